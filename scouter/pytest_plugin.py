@@ -39,7 +39,8 @@ _OPTIONS: Final = (
     ("calibration", "FILE|FOLDER", "what scouter judge calibrate saved: corrects pass rates"),
     ("simulated_user", "MODULE:NAME", "plays the user in interactive scenarios"),
     ("baseline", "FILE", "results of scouter eval --save to compare with"),
-    ("regression_threshold", "RATE", "smallest fall of a pass rate that counts (0.05)"),
+    ("regression_threshold", "RATE", "smallest fall that is listed one by one (0.05)"),
+    ("require_ruled_out", "POINTS", "a fall of more points than this has to be ruled out"),
     ("min_pass_rate", "RATE", "pass rate of all checks to reach; wins over the scenario file's"),
     (
         "fail_on",
@@ -283,13 +284,16 @@ class BaselineItem(_Item):
     """The comparison with the baseline."""
 
     def runtest(self) -> None:
-        """Fail if the run regressed."""
-        comparison = self.file.report().comparison
+        """Fail if the run regressed, and if nobody can tell."""
+        from scouter.replay.reports.decision import compared
+
+        report = self.file.report()
+        comparison = report.comparison
         if comparison is None:
             left_out = self.file.left_out()
             pytest.skip(f"{left_out} scenarios of the file are not selected")
-        if comparison.regressed:
-            raise ScenarioError("\n".join([f"{comparison}", *comparison.reasons]))
+        if found := compared(comparison, report.policy):
+            raise ScenarioError("\n".join([f"{comparison}", *(reason for _, reason in found)]))
 
 
 class ScenarioRunner:
@@ -340,6 +344,7 @@ class ScenarioRunner:
         baseline: "ScenarioEvalResults | str | Path | None" = None,
         gates: "Gates | None" = None,
         *,
+        require_ruled_out: float | None = None,
         allow_lost: bool = False,
         allow_unjudged: bool = False,
     ) -> None:
@@ -351,6 +356,7 @@ class ScenarioRunner:
             results: What a call returned.
             baseline: Earlier results, or their file.
             gates: Pass rates to reach.
+            require_ruled_out: Fall of the scenarios passed, in points, that has to be ruled out.
             allow_lost: Pass although records or spans are in no result.
             allow_unjudged: Pass although the budget left judge tasks unasked.
         """
@@ -365,11 +371,16 @@ class ScenarioRunner:
             baseline = ScenarioEvalResults.load(_path(self._config, str(baseline)))
         comparison = None if baseline is None else results.compare_to(baseline)
         checks = () if gates is None else check_gates(results, gates)
-        policy = Policy(allow_lost=allow_lost, allow_unjudged=allow_unjudged)
+        policy = Policy(
+            require_ruled_out=require_ruled_out,
+            allow_lost=allow_lost,
+            allow_unjudged=allow_unjudged,
+        )
         report = Report(results, comparison, checks, policy)
         texts = [text for scenario in report.view.scenarios if (text := scenario_text(scenario))]
         if report.decision.is_stopped:
-            texts = [report.decision.headline, *report.decision.reasons, *texts]
+            said = f"{report.decision.word}: {report.decision.headline}"
+            texts = [said, *report.decision.reasons, *texts]
         elif comparison is not None or gates is not None:
             texts = []
         if texts:
@@ -401,7 +412,11 @@ def _policy(config: pytest.Config) -> "Policy":
             raise ConfigError(f"scouter_{name} is {word!r}; expected 'yes' or 'no'")
         return word == "yes"
 
-    return Policy(allow_lost=allows("allow_lost"), allow_unjudged=allows("allow_unjudged"))
+    return Policy(
+        require_ruled_out=_number(config, "require_ruled_out", float, None),
+        allow_lost=allows("allow_lost"),
+        allow_unjudged=allows("allow_unjudged"),
+    )
 
 
 def _number(config: pytest.Config, name: str, kind: Callable[[str], Any], default: Any) -> Any:  # noqa: ANN401 - an int or a float, as the kind says

@@ -66,7 +66,7 @@ def test_demo_runs_installed(scouter: Path, elsewhere: tuple[Path, dict[str, str
         timeout=120,
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    for text in ("policy_looked_up", "FIRING", "/metrics", "Gate: exit code 1"):
+    for text in ("policy_looked_up", "FIRING", "/metrics", "Regressed: exit code 1"):
         assert text in done.stdout
     assert list(temporary.iterdir()) == []
 

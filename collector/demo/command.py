@@ -86,8 +86,8 @@ def _release_check(console: Console) -> None:
     )
     comparison.as_table()
     code = comparison.exit_code
-    verdict = "this release would have been stopped" if code else "nothing got worse"
-    console.print(f"[bold]Gate: exit code {code}[/] – {verdict}.\n")
+    end = "this release would have been stopped" if code else "this release may go on"
+    console.print(f"[bold]{str(comparison.decision).capitalize()}: exit code {code}[/] – {end}.\n")
 
 
 def _progress(console: Console) -> Progress:

@@ -1,14 +1,12 @@
-"""Options that commands have which end with a verdict: `eval` and `eval-traces`."""
+"""Options that commands have which end with a decision: `eval` and `eval-traces`."""
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 
 BASELINE = "What the run is held against"
 _REPORTS = "Reports"
-
-GateMode = Literal["threshold", "statistical"]
 
 Profiles = Annotated[
     list[str] | None,
@@ -52,23 +50,17 @@ RegressionThreshold = Annotated[
         min=0,
         max=1,
         metavar="RATE",
-        help="Smallest fall of a pass rate that counts.",
+        help="Smallest fall of a pass rate that is listed one by one.",
         rich_help_panel=BASELINE,
     ),
 ]
-GateOption = Annotated[
-    GateMode,
+RequireRuledOut = Annotated[
+    float | None,
     typer.Option(
-        metavar="threshold|statistical",
-        help="What decides: the threshold, or the verdict of the statistics.",
-        rich_help_panel=BASELINE,
-    ),
-]
-AllowUnderpowered = Annotated[
-    bool,
-    typer.Option(
-        "--allow-underpowered",
-        help="With --gate statistical: let a run pass that is too small to tell.",
+        min=0,
+        max=100,
+        metavar="POINTS",
+        help="Exit with 3 (inconclusive) where a fall of more points than this is not ruled out.",
         rich_help_panel=BASELINE,
     ),
 ]
@@ -117,7 +109,7 @@ HtmlFile = Annotated[
 JsonFile = Annotated[
     Path | None, typer.Option(metavar="FILE", help="For programs.", rich_help_panel=_REPORTS)
 ]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print only the verdict.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print only the decision.")]
 AllowLost = Annotated[
     bool,
     typer.Option(

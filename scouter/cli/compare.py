@@ -1,12 +1,11 @@
 """The command `scouter compare`."""
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 
-from scouter.cli.outputs import ALLOWS_NOTHING, Outputs
-from scouter.errors import ConfigError
+from scouter.cli.outputs import Outputs
 
 
 def compare(
@@ -15,19 +14,18 @@ def compare(
     ],
     new: Annotated[Path, typer.Argument(metavar="B", help="Results of the run in question.")],
     regression_threshold: Annotated[
-        float, typer.Option(min=0, max=1, help="Smallest fall of a pass rate that counts.")
+        float,
+        typer.Option(min=0, max=1, help="Smallest fall of a pass rate that is listed one by one."),
     ] = 0.05,
-    gate: Annotated[
-        Literal["threshold", "statistical"],
-        typer.Option(help="What decides: the threshold, or the verdict of the statistics."),
-    ] = "threshold",
-    allow_underpowered: Annotated[
-        bool,
+    require_ruled_out: Annotated[
+        float | None,
         typer.Option(
-            "--allow-underpowered",
-            help="With --gate statistical: let runs pass that are too small to tell.",
+            min=0,
+            max=100,
+            metavar="POINTS",
+            help="Exit with 3 where a fall of more points than this is not ruled out.",
         ),
-    ] = False,
+    ] = None,
     allow_lost: Annotated[
         bool,
         typer.Option("--allow-lost", help="Let B pass although it lost records or spans."),
@@ -46,22 +44,22 @@ def compare(
         Path | None, typer.Option(metavar="FILE", help="One page with everything in it.")
     ] = None,
     json: Annotated[Path | None, typer.Option(metavar="FILE", help="For programs.")] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print only the verdict.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print only the decision.")] = False,
 ) -> None:
     """Compare the results of two runs: did B get worse than A?
 
     Both files hold a replay (`scouter eval --save`, `results.save()`), or both the results of
-    records (`EvalResults.save()`). The exit code is 0 if B did not; 1 if it did; 2 if
-    the command or a file is wrong.
+    records (`EvalResults.save()`). The exit code is 0 if no regression is seen, which says how
+    large a fall is ruled out; 1 if B regressed; 2 if the command or a file is wrong; 3 if the
+    evidence is inconclusive. There is no agent to ask again: scenarios that passed and fail now
+    are listed, and stop nothing unless the test does.
 
         scouter compare baseline.json today.json
-        scouter compare baseline.json today.json --gate statistical
+        scouter compare baseline.json today.json --require-ruled-out 10
         scouter compare baseline.json today.json --html comparison.html
     """
     outputs = Outputs(junit=junit, markdown=markdown, html=html, json=json)
     outputs.check()
-    if allow_underpowered and gate != "statistical":
-        raise ConfigError(ALLOWS_NOTHING)
     from scouter.cli.saved_results import load_both
     from scouter.cli.verdict_text import print_decision  # the engine takes most of the start
     from scouter.evaluate.comparison_tables import print_scenario_comparison
@@ -74,8 +72,7 @@ def compare(
         results=after,
         comparison=comparison,
         policy=Policy(
-            gate=gate,
-            allow_underpowered=allow_underpowered,
+            require_ruled_out=require_ruled_out,
             allow_errors=True,
             allow_lost=allow_lost,
             allow_unjudged=allow_unjudged,
@@ -84,7 +81,7 @@ def compare(
     )
     outputs.write(report)
     if not quiet:
-        print_scenario_comparison(comparison, threshold_decides=gate == "threshold")
+        print_scenario_comparison(comparison, with_decision=False)
     print_decision(report, quiet=quiet)
     if report.decision.exit_code:
         raise typer.Exit(report.decision.exit_code)

@@ -8,12 +8,10 @@ import typer
 from scouter.cli.check_options import (
     AllowErrors,
     AllowLost,
-    AllowUnderpowered,
     AllowUnjudged,
     AnswerCache,
     BaselineFile,
     CalibrationFiles,
-    GateOption,
     HtmlFile,
     JsonFile,
     JUnitFile,
@@ -23,6 +21,7 @@ from scouter.cli.check_options import (
     Profiles,
     Quiet,
     RegressionThreshold,
+    RequireRuledOut,
     SaveFile,
 )
 from scouter.cli.judge_options import JudgeBudget, JudgeTimeout, Providers
@@ -60,8 +59,7 @@ def evaluate(
     ] = None,
     baseline: BaselineFile = None,
     regression_threshold: RegressionThreshold = 0.05,
-    gate: GateOption = "threshold",
-    allow_underpowered: AllowUnderpowered = False,
+    require_ruled_out: RequireRuledOut = None,
     min_pass_rate: MinPassRate = None,
     allow_errors: AllowErrors = False,
     allow_lost: AllowLost = False,
@@ -103,10 +101,11 @@ def evaluate(
 ) -> None:
     """Run scenarios against an agent, judge what it did, and say whether it may be released.
 
-    The exit code is 0 if it may; 1 if it got worse than the baseline, missed a gate, ran into an
-    error, lost records, ran out of its budget for judges or was judged by nothing; 2 if the
-    command or a file is wrong; 130 after Ctrl-C. Without baseline and gates a failed check stops
-    nothing. Progress goes to standard error, with what the agent prints.
+    The exit code is 0 if it may; 1 if it regressed against the baseline, missed a gate, ran into
+    an error, lost records, ran out of its budget for judges or was judged by nothing; 2 if the
+    command or a file is wrong; 3 if the comparison with the baseline is inconclusive; 130 after
+    Ctrl-C. Without baseline and gates a failed check stops nothing. Progress goes to standard
+    error, with what the agent prints.
 
     **The agent** is a function from a message to the answer, plain or async. It leaves records
     on the spans that it makes, and those go to the profiles given here:
@@ -173,8 +172,7 @@ def evaluate(
     )
     standard = Standard(
         policy=Policy(
-            gate=gate,
-            allow_underpowered=allow_underpowered,
+            require_ruled_out=require_ruled_out,
             allow_errors=allow_errors,
             allow_lost=allow_lost,
             allow_unjudged=allow_unjudged,

@@ -8,12 +8,10 @@ import typer
 from scouter.cli.check_options import (
     AllowErrors,
     AllowLost,
-    AllowUnderpowered,
     AllowUnjudged,
     AnswerCache,
     BaselineFile,
     CalibrationFiles,
-    GateOption,
     HtmlFile,
     JsonFile,
     JUnitFile,
@@ -23,6 +21,7 @@ from scouter.cli.check_options import (
     Profiles,
     Quiet,
     RegressionThreshold,
+    RequireRuledOut,
     SaveFile,
 )
 from scouter.cli.judge_options import JudgeBudget, JudgeTimeout, Providers
@@ -51,8 +50,7 @@ def evaluate_traces(
     calibration: CalibrationFiles = None,
     baseline: BaselineFile = None,
     regression_threshold: RegressionThreshold = 0.05,
-    gate: GateOption = "threshold",
-    allow_underpowered: AllowUnderpowered = False,
+    require_ruled_out: RequireRuledOut = None,
     min_pass_rate: MinPassRate = None,
     allow_errors: AllowErrors = False,
     allow_lost: AllowLost = False,
@@ -71,10 +69,11 @@ def evaluate_traces(
     by its content. Each trace becomes a record with the user's question and the agent's answer,
     as far as the spans tell them; traces of one conversation are one session.
 
-    The exit code is 0 if nothing stands against the run; 1 if it got worse than the baseline,
+    The exit code is 0 if nothing stands against the run; 1 if it regressed against the baseline,
     missed a gate, ran into an error, ran out of its budget for judges, was judged by nothing, or a
-    part of a file could not be read; 2 if the command is wrong or nothing could be read. Records
-    are known again by their question, so that a baseline may be another recording.
+    part of a file could not be read; 2 if the command is wrong or nothing could be read; 3 if the
+    comparison with the baseline is inconclusive. Records are known again by their question, so
+    that a baseline may be another recording.
 
     **Examples**
 
@@ -92,8 +91,7 @@ def evaluate_traces(
 
     standard = Standard(
         policy=Policy(
-            gate=gate,
-            allow_underpowered=allow_underpowered,
+            require_ruled_out=require_ruled_out,
             allow_errors=allow_errors,
             allow_lost=allow_lost,
             allow_unjudged=allow_unjudged,

@@ -3,14 +3,11 @@
 import os
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Final
 
 import typer
 
 from scouter.errors import ConfigError
 from scouter.replay.reports.report import Report
-
-ALLOWS_NOTHING: Final = "--allow-underpowered needs --gate statistical, whose verdict it lets pass"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import typer
 
-from scouter.cli.outputs import ALLOWS_NOTHING, Outputs
+from scouter.cli.outputs import Outputs
 from scouter.cli.verdict_text import print_decision
 from scouter.errors import ConfigError
 from scouter.evaluate.compare.gate_checks import check_gates
@@ -39,11 +39,9 @@ class Standard:
         Raises:
             ConfigError: Says which.
         """
-        if self.policy.allow_underpowered and self.policy.gate != "statistical":
-            raise ConfigError(ALLOWS_NOTHING)
-        if self.policy.gate == "statistical" and self.baseline is None:
+        if self.policy.require_ruled_out is not None and self.baseline is None:
             raise ConfigError(
-                "--gate statistical needs --baseline FILE, which it compares the run with"
+                "--require-ruled-out needs --baseline FILE, which it compares the run with"
             )
 
     def read_baseline(self) -> ScenarioEvalResults | None:
@@ -124,8 +122,7 @@ def conclude(
     if not standard.quiet:
         results.as_table()
         if comparison is not None:
-            threshold_decides = standard.policy.gate == "threshold"
-            print_scenario_comparison(comparison, threshold_decides=threshold_decides)
+            print_scenario_comparison(comparison, with_decision=False)
     print_decision(report, quiet=standard.quiet)
     if report.decision.exit_code:
         raise typer.Exit(report.decision.exit_code)

@@ -1,6 +1,6 @@
 """The last lines of a release check on a terminal."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from rich.console import RenderableType
 from rich.table import Table
@@ -8,6 +8,7 @@ from rich.text import Text
 
 from scouter.evaluate.tables import emit, table_of
 from scouter.replay.reports.decision import Word
+from scouter.replay.reports.examples import Example
 from scouter.replay.reports.flaky import flaky_table
 from scouter.replay.reports.not_passed import not_passed
 from scouter.replay.reports.report import Report
@@ -17,19 +18,19 @@ _REASONS = 20
 _ROWS = 10
 _MESSAGE = 200
 _STYLES = {
-    Word.UNDERPOWERED: "bold yellow",
-    Word.IMPROVED: "bold green",
+    Word.INCONCLUSIVE: "bold yellow",
+    Word.NO_REGRESSION: "bold green",
     Word.PASSED: "bold green",
     Word.RECORDED: "bold",
 }
 
 
 def print_decision(report: Report, *, quiet: bool) -> None:
-    """Print what did not pass, what is flaky, the gates and the verdict to standard output.
+    """Print what did not pass, what is flaky, gates, examples and the decision to standard output.
 
     Args:
         report: The check.
-        quiet: Only the verdict.
+        quiet: Only the decision.
     """
     parts: list[RenderableType] = []
     if not quiet:
@@ -38,8 +39,9 @@ def print_decision(report: Report, *, quiet: bool) -> None:
         parts.append(_gates(report))
     if report.judges is not None and not quiet:
         parts += [Text(report.judges.text), Text("")]
-    told = () if quiet or report.comparison is None else report.comparison.reasons
-    parts.append(_verdict(report, told))
+    if not quiet:
+        parts += [_example(example) for example in report.examples]
+    parts.append(_decision(report))
     emit(*parts)
 
 
@@ -84,12 +86,29 @@ def _gates(report: Report) -> Table:
     return table
 
 
-def _verdict(report: Report, told: Sequence[str]) -> Text:
-    """The last lines; reasons that the table of the comparison has just told are left out."""
+def _example(example: Example) -> Text:
+    """Question, expected, got and trace of one scenario that explains the decision."""
+    text = Text(example.scenario_id, style="bold")
+    if example.passed:
+        text.append(f"  {example.passed}", style="not bold dim")
+    for name, value in (
+        ("asked", example.question),
+        ("check", example.check),
+        ("expected", example.expected),
+        ("got", example.got),
+        ("trace", example.trace),
+    ):
+        if value:
+            text.append(f"\n  {name:<9}", style="not bold dim").append(value, "not bold default")
+    return text.append("\n")
+
+
+def _decision(report: Report) -> Text:
+    """The last lines."""
     decision = report.decision
     text = Text(f"{decision.word.capitalize()}.", style=_STYLES.get(decision.word, "bold red"))
     text.append(f" {decision.headline}", style="not bold default")
-    reasons = [reason for reason in decision.reasons if reason not in told]
+    reasons = decision.reasons
     for reason in reasons[:_REASONS]:
         text.append(f"\n  - {reason}", style="not bold default")
     if len(reasons) > _REASONS:

@@ -10,7 +10,7 @@ from scouter.lazy import lazy_names
 if TYPE_CHECKING:
     from scouter.drift.config import AgentEvalConfig
     from scouter.evaluate.aligned_result import AlignedEvalResult, EvalSet
-    from scouter.evaluate.compare.gate_checks import GateCheck, check_gates, statistical_gate
+    from scouter.evaluate.compare.gate_checks import GateCheck, check_gates
     from scouter.evaluate.compare.gates import Gates
     from scouter.evaluate.compare.results import (
         ComparisonResults,
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
         TaskComparison,
         WorkflowComparison,
     )
-    from scouter.evaluate.compare.verdict import TaskVerdict, Verdict
+    from scouter.evaluate.compare.rows import ComparisonDecision, RateComparison
     from scouter.evaluate.config import Embedder, EvaluationConfig
     from scouter.evaluate.dataset import EvalDataset
     from scouter.evaluate.engine.direct import (
@@ -80,6 +80,7 @@ else:
                 "WorkflowComparison",
             ),
             "scouter.evaluate.compare.gates": ("Gates",),
+            "scouter.evaluate.compare.rows": ("RateComparison",),
             "scouter.evaluate.provenance": ("Provenance",),
             "scouter.evaluate.scenario": ("EvalScenario", "EvalScenarios"),
             "scouter.evaluate.scenario_results": (
@@ -98,11 +99,11 @@ else:
                 "TraceAssertion",
                 "TraceAssertionTask",
             ),
-            "scouter.evaluate.compare.verdict": ("TaskVerdict",),
         },
         others={
             "scouter.evaluate.aligned_result": ("AlignedEvalResult", "EvalSet"),
             "scouter.evaluate.compare.results": ("TaskComparison",),
+            "scouter.evaluate.compare.rows": ("ComparisonDecision",),
             "scouter.evaluate.config": ("Embedder", "EvaluationConfig"),
             "scouter.evaluate.dataset": ("EvalDataset",),
             "scouter.evaluate.engine.direct": (
@@ -113,7 +114,6 @@ else:
             "scouter.evaluate.compare.gate_checks": (
                 "GateCheck",
                 "check_gates",
-                "statistical_gate",
             ),
             "scouter.evaluate.judge": ("Judge", "JudgeError", "JudgeReply", "JudgeRequest"),
             "scouter.evaluate.judge_usage": ("JudgeUsage",),
@@ -129,7 +129,6 @@ else:
             "scouter.evaluate.tasks.task": ("TasksFile",),
             "scouter.evaluate.tasks.trace": ("AggregationType", "MultiResponseMode"),
             "scouter.evaluate.token_usage": ("TokenUsage",),
-            "scouter.evaluate.compare.verdict": ("Verdict",),
             "scouter.model.record": ("EvalRecord",),
             "scouter.replay.orchestrator": ("EvalOrchestrator",),
             "scouter.replay.runner": ("EvalRunner",),
@@ -145,6 +144,7 @@ __all__ = (
     "AssertionResults",
     "AssertionTask",
     "AttributeFilterTask",
+    "ComparisonDecision",
     "ComparisonOperator",
     "ComparisonResults",
     "Criterion",
@@ -176,6 +176,7 @@ __all__ = (
     "Outcome",
     "PairSwap",
     "Provenance",
+    "RateComparison",
     "Reason",
     "Reliability",
     "ScenarioComparisonResults",
@@ -188,12 +189,10 @@ __all__ = (
     "TaskAggregateStats",
     "TaskComparison",
     "TaskSummary",
-    "TaskVerdict",
     "TasksFile",
     "TokenUsage",
     "TraceAssertion",
     "TraceAssertionTask",
-    "Verdict",
     "WorkflowComparison",
     "check_gates",
     "execute_agent_assertion_tasks",
@@ -201,5 +200,4 @@ __all__ = (
     "pass_at_k",
     "pass_hat_k",
     "read_spans",
-    "statistical_gate",
 )

@@ -8,33 +8,32 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from scouter.evaluate.compare.rates import label
+from scouter.evaluate.compare.rates import too_few
 from scouter.evaluate.compare.results import (
     ComparisonResults,
     ScenarioComparisonResults,
     ScenarioDelta,
 )
-from scouter.evaluate.compare.verdict import ALL_TASKS, WHOLE_SCENARIOS, TaskVerdict, Verdict
+from scouter.evaluate.compare.rows import ALL_TASKS, ENOUGH, ComparisonDecision, RateComparison
 from scouter.evaluate.outcome import Outcome
 from scouter.evaluate.tables import emit, outcome_text, percent, share, table_of
 
 SHOWN: Final = 5
-"""Rows explained in words before "and n more"."""
+"""Reasons or names before "and n more"."""
 
-VERDICT_STYLES: Final[Mapping[Verdict, str]] = {
-    Verdict.REGRESSED: "red",
-    Verdict.IMPROVED: "green",
-    Verdict.UNCHANGED: "dim",
-    Verdict.NOT_ENOUGH_DATA: "yellow",
+_STYLES: Final[Mapping[ComparisonDecision, str]] = {
+    ComparisonDecision.REGRESSED: "bold red",
+    ComparisonDecision.NO_REGRESSION: "bold green",
+    ComparisonDecision.INCONCLUSIVE: "bold yellow",
 }
 
 
 def print_comparison(comparison: ComparisonResults) -> None:
-    """Print a comparison of two evaluations: the tasks, then what it comes to and why."""
+    """Print a comparison of two evaluations: what it comes to and why, then the rates."""
     emit(
-        _task_table(comparison.task_verdicts),
-        _threshold_rule(comparison),
-        _statistics(comparison),
+        _decision(comparison),
+        *_rates(comparison.rates),
+        _one_by_one(comparison),
         *_notes(comparison.notes),
     )
 
@@ -48,25 +47,19 @@ def print_missing_tasks(comparison: ComparisonResults) -> None:
 
 
 def print_scenario_comparison(
-    comparison: ScenarioComparisonResults, *, threshold_decides: bool = True
+    comparison: ScenarioComparisonResults, *, with_decision: bool = True
 ) -> None:
-    """Print a comparison of two replays: aliases, tasks, scenarios, what it comes to and why.
+    """Print a comparison of two replays: what it comes to, rates, aliases, scenarios.
 
     Args:
         comparison: The comparison.
-        threshold_decides: False where the statistics do, and the threshold's word is only told.
+        with_decision: False where the caller tells the decision.
     """
-    parts: list[RenderableType] = [_alias_deltas(comparison)]
-    if comparison.task_verdicts:
-        parts.append(_task_table(comparison.task_verdicts))
+    parts: list[RenderableType] = [_decision(comparison)] if with_decision else []
+    parts += [*_rates(comparison.rates), _alias_deltas(comparison)]
     if comparison.scenario_deltas:
         parts.append(_scenario_deltas(comparison))
-    emit(
-        *parts,
-        _threshold_rule(comparison, decides=threshold_decides),
-        _statistics(comparison),
-        *_notes(comparison.notes),
-    )
+    emit(*parts, _one_by_one(comparison), *_notes(comparison.notes))
 
 
 def _notes(notes: Sequence[str]) -> list[Text]:
@@ -79,36 +72,51 @@ def _points(difference: float) -> Text:
     return Text(f"{difference * 100:+.1f} pp" if difference else "0.0 pp", style=style)
 
 
-def _task_table(rows: Sequence[TaskVerdict]) -> Table:
-    """One section per alias, its sum first; it fits into 80 columns."""
-    table = table_of("Tasks", "Task", "Before", "Now", "Change", "95 %", "p", "Verdict")
+def _rates(rows: Sequence[RateComparison]) -> list[RenderableType]:
+    """What passed as a whole, then one section per alias, its sum first; it fits 80 columns."""
+    if not rows:
+        return []
+    table = table_of("Passed", "Rate", "Before", "Now", "Change", "95 %", "p", "")
     table.padding = (0, 1, 0, 0)
     for column in table.columns[1:]:
         column.no_wrap = True  # on a narrow terminal the names fold, not the figures
-    aliases = dict.fromkeys(row.alias for row in rows)
-    for alias in aliases:
-        own = [row for row in rows if row.alias == alias]
-        for row in sorted(own, key=lambda row: not row.is_sum):  # stable: tasks keep their order
+    for group in _groups(rows):
+        for row in group:
+            has_interval = row.has_interval
             table.add_row(
                 _name(row),
                 _rate(row.baseline_passed, row.baseline_count),
                 _rate(row.comparison_passed, row.comparison_count),
                 _points(row.difference) if row.pairs or row.p_value is not None else "-",
                 f"{row.interval[0] * 100:+.0f} to {row.interval[1] * 100:+.0f}"
-                if row.p_value is not None
+                if has_interval
                 else "-",
-                "-" if row.adjusted_p is None else _p(row.adjusted_p),
-                Text(row.verdict.value, style=VERDICT_STYLES[row.verdict]),
+                _p(row.adjusted_p) if has_interval and row.adjusted_p is not None else "-",
+                Text(row.word, style="red" if row.regressed else "yellow"),
             )
         table.add_section()
-    return table
+    most = max(row.clusters for row in rows)
+    return [table, *([Text(f"{too_few(most)}.\n", "dim")] if 0 < most < ENOUGH else [])]
 
 
-def _name(row: TaskVerdict) -> Text:
+def _groups(rows: Sequence[RateComparison]) -> list[list[RateComparison]]:
+    whole = [row for row in rows if row.is_whole]
+    others = [row for row in rows if not row.is_whole]
+    aliases = dict.fromkeys(row.alias for row in others)
+    return [
+        whole,
+        *(
+            sorted((row for row in others if row.alias == alias), key=lambda row: not row.is_sum)
+            for alias in aliases
+        ),
+    ]
+
+
+def _name(row: RateComparison) -> Text:
     if row.task_id == ALL_TASKS:
         return Text(row.alias or "all tasks", style="bold")
-    if row.task_id == WHOLE_SCENARIOS:
-        return Text("scenarios", style="bold")
+    if row.is_whole:
+        return Text(row.label.removesuffix(" passed"), style="bold")
     return Text(f"  {row.task_id}")
 
 
@@ -125,9 +133,9 @@ def _p(value: float) -> str:
 
 
 def _alias_deltas(comparison: ScenarioComparisonResults) -> Table:
-    table = table_of("Pass Rates", "Alias", "Baseline", "New", "Difference", "Threshold rule")
+    table = table_of("Pass Rates", "Alias", "Baseline", "New", "Difference", "One by one")
     before, after = comparison.baseline_alias_pass_rates, comparison.comparison_alias_pass_rates
-    sums = {row.alias: row for row in comparison.task_verdicts if row.task_id == ALL_TASKS}
+    sums = {row.alias: row for row in comparison.rates if row.task_id == ALL_TASKS}
     for alias in dict.fromkeys([*before, *after]):
         row = sums.get(alias)
         old = None if row is None else percent(row.baseline_passed, row.baseline_count)
@@ -162,7 +170,7 @@ def _alias_word(comparison: ScenarioComparisonResults, alias: str) -> Text:
 
 
 def _scenario_deltas(comparison: ScenarioComparisonResults) -> Table:
-    table = table_of("Scenarios", "Scenario ID", "Baseline", "New", "Difference", "Threshold rule")
+    table = table_of("Scenarios", "Scenario ID", "Baseline", "New", "Difference", "One by one")
     for delta in comparison.scenario_deltas:
         change = delta.comparison_pass_rate - delta.baseline_pass_rate
         word = Text("not regressed", style="dim")
@@ -204,31 +212,23 @@ def _with_rate(outcome: Outcome, rate: float) -> Text:
     return Text.assemble(outcome_text(outcome), f" ({share(rate)})")
 
 
-def _threshold_rule(
-    comparison: ComparisonResults | ScenarioComparisonResults, *, decides: bool = True
-) -> Text:
-    if not comparison.regressed:
-        return Text("Not regressed.", style="bold green")
-    text = Text("Regressed:", style="bold red")
-    if not decides:
-        text = Text("By the threshold, which does not decide here, regressed:", style="yellow")
-    for reason in comparison.reasons:
+def _decision(comparison: ComparisonResults | ScenarioComparisonResults) -> Text:
+    """What the runs come to, and why."""
+    decision = comparison.decision
+    text = Text(f"{decision.value.capitalize()}:", style=_STYLES[decision])
+    reasons = comparison.decision_reasons or (comparison.decision_reason,)
+    for reason in reasons[:SHOWN]:
         text.append(f"\n  - {reason}", style="not bold default")
-    return text
+    if len(reasons) > SHOWN:
+        text.append(f"\n  - and {len(reasons) - SHOWN} more", style="not bold default")
+    return text.append("\n")
 
 
-def _statistics(comparison: ComparisonResults | ScenarioComparisonResults) -> Text:
-    """The verdict, and each row that decided it."""
-    verdict = comparison.verdict
-    text = Text(f"Statistics: {verdict}.", style=f"bold {VERDICT_STYLES[verdict]}")
-    rows = [row for row in comparison.task_verdicts if row.verdict is verdict]
-    if verdict is Verdict.NOT_ENOUGH_DATA:
-        rows = [row for row in rows if row.is_sum]
-    if verdict is Verdict.UNCHANGED or not rows:
-        text.append(f"\n  - {comparison.verdict_reason}", style="not bold default")
-        return text
-    for row in rows[:SHOWN]:
-        text.append(f"\n  - {label(row)}: {row.reason}", style="not bold default")
-    if len(rows) > SHOWN:
-        text.append(f"\n  - and {len(rows) - SHOWN} more", style="not bold default")
+def _one_by_one(comparison: ComparisonResults | ScenarioComparisonResults) -> Text:
+    """The strict rule's finding, which leads the eye and decides nothing."""
+    if not comparison.regressed:
+        return Text("One by one, nothing got worse.", style="dim")
+    text = Text("One by one, these got worse (this decides nothing):", style="yellow")
+    for reason in comparison.reasons:
+        text.append(f"\n  - {reason}", style="default")
     return text

@@ -16,6 +16,7 @@ from pydantic import (
 from pydantic_core import CoreSchema, core_schema
 
 from scouter.errors import DataError
+from scouter.evaluate.compare.confirmation import Confirmation
 from scouter.evaluate.files import Document
 from scouter.evaluate.judge_rate import JudgeRate
 from scouter.evaluate.judge_usage import JudgeUsage
@@ -269,6 +270,8 @@ class ScenarioEvalResults(Stored):
     lost: tuple[Lost, ...] = ()
     """Records and spans that were captured, or should have been, and are in no result: by reason,
     with the way to mend it. A release check does not pass over them."""
+    confirmations: tuple[Confirmation, ...] = ()
+    """Scenarios that passed in the baseline, failed here and were asked again."""
 
     @classmethod
     def from_document(cls, document: Document) -> Self:

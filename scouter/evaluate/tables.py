@@ -12,7 +12,10 @@ from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
+from scouter.evaluate.compare.attempts import scenarios_passed
 from scouter.evaluate.compare.gate_checks import ALL_CHECKS, MEAN_RATE, count_checks
+from scouter.evaluate.compare.rates import too_few
+from scouter.evaluate.compare.rows import ENOUGH
 from scouter.evaluate.intervals import Interval, wilson
 from scouter.evaluate.judge_rate import JudgeRate
 from scouter.evaluate.judge_rate_text import COLUMNS, TITLE, judge_text
@@ -51,6 +54,8 @@ def print_scenario_results(results: ScenarioEvalResults, *, show_workflow: bool 
     tables: list[RenderableType] = [_metrics(results)]
     if results.dataset_results:
         tables.append(_aliases(results))
+        most = max(map(_conversations, results.dataset_results.values()))
+        tables += [Text(f"{too_few(most)}.\n", "dim")] if 0 < most < ENOUGH else []
     if results.judge_rates:
         tables += _judges(results.judge_rates)
     if results.lost:
@@ -156,6 +161,9 @@ def outcome_text(outcome: Outcome) -> Text:
 def _metrics(results: ScenarioEvalResults) -> Table:
     metrics = results.metrics
     table = table_of("Aggregate Metrics", "Metric", "Value")
+    whole = scenarios_passed(results)
+    if whole[1]:
+        table.add_row("Scenarios passed", Text("{} of {}".format(*whole), "bold"))
     passed, total = count_checks(results)
     table.add_row(ALL_CHECKS.capitalize(), percent(passed, total))
     if metrics.dataset_pass_rates or metrics.total_scenarios:
@@ -194,10 +202,19 @@ def _aliases(results: ScenarioEvalResults) -> Table:
             Text(alias),
             f"{found.record_count}{f' + {sessions} sessions' if sessions else ''}",
             percent(counts[Outcome.PASSED], judged),
-            _interval(wilson(counts[Outcome.PASSED], judged)),
+            _interval(wilson(counts[Outcome.PASSED], judged))
+            if _conversations(found) >= ENOUGH
+            else "-",
             *(str(counts[o]) for o in (Outcome.FAILED, Outcome.ERRORED, Outcome.SKIPPED)),
         )
     return table
+
+
+def _conversations(results: EvalResults) -> int:
+    """How many conversations stand behind the rates: scenarios, or else sessions."""
+    if results.scenario_ids is not None:
+        return len({*results.scenario_ids})
+    return len({record.session_id or record.record_uid for record in results.records})
 
 
 def _judges(rates: Sequence[JudgeRate]) -> list[RenderableType]:

@@ -1,10 +1,17 @@
 """Counting two runs: what each task did, pair by pair and conversation by conversation."""
 
-from collections.abc import Hashable, Iterable
-from typing import Protocol
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+from fractions import Fraction
+from itertools import repeat
+from typing import Final, Protocol
 
 from scouter.evaluate.outcome import Outcome, Reason
 from scouter.evaluate.statistics.clustered import Cluster
+from scouter.evaluate.statistics.permutation import Stratum
+
+_FELL: Final = Stratum((1,), (0,))
+_ROSE: Final = Stratum((0,), (1,))
+_SAME: Final = Stratum((0,), (0,))
 
 
 class Judged(Protocol):
@@ -42,7 +49,8 @@ class Tally:
 
     __slots__ = (
         "alias", "both", "both_after", "both_before", "changed", "clusters", "fell", "missing",
-        "new_count", "new_passed", "old_count", "old_passed", "pairs", "rose", "task_id",
+        "new_count", "new_passed", "new_seen", "old_count", "old_passed", "pairs", "rose",
+        "strata", "task_id",
     )  # fmt: skip
 
     def __init__(self, alias: str | None, task_id: str, *, is_clustered: bool) -> None:
@@ -54,6 +62,15 @@ class Tally:
         self.fell = self.rose = self.pairs = self.missing = 0
         self.clusters: dict[Hashable, list[int]] | None = {} if is_clustered else None
         """Per conversation: falls, rises, pairs."""
+        self.new_seen = False
+        """True if the new run has a result at all, in a rate or not."""
+        self.strata: Sequence[Stratum] | None = None
+        """What the test compares, where it is not the pairs of each conversation."""
+
+    @property
+    def is_gone(self) -> bool:
+        """True if the baseline judged it and the new run has no result of it."""
+        return bool(self.old_count) and not self.new_seen
 
     def add_old(self, passed: bool, is_counted: bool) -> None:
         """Count a result of the baseline."""
@@ -62,6 +79,7 @@ class Tally:
 
     def add_new(self, passed: bool, is_counted: bool) -> None:
         """Count a result of the new run."""
+        self.new_seen = True
         self.new_passed += passed
         self.new_count += is_counted
 
@@ -69,6 +87,7 @@ class Tally:
         self, cluster: Hashable, was: bool, was_counted: bool, now: bool, now_counted: bool
     ) -> None:
         """Count what both runs say of one record; whether each passed, and belongs into a rate."""
+        self.new_seen = True
         self.old_passed += was
         self.old_count += was_counted
         self.new_passed += now
@@ -112,6 +131,24 @@ class Tally:
             return None
         return [Cluster(*counts) for counts in self.clusters.values()]
 
+    def tested(self) -> Iterator[Stratum]:
+        """What the test compares: by default one old and one new value per conversation.
+
+        Only their difference matters, so that what passed in both runs may be left out.
+        """
+        if self.strata is not None:
+            yield from self.strata
+        elif self.clusters is not None:
+            for fell, rose, pairs in self.clusters.values():
+                if fell == rose:
+                    yield _SAME
+                else:
+                    yield Stratum((Fraction(fell, pairs),), (Fraction(rose, pairs),))
+        else:
+            same = self.pairs - self.fell - self.rose
+            for count, stratum in ((self.fell, _FELL), (self.rose, _ROSE), (same, _SAME)):
+                yield from repeat(stratum, count)
+
     def add_counts(self, tasks: Iterable["Tally"]) -> None:
         """Add what the tasks of a sum counted, but for the pairs."""
         for task in tasks:
@@ -120,3 +157,4 @@ class Tally:
             self.new_passed += task.new_passed
             self.new_count += task.new_count
             self.missing += task.missing
+            self.new_seen |= task.new_seen

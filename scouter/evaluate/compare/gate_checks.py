@@ -2,11 +2,10 @@
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import Final, TypeAlias
 
 from scouter.errors import ConfigError
 from scouter.evaluate.compare.gates import AliasGates, Gates
-from scouter.evaluate.compare.verdict import Verdict
 from scouter.evaluate.intervals import wilson
 from scouter.evaluate.outcome import Outcome
 from scouter.evaluate.results import EvalResults
@@ -16,9 +15,6 @@ from scouter.evaluate.scenario_results import (
     ScenarioResult,
     is_counted,
 )
-
-if TYPE_CHECKING:
-    from scouter.evaluate.compare.results import ComparisonResults, ScenarioComparisonResults
 
 ALL_CHECKS: Final = "pass rate of all checks"
 """What passed of all task results of a run; what `min_pass_rate` is about."""
@@ -38,9 +34,9 @@ class GateCheck:
     """One gate and what the run reached."""
 
     name: str
-    """`pass rate of all checks`, `alias 'a'`, `alias 'a', task 't'`, `task 't'`, `statistical`."""
+    """`pass rate of all checks`, `alias 'a'`, `alias 'a', task 't'`, `task 't'`."""
     wanted: float | None
-    """The least rate; None for the statistical gate."""
+    """The least rate; None where the gate is about no rate."""
     found: float | None
     """The rate reached; None without results."""
     passed: int
@@ -132,38 +128,6 @@ def count_checks(results: ScenarioEvalResults) -> tuple[int, int]:
 def broken_attempts(results: ScenarioEvalResults) -> int:
     """Count the attempts that raised or took too long and have no task of their own."""
     return sum(map(_is_broken, results.scenario_results))
-
-
-def statistical_gate(
-    comparison: "ComparisonResults | ScenarioComparisonResults", allow_underpowered: bool = False
-) -> GateCheck:
-    """Let the verdict of a comparison decide.
-
-    Args:
-        comparison: The run against its baseline.
-        allow_underpowered: Let `not enough data` pass.
-
-    Returns:
-        Met for `unchanged` and `improved`; `passed` and `total` count the rows of the comparison
-        that did not regress, and all of them.
-    """
-    verdict = comparison.verdict
-    rows = comparison.task_verdicts
-    worse = [row for row in rows if row.verdict is Verdict.REGRESSED]
-    is_short = verdict is Verdict.NOT_ENOUGH_DATA
-    met = verdict is not Verdict.REGRESSED and (allow_underpowered or not is_short)
-    reason = f"the verdict is {verdict}: {comparison.verdict_reason}"
-    if is_short and not allow_underpowered:
-        reason += "; run more scenarios or repeats, or allow an underpowered run"
-    return GateCheck(
-        name="statistical",
-        wanted=None,
-        found=None,
-        passed=len(rows) - len(worse),
-        total=len(rows),
-        met=met,
-        reason=reason,
-    )
 
 
 _Counts: TypeAlias = tuple[int, int]

@@ -1,6 +1,6 @@
 """What became of the records of one alias."""
 
-from collections.abc import Hashable
+from collections.abc import Collection, Hashable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -8,7 +8,13 @@ from scouter.evaluate.compare.changes import Change, change_of, counts, fell
 from scouter.evaluate.compare.counts import Judged, Tally
 from scouter.evaluate.compare.pairing import Identity, Matched, Pair, Row, by_identity, name_of
 from scouter.evaluate.compare.results import MissingTask, TaskComparison, WorkflowComparison
-from scouter.evaluate.compare.verdict import ALL_TASKS
+from scouter.evaluate.compare.rows import ALL_TASKS
+from scouter.evaluate.compare.strata import (
+    Sampled,
+    add_strata,
+    add_strata_apart,
+    made_by,
+)
 from scouter.evaluate.outcome import Outcome
 from scouter.evaluate.statistics.flakiness import falls_beyond_flakiness
 
@@ -37,13 +43,19 @@ class RecordChanges:
     """All tasks."""
 
 
-def compare_records(matched: Matched, alias: str | None, threshold: float) -> RecordChanges:
+def compare_records(
+    matched: Matched,
+    alias: str | None,
+    threshold: float,
+    scenarios: Collection[str] | None = None,
+) -> RecordChanges:
     """Compare the records of one alias.
 
     Args:
         matched: The records of both runs, side by side.
         alias: Its name, if it has one.
         threshold: Smallest fall of a record's pass rate that counts.
+        scenarios: Those that both runs ran, where that is known.
 
     Cost: linear in the number of task results.
     """
@@ -66,12 +78,14 @@ def compare_records(matched: Matched, alias: str | None, threshold: float) -> Re
     found.missing = _gone(matched)
     gone = {row.key for row in found.missing}
     for row, cluster in zip(matched.missing, lost, strict=True):
-        counter.add_old(row, cluster if row.key in gone else None)
+        is_ran = scenarios is None or row.identity.scenario_id in {None, *scenarios}
+        counter.add_old(row, cluster if row.key in gone and is_ran else None)
     for row in matched.left_out:
         counter.add_old(row, None)
     for row in matched.added:
         counter.add_new(row)
     counter.whole.add_counts(counter.tallies.values())
+    _add_strata(matched, found.missing, counter, scenarios)
     found.errored = _errored(matched)
     if repeated is not None:
         found.fallen = [
@@ -80,6 +94,33 @@ def compare_records(matched: Matched, alias: str | None, threshold: float) -> Re
             if repeated[identity].regressed(threshold) and not repeated[identity].is_unrelated
         ]
     return found
+
+
+def _add_strata(
+    matched: Matched,
+    missing: Sequence[Row],
+    counter: "_Counter",
+    scenarios: Collection[str] | None,
+) -> None:
+    """Say what the test compares.
+
+    Both runs are treated alike, so that an agent which now leaves two records and now three is as
+    likely to rise as to fall: a record that only the new run always leaves is missing before.
+    """
+    if any(row.identity.scenario_id is not None for row in matched.old_rows):
+        tried, tries = matched.repeats
+        now = by_identity(matched.new_rows)
+        added = [
+            row for row in matched.added if row.attempt < tried and len(now[row.identity]) == tries
+        ]
+        made = Sampled(
+            old=made_by(matched.old_rows, added),
+            new=made_by(matched.new_rows, missing),
+            repeats=matched.repeats,
+        )
+        add_strata(made, counter.tallies, counter.whole, scenarios)
+    elif not matched.pairs and matched.added:
+        add_strata_apart(counter.tallies, counter.whole, matched)
 
 
 class _Counter:

@@ -7,7 +7,8 @@ from typing import Final, Literal, TypeAlias
 
 from pydantic import BaseModel, ConfigDict
 
-from scouter.evaluate.compare.verdict import TaskVerdict, Verdict
+from scouter.evaluate.compare.confirmation import Confirmation
+from scouter.evaluate.compare.rows import ComparisonDecision, RateComparison
 from scouter.evaluate.intervals import Interval
 from scouter.evaluate.outcome import Outcome
 from scouter.evaluate.stored import Stored
@@ -19,7 +20,7 @@ class _Part(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore")
 
 
-_NO_VERDICT: Final = "stored by a version that knew no verdicts; compare the runs again"
+_NO_DECISION: Final = "stored by a version that decided otherwise; compare the runs again"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,12 +137,19 @@ class ComparisonResults(Stored):
     regressed: bool
     reasons: tuple[str, ...]
     """Why it regressed, in words; empty if it did not."""
-    verdict: Verdict = Verdict.NOT_ENOUGH_DATA
-    """What the statistics say; stands beside `regressed`."""
-    verdict_reason: str = _NO_VERDICT
-    """The verdict in words."""
-    task_verdicts: tuple[TaskVerdict, ...] = ()
-    """One row per task, and one for all of them."""
+    decision: ComparisonDecision = ComparisonDecision.INCONCLUSIVE
+    """What the runs come to, and what the exit code follows; `regressed` is the strict rule."""
+    decision_reason: str = _NO_DECISION
+    """The decision in words."""
+    decision_reasons: tuple[str, ...] = ()
+    """Each reason for `regressed` or `inconclusive`; empty for `no regression seen`."""
+    ruled_out: float | None = None
+    """A fall of more points than this is ruled out; None where nothing could be compared."""
+    not_cleared: tuple[str, ...] = ()
+    """Names of rates that are worth a look: their own p-value is at most 0.05, which is too much
+    for a regression among so many rates."""
+    rates: tuple[RateComparison, ...] = ()
+    """One row per task, one for all of them, and one for whole records or conversations."""
     notes: tuple[str, ...] = ()
     """What a reader should know beside that, such as how records were matched."""
 
@@ -152,8 +160,8 @@ class ComparisonResults(Stored):
 
     @property
     def exit_code(self) -> int:
-        """1 if it regressed, else 0."""
-        return int(self.regressed)
+        """0 for `no regression seen`, 1 for `regressed`, 3 for `inconclusive`."""
+        return self.decision.exit_code
 
     def print_missing_tasks(self) -> None:
         """Print the tasks that one run only has, to standard output."""
@@ -172,9 +180,8 @@ class ComparisonResults(Stored):
         print_comparison(self)
 
     def __str__(self) -> str:
-        verdict = "regressed" if self.regressed else "not regressed"
         return (
-            f"{verdict}: {self.regressed_workflows} of {self.total_workflows} records worse, "
+            f"{self.decision}: {self.regressed_workflows} of {self.total_workflows} records worse, "
             f"{self.improved_workflows} better, mean change {self.mean_pass_rate_delta:+.1%}"
         )
 
@@ -240,19 +247,35 @@ class ScenarioComparisonResults(Stored):
     """The scenarios' own tasks, each over all scenarios that have it."""
     reasons: tuple[str, ...]
     """Why it regressed, in words; empty if it did not."""
-    verdict: Verdict = Verdict.NOT_ENOUGH_DATA
-    """What the statistics say; stands beside `regressed`."""
-    verdict_reason: str = _NO_VERDICT
-    """The verdict in words."""
-    task_verdicts: tuple[TaskVerdict, ...] = ()
-    """One row per alias and task, one per alias, one per scenario task, one for the scenarios."""
+    decision: ComparisonDecision = ComparisonDecision.INCONCLUSIVE
+    """What the runs come to, and what the exit code follows; `regressed` is the strict rule."""
+    decision_reason: str = _NO_DECISION
+    """The decision in words."""
+    decision_reasons: tuple[str, ...] = ()
+    """Each reason for `regressed` or `inconclusive`; empty for `no regression seen`."""
+    ruled_out: float | None = None
+    """A fall of more points than this, of scenarios passed, is ruled out; None where nothing could
+    be compared."""
+    not_cleared: tuple[str, ...] = ()
+    """Names of rates that are worth a look: their own p-value is at most 0.05, which is too much
+    for a regression among so many rates."""
+    rates: tuple[RateComparison, ...] = ()
+    """One row for the scenarios passed, one per alias and task, one per alias, one per scenario
+    task."""
+    baseline_scenarios_passed: tuple[int, int] = (0, 0)
+    """Scenarios of which every attempt passed as a whole, and scenarios that were decided."""
+    comparison_scenarios_passed: tuple[int, int] = (0, 0)
+    flips: tuple[str, ...] = ()
+    """Scenarios that passed in every attempt of the baseline and in none now."""
+    confirmations: tuple[Confirmation, ...] = ()
+    """Of the flips that were asked again."""
     notes: tuple[str, ...] = ()
     """What a reader should know beside that, such as profiles whose tasks were changed."""
 
     @property
     def exit_code(self) -> int:
-        """What a release check should exit with: 1 if it regressed, else 0."""
-        return int(self.regressed)
+        """0 for `no regression seen`, 1 for `regressed`, 3 for `inconclusive`."""
+        return self.decision.exit_code
 
     @cached_property
     def task_stats(self) -> dict[str, tuple[TaskAggregateStats, ...]]:
@@ -271,8 +294,7 @@ class ScenarioComparisonResults(Stored):
         print_scenario_comparison(self)
 
     def __str__(self) -> str:
-        verdict = "regressed" if self.regressed else "not regressed"
-        return (
-            f"{verdict}: mean pass rate {self.baseline_overall_pass_rate:.1%} -> "
-            f"{self.comparison_overall_pass_rate:.1%}"
-        )
+        (was, of_was), (now, of_now) = (
+            self.baseline_scenarios_passed, self.comparison_scenarios_passed
+        )  # fmt: skip
+        return f"{self.decision}: {now} of {of_now} scenarios passed, {was} of {of_was} before"

@@ -1,17 +1,20 @@
 """Compare two runs: every record, task and scenario of the baseline must be found again.
 
-`pairing` says which record is which, `records` and `scenarios` what became of each,
-`counts` counts, `rates` tests. Here they are put together.
+`pairing` says which record is which, `records` and `scenarios` what became of each, `counts`
+counts, `rates` tests whole attempts (`attempts`, `strata`), and `decision` says what it comes to.
+Here they are put together.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Set
 from typing import Final
 
+from scouter.evaluate.compare.attempts import Attempt, attempts_of, count_passed, flipped
 from scouter.evaluate.compare.changes import fell
 from scouter.evaluate.compare.counts import Tally
+from scouter.evaluate.compare.decision import Evidence, decide_comparison
 from scouter.evaluate.compare.gate_checks import broken_attempts
 from scouter.evaluate.compare.pairing import Matched, Row, Sides, match, name_of
-from scouter.evaluate.compare.rates import judge, overall
+from scouter.evaluate.compare.rates import judge, net_fall
 from scouter.evaluate.compare.records import compare_records
 from scouter.evaluate.compare.results import (
     ComparisonResults,
@@ -20,6 +23,7 @@ from scouter.evaluate.compare.results import (
     Side,
     TaskAggregateStats,
 )
+from scouter.evaluate.compare.rows import ALL_TASKS, RateComparison
 from scouter.evaluate.compare.scenarios import compare_scenarios
 from scouter.evaluate.compare.sentences import (
     profile_notes,
@@ -28,12 +32,11 @@ from scouter.evaluate.compare.sentences import (
     scenario_reasons,
     unstable_notes,
 )
-from scouter.evaluate.compare.verdict import WHOLE_SCENARIOS, TaskVerdict
+from scouter.evaluate.compare.strata import whole_conversations, whole_scenarios
 from scouter.evaluate.gc_pause import collector_paused
 from scouter.evaluate.intervals import wilson
 from scouter.evaluate.results import EvalResults
 from scouter.evaluate.scenario_results import ScenarioEvalResults
-from scouter.evaluate.statistics.power import ALPHA
 
 DEFAULT_THRESHOLD: Final = 0.05
 
@@ -51,7 +54,7 @@ def compare_results(
         regression_threshold: Smallest fall of a record's pass rate that counts, in [0, 1].
 
     Returns:
-        The comparison; `regressed` also for records that error now or are missing.
+        The comparison; its `decision` is by the test, its `regressed` by the strict rule.
 
     Raises:
         TypeError: One of them is something else.
@@ -64,8 +67,12 @@ def compare_results(
     with collector_paused():
         matched = match(baseline, new)
         comparison, tallies = _compare(matched, None, regression_threshold)
-        rows = judge(tallies, regression_threshold)
-        return _with_verdicts(comparison, rows, is_repeated=matched.is_repeated)
+        whole = whole_conversations(matched, None)
+        rows = judge([whole, *tallies])
+        evidence = Evidence(
+            rows=rows, primary=rows[0], fall=net_fall(whole), gone={"task": _gone_tasks(tallies)}
+        )
+        return _with_decision(comparison, evidence, is_repeated=matched.is_repeated)
 
 
 def compare_scenario_results(
@@ -81,7 +88,8 @@ def compare_scenario_results(
         regression_threshold: Smallest fall of a pass rate that counts, in [0, 1].
 
     Returns:
-        The comparison; see `ScenarioComparisonResults` for what makes it `regressed`.
+        The comparison; its `decision` is by the test and by what asking again came to, its
+        `regressed` by the strict rule.
 
     Raises:
         TypeError: One of them is something else.
@@ -99,6 +107,7 @@ def _compare_replays(
     baseline: ScenarioEvalResults, new: ScenarioEvalResults, regression_threshold: float
 ) -> ScenarioComparisonResults:
     aliases = Sides(baseline.dataset_results, new.dataset_results)
+    ran = Sides(baseline.scenario_ids, new.scenario_ids)
     comparisons: dict[str, ComparisonResults] = {}
     tallies: list[Tally] = []
     for alias in (*aliases.both, *aliases.removed, *aliases.added):
@@ -107,20 +116,46 @@ def _compare_replays(
             new.dataset_results.get(alias, _EMPTY),
             (baseline.repeats, new.repeats),
         )
-        comparison, found = _compare(matched, alias, regression_threshold)
+        comparison, found = _compare(matched, alias, regression_threshold, set(ran.both))
         tallies += found
         if alias in aliases.both:
             comparisons[alias] = comparison
     scenarios = compare_scenarios(baseline, new, regression_threshold)
-    rows = judge([*tallies, *scenarios.tallies], regression_threshold)
+    before, now = attempts_of(baseline), attempts_of(new, baseline)
+    whole = whole_scenarios(_only(before, ran.both), _only(now, ran.both))
+    if not before and len(aliases.both) == 1:  # records that no replay made
+        [alias] = aliases.both
+        found = baseline.dataset_results[alias], new.dataset_results[alias]
+        whole = whole_conversations(match(*found), None)
+    rows = judge([whole, *tallies, *scenarios.tallies])
     comparisons = {
-        alias: _with_verdicts(
+        alias: _with_decision(
             comparison,
-            [row for row in rows if row.alias == alias],
+            _evidence_of(alias, rows, tallies),
             is_repeated=max(baseline.repeats, new.repeats) > 1,
         )
         for alias, comparison in comparisons.items()
     }
+    decided = decide_comparison(
+        Evidence(
+            rows=rows,
+            primary=rows[0],
+            fall=net_fall(whole),
+            gone={
+                "scenario": [*map(repr, ran.removed)],
+                "alias": [*map(repr, aliases.removed)],
+                "task": [
+                    *_gone_tasks(
+                        tally
+                        for tally in (*tallies, *scenarios.tallies)
+                        if tally.alias not in aliases.removed
+                    ),
+                    *(f"(each of scenario {name!r})" for name in scenarios.no_longer_judged),
+                ],
+            },
+            confirmations=new.confirmations,
+        )
+    )
     reasons = scenario_reasons(
         comparisons,
         scenarios.regressions,
@@ -130,9 +165,7 @@ def _compare_replays(
         errored_scenarios=scenarios.newly_errored,
     )
     if max(baseline.repeats, new.repeats) > 1:
-        whole = [row for row in rows if row.task_id == WHOLE_SCENARIOS]
-        reasons += _fallen_sums(whole, regression_threshold)
-    verdict, why = overall(rows)
+        reasons += _fallen_sums(rows[:1], regression_threshold)
     regressed_scenarios = [
         *(delta.scenario_id for delta in scenarios.deltas if delta.is_regression),
         *scenarios.newly_errored,
@@ -170,11 +203,18 @@ def _compare_replays(
         regressed_scenarios=regressed_scenarios,
         new_scenarios=scenarios.added,
         removed_scenarios=scenarios.removed,
-        scenario_task_stats=tuple(map(_stats, scenarios.tallies[:-1])),
+        scenario_task_stats=tuple(map(_stats, scenarios.tallies)),
         reasons=reasons,
-        verdict=verdict,
-        verdict_reason=why,
-        task_verdicts=rows,
+        decision=decided.decision,
+        decision_reason=decided.reason,
+        decision_reasons=decided.reasons,
+        ruled_out=decided.ruled_out,
+        not_cleared=decided.not_cleared,
+        rates=rows,
+        baseline_scenarios_passed=count_passed(before),
+        comparison_scenarios_passed=count_passed(now),
+        flips=tuple(flipped(before, now)),
+        confirmations=new.confirmations,
         notes=(
             *profile_notes(baseline.provenance.profile_digests, new.provenance.profile_digests),
             *repeats_notes(baseline.repeats, new.repeats),
@@ -200,11 +240,33 @@ def _check_kind(kind: type, *results: object) -> None:
             )
 
 
+def _only(attempts: dict[str, list[Attempt]], names: Iterable[str]) -> dict[str, list[Attempt]]:
+    return {name: attempts[name] for name in names if name in attempts}
+
+
+def _gone_tasks(tallies: Iterable[Tally]) -> list[str]:
+    """Tasks that the baseline judged and the new run does not know at all."""
+    return [
+        repr(tally.task_id) + (f" of {tally.alias!r}" if tally.alias else "")
+        for tally in tallies
+        if tally.is_gone and tally.task_id != ALL_TASKS
+    ]
+
+
+def _evidence_of(alias: str, rows: Sequence[RateComparison], tallies: Iterable[Tally]) -> Evidence:
+    own = [row for row in rows if row.alias == alias]
+    return Evidence(
+        rows=own,
+        primary=next((row for row in own if row.task_id == ALL_TASKS), None),
+        gone={"task": _gone_tasks(tally for tally in tallies if tally.alias == alias)},
+    )
+
+
 def _compare(
-    matched: Matched, alias: str | None, threshold: float
+    matched: Matched, alias: str | None, threshold: float, scenarios: Set[str] | None = None
 ) -> tuple[ComparisonResults, list[Tally]]:
-    """Compare one alias, without the verdicts; those need every row of the comparison."""
-    found = compare_records(matched, alias, threshold)
+    """Compare one alias, without the decision, which needs every row of the comparison."""
+    found = compare_records(matched, alias, threshold, scenarios)
     tallies = list(found.tallies.values())
     regressions = [workflow for workflow in found.workflows if workflow.is_regression]
     reasons = record_reasons(
@@ -264,39 +326,42 @@ def _missing(matched: Matched, rows: Iterable[Row], side: Side) -> Iterator[Miss
         )
 
 
-def _with_verdicts(
-    comparison: ComparisonResults, rows: Sequence[TaskVerdict], *, is_repeated: bool
+def _with_decision(
+    comparison: ComparisonResults, evidence: Evidence, *, is_repeated: bool
 ) -> ComparisonResults:
-    """Add the verdicts of the alias' rows."""
-    verdict, why = overall(rows)
+    """Add the rows, and what they come to."""
+    decided = decide_comparison(evidence)
     reasons = comparison.reasons
     if is_repeated:
-        reasons += _fallen_sums(rows, comparison.regression_threshold)
+        reasons += _fallen_sums(evidence.rows, comparison.regression_threshold)
     return comparison.model_copy(
         update={
-            "verdict": verdict,
-            "verdict_reason": why,
-            "task_verdicts": tuple(rows),
+            "decision": decided.decision,
+            "decision_reason": decided.reason,
+            "decision_reasons": decided.reasons,
+            "ruled_out": decided.ruled_out,
+            "not_cleared": decided.not_cleared,
+            "rates": tuple(evidence.rows),
             "reasons": reasons,
             "regressed": bool(reasons),
         }
     )
 
 
-def _fallen_sums(rows: Sequence[TaskVerdict], threshold: float) -> tuple[str, ...]:
+def _fallen_sums(rows: Sequence[RateComparison], threshold: float) -> tuple[str, ...]:
     """Say which sums fell by the threshold or more, where that is no chance.
 
     With repeats a record regresses only beyond its flakiness, so many small falls could hide.
     Without repeats a record fell by the threshold or more wherever the sum did.
     """
     return tuple(
-        f"{'scenarios' if row.task_id == WHOLE_SCENARIOS else 'all tasks'}: "
+        f"{row.label if row.is_whole else 'all tasks'}: "
         f"{row.baseline_pass_rate:.0%} before, {row.comparison_pass_rate:.0%} now, more than "
         f"flakiness explains ({row.fell} of {row.pairs} fell, {row.rose} rose)"
         for row in rows
         if row.is_sum
         and row.p_value is not None
-        and row.p_value <= ALPHA
+        and not row.is_cleared
         and fell(row.difference, threshold)
     )
 

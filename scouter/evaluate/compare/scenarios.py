@@ -1,13 +1,13 @@
 """What became of the scenarios, judged by their own tasks."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from scouter.evaluate.compare.changes import change_of, counts
 from scouter.evaluate.compare.counts import Judged, Tally
 from scouter.evaluate.compare.pairing import Sides
 from scouter.evaluate.compare.results import ScenarioDelta
-from scouter.evaluate.compare.verdict import WHOLE_SCENARIOS
+from scouter.evaluate.compare.strata import Made, Sampled, add_strata
 from scouter.evaluate.outcome import Outcome, worst
 from scouter.evaluate.scenario_results import ScenarioEvalResults, ScenarioResult, is_decided
 from scouter.evaluate.statistics.flakiness import falls_beyond_flakiness
@@ -27,7 +27,7 @@ class ScenarioChanges:
     no_longer_judged: list[str]
     """Scenarios that had tasks of their own and have none now."""
     tallies: list[Tally]
-    """Per task of a scenario; then the scenarios as a whole. Empty without any."""
+    """Per task of a scenario."""
 
 
 def compare_scenarios(
@@ -59,7 +59,7 @@ def compare_scenarios(
             for name in judged.removed
             if name not in scenarios.removed and any(item.task_results for item in old[name])
         ],
-        tallies=_tallies(old, now, new.repeats),
+        tallies=_tallies(old, now, (baseline.repeats, new.repeats), scenarios.both),
     )
 
 
@@ -121,12 +121,10 @@ def _delta(
 def _tallies(
     old: Mapping[str, Sequence[ScenarioResult]],
     new: Mapping[str, Sequence[ScenarioResult]],
-    repeats: int,
+    repeats: tuple[int, int],
+    scenarios: Collection[str],
 ) -> list[Tally]:
-    """Count tasks and whole scenarios, attempt by attempt; a scenario is a conversation."""
-    if not old and not new:
-        return []
-    whole = Tally(None, WHOLE_SCENARIOS, is_clustered=True)
+    """Count the tasks, attempt by attempt; a scenario is a conversation."""
     tallies: dict[str, Tally] = {}
 
     def of(task_id: str) -> Tally:
@@ -136,19 +134,20 @@ def _tallies(
         now_by_attempt = {item.attempt: item for item in new.get(name, ())}
         for item in old.get(name, ()):
             now = now_by_attempt.pop(item.attempt, None)
-            if now is not None:
-                decided = is_decided(item), is_decided(now)
-                whole.add_twice(name, item.passed, decided[0], now.passed, decided[1])
-            else:
-                whole.add_old(item.passed, is_decided(item))
-                if is_decided(item) and item.attempt < repeats:
-                    whole.add_missing(name, item.passed)
-            _count_tasks(of, name, item, now, is_run=item.attempt < repeats)
+            is_run = item.attempt < repeats[1] and name in scenarios
+            _count_tasks(of, name, item, now, is_run=is_run)
         for now in now_by_attempt.values():
-            whole.add_new(now.passed, is_decided(now))
             for task_id, task in _tasks(now).items():
                 of(task_id).add_new(task.outcome is Outcome.PASSED, counts(task))
-    return [*tallies.values(), whole]
+    made = Sampled(old=_made(old), new=_made(new), repeats=repeats)
+    add_strata(made, tallies, None, scenarios)
+    return [*tallies.values()]
+
+
+def _made(results: Mapping[str, Sequence[ScenarioResult]]) -> Iterator[Made]:
+    for name, attempts in results.items():
+        for item in attempts:
+            yield Made(name, item.attempt, _tasks(item))
 
 
 def _count_tasks(

@@ -1,21 +1,18 @@
 """Paired differences where several pairs belong together, as turns of one conversation do.
 
 Such pairs rise and fall together, so that counting them one by one claims more evidence than there
-is. Here the conversation is the unit: it keeps or swaps its runs as a whole.
+is. The interval here counts how many independent pairs would tell as much.
 """
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from scouter.evaluate.intervals import Interval
-from scouter.evaluate.statistics.distributions import NORMAL, student_quantile
-from scouter.evaluate.statistics.paired import mcnemar_exact, tango
+from scouter.evaluate.statistics.distributions import student_quantile
+from scouter.evaluate.statistics.paired import tango
 from scouter.evaluate.statistics.proportion import CONFIDENCE
-
-_EXACT_WORDS: Final = 30_000_000
-"""Machine words that the exact count may add up, some hundredths of a second."""
 
 
 class Cluster(NamedTuple):
@@ -35,7 +32,6 @@ class ClusteredDifference:
 
     difference: float
     interval: Interval
-    p_value: float
     design_effect: float
     effective_pairs: float
 
@@ -45,9 +41,9 @@ def compare_clusters(
 ) -> ClusteredDifference:
     """Compare two runs over the same clusters of pairs.
 
-    The p-value flips the sign of each cluster's sum (see `sign_flip`). The interval is Tango's
-    for the effective number of pairs, with Student's quantile of (clusters - 1) degrees in place
-    of the normal one, as the design effect is itself estimated from the clusters.
+    The interval is Tango's for the effective number of pairs, with Student's quantile of
+    (clusters - 1) degrees in place of the normal one, as the design effect is itself estimated
+    from the clusters; clusters of one size of which none changed in part are single pairs.
 
     Args:
         clusters: One per conversation, each with one pair or more.
@@ -66,15 +62,21 @@ def compare_clusters(
     effective = pairs / effect
     interval: Interval = (-1.0, 1.0)
     if len(clusters) > 1:
-        t = student_quantile((1 + confidence) / 2, len(clusters) - 1)
+        middle = (1 + confidence) / 2
+        t = None if _are_alike(clusters) else student_quantile(middle, len(clusters) - 1)
         interval = tango(fell / effect, rose / effect, effective, confidence, t)
     return ClusteredDifference(
         difference=(rose - fell) / pairs if pairs else 0.0,
         interval=interval,
-        p_value=sign_flip(cluster.rose - cluster.fell for cluster in clusters),
         design_effect=effect,
         effective_pairs=effective,
     )
+
+
+def _are_alike(clusters: Sequence[Cluster]) -> bool:
+    """Tell whether all clusters are of one size and none changed in part: as single pairs."""
+    size = clusters[0].pairs
+    return all(c.pairs == size and {c.fell, c.rose} <= {0, size} for c in clusters)
 
 
 def design_effect(clusters: Sequence[Cluster]) -> float:
@@ -99,41 +101,3 @@ def design_effect(clusters: Sequence[Cluster]) -> float:
     robust = math.fsum((c.rose - c.fell - mean * c.pairs) ** 2 for c in clusters)
     robust *= len(clusters) / (len(clusters) - 1)
     return min(largest, max(1.0, robust / naive))
-
-
-def sign_flip(sums: Iterable[int]) -> float:
-    """Two-sided p-value of the clusters' sums being as likely negative as positive.
-
-    If nothing changed between the runs, each cluster's two runs could be swapped, which turns the
-    sign of its sum. The p-value is the share of all ways to choose signs whose total is at least
-    as far from 0 as the one found. With sums of -1, 0 and 1 this is McNemar's exact test.
-
-    Args:
-        sums: Rises minus falls of each cluster.
-
-    Returns:
-        The exact share, counted without enumeration; a normal approximation with continuity
-        correction where several thousand clusters changed.
-
-    Cost: (changed clusters)^2 * (sum of sizes) / 64 additions, bounded to less than 0.1 s.
-    Source: Fisher 1935, The Design of Experiments, section 21.
-    """
-    changed = [value for value in sums if value]
-    total = abs(sum(changed))
-    if not total:
-        return 1.0
-    unit = math.gcd(*changed)
-    sizes, total = [abs(value) // unit for value in changed], total // unit
-    whole = sum(sizes)
-    if whole == len(sizes):
-        return mcnemar_exact((whole + total) // 2, (whole - total) // 2)
-    if len(sizes) ** 2 * whole // 64 > _EXACT_WORDS:
-        spread = math.sqrt(sum(size * size for size in sizes))
-        return min(1.0, 2 * NORMAL.cdf(-(total - 1) / spread))
-    width = len(sizes) + 1  # bits that hold any number of ways
-    ways = 1  # digit s, in base 2**width: in how many ways the negative clusters sum up to s
-    for size in sizes:
-        ways += ways << (width * size)
-    tail = ways & ((1 << (width * ((whole - total) // 2 + 1))) - 1)
-    count = tail % ((1 << width) - 1)  # the sum of its digits
-    return min(1.0, 2 * count / (1 << len(sizes)))

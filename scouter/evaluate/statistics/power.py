@@ -1,4 +1,4 @@
-"""What a run could have seen: power, smallest visible fall, pairs that one needs."""
+"""Power of a run: what it could have seen, and how many pairs that needs."""
 
 import math
 from collections.abc import Callable
@@ -93,30 +93,6 @@ def _most_rises(changes: int, alpha: float) -> int:
 def _fewest_changes(alpha: float) -> int:
     """Fewest changes that can be significant, all of them falls."""
     return max(1, math.ceil(1 - math.log2(alpha) - 1e-12))
-
-
-def smallest_fall(
-    pairs: int, churn: float = 0.0, alpha: float = ALPHA, power: float = POWER
-) -> float | None:
-    """Compute the smallest true fall that a run with so many pairs reports with this power.
-
-    Args:
-        pairs: Independent pairs.
-        churn: As in `power_of_pairs`.
-        alpha: Two-sided level of the test.
-        power: Wanted chance to see the fall, between 0 and 1.
-
-    Returns:
-        A share in (0, 1], rounded up by less than a thousandth of itself; None if even a fall of
-        every pair that chance leaves alone would be missed more often.
-    """
-    if not pairs:
-        return None
-    largest = max(0.0, 1 - 2 * churn)
-    guess = smallest_such_fall(lambda fall: _connor(pairs, fall, churn, alpha), largest, power)
-    return smallest_such_fall(
-        lambda fall: power_of_pairs(pairs, fall, churn, alpha), largest, power, guess
-    )
 
 
 def smallest_such_fall(

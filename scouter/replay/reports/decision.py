@@ -6,21 +6,17 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, Literal, TypeAlias
 
-from scouter.evaluate.compare.gate_checks import (
-    ALL_CHECKS,
-    GateCheck,
-    count_checks,
-    statistical_gate,
-)
+from scouter.evaluate.compare.attempts import scenarios_passed
+from scouter.evaluate.compare.decision import ruled_out_text
+from scouter.evaluate.compare.gate_checks import ALL_CHECKS, GateCheck, count_checks
 from scouter.evaluate.compare.results import ComparisonResults, ScenarioComparisonResults
-from scouter.evaluate.compare.verdict import Verdict
+from scouter.evaluate.compare.rows import ComparisonDecision
 from scouter.evaluate.judge_totals import totals_of
 from scouter.evaluate.lost import Lost
 from scouter.evaluate.outcome import Outcome
 from scouter.evaluate.scenario_results import ScenarioEvalResults
 from scouter.replay.reports.texts import counted, percent
 
-GateMode: TypeAlias = Literal["threshold", "statistical"]
 AnyComparison: TypeAlias = ScenarioComparisonResults | ComparisonResults
 
 _RATE: Final = ALL_CHECKS.capitalize()
@@ -34,7 +30,7 @@ _NAMED: Final = 5
 
 
 class Word(StrEnum):
-    """The verdict of a release check, worst first."""
+    """What a release check comes to, worst first."""
 
     REGRESSED = "regressed"
     BELOW_GATE = "below a gate"
@@ -43,9 +39,11 @@ class Word(StrEnum):
     NOT_JUDGED = "not judged"
     """The budget was spent before every judge task was asked."""
     UNJUDGED = "nothing was judged"
-    UNDERPOWERED = "not enough data"
-    IMPROVED = "improved"
+    INCONCLUSIVE = "inconclusive"
+    """Nobody can tell, and the reason says what to run."""
+    NO_REGRESSION = "no regression seen"
     PASSED = "passed"
+    """Every gate was met, and there was no baseline."""
     RECORDED = "recorded"
     """There was nothing to hold the run against."""
 
@@ -55,16 +53,14 @@ class Policy:
     """What may stop a release.
 
     Args:
-        gate: `threshold`: a fall by the threshold, an errored or missing record, a scenario that
-            flips. `statistical`: the verdict of the statistics.
-        allow_underpowered: The verdict `not enough data` does not stop a release.
+        require_ruled_out: Fall of whole scenarios, in points, that has to be ruled out: a larger
+            limit is `inconclusive`; None asks for nothing.
         allow_errors: Errors are failed checks like others, left to baseline and gates.
         allow_lost: Records and spans that are in no result do not stop a release.
         allow_unjudged: Judge tasks that were skipped for want of money do not stop a release.
     """
 
-    gate: GateMode = "threshold"
-    allow_underpowered: bool = False
+    require_ruled_out: float | None = None
     allow_errors: bool = False
     allow_lost: bool = False
     allow_unjudged: bool = False
@@ -75,21 +71,21 @@ class Decision:
     """What a check comes to.
 
     Args:
-        word: The verdict.
+        word: One of the words above.
         headline: One sentence.
         reasons: What stops the release, in words; empty if nothing does.
-        exit_code: 0 passed, 1 stopped.
+        exit_code: 0 may go on, 1 stopped, 3 inconclusive.
     """
 
     word: Word
     headline: str
     reasons: tuple[str, ...]
-    exit_code: Literal[0, 1]
+    exit_code: Literal[0, 1, 3]
 
     @property
     def is_stopped(self) -> bool:
-        """True if the release is stopped."""
-        return self.exit_code == 1
+        """True if the release may not go on: it is stopped, or nobody can tell."""
+        return self.exit_code != 0
 
 
 def decide(
@@ -98,7 +94,7 @@ def decide(
     gate_checks: Sequence[GateCheck],
     policy: Policy,
 ) -> Decision:
-    """Come to a verdict.
+    """Decide whether a release may go on.
 
     Without baseline and gates nothing is held against the run, and only errors stop it.
 
@@ -129,38 +125,39 @@ def decide(
     if found:
         word = min((word for word, _ in found), key=order.index)
     elif comparison is not None:
-        word = Word.IMPROVED if comparison.verdict is Verdict.IMPROVED else Word.PASSED
+        word = Word.NO_REGRESSION
     else:
         word = Word.PASSED if gate_checks else Word.RECORDED
     return Decision(
         word=word,
         headline=" ".join(
             [
-                *_headline(word, checks, comparison, gate_checks, policy),
+                *filter(None, _headline(word, results, comparison, gate_checks)),
                 *([f"{over_budget}."] if over_budget else []),
                 *([_lost(results.lost)] if results is not None and results.lost else []),
             ]
         ),
         reasons=tuple(dict.fromkeys(reason for _, reason in found)),
-        exit_code=1 if found else 0,
+        exit_code=0 if not found else 3 if word is Word.INCONCLUSIVE else 1,
     )
 
 
 def compared(comparison: AnyComparison, policy: Policy) -> list[tuple[Word, str]]:
-    """Say what of a comparison stops a release, by the rule that decides; empty if nothing does."""
-    if policy.gate == "threshold":
-        return [(Word.REGRESSED, reason) for reason in comparison.reasons]
-    check = statistical_gate(comparison, policy.allow_underpowered)
-    if check.met:
+    """Say what of a comparison keeps a release from going on; empty if nothing does."""
+    if comparison.decision is not ComparisonDecision.NO_REGRESSION:
+        word = Word(comparison.decision.value)
+        reasons = comparison.decision_reasons or (comparison.decision_reason,)
+        return [(word, reason) for reason in reasons]
+    wanted, limit = policy.require_ruled_out, comparison.ruled_out
+    if wanted is None or (limit is not None and limit <= wanted):
         return []
-    is_worse = comparison.verdict is Verdict.REGRESSED
-    word = Word.REGRESSED if is_worse else Word.UNDERPOWERED
-    worse = [
-        f"{f'{task.alias}: ' if task.alias else ''}{task.task_id}: {task.reason}"
-        for task in comparison.task_verdicts
-        if is_worse and task.verdict is Verdict.REGRESSED
+    text = "nothing is ruled out" if limit is None else f"only {ruled_out_text(limit)}"
+    return [
+        (
+            Word.INCONCLUSIVE,
+            f"{text}, and --require-ruled-out asks for {wanted:g}; run more scenarios or --repeats",
+        )
     ]
-    return [(word, reason) for reason in (check.reason, *worse)]
 
 
 def _errors(results: ScenarioEvalResults) -> list[str]:
@@ -221,37 +218,63 @@ def _names(ids: Sequence[str]) -> str:
 
 def _headline(
     word: Word,
-    checks: tuple[int, int] | None,
+    results: ScenarioEvalResults | None,
     comparison: AnyComparison | None,
     gate_checks: Sequence[GateCheck],
-    policy: Policy,
 ) -> Iterator[str]:
-    """The sentences of the headline: rates, gates, and what decided."""
-    if isinstance(comparison, ScenarioComparisonResults) and comparison.comparison_checks[1]:
+    """The sentences of the headline: scenarios passed, all checks, gates, and what is open."""
+    if isinstance(comparison, ScenarioComparisonResults):
+        now, before = comparison.comparison_scenarios_passed, comparison.baseline_scenarios_passed
+        yield _passed(now, f", {_of_all(before)} in the baseline") or _whole(comparison)
         now, before = comparison.comparison_checks, comparison.baseline_checks
-        yield f"{_RATE} {_rate(now)}, {_rate(before)} in the baseline."
+        if now[1]:
+            yield f"{_RATE} {_rate(now)}, {_rate(before)} in the baseline."
     elif isinstance(comparison, ComparisonResults):
+        yield _whole(comparison)
         now, before = comparison.comparison_pass_rate, comparison.baseline_pass_rate
         yield f"{_RATE} {percent(now)}, {percent(before)} in the baseline."
-    elif checks is not None and checks[1]:
+    elif results is not None and (checks := count_checks(results))[1]:
+        yield _passed(scenarios_passed(results))
         yield f"{_RATE} {_rate(checks)}."
     if gate_checks:
         met = sum(check.met for check in gate_checks)
         yield f"{met} of {counted(len(gate_checks), 'gate')} met."
-    if comparison is not None and policy.gate == "statistical":
-        yield from _by_statistics(comparison, policy)
+    if comparison is not None and comparison.decision is ComparisonDecision.NO_REGRESSION:
+        yield f"{comparison.decision_reason[:1].upper()}{comparison.decision_reason[1:]}."
+    if isinstance(comparison, ScenarioComparisonResults) and comparison.flips:
+        yield _flips(comparison)
     if word is Word.RECORDED:
         yield "There is neither a baseline nor a gate, so nothing but an error could fail."
 
 
-def _by_statistics(comparison: AnyComparison, policy: Policy) -> Iterator[str]:
-    """Say what decided, and what the threshold would have said."""
-    if comparison.verdict is Verdict.NOT_ENOUGH_DATA and policy.allow_underpowered:
-        yield "Not enough data to tell, allowed by --allow-underpowered."
-    if comparison.regressed and not compared(comparison, policy):
-        yield "By the threshold it regressed, but the statistics decide."
-    else:
-        yield "The statistics decide."
+def _passed(found: tuple[int, int], more: str = "") -> str:
+    passed, total = found
+    return f"{passed:,} of {total:,} scenarios passed{more}." if total else ""
+
+
+def _whole(comparison: AnyComparison) -> str:
+    """The same of records or conversations, where there are no scenarios."""
+    for row in comparison.rates:
+        if row.is_whole and row.comparison_count:
+            now = f"{row.comparison_passed:,} of {row.comparison_count:,} {row.label}"
+            before = f"{row.baseline_passed:,} of {row.baseline_count:,} in the baseline"
+            return f"{now}, {before}."
+    return ""
+
+
+def _of_all(found: tuple[int, int]) -> str:
+    return f"{found[0]:,} of {found[1]:,}"
+
+
+def _flips(comparison: ScenarioComparisonResults) -> str:
+    """The scenarios that passed before and do not now, and what asking again came to."""
+    broken = {each.scenario_id for each in comparison.confirmations if each.is_broken}
+    asked = {each.scenario_id for each in comparison.confirmations} - broken
+    flips = [name for name in comparison.flips if name not in broken | asked]
+    parts = [f"Passed before and not now: {_names(flips)}."] if flips else []
+    if cleared := [name for name in comparison.flips if name in asked]:
+        parts.append(f"Passed when asked again: {_names(cleared)}.")
+    return " ".join(parts)
 
 
 def _rate(checks: tuple[int, int]) -> str:

@@ -7,11 +7,13 @@ from typing import Any, Final
 
 from pydantic import JsonValue
 
+from scouter.evaluate.compare.attempts import scenarios_passed
 from scouter.evaluate.compare.gate_checks import ALL_CHECKS, MEAN_RATE, GateCheck, count_checks
 from scouter.evaluate.judge_rate_text import JudgeText, judge_text
 from scouter.evaluate.outcome import Outcome
 from scouter.replay.reports import interval_svg as drawing
 from scouter.replay.reports.decision import Word
+from scouter.replay.reports.examples import Example
 from scouter.replay.reports.flaky import FlakyTable, flaky_table
 from scouter.replay.reports.html_scenario import Budget, scenario_rows
 from scouter.replay.reports.report import Report
@@ -39,7 +41,7 @@ _TONES: Final = {
     Word.LOST: "bad",
     Word.NOT_JUDGED: "bad",
     Word.UNJUDGED: "bad",
-    Word.UNDERPOWERED: "warn",
+    Word.INCONCLUSIVE: "warn",
     Word.RECORDED: "plain",
 }
 _OWN_TASKS: Final = "Scenarios' own tasks"
@@ -59,12 +61,14 @@ class Page:
     reasons: Sequence[str]
     more_reasons: Sequence[str]
     reasons_left_out: int
+    examples: Sequence[Example]
     notes: Sequence[str]
     figures: Sequence[Row]
     lost: Sequence[Row]
     gates: Sequence[Row]
     is_compared: bool
     task_groups: Sequence[Row]
+    too_few: str
     judges: Sequence[JudgeText]
     repeats: int
     flaky: FlakyTable
@@ -86,6 +90,7 @@ def make_page(report: Report) -> Page:
         reasons=reasons[:_REASONS],
         more_reasons=reasons[_REASONS:],
         reasons_left_out=len(decision.reasons) - len(reasons),
+        examples=report.examples,
         notes=comparison.notes if comparison else (),
         figures=list(_figures(report)),
         lost=[
@@ -95,6 +100,7 @@ def make_page(report: Report) -> Page:
         gates=[_gate(gate) for gate in report.gate_checks],
         is_compared=comparison is not None,
         task_groups=_task_groups(view.tasks),
+        too_few=view.too_few,
         judges=[judge_text(rate) for rate in report.results.judge_rates],
         repeats=report.results.repeats,
         flaky=flaky_table(report.results, _RELIABILITY),
@@ -107,18 +113,21 @@ def make_page(report: Report) -> Page:
 
 def _figures(report: Report) -> Iterable[Row]:
     metrics, scenarios = report.results.metrics, report.view.scenarios
+    passed, of = scenarios_passed(report.results)
+    if of:
+        yield _figure("Scenarios passed", f"{passed:,}", f"of {of:,}")
     passed, total = count_checks(report.results)
     rate = percent(passed / total if total else None)
     yield _figure(ALL_CHECKS.capitalize(), rate, f"{passed:,} of {total:,}")
     if total:
         yield _figure(MEAN_RATE.capitalize(), percent(metrics.overall_pass_rate))
     if report.comparison is not None:
-        yield _figure("By the statistics", str(report.comparison.verdict))
+        limit = report.comparison.ruled_out
+        if limit is not None:
+            yield _figure("Ruled out", f"> {limit:.1f}", "points of a fall")
         changes = Counter(scenario.change for scenario in scenarios)
         better = f"{changes['improved']:,} better" if changes["improved"] else ""
         yield _figure("Scenarios worse", f"{changes['regressed']:,}", better)
-    passed = sum(scenario.outcome is Outcome.PASSED for scenario in scenarios)
-    yield _figure("Scenarios passed", f"{passed:,}", f"of {len(scenarios):,}")
     errored = sum(scenario.outcome is Outcome.ERRORED for scenario in scenarios)
     if errored:
         yield _figure("Scenarios errored", f"{errored:,}")
@@ -168,16 +177,18 @@ def _task_groups(tasks: Sequence[TaskView]) -> list[Row]:
 
 def _task(task: TaskView) -> Row:
     bounds = task.difference_interval
-    tone = {"regressed": "bad", "improved": "good"}.get(task.verdict, "plain")
+    tone = "bad" if task.regressed else "plain"
     return {
         "task_id": task.task_id,
         "now": _rate(task.now),
         "baseline": _rate(task.baseline),
-        "interval": interval(task.now.interval) if task.now.total else "",
-        "svg": drawing.interval_svg(_drawn(task.now), _drawn(task.baseline), tone),
+        "interval": interval(task.now.interval) if task.now.total and task.has_interval else "",
+        "svg": drawing.interval_svg(_drawn(task.now), _drawn(task.baseline), tone)
+        if task.has_interval
+        else "",
         "difference": points(task.difference),
         "around": f"{points(bounds[0])} to {points(bounds[1])}" if bounds else "",
-        "verdict": task.verdict,
+        "word": task.word,
         "reason": clip(task.reason, 600),
     }
 
@@ -233,14 +244,12 @@ def _sorted(digests: dict[str, str]) -> list[tuple[str, str]]:
 def _policy(report: Report) -> str:
     parts: list[str] = []
     if report.comparison is not None:
-        fall = f"{report.comparison.regression_threshold:.1%}"
-        parts.append(
-            f"a fall of {fall} or more, an error, a missing record, a scenario that flips"
-            if report.policy.gate == "threshold"
-            else "the verdict of the statistics"
-        )
-        if report.policy.gate == "statistical" and report.policy.allow_underpowered:
-            parts.append("not: too little data")
+        parts.append("a fall that is not chance, a broken scenario, anything that is gone")
+        if report.policy.require_ruled_out is not None:
+            parts.append(
+                f"a fall of more than {report.policy.require_ruled_out:g} points that is not "
+                "ruled out"
+            )
     if report.gate_checks:
         parts.append("a gate that is not met")
     parts.append("not: errors" if report.policy.allow_errors else "any error")

@@ -1,11 +1,13 @@
-"""A release check as one JSON file for programs: verdict, gates, rates, comparison, results."""
+"""A release check as one JSON file for programs: decision, gates, rates, comparison, results."""
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
 
 from pydantic import BaseModel
 
+from scouter.evaluate.compare.attempts import scenarios_passed
 from scouter.evaluate.compare.gate_checks import count_checks
 from scouter.evaluate.judge_rate import JudgeRate
 from scouter.evaluate.lost import Lost
@@ -14,7 +16,7 @@ from scouter.model.json_value import plain_text
 from scouter.replay.reports.report import Report
 from scouter.replay.reports.view import RateView, TaskView
 
-SCHEMA_VERSION: Final = 1
+SCHEMA_VERSION: Final = 2
 """Raised when a reader of the old number would misread the new form."""
 
 
@@ -33,18 +35,19 @@ def render(report: Report) -> str:
     passed, total = count_checks(report.results)
     body: dict[str, Any] = {
         "schema_version": SCHEMA_VERSION,
-        "verdict": str(decision.word),
+        "decision": str(decision.word),
         "headline": decision.headline,
         "reasons": decision.reasons,
         "exit_code": decision.exit_code,
         "policy": {
-            "gate": report.policy.gate,
-            "allow_underpowered": report.policy.allow_underpowered,
+            "require_ruled_out": report.policy.require_ruled_out,
             "allow_errors": report.policy.allow_errors,
             "allow_lost": report.policy.allow_lost,
             "allow_unjudged": report.policy.allow_unjudged,
         },
+        "examples": [asdict(example) for example in report.examples],
         "provenance": report.results.provenance.model_dump(mode="json"),
+        "scenarios_passed": _scenarios_passed(report),
         "checks": _rate(RateView(passed=passed, total=total)),
         "gates": [
             {
@@ -79,6 +82,11 @@ def render(report: Report) -> str:
     return json.dumps(body, ensure_ascii=False, indent=1)
 
 
+def _scenarios_passed(report: Report) -> dict[str, Any]:
+    passed, total = scenarios_passed(report.results)
+    return _rate(RateView(passed=passed, total=total))
+
+
 def _stored(model: BaseModel | None) -> dict[str, Any] | None:
     return None if model is None else model.model_dump()
 
@@ -106,7 +114,8 @@ def _task(task: TaskView) -> dict[str, Any]:
         "baseline": _rate(task.baseline) if task.baseline else None,
         "difference": task.difference,
         "difference_interval": task.difference_interval,
-        "verdict": task.verdict or None,
+        "is_cleared": task.is_cleared,
+        "regressed": task.regressed,
         "reason": task.reason or None,
     }
 

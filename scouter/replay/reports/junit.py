@@ -84,10 +84,8 @@ def render(report: Report) -> str:
 def _add_properties(suite: Xml.Element, report: Report) -> None:
     properties = Xml.SubElement(suite, "properties")
     for name, value in (
-        ("verdict", str(report.decision.word)),
+        ("decision", str(report.decision.word)),
         ("headline", report.decision.headline),
-        ("gate", report.policy.gate),
-        ("statistics", str(report.comparison and report.comparison.verdict)),
     ):
         Xml.SubElement(properties, "property", name=name, value=xml_text(value))
 
@@ -127,12 +125,16 @@ def _cases(report: Report) -> Iterator[_Case]:
         yield _Case(suite="gates", name=gate.name, outcome=outcome, message=gate.reason)
     comparison = report.comparison
     if comparison is not None:
-        reasons = [reason for _, reason in compared(comparison, report.policy)]
+        found = compared(comparison, report.policy)
+        reasons = [reason for _, reason in found]
+        is_open = any(word is Word.INCONCLUSIVE for word, _ in found)
+        outcome = Outcome.ERRORED if is_open else Outcome.FAILED if found else Outcome.PASSED
         yield _Case(
             suite=_COMPARISON,
-            name="not regressed",
-            outcome=Outcome.FAILED if reasons else Outcome.PASSED,
+            name=str(Word.NO_REGRESSION),
+            outcome=outcome,
             message=reasons[0] if reasons else "",
+            kind=str(found[0][0]) if found else "",
             details="\n".join(reasons),
         )
     if report.decision.word is Word.UNJUDGED:

@@ -1,6 +1,6 @@
 """A release check as Markdown that fits into a comment on a pull request.
 
-The verdict comes first. Nothing in it becomes a link, a mention or a reference to an issue,
+The decision comes first. Nothing in it becomes a link, a mention or a reference to an issue,
 whatever an agent said.
 """
 
@@ -15,6 +15,7 @@ from scouter.evaluate.outcome import Outcome
 from scouter.evaluate.stored import write_whole
 from scouter.model.json_value import plain_text
 from scouter.replay.reports.decision import Word
+from scouter.replay.reports.examples import Example
 from scouter.replay.reports.report import Report
 from scouter.replay.reports.texts import clip, counted, duration, interval, moment, percent, points
 from scouter.replay.reports.view import CheckView, RateView, ScenarioView, TaskView
@@ -27,6 +28,8 @@ _TASKS: Final = 60
 _SCENARIOS: Final = 20
 _MESSAGE: Final = 160
 _ID: Final = 80
+
+_MARKS: Final = {Word.RECORDED: "📝", Word.INCONCLUSIVE: "❔"}
 
 _ZERO_WIDTH: Final = "\u200b"
 _SPECIAL: Final = re.compile(r"([\\`*_{}\[\]<>()#+!|~&$^=-])")
@@ -57,19 +60,21 @@ def render(report: Report) -> str:
 
 def _parts(report: Report) -> Iterator[list[str]]:
     decision = report.decision
-    mark = "❌" if decision.is_stopped else "✅"
-    if decision.word is Word.RECORDED:
-        mark = "📝"
+    mark = _MARKS.get(decision.word, "❌" if decision.is_stopped else "✅")
     yield [f"## {mark} {decision.word.capitalize()}"]
     yield [escape(decision.headline)]
     if decision.reasons:
         yield [*_bullets(decision.reasons)]
+    for example in report.examples:
+        yield [*_example(example)]
     if report.results.lost:
         yield ["**Lost**, and in no result:\n", *_bullets([e.text for e in report.results.lost])]
     if report.gate_checks:
         yield [*_gates(report)]
     if report.view.tasks:
         yield [*_tasks(report.view.tasks)]
+        if report.view.too_few:
+            yield [escape(report.view.too_few)]
     if report.results.judge_rates:
         yield [*_judges(report.results.judge_rates)]
     changed = report.view.flips if report.comparison is not None else _not_passed(report)
@@ -87,6 +92,21 @@ def _parts(report: Report) -> Iterator[list[str]]:
     if report.judges is not None:
         yield [escape(f"{report.judges.text[0].upper()}{report.judges.text[1:]}.")]
     yield [_foot(report)]
+
+
+def _example(example: Example) -> Iterator[str]:
+    """Question, expected, got and trace of one scenario."""
+    passed = f", {example.passed}" if example.passed else ""
+    yield f"**{code(example.scenario_id, _ID)}**{passed}\n"
+    for name, text in (
+        ("asked", example.question),
+        ("check", example.check),
+        ("expected", example.expected),
+        ("got", example.got),
+        ("trace", example.trace),
+    ):
+        if text:
+            yield f"- {name}: {code(text, 2 * _MESSAGE)}"
 
 
 def _bullets(reasons: Sequence[str]) -> Iterator[str]:
@@ -108,7 +128,7 @@ def _gates(report: Report) -> Iterator[str]:
 def _tasks(tasks: Sequence[TaskView]) -> Iterator[str]:
     compared = any(task.baseline for task in tasks)
     if compared:
-        yield "| Task | Baseline | Now | Difference, points | Verdict |"
+        yield "| Rate | Baseline | Now | Difference, points | |"
         yield "| :-- | --: | --: | --: | :-- |"
     else:
         yield "| Task | Passed | 95% interval |"
@@ -118,14 +138,14 @@ def _tasks(tasks: Sequence[TaskView]) -> Iterator[str]:
         if compared:
             bounds = task.difference_interval
             around = f" ({points(bounds[0])} to {points(bounds[1])})" if bounds else ""
-            verdict = f"**{task.verdict}**" if task.verdict == "regressed" else task.verdict
+            word = f"**{task.word}**" if task.regressed else task.word
             difference = f"{points(task.difference)}{around}"
             yield (
-                f"| {name} | {_rate(task.baseline)} | {_rate(task.now)} | {difference} "
-                f"| {verdict} |"
+                f"| {name} | {_rate(task.baseline)} | {_rate(task.now)} | {difference} | {word} |"
             )
         else:
-            yield f"| {name} | {_rate(task.now)} | {interval(task.now.interval)} |"
+            around = interval(task.now.interval) if task.has_interval else "–"
+            yield f"| {name} | {_rate(task.now)} | {around} |"
     if len(tasks) > _TASKS:
         yield f"\n… and {len(tasks) - _TASKS} more tasks"
 

@@ -9,6 +9,7 @@ from scouter.evaluate.compare.results import ScenarioComparisonResults
 from scouter.evaluate.judge_totals import JudgeTotals, totals_of
 from scouter.evaluate.scenario_results import ScenarioEvalResults
 from scouter.replay.reports.decision import Decision, Policy, decide
+from scouter.replay.reports.examples import Example, examples
 from scouter.replay.reports.view import View, make_view
 
 
@@ -32,13 +33,18 @@ class Report:
 
     @cached_property
     def decision(self) -> Decision:
-        """The verdict."""
+        """What it comes to."""
         return decide(self.results, self.comparison, self.gate_checks, self.policy)
 
     @cached_property
     def judges(self) -> JudgeTotals | None:
         """What the judges took; None where there was none."""
         return totals_of(self.results)
+
+    @cached_property
+    def examples(self) -> list[Example]:
+        """The scenarios that explain the decision."""
+        return examples(self.view, self.comparison)
 
     @cached_property
     def view(self) -> View:

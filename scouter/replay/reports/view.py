@@ -5,13 +5,15 @@ Every report reads this and nothing else of the results, so that none counts in 
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, Literal, TypeAlias
 
 from pydantic import JsonValue
 
 from scouter.evaluate.aligned_result import AlignedEvalResult
+from scouter.evaluate.compare.rates import too_few
 from scouter.evaluate.compare.results import ScenarioComparisonResults
+from scouter.evaluate.compare.rows import ENOUGH
 from scouter.evaluate.intervals import Interval, wilson
 from scouter.evaluate.judge_talk import JudgeTalk
 from scouter.evaluate.outcome import WORST_FIRST, Outcome, Reason, worst
@@ -177,8 +179,19 @@ class TaskView:
     baseline: RateView | None = None
     difference: float | None = None
     difference_interval: Interval | None = None
-    verdict: str = ""
+    conversations: int = 0
+    """How many stand behind the rate; of a comparison, behind the difference."""
+    regressed: bool | None = None
+    """None without a baseline."""
+    is_cleared: bool | None = None
+    word: str = ""
+    """`regressed`, `not cleared`, or nothing."""
     reason: str = ""
+
+    @property
+    def has_interval(self) -> bool:
+        """True if enough conversations stand behind the intervals to show them."""
+        return self.conversations >= ENOUGH
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -190,6 +203,12 @@ class View:
     tasks: tuple[TaskView, ...]
     missing: tuple[str, ...] = ()
     """Scenarios of the baseline that were not run."""
+
+    @property
+    def too_few(self) -> str:
+        """One line in place of all intervals, where there are fewer than six conversations."""
+        most = max((task.conversations for task in self.tasks), default=0)
+        return f"{too_few(most)}." if 0 < most < ENOUGH else ""
 
     @property
     def by_urgency(self) -> tuple[ScenarioView, ...]:
@@ -287,13 +306,10 @@ def _attempt(
     found: ScenarioResult | Conversation | None,
     records: Sequence[RecordView],
 ) -> AttemptView:
-    outcomes = [record.outcome for record in records]
     result = found if isinstance(found, ScenarioResult) else None
-    if result is not None:
-        outcomes = [result.outcome]  # the scenario's own word
     return AttemptView(
         number=number + 1,
-        outcome=worst(outcomes),
+        outcome=_outcome(result, records),
         error=_error(result) if result else "",
         duration_ns=found.duration_ns if found else 0,
         turns=found.turns if found else (),
@@ -302,6 +318,16 @@ def _attempt(
         records=tuple(records),
         spans=found.traces if found else (),
     )
+
+
+def _outcome(result: ScenarioResult | None, records: Sequence[RecordView]) -> Outcome:
+    """The worst of the scenario's own word and its records; what nobody judged passes nothing."""
+    outcome = worst([record.outcome for record in records])
+    if result is None:
+        return outcome
+    if result.outcome is Outcome.SKIPPED and outcome is Outcome.PASSED:
+        return Outcome.SKIPPED
+    return worst([result.outcome, outcome])
 
 
 def _error(result: ScenarioResult) -> str:
@@ -409,37 +435,57 @@ def _compared_tasks(comparison: ScenarioComparisonResults) -> tuple[TaskView, ..
     return tuple(
         TaskView(
             alias=task.alias or "",
-            task_id=task.task_id,
+            task_id=task.label if task.is_whole else task.task_id,
             now=RateView(passed=task.comparison_passed, total=task.comparison_count),
             baseline=RateView(passed=task.baseline_passed, total=task.baseline_count),
             difference=task.difference,
-            difference_interval=task.interval,
-            verdict=str(task.verdict),
+            difference_interval=task.interval if task.has_interval else None,
+            conversations=task.clusters,
+            regressed=task.regressed,
+            is_cleared=task.is_cleared,
+            word=task.word,
             reason=task.reason,
         )
-        for task in comparison.task_verdicts
+        for task in comparison.rates
     )
 
 
 def _tasks(scenarios: Sequence[ScenarioView]) -> tuple[TaskView, ...]:
     """The rates of one run; aliases first, as in a comparison."""
-    counts: dict[tuple[str, str], list[int]] = {}
+    found: dict[tuple[str, str], _Count] = {}
     for scenario in scenarios:
         for attempt in scenario.attempts:
             for record in attempt.records:
-                _add(counts, record.alias, record.checks)
-            _add(counts, "", attempt.checks)
+                is_alone = scenario.scenario_id == NO_SCENARIO
+                _add(found, record.alias, record.checks, record if is_alone else scenario)
+            _add(found, "", attempt.checks, scenario)
     return tuple(
-        TaskView(alias=alias, task_id=task, now=RateView(passed=passed, total=total))
-        for (alias, task), (passed, total) in sorted(
-            counts.items(), key=lambda item: not item[0][0]
+        TaskView(
+            alias=alias,
+            task_id=task,
+            now=RateView(passed=count.passed, total=count.total),
+            conversations=len(count.conversations),
         )
+        for (alias, task), count in sorted(found.items(), key=lambda item: not item[0][0])
     )
 
 
-def _add(counts: dict[tuple[str, str], list[int]], alias: str, checks: Iterable[CheckView]) -> None:
+@dataclass(slots=True)
+class _Count:
+    passed: int = 0
+    total: int = 0
+    conversations: set[int] = field(default_factory=set[int])
+
+
+def _add(
+    found: dict[tuple[str, str], _Count],
+    alias: str,
+    checks: Iterable[CheckView],
+    conversation: ScenarioView | RecordView,
+) -> None:
     for check in checks:
         if check.is_counted:
-            count = counts.setdefault((alias, check.task_id), [0, 0])
-            count[0] += check.outcome is Outcome.PASSED
-            count[1] += 1
+            count = found.setdefault((alias, check.task_id), _Count())
+            count.passed += check.outcome is Outcome.PASSED
+            count.total += 1
+            count.conversations.add(id(conversation))

@@ -55,7 +55,7 @@ def test_a_worse_agent_is_stopped(desk: Path) -> None:
     agent = (desk / "desk.py").read_text(encoding="utf-8")
     (desk / "desk.py").write_text(agent.replace("10 to 19", "7 to 8"), encoding="utf-8")
     done = program(desk, *shlex.split(second))
-    assert done.returncode == 1, done.stderr
+    assert done.returncode != 0, done.stderr
     assert "scenario 'paris'" in done.stdout
 
 

@@ -186,7 +186,7 @@ def test_what_does_not_fit_the_budget_is_skipped_and_said(
         "judges: 0 calls, 0 cached; 2 tasks skipped, as the budget left too little" in done.stdout
     )
     report = json.loads((project / "r.json").read_text())
-    assert (report["verdict"], report["exit_code"]) == ("not judged", 1)
+    assert (report["decision"], report["exit_code"]) == ("not judged", 1)
     assert report["judges"]["over_budget"] == 2
     assert report["checks"]["total"] == 2, "the shop's own checks; none of the judge's"
     assert "2 judge tasks skipped" in report["headline"]
@@ -319,7 +319,7 @@ def test_what_a_judge_of_ones_own_does_is_its_tasks_error(
     assert done.returncode == 1, done.stdout + done.stderr
     assert words in " ".join(done.stdout.split())
     report = json.loads((project / "r.json").read_text())
-    assert report["verdict"] == "errored"
+    assert report["decision"] == "errored"
     assert report["checks"]["passed"] == 2, "the scenarios' own checks were judged"
 
 

@@ -126,7 +126,7 @@ def test_what_is_lost_is_told_everywhere_and_stops(
     report = json.loads((project / "r.json").read_text())
     (lost,) = report["lost"]
     assert (lost["reason"], lost["count"], report["exit_code"]) == (reason, count, 1)
-    assert report["verdict"] == "records were lost"
+    assert report["decision"] == "records were lost"
     (told,) = [
         case
         for case in Xml.parse(project / "r.xml").iter("testcase")  # noqa: S314 our own file

@@ -100,7 +100,7 @@ def test_traces_are_judged_as_the_engine_judges_them(
 
 
 def test_gates_baselines_and_exit_codes(files: tuple[Path, Path], tmp_path: Path) -> None:
-    """0 go, 1 stop, 2 wrong input; another recording of the same questions is comparable."""
+    """0 go, 1 stop, 2 wrong input, 3 open; other recordings of the questions are comparable."""
     traces, profile = files
     save = tmp_path / "results.json"
     assert run(traces, "--profile", profile, "--min-pass-rate", 0.75, "--save", save)[0] == 0
@@ -113,10 +113,10 @@ def test_gates_baselines_and_exit_codes(files: tuple[Path, Path], tmp_path: Path
     worse.write_text(again.read_text().replace("Canberra", "Sydney"))
     assert run(again, "--profile", profile, "--baseline", save)[0] == 0
     code, text = run(worse, "--profile", profile, "--baseline", save)
-    assert (code, "Regressed" in text) == (1, True)
+    assert (code, "Inconclusive" in text) == (3, True)  # one of two fell, which may be chance
     assert run(traces)[0] == 2  # nothing judges
     assert run(tmp_path / "none", "--profile", profile)[0] == 2
-    assert run(traces, "--profile", profile, "--gate", "statistical")[0] == 2
+    assert run(traces, "--profile", profile, "--require-ruled-out", 10)[0] == 2
 
 
 def test_reports_are_those_of_a_release_check(files: tuple[Path, Path], tmp_path: Path) -> None:

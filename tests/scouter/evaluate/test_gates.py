@@ -5,9 +5,8 @@ from pathlib import Path
 import pytest
 
 from scouter.errors import ConfigError, FileFormatError
-from scouter.evaluate.compare.gate_checks import GateCheck, check_gates, statistical_gate
+from scouter.evaluate.compare.gate_checks import GateCheck, check_gates
 from scouter.evaluate.compare.gates import Gates
-from scouter.evaluate.compare.verdict import Verdict
 from scouter.evaluate.outcome import Outcome, Reason
 from scouter.evaluate.provenance import Provenance
 from scouter.evaluate.record_result import RecordResult, record_outcome
@@ -165,28 +164,3 @@ def test_gates_of_a_scenario_file(tmp_path: Path) -> None:
     plain = EvalScenarios.from_path(path)
     assert plain.gates is None
     assert "gates" not in plain.model_dump()
-
-
-def test_the_statistical_gate() -> None:
-    """The verdict decides; too little data passes only if that was allowed."""
-    good = [{"x": "P"}] * 200
-    runs = {
-        Verdict.UNCHANGED: good,
-        Verdict.REGRESSED: [{"x": "F"}] * 20 + good[20:],
-    }
-    for verdict, rows in runs.items():
-        comparison = run_of(rows).compare_to(run_of(good))
-        assert comparison.verdict is verdict
-        assert statistical_gate(comparison).met is (verdict is Verdict.UNCHANGED)
-    short = run_of(good[:5]).compare_to(run_of(good[:5]))
-    assert not statistical_gate(short).met
-    assert "allow an underpowered run" in statistical_gate(short).reason
-    assert statistical_gate(short, allow_underpowered=True).met
-
-
-def run_of(rows: list[dict[str, str]]) -> EvalResults:
-    """Records of conversations of their own."""
-    made = [tasks(**row) for row in rows]
-    return EvalResults(
-        [RecordResult(uuid7(), "", uuid7(), None, record_outcome(r), r, 0, 0) for r in made]
-    )

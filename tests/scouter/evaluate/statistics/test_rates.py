@@ -14,7 +14,6 @@ from scouter.evaluate.statistics.clustered import (
     Cluster,
     compare_clusters,
     design_effect,
-    sign_flip,
 )
 from scouter.evaluate.statistics.distributions import binomial_pmf
 from scouter.evaluate.statistics.multiplicity import holm
@@ -169,32 +168,10 @@ def test_false_alarms_of_mcnemar_by_enumeration(pairs: int) -> None:
         assert alarms <= 0.05 + 1e-9
 
 
-@given(st.lists(st.integers(-4, 4), max_size=9))
-def test_sign_flip_against_enumeration(sums: list[int]) -> None:
-    """All ways to choose signs, one by one."""
-    reached = [
-        abs(sum(sign * value for sign, value in zip(signs, sums, strict=True))) >= abs(sum(sums))
-        for signs in itertools.product((-1, 1), repeat=len(sums))
-    ]
-    assert sign_flip(sums) == pytest.approx(sum(reached) / len(reached))
-
-
-@given(st.integers(0, 40), st.integers(0, 40))
-def test_sign_flip_of_single_pairs_is_mcnemar(fell: int, rose: int) -> None:
-    assert sign_flip([-1] * fell + [1] * rose) == pytest.approx(mcnemar_exact(fell, rose))
-
-
-def test_many_clusters_take_the_normal_form() -> None:
-    """3,000 clusters of 1 to 9: the exact count on a tenth of them is close to it, too."""
-    random = Random(4)
-    sums = [random.choice([-1, 1]) * random.randint(1, 9) for _ in range(3_000)]
-    shifted = [value + (index % 25 == 0) for index, value in enumerate(sums)]
-    spread = math.sqrt(sum(value * value for value in shifted))
-    expected = 2 * float(reference.norm.sf((abs(sum(shifted)) - 1) / spread))
-    assert sign_flip(shifted) == pytest.approx(expected, rel=1e-9)
-    few = sums[:300]
-    normal = 2 * float(reference.norm.sf((abs(sum(few)) - 1) / math.sqrt(sum(v * v for v in few))))
-    assert sign_flip(few) == pytest.approx(normal, abs=0.01)
+def test_clusters_that_change_as_a_whole_are_single_pairs() -> None:
+    """Six conversations of five, five of which fell: as five falls of six pairs."""
+    clusters = [Cluster(5, 0, 5)] * 5 + [Cluster(0, 0, 5)]
+    assert compare_clusters(clusters).interval == pytest.approx(tango(5, 0, 6))
 
 
 def test_design_effect_at_its_ends() -> None:
@@ -210,7 +187,6 @@ def test_design_effect_at_its_ends() -> None:
 def test_one_conversation_says_nothing() -> None:
     found = compare_clusters([Cluster(40, 0, 40)])
     assert found.interval == (-1.0, 1.0)
-    assert found.p_value == 1.0
     assert found.difference == -1.0
 
 
@@ -244,14 +220,12 @@ def _draw(random: Random, clusters: int, size: int, spread: float, rates: tuple[
 def test_calibration_of_clusters(
     clusters: int, size: int, spread: float, rates: tuple[float, float]
 ) -> None:
-    """Fixed seed, 400 runs: false alarms at most 5 % and coverage at least 95 %, less 3 points."""
+    """Fixed seed, 400 runs: the interval covers in at least 95 %, less 3 points."""
     random = Random(7)
     true = rates[1] - rates[0]
     runs = [compare_clusters(_draw(random, clusters, size, spread, rates)) for _ in range(400)]
     covered = sum(low <= true <= high for low, high in (run.interval for run in runs))
     assert covered / len(runs) >= 0.92
-    if not true:
-        assert sum(run.p_value <= 0.05 for run in runs) / len(runs) <= 0.08
 
 
 def test_holm_by_hand() -> None:

@@ -2,6 +2,7 @@
 
 import pytest
 
+from scouter.evaluate.compare.confirmation import Confirmation
 from scouter.evaluate.compare.gate_checks import GateCheck, check_gates, count_checks
 from scouter.evaluate.compare.gates import Gates
 from scouter.evaluate.scenario_results import ScenarioEvalResults
@@ -85,44 +86,104 @@ def test_a_gate_stops() -> None:
     assert "0 of 1 gate met" in found.headline
 
 
-def test_a_baseline_decides_by_the_threshold() -> None:
-    found = decide(BAD, BAD.compare_to(GOOD), (), Policy())
-    assert (found.word, found.exit_code) == (Word.REGRESSED, 1)
-    assert any("paris" in reason for reason in found.reasons)
-    assert decide(GOOD, GOOD.compare_to(GOOD), (), Policy()).exit_code == 0
-
-
-def test_two_scenarios_are_too_few_for_the_statistics() -> None:
-    comparison = BAD.compare_to(GOOD)
-    found = decide(BAD, comparison, (), Policy(gate="statistical"))
-    assert (found.word, found.exit_code) == (Word.UNDERPOWERED, 1)
-    allowed = Policy(gate="statistical", allow_underpowered=True)
-    passed = decide(BAD, comparison, (), allowed)
-    assert (passed.word, passed.exit_code) == (Word.PASSED, 0)
-    assert passed.headline == (
-        "Pass rate of all checks 50% (1/2), 100% (2/2) in the baseline. Not enough data to tell, "
-        "allowed by --allow-underpowered. By the threshold it regressed, but the statistics decide."
+def many(bad: int, of: int = 20, repeats: int = 1) -> ScenarioEvalResults:
+    """So many scenarios, of which the first few fail in every attempt."""
+    return results(
+        [
+            scenario(f"s{i}", {"right": i >= bad}, attempt=at)
+            for i in range(of)
+            for at in range(repeats)
+        ],
+        repeats=repeats,
     )
-    same = decide(GOOD, GOOD.compare_to(GOOD), (), Policy(gate="statistical")).headline
-    assert "allowed" not in same
-    assert same.endswith("The statistics decide.")
 
 
-def test_forty_falls_of_forty_are_enough_for_the_statistics() -> None:
-    before = results([scenario(f"s{i}", {"right": True}) for i in range(40)])
-    after = results([scenario(f"s{i}", {"right": False}) for i in range(40)])
-    found = decide(after, after.compare_to(before), (), Policy(gate="statistical"))
+def test_the_same_results_twice() -> None:
+    found = decide(many(0), many(0).compare_to(many(0)), (), Policy())
+    assert (found.word, found.exit_code, found.reasons) == (Word.NO_REGRESSION, 0, ())
+    assert found.headline == (
+        "20 of 20 scenarios passed, 20 of 20 in the baseline. "
+        "Pass rate of all checks 100% (20/20), 100% (20/20) in the baseline. "
+        "A fall of more than 13.9 points is ruled out."
+    )
+
+
+def test_a_few_flips_are_named_and_stop_nothing() -> None:
+    found = decide(many(2), many(2).compare_to(many(0)), (), Policy())
+    assert (found.word, found.exit_code) == (Word.NO_REGRESSION, 0)
+    assert found.headline.endswith("Passed before and not now: scenarios 's0', 's1'.")
+
+
+def test_a_large_fall_that_may_be_chance() -> None:
+    """Four of twenty: 1/16 is above 0.04, and 20 points are no small thing."""
+    found = decide(many(4), many(4).compare_to(many(0)), (), Policy())
+    assert (found.word, found.exit_code, found.is_stopped) == (Word.INCONCLUSIVE, 3, True)
+    (reason,) = found.reasons
+    assert "fell by 20.0 points, which may be chance" in reason
+
+
+def test_falls_that_are_no_chance() -> None:
+    found = decide(many(8), many(8).compare_to(many(0)), (), Policy())
     assert (found.word, found.exit_code) == (Word.REGRESSED, 1)
+    assert found.reasons[0].startswith("scenarios passed: 20 of 20 before, 12 of 20 now")
+
+
+@pytest.mark.parametrize("policy", [Policy(), Policy(allow_errors=True, allow_lost=True)])
+def test_a_collapse_of_six_scenarios_is_never_let_pass(policy: Policy) -> None:
+    """30 of 30 attempts before, 5 of 30 now, whatever is allowed."""
+    run = many(5, of=6, repeats=5)
+    found = decide(run, run.compare_to(many(0, of=6, repeats=5)), (), policy)
+    assert (found.word, found.exit_code) == (Word.REGRESSED, 1)
+
+
+def test_what_has_to_be_ruled_out() -> None:
+    comparison = many(0).compare_to(many(0))
+    assert decide(many(0), comparison, (), Policy(require_ruled_out=14)).exit_code == 0
+    found = decide(many(0), comparison, (), Policy(require_ruled_out=10))
+    assert (found.word, found.exit_code) == (Word.INCONCLUSIVE, 3)
+    assert found.reasons == (
+        "only a fall of more than 13.9 points is ruled out, and --require-ruled-out asks for 10; "
+        "run more scenarios or --repeats",
+    )
+
+
+def test_what_asking_again_came_to() -> None:
+    """Broken where every re-ask failed; cleared where one passed."""
+
+    def asked(*passed: int) -> ScenarioEvalResults:
+        found = tuple(
+            Confirmation(scenario_id=f"s{at}", asked=4, passed=each, wanted=4)
+            for at, each in enumerate(passed)
+        )
+        return many(len(passed)).model_copy(update={"confirmations": found})
+
+    run = asked(1, 1)
+    cleared = decide(run, run.compare_to(many(0)), (), Policy())
+    assert cleared.exit_code == 0
+    assert cleared.headline.endswith("Passed when asked again: scenarios 's0', 's1'.")
+    run = asked(1, 0)
+    broken = decide(run, run.compare_to(many(0)), (), Policy())
+    assert (broken.word, broken.exit_code) == (Word.REGRESSED, 1)
+    assert broken.reasons[0].startswith("scenario 's1' is broken: it passed before")
+    run = asked(1, 1, 1, 1, 1)  # 5 of 20 fell: 1/32 is below 0.04, whatever was asked again
+    assert decide(run, run.compare_to(many(0)), (), Policy()).exit_code == 1
 
 
 def test_the_worst_word_wins_and_all_reasons_are_there() -> None:
-    run = results(
-        [scenario("paris", {}, error="ValueError: no"), scenario("rome", {"right": False})]
-    )
-    found = decide(run, run.compare_to(GOOD), gates(run, 0.9), Policy())
-    assert found.word is Word.REGRESSED
+    run = many(8)
+    raised = run.model_copy(
+        update={
+            "scenario_results": (
+                scenario("s0", {}, error="ValueError: no"), *run.scenario_results[1:],
+            )
+        }
+    )  # fmt: skip
+    found = decide(raised, raised.compare_to(many(0)), gates(raised, 0.9), Policy())
+    assert (found.word, found.exit_code) == (Word.REGRESSED, 1)
     assert any(reason.startswith("gate ") for reason in found.reasons)
-    assert "scenario 'paris': ValueError: no" in found.reasons
+    assert "scenario 's0': ValueError: no" in found.reasons
+    unmet = decide(many(4), many(4).compare_to(many(0)), gates(many(4), 0.9), Policy())
+    assert (unmet.word, unmet.exit_code) == (Word.BELOW_GATE, 1)
 
 
 def test_a_run_that_judged_nothing_has_no_rate() -> None:
@@ -138,7 +199,7 @@ def test_the_headline_counts_checks_and_not_the_mean_of_the_parts() -> None:
     run = results([scenario("s", {"own": False})], {"a": rows})
     assert run.metrics.overall_pass_rate == pytest.approx(0.49)
     assert decide(run, None, (), Policy()).headline.startswith(
-        "Pass rate of all checks 96.1% (49/51)."
+        "0 of 1 scenarios passed. Pass rate of all checks 96.1% (49/51)."
     )
     (gate,) = gates(run, 0.9)
     assert (gate.name, gate.passed, gate.total) == ("pass rate of all checks", 49, 51)

@@ -114,12 +114,22 @@ def test_it_says_everything_in_words() -> None:
 
 
 def test_intervals_are_drawn_for_baseline_and_now() -> None:
-    text = html.render(whole_report())
+    before, after = (
+        results([scenario(f"s{i}", {"right": i >= bad}) for i in range(6)]) for bad in (0, 2)
+    )
+    text = html.render(Report(after, after.compare_to(before)))
     drawings = re.findall(r"<svg.*?</svg>", text)
-    assert drawings
+    assert len(drawings) == 2  # scenarios passed, and the task
     assert all(drawing.count("<circle") == 2 for drawing in drawings if 'class="before"' in drawing)
     for x in re.findall(r'(?:cx|x1|x2)="([^"]+)"', text):
         assert 4 <= float(x) <= 164
+
+
+def test_below_six_conversations_no_interval_is_shown() -> None:
+    text = html.render(whole_report())
+    assert "<svg" not in text
+    assert "2 conversations are too few for an interval." in text
+    assert not re.search(r"[+−]100 to", text)
 
 
 def test_it_needs_nothing_from_elsewhere() -> None:

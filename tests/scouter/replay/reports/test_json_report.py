@@ -11,7 +11,7 @@ from scouter.replay.reports.report import Report
 from tests.support.replay_results import record, results, scenario
 
 
-def test_it_holds_verdict_gates_rates_comparison_and_results(tmp_path: Path) -> None:
+def test_it_holds_decision_gates_rates_comparison_and_results(tmp_path: Path) -> None:
     before = results([scenario("paris", {"right": True})])
     after = results(
         [scenario("paris", {"right": False})], {"answers": [("paris", record("r", {"t": True}))]}
@@ -20,7 +20,9 @@ def test_it_holds_verdict_gates_rates_comparison_and_results(tmp_path: Path) -> 
     json_report.write(tmp_path / "r.json", Report(after, after.compare_to(before), gates))
     body = json.loads((tmp_path / "r.json").read_text(encoding="utf-8"))
 
-    assert (body["schema_version"], body["verdict"], body["exit_code"]) == (1, "regressed", 1)
+    assert (body["schema_version"], body["decision"], body["exit_code"]) == (2, "below a gate", 1)
+    assert body["comparison"]["decision"] == "inconclusive"
+    assert (body["scenarios_passed"]["passed"], body["scenarios_passed"]["total"]) == (0, 1)
     assert body["provenance"]["git_revision"].startswith("0123456789")
     (gate,) = body["gates"]
     assert (gate["met"], gate["passed"], gate["total"]) == (False, 1, 2)

@@ -157,21 +157,25 @@ def test_attempts_are_told_apart() -> None:
 
 
 @pytest.mark.parametrize(
-    ("policy", "failures"),
+    ("bad", "policy", "tag"),
     [
-        (Policy(), 0),
-        (Policy(gate="statistical"), 1),
-        (Policy(gate="statistical", allow_underpowered=True), 0),
+        (0, Policy(), None),
+        (4, Policy(), "error"),  # inconclusive: 1/16
+        (8, Policy(), "failure"),
+        (0, Policy(require_ruled_out=10), "error"),  # 13.9 points are not ruled out
     ],
 )
-def test_the_case_of_the_baseline_follows_the_rule_that_decides(
-    policy: Policy, failures: int
-) -> None:
-    """One scenario is too few for the statistics, and nothing fell."""
-    run = results([scenario("s", {"t": True})])
-    root = Xml.fromstring(junit.render(Report(run, run.compare_to(run), policy=policy)))  # noqa: S314 our own text
-    [case] = root.iterfind(".//testcase[@name='not regressed']")
-    assert len(case.findall("failure")) == failures
+def test_the_case_of_the_baseline(bad: int, policy: Policy, tag: str | None) -> None:
+    """A regression is a failure; where nobody can tell it is an error of its own type."""
+    before, run = (
+        results([scenario(f"s{i}", {"t": i >= count}) for i in range(20)]) for count in (0, bad)
+    )
+    root = parsed(Report(run, run.compare_to(before), policy=policy))
+    [case] = root.iterfind(".//testcase[@name='no regression seen']")
+    assert [child.tag for child in case] == ([tag] if tag else [])
+    assert [child.get("type") for child in case] == (
+        [{"error": "inconclusive", "failure": "regressed"}[tag]] if tag else []
+    )
 
 
 def test_gates_and_baseline_are_cases() -> None:
@@ -179,9 +183,9 @@ def test_gates_and_baseline_are_cases() -> None:
     report = Report(bad, bad.compare_to(good), check_gates(bad, Gates(min_pass_rate=0.9)))
     root = parsed(report)
     assert {case.get("name") for case in root.iter("testcase")} == {
-        "t", "pass rate of all checks", "not regressed",
+        "t", "pass rate of all checks", "no regression seen",
     }  # fmt: skip
-    assert root.get("failures") == "3"
+    assert (root.get("failures"), root.get("errors")) == ("2", "1")
 
 
 @pytest.mark.parametrize(

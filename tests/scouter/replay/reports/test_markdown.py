@@ -1,4 +1,4 @@
-"""Markdown for a pull request: verdict first, and nothing that links or breaks a table."""
+"""Markdown for a pull request: decision first, and nothing that links or breaks a table."""
 
 import re
 
@@ -13,20 +13,31 @@ from scouter.replay.reports.report import Report
 from tests.support.replay_results import record, results, scenario
 
 
-def test_the_verdict_comes_first_then_reasons_gates_tasks_and_flips() -> None:
-    before = results([scenario("paris", {"right": True}), scenario("rome", {"right": True})])
-    after = results([scenario("paris", {"right": False}), scenario("rome", {"right": True})])
+def test_the_decision_comes_first_then_reasons_gates_tasks_and_flips() -> None:
+    names = ["paris", *(f"p{i}" for i in range(7)), "rome"]
+    before = results([scenario(name, {"right": True}) for name in names])
+    after = results([scenario(name, {"right": name == "rome"}) for name in names])
     gates = check_gates(after, Gates(min_pass_rate=0.9))
     text = markdown.render(Report(after, after.compare_to(before), gates))
     assert text.startswith(
-        "## ❌ Regressed\n\nPass rate of all checks 50% \\(1/2\\), 100% \\(2/2\\) in the baseline."
+        "## ❌ Regressed\n\n1 of 9 scenarios passed, 9 of 9 in the baseline. "
+        "Pass rate of all checks 11.1% \\(1/9\\), 100% \\(9/9\\) in the baseline."
     )
-    assert "| `pass rate of all checks` | 90% | 50% (1/2) | **not met** |" in text
-    assert "| `(scenario) · right` | 100% (2/2) | 50% (1/2) | −50" in text
+    assert "| `pass rate of all checks` | 90% | 11.1% (1/9) | **not met** |" in text
+    assert "| `(scenario) · right` | 100% (9/9) | 11.1% (1/9) | −88.9 (−98 to" in text
     assert "| `paris` | passed | failed | `right: 'response' is 'Soon.', expected Paris` |" in text
     assert "`rome`" not in text
-    order = [text.index(word) for word in ("- ", "| Gate", "| Task", "| Scenario", "<sub>")]
+    order = [text.index(word) for word in ("- ", "| Gate", "| Rate", "| Scenario", "<sub>")]
     assert order == sorted(order)
+
+
+def test_an_inconclusive_check_is_neither_good_nor_bad() -> None:
+    before, after = (results([scenario("paris", {"right": good})]) for good in (True, False))
+    text = markdown.render(Report(after, after.compare_to(before)))
+    assert text.startswith("## ❔ Inconclusive\n\n0 of 1 scenarios passed, 1 of 1 in the baseline.")
+    assert "1 conversation is too few for an interval" in text
+    assert "95 %" not in text
+    assert " to " not in next(line for line in text.splitlines() if "· right" in line)
 
 
 def test_without_a_baseline_it_lists_what_did_not_pass() -> None:

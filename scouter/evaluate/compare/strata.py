@@ -1,0 +1,268 @@
+"""Strata of the test: what each attempt of each scenario reached, in both runs.
+
+An attempt is the unit: its turns, records and tasks succeed and fail together. A task's value in
+an attempt is the share of its results there that passed.
+"""
+
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Final, NamedTuple, TypeAlias
+
+from scouter.evaluate.compare.attempts import Attempt
+from scouter.evaluate.compare.changes import counts
+from scouter.evaluate.compare.counts import Judged, Tally
+from scouter.evaluate.compare.pairing import Matched, Row
+from scouter.evaluate.compare.rows import WHOLE_CONVERSATIONS, WHOLE_RECORDS, WHOLE_SCENARIOS
+from scouter.evaluate.outcome import Outcome, Reason
+from scouter.evaluate.statistics.permutation import Stratum
+
+_PASSED: Final = Outcome.PASSED
+
+_Cells: TypeAlias = dict[str, list[int]]
+"""Per task of one attempt: results that passed, and results that count."""
+
+
+class Made(NamedTuple):
+    """Tasks that one attempt of a scenario left, in a record or as the scenario's own."""
+
+    scenario_id: str
+    attempt: int
+    tasks: Mapping[str, Judged]
+    is_missing: bool = False
+    """True for a record that the attempt should have left and did not: no task of it passed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sampled:
+    """What both runs made.
+
+    Args:
+        old: Everything that the baseline's attempts left.
+        new: The same of the new run.
+        repeats: How often each of them tried a scenario.
+    """
+
+    old: Iterable[Made]
+    new: Iterable[Made]
+    repeats: tuple[int, int]
+
+
+def add_strata(
+    found: Sampled,
+    tallies: Mapping[str, Tally],
+    whole: Tally | None,
+    scenarios: Collection[str] | None,
+) -> None:
+    """Give each task, and their sum, the strata that it is tested by.
+
+    A task that an attempt lacks did not pass there, nor did those of a record that it should have
+    left. One that was skipped for a budget or a sample leaves the attempt out.
+
+    Args:
+        found: What both runs made.
+        tallies: Per task; those that the baseline lacks are not tested.
+        whole: The sum over the tasks that the baseline has.
+        scenarios: Those that both runs ran; None if all of them count.
+
+    Cost: linear in the number of task results.
+    """
+    old, new = _cells(found.old), _cells(found.new)
+    known = [name for name, tally in tallies.items() if tally.old_count]
+    strata: dict[str, list[Stratum]] = {name: [] for name in known}
+    sums: list[Stratum] = []
+    for scenario_id in dict.fromkeys([*old, *new]):
+        if scenarios is not None and scenario_id not in scenarios:
+            continue
+        sides = [
+            [cells.get(scenario_id, {}).get(attempt, {}) for attempt in range(tries)]
+            for cells, tries in ((old, found.repeats[0]), (new, found.repeats[1]))
+        ]
+        here = {name for side in sides for cells in side for name in cells}
+        names = [name for name in known if name in here]
+        for name in names:
+            strata[name].append(Stratum(*(_shares(side, [name]) for side in sides)))
+        sums.append(Stratum(*(_shares(side, names) for side in sides)))
+    for name in known:
+        tallies[name].strata = strata[name]
+    if whole is not None:
+        whole.strata = sums
+
+
+def made_by(rows: Iterable[Row], missing: Iterable[Row] = ()) -> Iterable[Made]:
+    """The records of scenarios among some records.
+
+    Args:
+        rows: What a run left.
+        missing: What it should have left, too.
+    """
+    for found, is_missing in ((rows, False), (missing, True)):
+        for row in found:
+            if row.identity.scenario_id is not None:
+                yield Made(row.identity.scenario_id, row.attempt, row.tasks, is_missing)
+
+
+def _cells(made: Iterable[Made]) -> dict[str, dict[int, _Cells]]:
+    found: dict[str, dict[int, _Cells]] = {}
+    for scenario_id, attempt, tasks, is_missing in made:
+        cells = found.setdefault(scenario_id, {}).setdefault(attempt, {})
+        for name, task in tasks.items():
+            cell = cells.get(name)
+            if cell is None:
+                cells[name] = cell = [0, 0]
+            cell[0] += task.outcome is _PASSED and not is_missing
+            cell[1] += counts(task)
+    return found
+
+
+def _shares(attempts: Sequence[_Cells], names: Sequence[str]) -> list[Fraction | int]:
+    """Of each attempt in which one of the tasks counts: the share of their results that passed."""
+    values: list[Fraction | int] = []
+    for cells in attempts:
+        passed = counted = 0
+        for name in names:
+            cell = cells.get(name)
+            if cell is None:
+                counted += 1
+            else:
+                passed += cell[0]
+                counted += cell[1]
+        if counted:
+            values.append(passed if counted == 1 else Fraction(passed, counted))
+    return values
+
+
+def whole_scenarios(
+    old: Mapping[str, Sequence[Attempt]], new: Mapping[str, Sequence[Attempt]]
+) -> Tally:
+    """Count the attempts that passed as a whole; a scenario is a conversation.
+
+    Args:
+        old: The baseline's attempts, by scenario.
+        new: The new run's.
+    """
+    tally = Tally(None, WHOLE_SCENARIOS, is_clustered=True)
+    strata: list[Stratum] = []
+    for name in dict.fromkeys([*old, *new]):
+        before, now = old.get(name, ()), new.get(name, ())
+        for was, passes in zip(before, now, strict=False):
+            tally.add_twice(
+                name,
+                bool(was.passed), was.passed is not None,
+                bool(passes.passed), passes.passed is not None,
+            )  # fmt: skip
+        for was in before[len(now) :]:
+            tally.add_old(bool(was.passed), was.passed is not None)
+        for passes in now[len(before) :]:
+            tally.add_new(bool(passes.passed), passes.passed is not None)
+        values = [
+            [int(each.passed) for each in side if each.passed is not None] for side in (before, now)
+        ]
+        if all(values):
+            strata.append(Stratum(*values))
+    tally.strata = strata
+    return tally
+
+
+def whole_conversations(matched: Matched, alias: str | None) -> Tally:
+    """Count what passed as a whole in a run of records: scenarios, or else conversations."""
+    if any(row.identity.scenario_id for row in matched.old_rows):
+        old, new = (
+            _attempts(rows, tries)
+            for rows, tries in zip(
+                (matched.old_rows, matched.new_rows), matched.repeats, strict=True
+            )
+        )
+        tally = whole_scenarios(old, {**dict.fromkeys(old, ()), **new})
+        tally.alias = alias
+        return tally
+    paired, lost = matched.clusters()
+    found: dict[Hashable, list[bool | None]] = {}
+    for pair, cluster in zip(matched.pairs, paired, strict=True):
+        lacks = any(name not in pair.now.tasks for name in pair.old.tasks)
+        _note(found, cluster, _passed(pair.old), False if lacks else _passed(pair.now))
+    for row, cluster in zip(matched.missing, lost, strict=True):
+        _note(found, cluster, _passed(row), False)
+    is_single = len(found) == len(paired) + len(lost)
+    tally = Tally(alias, WHOLE_RECORDS if is_single else WHOLE_CONVERSATIONS, is_clustered=False)
+    if not matched.pairs and matched.added:
+        _add_apart(tally, matched)
+        return tally
+    for was, passes in found.values():
+        tally.add_twice(None, bool(was), was is not None, bool(passes), passes is not None)
+    return tally
+
+
+def _attempts(rows: Iterable[Row], tries: int) -> dict[str, list[Attempt]]:
+    """The attempts of scenarios that left records; one that left none did not pass."""
+    known: dict[str, dict[Hashable, list[bool | None]]] = {}
+    for row in rows:
+        if row.identity.scenario_id is not None:
+            _note(known.setdefault(row.identity.scenario_id, {}), row.attempt, _passed(row))
+    return {
+        name: [
+            Attempt(
+                scenario_id=name,
+                attempt=attempt,
+                passed=found[attempt][0] if attempt in found else False,
+                is_errored=False,
+            )
+            for attempt in range(tries)
+        ]
+        for name, found in known.items()
+    }
+
+
+def _note(
+    found: dict[Hashable, list[bool | None]], cluster: Hashable, *passed: bool | None
+) -> None:
+    """Add a record to its conversation: one that failed outweighs one that nobody judged."""
+    known = found.setdefault(cluster, [True, True])
+    for at, now in enumerate(passed):
+        if known[at] is not False and now is not True:
+            known[at] = now
+
+
+def _passed(row: Row) -> bool | None:
+    if row.outcome in {Outcome.FAILED, Outcome.ERRORED}:
+        return False
+    if row.outcome is not _PASSED or any(t.reason is Reason.BUDGET for t in row.tasks.values()):
+        return None
+    return True
+
+
+def _add_apart(tally: Tally, matched: Matched) -> None:
+    """Count conversations that nothing pairs: those of one run against those of the other."""
+    sides: list[list[int]] = []
+    for rows, add in ((matched.old_rows, tally.add_old), (matched.new_rows, tally.add_new)):
+        known: dict[Hashable, list[bool | None]] = {}
+        for row in rows:
+            _note(known, row.session_id or row.key, _passed(row))
+        for passed, _ in known.values():
+            add(bool(passed), passed is not None)
+        sides.append([int(passed) for passed, _ in known.values() if passed is not None])
+    tally.strata = [Stratum(*sides)]
+
+
+def add_strata_apart(tallies: Mapping[str, Tally], whole: Tally, matched: Matched) -> None:
+    """Give each task the one stratum that it is tested by where nothing can be paired."""
+    old, new = ([*_conversations(rows)] for rows in (matched.old_rows, matched.new_rows))
+    known = [name for name, tally in tallies.items() if tally.old_count]
+    for name in known:
+        tallies[name].strata = [Stratum(*(_present(side, [name]) for side in (old, new)))]
+    whole.strata = [Stratum(*(_present(side, known) for side in (old, new)))]
+
+
+def _conversations(rows: Iterable[Row]) -> Iterable[_Cells]:
+    made = [Made(row.session_id or repr(row.key), 0, row.tasks) for row in rows]
+    for attempts in _cells(made).values():
+        yield from attempts.values()
+
+
+def _present(conversations: Sequence[_Cells], names: Sequence[str]) -> list[Fraction | int]:
+    """As `_shares`; of other conversations nobody knows which tasks they should have."""
+    return [
+        value
+        for cells in conversations
+        for value in _shares([cells], [name for name in names if name in cells])
+    ]

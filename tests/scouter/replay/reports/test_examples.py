@@ -1,0 +1,72 @@
+"""Examples: which scenarios explain a decision, and what is told of each in every report."""
+
+import json
+
+from scouter.evaluate.compare.confirmation import Confirmation
+from scouter.evaluate.scenario_results import ScenarioEvalResults
+from scouter.replay.reports import html, json_report, markdown
+from scouter.replay.reports.examples import examples
+from scouter.replay.reports.report import Report
+from tests.support.replay_results import record, results, scenario
+
+
+def run(*bad: str) -> ScenarioEvalResults:
+    return results([scenario(f"s{i}", {"right": f"s{i}" not in bad}) for i in range(8)])
+
+
+def chosen(report: Report) -> list[str]:
+    return [example.scenario_id for example in report.examples]
+
+
+def test_everything_passed() -> None:
+    assert examples(Report(run()).view, None) == []
+
+
+def test_flips_come_before_what_failed_already() -> None:
+    before, now = run("s0", "s1"), run("s0", "s1", "s6", "s7")
+    assert chosen(Report(now, now.compare_to(before))) == ["s6", "s7", "s0"]
+    assert chosen(Report(now)) == ["s0", "s1", "s6"]
+
+
+def test_a_broken_scenario_comes_first_and_a_cleared_one_last() -> None:
+    found = (
+        Confirmation(scenario_id="s5", asked=1, passed=1, wanted=4),
+        Confirmation(scenario_id="s7", asked=4, passed=0, wanted=4),
+    )
+    now = run("s5", "s6", "s7").model_copy(update={"confirmations": found})
+    assert chosen(Report(now, now.compare_to(run()))) == ["s7", "s6", "s5"]
+
+
+def test_question_expected_got_and_trace() -> None:
+    now = results([scenario("paris", {"right": at != 1}, attempt=at) for at in range(3)], repeats=3)
+    (example,) = Report(now).examples
+    assert (example.question, example.check) == ("What about paris?", "right")
+    assert (example.expected, example.got) == ('"Paris"', '"Soon."')
+    assert example.passed == "2 of 3 attempts passed"
+    assert example.trace == "3 spans, 100 ms: answer, find_hours, write (error)"
+
+
+def test_an_agent_that_raised_and_a_record_that_errored() -> None:
+    raised, errored = Report(
+        results(
+            [scenario("paris", {"right": False}, error="ValueError: no"), scenario("rome", {})],
+            {"answers": [("rome", record("r", {"has_x": "no path 'x'"}))]},
+        )
+    ).examples
+    assert (raised.check, raised.expected, raised.got) == ("", "", "ValueError: no")
+    assert (errored.check, errored.got) == ("answers · has_x", "no path 'x'")
+
+
+def test_every_report_tells_them_before_the_tables() -> None:
+    now = run("s6")
+    report = Report(now, now.compare_to(run()))
+    text = markdown.render(report)
+    shown = (
+        "**`s6`**\n\n- asked: `What about s6?`\n- check: `right`\n"
+        '- expected: `"Paris"`\n- got: `"Soon."`'
+    )
+    assert text.index(shown) < text.index("| Rate |")
+    page = html.render(report)
+    assert page.index("What about s6?") < page.index("<h2>Rates</h2>")
+    (told,) = json.loads(json_report.render(report))["examples"]
+    assert (told["scenario_id"], told["expected"], told["got"]) == ("s6", '"Paris"', '"Soon."')
