@@ -16,6 +16,7 @@ from pydantic import (
 from pydantic_core import CoreSchema, core_schema
 
 from scouter.errors import DataError
+from scouter.evaluate.compare.confirmation import Confirmation
 from scouter.evaluate.files import Document
 from scouter.evaluate.judge_rate import JudgeRate
 from scouter.evaluate.judge_usage import JudgeUsage
@@ -269,6 +270,12 @@ class ScenarioEvalResults(Stored):
     lost: tuple[Lost, ...] = ()
     """Records and spans that were captured, or should have been, and are in no result: by reason,
     with the way to mend it. A release check does not pass over them."""
+    runs: int = 1
+    """Runs whose attempts are here; several where a baseline keeps them all."""
+    confirmations: tuple[Confirmation, ...] = ()
+    """The scenarios that passed in the baseline and fail now, and were asked again."""
+    reasked: "ScenarioEvalResults | None" = None
+    """Those further attempts; they are in no rate and no count of these results."""
 
     @classmethod
     def from_document(cls, document: Document) -> Self:
@@ -291,6 +298,25 @@ class ScenarioEvalResults(Stored):
                 expected="the file that scouter eval --save or ScenarioEvalResults.save() wrote",
             )
         return super().from_document(document)
+
+    @classmethod
+    def pooled(cls, *runs: "ScenarioEvalResults") -> "ScenarioEvalResults":
+        """Put the attempts of several runs together, as if there had been one with more repeats.
+
+        Args:
+            runs: At least one, of the same scenarios and profiles.
+
+        Returns:
+            All attempts with numbers of their own, in the order of the runs.
+
+        Raises:
+            ConfigError: Scenarios or profiles differ; names the run, counted from 1, and the field.
+
+        Cost: linear in the number of task results.
+        """
+        from scouter.evaluate.pooling import pooled  # it reads this module
+
+        return pooled(runs, [f"run {number}" for number in range(1, len(runs) + 1)])
 
     @property
     def scenario_ids(self) -> list[str]:
