@@ -270,10 +270,10 @@ class ScenarioEvalResults(Stored):
     lost: tuple[Lost, ...] = ()
     """Records and spans that were captured, or should have been, and are in no result: by reason,
     with the way to mend it. A release check does not pass over them."""
+    confirmations: tuple[Confirmation, ...] = ()
+    """Scenarios that passed in the baseline, failed here and were asked again."""
     runs: int = 1
     """Runs whose attempts are here; several where a baseline keeps them all."""
-    confirmations: tuple[Confirmation, ...] = ()
-    """The scenarios that passed in the baseline and fail now, and were asked again."""
     reasked: "ScenarioEvalResults | None" = None
     """Those further attempts; they are in no rate and no count of these results."""
 

@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 from typing import Final
 
-from scouter.evaluate.compare.candidates import attempts_beside, candidates, usual_wanted
+from scouter.evaluate.compare.attempts import attempts_of
+from scouter.evaluate.compare.candidates import candidates, usual_wanted
 from scouter.evaluate.compare.confirmation import Confirmation
 from scouter.evaluate.outcome import Outcome, Reason
 from scouter.evaluate.pooling import joined, picked
@@ -65,7 +66,7 @@ class Reasks:
         """
         self._rounds.append(picked(found, {attempt: len(self._rounds)}))
         tasks = {name: _tasks_of(found, name) for name in found.scenario_ids}
-        for name, attempts in attempts_beside(self._baseline, found).items():
+        for name, attempts in attempts_of(found, self._baseline).items():
             for each in attempts:
                 if each.attempt == attempt:
                     self._note(name, _verdict(each.passed, tasks[name]))

@@ -5,11 +5,9 @@ for being one, so that it is no evidence; the attempts made afterwards are. A sc
 all of them fail.
 """
 
-from collections.abc import Iterable
-from dataclasses import replace
 from typing import Final
 
-from scouter.evaluate.compare.attempts import Attempt, attempts_of
+from scouter.evaluate.compare.attempts import attempts_of, flipped
 from scouter.evaluate.scenario_results import ScenarioEvalResults
 
 MAX_ASKED: Final = 20
@@ -18,7 +16,6 @@ MAX_ASKED: Final = 20
 _LEAST: Final = 4
 _SCENARIOS: Final = 25
 """Up to so many scenarios the least will do; for each fourfold two more."""
-_NONE: Final[frozenset[str]] = frozenset()
 _FALSE_ALARMS: Final = 0.01
 """Unchanged scenarios of a release that may be called broken, on average."""
 
@@ -33,46 +30,7 @@ def candidates(baseline: ScenarioEvalResults, new: ScenarioEvalResults) -> tuple
 
     Cost: linear in the number of task results.
     """
-    before, now = attempts_of(baseline), attempts_beside(baseline, new)
-    return tuple(
-        name for name in new.scenario_ids if is_candidate(before.get(name, ()), now.get(name, ()))
-    )
-
-
-def attempts_beside(
-    baseline: ScenarioEvalResults, new: ScenarioEvalResults
-) -> dict[str, list[Attempt]]:
-    """Say of each attempt whether it passed, and left what it has to leave.
-
-    Returns:
-        As `attempts_of`, but an attempt did not pass without a record for each alias that every
-        attempt of its scenario in the baseline had one for.
-    """
-    expected, seen = _aliases(baseline), _aliases(new)
-    usual = {
-        name: frozenset[str].intersection(*(expected.get((name, a.attempt), _NONE) for a in found))
-        for name, found in attempts_of(baseline).items()
-    }
-    return {
-        name: [
-            attempt
-            if usual.get(name, _NONE) <= seen.get((name, attempt.attempt), _NONE)
-            else replace(attempt, passed=False)
-            for attempt in found
-        ]
-        for name, found in attempts_of(new).items()
-    }
-
-
-def is_candidate(before: Iterable[Attempt], now: Iterable[Attempt]) -> bool:
-    """Tell whether a scenario is one of the `candidates`.
-
-    Args:
-        before: Its attempts in the baseline.
-        now: Its attempts in the new run.
-    """
-    past, found = _decided(before), _decided(now)
-    return bool(past) and all(past) and bool(found) and not any(found)
+    return tuple(flipped(attempts_of(baseline), attempts_of(new, baseline)))
 
 
 def usual_wanted(baseline: ScenarioEvalResults) -> int:
@@ -89,7 +47,10 @@ def usual_wanted(baseline: ScenarioEvalResults) -> int:
     Returns:
         From 4 to 20.
     """
-    decided = map(_decided, attempts_of(baseline).values())
+    decided = [
+        [attempt.passed for attempt in attempts if attempt.passed is not None]
+        for attempts in attempts_of(baseline).values()
+    ]
     rates = [sum(found) / len(found) for found in decided if found]
     return wanted_for(len(rates), sum(rates) / len(rates) if rates else 0.0)
 
@@ -108,16 +69,3 @@ def wanted_for(scenarios: int, pass_rate: float) -> int:
     while wanted < MAX_ASKED and flips * (1 - pass_rate) ** wanted > _FALSE_ALARMS:
         wanted += 1
     return min(wanted, MAX_ASKED)
-
-
-def _decided(attempts: Iterable[Attempt]) -> list[bool]:
-    return [attempt.passed for attempt in attempts if attempt.passed is not None]
-
-
-def _aliases(results: ScenarioEvalResults) -> dict[tuple[str, int], frozenset[str]]:
-    """The aliases that each attempt left records for."""
-    found: dict[tuple[str, int], set[str]] = {}
-    for alias, rows in results.dataset_results.items():
-        for row in rows:
-            found.setdefault((row.scenario_id or "", row.attempt), set()).add(alias)
-    return {key: frozenset(aliases) for key, aliases in found.items()}

@@ -1,22 +1,20 @@
 """What asking a scenario again came to."""
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel
 
 
-class Confirmation(BaseModel):
-    """How often a scenario that passed before and fails now was asked again, and passed."""
-
-    model_config = ConfigDict(frozen=True, extra="ignore")
+class Confirmation(BaseModel, frozen=True):
+    """A scenario that passed before, failed now and was asked again."""
 
     scenario_id: str
     asked: int
-    """Attempts that were made and judged; the first that passes is the last."""
+    """Re-asks that were made; they stop at the first that passes."""
     passed: int
-    """Those of them that passed: 0 or 1."""
+    """Re-asks that passed."""
     wanted: int
-    """Attempts that all have to fail before the scenario counts as broken."""
+    """Re-asks that all have to fail before the scenario counts as broken."""
 
     @property
     def is_broken(self) -> bool:
-        """True if all that were wanted were made, and none passed."""
+        """True if every re-ask that was wanted was made and failed."""
         return self.asked == self.wanted and self.passed == 0

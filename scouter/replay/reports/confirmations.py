@@ -39,6 +39,12 @@ class Reasked:
         return lead if self.judges is None else f"{lead}; {self.judges.text}"
 
     @property
+    def texts(self) -> list[str]:
+        """The cost, and a line for each scenario."""
+        rows = [f"{row.confirmation.scenario_id!r}: {row.text}" for row in self.rows]
+        return [self.cost, *rows]
+
+    @property
     def _scenarios(self) -> str:
         return counted(len(self.rows), "scenario")
 

@@ -5,8 +5,8 @@ from typing import Final
 
 import pytest
 
-from scouter.evaluate.compare.attempts import Attempt
-from scouter.evaluate.compare.candidates import is_candidate, wanted_for
+from scouter.evaluate.compare.attempts import Attempt, flipped
+from scouter.evaluate.compare.candidates import wanted_for
 from scouter.evaluate.compare.confirmation import Confirmation
 
 _CASES: Final = Path(__file__).parents[3] / "cases" / "asked_again.txt"
@@ -28,7 +28,8 @@ def attempts(signs: str) -> list[Attempt]:
 
 @pytest.mark.parametrize(("before", "now", "is_asked"), rows("candidates"))
 def test_candidates(before: str, now: str, is_asked: str) -> None:
-    assert is_candidate(attempts(before), attempts(now)) is (is_asked == "yes")
+    found = flipped({"s": attempts(before)}, {"s": attempts(now)})
+    assert found == (["s"] if is_asked == "yes" else [])
 
 
 @pytest.mark.parametrize(("scenarios", "pass_rate", "wanted"), rows("wanted"))
