@@ -263,6 +263,10 @@ class ScenarioEvalResults(Stored):
     provenance: Provenance = Provenance()
     repeats: int = 1
     """How often each scenario was run."""
+    runs: int = 1
+    """Runs whose attempts are here; several where a baseline keeps them all."""
+    reasked: "ScenarioEvalResults | None" = None
+    """The further attempts behind the confirmations; they are in no rate and no count of these."""
     contexts: dict[str, JsonValue] = Field(default_factory=dict[str, JsonValue])
     """The records' contexts by uid, for people; a large one is a text that is cut."""
     judge_rates: tuple[JudgeRate, ...] = ()
@@ -272,10 +276,6 @@ class ScenarioEvalResults(Stored):
     with the way to mend it. A release check does not pass over them."""
     confirmations: tuple[Confirmation, ...] = ()
     """Scenarios that passed in the baseline, failed here and were asked again."""
-    runs: int = 1
-    """Runs whose attempts are here; several where a baseline keeps them all."""
-    reasked: "ScenarioEvalResults | None" = None
-    """Those further attempts; they are in no rate and no count of these results."""
 
     @classmethod
     def from_document(cls, document: Document) -> Self:

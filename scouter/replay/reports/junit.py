@@ -79,27 +79,22 @@ def render(report: Report) -> str:
         if name == _COMPARISON:
             _add_properties(element, report)
         if name == _AGAIN and report.reasked is not None:
-            element.append(_properties(("cost", report.reasked.cost)))
+            properties = Xml.SubElement(element, "properties")
+            Xml.SubElement(properties, "property", name="cost", value=xml_text(report.reasked.cost))
         element.extend(_case_element(case) for case in suite.cases)
     Xml.indent(root)
     return '<?xml version="1.0" encoding="UTF-8"?>\n' + Xml.tostring(root, "unicode") + "\n"
 
 
 def _add_properties(suite: Xml.Element, report: Report) -> None:
-    properties = (
+    properties = Xml.SubElement(suite, "properties")
+    for name, value in (
         ("verdict", str(report.decision.word)),
         ("headline", report.decision.headline),
         ("gate", report.policy.gate),
         ("statistics", str(report.comparison and report.comparison.verdict)),
-    )
-    suite.append(_properties(*properties))
-
-
-def _properties(*pairs: tuple[str, str]) -> Xml.Element:
-    properties = Xml.Element("properties")
-    for name, value in pairs:
+    ):
         Xml.SubElement(properties, "property", name=name, value=xml_text(value))
-    return properties
 
 
 def _count(element: Xml.Element, suite: _Suite) -> None:
