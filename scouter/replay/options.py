@@ -4,12 +4,10 @@ import math
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias, cast
+from typing import Final, Literal, TypeAlias, cast
 
 from scouter.errors import ConfigError
-
-if TYPE_CHECKING:
-    from scouter.evaluate.scenario_results import ScenarioEvalResults
+from scouter.evaluate.scenario_results import ScenarioEvalResults
 
 OnError: TypeAlias = Literal["raise", "record"]
 
@@ -31,7 +29,7 @@ class RunOptions:
     resume: Path | None = None
     progress: bool | None = None
     grace_s: float = GRACE_S
-    baseline: "ScenarioEvalResults | None" = None
+    baseline: ScenarioEvalResults | None = None
     confirm: int | None = None
 
     @staticmethod
@@ -45,7 +43,7 @@ class RunOptions:
         resume: str | PathLike[str] | None,
         progress: bool | None,
         grace_s: float = GRACE_S,
-        baseline: "ScenarioEvalResults | None" = None,
+        baseline: ScenarioEvalResults | None = None,
         confirm: int | None = None,
     ) -> "RunOptions":
         """Check the arguments.
@@ -58,6 +56,11 @@ class RunOptions:
         _whole("repeats", repeats, 1, MAX_REPEATS)
         _whole("concurrency", concurrency, 1, 10_000)
         _whole("retries", retries, 0, 1_000)
+        if baseline is not None and not isinstance(baseline, ScenarioEvalResults):  # pyright: ignore[reportUnnecessaryIsInstance] - a caller may not look at types
+            raise ConfigError(
+                f"baseline is a {type(baseline).__name__}; expected the results of a replay, such "
+                "as ScenarioEvalResults.load(file)"
+            )
         if confirm is not None:
             _whole("confirm", confirm, 0, MAX_CONFIRM)
         if timeout_s is not None and not (timeout_s > 0 and math.isfinite(timeout_s)):

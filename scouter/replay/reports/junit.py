@@ -2,8 +2,8 @@
 
 One suite for each scenario that has checks of its own, with a case per task and attempt; one for
 each alias, with a case per task and record; one each for the gates, the comparison and the
-scenarios that were asked again. The XML
-holds what the common schema of that format (the one of Jenkins' xUnit plugin) allows.
+scenarios that were asked again. The XML holds what the common schema of that format (the one of
+Jenkins' xUnit plugin) allows.
 """
 
 import re

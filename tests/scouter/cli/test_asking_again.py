@@ -21,6 +21,8 @@ import signal
 from pathlib import Path
 
 import shop
+from scouter.evaluate.judge import JudgeError
+from scouter.evaluate.outcome import Reason
 
 ASKED = Path("asked.txt")
 
@@ -51,8 +53,22 @@ def earlier(message):
 def judge(request):
     with Path("judged.txt").open("a") as file:
         file.write(str(request.messages[-1]["content"]) + "\\n")
+    if len(Path("judged.txt").read_text().splitlines()) >= int(os.environ.get("SPENT_AT", "999")):
+        raise JudgeError(Reason.BUDGET, "the money is gone", permanent=True)
     return {"good": "From" in str(request.messages[-1]["content"])}
 '''
+JUDGED = """\
+scenarios:
+  - id: paris
+    initial_query: And the one in Paris?
+    tasks:
+      - task_type: LLMJudge
+        id: good
+        prompt: {model: m, provider: house, messages: "Good? ${response}"}
+        context_path: good
+        operator: Equals
+        expected_value: true
+"""
 RUN = ("eval", "shop.yaml", "--agent", "again:answer", "--profile", "answers.yaml")
 CHECK = (*RUN, "--baseline", "b.json")
 ALL_WRONG = "paris:99"
@@ -122,7 +138,7 @@ def test_every_report_tells_of_it(shop: Path, scouter: Scouter) -> None:
     )  # fmt: skip
     text = (
         "asked again 4 times and never passed: broken; the agent raised 4 times: LookupError: no "
-        "such city (again.py:23 in answer)"
+        "such city (again.py:25 in answer)"
     )
     cost = "sked again: 4 more attempts of 1 scenario"
     report = json.loads((shop / "r.json").read_text(encoding="utf-8"))["asked_again"]
@@ -149,21 +165,7 @@ def test_every_report_tells_of_it(shop: Path, scouter: Scouter) -> None:
 
 def test_what_the_judges_took(shop: Path, scouter: Scouter) -> None:
     """Three questions of the further attempts; the answers of the first two are the same."""
-    (shop / "shop.yaml").write_text(
-        """\
-scenarios:
-  - id: paris
-    initial_query: And the one in Paris?
-    tasks:
-      - task_type: LLMJudge
-        id: good
-        prompt: {model: m, provider: house, messages: "Good? ${response}"}
-        context_path: good
-        operator: Equals
-        expected_value: true
-""",
-        encoding="utf-8",
-    )
+    (shop / "shop.yaml").write_text(JUDGED, encoding="utf-8")
     judge = ("--judge", "again:judge", "--judge-cache", "none")
     scouter(*RUN, *judge, "--save", "j.json")
     asked(shop)
@@ -268,7 +270,7 @@ def test_several_baselines(shop: Path, scouter: Scouter) -> None:
     scouter(*RUN, "--save", "c.json", WRONG=ALL_WRONG)
     asked(shop)
     done = scouter(*CHECK, "--baseline", "c.json", "--save", "r.json", WRONG=ALL_WRONG)
-    assert done.returncode in {0, 1}, done.stderr
+    assert done.returncode != 2, done.stderr
     assert asked(shop) == {"berlin": 1, "paris": 1}
     assert told(shop) == {}
 

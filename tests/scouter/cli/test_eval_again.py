@@ -7,11 +7,11 @@ from xml.etree import ElementTree as Xml
 import pytest
 
 from tests.scouter.cli.conftest import Scouter
-from tests.scouter.cli.test_asking_again import ALL_WRONG, CHECK, RUN, asked, shop
+from tests.scouter.cli.test_asking_again import ALL_WRONG, CHECK, JUDGED, RUN, asked, shop, told
 
 __all__ = ("shop",)  # the fixture
 
-LIMIT = "a fall of more than 13.9 points is ruled out"
+LIMIT = "fall of more than 13.9 points is ruled out"
 """The one-sided 95 % upper limit of 0 falls of 20 scenarios, 1 - 0.05 ** (1 / 20)."""
 
 
@@ -95,3 +95,28 @@ def test_the_exit_code_after_ctrl_c_is_that_of_shells(twenty: Path, scouter: Sco
     done = scouter(*CHECK, WRONG=ALL_WRONG, SIGNAL_AT="21", SIGNAL="2")
     assert done.returncode == 130, done.stdout
     assert "not confirmed" in done.stdout
+
+
+def test_what_nobody_could_judge_clears_nothing(shop: Path, scouter: Scouter) -> None:
+    """The only scenario fails, and the budget is spent by the first further attempt."""
+    (shop / "shop.yaml").write_text(JUDGED, encoding="utf-8")
+    judge = ("--judge", "again:judge", "--judge-cache", "none")
+    scouter(*RUN, *judge, "--save", "j.json")
+    asked(shop)
+    check = (*RUN, *judge, "--baseline", "j.json", "--save", "r.json")
+    done = scouter(*check, WRONG=ALL_WRONG, SPENT_AT="3")
+    assert told(shop) == {"paris": (0, 0, 4)}
+    assert "not confirmed, as the budget left too little to judge more" in done.stdout
+    assert done.returncode == 3, done.stdout
+    assert "Inconclusive." in done.stdout
+
+
+def test_a_saved_run_is_held_against_another_baseline(shop: Path, scouter: Scouter) -> None:
+    """Paris failed there as well, so that it did not pass before and fail now."""
+    scouter(*RUN, "--save", "worse.json", WRONG=ALL_WRONG)
+    asked(shop)
+    scouter(*CHECK, "--save", "r.json", WRONG=ALL_WRONG)
+    assert told(shop) == {"paris": (4, 0, 4)}
+    assert scouter("compare", "b.json", "r.json").returncode == 1
+    done = scouter("compare", "worse.json", "r.json")
+    assert done.returncode == 0, done.stdout

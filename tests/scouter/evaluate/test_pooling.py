@@ -1,6 +1,7 @@
 """Several runs as one, and the attempts of one run apart."""
 
 from itertools import product
+from pathlib import Path
 
 import pytest
 
@@ -62,7 +63,7 @@ def test_runs_with_repeats_follow_each_other() -> None:
 
 def test_apart_and_together_is_the_same() -> None:
     """Each attempt picked as a run of its own, then all pooled."""
-    whole = pooled([run(*found, f"r{at}") for at, found in enumerate(PATTERNS)], ["x"] * 8)
+    whole = pooled([run(a, b, c, f"r{at}") for at, (a, b, c) in enumerate(PATTERNS)], ["x"] * 8)
     parts = [picked(whole, {at: 0}) for at in range(8)]
     assert all(part.repeats == 1 for part in parts)
     assert [len(part.dataset_results["answers"]) for part in parts] == [1] * 8
@@ -75,7 +76,7 @@ def test_one_run_stays_what_it_is() -> None:
     assert pooled([one], ["a"]) is one
 
 
-def test_a_saved_pool_is_read_back(tmp_path) -> None:  # noqa: ANN001
+def test_a_saved_pool_is_read_back(tmp_path: Path) -> None:
     found = ScenarioEvalResults.pooled(run(True, True, False), run(False, True, True))
     found.save(tmp_path / "b.json")
     assert ScenarioEvalResults.load(tmp_path / "b.json").model_dump() == found.model_dump()

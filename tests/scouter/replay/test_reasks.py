@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from opentelemetry import baggage
+from pydantic import JsonValue
 
 from scouter.agent.cache.cached_judge import CachedJudge
 from scouter.agent.cache.sqlite import SqliteCache
@@ -137,6 +138,11 @@ def test_a_number_that_is_none(bench: Bench, good: ScenarioEvalResults, confirm:
         asked(bench, Agent(bench), good, confirm=confirm)
 
 
+def test_a_baseline_that_is_none(bench: Bench) -> None:
+    with pytest.raises(ConfigError, match="baseline is a str; expected the results of a replay"):
+        asked(bench, Agent(bench), "b.json")  # type: ignore[arg-type]
+
+
 def test_repeats_where_all_fail_and_where_one_passes(bench: Bench) -> None:
     """Three attempts each: `a` fails all of them, `b` two."""
     baseline = bench.orchestrator(*scenarios("a", "b"), agent_fn=Agent(bench)).run(repeats=3)
@@ -157,11 +163,12 @@ def test_an_agent_that_raises_did_not_pass(bench: Bench, good: ScenarioEvalResul
 
 def test_retries_and_time_limits_hold(bench: Bench, good: ScenarioEvalResults) -> None:
     """One attempt with a retry is one further attempt; one that takes too long fails."""
+    pauses: list[object] = []
     agent = Agent(bench, a=["no", LookupError("once")])
-    orchestrator = bench.orchestrator(*scenarios(*NAMES), agent_fn=agent, sleep=lambda _: None)
+    orchestrator = bench.orchestrator(*scenarios(*NAMES), agent_fn=agent, sleep=pauses.append)
     results = orchestrator.run(baseline=good, on_error="record", retries=1)
     assert told(results) == {"a": (1, 1, 4)}
-    assert agent.asked.count("a") == 3
+    assert (agent.asked.count("a"), len(pauses)) == (3, 1)
 
     async def slow(message: str) -> str:
         bench.agent(message)
@@ -301,7 +308,7 @@ class Judge:
         self._refuses = refuses
         self._reason = reason
 
-    def __call__(self, request: JudgeRequest) -> dict[str, str]:
+    def __call__(self, request: JudgeRequest) -> JsonValue:
         self.asked.append(request.messages[-1]["content"])
         if len(self.asked) >= self._refuses:
             raise JudgeError(self._reason, "no", permanent=True)
