@@ -39,12 +39,6 @@ _OPTIONS: Final = (
     ("calibration", "FILE|FOLDER", "what scouter judge calibrate saved: corrects pass rates"),
     ("simulated_user", "MODULE:NAME", "plays the user in interactive scenarios"),
     ("baseline", "FILE", "results of scouter eval --save to compare with"),
-    (
-        "confirm",
-        "K",
-        "further attempts of a scenario that passed in the baseline and fails now; it is broken "
-        "if all fail (4 for up to 25 scenarios, 6 for up to 100; 0 for none)",
-    ),
     ("regression_threshold", "RATE", "smallest fall of a pass rate that counts (0.05)"),
     ("min_pass_rate", "RATE", "pass rate of all checks to reach; wins over the scenario file's"),
     (
@@ -54,6 +48,12 @@ _OPTIONS: Final = (
         "errored, so that gates and baseline decide over failed checks (errors)",
     ),
     ("repeats", "N", "runs of each scenario (1)"),
+    (
+        "confirm",
+        "K",
+        "further attempts of a scenario that passed in the baseline and fails now; it is broken "
+        "if all fail (4 for up to 25 scenarios, 6 for up to 100; 0 for none)",
+    ),
     ("concurrency", "N", "scenarios at once (1)"),
     ("timeout", "SECONDS", "for each scenario"),
     ("retries", "N", "more tries for a scenario whose agent raised (0)"),

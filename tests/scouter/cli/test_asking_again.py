@@ -11,9 +11,13 @@ from xml.etree import ElementTree as Xml
 import pytest
 
 from scouter.evaluate.scenario_results import ScenarioEvalResults
+from scouter.mock.llm_server import LLMTestServer
 from tests.scouter.cli.conftest import ROOT, Scouter
 from tests.scouter.cli.test_eval import one_line
+from tests.scouter.cli.test_eval_judges import PRICED, no_settings
 from tests.support.shop_project import program
+
+__all__ = ("no_settings",)  # the fixture
 
 AGENT = '''
 import os
@@ -175,6 +179,30 @@ def test_what_the_judges_took(shop: Path, scouter: Scouter) -> None:
     assert told(shop) == {"paris": (3, 1, 4)}
     assert len((shop / "judged.txt").read_text(encoding="utf-8").splitlines()) == 4
     assert "asked again: 3 more attempts of 1 scenario; judges: 3 calls" in done.stdout
+
+
+@pytest.mark.usefixtures("no_settings")
+def test_the_budget_for_judges_is_that_of_the_whole_run(shop: Path, scouter: Scouter) -> None:
+    """An answer may cost 4.096 dollars and costs some cents, so that a few of 20 fit into 4.20."""
+    text = JUDGED.replace("provider: house", "provider: openai").replace(
+        "model: m", "model: gpt-4o"
+    )
+    (shop / "shop.yaml").write_text(text, encoding="utf-8")
+    (shop / "p.yaml").write_text(PRICED.format(more=""), encoding="utf-8")
+    run = (*RUN, "--providers", "p.yaml", "--judge-cache", "none")
+    check = (*run, "--baseline", "j.json", "--save", "r.json", "--confirm", "20")
+    with LLMTestServer(lambda asked: {"good": "From" in asked.text}) as server:
+        scouter(*run, "--save", "j.json")
+        before = server.calls
+        done = scouter(*check, "--judge-budget", "4.2", WRONG=ALL_WRONG)
+        calls = server.calls - before - 1
+    ((made, passed, wanted),) = told(shop).values()
+    assert (made, passed, wanted) == (calls, 0, 20)
+    assert 0 < calls < 20
+    assert asked(shop)["paris"] == 2 + calls + 1, "nobody is asked when nobody can judge"
+    text = " ".join(done.stdout.split())
+    assert f"asked again {calls} of 20 times: not confirmed, as the budget left too little" in text
+    assert f"asked again: {calls + 1} more attempts of 1 scenario; judges: {calls} calls" in text
 
 
 @pytest.mark.parametrize("concurrency", ["1", "2"])
