@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 _NAME: Final = "scouter-scenarios"
 _JUDGES: Final[pytest.StashKey[list[str]]] = pytest.StashKey()
-"""What the judges of each scenario file took, in words."""
+"""What the judges of each scenario file took and asking again came to, in words."""
 
 _OPTIONS: Final = (
     ("agent", "MODULE:NAME", "the agent that the scenarios are run against"),
@@ -49,6 +49,12 @@ _OPTIONS: Final = (
         "errored, so that gates and baseline decide over failed checks (errors)",
     ),
     ("repeats", "N", "runs of each scenario (1)"),
+    (
+        "confirm",
+        "K",
+        "further attempts of a scenario that passed in the baseline and fails now; it is broken "
+        "if all fail (4 for up to 25 scenarios, 6 for up to 100; 0 for none)",
+    ),
     ("concurrency", "N", "scenarios at once (1)"),
     ("timeout", "SECONDS", "for each scenario"),
     ("retries", "N", "more tries for a scenario whose agent raised (0)"),
@@ -179,6 +185,8 @@ class ScenarioFile(pytest.File):
         }
 
     def _run(self) -> "Report":
+        from dataclasses import replace
+
         from scouter.evaluate.compare.gate_checks import check_gates
         from scouter.evaluate.scenario import EvalScenarios
         from scouter.evaluate.scenario_results import ScenarioEvalResults
@@ -194,9 +202,11 @@ class ScenarioFile(pytest.File):
         )
         file = _setting(self.config, "baseline")
         baseline = ScenarioEvalResults.load(_path(self.config, file)) if file else None
-        results = run_named(scenarios, _named_run(self.config))
+        if self.left_out():
+            baseline = None
+        results = run_named(scenarios, replace(_named_run(self.config), baseline=baseline))
         comparison = None
-        if baseline is not None and not self.left_out():
+        if baseline is not None:
             threshold = _number(self.config, "regression_threshold", float, 0.05)
             comparison = results.compare_to(baseline, threshold)
         checks = () if gates is None else check_gates(results, gates)
@@ -208,6 +218,9 @@ class ScenarioFile(pytest.File):
         if report.judges is not None:
             told = self.config.stash.setdefault(_JUDGES, [])
             told.append(f"{self.path.name}: {report.judges.text}")
+        if report.reasked is not None:
+            told = self.config.stash.setdefault(_JUDGES, [])
+            told += [f"{self.path.name}: {text}" for text in report.reasked.texts]
         return report
 
 
@@ -319,7 +332,8 @@ class ScenarioRunner:
             scenarios: The scenarios, or their file.
             agent: `module:name` or the agent itself; by default that of the configuration.
             profiles: Files or names of ready-made profiles; by default the configuration's.
-            options: Other fields of `scouter.replay.named_run.NamedRun`, such as `repeats=3`.
+            options: Other fields of `scouter.replay.named_run.NamedRun`, such as `repeats=3`. With
+                `baseline=`, results or their file, what passed there and fails now is asked again.
 
         Raises:
             ScouterError: A file, a name or an argument is wrong.
@@ -327,12 +341,16 @@ class ScenarioRunner:
         from dataclasses import replace
 
         from scouter.evaluate.scenario import EvalScenarios
+        from scouter.evaluate.scenario_results import ScenarioEvalResults
         from scouter.replay.named_run import run_named
 
         if not isinstance(scenarios, EvalScenarios):
             scenarios = EvalScenarios.from_path(_path(self._config, str(scenarios)))
         if agent is not None:
             options["agent"] = agent
+        if isinstance(options.get("baseline"), str | Path):
+            file = _path(self._config, str(options["baseline"]))
+            options["baseline"] = ScenarioEvalResults.load(file)
         if profiles is not None:
             options["profiles"] = [_profile(self._config, str(item)) for item in profiles]
         run = _named_run(self._config, needs_agent=agent is None)
@@ -472,6 +490,7 @@ def _named_run(config: pytest.Config, *, needs_agent: bool = True) -> "NamedRun"
         else [],
         simulated_user=_setting(config, "simulated_user") or None,
         repeats=_number(config, "repeats", int, 1),
+        confirm=_number(config, "confirm", int, None),
         concurrency=_number(config, "concurrency", int, 1),
         timeout_s=_number(config, "timeout", float, None),
         retries=_number(config, "retries", int, 0),

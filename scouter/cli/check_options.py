@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 BASELINE = "What the run is held against"
-_REPORTS = "Reports"
+REPORTS = "Reports"
 
 Profiles = Annotated[
     list[str] | None,
@@ -41,8 +41,12 @@ CalibrationFiles = Annotated[
     ),
 ]
 BaselineFile = Annotated[
-    Path | None,
-    typer.Option(metavar="FILE", help="Earlier results to compare with.", rich_help_panel=BASELINE),
+    list[Path] | None,
+    typer.Option(
+        metavar="FILE",
+        help="Earlier results to compare with. Given several times: all their runs together.",
+        rich_help_panel=BASELINE,
+    ),
 ]
 RegressionThreshold = Annotated[
     float,
@@ -92,22 +96,22 @@ AllowUnjudged = Annotated[
 ]
 SaveFile = Annotated[
     Path | None,
-    typer.Option(metavar="FILE", help="Results, for --baseline later.", rich_help_panel=_REPORTS),
+    typer.Option(metavar="FILE", help="Results, for --baseline later.", rich_help_panel=REPORTS),
 ]
 JUnitFile = Annotated[
     Path | None,
-    typer.Option(metavar="FILE", help="JUnit XML.", rich_help_panel=_REPORTS),
+    typer.Option(metavar="FILE", help="JUnit XML.", rich_help_panel=REPORTS),
 ]
 MarkdownFile = Annotated[
     Path | None,
-    typer.Option(metavar="FILE", help="For a comment on a pull request.", rich_help_panel=_REPORTS),
+    typer.Option(metavar="FILE", help="For a comment on a pull request.", rich_help_panel=REPORTS),
 ]
 HtmlFile = Annotated[
     Path | None,
-    typer.Option(metavar="FILE", help="One page with everything in it.", rich_help_panel=_REPORTS),
+    typer.Option(metavar="FILE", help="One page with everything in it.", rich_help_panel=REPORTS),
 ]
 JsonFile = Annotated[
-    Path | None, typer.Option(metavar="FILE", help="For programs.", rich_help_panel=_REPORTS)
+    Path | None, typer.Option(metavar="FILE", help="For programs.", rich_help_panel=REPORTS)
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print only the decision.")]
 AllowLost = Annotated[

@@ -6,6 +6,8 @@ from typing import Annotated
 import typer
 
 from scouter.cli.check_options import (
+    BASELINE,
+    REPORTS,
     AllowErrors,
     AllowLost,
     AllowUnjudged,
@@ -58,6 +60,26 @@ def evaluate(
         ),
     ] = None,
     baseline: BaselineFile = None,
+    confirm: Annotated[
+        int | None,
+        typer.Option(
+            min=0,
+            max=1000,
+            metavar="K",
+            help="Further attempts of a scenario that passed in the baseline and fails now; it is "
+            "broken if all fail. By default 4 for up to 25 scenarios, 6 for up to 100; 0 for none.",
+            rich_help_panel=BASELINE,
+        ),
+    ] = None,
+    interleave: Annotated[
+        str | None,
+        typer.Option(
+            metavar="MODULE:NAME",
+            help="The version to compare with, asked in turn with the agent, in place of a "
+            "baseline.",
+            rich_help_panel=BASELINE,
+        ),
+    ] = None,
     regression_threshold: RegressionThreshold = 0.05,
     require_ruled_out: RequireRuledOut = None,
     min_pass_rate: MinPassRate = None,
@@ -92,7 +114,24 @@ def evaluate(
             rich_help_panel=_RUNNING,
         ),
     ] = None,
+    agent_version: Annotated[
+        str,
+        typer.Option(
+            metavar="TEXT",
+            help="Name of the agent's version, instead of the git revision: --save keeps all runs "
+            "of one version.",
+            rich_help_panel=_RUNNING,
+        ),
+    ] = "",
     save: SaveFile = None,
+    save_baseline: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Results of the version that --interleave names.",
+            rich_help_panel=REPORTS,
+        ),
+    ] = None,
     junit: JUnitFile = None,
     markdown: MarkdownFile = None,
     html: HtmlFile = None,
@@ -132,6 +171,8 @@ def evaluate(
 
         scouter eval shop.yaml --agent shop:answer --save b.json
         scouter eval shop.yaml --agent shop:answer --baseline b.json
+        scouter eval shop.yaml --agent shop:answer --baseline b.json --confirm 8
+        scouter eval shop.yaml --agent shop:answer --interleave shop_1:answer
         scouter eval shop.yaml --agent shop:answer --profile shop_profile.yaml
         scouter eval shop.yaml --agent shop:answer --repeats 5 --html report.html
         scouter eval shop.yaml --agent shop:answer --min-pass-rate 0.9
@@ -139,7 +180,14 @@ def evaluate(
         scouter eval shop.yaml --agent shop:answer --judge-cache none
         scouter eval shop.yaml --agent shop:answer --calibration judge.json
     """
-    outputs = Outputs(junit=junit, markdown=markdown, html=html, json=json, save=save)
+    outputs = Outputs(
+        junit=junit,
+        markdown=markdown,
+        html=html,
+        json=json,
+        save=save,
+        save_baseline=save_baseline,
+    )
     outputs.check()
     if resume is not None:
         check_writable("--resume", resume)
@@ -169,6 +217,9 @@ def evaluate(
         retries=retries,
         resume=resume,
         progress=False if quiet else None,
+        confirm=confirm,
+        interleave=interleave,
+        agent_version=agent_version,
     )
     standard = Standard(
         policy=Policy(
@@ -177,10 +228,10 @@ def evaluate(
             allow_lost=allow_lost,
             allow_unjudged=allow_unjudged,
         ),
-        baseline=baseline,
+        baseline=baseline or (),
         regression_threshold=regression_threshold,
         min_pass_rate=min_pass_rate,
         quiet=quiet,
     )
-    standard.check()
+    standard.check(has_other=interleave is not None)
     run_check(Check(scenarios=scenarios, run=run, standard=standard), outputs)

@@ -96,7 +96,7 @@ def evaluate_traces(
             allow_lost=allow_lost,
             allow_unjudged=allow_unjudged,
         ),
-        baseline=baseline,
+        baseline=baseline or (),
         regression_threshold=regression_threshold,
         min_pass_rate=min_pass_rate,
         quiet=quiet,

@@ -19,6 +19,7 @@ class Outputs:
     html: Path | None = None
     json: Path | None = None
     save: Path | None = None
+    save_baseline: Path | None = None
 
     def check(self) -> None:
         """Refuse what could not be written in the end.
@@ -31,7 +32,7 @@ class Outputs:
             path: Path | None = getattr(self, item.name)
             if path is None:
                 continue
-            option = f"--{item.name}"
+            option = f"--{item.name.replace('_', '-')}"
             check_writable(option, path)
             other = used.setdefault(path.resolve(), option)
             if other != option:

@@ -1,6 +1,8 @@
 """A check from files and names to an exit code: what `scouter eval` and `eval-traces` do."""
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import typer
@@ -11,11 +13,13 @@ from scouter.errors import ConfigError
 from scouter.evaluate.compare.gate_checks import check_gates
 from scouter.evaluate.compare.gates import Gates
 from scouter.evaluate.comparison_tables import print_scenario_comparison
+from scouter.evaluate.kept_runs import save_run
+from scouter.evaluate.pooling import pooled
 from scouter.evaluate.scenario import EvalScenarios
 from scouter.evaluate.scenario_results import ScenarioEvalResults
 from scouter.evaluate.unread import unread_warning
 from scouter.model.visible import one_line
-from scouter.replay.named_run import NamedRun, run_named
+from scouter.replay.named_run import BOTH_BASELINES, NamedRun, run_both
 from scouter.replay.reports.decision import Policy
 from scouter.replay.reports.report import Report
 
@@ -28,29 +32,37 @@ class Standard:
     """What a run is held against: arguments of `scouter eval`, where they are documented."""
 
     policy: Policy
-    baseline: Path | None = None
+    baseline: Sequence[Path] = ()
     regression_threshold: float = 0.05
     min_pass_rate: float | None = None
     quiet: bool = False
 
-    def check(self) -> None:
+    def check(self, *, has_other: bool = False) -> None:
         """Refuse arguments that mean nothing together.
+
+        Args:
+            has_other: The run brings its own baseline.
 
         Raises:
             ConfigError: Says which.
         """
-        if self.policy.require_ruled_out is not None and self.baseline is None:
-            raise ConfigError(
-                "--require-ruled-out needs --baseline FILE, which it compares the run with"
-            )
+        if self.policy.require_ruled_out is None or self.baseline or has_other:
+            return
+        raise ConfigError(
+            "--require-ruled-out needs --baseline FILE, which it compares the run with"
+        )
 
     def read_baseline(self) -> ScenarioEvalResults | None:
-        """The earlier results, if there are any to compare with.
+        """The earlier results, if there are any to compare with; those of all files together.
 
         Raises:
             FileFormatError: They cannot be read.
+            ConfigError: Two files are of other scenarios or profiles.
         """
-        return None if self.baseline is None else ScenarioEvalResults.load(self.baseline)
+        if not self.baseline:
+            return None
+        runs = [ScenarioEvalResults.load(path) for path in self.baseline]
+        return pooled(runs, [str(path) for path in self.baseline])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,17 +82,38 @@ def run_check(check: Check, outputs: Outputs) -> None:
         ScouterError: A file, a name or an argument is wrong. All that can be known before the
             first scenario is looked at before it.
     """
+    _check_together(check, outputs)
     scenarios = EvalScenarios.from_path(check.scenarios)
     if warning := unread_warning(scenarios):
         typer.echo(f"scouter: warning: {one_line(warning)}", err=True)
     baseline = check.standard.read_baseline()
     try:
-        results = run_named(scenarios, check.run)
+        ran = run_both(scenarios, replace(check.run, baseline=baseline))
     except KeyboardInterrupt:
         typer.echo(_interrupted(check), err=True)
         raise typer.Exit(INTERRUPTED) from None
+    if outputs.save_baseline is not None and ran.baseline is not None:
+        _save(ran.baseline, outputs.save_baseline, "--save-baseline")
     title = f"Release check of {check.run.agent}"
-    conclude(results, baseline, check.standard, outputs, title, scenarios.gates)
+    concluding = ran.results, ran.baseline, check.standard, outputs, title, scenarios.gates
+    if not ran.is_interrupted:
+        conclude(*concluding)
+        return
+    with suppress(typer.Exit):
+        conclude(*concluding)
+    typer.echo(_interrupted_again(check), err=True)
+    raise typer.Exit(INTERRUPTED)
+
+
+def _check_together(check: Check, outputs: Outputs) -> None:
+    """Refuse arguments that mean nothing together, before anything is read."""
+    run, baselines = check.run, check.standard.baseline
+    if run.interleave is not None and baselines:
+        raise ConfigError(BOTH_BASELINES)
+    if run.confirm is not None and run.interleave is None and not baselines:
+        raise ConfigError("--confirm needs --baseline FILE: what passed there is asked again")
+    if outputs.save_baseline is not None and run.interleave is None:
+        raise ConfigError("--save-baseline needs --interleave, whose results it keeps")
 
 
 def conclude(
@@ -106,7 +139,7 @@ def conclude(
         ConfigError: A file cannot be written.
     """
     if outputs.save is not None:
-        _save(results, outputs.save)
+        _save(results, outputs.save, "--save")
     comparison = (
         None if baseline is None else results.compare_to(baseline, standard.regression_threshold)
     )
@@ -128,12 +161,12 @@ def conclude(
         raise typer.Exit(report.decision.exit_code)
 
 
-def _save(results: ScenarioEvalResults, path: Path) -> None:
+def _save(results: ScenarioEvalResults, path: Path, option: str) -> None:
     try:
-        results.save(path)
+        note = save_run(results, path)
     except OSError as error:
-        raise ConfigError(f"--save {path}: {error.strerror or error}") from error
-    typer.echo(f"wrote {path}", err=True)
+        raise ConfigError(f"{option} {path}: {error.strerror or error}") from error
+    typer.echo(note or f"wrote {path}", err=True)
 
 
 def _gates(gates: Gates | None, min_pass_rate: float | None) -> Gates | None:
@@ -146,3 +179,9 @@ def _interrupted(check: Check) -> str:
     if check.run.resume is None:
         return "scouter: interrupted; nothing was kept. With --resume FILE a run can be continued"
     return f"scouter: interrupted; the same command goes on from {check.run.resume}"
+
+
+def _interrupted_again(check: Check) -> str:
+    lead = "scouter: interrupted while scenarios were asked again; what is left is not confirmed"
+    resume = check.run.resume
+    return lead if resume is None else f"{lead}. The same command goes on from {resume}"

@@ -7,6 +7,7 @@ from rich.table import Table
 from rich.text import Text
 
 from scouter.evaluate.tables import emit, table_of
+from scouter.replay.reports.confirmations import Reasked
 from scouter.replay.reports.decision import Word
 from scouter.replay.reports.examples import Example
 from scouter.replay.reports.flaky import flaky_table
@@ -35,6 +36,8 @@ def print_decision(report: Report, *, quiet: bool) -> None:
     parts: list[RenderableType] = []
     if not quiet:
         parts += [*_not_passed(report), *_flaky(report)]
+    if report.reasked is not None and not quiet:
+        parts += _asked_again(report.reasked)
     if report.gate_checks and not quiet:
         parts.append(_gates(report))
     if report.judges is not None and not quiet:
@@ -57,6 +60,15 @@ def _not_passed(report: Report) -> Iterator[RenderableType]:
             )  # fmt: skip
         yield table
         yield from _more(len(found), "task")
+
+
+def _asked_again(found: Reasked) -> Iterator[RenderableType]:
+    table = table_of("Asked again", "Scenario", "What came of it")
+    for row in found.rows[:_ROWS]:
+        table.add_row(Text(row.confirmation.scenario_id), Text(clip(row.text, 2 * _MESSAGE)))
+    yield table
+    yield from _more(len(found.rows), "scenario")
+    yield from (Text(found.cost), Text(""))
 
 
 def _flaky(report: Report) -> Iterator[RenderableType]:

@@ -48,6 +48,10 @@ class Provenance(BaseModel):
     profile_digests: dict[str, str] = Field(default_factory=dict[str, str])
     """Digest of each alias' tasks."""
     collection_id: str = ""
+    agent: str = ""
+    """`module:name` of who was asked; empty where it is not known."""
+    agent_version: str = ""
+    """The version of the agent, as its user calls it; empty where nobody said."""
     judge: str | None = None
     """`module:name` of who was asked in place of the provider entries that prompts name; empty if
     those were asked, None where it is not known."""
@@ -117,17 +121,26 @@ class _Checks:
 _CHECKS: Final = _Checks()
 
 
-def git_dirty(folder: Path) -> bool | None:
+def git_dirty(folder: Path, but: Path | None = None) -> bool | None:
     """Ask git whether tracked files differ from the last commit.
+
+    Args:
+        folder: In the repository.
+        but: A file that does not matter.
 
     Returns:
         None where git is not installed, is no help, or takes longer than 5 s.
     """
     import subprocess  # only here
 
+    places = () if but is None else ("--", ":/", f":(exclude){but.resolve()}")
     try:
         done = subprocess.run(  # noqa: S603 — a fixed command
-            _STATUS, cwd=folder, capture_output=True, timeout=_GIT_TIMEOUT_S, check=False
+            (*_STATUS, *places),
+            cwd=folder,
+            capture_output=True,
+            timeout=_GIT_TIMEOUT_S,
+            check=False,
         )
     except (OSError, subprocess.SubprocessError):
         return None

@@ -263,6 +263,10 @@ class ScenarioEvalResults(Stored):
     provenance: Provenance = Provenance()
     repeats: int = 1
     """How often each scenario was run."""
+    runs: int = 1
+    """Runs whose attempts are here; several where a baseline keeps them all."""
+    reasked: "ScenarioEvalResults | None" = None
+    """The further attempts behind the confirmations; they are in no rate and no count of these."""
     contexts: dict[str, JsonValue] = Field(default_factory=dict[str, JsonValue])
     """The records' contexts by uid, for people; a large one is a text that is cut."""
     judge_rates: tuple[JudgeRate, ...] = ()
@@ -294,6 +298,25 @@ class ScenarioEvalResults(Stored):
                 expected="the file that scouter eval --save or ScenarioEvalResults.save() wrote",
             )
         return super().from_document(document)
+
+    @classmethod
+    def pooled(cls, *runs: "ScenarioEvalResults") -> "ScenarioEvalResults":
+        """Put the attempts of several runs together, as if there had been one with more repeats.
+
+        Args:
+            runs: At least one, of the same scenarios and profiles.
+
+        Returns:
+            All attempts with numbers of their own, in the order of the runs.
+
+        Raises:
+            ConfigError: Scenarios or profiles differ; names the run, counted from 1, and the field.
+
+        Cost: linear in the number of task results.
+        """
+        from scouter.evaluate.pooling import pooled  # it reads this module
+
+        return pooled(runs, [f"run {number}" for number in range(1, len(runs) + 1)])
 
     @property
     def scenario_ids(self) -> list[str]:

@@ -52,6 +52,7 @@ class Conductor:
 
     Args:
         hooks: The orchestrator, whose methods are called.
+        beside: That of the version which is run alternately with it, if there is one.
         options: How to run.
         filing: Sorts records and spans.
         runner: Takes what attempts bring.
@@ -62,6 +63,7 @@ class Conductor:
     def __init__(
         self,
         hooks: "EvalOrchestrator",
+        beside: "EvalOrchestrator | None",
         options: RunOptions,
         filing: Filing,
         runner: EvalRunner,
@@ -69,6 +71,7 @@ class Conductor:
         journal: Journal | None,
     ) -> None:
         self._hooks = hooks
+        self._beside = beside
         self._options = options
         self._filing = filing
         self._runner = runner
@@ -77,6 +80,21 @@ class Conductor:
         self._failure: Exception | None = None
         self.is_stopped = False
         """Set to make no further attempt."""
+
+    def go_on(self, runner: EvalRunner, progress: Progress) -> None:
+        """Make further attempts, now that those which ended have been judged.
+
+        Args:
+            runner: Takes what the further ones bring.
+            progress: Is told how far they are.
+        """
+        self._filing.go_on(runner)
+        self._runner = runner
+        self._progress = progress
+
+    def _hooks_of(self, job: Job) -> "EvalOrchestrator":
+        """Whose methods are called for an attempt."""
+        return self._beside if job.is_beside and self._beside is not None else self._hooks
 
     async def in_turn(self, jobs: Iterable[Job], calls: DirectCalls) -> None:
         """Make one attempt after the other, in this thread and without an event loop."""
@@ -112,6 +130,7 @@ class Conductor:
     async def _attempt(self, job: Job, make_calls: MakeCalls) -> None:
         """Try until it works or the retries are used up."""
         self._progress.started(job.scenario.id)
+        hooks = self._hooks_of(job)
         for failures in range(self._options.retries + 1):
             if self.is_stopped:
                 raise ConfigError("the run was stopped")
@@ -122,23 +141,24 @@ class Conductor:
                 return
             # Not by the calls of the try: its thread may hang.
             async with make_calls() as calls:
-                pause = self._hooks.backoff_s(failures + 1, error)
-                await calls.call(self._hooks.sleep or calls.sleep, pause)
+                pause = hooks.backoff_s(failures + 1, error)
+                await calls.call(hooks.sleep or calls.sleep, pause)
 
     async def _try(self, job: Job, calls: Calls, *, is_last: bool) -> Exception | None:
         """Make one try; give back its exception if it is worth another one."""
         told = _Told()
         tried: Try | None = None
         failure: Exception | None = None
+        hooks = self._hooks_of(job)
         self._filing.look_into(calls.loop)
         try:
             with self._outside(job):
-                await calls.call(self._hooks.on_scenario_start, job.scenario)
+                await calls.call(hooks.on_scenario_start, job.scenario)
             tried = self._filing.begin(job)
             response = await self._response(tried, calls, told)
             self._filing.sort_records()
             with self._outside(job):
-                await calls.call(self._hooks.on_scenario_complete, job.scenario, response)
+                await calls.call(hooks.on_scenario_complete, job.scenario, response)
         except ConfigError:
             raise  # another try, and another scenario, would fail the same way
         except Exception as error:  # noqa: BLE001 - the agent's own; raised or recorded below
@@ -185,7 +205,7 @@ class Conductor:
         told.is_conversing = False
         with self._outside(job):
             response = await calls.call(
-                self._hooks.build_scenario_response, scenario, response, history
+                self._hooks_of(job).build_scenario_response, scenario, response, history
             )
         try:
             told.response = to_json_value(response)
@@ -212,7 +232,7 @@ class Conductor:
         if scenario.is_interactive():
             return await self._converse_freely(tried, calls, talk)
         with scenario_scope(scenario.id, job.attempt, tried.key):
-            response = await calls.call(self._hooks.execute_agent, scenario)
+            response = await calls.call(self._hooks_of(job).execute_agent, scenario)
         if not talk.turns and not scenario.predefined_turns:
             talk.note(scenario.initial_query, response)
         return response, []
@@ -226,18 +246,19 @@ class Conductor:
         calls are not taken for the agent's.
         """
         job, scenario = tried.job, tried.job.scenario
+        hooks = self._hooks_of(job)
         message = scenario.initial_query
         while True:
             history = list(talk.turns)
             with scenario_scope(scenario.id, job.attempt, tried.key):
-                response = await calls.call(self._hooks.execute_agent_turn, scenario, message)
+                response = await calls.call(hooks.execute_agent_turn, scenario, message)
             del talk.turns[len(history) :]  # an own method may have asked otherwise, or twice
             talk.note(message, response)
             if len(talk.turns) >= scenario.max_turns:
                 return response, history
             with self._outside(job):
                 reply = await calls.call(
-                    self._hooks.execute_simulated_user_turn,
+                    hooks.execute_simulated_user_turn,
                     scenario, scenario.initial_query, response, history.copy(),
                 )  # fmt: skip
             answer = _message(scenario, reply)
@@ -258,6 +279,7 @@ class Conductor:
             duration_ns=told.duration_ns,
             records={alias: tuple(items) for alias, items in tried.records.items()},
             spans=tuple(spans),
+            is_again=tried.job.is_again,
             lost=self._filing.newly_lost(),
         )
         collect(self._runner, tried.job.scenario, entry)

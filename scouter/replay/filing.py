@@ -35,6 +35,10 @@ class Job:
 
     scenario: EvalScenario
     attempt: int = 0
+    is_again: bool = False
+    """Made to see whether a failure was bad luck; in no rate."""
+    is_beside: bool = False
+    """Made by the version that the new one is held against."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -122,6 +126,8 @@ class Filing:
         self._current: Try | None = None
         """The one that runs, where they run one at a time."""
         self._ended: dict[str, Try] = {}
+        self._judged: dict[str, Try] = {}
+        """Those that have been judged: what they bring now is in no result."""
         self._given_up: set[str] = set()
         self._outlived: WeakKeyDictionary[Source, Try] = WeakKeyDictionary()
         """Who was at work at the end of a try, and for which one."""
@@ -155,6 +161,16 @@ class Filing:
             found[reason] += dropped.get(reason, 0) - self._dropped_before.get(reason, 0)
         return +found
 
+    def go_on(self, runner: EvalRunner) -> None:
+        """File for further attempts, now that those which ended have been judged.
+
+        Args:
+            runner: Judges the further ones.
+        """
+        self._judged.update(self._ended)
+        self._ended = {}
+        self._runner = runner
+
     def newly_lost(self) -> dict[Loss, int]:
         """What was lost since the last call."""
         lost = self.lost
@@ -183,7 +199,7 @@ class Filing:
                 return _with_source(earlier.origin, source) if is_its else NOWHERE
             if key is None and not all(map(is_over, list(self._hanging))):
                 return NOWHERE
-        if current is None and self._in_hook and key not in self._ended:
+        if current is None and self._in_hook and self._past(key) is None:
             return _HOOK
         if current is None or (self._in_hook and key == OUTSIDE):
             return self._by_context(named)
@@ -198,10 +214,14 @@ class Filing:
         key = named.try_key
         if key in self._running or key in self._given_up or key == OUTSIDE:
             return named
-        ended = self._ended.get(key) if key is not None else None
+        ended = self._past(key)
         if ended is None or threading.current_thread() in ended.idle:
             return NOWHERE
         return named
+
+    def _past(self, key: str | None) -> Try | None:
+        """The try of a key, if it has ended."""
+        return None if key is None else self._ended.get(key) or self._judged.get(key)
 
     # --- the life of a try ---
 
@@ -308,6 +328,8 @@ class Filing:
                     late.setdefault(key, {}).setdefault(alias, []).append(_in_session(item, key))
                 else:
                     self._undecided.append((alias, item))
+            elif key in self._judged:
+                self._lost[Loss.TOO_LATE] += 1
             elif key != OUTSIDE and key not in self._given_up:
                 self._lost[Loss.UNKNOWN_ORIGIN] += 1
         for key, records in late.items():
@@ -322,13 +344,14 @@ class Filing:
         self._lost[Loss.UNKNOWN_ORIGIN] += len(self._undecided)
         self._undecided = []
         self._lost[Loss.OPEN_SPAN] += sum(map(self._capture.open_of, self._ended))
-        self._lost[Loss.SPANS_FULL] += self._capture.overflow
-        self._lost[Loss.SPAN_FAULT] += self._capture.failed
+        self._lost[Loss.SPANS_FULL] = self._capture.overflow  # all of them since the run's begin
+        self._lost[Loss.SPAN_FAULT] = self._capture.failed
 
     def close(self) -> None:
         """Count what came when all had been judged."""
         for items in self._queue.drain_with_scopes().values():
-            self._lost[Loss.TOO_LATE] += sum(item.try_key in self._ended for item in items)
+            late = sum(self._past(item.try_key) is not None for item in items)
+            self._lost[Loss.TOO_LATE] += late
 
     def _take_spans(self, ending: str | None = None) -> list[Span]:
         """Take out what no running try may still ask for; hand over what may be looked at.

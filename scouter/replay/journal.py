@@ -65,6 +65,8 @@ class Entry(BaseModel):
     duration_ns: int = 0
     records: dict[str, tuple[JsonRecord, ...]] = {}
     spans: JsonSpans = ()
+    is_again: bool = False
+    """Made to see whether a failure was bad luck; in no rate."""
     lost: dict[Loss, int] = {}
     """What the run lost since the line before, in whichever attempt."""
 

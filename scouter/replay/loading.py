@@ -6,11 +6,11 @@ import os
 import pkgutil
 import sys
 import traceback
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from types import ModuleType
-from typing import Any, Final, cast
+from typing import Any, Final, TypeAlias, cast
 
 from scouter.drift.profile import AgentEvalProfile
 from scouter.drift.shipped import find_profile
@@ -23,6 +23,8 @@ from scouter.replay.orchestrator import EvalOrchestrator, SimulatedUserFn
 from scouter.tracing.instrumentor import ScouterInstrumentor
 from scouter.tracing.runtime import RUNTIME
 from scouter.transport.config import MockConfig
+
+BESIDE: Final = "--interleave"
 
 _SHOWN: Final = 12
 
@@ -133,13 +135,18 @@ def read_profiles(specs: Iterable[str]) -> dict[str, AgentEvalProfile]:
     return found
 
 
+Make: TypeAlias = Callable[[EvalScenarios, SimulatedUserFn | None], EvalOrchestrator]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadedAgent:
     """An agent that is ready to be asked, with the queue that its records go to."""
 
     queue: ScouterQueue
-    make: Callable[[EvalScenarios, SimulatedUserFn | None], EvalOrchestrator]
+    make: Make
     """Makes the orchestrator for a set of scenarios."""
+    beside: Sequence[Make] = ()
+    """The same for other versions, whose records go to the same queue."""
 
 
 @contextmanager
@@ -147,6 +154,7 @@ def loaded_agent(
     agent: str | Callable[..., Any],
     profiles: "dict[str, AgentEvalProfile]",
     what: str = "--agent",
+    beside: Sequence[str | Callable[..., Any]] = (),
 ) -> Generator[LoadedAgent]:
     """Load an agent with tracing switched on, and switch tracing off again.
 
@@ -164,10 +172,11 @@ def loaded_agent(
         profiles: By alias, what judges the agent's records. Without any, the queue that the
             agent's module has set up for itself is used, if it has.
         what: Begins an error.
+        beside: Other versions, to be run alternately with it.
 
     Raises:
-        ConfigError: It cannot be imported or called, or both `profiles` and the module's own
-            queue say how records are judged.
+        ConfigError: One cannot be imported or called, two have a queue each, or both `profiles`
+            and the module's own queue say how records are judged.
     """
     before = RUNTIME.queue
     instrumentor = ScouterInstrumentor()
@@ -180,12 +189,24 @@ def loaded_agent(
         if not was_instrumented and not instrumentor.is_instrumented:
             instrumentor.instrument(scouter_queue=queue)
         lead = f"{what} {agent!r}" if isinstance(agent, str) else what
-        yield LoadedAgent(queue=queue, make=_maker(found, queue, lead))
+        others = [_beside(each, queue) for each in beside]
+        yield LoadedAgent(queue=queue, make=_maker(found, queue, lead), beside=others)
     finally:
         if not was_instrumented and instrumentor.is_instrumented:
             instrumentor.uninstrument()
         if before is not None:
             RUNTIME.configure(queue=before)
+
+
+def _beside(agent: str | Callable[..., Any], queue: ScouterQueue) -> Make:
+    """Load another version of an agent, whose records go to the same queue."""
+    found = load_object(agent, BESIDE) if isinstance(agent, str) else agent
+    if RUNTIME.queue is not queue:
+        raise ConfigError(
+            f"{BESIDE} {agent!r}: its module sets up a queue of its own, so its records would not "
+            "be judged with the others; leave the queue out there, and give profiles with --profile"
+        )
+    return _maker(found, queue, f"{BESIDE} {agent!r}" if isinstance(agent, str) else BESIDE)
 
 
 def _effective(

@@ -4,7 +4,8 @@ import sys
 import traceback
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import closing, contextmanager, redirect_stdout
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -24,11 +25,18 @@ from scouter.evaluate.scenario_results import ScenarioEvalResults
 from scouter.evaluate.tasks.judge import LLMJudgeTask
 from scouter.replay.agent_name import name_of
 from scouter.replay.loading import load_object, loaded_agent, read_profiles
+from scouter.replay.options import RunOptions
 from scouter.replay.orchestrator import EvalOrchestrator
+from scouter.replay.reasks import ReasksInterrupted
+from scouter.replay.run import Run
 from scouter.replay.simulated_user import SimulatedUser
 
 BY_JUDGE: Final = "judge"
 """Names the judge as the one who plays the user."""
+BOTH_BASELINES: Final = (
+    "--interleave runs the version that the new one is held against, and --baseline names its "
+    "results; leave one of the two out"
+)
 NO_PRICES: Final = (
     "--judge-budget counts what provider entries cost by their prices; a judge of your own "
     "(--judge) has none. Leave one of the two out"
@@ -92,6 +100,11 @@ class NamedRun(NamedJudging):
         retries: More tries for a scenario whose agent raised.
         resume: File that keeps what is done.
         progress: False: no progress bar; None: one if a person watches.
+        baseline: Earlier results. What passed there and fails now is asked again.
+        confirm: Most further attempts of each such scenario; see `EvalOrchestrator.run`.
+        interleave: `module:name`, or the agent itself, of the version to hold against: it answers
+            every scenario, too, in turn with the other one, in place of a baseline.
+        agent_version: The version of the agent, as its user calls it.
     """
 
     agent: str | Callable[..., Any]
@@ -102,6 +115,21 @@ class NamedRun(NamedJudging):
     retries: int = 0
     resume: Path | None = None
     progress: bool | None = None
+    baseline: ScenarioEvalResults | None = None
+    confirm: int | None = None
+    interleave: str | Callable[..., Any] | None = None
+    agent_version: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ran:
+    """What a run gave back."""
+
+    results: ScenarioEvalResults
+    baseline: ScenarioEvalResults | None
+    """What it was held against: what was given, or the results of the version beside."""
+    is_interrupted: bool = False
+    """True if somebody pressed Ctrl-C while scenarios were asked again."""
 
 
 def run_named(scenarios: EvalScenarios, run: NamedRun) -> ScenarioEvalResults:
@@ -113,30 +141,76 @@ def run_named(scenarios: EvalScenarios, run: NamedRun) -> ScenarioEvalResults:
         ScouterError: A name, a file or an argument is wrong, or something other than the agent's
             own code ended the run.
     """
+    ran = run_both(scenarios, run)
+    if ran.is_interrupted:
+        raise ReasksInterrupted(ran.results)
+    return ran.results
+
+
+def run_both(scenarios: EvalScenarios, run: NamedRun) -> Ran:
+    """Do what `run_named` does, and give back the baseline, too."""
+    if run.interleave is not None and run.baseline is not None:
+        raise ConfigError(BOTH_BASELINES)
     profiles = read_profiles(run.profiles)
     calibrations = Calibrations.read(run.calibrations)
-    with redirect_stdout(sys.stderr), loaded_agent(run.agent, profiles) as agent:
+    others = () if run.interleave is None else (run.interleave,)
+    with redirect_stdout(sys.stderr), loaded_agent(run.agent, profiles, beside=others) as agent:
         judge = run.own_judge()
         models = _models(run) if _is_model(run.simulated_user) else None
         user = _simulated_user(run.simulated_user, judge, models)
         with _failures_named(run.agent):
             orchestrator = agent.make(scenarios, user)
             orchestrator.agent_name = name_of(run.agent)
+            beside = [make(scenarios, user) for make in agent.beside]
+            for each in beside:
+                each.agent_name = name_of(run.interleave)
             _check_gates(orchestrator)
             asking = orchestrator.queue.agent_profiles(), list(orchestrator.scenarios)
             with answering_judge(run, *asking, judge, models) as answering:
-                results = orchestrator.run(
-                    on_error="record",
-                    repeats=run.repeats,
-                    concurrency=run.concurrency,
-                    timeout_s=run.timeout_s,
-                    retries=run.retries,
-                    resume=run.resume,
-                    progress=run.progress,
-                    judge=answering,
-                )
+                ran = _ran(Run(orchestrator, _options(run), None, answering, *beside))
             asking = orchestrator.queue.agent_profiles(), list(orchestrator.scenarios)
-            return with_rates(results, *asking, calibrations, run.judge_name)
+    told = partial(_told, asking=asking, calibrations=calibrations, judge=run.judge_name)
+    baseline = ran.baseline
+    if baseline is not None and run.interleave is not None:
+        baseline = told(baseline, run.interleave, "")
+    return replace(ran, results=told(ran.results, run.agent, run.agent_version), baseline=baseline)
+
+
+def _ran(run: Run) -> Ran:
+    try:
+        results = run.lead()
+    except ReasksInterrupted as interrupted:
+        return Ran(results=interrupted.results, baseline=run.baseline, is_interrupted=True)
+    return Ran(results=results, baseline=run.baseline)
+
+
+def _told(
+    results: ScenarioEvalResults,
+    agent: object,
+    version: str,
+    *,
+    asking: tuple[Mapping[str, AgentEvalProfile], Sequence[EvalScenario]],
+    calibrations: Calibrations,
+    judge: str,
+) -> ScenarioEvalResults:
+    """Say whose results they are, and what is known of who judged."""
+    rated = with_rates(results, *asking, calibrations, judge)
+    agents = {"agent": name_of(agent), "agent_version": version}
+    return rated.model_copy(update={"provenance": rated.provenance.model_copy(update=agents)})
+
+
+def _options(run: NamedRun) -> RunOptions:
+    return RunOptions.of(
+        on_error="record",
+        repeats=run.repeats,
+        concurrency=run.concurrency,
+        timeout_s=run.timeout_s,
+        retries=run.retries,
+        resume=run.resume,
+        progress=run.progress,
+        baseline=run.baseline,
+        confirm=run.confirm,
+    )
 
 
 def with_rates(

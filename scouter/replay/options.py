@@ -7,10 +7,12 @@ from pathlib import Path
 from typing import Final, Literal, TypeAlias, cast
 
 from scouter.errors import ConfigError
+from scouter.evaluate.scenario_results import ScenarioEvalResults
 
 OnError: TypeAlias = Literal["raise", "record"]
 
 MAX_REPEATS: Final = 100_000
+MAX_CONFIRM: Final = 1_000
 GRACE_S: Final = 1.0
 """Seconds that an attempt waits for what its agent left open."""
 
@@ -27,6 +29,8 @@ class RunOptions:
     resume: Path | None = None
     progress: bool | None = None
     grace_s: float = GRACE_S
+    baseline: ScenarioEvalResults | None = None
+    confirm: int | None = None
 
     @staticmethod
     def of(
@@ -39,6 +43,8 @@ class RunOptions:
         resume: str | PathLike[str] | None,
         progress: bool | None,
         grace_s: float = GRACE_S,
+        baseline: ScenarioEvalResults | None = None,
+        confirm: int | None = None,
     ) -> "RunOptions":
         """Check the arguments.
 
@@ -50,6 +56,13 @@ class RunOptions:
         _whole("repeats", repeats, 1, MAX_REPEATS)
         _whole("concurrency", concurrency, 1, 10_000)
         _whole("retries", retries, 0, 1_000)
+        if baseline is not None and not isinstance(baseline, ScenarioEvalResults):  # pyright: ignore[reportUnnecessaryIsInstance] - a caller may not look at types
+            raise ConfigError(
+                f"baseline is a {type(baseline).__name__}; expected the results of a replay, such "
+                "as ScenarioEvalResults.load(file)"
+            )
+        if confirm is not None:
+            _whole("confirm", confirm, 0, MAX_CONFIRM)
         if timeout_s is not None and not (timeout_s > 0 and math.isfinite(timeout_s)):
             raise ConfigError(f"timeout_s is {timeout_s!r}; expected seconds above 0, or None")
         if not (grace_s >= 0 and math.isfinite(grace_s)):
@@ -63,6 +76,8 @@ class RunOptions:
             resume=None if resume is None else Path(resume),
             progress=progress,
             grace_s=grace_s,
+            baseline=baseline,
+            confirm=confirm,
         )
 
     @property

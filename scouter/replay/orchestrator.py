@@ -95,6 +95,8 @@ class EvalOrchestrator:
         progress: bool | None = None,
         grace_s: float = 1.0,
         judge: "AnyJudge | None" = None,
+        baseline: "ScenarioEvalResults | None" = None,
+        confirm: int | None = None,
     ) -> "ScenarioEvalResults":
         """Run every scenario and evaluate them together; works inside a running event loop, too.
 
@@ -128,6 +130,12 @@ class EvalOrchestrator:
             judge: Answers the tasks that ask a model: a judge, or a plain or async function from
                 `JudgeRequest` to the answer. By default the models that the prompts name are
                 asked: `ModelJudge()`.
+            baseline: Earlier results, for asking again: a scenario whose every attempt passed
+                there and none does now gets further attempts, one after the other, until one
+                passes. The results tell of them as `confirmations`; a scenario whose further
+                attempts all failed is broken, and was not just unlucky.
+            confirm: Most further attempts of a scenario; 0 asks nobody again. By default
+                `usual_wanted(baseline)`: 4 for up to 25 scenarios.
 
         Returns:
             The results, after `on_evaluation_complete`; `scenarios` holds them, too.
@@ -138,6 +146,8 @@ class EvalOrchestrator:
                 journal belongs to another agent, other scenarios or profiles, or another replay
                 is running in this process; that one goes on unharmed.
             DataError: A response has no JSON form.
+            ReasksInterrupted: Somebody pressed Ctrl-C while scenarios were asked again; a
+                `KeyboardInterrupt` that holds the results.
 
         Cost: the agent's own time; the evaluation is linear in records, spans and tasks.
         """
@@ -146,16 +156,11 @@ class EvalOrchestrator:
         options = RunOptions.of(
             on_error=on_error, repeats=repeats, concurrency=concurrency, timeout_s=timeout_s,
             retries=retries, resume=resume, progress=progress, grace_s=grace_s,
+            baseline=baseline, confirm=confirm,
         )  # fmt: skip
-        from scouter.replay.calls import in_other_thread  # loads asyncio
         from scouter.replay.run import Run  # the engine loads when there is something to judge
 
-        run = Run(self, options, config, judge)
-        work = run.at_once if options.needs_loop else run.in_turn
-        results = in_other_thread(work, run.stop) if _is_in_event_loop() else work()
-        for note in run.notes:
-            warnings.warn(note, stacklevel=2)
-        return results
+        return Run(self, options, config, judge).lead()
 
     async def run_async(
         self,
@@ -170,6 +175,8 @@ class EvalOrchestrator:
         progress: bool | None = None,
         grace_s: float = 1.0,
         judge: "AnyJudge | None" = None,
+        baseline: "ScenarioEvalResults | None" = None,
+        confirm: int | None = None,
     ) -> "ScenarioEvalResults":
         """Do what `run` does, in the running asyncio event loop.
 
@@ -181,6 +188,7 @@ class EvalOrchestrator:
         options = RunOptions.of(
             on_error=on_error, repeats=repeats, concurrency=concurrency, timeout_s=timeout_s,
             retries=retries, resume=resume, progress=progress, grace_s=grace_s,
+            baseline=baseline, confirm=confirm,
         )  # fmt: skip
         from scouter.replay.run import Run  # the engine loads when there is something to judge
 
@@ -319,16 +327,6 @@ async def _go_on(
         if inspect.isawaitable(answer):
             answer = await answer
     return answer
-
-
-def _is_in_event_loop() -> bool:
-    import asyncio  # not needed to define scenarios
-
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return False
-    return True
 
 
 def missing(argument: str, method: str) -> str:

@@ -46,6 +46,21 @@ def tell_resumed(journal: Path, total: int, left: int) -> None:
     sys.stderr.write(f"{total - left} of {total} attempts taken from {journal}; {left} asked now\n")
 
 
+def tell_asked_again(scenarios: int, wanted: int) -> None:
+    """Say on standard error what a run goes on with.
+
+    Args:
+        scenarios: How many are asked again.
+        wanted: Most further attempts of each.
+    """
+    noun = "scenario" if scenarios == 1 else "scenarios"
+    verb, fail = ("is", "fails") if scenarios == 1 else ("are", "fail")
+    sys.stderr.write(
+        f"{scenarios} {noun} that passed in the baseline and {fail} now {verb} asked again: up to "
+        f"{scenarios * wanted} more attempts\n"
+    )
+
+
 @contextmanager
 def progress_bar(total: int, done: int = 0, is_wanted: bool | None = None) -> Generator[Progress]:
     """Show attempts done, failures and the time left on standard error, if it is a terminal.

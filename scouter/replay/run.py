@@ -3,24 +3,28 @@
 import asyncio
 import functools
 import threading
+import warnings
 from collections import Counter
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Final, TypeAlias, cast
 
 from scouter.errors import ConfigError
 from scouter.evaluate.judge import as_judge, concurrency_of
 from scouter.evaluate.lost import Loss, Lost, lost_of
+from scouter.evaluate.pooling import picked
+from scouter.evaluate.scenario import EvalScenarios
 from scouter.evaluate.scenario_results import ScenarioEvalResults
 from scouter.model.record import EvalRecord
 from scouter.model.span import Span
 from scouter.replay.agent_name import agent_name
-from scouter.replay.calls import Calls, DirectCalls, LoopCalls, drive
+from scouter.replay.calls import Calls, DirectCalls, LoopCalls, drive, in_other_thread
 from scouter.replay.conduct import Conductor, collect, settle
 from scouter.replay.filing import Filing, Job
 from scouter.replay.journal import Entry, Journal
 from scouter.replay.options import RunOptions
-from scouter.replay.progress import progress_bar, tell_resumed
+from scouter.replay.progress import progress_bar, tell_asked_again, tell_resumed
+from scouter.replay.reasks import Reasks, ReasksInterrupted
 from scouter.replay.runner import EvalRunner
 from scouter.replay.setup_check import check_functions
 from scouter.tracing.capture import (
@@ -34,6 +38,9 @@ if TYPE_CHECKING:
     from scouter.evaluate.config import EvaluationConfig
     from scouter.evaluate.judge import AnyJudge
     from scouter.replay.orchestrator import EvalOrchestrator
+
+Make: TypeAlias = Callable[[Sequence[Job]], Awaitable[None]]
+"""Makes attempts, in this thread or in a loop."""
 
 
 class _Turnstile:
@@ -73,6 +80,8 @@ class Run:
         options: How to run.
         config: What to compute beside the tasks.
         judge: Who judges the tasks that need a model.
+        beside: The orchestrator of the version that the new one is held against, with the same
+            queue and scenarios: each attempt is made by both, and who goes first takes turns.
     """
 
     def __init__(
@@ -81,18 +90,25 @@ class Run:
         options: RunOptions,
         config: "EvaluationConfig | None" = None,
         judge: "AnyJudge | None" = None,
+        beside: "EvalOrchestrator | None" = None,
     ) -> None:
         self.notes: list[str] = []
         """What a user should be warned of, once the run is over."""
+        self.baseline = options.baseline
+        """What the run is held against; of a version that runs beside, known at the end."""
         self._hooks = hooks
+        self._beside = beside
         self._options = options
-        check_functions(hooks)
+        for each in (hooks, *([beside] if beside is not None else [])):
+            check_functions(each)
         self._config = config
         self._scenarios = {scenario.id: scenario for scenario in hooks.scenarios}
         self._runner = EvalRunner(hooks.scenarios, hooks.queue.agent_profiles(), ())
         judge = self._runner.asked(judge)
         self._judge = None if judge is None else as_judge(judge)
-        attempts = len(hooks.scenarios) * options.repeats
+        self._attempts = options.repeats * (1 if beside is None else 2)
+        """Of each scenario, those of both versions together."""
+        attempts = len(hooks.scenarios) * self._attempts
         self._filing = Filing(
             hooks.queue, CAPTURE, self._runner, self._write_late,
             is_alone=min(options.concurrency, attempts) <= 1,
@@ -101,12 +117,14 @@ class Run:
         self._last: Job | None = None
         self._journal: Journal | None = None
         self._conductor: Conductor | None = None
+        self._reasks: Reasks | None = None
 
     def in_turn(self) -> ScenarioEvalResults:
         """Run one attempt after the other in this thread, which has no running event loop."""
         with self._set_up() as (conductor, jobs), closing(DirectCalls()) as calls:
-            drive(conductor.in_turn(jobs, calls))
-            return drive(self._evaluate(calls))
+            make = functools.partial(conductor.in_turn, calls=calls)
+            drive(make(jobs))
+            return drive(self._results(conductor, calls, make))
 
     def at_once(self) -> ScenarioEvalResults:
         """Run in an event loop of its own; this thread has no running one."""
@@ -116,7 +134,7 @@ class Run:
         """Run in the running event loop."""
         with self._set_up() as (conductor, jobs), closing(LoopCalls()) as calls:
             await conductor.at_once(jobs)
-            return await self._evaluate(calls)
+            return await self._results(conductor, calls, conductor.at_once)
 
     def stop(self) -> None:
         """Send records and spans again, and make no further attempt."""
@@ -124,22 +142,41 @@ class Run:
             self._conductor.is_stopped = True
         self._switch_capture_off()
 
+    def lead(self) -> ScenarioEvalResults:
+        """Run in this thread, or in one of its own where this one has a running event loop.
+
+        Raises:
+            ReasksInterrupted: Somebody pressed Ctrl-C while scenarios were asked again.
+        """
+        work = self.at_once if self._options.needs_loop else self.in_turn
+        try:
+            results = in_other_thread(work, self.stop) if _is_in_event_loop() else work()
+        except KeyboardInterrupt as error:
+            if self._reasks is None or not self._reasks.open:
+                raise
+            raise ReasksInterrupted(self._reasks.results()) from error
+        for note in self.notes:
+            warnings.warn(note, stacklevel=3)
+        return results
+
     @contextmanager
     def _set_up(self) -> Generator[tuple[Conductor, Sequence[Job]]]:
         hooks, options = self._hooks, self._options
-        jobs = [
-            Job(scenario=scenario, attempt=attempt)
-            for attempt in range(options.repeats)
-            for scenario in hooks.scenarios
-        ]
+        jobs = self._jobs()
         with ExitStack() as stack:
             stack.enter_context(_TURNSTILE.pass_through())
             if options.resume is not None:
+                names = [agent_name(each) for each in (hooks, self._beside) if each is not None]
                 self._journal = stack.enter_context(
                     Journal(
-                        options.resume, hooks.scenarios, self._runner.profiles, agent_name(hooks)
+                        options.resume,
+                        hooks.scenarios,
+                        self._runner.profiles,
+                        " beside ".join(names),
                     )
                 )
+                for entry in self._journal.entries:
+                    self._lost_before.update(entry.lost)
             left = self._take_up(jobs)
             if options.resume is not None:
                 tell_resumed(options.resume, len(jobs), len(left))
@@ -148,31 +185,45 @@ class Run:
                 progress_bar(len(jobs), len(jobs) - len(left), options.progress)
             )
             self._conductor = Conductor(
-                hooks, options, self._filing, self._runner, progress, self._journal
+                hooks, self._beside, options, self._filing, self._runner, progress, self._journal
             )
             self._last = left[-1] if left else None
             yield self._conductor, left
+
+    def _jobs(self) -> list[Job]:
+        """All attempts; with two versions the even numbers are the new one's."""
+        repeats, scenarios = range(self._options.repeats), list(self._hooks.scenarios)
+        if self._beside is None:
+            return [Job(scenario=each, attempt=at) for at in repeats for each in scenarios]
+        jobs: list[Job] = []
+        for at in repeats:
+            for place, each in enumerate(scenarios):
+                pair = [
+                    Job(scenario=each, attempt=2 * at),
+                    Job(scenario=each, attempt=2 * at + 1, is_beside=True),
+                ]
+                jobs += pair if (at + place) % 2 else pair[::-1]
+        return jobs
 
     def _take_up(self, jobs: Sequence[Job]) -> list[Job]:
         """Give the runner what the journal holds; return what is left to do."""
         if self._journal is None:
             return list(jobs)
-        wanted = {(job.scenario.id, job.attempt) for job in jobs}
-        ended: dict[tuple[str, int], list[Entry]] = {}
+        wanted = {(job.scenario.id, job.attempt, job.is_again) for job in jobs}
+        ended: dict[tuple[str, int, bool], list[Entry]] = {}
         for entry in self._journal.entries:
-            self._lost_before.update(entry.lost)
-            key = entry.scenario_id, entry.attempt
+            key = entry.scenario_id, entry.attempt, entry.is_again
             if entry.kind == "late":
                 ended.get(key, []).append(entry)
             elif key in wanted and (entry.error is None or self._options.on_error == "record"):
                 ended[key] = [entry]
-        for (scenario_id, attempt), (first, *late) in ended.items():
+        for (scenario_id, attempt, _), (first, *late) in ended.items():
             collect(self._runner, self._scenarios[scenario_id], first)
             self._runner.add_spans(first.spans)
             for entry in late:
                 self._runner.add_late_records(entry.records, scenario_id, attempt=attempt)
                 self._runner.add_spans(entry.spans)
-        return [job for job in jobs if (job.scenario.id, job.attempt) not in ended]
+        return [job for job in jobs if (job.scenario.id, job.attempt, job.is_again) not in ended]
 
     def _write_late(
         self, job: Job, records: Mapping[str, Sequence[EvalRecord]], spans: Sequence[Span]
@@ -183,6 +234,7 @@ class Run:
                     kind="late",
                     scenario_id=job.scenario.id,
                     attempt=job.attempt,
+                    is_again=job.is_again,
                     records={alias: tuple(items) for alias, items in records.items()},
                     spans=tuple(spans),
                 )
@@ -205,14 +257,99 @@ class Run:
         finally:
             disable_local_span_capture()
 
+    async def _results(self, conductor: Conductor, calls: Calls, make: Make) -> ScenarioEvalResults:
+        """Judge what was made, ask again what is in doubt, and let the hook have its say."""
+        results = await self._evaluate(calls)
+        if self._beside is not None:
+            results = await self._told_apart(results, self._beside, calls)
+        if self.baseline is not None:
+            results = await self._asked_again(results, self.baseline, conductor, calls, make)
+        changed = await self._completed(self._hooks, results, calls)
+        self._filing.close()
+        lost = self._lost()
+        self.notes += [f"{each.text}; these are in no result" for each in lost]
+        if lost != results.lost and isinstance(changed, ScenarioEvalResults):
+            changed = changed.model_copy(update={"lost": lost})
+        return cast("ScenarioEvalResults", changed)  # or whatever else an own hook returns
+
+    async def _completed(
+        self, hooks: "EvalOrchestrator", results: ScenarioEvalResults, calls: Calls
+    ) -> object:
+        """What the hook makes of the results."""
+        changed = await calls.call(hooks.on_evaluation_complete, results)
+        if changed is None:
+            raise ConfigError(
+                "on_evaluation_complete returned nothing; return the results that it was given, "
+                "or others"
+            )
+        return changed
+
+    async def _told_apart(
+        self, both: ScenarioEvalResults, beside: "EvalOrchestrator", calls: Calls
+    ) -> ScenarioEvalResults:
+        """Keep what the other version did as the baseline; return what the new one did."""
+        repeats = range(self._options.repeats)
+        before = picked(both, {2 * at + 1: at for at in repeats})
+        completed = await self._completed(beside, before, calls)
+        if not isinstance(completed, ScenarioEvalResults):
+            raise ConfigError(
+                f"{agent_name(beside)}: on_evaluation_complete returned a "
+                f"{type(completed).__name__}; expected results to hold the new ones against"
+            )
+        self.baseline = completed
+        results = picked(both, {2 * at: at for at in repeats})
+        self._hooks.scenarios.keep_results(results)
+        return results
+
+    async def _asked_again(
+        self,
+        results: ScenarioEvalResults,
+        baseline: ScenarioEvalResults,
+        conductor: Conductor,
+        calls: Calls,
+        make: Make,
+    ) -> ScenarioEvalResults:
+        """Ask the scenarios again that passed in the baseline and fail now.
+
+        In rounds, as an attempt has to be judged before it is known whether another one is needed.
+        They are made in the loop and with the calls of the run, as an agent may keep clients that
+        are bound to these.
+        """
+        self._reasks = reasks = Reasks(baseline, results, self._options.confirm)
+        if reasks.open and self._options.progress is not False:
+            tell_asked_again(len(reasks.open), reasks.wanted)
+        attempt = self._attempts  # a number of its own: an agent may look at it
+        while names := reasks.open:
+            scenarios = [self._scenarios[name] for name in names]
+            self._runner = EvalRunner(
+                EvalScenarios(scenarios, self._hooks.scenarios.collection_id),
+                self._runner.profiles, (),
+            )  # fmt: skip
+            jobs = [Job(scenario=each, attempt=attempt, is_again=True) for each in scenarios]
+            left = self._take_up(jobs)
+            self._last = left[-1] if left else self._last
+            with progress_bar(len(jobs), len(jobs) - len(left), self._options.progress) as progress:
+                conductor.go_on(self._runner, progress)
+                await make(left)
+            reasks.add(await self._evaluate(calls), attempt)
+            attempt += 1
+        return reasks.results()
+
     async def _evaluate(self, calls: Calls) -> ScenarioEvalResults:
+        """Judge the attempts that were made since the last call."""
         await settle(self._filing, calls, self._options.grace_s)
         self._filing.finish()
         self._runner.lost = self._lost()
         lost, job = self._filing.newly_lost(), self._last
         if self._journal is not None and lost and job is not None:
             self._journal.append(
-                Entry(kind="late", scenario_id=job.scenario.id, attempt=job.attempt, lost=lost)
+                Entry(
+                    kind="late",
+                    scenario_id=job.scenario.id,
+                    attempt=job.attempt,
+                    is_again=job.is_again,
+                    lost=lost,
+                )
             )
         results: object
         if self._judge is None and self._config is None:
@@ -224,18 +361,11 @@ class Run:
             if bound is not None:
                 evaluate = functools.partial(evaluate, concurrency=bound)
             results = await calls.call(evaluate, self._config)
-        changed = await calls.call(self._hooks.on_evaluation_complete, results)
-        if changed is None:
-            raise ConfigError(
-                "on_evaluation_complete returned nothing; return the results that it was given, "
-                "or others"
-            )
-        self._filing.close()
-        lost = self._lost()
-        self.notes += [f"{each.text}; these are in no result" for each in lost]
-        if lost != self._runner.lost and isinstance(changed, ScenarioEvalResults):
-            changed = changed.model_copy(update={"lost": lost})
-        return cast("ScenarioEvalResults", changed)  # or whatever else an own hook returns
+        return cast("ScenarioEvalResults", results)
 
     def _lost(self) -> tuple[Lost, ...]:
         return lost_of(self._lost_before + self._filing.lost)
+
+
+def _is_in_event_loop() -> bool:
+    return asyncio._get_running_loop() is not None

@@ -327,3 +327,57 @@ def test_a_test_is_warned_of_what_was_not_judged(
     done.assert_outcomes(failed=1, warnings=1)
     done.stdout.fnmatch_lines(["*2 tasks skipped, as the budget left too little"])
     done.stdout.fnmatch_lines(["*--allow-unjudged*"])
+
+
+ASKED = """
+from pathlib import Path
+
+import shop
+
+ASKED = Path("asked.txt")
+
+
+def answer(message):
+    with ASKED.open("a") as file:
+        file.write(message + "\\n")
+    wrong = Path("wrong.txt").exists() and "Paris" in message
+    return "Soon." if wrong else shop.answer(message)
+"""
+
+
+@pytest.mark.parametrize(
+    ("options", "asks"), [([], 5), (["--scouter-confirm=2"], 3), (["-k", "paris"], 1)]
+)
+def test_what_passed_before_is_asked_again(
+    run: Run, project: Path, options: list[str], asks: int
+) -> None:
+    """By default four times; not at all where no baseline is compared, as a part is selected."""
+    (project / "again.py").write_text(ASKED, encoding="utf-8")
+    (project / "test_save.py").write_text(
+        """
+def test_save(scouter_eval):
+    scouter_eval("shop.yaml", "again:answer", ["answers.yaml"]).save("base.json")
+
+def test_again(scouter_eval):
+    open("wrong.txt", "w").close()
+    options = {"baseline": "base.json", "confirm": 1}
+    results = scouter_eval("shop.yaml", "again:answer", ["answers.yaml"], **options)
+    assert [found.is_broken for found in results.confirmations] == [True]
+""",
+        encoding="utf-8",
+    )
+    run("test_save.py").assert_outcomes(passed=2)
+    (project / "asked.txt").unlink()
+    result = run(
+        NAMED[0], "--scouter-agent=again:answer", PROFILE, "--scouter-baseline=base.json",
+        "--ignore=test_save.py", *options,
+    )  # fmt: skip
+    asked = (project / "asked.txt").read_text(encoding="utf-8").splitlines()
+    assert asked.count("And the one in Paris?") == asks
+    if asks > 1:
+        result.stdout.fnmatch_lines(
+            [
+                f"shop.yaml: asked again: {asks - 1} more attempts of 1 scenario",
+                f"shop.yaml: 'paris': asked again {asks - 1} times and never passed: broken",
+            ]
+        )

@@ -124,8 +124,11 @@ def _doubt(evidence: Evidence, ruled_out: float | None) -> str | None:
     primary = evidence.primary
     if primary is None or ruled_out is None:
         return "the runs have nothing in common that could be compared"
-    if evidence.confirmations or evidence.fall < LARGE_FALL - _EPSILON or not primary.is_whole:
+    if evidence.fall < LARGE_FALL - _EPSILON or not primary.is_whole:
         return None
+    asked = evidence.confirmations
+    if asked and all(found.passed or found.is_broken for found in asked):
+        return None  # each flip was settled
     return (
         f"{primary.label} fell by {100 * evidence.fall:.1f} points, which may be chance: "
         f"{primary.reason}; run scouter eval with --baseline, which asks the scenarios that failed "

@@ -136,6 +136,9 @@ def _compare_replays(
         )
         for alias, comparison in comparisons.items()
     }
+    flips = tuple(flipped(before, now))
+    # A run may have been asked again for another baseline.
+    confirmations = tuple(found for found in new.confirmations if found.scenario_id in flips)
     decided = decide_comparison(
         Evidence(
             rows=rows,
@@ -153,7 +156,7 @@ def _compare_replays(
                     *(f"(each of scenario {name!r})" for name in scenarios.no_longer_judged),
                 ],
             },
-            confirmations=new.confirmations,
+            confirmations=confirmations,
         )
     )
     reasons = scenario_reasons(
@@ -213,8 +216,8 @@ def _compare_replays(
         rates=rows,
         baseline_scenarios_passed=count_passed(before),
         comparison_scenarios_passed=count_passed(now),
-        flips=tuple(flipped(before, now)),
-        confirmations=new.confirmations,
+        flips=flips,
+        confirmations=confirmations,
         notes=(
             *profile_notes(baseline.provenance.profile_digests, new.provenance.profile_digests),
             *repeats_notes(baseline.repeats, new.repeats),

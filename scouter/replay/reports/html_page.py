@@ -12,6 +12,7 @@ from scouter.evaluate.compare.gate_checks import ALL_CHECKS, MEAN_RATE, GateChec
 from scouter.evaluate.judge_rate_text import JudgeText, judge_text
 from scouter.evaluate.outcome import Outcome
 from scouter.replay.reports import interval_svg as drawing
+from scouter.replay.reports.confirmations import Reasked
 from scouter.replay.reports.decision import Word
 from scouter.replay.reports.examples import Example
 from scouter.replay.reports.flaky import FlakyTable, flaky_table
@@ -65,6 +66,7 @@ class Page:
     notes: Sequence[str]
     figures: Sequence[Row]
     lost: Sequence[Row]
+    reasked: Reasked | None
     gates: Sequence[Row]
     is_compared: bool
     task_groups: Sequence[Row]
@@ -97,6 +99,7 @@ def make_page(report: Report) -> Page:
             {"count": counted(e.count, e.kind), "reason": str(e.reason), "text": e.text}
             for e in report.results.lost
         ],
+        reasked=report.reasked,
         gates=[_gate(gate) for gate in report.gate_checks],
         is_compared=comparison is not None,
         task_groups=_task_groups(view.tasks),

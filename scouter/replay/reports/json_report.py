@@ -63,6 +63,7 @@ def render(report: Report) -> str:
         ],
         "lost": [_lost(each) for each in report.results.lost],
         "judges": None if report.judges is None else report.judges.to_json(),
+        "asked_again": None if report.reasked is None else report.reasked.to_json(),
         "judge_rates": [_judge_rate(each) for each in report.results.judge_rates],
         "tasks": [_task(task) for task in report.view.tasks],
         "scenarios": [

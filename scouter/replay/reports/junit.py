@@ -1,8 +1,9 @@
 """A run as JUnit XML, which every build server shows.
 
 One suite for each scenario that has checks of its own, with a case per task and attempt; one for
-each alias, with a case per task and record; one each for the gates and the comparison. The XML
-holds what the common schema of that format (the one of Jenkins' xUnit plugin) allows.
+each alias, with a case per task and record; one each for the gates, the comparison and the
+scenarios that were asked again. The XML holds what the common schema of that format (the one of
+Jenkins' xUnit plugin) allows.
 """
 
 import re
@@ -21,6 +22,7 @@ from scouter.replay.reports.texts import quoted, xml_text
 from scouter.replay.reports.view import AttemptView, CheckView, ScenarioView
 
 _COMPARISON: Final = "comparison with the baseline"
+_AGAIN: Final = "asked again"
 
 _RANDOM: Final = re.compile(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}|[0-9a-f]{16}", re.I)
 """An id that was made by chance; a build server takes each name for another test."""
@@ -76,6 +78,9 @@ def render(report: Report) -> str:
         _count(element, suite)
         if name == _COMPARISON:
             _add_properties(element, report)
+        if name == _AGAIN and report.reasked is not None:
+            properties = Xml.SubElement(element, "properties")
+            Xml.SubElement(properties, "property", name="cost", value=xml_text(report.reasked.cost))
         element.extend(_case_element(case) for case in suite.cases)
     Xml.indent(root)
     return '<?xml version="1.0" encoding="UTF-8"?>\n' + Xml.tostring(root, "unicode") + "\n"
@@ -137,6 +142,9 @@ def _cases(report: Report) -> Iterator[_Case]:
             kind=str(found[0][0]) if found else "",
             details="\n".join(reasons),
         )
+    for row in () if report.reasked is None else report.reasked.rows:
+        name = row.confirmation.scenario_id
+        yield _Case(suite=_AGAIN, name=name, outcome=row.outcome, message=row.text)
     if report.decision.word is Word.UNJUDGED:
         (why,) = report.decision.reasons
         yield _Case(suite="gates", name="something was judged", outcome=Outcome.FAILED, message=why)

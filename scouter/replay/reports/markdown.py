@@ -14,6 +14,7 @@ from scouter.evaluate.judge_rate_text import COLUMNS, judge_text
 from scouter.evaluate.outcome import Outcome
 from scouter.evaluate.stored import write_whole
 from scouter.model.json_value import plain_text
+from scouter.replay.reports.confirmations import Reasked
 from scouter.replay.reports.decision import Word
 from scouter.replay.reports.examples import Example
 from scouter.replay.reports.report import Report
@@ -69,6 +70,8 @@ def _parts(report: Report) -> Iterator[list[str]]:
         yield [*_example(example)]
     if report.results.lost:
         yield ["**Lost**, and in no result:\n", *_bullets([e.text for e in report.results.lost])]
+    if report.reasked is not None:
+        yield [*_asked_again(report.reasked)]
     if report.gate_checks:
         yield [*_gates(report)]
     if report.view.tasks:
@@ -114,6 +117,15 @@ def _bullets(reasons: Sequence[str]) -> Iterator[str]:
         yield f"- {escape(clip(reason, 3 * _MESSAGE))}"
     if len(reasons) > _REASONS:
         yield f"- and {len(reasons) - _REASONS} more"
+
+
+def _asked_again(found: Reasked) -> Iterator[str]:
+    yield "| Asked again | |"
+    yield "| :-- | :-- |"
+    for row in found.rows[:_SCENARIOS]:
+        text = escape(clip(row.text, 3 * _MESSAGE))
+        yield f"| {code(row.confirmation.scenario_id, _ID)} | {text} |"
+    yield f"\n{escape(f'{found.cost[0].upper()}{found.cost[1:]}.')}{_more(found.rows)}"
 
 
 def _gates(report: Report) -> Iterator[str]:

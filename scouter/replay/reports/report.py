@@ -8,6 +8,7 @@ from scouter.evaluate.compare.gate_checks import GateCheck
 from scouter.evaluate.compare.results import ScenarioComparisonResults
 from scouter.evaluate.judge_totals import JudgeTotals, totals_of
 from scouter.evaluate.scenario_results import ScenarioEvalResults
+from scouter.replay.reports.confirmations import Reasked, reasked_of
 from scouter.replay.reports.decision import Decision, Policy, decide
 from scouter.replay.reports.examples import Example, examples
 from scouter.replay.reports.view import View, make_view
@@ -45,6 +46,11 @@ class Report:
     def examples(self) -> list[Example]:
         """The scenarios that explain the decision."""
         return examples(self.view, self.comparison)
+
+    @cached_property
+    def reasked(self) -> Reasked | None:
+        """What asking scenarios again came to; None where nobody was asked again."""
+        return reasked_of(self.results)
 
     @cached_property
     def view(self) -> View:

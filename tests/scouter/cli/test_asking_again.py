@@ -1,0 +1,335 @@
+"""`scouter eval` asks again what passed in the baseline and fails now."""
+
+import json
+import signal
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+from xml.etree import ElementTree as Xml
+
+import pytest
+
+from scouter.evaluate.scenario_results import ScenarioEvalResults
+from scouter.mock.llm_server import LLMTestServer
+from tests.scouter.cli.conftest import ROOT, Scouter
+from tests.scouter.cli.test_eval import one_line
+from tests.scouter.cli.test_eval_judges import PRICED, no_settings
+from tests.support.shop_project import program
+
+__all__ = ("no_settings",)  # the fixture
+
+AGENT = '''
+import os
+import signal
+from pathlib import Path
+
+import shop
+from scouter.evaluate.judge import JudgeError
+from scouter.evaluate.outcome import Reason
+
+ASKED = Path("asked.txt")
+
+
+def answer(message):
+    """Wrong in the first asks of a city; how many says WRONG, such as `paris:2`."""
+    city = "paris" if "Paris" in message else "berlin"
+    with ASKED.open("a") as file:
+        file.write(city + "\\n")
+    asked = ASKED.read_text().split()
+    if os.environ.get("SIGNAL_AT") == str(len(asked)):
+        os.kill(os.getpid(), int(os.environ["SIGNAL"]))
+    found = shop.answer(message)
+    wrong, _, times = os.environ.get("WRONG", ":0").partition(":")
+    if wrong == city and asked.count(city) <= int(times):
+        if os.environ.get("RAISES") and asked.count(city) > 1:
+            raise LookupError("no such city")
+        return "Soon."
+    return found
+
+
+def earlier(message):
+    with ASKED.open("a") as file:
+        file.write("earlier\\n")
+    return shop.answer(message)
+
+
+def judge(request):
+    with Path("judged.txt").open("a") as file:
+        file.write(str(request.messages[-1]["content"]) + "\\n")
+    if len(Path("judged.txt").read_text().splitlines()) >= int(os.environ.get("SPENT_AT", "999")):
+        raise JudgeError(Reason.BUDGET, "the money is gone", permanent=True)
+    return {"good": "From" in str(request.messages[-1]["content"])}
+'''
+JUDGED = """\
+scenarios:
+  - id: paris
+    initial_query: And the one in Paris?
+    tasks:
+      - task_type: LLMJudge
+        id: good
+        prompt: {model: m, provider: house, messages: "Good? ${response}"}
+        context_path: good
+        operator: Equals
+        expected_value: true
+"""
+RUN = ("eval", "shop.yaml", "--agent", "again:answer", "--profile", "answers.yaml")
+CHECK = (*RUN, "--baseline", "b.json")
+ALL_WRONG = "paris:99"
+
+
+@pytest.fixture
+def shop(project: Path, scouter: Scouter) -> Path:
+    """The project with an agent that counts, and a baseline in which both scenarios pass."""
+    (project / "again.py").write_text(AGENT, encoding="utf-8")
+    saved = scouter(*RUN, "--save", "b.json", "--quiet")
+    assert saved.returncode == 0, saved.stderr
+    (project / "asked.txt").unlink()
+    return project
+
+
+def asked(project: Path) -> "Counter[str]":
+    """How often each city was asked since the last look."""
+    file = project / "asked.txt"
+    found = Counter(file.read_text(encoding="utf-8").split())
+    file.unlink()
+    return found
+
+
+def told(project: Path, name: str = "r.json") -> dict[str, tuple[int, int, int]]:
+    found = ScenarioEvalResults.load(project / name).confirmations
+    return {each.scenario_id: (each.asked, each.passed, each.wanted) for each in found}
+
+
+def test_broken_for_good(shop: Path, scouter: Scouter) -> None:
+    done = scouter(*CHECK, "--save", "r.json", WRONG=ALL_WRONG)
+    assert asked(shop) == {"berlin": 1, "paris": 5}
+    assert told(shop) == {"paris": (4, 0, 4)}
+    assert (
+        "1 scenario that passed in the baseline and fails now is asked again: up to 4 more attempts"
+    ) in done.stderr
+    assert "asked again 4 times and never passed: broken" in done.stdout
+    assert "asked again: 4 more attempts of 1 scenario" in done.stdout
+
+
+def test_unlucky(shop: Path, scouter: Scouter) -> None:
+    done = scouter(*CHECK, "--save", "r.json", WRONG="paris:2")
+    assert asked(shop) == {"berlin": 1, "paris": 3}
+    assert told(shop) == {"paris": (2, 1, 4)}
+    assert "asked again 2 times and passed: cleared" in done.stdout
+
+
+def test_nothing_changed(shop: Path, scouter: Scouter) -> None:
+    done = scouter(*CHECK)
+    assert done.returncode == 0, done.stdout
+    assert asked(shop) == {"berlin": 1, "paris": 1}
+    assert "asked again" not in done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(("confirm", "asks"), [("0", 1), ("2", 3)])
+def test_the_number_of_further_attempts(
+    shop: Path, scouter: Scouter, confirm: str, asks: int
+) -> None:
+    scouter(*CHECK, "--confirm", confirm, "--save", "r.json", "-q", WRONG=ALL_WRONG)
+    assert asked(shop)["paris"] == asks
+    assert told(shop) == ({"paris": (2, 0, 2)} if confirm == "2" else {})
+
+
+def test_every_report_tells_of_it(shop: Path, scouter: Scouter) -> None:
+    scouter(
+        *CHECK, "--json", "r.json", "--markdown", "r.md", "--html", "r.html", "--junit", "r.xml",
+        WRONG="paris:99", RAISES="yes",
+    )  # fmt: skip
+    text = (
+        "asked again 4 times and never passed: broken; the agent raised 4 times: LookupError: no "
+        "such city (again.py:25 in answer)"
+    )
+    cost = "sked again: 4 more attempts of 1 scenario"
+    report = json.loads((shop / "r.json").read_text(encoding="utf-8"))["asked_again"]
+    assert (report["attempts"], report["judges"]) == (4, None)
+    assert report["scenarios"] == [
+        {
+            "scenario_id": "paris", "asked": 4, "passed": 0, "wanted": 4,
+            "is_broken": True, "text": text,
+        }
+    ]  # fmt: skip
+    html = (shop / "r.html").read_text(encoding="utf-8")
+    assert text in html
+    assert f"A{cost}." in html
+    markdown = (shop / "r.md").read_text(encoding="utf-8")
+    assert "| `paris` | asked again 4 times and never passed: broken;" in markdown
+    assert f"A{cost}." in markdown
+    root = Xml.parse(shop / "r.xml").getroot()  # noqa: S314 our own file
+    (suite,) = (each for each in root if each.get("name") == "asked again")
+    (case,) = suite.findall("testcase")
+    assert case.get("name") == "paris"
+    assert [found.get("message") for found in case.findall("failure")] == [text]
+    assert [each.get("value") for each in suite.iter("property")] == [f"a{cost}"]
+
+
+def test_what_the_judges_took(shop: Path, scouter: Scouter) -> None:
+    """Three questions of the further attempts; the answers of the first two are the same."""
+    (shop / "shop.yaml").write_text(JUDGED, encoding="utf-8")
+    judge = ("--judge", "again:judge", "--judge-cache", "none")
+    scouter(*RUN, *judge, "--save", "j.json")
+    asked(shop)
+    (shop / "judged.txt").unlink()
+    check = (*RUN, *judge, "--baseline", "j.json", "--save", "r.json")
+    done = scouter(*check, WRONG="paris:3")
+    assert told(shop) == {"paris": (3, 1, 4)}
+    assert len((shop / "judged.txt").read_text(encoding="utf-8").splitlines()) == 4
+    assert "asked again: 3 more attempts of 1 scenario; judges: 3 calls" in done.stdout
+
+
+@pytest.mark.usefixtures("no_settings")
+def test_the_budget_for_judges_is_that_of_the_whole_run(shop: Path, scouter: Scouter) -> None:
+    """An answer may cost 4.096 dollars and costs some cents, so that a few of 20 fit into 4.20."""
+    text = JUDGED.replace("provider: house", "provider: openai").replace(
+        "model: m", "model: gpt-4o"
+    )
+    (shop / "shop.yaml").write_text(text, encoding="utf-8")
+    (shop / "p.yaml").write_text(PRICED.format(more=""), encoding="utf-8")
+    run = (*RUN, "--providers", "p.yaml", "--judge-cache", "none")
+    check = (*run, "--baseline", "j.json", "--save", "r.json", "--confirm", "20")
+    with LLMTestServer(lambda asked: {"good": "From" in asked.text}) as server:
+        scouter(*run, "--save", "j.json")
+        before = server.calls
+        done = scouter(*check, "--judge-budget", "4.2", WRONG=ALL_WRONG)
+        calls = server.calls - before - 1
+    ((made, passed, wanted),) = told(shop).values()
+    assert (made, passed, wanted) == (calls, 0, 20)
+    assert 0 < calls < 20
+    assert asked(shop)["paris"] == 2 + calls + 1, "nobody is asked when nobody can judge"
+    text = " ".join(done.stdout.split())
+    assert f"asked again {calls} of 20 times: not confirmed, as the budget left too little" in text
+    assert f"asked again: {calls + 1} more attempts of 1 scenario; judges: {calls} calls" in text
+
+
+@pytest.mark.parametrize("concurrency", ["1", "2"])
+def test_kill_in_the_middle_and_resume(shop: Path, concurrency: str) -> None:
+    """Killed in the fifth call, the third further attempt: two are in the journal."""
+    resume = (*CHECK, "--resume", "run.jsonl", "--concurrency", concurrency)
+    environ = {"WRONG": ALL_WRONG, "SIGNAL_AT": "5", "SIGNAL": str(int(signal.SIGKILL))}
+    ended = _run(shop, environ, *resume)
+    assert ended.returncode == -signal.SIGKILL
+    assert asked(shop) == {"berlin": 1, "paris": 4}
+    _run(shop, {"WRONG": ALL_WRONG}, *resume, "--save", "r.json")
+    assert asked(shop) == {"paris": 2}
+    assert told(shop) == {"paris": (4, 0, 4)}
+
+
+def test_ctrl_c_in_the_middle(shop: Path) -> None:
+    """The run is complete, and its reports are written; what is left is not confirmed."""
+    environ = {"WRONG": ALL_WRONG, "SIGNAL_AT": "4", "SIGNAL": str(int(signal.SIGINT))}
+    done = _run(shop, environ, *CHECK, "--save", "r.json", "--resume", "run.jsonl")
+    assert done.returncode == 130
+    assert told(shop) == {"paris": (1, 0, 4)}
+    assert "asked again 1 of 4 times: not confirmed" in done.stdout
+    assert (
+        "scouter: interrupted while scenarios were asked again; what is left is not confirmed. The "
+        "same command goes on from run.jsonl"
+    ) in done.stderr
+
+
+def _run(project: Path, environ: dict[str, str], *args: str) -> "subprocess.CompletedProcess[str]":
+    """Run the program as a process of its own, in another environment."""
+    return subprocess.run(
+        [sys.executable, "-m", "scouter.cli.app", *args],
+        cwd=project,
+        env={"PATH": "", "PYTHONPATH": ROOT, "COLUMNS": "200", "HOME": str(project), **environ},
+        capture_output=True,
+        encoding="utf-8",
+        check=False,
+        timeout=120,
+    )
+
+
+# --- two versions alternately ---
+
+
+def test_interleave(shop: Path, scouter: Scouter) -> None:
+    check = (*RUN, "--interleave", "again:earlier", "--repeats", "2")
+    done = scouter(*check, "--save", "r.json", "--save-baseline", "e.json", WRONG=ALL_WRONG)
+    assert asked(shop) == {"berlin": 2, "paris": 2 + 4, "earlier": 4}
+    assert told(shop) == {"paris": (4, 0, 4)}
+    assert "scenario 'paris'" in done.stdout
+    before = ScenarioEvalResults.load(shop / "e.json")
+    assert (before.metrics.passed_scenarios, before.repeats) == (4, 2)
+    assert (before.provenance.agent, before.confirmations) == ("again:earlier", ())
+    now = ScenarioEvalResults.load(shop / "r.json")
+    assert (now.metrics.passed_scenarios, now.provenance.agent) == (2, "again:answer")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (
+            ("--baseline", "b.json", "--interleave", "again:earlier"),
+            "--interleave runs the version that the new one is held against",
+        ),
+        (("--interleave", "again:nobody"), "--interleave 'again:nobody': again has no 'nobody'"),
+        (("--confirm", "3"), "--confirm needs --baseline"),
+        (("--save-baseline", "e.json"), "--save-baseline needs --interleave"),
+        (
+            ("--interleave", "again:earlier", "--save", "x.json", "--save-baseline", "x.json"),
+            "--save-baseline x.json: --save writes to this file, too",
+        ),
+    ],
+)
+def test_what_means_nothing_together(
+    shop: Path, scouter: Scouter, options: tuple[str, ...], message: str
+) -> None:
+    assert message in one_line(scouter(*RUN, *options))
+    assert not (shop / "asked.txt").exists()
+
+
+def test_a_version_with_a_queue_of_its_own(shop: Path, scouter: Scouter) -> None:
+    done = scouter(*RUN, "--interleave", "own_queue:answer")
+    assert "--interleave 'own_queue:answer': its module sets up a queue of its own" in one_line(
+        done
+    )
+
+
+# --- several runs as a baseline ---
+
+
+def test_several_baselines(shop: Path, scouter: Scouter) -> None:
+    """Paris passed in one of two runs, so that it is no news if it fails."""
+    scouter(*RUN, "--save", "c.json", WRONG=ALL_WRONG)
+    asked(shop)
+    done = scouter(*CHECK, "--baseline", "c.json", "--save", "r.json", WRONG=ALL_WRONG)
+    assert done.returncode != 2, done.stderr
+    assert asked(shop) == {"berlin": 1, "paris": 1}
+    assert told(shop) == {}
+
+
+def test_baselines_of_other_scenarios(shop: Path, scouter: Scouter) -> None:
+    text = (shop / "shop.yaml").read_text(encoding="utf-8")
+    (shop / "one.yaml").write_text(text.split("  - id: paris")[0], encoding="utf-8")
+    scouter("eval", "one.yaml", *RUN[2:], "--save", "c.json")
+    done = scouter(*CHECK, "--baseline", "c.json")
+    assert one_line(done).startswith("c.json: scenarios ('paris' is in one of them only) differs")
+
+
+def test_save_keeps_the_runs_of_one_version(shop: Path, scouter: Scouter) -> None:
+    save = ("--save", "v.json", "--quiet")
+    first = scouter(*RUN, *save, "--agent-version", "7")
+    assert "wrote v.json" in first.stderr
+    second = scouter(*RUN, *save, "--agent-version", "7", WRONG=ALL_WRONG)
+    assert (
+        "v.json: 2 runs of 2 scenarios are kept; a baseline that is picked among runs is too good "
+        "by luck"
+    ) in second.stderr
+    assert ScenarioEvalResults.load(shop / "v.json").repeats == 2
+    other = scouter(*RUN, *save, "--agent-version", "8")
+    assert "v.json: replaced, as its agent version is '7'; keeping the best of several runs" in (
+        other.stderr
+    )
+    assert ScenarioEvalResults.load(shop / "v.json").runs == 1
+
+
+def test_the_help_has_examples(project: Path) -> None:
+    text = program(project, "eval", "--help").stdout
+    for option in ("--confirm", "--interleave", "--save-baseline", "--agent-version"):
+        assert option in text
+    assert "scouter eval shop.yaml --agent shop:answer --interleave shop_1:answer" in text

@@ -1,0 +1,492 @@
+"""Asking again: what passed in the baseline and fails now gets further attempts."""
+
+import asyncio
+import signal
+import threading
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from opentelemetry import baggage
+from pydantic import JsonValue
+
+from scouter.agent.cache.cached_judge import CachedJudge
+from scouter.agent.cache.sqlite import SqliteCache
+from scouter.errors import ConfigError
+from scouter.evaluate.compare.confirmation import Confirmation
+from scouter.evaluate.judge import JudgeError, JudgeRequest
+from scouter.evaluate.lost import Loss
+from scouter.evaluate.outcome import Reason
+from scouter.evaluate.prompt import Prompt
+from scouter.evaluate.scenario import EvalScenario, EvalScenarios
+from scouter.evaluate.scenario_results import ScenarioEvalResults
+from scouter.evaluate.tasks.judge import LLMJudgeTask
+from scouter.model.attributes import SCENARIO_ATTEMPT
+from scouter.model.record import EvalRecord
+from scouter.queue.scouter_queue import ScouterQueue
+from scouter.replay.options import RunOptions
+from scouter.replay.orchestrator import EvalOrchestrator
+from scouter.replay.reasks import ReasksInterrupted
+from scouter.replay.run import Run
+from tests.scouter.replay.bench import Bench, equals
+
+NAMES = ("a", "b", "c", "d", "e")
+
+
+def scenarios(*names: str, **changed: Any) -> list[EvalScenario]:
+    """The answer to each is to be `yes`."""
+    return [EvalScenario(name, [equals("response", "yes")], id=name, **changed) for name in names]
+
+
+class Agent:
+    """Answers `yes`, and something else in the attempts that `bad` names.
+
+    Args:
+        bench: Takes its records.
+        bad: Per scenario, the answers of its first attempts; an exception is raised.
+    """
+
+    def __init__(self, bench: Bench, **bad: list[str | BaseException]) -> None:
+        self._bench = bench
+        self._bad = bad
+        self.asked: list[str] = []
+        self.attempts: list[str] = []
+
+    def __call__(self, message: str) -> str:
+        self.asked.append(message)
+        self.attempts.append(f"{message}{baggage.get_baggage(SCENARIO_ATTEMPT)}")
+        self._bench.agent(message)
+        left = self._bad.get(message, [])
+        said = left.pop(0) if left else "yes"
+        if isinstance(said, BaseException):
+            raise said
+        return said
+
+
+def asked(
+    bench: Bench, agent: Any, baseline: ScenarioEvalResults, *names: str, **options: Any
+) -> ScenarioEvalResults:
+    """Replay against a baseline."""
+    options = {"on_error": "record", **options}
+    orchestrator = bench.orchestrator(*scenarios(*(names or NAMES)), agent_fn=agent)
+    return orchestrator.run(baseline=baseline, **options)
+
+
+@pytest.fixture
+def good(bench: Bench) -> ScenarioEvalResults:
+    """The baseline: everything passes."""
+    return bench.orchestrator(*scenarios(*NAMES), agent_fn=Agent(bench)).run()
+
+
+def told(results: ScenarioEvalResults) -> dict[str, tuple[int, int, int]]:
+    """Per scenario: asked, passed, wanted."""
+    return {c.scenario_id: (c.asked, c.passed, c.wanted) for c in results.confirmations}
+
+
+@pytest.mark.parametrize("concurrency", [1, 3])
+def test_broken_and_unlucky(bench: Bench, good: ScenarioEvalResults, concurrency: int) -> None:
+    """`b` is broken: four more attempts; `d` fails twice and is cleared by the third answer."""
+    agent = Agent(bench, b=["no"] * 9, d=["no", "no"])
+    results = asked(bench, agent, good, concurrency=concurrency)
+    assert told(results) == {"b": (4, 0, 4), "d": (2, 1, 4)}
+    assert [found.is_broken for found in results.confirmations] == [True, False]
+    assert Counter(agent.asked) == {"a": 1, "b": 5, "c": 1, "d": 3, "e": 1}
+    assert sorted(agent.attempts) == [
+        "a0", "b0", "b1", "b2", "b3", "b4", "c0", "d0", "d1", "d2", "e0",
+    ]  # fmt: skip
+
+
+def test_further_attempts_are_in_no_rate_and_are_kept(
+    bench: Bench, good: ScenarioEvalResults
+) -> None:
+    results = asked(bench, Agent(bench, b=["no"] * 9, d=["no", "no"]), good)
+    assert (results.metrics.passed_scenarios, results.metrics.total_scenarios) == (3, 5)
+    assert (results.repeats, len(results.dataset_results["agent"])) == (1, 5)
+    again = results.reasked
+    assert again is not None
+    assert [(r.scenario_id, r.attempt, r.passed) for r in again.scenario_results] == [
+        ("b", 0, False), ("b", 1, False), ("b", 2, False), ("b", 3, False),
+        ("d", 0, False), ("d", 1, True),
+    ]  # fmt: skip
+    assert len(again.dataset_results["agent"]) == 6
+    assert all(item.traces for item in again.scenario_results)
+    assert again.lost == results.lost == ()
+
+
+def test_nothing_changed_costs_one_repetition(bench: Bench, good: ScenarioEvalResults) -> None:
+    agent = Agent(bench)
+    results = asked(bench, agent, good)
+    assert agent.asked == list(NAMES)
+    assert (results.confirmations, results.reasked) == ((), None)
+
+
+@pytest.mark.parametrize(("confirm", "calls"), [(0, 1), (1, 2), (7, 8)])
+def test_the_number_can_be_set(
+    bench: Bench, good: ScenarioEvalResults, confirm: int, calls: int
+) -> None:
+    agent = Agent(bench, b=["no"] * 9)
+    results = asked(bench, agent, good, confirm=confirm)
+    assert agent.asked.count("b") == calls
+    assert told(results) == ({"b": (confirm, 0, confirm)} if confirm else {})
+
+
+@pytest.mark.parametrize("confirm", [-1, 1.5, True, 1001])
+def test_a_number_that_is_none(bench: Bench, good: ScenarioEvalResults, confirm: Any) -> None:
+    with pytest.raises(ConfigError, match="confirm is"):
+        asked(bench, Agent(bench), good, confirm=confirm)
+
+
+def test_a_baseline_that_is_none(bench: Bench) -> None:
+    with pytest.raises(ConfigError, match="baseline is a str; expected the results of a replay"):
+        asked(bench, Agent(bench), "b.json")  # type: ignore[arg-type]
+
+
+def test_repeats_where_all_fail_and_where_one_passes(bench: Bench) -> None:
+    """Three attempts each: `a` fails all of them, `b` two."""
+    baseline = bench.orchestrator(*scenarios("a", "b"), agent_fn=Agent(bench)).run(repeats=3)
+    agent = Agent(bench, a=["no"] * 3, b=["no"] * 2)
+    results = asked(bench, agent, baseline, "a", "b", repeats=3)
+    assert told(results) == {"a": (1, 1, 4)}
+    assert agent.attempts[-1] == "a3"
+
+
+def test_an_agent_that_raises_did_not_pass(bench: Bench, good: ScenarioEvalResults) -> None:
+    agent = Agent(bench, c=["no", *(LookupError("c is shy") for _ in range(4))])
+    results = asked(bench, agent, good)
+    assert told(results) == {"c": (4, 0, 4)}
+    assert results.reasked is not None
+    errors = {item.error for item in results.reasked.scenario_results}
+    assert errors == {"LookupError: c is shy"}
+
+
+def test_retries_and_time_limits_hold(bench: Bench, good: ScenarioEvalResults) -> None:
+    """One attempt with a retry is one further attempt; one that takes too long fails."""
+    pauses: list[object] = []
+    agent = Agent(bench, a=["no", LookupError("once")])
+    orchestrator = bench.orchestrator(*scenarios(*NAMES), agent_fn=agent, sleep=pauses.append)
+    results = orchestrator.run(baseline=good, on_error="record", retries=1)
+    assert told(results) == {"a": (1, 1, 4)}
+    assert (agent.asked.count("a"), len(pauses)) == (3, 1)
+
+    async def slow(message: str) -> str:
+        bench.agent(message)
+        if message == "a":
+            await asyncio.Event().wait()
+        return "yes"
+
+    results = asked(bench, slow, good, timeout_s=0.05, confirm=2)
+    assert told(results) == {"a": (2, 0, 2)}
+
+
+def test_an_agent_without_the_records_of_before_did_not_pass(
+    bench: Bench, good: ScenarioEvalResults
+) -> None:
+    """The answers are right; `a` stopped to leave its record."""
+
+    def silent(message: str) -> str:
+        if message != "a":
+            bench.agent(message)
+        return "yes"
+
+    assert told(asked(bench, silent, good)) == {"a": (4, 0, 4)}
+
+
+def test_a_class_is_made_for_each_attempt(bench: Bench, good: ScenarioEvalResults) -> None:
+    made: list[object] = []
+
+    class Once:
+        def __init__(self) -> None:
+            made.append(self)
+            self.calls = 0
+
+        def __call__(self, message: str) -> str:
+            bench.agent(message)
+            self.calls += 1
+            return "no" if message == "a" else "yes" * self.calls
+
+    assert told(asked(bench, Once, good)) == {"a": (4, 0, 4)}
+    assert len(made) == len(NAMES) + 4
+
+
+@pytest.mark.parametrize("concurrency", [1, 2])
+def test_async_agents_keep_their_loop(
+    bench: Bench, good: ScenarioEvalResults, concurrency: int
+) -> None:
+    """A client that is bound to the loop of the run would fail in another one."""
+    loops: set[asyncio.AbstractEventLoop] = set()
+
+    async def agent(message: str) -> str:
+        loops.add(asyncio.get_running_loop())
+        bench.agent(message)
+        return "no" if message == "b" else "yes"
+
+    assert told(asked(bench, agent, good, concurrency=concurrency)) == {"b": (4, 0, 4)}
+    assert len(loops) == 1
+
+
+def test_inside_of_an_event_loop(bench: Bench, good: ScenarioEvalResults) -> None:
+    async def main() -> tuple[ScenarioEvalResults, ScenarioEvalResults]:
+        first = asked(bench, Agent(bench, b=["no"] * 9), good)
+        orchestrator = bench.orchestrator(*scenarios(*NAMES), agent_fn=Agent(bench, b=["no"] * 9))
+        return first, await orchestrator.run_async(baseline=good, confirm=2)
+
+    first, second = asyncio.run(main())
+    assert (told(first), told(second)) == ({"b": (4, 0, 4)}, {"b": (2, 0, 2)})
+
+
+def test_the_hook_sees_the_confirmations(bench: Bench, good: ScenarioEvalResults) -> None:
+    seen: list[tuple[Confirmation, ...]] = []
+
+    class Own(EvalOrchestrator):
+        def on_evaluation_complete(self, results: ScenarioEvalResults) -> ScenarioEvalResults:
+            seen.append(results.confirmations)
+            return results
+
+    Own(bench.queue, EvalScenarios(scenarios(*NAMES)), Agent(bench, b=["no"] * 9)).run(
+        baseline=good
+    )
+    assert [[found.scenario_id for found in each] for each in seen] == [["b"]]
+
+
+def test_what_comes_for_a_judged_attempt_is_lost(bench: Bench, good: ScenarioEvalResults) -> None:
+    """A thread of the first attempt leaves its record while the second one runs."""
+    may_go, has_gone = threading.Event(), threading.Event()
+
+    def work(queue: ScouterQueue) -> None:
+        may_go.wait(10)
+        queue["agent"].insert(EvalRecord(context={"late": 1}))
+        has_gone.set()
+
+    attempts = Counter[str]()
+
+    def agent(message: str) -> str:
+        attempts[message] += 1
+        bench.agent(message)
+        if message == "a" and attempts["a"] == 1:
+            threading.Thread(target=work, args=(bench.queue,)).start()
+            return "no"
+        if attempts["a"] == 2:
+            may_go.set()
+            assert has_gone.wait(10)
+        return "yes"
+
+    with pytest.warns(UserWarning, match="that came when all had been judged"):
+        results = asked(bench, agent, good, "a", grace_s=0.01)
+    assert told(results) == {"a": (1, 1, 4)}
+    assert {lost.reason: lost.count for lost in results.lost} == {Loss.TOO_LATE: 1}
+    assert results.reasked is not None
+    assert len(results.reasked.dataset_results["agent"]) == 1
+
+
+# --- judges ---
+
+
+def judged(*names: str) -> list[EvalScenario]:
+    """Whether an answer is good is for a judge to say."""
+    task = LLMJudgeTask(
+        id="good",
+        prompt=Prompt("Good? ${response}", model="m", provider="openai"),
+        expected_value="good",
+        operator="Equals",
+        context_path="response",
+    )
+    return [EvalScenario(name, [task], id=name) for name in names]
+
+
+class Judge:
+    """Says `good` of the answer `yes`.
+
+    Args:
+        refuses: From this question on there is no answer; counted from 1.
+        reason: Why.
+    """
+
+    def __init__(self, refuses: int = 1000, reason: Reason = Reason.BUDGET) -> None:
+        self.asked: list[str] = []
+        self._refuses = refuses
+        self._reason = reason
+
+    def __call__(self, request: JudgeRequest) -> JsonValue:
+        self.asked.append(request.messages[-1]["content"])
+        if len(self.asked) >= self._refuses:
+            raise JudgeError(self._reason, "no", permanent=True)
+        return {"response": "good" if "yes" in self.asked[-1] else "bad"}
+
+
+def run_judged(
+    bench: Bench, judge: Any, baseline: ScenarioEvalResults | None, agent: Any
+) -> ScenarioEvalResults:
+    orchestrator = bench.orchestrator(*judged("a", "b"), agent_fn=agent)
+    return orchestrator.run(judge=judge, baseline=baseline, on_error="record")
+
+
+def test_a_cache_answers_for_the_same_answer_only(bench: Bench, tmp_path: Path) -> None:
+    """`no` is asked once for all attempts; another answer is another question."""
+    baseline = run_judged(bench, Judge(), None, Agent(bench))
+    judge = Judge()
+    cache = SqliteCache(tmp_path / "judge.db")
+    agent = Agent(bench, a=["no", "no", "no", "yes"])
+    results = run_judged(bench, CachedJudge(judge, cache), baseline, agent)
+    cache.close()
+    assert told(results) == {"a": (3, 1, 4)}
+    assert len(judge.asked) == 2, "one for yes, one for no"
+
+
+def test_a_spent_budget_confirms_nothing(bench: Bench) -> None:
+    """Two questions for the run, one for the first further attempt; then the money is gone."""
+    baseline = run_judged(bench, Judge(), None, Agent(bench))
+    agent = Agent(bench, a=["no"] * 9)
+    results = run_judged(bench, Judge(refuses=4), baseline, agent)
+    assert told(results) == {"a": (1, 0, 4)}
+    assert not results.confirmations[0].is_broken
+    assert agent.asked.count("a") == 3, "nobody is asked when nobody can judge"
+
+
+def test_a_judge_that_does_not_answer_confirms_nothing(bench: Bench) -> None:
+    baseline = run_judged(bench, Judge(), None, Agent(bench))
+    agent = Agent(bench, a=["no"] * 9)
+    results = run_judged(bench, Judge(refuses=3, reason=Reason.PROVIDER), baseline, agent)
+    assert told(results) == {"a": (0, 0, 4)}
+
+
+# --- interruptions ---
+
+
+@pytest.mark.parametrize("run_in", ["thread", "loop"])
+def test_ctrl_c_keeps_the_run(bench: Bench, good: ScenarioEvalResults, run_in: str) -> None:
+    def said(message: str, attempts: int) -> str:
+        bench.agent(message)
+        if message == "b" and attempts == 3:
+            signal.raise_signal(signal.SIGINT)
+        return "no" if message == "b" else "yes"
+
+    counts = Counter[str]()
+
+    def agent(message: str) -> str:
+        counts[message] += 1
+        return said(message, counts[message])
+
+    async def in_loop(message: str) -> str:
+        answer = agent(message)
+        await asyncio.sleep(0)
+        return answer
+
+    options = {"concurrency": 2} if run_in == "loop" else {}
+    with pytest.raises(ReasksInterrupted) as caught:
+        asked(bench, in_loop if run_in == "loop" else agent, good, **options)
+    results = caught.value.results
+    assert told(results) == {"b": (1, 0, 4)}
+    assert results.metrics.total_scenarios == 5
+    assert not bench.is_capturing
+
+
+def test_ctrl_c_in_the_run_itself(bench: Bench, good: ScenarioEvalResults) -> None:
+    with pytest.raises(KeyboardInterrupt) as caught:
+        asked(bench, Agent(bench, b=[KeyboardInterrupt()]), good)
+    assert not isinstance(caught.value, ReasksInterrupted)
+
+
+def test_a_journal_holds_further_attempts(
+    bench: Bench, good: ScenarioEvalResults, tmp_path: Path
+) -> None:
+    """After Ctrl-C in the middle of them, only what is left is asked."""
+    journal = tmp_path / "run.jsonl"
+    stopping = Agent(bench, b=["no", "no", "no", KeyboardInterrupt()], d=["no"])
+    stopping_name = {"agent_fn": stopping}
+    with pytest.raises(ReasksInterrupted):
+        bench.orchestrator(*scenarios(*NAMES), **stopping_name).run(
+            baseline=good, on_error="record", resume=journal
+        )
+    assert stopping.attempts == ["a0", "b0", "c0", "d0", "e0", "b1", "d1", "b2", "b3"]
+    agent = Agent(bench, b=["no"] * 9)
+    resumed = asked(bench, agent, good, resume=journal)
+    assert agent.attempts == ["b3", "b4"]
+    assert told(resumed) == {"b": (4, 0, 4), "d": (1, 1, 4)}
+    third = Agent(bench)
+    assert told(asked(bench, third, good, resume=journal)) == told(resumed)
+    assert third.asked == []
+    assert resumed.reasked is not None
+    assert len(resumed.reasked.dataset_results["agent"]) == 5
+
+
+def test_a_journal_tells_further_attempts_from_repeats(
+    bench: Bench, good: ScenarioEvalResults, tmp_path: Path
+) -> None:
+    """They were made as the first one failed, so that they can be no repeats of another run."""
+    journal = tmp_path / "run.jsonl"
+    asked(bench, Agent(bench, b=["no"] * 9), good, resume=journal)
+    agent = Agent(bench)
+    results = asked(bench, agent, good, resume=journal, repeats=2)
+    assert agent.attempts == ["a1", "b1", "c1", "d1", "e1"]
+    assert results.confirmations == ()
+
+
+# --- two versions alternately ---
+
+
+def interleaved(
+    bench: Bench, new: Callable[[str], str], old: Callable[[str], str], **options: Any
+) -> tuple[ScenarioEvalResults, ScenarioEvalResults]:
+    asking = EvalScenarios(scenarios(*NAMES))
+    run = Run(
+        EvalOrchestrator(bench.queue, asking, new),
+        RunOptions.of(**{**_DEFAULTS, **options}),
+        beside=EvalOrchestrator(bench.queue, asking, old),
+    )
+    results = run.lead()
+    assert run.baseline is not None
+    assert asking.metrics == results.metrics
+    return results, run.baseline
+
+
+_DEFAULTS: dict[str, Any] = {
+    "on_error": "record", "repeats": 1, "concurrency": 1, "timeout_s": None, "retries": 0,
+    "resume": None, "progress": None,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("concurrency", [1, 3])
+def test_both_versions_are_asked_in_turn(bench: Bench, concurrency: int) -> None:
+    order: list[str] = []
+
+    def version(name: str, wrong: str) -> Callable[[str], str]:
+        def answer(message: str) -> str:
+            order.append(f"{name}{message}")
+            bench.agent(message)
+            return "no" if message == wrong else "yes"
+
+        return answer
+
+    new, old = version("n", "b"), version("o", "d")
+    results, baseline = interleaved(bench, new, old, repeats=2, concurrency=concurrency)
+    if concurrency == 1:
+        assert " ".join(order[:20]) == (
+            "oa na nb ob oc nc nd od oe ne na oa ob nb nc oc od nd ne oe"
+        )
+    assert sorted(order[20:]) == ["nb"] * 4, "only the new version is asked again"
+    assert told(results) == {"b": (4, 0, 4)}
+    for found, wrong in ((results, "b"), (baseline, "d")):
+        assert found.repeats == 2
+        assert [(r.scenario_id, r.attempt, r.passed) for r in found.scenario_results] == [
+            (name, at, name != wrong) for name in NAMES for at in (0, 1)
+        ]
+        rows = found.dataset_results["agent"]
+        assert [(row.scenario_id, row.attempt) for row in rows] == [
+            (name, at) for name in NAMES for at in (0, 1)
+        ]
+        assert len(found.contexts) == 10
+        assert (found.metrics.passed_scenarios, found.metrics.total_scenarios) == (8, 10)
+
+
+def test_both_versions_in_a_journal(bench: Bench, tmp_path: Path) -> None:
+    journal = tmp_path / "run.jsonl"
+    new, old = Agent(bench, b=["no"] * 9), Agent(bench)
+    first = interleaved(bench, new, old, resume=journal)
+    new, old = Agent(bench), Agent(bench)
+    again = interleaved(bench, new, old, resume=journal)
+    assert (new.asked, old.asked) == ([], [])
+    assert [told(found) for found in again] == [told(found) for found in first]
+    with pytest.raises(ConfigError, match="this journal holds answers of the agent"):
+        asked(bench, Agent(bench), again[1], resume=journal)
