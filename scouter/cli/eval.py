@@ -19,6 +19,7 @@ from scouter.cli.check_options import (
     JUnitFile,
     MarkdownFile,
     MinPassRate,
+    MinScenarioPassRate,
     OwnJudge,
     Profiles,
     Quiet,
@@ -63,6 +64,7 @@ def evaluate(
     gate: GateOption = "threshold",
     allow_underpowered: AllowUnderpowered = False,
     min_pass_rate: MinPassRate = None,
+    min_scenario_pass_rate: MinScenarioPassRate = None,
     allow_errors: AllowErrors = False,
     allow_lost: AllowLost = False,
     allow_unjudged: AllowUnjudged = False,
@@ -135,7 +137,7 @@ def evaluate(
         scouter eval shop.yaml --agent shop:answer --baseline b.json
         scouter eval shop.yaml --agent shop:answer --profile shop_profile.yaml
         scouter eval shop.yaml --agent shop:answer --repeats 5 --html report.html
-        scouter eval shop.yaml --agent shop:answer --min-pass-rate 0.9
+        scouter eval shop.yaml --agent shop:answer --min-scenario-pass-rate 0.9
         scouter eval shop.yaml --agent shop:answer --judge-budget 0.50
         scouter eval shop.yaml --agent shop:answer --judge-cache none
         scouter eval shop.yaml --agent shop:answer --calibration judge.json
@@ -182,6 +184,7 @@ def evaluate(
         baseline=baseline,
         regression_threshold=regression_threshold,
         min_pass_rate=min_pass_rate,
+        min_scenario_pass_rate=min_scenario_pass_rate,
         quiet=quiet,
     )
     standard.check()

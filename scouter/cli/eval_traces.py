@@ -19,6 +19,7 @@ from scouter.cli.check_options import (
     JUnitFile,
     MarkdownFile,
     MinPassRate,
+    MinScenarioPassRate,
     OwnJudge,
     Profiles,
     Quiet,
@@ -54,6 +55,7 @@ def evaluate_traces(
     gate: GateOption = "threshold",
     allow_underpowered: AllowUnderpowered = False,
     min_pass_rate: MinPassRate = None,
+    min_scenario_pass_rate: MinScenarioPassRate = None,
     allow_errors: AllowErrors = False,
     allow_lost: AllowLost = False,
     allow_unjudged: AllowUnjudged = False,
@@ -101,6 +103,7 @@ def evaluate_traces(
         baseline=baseline,
         regression_threshold=regression_threshold,
         min_pass_rate=min_pass_rate,
+        min_scenario_pass_rate=min_scenario_pass_rate,
         quiet=quiet,
     )
     standard.check()

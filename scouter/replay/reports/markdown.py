@@ -100,7 +100,7 @@ def _gates(report: Report) -> Iterator[str]:
     yield "| Gate | Wanted | Found | |"
     yield "| :-- | --: | --: | :-- |"
     for gate in report.gate_checks:
-        found = f"{percent(gate.found)} ({gate.passed}/{gate.total})"
+        found = f"{percent(gate.found)} ({gate.counts_text})"
         met = "met" if gate.met else "**not met**"
         yield f"| {code(gate.name, _ID)} | {percent(gate.wanted)} | {found} | {met} |"
 

@@ -1,0 +1,143 @@
+"""Attempts: one run of one scenario each, and whether it passed as a whole."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import repeat
+from typing import NamedTuple
+
+from scouter.evaluate.outcome import Outcome, Reason
+from scouter.evaluate.scenario_results import Ended, ScenarioEvalResults
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attempt:
+    """One run of one scenario."""
+
+    scenario_id: str
+    attempt: int
+    """Which repeat, from 0."""
+    passed: bool | None
+    """True if it ran to the end and nothing in it failed or errored: neither a task of its own nor
+    a task of a record that it left; None if nobody knows, as nothing in it gave a result or a
+    judge was not asked for its budget."""
+    is_errored: bool
+    """True if it raised or took too long, or if a task in it errored."""
+
+
+class _Key(NamedTuple):
+    scenario_id: str
+    attempt: int
+
+
+class _Seen:
+    """What the tasks of one attempt came to."""
+
+    __slots__ = ("aliases", "has_errored", "has_failed", "has_passed", "is_unknown")
+
+    def __init__(self) -> None:
+        self.aliases: set[str] = set()
+        self.has_errored = self.has_failed = self.has_passed = self.is_unknown = False
+
+    def add(self, task: Ended) -> None:
+        """Look at one task."""
+        outcome = task.outcome
+        self.has_passed |= outcome is Outcome.PASSED
+        self.has_failed |= outcome is Outcome.FAILED
+        self.has_errored |= outcome is Outcome.ERRORED
+        self.is_unknown |= outcome is Outcome.PENDING or task.reason is Reason.BUDGET
+
+    def passed(self, *, lacks_alias: bool) -> bool | None:
+        """Tell whether all of it passed; None if nobody knows."""
+        if self.has_failed or self.has_errored or lacks_alias:
+            return False
+        return None if self.is_unknown or not self.has_passed else True
+
+
+def attempts_of(
+    results: ScenarioEvalResults, baseline: ScenarioEvalResults | None = None
+) -> dict[str, list[Attempt]]:
+    """List the attempts of a run, and say of each whether it passed.
+
+    Args:
+        results: The run.
+        baseline: An earlier run, if there is one: where every attempt of a scenario left a record
+            for an alias then, an attempt that leaves none now did not pass.
+
+    Returns:
+        By scenario, in the order of attempts; every scenario that was run is there.
+
+    Cost: linear in the number of task results.
+    """
+    seen = _look(results)
+    usual = {} if baseline is None else _usual_aliases(_look(baseline))
+    found: dict[str, list[Attempt]] = {}
+    for key in sorted(seen, key=lambda each: each.attempt):
+        one = seen[key]
+        found.setdefault(key.scenario_id, []).append(
+            Attempt(
+                scenario_id=key.scenario_id,
+                attempt=key.attempt,
+                passed=one.passed(lacks_alias=not usual.get(key.scenario_id, set()) <= one.aliases),
+                is_errored=one.has_errored,
+            )
+        )
+    return {name: found[name] for name in dict.fromkeys(key.scenario_id for key in seen)}
+
+
+def scenarios_passed(results: ScenarioEvalResults) -> tuple[int, int]:
+    """Count the scenarios that passed: those of which every attempt that was decided did.
+
+    Returns:
+        How many passed, and how many have an attempt that was decided.
+
+    Cost: linear in the number of task results.
+    """
+    decided = [
+        [attempt.passed for attempt in attempts if attempt.passed is not None]
+        for attempts in attempts_of(results).values()
+    ]
+    return sum(bool(each) and all(each) for each in decided), sum(map(bool, decided))
+
+
+def _look(results: ScenarioEvalResults) -> dict[_Key, _Seen]:
+    """Every attempt that was made, by scenario and number, with what is known of it."""
+    seen = {
+        _Key(scenario_id, attempt): _Seen()
+        for scenario_id in results.scenario_ids
+        for attempt in range(results.repeats)
+    }
+    for result in results.scenario_results:
+        one = seen.setdefault(_Key(result.scenario_id, result.attempt), _Seen())
+        one.has_errored |= result.outcome is Outcome.ERRORED
+        for task in result.task_results:
+            one.add(task)
+    for alias, scenario_id, attempt, tasks in _records(results):
+        one = seen.setdefault(_Key(scenario_id, attempt), _Seen())
+        one.aliases.add(alias)
+        for task in tasks:
+            one.add(task)
+    return seen
+
+
+def _records(
+    results: ScenarioEvalResults,
+) -> Iterator[tuple[str, str, int, tuple[Ended, ...]]]:
+    """Alias, scenario, attempt and tasks of each record that a scenario left."""
+    for alias, found in results.dataset_results.items():
+        for record, scenario_id, attempt in zip(
+            found.records,
+            found.scenario_ids or repeat(None),
+            found.attempts or repeat(0),
+            strict=False,
+        ):
+            if scenario_id is not None:
+                yield alias, scenario_id, attempt, record.tasks
+
+
+def _usual_aliases(seen: dict[_Key, _Seen]) -> dict[str, set[str]]:
+    """Per scenario, the aliases that each of its attempts left a record for."""
+    usual: dict[str, set[str]] = {}
+    for key, one in seen.items():
+        known = usual.get(key.scenario_id)
+        usual[key.scenario_id] = set(one.aliases) if known is None else known & one.aliases
+    return usual
