@@ -41,8 +41,8 @@ MEAN_RATE: Final = "mean pass rate (of aliases and scenarios)"
 
 _EPSILON: Final = 1e-12
 _SHOWN: Final = 10
-_MISSES: Final = 3
-"""Attempts that the reason of a required scenario or task tells of."""
+_FEWEST: Final = 6
+"""Results below which no interval is told: it would span most of what is possible."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -216,11 +216,10 @@ def statistical_gate(
 
 
 def _check_required(found: Required) -> GateCheck:
-    misses = [miss.text for miss in found.misses]
-    more = [f"and {len(misses) - _MISSES} more"] if len(misses) > _MISSES else []
-    passed = found.total - len(misses)
-    said = "; ".join([*misses[:_MISSES], *more])
+    passed = found.total - len(found.misses)
     counts = f"{passed} of {found.total} {found.unit} passed" if found.total else "no results"
+    first = [miss.text for miss in found.misses[:1]]
+    more = [f"and {len(found.misses) - 1} more"] if len(found.misses) > 1 else []
     return GateCheck(
         name=found.name,
         wanted=1.0,
@@ -228,7 +227,7 @@ def _check_required(found: Required) -> GateCheck:
         passed=passed,
         total=found.total,
         met=found.is_met,
-        reason=f"{found.name}: {counts}{f'; {said}' if said else ''}",
+        reason=f"{found.name}: {'; '.join([counts, *first, *more])}",
     )
 
 
@@ -290,6 +289,8 @@ def _check(
     if correction is not None:
         counted = f"corrected for the judge's errors; the judge says {counted}"
         notes = [*_open(correction, wanted), *notes]
+    if correction is not None or total >= _FEWEST:
+        counted += f", 95 % interval {low:.0%} to {high:.0%}"
     return GateCheck(
         name=name,
         wanted=wanted,
@@ -299,8 +300,7 @@ def _check(
         met=met,
         reason="; ".join(
             [
-                f"{name}: {found:.1%} ({counted}, 95 % interval {low:.0%} to {high:.0%}), "
-                f"wanted {'' if met else 'at least '}{wanted:.1%}",
+                f"{name}: {found:.1%} ({counted}), wanted {'' if met else 'at least '}{wanted:.1%}",
                 *notes,
             ]
         ),
@@ -319,7 +319,7 @@ def _open(correction: GateCorrection, wanted: float) -> Iterator[str]:
 
 def _known(name: str, known: Iterable[str]) -> str:
     """List what there is, and ask whether the nearest was meant."""
-    names = [each for each in known if each != BROKEN]
+    names = [each for each in dict.fromkeys(known) if each != BROKEN]
     more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
     question = did_you_mean(name, names)
     listed = ", ".join(map(repr, names[:_SHOWN])) + more if names else "none"

@@ -111,8 +111,9 @@ def _causes(
         for each in results.scenario_results
         if each.error
     }
-    # A task that a gate skipped comes last: the gate itself says more.
-    for row in sorted(rows, key=lambda row: row.task.outcome is Outcome.SKIPPED):
+    # The scenario's own tasks come first, and skipped ones last: the gate before them says more.
+    ordered = sorted(rows, key=lambda row: (row.task.outcome is Outcome.SKIPPED, bool(row.alias)))
+    for row in ordered:
         if _is_miss(row):
             text = _joined(_record(row), f"task {row.task.task_id!r}", end=_ended(row))
             causes.setdefault((row.scenario_id, row.attempt), text)
