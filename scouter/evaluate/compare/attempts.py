@@ -1,6 +1,6 @@
 """Attempts: one run of one scenario each, and whether it passed as a whole."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import repeat
 from typing import NamedTuple
@@ -38,13 +38,12 @@ class _Seen:
         self.aliases: set[str] = set()
         self.has_errored = self.has_failed = self.has_passed = self.is_unknown = False
 
-    def add(self, task: Ended) -> None:
-        """Look at one task."""
-        outcome = task.outcome
+    def add(self, outcome: Outcome, reason: Reason | None = None) -> None:
+        """Note how a task ended, or the attempt as a whole."""
         self.has_passed |= outcome is Outcome.PASSED
         self.has_failed |= outcome is Outcome.FAILED
         self.has_errored |= outcome is Outcome.ERRORED
-        self.is_unknown |= outcome is Outcome.PENDING or task.reason is Reason.BUDGET
+        self.is_unknown |= outcome is Outcome.PENDING or reason is Reason.BUDGET
 
     def passed(self, *, lacks_alias: bool) -> bool | None:
         """Tell whether all of it passed; None if nobody knows."""
@@ -92,11 +91,31 @@ def scenarios_passed(results: ScenarioEvalResults) -> tuple[int, int]:
 
     Cost: linear in the number of task results.
     """
-    decided = [
-        [attempt.passed for attempt in attempts if attempt.passed is not None]
-        for attempts in attempts_of(results).values()
+    return count_passed(attempts_of(results))
+
+
+def count_passed(attempts: Mapping[str, Sequence[Attempt]]) -> tuple[int, int]:
+    """Count as `scenarios_passed` does, from what `attempts_of` gave."""
+    decided = [found for each in attempts.values() if (found := _decided(each))]
+    return sum(map(all, decided)), len(decided)
+
+
+def flipped(
+    old: Mapping[str, Sequence[Attempt]], new: Mapping[str, Sequence[Attempt]]
+) -> list[str]:
+    """Name the scenarios that passed in every attempt of the baseline and in none now."""
+    return [
+        name
+        for name, attempts in new.items()
+        if (before := _decided(old.get(name, ())))
+        and (now := _decided(attempts))
+        and all(before)
+        and not any(now)
     ]
-    return sum(bool(each) and all(each) for each in decided), sum(map(bool, decided))
+
+
+def _decided(attempts: Sequence[Attempt]) -> list[bool]:
+    return [attempt.passed for attempt in attempts if attempt.passed is not None]
 
 
 def _look(results: ScenarioEvalResults) -> dict[_Key, _Seen]:
@@ -108,14 +127,14 @@ def _look(results: ScenarioEvalResults) -> dict[_Key, _Seen]:
     }
     for result in results.scenario_results:
         one = seen.setdefault(_Key(result.scenario_id, result.attempt), _Seen())
-        one.has_errored |= result.outcome is Outcome.ERRORED
+        one.add(result.outcome)
         for task in result.task_results:
-            one.add(task)
+            one.add(task.outcome, task.reason)
     for alias, scenario_id, attempt, tasks in _records(results):
         one = seen.setdefault(_Key(scenario_id, attempt), _Seen())
         one.aliases.add(alias)
         for task in tasks:
-            one.add(task)
+            one.add(task.outcome, task.reason)
     return seen
 
 

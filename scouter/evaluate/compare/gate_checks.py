@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from scouter.errors import ConfigError
-from scouter.evaluate.compare.attempts import attempts_of, scenarios_passed
+from scouter.evaluate.compare.attempts import attempts_of, count_passed, scenarios_passed
 from scouter.evaluate.compare.gate_correction import (
     GateCorrection,
     JudgeRates,
@@ -236,10 +236,8 @@ def _check_tags(results: ScenarioEvalResults, gates: Gates) -> Iterator[GateChec
     for tag, wanted in gates.tags.items():
         ids = [each.scenario_id for each in results.scenarios if tag in each.tags]
         if wanted.min_scenario_pass_rate is not None:
-            verdicts = [[each.passed for each in attempts.get(name, ())] for name in ids]
-            total = sum(not all(each is None for each in of_one) for of_one in verdicts)
-            failed = sum(False in of_one for of_one in verdicts)
-            yield _check(f"tag {tag!r}", wanted.min_scenario_pass_rate, (total - failed, total))
+            counted = count_passed({name: attempts.get(name, ()) for name in ids})
+            yield _check(f"tag {tag!r}", wanted.min_scenario_pass_rate, counted)
         if wanted.min_pass_rate is not None:
             counted = add_up(count_tasks(results, frozenset(ids)))
             yield _check(f"tag {tag!r}, all checks", wanted.min_pass_rate, counted)
