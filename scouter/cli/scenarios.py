@@ -51,7 +51,7 @@ def validate(
         try:
             found = EvalScenarios.from_path(file)
             if found.gates is not None:
-                check_tags(found.gates, {tag for scenario in found for tag in scenario.tags})
+                check_tags(found.gates, [tag for scenario in found for tag in scenario.tags])
         except ScouterError as error:
             name = "" if isinstance(error, FileFormatError) else f"{file}: "
             typer.echo(f"scouter: {one_line(f'{name}{error}')}", err=True)

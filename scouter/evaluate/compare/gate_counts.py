@@ -1,6 +1,6 @@
 """Task results with their places, and the counts of them that gates are held against."""
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import repeat
 from typing import Final, NamedTuple, Protocol
 
@@ -44,6 +44,16 @@ class TaskRow(NamedTuple):
     task: TaskEnded
 
 
+class _Group(NamedTuple):
+    """The results of one record, or of a scenario's own tasks in one attempt."""
+
+    scenario_id: str | None
+    attempt: int
+    alias: str
+    record: str
+    tasks: Sequence[TaskEnded]
+
+
 class TaskCount(NamedTuple):
     """The results of one task."""
 
@@ -60,15 +70,9 @@ def task_rows(results: ScenarioEvalResults) -> Iterator[TaskRow]:
 
     Cost: linear in the number of task results.
     """
-    for alias, found in results.dataset_results.items():
-        names, attempts = found.scenario_ids or repeat(None), found.attempts or repeat(0)
-        for record, scenario_id, attempt in zip(found.records, names, attempts, strict=False):
-            name = record.record_id or record.record_uid
-            for task in record.tasks:
-                yield TaskRow(scenario_id, attempt, alias, name, task)
-    for result in results.scenario_results:
-        for task in result.task_results:
-            yield TaskRow(result.scenario_id, result.attempt, "", "", task)
+    for scenario_id, attempt, alias, record, tasks in _groups(results):
+        for task in tasks:
+            yield TaskRow(scenario_id, attempt, alias, record, task)
 
 
 def count_tasks(
@@ -87,12 +91,13 @@ def count_tasks(
     Cost: linear in the number of task results.
     """
     counts: dict[tuple[str, str], tuple[int, int]] = {}
-    for row in task_rows(results):
-        if scenario_ids is None or row.scenario_id in scenario_ids:
-            key = row.alias, row.task.task_id
-            passed, total = counts.get(key, (0, 0))
-            passed += row.task.outcome is Outcome.PASSED
-            counts[key] = passed, total + is_counted(row.task)
+    for scenario_id, _, alias, _, tasks in _groups(results):
+        if scenario_ids is None or scenario_id in scenario_ids:
+            for task in tasks:
+                key = alias, task.task_id
+                passed, total = counts.get(key, (0, 0))
+                passed += task.outcome is Outcome.PASSED
+                counts[key] = passed, total + is_counted(task)
     broken = sum(
         is_broken(result)
         for result in results.scenario_results
@@ -113,3 +118,13 @@ def is_broken(result: ScenarioResult) -> bool:
     """Tell whether an attempt raised or took too long, and no task of its own says so."""
     has_errored_task = any(task.outcome is Outcome.ERRORED for task in result.task_results)
     return result.outcome is Outcome.ERRORED and not has_errored_task
+
+
+def _groups(results: ScenarioEvalResults) -> Iterator[_Group]:
+    for alias, found in results.dataset_results.items():
+        names, attempts = found.scenario_ids or repeat(None), found.attempts or repeat(0)
+        for record, scenario_id, attempt in zip(found.records, names, attempts, strict=False):
+            name = record.record_id or record.record_uid
+            yield _Group(scenario_id, attempt, alias, name, record.tasks)
+    for result in results.scenario_results:
+        yield _Group(result.scenario_id, result.attempt, "", "", result.task_results)
