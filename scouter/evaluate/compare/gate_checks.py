@@ -67,7 +67,8 @@ class GateCheck:
     @property
     def counts_text(self) -> str:
         """The counts beside the rate: `9/12`; `corrected from 20/40` where that is another rate."""
-        is_corrected = self.found is not None and self.found != self.passed / self.total
+        counted = self.passed / self.total if self.total else None
+        is_corrected = self.found is not None and self.found != counted
         return f"{'corrected from ' * is_corrected}{self.passed}/{self.total}"
 
 
