@@ -19,6 +19,7 @@ import pytest
 
 if TYPE_CHECKING:
     from scouter.evaluate.compare.gates import Gates
+    from scouter.evaluate.compare.required import Required
     from scouter.evaluate.scenario import EvalScenarios
     from scouter.evaluate.scenario_results import ScenarioEvalResults
     from scouter.replay.named_run import NamedRun
@@ -43,6 +44,11 @@ _OPTIONS: Final = (
     ("require_ruled_out", "POINTS", "a fall of more points than this has to be ruled out"),
     ("min_pass_rate", "RATE", "pass rate of all checks to reach; wins over the scenario file's"),
     (
+        "min_scenario_pass_rate",
+        "RATE",
+        "share of scenarios that have to pass; wins over the scenario file's",
+    ),
+    (
         "fail_on",
         "checks|errors",
         "what fails a scenario: any failed check (checks), or only what "
@@ -62,6 +68,8 @@ _OPTIONS: Final = (
     ("allow_unjudged", "yes|no", "pass although the budget left judge tasks unasked (no)"),
 )
 """Settings that hold one value: name, placeholder, help."""
+_RATES: Final = ("min_pass_rate", "min_scenario_pass_rate")
+"""Those of them that are gates."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -125,6 +133,7 @@ class ScenarioFile(pytest.File):
 
     _report: "Report | None" = None
     _error: str | None = None
+    _required: "tuple[Required, ...]" = ()
 
     def collect(self) -> Iterator[pytest.Item]:
         """One item per scenario, one for the gates, one for the baseline."""
@@ -136,7 +145,7 @@ class ScenarioFile(pytest.File):
             raise self.CollectError(str(error)) from None
         for scenario in scenarios:
             yield ScenarioItem.from_parent(self, name=scenario.id)  # pyright: ignore[reportUnknownMemberType] - pytest leaves it untyped
-        if scenarios.gates is not None or _setting(self.config, "min_pass_rate"):
+        if scenarios.gates is not None or any(_setting(self.config, name) for name in _RATES):
             yield GatesItem.from_parent(self, name="(gates)")  # pyright: ignore[reportUnknownMemberType] - pytest leaves it untyped
         if _setting(self.config, "baseline"):
             yield BaselineItem.from_parent(self, name="(baseline)")  # pyright: ignore[reportUnknownMemberType] - pytest leaves it untyped
@@ -173,6 +182,22 @@ class ScenarioFile(pytest.File):
             raise ConfigError(f"scouter_fail_on is {word!r}; expected 'checks' or 'errors'")
         return word == "errors"
 
+    def missed(self, scenario_id: str) -> list[str]:
+        """What is required and did not pass in a scenario, or was not judged at all."""
+        return [
+            text
+            for each in self._required
+            for text in (
+                [
+                    f"{each.name}: {miss.text}"
+                    for miss in each.misses
+                    if miss.scenario_id == scenario_id
+                ]
+                if each.total
+                else [f"{each.name}: no results"]
+            )
+        ]
+
     def left_out(self) -> int:
         """How many scenarios of the file are not selected."""
         return len(self._scenarios()) - len(self._selected())
@@ -188,6 +213,8 @@ class ScenarioFile(pytest.File):
         from dataclasses import replace
 
         from scouter.evaluate.compare.gate_checks import check_gates
+        from scouter.evaluate.compare.gates import Gates
+        from scouter.evaluate.compare.required import required_of
         from scouter.evaluate.scenario import EvalScenarios
         from scouter.evaluate.scenario_results import ScenarioEvalResults
         from scouter.replay.named_run import run_named
@@ -205,11 +232,12 @@ class ScenarioFile(pytest.File):
         if self.left_out():
             baseline = None
         results = run_named(scenarios, replace(_named_run(self.config), baseline=baseline))
+        self._required = required_of(results)
         comparison = None
         if baseline is not None:
             threshold = _number(self.config, "regression_threshold", float, 0.05)
             comparison = results.compare_to(baseline, threshold)
-        checks = () if gates is None else check_gates(results, gates)
+        checks = check_gates(results, gates or Gates())
         policy = _policy(self.config)
         report = Report(results, comparison, checks, policy)
         if results.lost:
@@ -257,22 +285,26 @@ class ScenarioItem(_Item):
         """Fail if an attempt raised, one of its checks failed or errored, or the run lost records.
 
         One that failed nothing but was not judged by all its checks, as the budget left too
-        little, fails as well; with `scouter_allow_unjudged` it is skipped.
+        little, fails as well; with `scouter_allow_unjudged` it is skipped. Where failed checks are
+        left to gates and baseline, it fails if it or a task of it is required and did not pass.
         """
         from scouter.replay.reports.decision import Word
         from scouter.replay.reports.plain import scenario_text
 
         report, errors_only = self.file.report(), self.file.fails_on_errors_only()
+        missed = self.file.missed(self.name)
         for scenario in report.view.scenarios:
-            if scenario.scenario_id == self.name and (text := scenario_text(scenario)):
-                if errors_only and not scenario.is_errored:
-                    continue
+            if scenario.scenario_id != self.name:
+                continue
+            if (text := scenario_text(scenario)) and (scenario.is_errored or not errors_only):
                 raise ScenarioError(text)
-            if scenario.scenario_id == self.name and (skipped := scenario.over_budget):
+            if (skipped := scenario.over_budget) and not missed:
                 text = f"not judged by all checks: {skipped} skipped, as the budget left too little"
                 if not report.policy.allow_unjudged:
                     raise ScenarioError(text)
                 pytest.skip(text)
+        if missed:
+            raise ScenarioError("\n".join(missed))
         if report.results.lost and not report.policy.allow_lost:
             # Nobody knows whose they are, so that no scenario can be said to have passed.
             raise ScenarioError("\n".join(f"lost: {each.text}" for each in report.results.lost))
@@ -380,6 +412,7 @@ class ScenarioRunner:
         """
         __tracebackhide__ = True
         from scouter.evaluate.compare.gate_checks import check_gates
+        from scouter.evaluate.compare.gates import Gates
         from scouter.evaluate.scenario_results import ScenarioEvalResults
         from scouter.replay.reports.decision import Policy
         from scouter.replay.reports.plain import scenario_text
@@ -388,7 +421,7 @@ class ScenarioRunner:
         if baseline is not None and not isinstance(baseline, ScenarioEvalResults):
             baseline = ScenarioEvalResults.load(_path(self._config, str(baseline)))
         comparison = None if baseline is None else results.compare_to(baseline)
-        checks = () if gates is None else check_gates(results, gates)
+        checks = check_gates(results, gates or Gates())
         policy = Policy(
             require_ruled_out=require_ruled_out,
             allow_lost=allow_lost,
@@ -452,14 +485,14 @@ def _number(config: pytest.Config, name: str, kind: Callable[[str], Any], defaul
 def _gates(config: pytest.Config, scenarios: "EvalScenarios") -> "Gates | None":
     from scouter.evaluate.compare.gates import Gates
 
-    rate = _number(config, "min_pass_rate", float, None)
-    if rate is None:
-        return scenarios.gates
-    if not 0 <= rate <= 1:
-        from scouter.errors import ConfigError
+    given = {name: _number(config, name, float, None) for name in _RATES}
+    rates = {name: rate for name, rate in given.items() if rate is not None}
+    for name, rate in rates.items():
+        if not 0 <= rate <= 1:
+            from scouter.errors import ConfigError
 
-        raise ConfigError(f"scouter_min_pass_rate is {rate}; expected a share from 0 to 1")
-    return (scenarios.gates or Gates()).model_copy(update={"min_pass_rate": rate})
+            raise ConfigError(f"scouter_{name} is {rate}; expected a share from 0 to 1")
+    return (scenarios.gates or Gates()).model_copy(update=rates) if rates else scenarios.gates
 
 
 def _named_run(config: pytest.Config, *, needs_agent: bool = True) -> "NamedRun":

@@ -78,6 +78,16 @@ MinPassRate = Annotated[
         rich_help_panel=BASELINE,
     ),
 ]
+MinScenarioPassRate = Annotated[
+    float | None,
+    typer.Option(
+        min=0,
+        max=1,
+        metavar="RATE",
+        help="Share of scenarios that have to pass; wins over the scenario file's.",
+        rich_help_panel=BASELINE,
+    ),
+]
 AllowErrors = Annotated[
     bool,
     typer.Option(

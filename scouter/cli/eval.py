@@ -19,6 +19,7 @@ from scouter.cli.check_options import (
     JUnitFile,
     MarkdownFile,
     MinPassRate,
+    MinScenarioPassRate,
     OwnJudge,
     Profiles,
     Quiet,
@@ -83,6 +84,7 @@ def evaluate(
     regression_threshold: RegressionThreshold = 0.05,
     require_ruled_out: RequireRuledOut = None,
     min_pass_rate: MinPassRate = None,
+    min_scenario_pass_rate: MinScenarioPassRate = None,
     allow_errors: AllowErrors = False,
     allow_lost: AllowLost = False,
     allow_unjudged: AllowUnjudged = False,
@@ -175,7 +177,7 @@ def evaluate(
         scouter eval shop.yaml --agent shop:answer --interleave shop_1:answer
         scouter eval shop.yaml --agent shop:answer --profile shop_profile.yaml
         scouter eval shop.yaml --agent shop:answer --repeats 5 --html report.html
-        scouter eval shop.yaml --agent shop:answer --min-pass-rate 0.9
+        scouter eval shop.yaml --agent shop:answer --min-scenario-pass-rate 0.9
         scouter eval shop.yaml --agent shop:answer --judge-budget 0.50
         scouter eval shop.yaml --agent shop:answer --judge-cache none
         scouter eval shop.yaml --agent shop:answer --calibration judge.json
@@ -231,6 +233,7 @@ def evaluate(
         baseline=baseline or (),
         regression_threshold=regression_threshold,
         min_pass_rate=min_pass_rate,
+        min_scenario_pass_rate=min_scenario_pass_rate,
         quiet=quiet,
     )
     standard.check(has_other=interleave is not None)

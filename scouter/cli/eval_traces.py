@@ -17,6 +17,7 @@ from scouter.cli.check_options import (
     JUnitFile,
     MarkdownFile,
     MinPassRate,
+    MinScenarioPassRate,
     OwnJudge,
     Profiles,
     Quiet,
@@ -52,6 +53,7 @@ def evaluate_traces(
     regression_threshold: RegressionThreshold = 0.05,
     require_ruled_out: RequireRuledOut = None,
     min_pass_rate: MinPassRate = None,
+    min_scenario_pass_rate: MinScenarioPassRate = None,
     allow_errors: AllowErrors = False,
     allow_lost: AllowLost = False,
     allow_unjudged: AllowUnjudged = False,
@@ -99,6 +101,7 @@ def evaluate_traces(
         baseline=baseline or (),
         regression_threshold=regression_threshold,
         min_pass_rate=min_pass_rate,
+        min_scenario_pass_rate=min_scenario_pass_rate,
         quiet=quiet,
     )
     standard.check()

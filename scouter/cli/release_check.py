@@ -35,6 +35,7 @@ class Standard:
     baseline: Sequence[Path] = ()
     regression_threshold: float = 0.05
     min_pass_rate: float | None = None
+    min_scenario_pass_rate: float | None = None
     quiet: bool = False
 
     def check(self, *, has_other: bool = False) -> None:
@@ -143,11 +144,10 @@ def conclude(
     comparison = (
         None if baseline is None else results.compare_to(baseline, standard.regression_threshold)
     )
-    gates = _gates(gates, standard.min_pass_rate)
     report = Report(
         results=results,
         comparison=comparison,
-        gate_checks=() if gates is None else check_gates(results, gates),
+        gate_checks=check_gates(results, _gates(gates, standard)),
         policy=standard.policy,
         title=title,
     )
@@ -169,10 +169,14 @@ def _save(results: ScenarioEvalResults, path: Path, option: str) -> None:
     typer.echo(note or f"wrote {path}", err=True)
 
 
-def _gates(gates: Gates | None, min_pass_rate: float | None) -> Gates | None:
-    if min_pass_rate is None:
-        return gates
-    return (gates or Gates()).model_copy(update={"min_pass_rate": min_pass_rate})
+def _gates(gates: Gates | None, standard: Standard) -> Gates:
+    """Those of a scenario file, and those of the command line, which win."""
+    given = {
+        "min_pass_rate": standard.min_pass_rate,
+        "min_scenario_pass_rate": standard.min_scenario_pass_rate,
+    }
+    update = {name: rate for name, rate in given.items() if rate is not None}
+    return (gates or Gates()).model_copy(update=update)
 
 
 def _interrupted(check: Check) -> str:

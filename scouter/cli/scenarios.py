@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from scouter.cli.harvest import harvest
-from scouter.errors import ScouterError
+from scouter.errors import FileFormatError, ScouterError
 from scouter.model.visible import one_line
 
 if TYPE_CHECKING:
@@ -42,6 +42,7 @@ def validate(
 
         scouter scenarios validate scenarios.yaml more/*.jsonl
     """
+    from scouter.evaluate.compare.gate_checks import check_tags
     from scouter.evaluate.scenario import EvalScenarios  # the engine takes most of the start
     from scouter.evaluate.unread import unread_warning
 
@@ -49,8 +50,11 @@ def validate(
     for file in files:
         try:
             found = EvalScenarios.from_path(file)
+            if found.gates is not None:
+                check_tags(found.gates, [tag for scenario in found for tag in scenario.tags])
         except ScouterError as error:
-            typer.echo(f"scouter: {one_line(error)}", err=True)
+            name = "" if isinstance(error, FileFormatError) else f"{file}: "
+            typer.echo(f"scouter: {one_line(f'{name}{error}')}", err=True)
             broken += 1
         else:
             typer.echo(f"{file}: {_summary(found)}")
@@ -68,5 +72,9 @@ def _summary(found: "EvalScenarios") -> str:
     interactive = sum(scenario.is_interactive() for scenario in found)
     parts += [f"{multi} multi-turn"] if multi else []
     parts += [f"{interactive} interactive"] if interactive else []
+    required = sum(scenario.required for scenario in found)
+    tags = {tag for scenario in found for tag in scenario.tags}
+    parts += [f"{required} required"] if required else []
+    parts += [f"tags {', '.join(sorted(tags))}"] if tags else []
     parts += ["gates"] if found.gates is not None else []
     return ", ".join(parts)

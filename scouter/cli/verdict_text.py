@@ -92,7 +92,7 @@ def _gates(report: Report) -> Table:
         table.add_row(
             Text(gate.name),
             percent(gate.wanted),
-            f"{percent(gate.found)} ({gate.passed}/{gate.total})",
+            f"{percent(gate.found)} ({gate.counts_text})",
             Text("met", "green") if gate.met else Text("not met", "bold red"),
         )
     return table

@@ -5,7 +5,7 @@ from scouter.model.visible import visible
 
 
 def plan_text(plan: Plan) -> str:
-    """Write the stages of a plan, one task a line, with gates and dependencies.
+    """Write the stages of a plan, one task a line, with gates, dependencies and what is required.
 
     Those of sessions stand behind those of records.
     """
@@ -22,7 +22,7 @@ def _stages(plan: Plan, scope: str) -> list[str]:
         lines.append(f"{scope}stage {at}")
         for task_id in stage:
             task = tasks[task_id]
-            gate = ", gate" if task.condition else ""
+            gate = ", gate" * task.condition + ", required" * task.required
             after = f", after {', '.join(task.depends_on)}" if task.depends_on else ""
             lines.append(f"  {task_id} ({task.task_type} {task.operator}{gate}{after})")
     return lines

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final, cast
+from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias, cast
 
 from pydantic import (
     BaseModel,
@@ -53,11 +53,20 @@ _EXTENSIONS: Final = (".jsonl", ".json", ".yaml", ".yml")
 _RUN_RESULTS: Final = frozenset({"dataset_results", "scenario_results", "metrics"})
 """Keys that the original's dump of an evaluated collection carries beside its scenarios."""
 _SHAPES: Final = "a list of scenarios, or an object with the key 'scenarios'"
+_NOT_IN_ID: Final = {"id", "tasks", "tags", "required"}
+"""Fields without a part in a made id: a run is compared with one before the scenario was tagged."""
 _UNSET: Final = cast(Any, ...)
 
+Tag: TypeAlias = Annotated[str, Field(min_length=1, max_length=128)]
+"""A group of scenarios, such as `refunds`; case matters."""
 
-def _read_turns(value: object) -> object:
+
+def _read_list(value: object) -> object:
     return [] if value is None else value
+
+
+def _is_empty(value: list[str]) -> bool:
+    return not value
 
 
 class EvalScenario(TasksByKind, BaseModel):
@@ -78,6 +87,8 @@ class EvalScenario(TasksByKind, BaseModel):
             scenario interactive.
         max_turns: Most agent turns of an interactive scenario, at least 1.
         metadata: Anything; tasks can read it, the replay does not.
+        tags: Groups that the scenario belongs to; gates can name them. No part of a made id.
+        required: True stops a release where an attempt does not pass. No part of a made id.
 
     Raises:
         ConfigError: The tasks do not form a plan.
@@ -91,7 +102,7 @@ class EvalScenario(TasksByKind, BaseModel):
     id: str = Field(min_length=1, max_length=SCENARIO_ID_MAX_CHARS, default="")
     initial_query: str
     expected_outcome: str | None = None
-    predefined_turns: Annotated[list[str], BeforeValidator(_read_turns)] = Field(
+    predefined_turns: Annotated[list[str], BeforeValidator(_read_list)] = Field(
         default_factory=list
     )
     simulated_user_persona: str | None = Field(default=None, min_length=1)
@@ -99,6 +110,10 @@ class EvalScenario(TasksByKind, BaseModel):
     max_turns: int = Field(default=10, ge=1, le=10_000)
     tasks: TaskList = ()
     metadata: dict[str, JsonValue] | None = None
+    tags: Annotated[list[Tag], BeforeValidator(_read_list)] = Field(
+        default_factory=list, exclude_if=_is_empty
+    )
+    required: bool = Field(default=False, exclude_if=False.__eq__)
 
     def __init__(
         self,
@@ -111,9 +126,13 @@ class EvalScenario(TasksByKind, BaseModel):
         termination_signal: str | None = None,
         max_turns: int = 10,
         metadata: Mapping[str, JsonValue] | None = None,
+        *,
+        tags: Sequence[str] | None = None,
+        required: bool = False,
         **unknown: object,
     ) -> None:
-        data: dict[str, object] = {"tasks": tasks, "max_turns": max_turns, **unknown}
+        data: dict[str, object] = {"tasks": tasks, "max_turns": max_turns, "required": required}
+        data |= {"tags": tags} | unknown
         if initial_query is not _UNSET:
             data["initial_query"] = initial_query
         if id is not None:
@@ -270,7 +289,7 @@ def _id_of(scenario: EvalScenario) -> str:
     """
     from scouter.evaluate.tasks.task import tasks_digest
 
-    content = scenario.model_dump(exclude={"id", "tasks"}, exclude_defaults=True)
+    content = scenario.model_dump(exclude=_NOT_IN_ID, exclude_defaults=True)
     text = json.dumps([content, tasks_digest(scenario.tasks)], sort_keys=True)
     digest = hashlib.sha256(text.encode("ascii")).digest()
     return str(uuid.UUID(bytes=digest[:16], version=5))  # 5: made from a name

@@ -245,6 +245,11 @@ class ScenarioInfo(_Part):
 
     scenario_id: str
     initial_query: str
+    tags: tuple[str, ...] = ()
+    required: bool = False
+    """Whether a release stops where an attempt does not pass."""
+    required_tasks: tuple[str, ...] = ()
+    """Ids of those of its own tasks that have to pass."""
 
 
 class ScenarioEvalResults(Stored):
@@ -271,6 +276,8 @@ class ScenarioEvalResults(Stored):
     """The records' contexts by uid, for people; a large one is a text that is cut."""
     judge_rates: tuple[JudgeRate, ...] = ()
     """Of each judge task: how often it passed, beside what a calibration says of its judge."""
+    required_tasks: dict[str, tuple[str, ...]] = Field(default_factory=dict[str, tuple[str, ...]])
+    """Per alias, the ids of the tasks that have to pass; aliases without one are left out."""
     lost: tuple[Lost, ...] = ()
     """Records and spans that were captured, or should have been, and are in no result: by reason,
     with the way to mend it. A release check does not pass over them."""

@@ -229,7 +229,7 @@ def with_rates(
 
 
 def _check_gates(orchestrator: EvalOrchestrator) -> None:
-    """Refuse gates on aliases and tasks that the run will not have, before it costs anything."""
+    """Refuse gates on what the run will not have, before it costs anything."""
     scenarios = orchestrator.scenarios
     if scenarios.gates is not None:
         profiles = orchestrator.queue.agent_profiles()
@@ -237,6 +237,7 @@ def _check_gates(orchestrator: EvalOrchestrator) -> None:
             scenarios.gates,
             {alias: [task.id for task in profile.tasks] for alias, profile in profiles.items()},
             [task.id for scenario in scenarios for task in scenario.tasks],
+            [tag for scenario in scenarios for tag in scenario.tags],
         )
 
 

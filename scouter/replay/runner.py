@@ -29,6 +29,7 @@ from scouter.evaluate.scenario_results import (
 )
 from scouter.evaluate.spans.tree import SpanTree
 from scouter.evaluate.task_result import EvalTaskResult, Window
+from scouter.evaluate.tasks.base import TaskBase
 from scouter.model.json_value import to_json_value
 from scouter.model.record import EvalRecord
 from scouter.model.span import Span
@@ -321,13 +322,24 @@ class EvalRunner:
             scenario_results=tuple(scenario_results),
             metrics=sum_up(dataset_results, scenario_results),
             scenarios=tuple(
-                ScenarioInfo(scenario_id=scenario.id, initial_query=scenario.initial_query)
+                ScenarioInfo(
+                    scenario_id=scenario.id,
+                    initial_query=scenario.initial_query,
+                    tags=tuple(scenario.tags),
+                    required=scenario.required,
+                    required_tasks=_required(scenario.tasks),
+                )
                 for scenario in self.scenarios
                 if scenario.id in run
             ),
             conversations=tuple(conversations),
             repeats=repeats,
             lost=self.lost,
+            required_tasks={
+                alias: required
+                for alias, profile in self.profiles.items()
+                if (required := _required(profile.tasks))
+            },
             contexts=contexts_of(record for found in work.rows.values() for record, _ in found),
             provenance=collect_provenance(
                 started_ns=self._started_ns,
@@ -372,6 +384,11 @@ def _records_for(
     if not profile.plan.needs_spans:
         return list(made)
     return [*made, *records_of_traces(profile, spans.of_attempt(item), made)]
+
+
+def _required(tasks: Iterable[TaskBase]) -> tuple[str, ...]:
+    """Ids of the tasks that have to pass."""
+    return tuple(task.id for task in tasks if task.required)
 
 
 def overflow_note(count: int) -> str:

@@ -28,6 +28,7 @@ RUNS: Final = (
     ("tests.bench.large",),
     ("tests.bench.judge",),
     ("tests.bench.calibration",),
+    ("tests.bench.gate",),
     ("tests.bench.soak", "--minutes", "10"),
     ("tests.bench.kill",),
     ("tests.bench.kill", "--kafka"),

@@ -35,6 +35,10 @@ ROOT = Path(__file__).parents[2]
         ("calibration", ["coverage kept as promised"]),
         ("collector", ["texts that differ, 10 a request: seen", "ready after kill -9"]),
         ("export", ["records-0.jsonl: size", "tables: size", "sender beside exports: requests"]),
+        (
+            "gate",
+            ["30 of 30 to 5 of 30, 6 x 5: exit code", "2 of 20 broken, x 3, asked again: seen"],
+        ),
         ("http", ["decoding, 500 spans a request: CPU"]),
         ("judge", ["time beside the vendor's client"]),
         ("known", ["CPU per record, many stored / few", "CPU per span, many stored / few"]),

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from scouter.drift.profile import AgentEvalProfile
 from scouter.errors import ConfigError
 from scouter.evaluate.annotations import Annotations, Histogram, RecordAnnotations
+from scouter.evaluate.compare.gates import Gates
 from scouter.evaluate.dataset import EvalDataset
 from scouter.evaluate.operators.comparison import ComparisonOperator
 from scouter.evaluate.outcome import Outcome, Reason
@@ -90,6 +91,7 @@ def one_task(draw: st.DrawFn, name: str) -> Task:
         "expected_value": draw(values),
         "description": draw(st.none() | words),
         "condition": draw(st.booleans()),
+        "required": draw(st.booleans()),
     }
     kind = draw(st.sampled_from(["assertion", "trace", "agent", "judge"]))
     try:
@@ -165,6 +167,21 @@ def test_profiles(tmp_path: Path, tasks: list[Task], alias: str) -> None:
         assert (again.digest, again.uid) == (profile.digest, profile.uid)
 
 
+rates = st.floats(0, 1)
+gates = st.fixed_dictionaries(
+    {},
+    optional={
+        "min_scenario_pass_rate": rates,
+        "min_pass_rate": rates,
+        "tags": st.dictionaries(
+            words, rates | st.fixed_dictionaries({}, optional={"min_pass_rate": rates}), max_size=2
+        ),
+        "aliases": st.dictionaries(words, rates, max_size=2),
+        "tasks": st.dictionaries(words, rates, max_size=2),
+    },
+).map(Gates.model_validate)
+
+
 @st.composite
 def scenarios(draw: st.DrawFn) -> EvalScenarios:
     ids = draw(st.lists(words, min_size=1, max_size=3, unique=True))
@@ -182,11 +199,13 @@ def scenarios(draw: st.DrawFn) -> EvalScenarios:
                     termination_signal=draw(st.none() | words),
                     max_turns=draw(st.integers(1, 99)),
                     metadata=draw(st.none() | st.dictionaries(words, values, max_size=2)),
+                    tags=draw(st.lists(words, max_size=2)),
+                    required=draw(st.booleans()),
                 )
             )
         except ConfigError:
             assume(False)
-    return EvalScenarios(found)
+    return EvalScenarios(found, gates=draw(st.none() | gates))
 
 
 @given(scenarios(), st.sampled_from(["s.json", "s.yaml"]))

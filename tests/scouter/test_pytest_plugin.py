@@ -381,3 +381,36 @@ def test_again(scouter_eval):
                 f"shop.yaml: 'paris': asked again {asks - 1} times and never passed: broken",
             ]
         )
+
+
+@pytest.mark.parametrize("what", ["scenario", "task", "own task"])
+def test_something_required_fails_although_failed_checks_are_left_to_gates(
+    what: str, run: Run, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only the scenario in which it did not pass."""
+    scenarios, profile = SCENARIOS, (project / "answers.yaml").read_text(encoding="utf-8")
+    if what == "task":
+        profile = profile.replace('" to "', '" to ", required: true')
+    elif what == "own task":
+        scenarios = scenarios.replace("operator: Contains,", "operator: Contains, required: true,")
+    else:
+        scenarios = scenarios.replace("    initial_query", "    required: true\n    initial_query")
+    (project / "shop.yaml").write_text(scenarios, encoding="utf-8")
+    (project / "answers.yaml").write_text(profile, encoding="utf-8")
+    monkeypatch.setenv("BAD", "paris")
+    result = run(*NAMED, PROFILE, "--scouter-fail-on=errors")
+    result.assert_outcomes(passed=1, failed=1)
+    result.stdout.fnmatch_lines([f"required {what.split()[-1]} '*failed: *"])
+
+
+def test_the_share_of_scenarios_is_a_gate(
+    run: Run, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("BAD", "paris")
+    args = (*NAMED, PROFILE, "--scouter-fail-on=errors")
+    run(*args, "--scouter-min-scenario-pass-rate=0.5").assert_outcomes(passed=3)
+    result = run(*args, "--scouter-min-scenario-pass-rate=0.6")
+    result.assert_outcomes(passed=2, failed=1)
+    result.stdout.fnmatch_lines(["scenarios passed: 50.0% (1 of 2), wanted at least 60.0%"])
+    result = run(*args, "--scouter-min-scenario-pass-rate=60")
+    result.stdout.fnmatch_lines(["*scouter_min_scenario_pass_rate is 60.0; expected a share*"])

@@ -14,8 +14,9 @@ from scouter.evaluate.tasks.judge import LLMJudgeTask
 from scouter.evaluate.tasks.task import Task, tasks_digest
 
 _ENTRY: Final = "the provider entry"
-_NO_MATTER: Final = {"description", "prompt", "id", "max_retries", "sample_rate"}
-"""Fields that say how often a task is asked, or what it is called, and change no verdict."""
+_NO_MATTER: Final = {"description", "prompt", "id", "max_retries", "required", "sample_rate"}
+"""Fields that say how often a task is asked, what it is called or what hangs on it, and change no
+verdict."""
 _OF_PROMPT: Final = {"fence", "max_value_characters"}
 """Fields of a prompt that change what the judge reads, beside its messages."""
 
@@ -140,12 +141,12 @@ def identify_among(
     of_prompt = prompt.model_dump(mode="json", include=_OF_PROMPT)
     wire |= {f"prompt.{name}": value for name, value in of_prompt.items()}
     settings = prompt.model_settings or {}
-    before = [each for each in needed(tasks, task.id) if each.id != task.id]
+    before = [_asked(each) for each in needed(tasks, task.id) if each.id != task.id]
     return Identity(
         alias=alias,
         profile_digest=profile_digest,
         task_id=task.id,
-        task_digest=tasks_digest([*before, task]),
+        task_digest=tasks_digest([*before, _asked(task)]),
         provider=str(prompt.provider),
         model=prompt.model,
         settings=settings,
@@ -156,6 +157,11 @@ def identify_among(
         before_digest=tasks_digest(before),
         judge=judge,
     )
+
+
+def _asked(task: Task) -> Task:
+    """A task without what hangs on its outcome, which changes no verdict."""
+    return task.model_copy(update={"required": False}) if task.required else task
 
 
 def _digest(value: object) -> str:

@@ -1,20 +1,33 @@
 """Hold a run against its gates."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, TypeAlias
+from typing import Final
 
 from scouter.errors import ConfigError
-from scouter.evaluate.compare.gates import AliasGates, Gates
-from scouter.evaluate.intervals import wilson
-from scouter.evaluate.outcome import Outcome
-from scouter.evaluate.results import EvalResults
-from scouter.evaluate.scenario_results import (
-    Ended,
-    ScenarioEvalResults,
-    ScenarioResult,
-    is_counted,
+from scouter.evaluate.compare.attempts import attempts_of, count_passed, scenarios_passed
+from scouter.evaluate.compare.gate_correction import (
+    GateCorrection,
+    JudgeRates,
+    by_task,
+    correct_gate,
+    not_corrected,
 )
+from scouter.evaluate.compare.gate_counts import (
+    BROKEN,
+    TaskCount,
+    add_up,
+    count_tasks,
+    is_broken,
+)
+from scouter.evaluate.compare.gates import Gates
+from scouter.evaluate.compare.required import Required, required_of
+from scouter.evaluate.intervals import wilson
+from scouter.evaluate.scenario_results import ScenarioEvalResults
+from scouter.model.near import did_you_mean
+
+SCENARIOS_PASSED: Final = "scenarios passed"
+"""What `min_scenario_pass_rate` is about; see `scouter.evaluate.compare.attempts`."""
 
 ALL_CHECKS: Final = "pass rate of all checks"
 """What passed of all task results of a run; what `min_pass_rate` is about."""
@@ -22,11 +35,10 @@ ALL_CHECKS: Final = "pass rate of all checks"
 MEAN_RATE: Final = "mean pass rate (of aliases and scenarios)"
 """What `EvalMetrics.overall_pass_rate` is: an alias with few checks weighs as much as others."""
 
-BROKEN: Final = "(broken scenarios)"
-"""Where attempts are counted that raised or took too long."""
-
 _EPSILON: Final = 1e-12
 _SHOWN: Final = 10
+_FEWEST: Final = 6
+"""Results below which no interval is told: it would span most of what is possible."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,20 +46,32 @@ class GateCheck:
     """One gate and what the run reached."""
 
     name: str
-    """`pass rate of all checks`, `alias 'a'`, `alias 'a', task 't'`, `task 't'`."""
+    """`scenarios passed`, `required scenario 's'`, `required task 't'`, `tag 'g'`, `tag 'g', all
+    checks`, `pass rate of all checks`, `alias 'a'`, `alias 'a', task 't'`, `task 't'`."""
     wanted: float | None
     """The least rate; None where the gate is about no rate."""
     found: float | None
-    """The rate reached; None without results."""
+    """The rate reached, corrected for judges' errors where they are known; None without results."""
     passed: int
+    """Of scenarios, attempts or task results, as judges say."""
     total: int
     met: bool
     reason: str
     """The same in words."""
 
+    @property
+    def counts_text(self) -> str:
+        """The counts beside the rate: `9/12`; `corrected from 20/40` where that is another rate."""
+        counted = self.passed / self.total if self.total else None
+        is_corrected = self.found is not None and self.found != counted
+        return f"{'corrected from ' * is_corrected}{self.passed}/{self.total}"
+
 
 def check_names(
-    gates: Gates, tasks_of: Mapping[str, Collection[str] | None], own_tasks: Collection[str]
+    gates: Gates,
+    tasks_of: Mapping[str, Collection[str] | None],
+    own_tasks: Collection[str],
+    tags: Collection[str] = (),
 ) -> None:
     """Refuse gates on what a run does not have; can be asked before the run.
 
@@ -55,18 +79,23 @@ def check_names(
         gates: What the run has to reach.
         tasks_of: Per alias, the ids of its tasks; None where they are not known.
         own_tasks: Ids of the tasks of the scenarios themselves.
+        tags: Those of the scenarios.
 
     Raises:
-        ConfigError: A gate names an unknown alias or task; names those that are known.
+        ConfigError: A gate names an unknown tag, alias or task; names those that are known.
     """
+    check_tags(gates, tags)
     for alias, wanted in gates.aliases.items():
         if alias not in tasks_of:
-            raise ConfigError(f"gates: aliases: no alias {alias!r}; the run has {_names(tasks_of)}")
+            raise ConfigError(
+                f"gates: aliases: no alias {alias!r}; the run has {_known(alias, tasks_of)}"
+            )
         known = tasks_of[alias]
         for task_id in wanted.tasks:
             if known is not None and task_id.lower() not in known:
                 raise ConfigError(
-                    f"gates: aliases: {alias}: no task {task_id!r}; the alias has {_names(known)}"
+                    f"gates: aliases: {alias}: no task {task_id!r}; the alias has "
+                    f"{_known(task_id, known)}"
                 )
     if None in tasks_of.values():
         return
@@ -74,42 +103,62 @@ def check_names(
     names = dict.fromkeys(name for tasks in every for name in tasks)
     for task_id in gates.tasks:
         if task_id.lower() not in names:
-            raise ConfigError(f"gates: tasks: no task {task_id!r}; the run has {_names(names)}")
+            raise ConfigError(
+                f"gates: tasks: no task {task_id!r}; the run has {_known(task_id, names)}"
+            )
+
+
+def check_tags(gates: Gates, tags: Collection[str]) -> None:
+    """Refuse gates on tags that no scenario has.
+
+    Raises:
+        ConfigError: A gate names such a tag; names those that there are.
+    """
+    for tag in gates.tags:
+        if tag not in tags:
+            raise ConfigError(
+                f"gates: tags: no scenario has the tag {tag!r}; the tags are {_known(tag, tags)}"
+            )
 
 
 def check_gates(results: ScenarioEvalResults, gates: Gates) -> tuple[GateCheck, ...]:
-    """Hold a run against its gates.
+    """Hold a run against its gates, and against what its scenarios and profiles require.
 
-    A gate on something without results is not met: nothing was shown.
+    A gate on something without results is not met: nothing was shown. A rate of checks is corrected
+    for the errors of judges whose calibration is known, and met if the corrected rate reaches it.
 
     Args:
         results: The run.
-        gates: What it has to reach.
+        gates: What it has to reach; `Gates()` for nothing but what is required.
 
     Returns:
-        One check per gate: the overall rate, then alias by alias, then the tasks.
+        One check per gate: the scenarios that passed, what is required, the tags, all checks, the
+        aliases, the tasks.
 
     Raises:
-        ConfigError: A gate names an alias or a task that the run does not know; names those that
-            it knows.
+        ConfigError: A gate names a tag, an alias or a task that the run does not know; names those
+            that it knows.
 
-    Cost: linear in the number of task results.
+    Cost: linear in the number of task results, once per tag.
     """
-    tallies = {alias: _tally(found) for alias, found in results.dataset_results.items()}
-    own = _tally_scenarios(results)
-    for alias in results.provenance.profile_digests:
-        tallies.setdefault(alias, {})  # it has a profile, and may have no record in this run
-    check_names(gates, {alias: tally or None for alias, tally in tallies.items()}, own)
+    counts = count_tasks(results)
+    aliases = dict.fromkeys([*results.dataset_results, *results.provenance.profile_digests])
+    tasks_of = {
+        alias: [each.task_id for each in counts if each.alias == alias] for alias in aliases
+    }
+    check_names(
+        gates,
+        {alias: tasks or None for alias, tasks in tasks_of.items()},  # None: no record in this run
+        [each.task_id for each in counts if not each.alias],
+        dict.fromkeys(tag for each in results.scenarios for tag in each.tags),
+    )
     checks: list[GateCheck] = []
-    every = [*tallies.values(), own]
-    if gates.min_pass_rate is not None:
-        checks.append(_check(ALL_CHECKS, gates.min_pass_rate, _sum(every)))
-    for alias, wanted in gates.aliases.items():
-        checks += _check_alias(alias, wanted, tallies[alias])
-    for task_id, rate in gates.tasks.items():
-        key = task_id.lower()  # as ids are everywhere
-        found = _sum([{key: tally[key]} for tally in every if key in tally])
-        checks.append(_check(f"task {key!r}", rate, found))
+    if gates.min_scenario_pass_rate is not None:
+        counted = scenarios_passed(results)
+        checks.append(_check(SCENARIOS_PASSED, gates.min_scenario_pass_rate, counted))
+    checks += map(_check_required, required_of(results))
+    checks += _check_tags(results, gates)
+    checks += _check_tasks(gates, counts, by_task(results.judge_rates))
     return tuple(checks)
 
 
@@ -122,74 +171,88 @@ def count_checks(results: ScenarioEvalResults) -> tuple[int, int]:
 
     Cost: linear in the number of task results.
     """
-    return _sum([*map(_tally, results.dataset_results.values()), _tally_scenarios(results)])
+    return add_up(count_tasks(results))
 
 
 def broken_attempts(results: ScenarioEvalResults) -> int:
     """Count the attempts that raised or took too long and have no task of their own."""
-    return sum(map(_is_broken, results.scenario_results))
+    return sum(map(is_broken, results.scenario_results))
 
 
-_Counts: TypeAlias = tuple[int, int]
-"""Passed, and all that belong into the rate."""
-
-_Tally: TypeAlias = dict[str, _Counts]
-"""The counts of each task."""
-
-
-def _tally(results: EvalResults) -> _Tally:
-    tally: _Tally = {}
-    for record in results.records:
-        for task in record.tasks:
-            _add(tally, task.task_id, task)
-    return tally
-
-
-def _tally_scenarios(results: ScenarioEvalResults) -> _Tally:
-    """The scenarios' own tasks. One whose agent raised is one more failure."""
-    tally: _Tally = {}
-    for result in results.scenario_results:
-        for task in result.task_results:
-            _add(tally, task.task_id, task)
-        if _is_broken(result):
-            passed, total = tally.get(BROKEN, (0, 0))
-            tally[BROKEN] = passed, total + 1
-    return tally
+def _check_required(found: Required) -> GateCheck:
+    passed = found.total - len(found.misses)
+    counts = f"{passed} of {found.total} {found.unit} passed" if found.total else "no results"
+    first = [miss.text for miss in found.misses[:1]]
+    more = [f"and {len(found.misses) - 1} more"] if len(found.misses) > 1 else []
+    return GateCheck(
+        name=found.name,
+        wanted=1.0,
+        found=passed / found.total if found.total else None,
+        passed=passed,
+        total=found.total,
+        met=found.is_met,
+        reason=f"{found.name}: {'; '.join([counts, *first, *more])}",
+    )
 
 
-def _is_broken(result: ScenarioResult) -> bool:
-    has_errored_task = any(task.outcome is Outcome.ERRORED for task in result.task_results)
-    return result.outcome is Outcome.ERRORED and not has_errored_task
+def _check_tags(results: ScenarioEvalResults, gates: Gates) -> Iterator[GateCheck]:
+    attempts = attempts_of(results) if gates.tags else {}
+    for tag, wanted in gates.tags.items():
+        ids = [each.scenario_id for each in results.scenarios if tag in each.tags]
+        if wanted.min_scenario_pass_rate is not None:
+            counted = count_passed({name: attempts.get(name, ()) for name in ids})
+            yield _check(f"tag {tag!r}", wanted.min_scenario_pass_rate, counted)
+        if wanted.min_pass_rate is not None:
+            counted = add_up(count_tasks(results, frozenset(ids)))
+            yield _check(f"tag {tag!r}, all checks", wanted.min_pass_rate, counted)
 
 
-def _add(tally: _Tally, task_id: str, task: Ended) -> None:
-    passed, total = tally.get(task_id, (0, 0))
-    tally[task_id] = (passed + (task.outcome is Outcome.PASSED), total + is_counted(task))
+def _check_tasks(
+    gates: Gates, counts: Sequence[TaskCount], judges: JudgeRates
+) -> Iterator[GateCheck]:
+    """The gates on rates of task results: all of them, of aliases, of tasks."""
 
+    def check(name: str, wanted: float, found: Sequence[TaskCount]) -> GateCheck:
+        correction = correct_gate(found, judges)
+        return _check(name, wanted, add_up(found), correction, not_corrected(found, judges))
 
-def _sum(tallies: Iterable[_Tally]) -> _Counts:
-    counts = [count for tally in tallies for count in tally.values()]
-    return sum(passed for passed, _ in counts), sum(total for _, total in counts)
-
-
-def _check_alias(alias: str, wanted: AliasGates, tally: _Tally) -> Iterator[GateCheck]:
-    if wanted.min_pass_rate is not None:
-        yield _check(f"alias {alias!r}", wanted.min_pass_rate, _sum([tally]))
-    for task_id, rate in wanted.tasks.items():
+    if gates.min_pass_rate is not None:
+        yield check(ALL_CHECKS, gates.min_pass_rate, counts)
+    for alias, wanted in gates.aliases.items():
+        own = [each for each in counts if each.alias == alias]
+        if wanted.min_pass_rate is not None:
+            yield check(f"alias {alias!r}", wanted.min_pass_rate, own)
+        for task_id, rate in wanted.tasks.items():
+            key = task_id.lower()  # as ids are everywhere
+            found = [each for each in own if each.task_id == key]
+            yield check(f"alias {alias!r}, task {key!r}", rate, found)
+    for task_id, rate in gates.tasks.items():
         key = task_id.lower()
-        yield _check(f"alias {alias!r}, task {key!r}", rate, tally.get(key, (0, 0)))
+        yield check(f"task {key!r}", rate, [each for each in counts if each.task_id == key])
 
 
-def _check(name: str, wanted: float, counts: _Counts) -> GateCheck:
+def _check(
+    name: str,
+    wanted: float,
+    counts: tuple[int, int],
+    correction: GateCorrection | None = None,
+    notes: Sequence[str] = (),
+) -> GateCheck:
     passed, total = counts
     if not total:
         return GateCheck(
             name=name, wanted=wanted, found=None, passed=0, total=0, met=False,
             reason=f"{name}: no results, so {wanted:.1%} is not reached",
         )  # fmt: skip
-    found = passed / total
+    found = passed / total if correction is None else correction.rate
+    low, high = wilson(passed, total) if correction is None else correction.interval
     met = found >= wanted - _EPSILON
-    low, high = wilson(passed, total)
+    counted = f"{passed} of {total}"
+    if correction is not None:
+        counted = f"corrected for the judge's errors; the judge says {counted}"
+        notes = [*_open(correction, wanted), *notes]
+    if correction is not None or total >= _FEWEST:
+        counted += f", 95 % interval {low:.0%} to {high:.0%}"
     return GateCheck(
         name=name,
         wanted=wanted,
@@ -197,14 +260,29 @@ def _check(name: str, wanted: float, counts: _Counts) -> GateCheck:
         passed=passed,
         total=total,
         met=met,
-        reason=(
-            f"{name}: {found:.1%} ({passed} of {total}, 95 % interval {low:.0%} to {high:.0%}), "
-            f"wanted {'' if met else 'at least '}{wanted:.1%}"
+        reason="; ".join(
+            [
+                f"{name}: {found:.1%} ({counted}), wanted {'' if met else 'at least '}{wanted:.1%}",
+                *notes,
+            ]
         ),
     )
 
 
-def _names(known: Iterable[str]) -> str:
-    names = [name for name in known if name != BROKEN]
+def _open(correction: GateCorrection, wanted: float) -> Iterator[str]:
+    """Say it where the judge's error alone leaves open on which side of a gate the rate is."""
+    if correction.error is not None and correction.error[0] < wanted < correction.error[1]:
+        low, high = correction.error
+        yield (
+            f"the judge's error alone leaves open whether that is reached ({low:.0%} to "
+            f"{high:.0%}): label more"
+        )
+
+
+def _known(name: str, known: Iterable[str]) -> str:
+    """List what there is, and ask whether the nearest was meant."""
+    names = [each for each in dict.fromkeys(known) if each != BROKEN]
     more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
-    return ", ".join(map(repr, names[:_SHOWN])) + more if names else "none"
+    question = did_you_mean(name, names)
+    listed = ", ".join(map(repr, names[:_SHOWN])) + more if names else "none"
+    return f"{listed}; {question}" if question else listed

@@ -1,4 +1,4 @@
-"""Gates: pass rates that a run has to reach, whatever an earlier run did."""
+"""Gates: rates that a run has to reach, whatever an earlier run did."""
 
 from typing import Annotated
 
@@ -8,15 +8,22 @@ Rate = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False, strict=True)]
 """A share from 0 to 1."""
 
 
+def _is_rate(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
 def _read_alias(value: object) -> object:
     """A bare number is the alias' own rate."""
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        return {"min_pass_rate": value}
-    return value
+    return {"min_pass_rate": value} if _is_rate(value) else value
+
+
+def _read_tag(value: object) -> object:
+    """A bare number is the share of the tag's scenarios that pass."""
+    return {"min_scenario_pass_rate": value} if _is_rate(value) else value
 
 
 class AliasGates(BaseModel):
-    """What one alias has to reach."""
+    """The rates that one alias has to reach."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
@@ -26,10 +33,22 @@ class AliasGates(BaseModel):
     """Per task of the alias."""
 
 
-class Gates(BaseModel):
-    """The pass rates that a run has to reach; in a scenario file under the key `gates`.
+class TagGates(BaseModel):
+    """The rates that the scenarios with one tag have to reach."""
 
-    A rate is passed / (passed + failed + errored + skipped by a gate), as everywhere.
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
+
+    min_scenario_pass_rate: Rate | None = None
+    """Share of these scenarios that passed."""
+    min_pass_rate: Rate | None = None
+    """Over all task results of these scenarios and of the records that they left."""
+
+
+class Gates(BaseModel):
+    """The rates that a run has to reach; in a scenario file under the key `gates`.
+
+    A scenario passed if every attempt of it that was decided did; `scenarios_passed` counts them.
+    A rate of tasks is passed / (passed + failed + errored + skipped by a gate), as everywhere.
 
     Raises:
         pydantic.ValidationError: A rate is not in [0, 1], or there is no such field.
@@ -37,8 +56,13 @@ class Gates(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
+    min_scenario_pass_rate: Rate | None = None
+    """Share of the scenarios that passed."""
     min_pass_rate: Rate | None = None
     """Over every task result of the run, those of the scenarios' own tasks included."""
+    tags: dict[str, Annotated[TagGates, BeforeValidator(_read_tag)]] = Field(default_factory=dict)
+    """Per tag of scenarios: a share of scenarios, or
+    `{"min_scenario_pass_rate": share, "min_pass_rate": rate}`."""
     aliases: dict[str, Annotated[AliasGates, BeforeValidator(_read_alias)]] = Field(
         default_factory=dict
     )

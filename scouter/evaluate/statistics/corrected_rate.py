@@ -33,6 +33,8 @@ _HALVINGS: Final = 32
 """Of an interval in [0, 1]: to better than 1e-9."""
 _STEPS: Final = 100
 _CLOSE: Final = 1e-13
+_ENDLESS: Final = 10**8
+"""Items whose own share of an interval is below 0.0001."""
 _TINY: Final = 1e-300
 
 
@@ -107,6 +109,32 @@ def corrected_rate(
     low = _edge(lambda rate: profile.log_likelihood(rate) >= least, middle, 0.0)
     high = _edge(lambda rate: profile.log_likelihood(rate) >= least, middle, 1.0)
     return CorrectedRate(estimate=estimate, interval=(min(low, estimate), max(high, estimate)))
+
+
+def judge_error(
+    labels: Confusion, passed: int, judged: int, *, confidence: float = CONFIDENCE
+) -> Correction:
+    """Tell how far the judge's own error reaches: the rate if the judged items were all there are.
+
+    Args:
+        labels: As in `corrected_rate`, and so are the others; not a sample of the same traffic.
+        passed: Items without label that the judge passed.
+        judged: Items without label that the judge passed or failed.
+        confidence: Two-sided level.
+
+    Returns:
+        As `corrected_rate`; the interval is that of so many items that they leave no error of their
+        own, so that only more labels can make it shorter.
+
+    Raises:
+        ValueError: As `corrected_rate`.
+
+    Cost: about 1 ms.
+    """
+    if not 0 <= passed <= judged:
+        raise ValueError(f"{passed} of {judged} is no rate")
+    times = _ENDLESS // max(judged, 1) + 1
+    return corrected_rate(labels, passed * times, judged * times, confidence=confidence)
 
 
 def _too_few(labels: Confusion) -> str:

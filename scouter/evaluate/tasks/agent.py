@@ -292,6 +292,7 @@ class AgentAssertionTask(TaskBase):
         description: For people.
         depends_on: Tasks that run before; their actual values can be read under their ids.
         condition: True makes the task a gate.
+        required: True stops a release wherever the task does not pass.
         provider: Read the response in this provider's formats only (and lists of messages); by
             default the format is recognised. Known are `openai`, `anthropic`, `gemini`, `vertex`,
             `google`, `google_adk`, `bedrock`, `otel` and `messages`.
@@ -340,6 +341,7 @@ class AgentAssertionTask(TaskBase):
             *,
             source: Literal["context", "spans"] = "context",
             scope: Scope = "record",
+            required: bool = False,
             calls_told_by: CallsToldBy | Literal["spans", "messages", "nobody"] | None = None,
             task_type: Literal["AgentAssertion"] = "AgentAssertion",
         ) -> None: ...

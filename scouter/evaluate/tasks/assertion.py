@@ -24,6 +24,7 @@ class AssertionTask(TaskBase):
         description: For people.
         depends_on: Tasks that run before; their actual values can be read under their ids.
         condition: True makes the task a gate.
+        required: True stops a release wherever the task does not pass.
         scope: `session` judges all records of a session together, once.
     """
 
@@ -50,5 +51,6 @@ class AssertionTask(TaskBase):
             condition: bool | None = None,
             *,
             scope: Scope = "record",
+            required: bool = False,
             task_type: Literal["Assertion"] = "Assertion",
         ) -> None: ...

@@ -58,6 +58,8 @@ class TaskBase(BaseModel):
     """Tasks that run before; their actual values can be read under their ids."""
     condition: bool = False
     """True makes the task a gate: where it does not pass, dependents are skipped."""
+    required: bool = Field(default=False, exclude_if=False.__eq__)
+    """True stops a release where the task does not pass; a collector judges by it as ever."""
     scope: Scope = Field(default="record", exclude_if="record".__eq__)
     """`session` runs the task once per session, on all of its records and their traces' spans."""
 
@@ -80,7 +82,7 @@ class TaskBase(BaseModel):
         if not isinstance(data, Mapping):
             return data
         fields = cast("Mapping[str, object]", data)
-        optional = ("depends_on", "condition", "scope")
+        optional = ("depends_on", "condition", "required", "scope")
         return {k: v for k, v in fields.items() if not (v is None and k in optional)}
 
     @field_validator("id", mode="before")

@@ -92,6 +92,7 @@ class LLMJudgeTask(TaskBase):
         depends_on: Tasks that run before.
         max_retries: How often to ask again where the provider failed, 0 to 20.
         condition: True makes the task a gate.
+        required: True stops a release wherever the task does not pass.
         scope: `session` judges all records of a session together, once.
         scale: The least and the greatest number at `context_path`; the judge is told, and an
             answer beyond them is errored (parse).
@@ -146,6 +147,7 @@ class LLMJudgeTask(TaskBase):
             condition: bool | None = None,
             *,
             scope: Scope = "record",
+            required: bool = False,
             scale: tuple[float, float] | None = None,
             may_abstain: bool = False,
             rubric: Mapping[str, str] | Sequence[object] | None = None,

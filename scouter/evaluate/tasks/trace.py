@@ -67,8 +67,10 @@ class AttributeFilterTask(BaseModel):
         if (self.Assertion is None) == (self.AgentAssertion is None):
             raise ValueError("expected exactly one of Assertion and AgentAssertion")
         inner = self.Assertion or self.AgentAssertion
-        if inner is not None and (inner.depends_on or inner.condition):
-            raise ValueError("a task inside a filter stands alone: no depends_on, no condition")
+        if inner is not None and (inner.depends_on or inner.condition or inner.required):
+            raise ValueError(
+                "a task inside a filter stands alone: no depends_on, condition or required"
+            )
         return self
 
     @model_serializer(mode="wrap")
@@ -293,6 +295,7 @@ class TraceAssertionTask(TaskBase):
         description: For people.
         depends_on: Tasks that run before; their actual values can be read under their ids.
         condition: True makes the task a gate.
+        required: True stops a release wherever the task does not pass.
         scope: `session` judges all records of a session together, once.
     """
 
@@ -316,5 +319,6 @@ class TraceAssertionTask(TaskBase):
             condition: bool | None = None,
             *,
             scope: Scope = "record",
+            required: bool = False,
             task_type: Literal["TraceAssertion"] = "TraceAssertion",
         ) -> None: ...

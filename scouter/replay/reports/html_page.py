@@ -161,11 +161,10 @@ def _figure(label: str, value: str, beside: str = "") -> Row:
 
 
 def _gate(gate: GateCheck) -> Row:
-    found = f"{percent(gate.found)} ({gate.passed}/{gate.total})"
     return {
         "name": gate.name,
         "wanted": percent(gate.wanted),
-        "found": found,
+        "found": f"{percent(gate.found)} ({gate.counts_text})",
         "met": gate.met,
         "reason": "" if gate.met else gate.reason,
     }

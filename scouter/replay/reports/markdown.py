@@ -85,16 +85,20 @@ def _parts(report: Report) -> Iterator[list[str]]:
         yield [*_scenarios(changed, is_change=report.comparison is not None)]
     flaky = [scenario for scenario in report.view.scenarios if scenario.is_flaky]
     if flaky:
-        shown = ", ".join(
-            f"{code(s.scenario_id, _ID)} ({s.passed} of {len(s.attempts)})"
-            for s in flaky[:_SCENARIOS]
-        )
-        yield [f"**Flaky**, passed in some attempts only: {shown}{_more(flaky)}"]
+        yield [_flaky(flaky)]
     if report.comparison is not None and report.comparison.notes:
         yield [f"> {escape(clip(note, 4 * _MESSAGE))}" for note in report.comparison.notes]
     if report.judges is not None:
         yield [escape(f"{report.judges.text[0].upper()}{report.judges.text[1:]}.")]
     yield [_foot(report)]
+
+
+def _flaky(scenarios: Sequence[ScenarioView]) -> str:
+    shown = ", ".join(
+        f"{code(s.scenario_id, _ID)} ({s.passed} of {len(s.attempts)})"
+        for s in scenarios[:_SCENARIOS]
+    )
+    return f"**Flaky**, passed in some attempts only: {shown}{_more(scenarios)}"
 
 
 def _example(example: Example) -> Iterator[str]:
@@ -132,7 +136,7 @@ def _gates(report: Report) -> Iterator[str]:
     yield "| Gate | Wanted | Found | |"
     yield "| :-- | --: | --: | :-- |"
     for gate in report.gate_checks:
-        found = f"{percent(gate.found)} ({gate.passed}/{gate.total})"
+        found = f"{percent(gate.found)} ({gate.counts_text})"
         met = "met" if gate.met else "**not met**"
         yield f"| {code(gate.name, _ID)} | {percent(gate.wanted)} | {found} | {met} |"
 

@@ -506,3 +506,19 @@ def test_a_profile_token_adds_series_up_to_a_bound(start: Start) -> None:
     lines = service.http.get("/metrics").text.splitlines()
     assert len([line for line in lines if 'alias="many-' in line]) == 24 * 405
     assert service.sample('scouter_profiles_refused_total{space="default"}') == 6
+
+
+def test_a_required_task_is_kept(start: Start) -> None:
+    """By the API, in the store and after a restart; it is another version than without."""
+    service, plain = start(), profile(1)
+    task = plain.tasks[0].model_copy(update={"required": True})
+    one = AgentEvalProfile([task], plain.config, alias=plain.alias)
+    assert one.uid != plain.uid
+    for each in (plain, one):
+        assert post(service, each).status_code == 201
+    for _ in range(2):
+        (kept,) = service.get(f"/api/v1/profiles/{one.uid}")["body"]["tasks"]
+        assert kept["required"] is True
+        (other,) = service.get(f"/api/v1/profiles/{plain.uid}")["body"]["tasks"]
+        assert "required" not in other
+        service = start()

@@ -105,6 +105,10 @@ def test_gates_baselines_and_exit_codes(files: tuple[Path, Path], tmp_path: Path
     save = tmp_path / "results.json"
     assert run(traces, "--profile", profile, "--min-pass-rate", 0.75, "--save", save)[0] == 0
     assert run(traces, "--profile", profile, "--min-pass-rate", 0.8)[0] == 1
+    assert run(traces, "--profile", profile, "--min-scenario-pass-rate", 0.5)[0] == 0
+    code, text = run(traces, "--profile", profile, "--min-scenario-pass-rate", 0.6)
+    assert code == 1
+    assert "scenarios passed: 50.0% (1 of 2), wanted at least 60.0%" in " ".join(text.split())
     again, worse = tmp_path / "again.jsonl", tmp_path / "worse.jsonl"
     again.write_text(
         line(trace("8" * 32, "Capital of Australia?", "Canberra"))

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from scouter.evaluate.compare.gate_checks import check_tags
 from scouter.evaluate.compare.gates import Gates
 from scouter.evaluate.scenario import EvalScenarios
 from scouter.evaluate.statistics.distributions import binomial_cdf
@@ -70,6 +71,11 @@ def test_the_gates_are_read(tmp_path: Path) -> None:
     [text] = re.findall(r"```yaml\n(.*?)```", TEXT, re.DOTALL)
     path = tmp_path / "scenarios.yaml"
     path.write_text(text, encoding="utf-8")
-    gates = EvalScenarios.from_path(path).gates
+    scenarios = EvalScenarios.from_path(path)
+    gates = scenarios.gates
     assert isinstance(gates, Gates)
+    check_tags(gates, [tag for scenario in scenarios for tag in scenario.tags])
+    assert gates.tags["refunds"].min_scenario_pass_rate == 1
+    assert [scenario.required for scenario in scenarios] == [True, False]
+    assert [task.required for task in scenarios[1].tasks] == [True]
     assert gates.aliases["writer"].tasks == {"cites_source": 1}

@@ -366,7 +366,7 @@ def test_the_scope_is_in_the_wire_form_and_the_digest() -> None:
 def test_a_plan_of_both_scopes() -> None:
     tasks: list[Task] = [
         AssertionTask("b", "x", 1, Op.Equals, scope="session"),
-        AssertionTask("a", "x", 1, Op.Equals),
+        AssertionTask("a", "x", 1, Op.Equals, condition=True, required=True),
         TraceAssertionTask("c", STEPS, 1, Op.Equals, depends_on=["b"], scope="session"),
     ]
     plan = compile_plan(tasks)
@@ -374,7 +374,8 @@ def test_a_plan_of_both_scopes() -> None:
     assert (plan.stages, plan.session.stages) == ((("a",),), (("b",), ("c",)))
     assert (plan.reads_spans, plan.session.reads_spans, plan.needs_spans) == (False, True, True)
     assert plan_text(plan) == (
-        "stage 0\n  a (Assertion Equals)\nsession, stage 0\n  b (Assertion Equals)\n"
+        "stage 0\n  a (Assertion Equals, gate, required)\n"
+        "session, stage 0\n  b (Assertion Equals)\n"
         "session, stage 1\n  c (TraceAssertion Equals, after b)"
     )
 

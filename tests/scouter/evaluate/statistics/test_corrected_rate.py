@@ -18,6 +18,7 @@ from scouter.evaluate.statistics.corrected_rate import (
     CorrectedRate,
     Profile,
     corrected_rate,
+    judge_error,
 )
 from scouter.evaluate.statistics.prediction_powered import prediction_powered
 
@@ -289,3 +290,53 @@ def test_covers_the_truth(same_traffic: bool) -> None:
 
     assert spoke >= 380
     assert 0.92 <= covered / spoke <= 0.98
+
+
+def error_on_a_grid(known: Confusion, share: float) -> tuple[float, float]:
+    """Rates whose labels' likelihood, at the best sensitivity that gives the share, is close.
+
+    Of endless verdicts the share is known: rate * sensitivity + (1 - rate) * false passes. Close is
+    half of 3.84 below the best, in logarithms, with `ADDED` labels of each kind as everywhere.
+    """
+    rates = np.linspace(0, 1, 1001)[:-1, None]
+    sensitivity = np.linspace(0, 1, 4001)[None, 1:-1]
+    passes = (share - rates * sensitivity) / (1 - rates)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        found = (
+            (known.good_passed + ADDED) * np.log(sensitivity)
+            + (known.good_failed + ADDED) * np.log(1 - sensitivity)
+            + (known.bad_passed + ADDED) * np.log(passes)
+            + (known.bad_failed + ADDED) * np.log(1 - passes)
+        )
+    best = np.nanmax(np.where(np.isnan(found), -np.inf, found), axis=1)
+    inside = rates[best >= best.max() - Z * Z / 2]
+    return float(inside.min()), float(inside.max())
+
+
+@pytest.mark.parametrize(
+    ("known", "passed"),
+    [
+        (labels(180, 200, 160, 200), 20),
+        (labels(18, 20, 16, 20), 32),
+        (labels(18, 20, 16, 20), 38),
+        (labels(45, 50, 90, 100), 8),
+    ],
+)
+def test_the_judges_error_alone(known: Confusion, passed: int) -> None:
+    """A grid finds the same; it lies inside of the interval with the verdicts' error."""
+    low, high = error_on_a_grid(known, passed / 40)
+    found = said(judge_error(known, passed, 40))
+    assert found.interval == pytest.approx((low, high), abs=0.003)
+    outer = said(corrected_rate(known, passed, 40))
+    assert outer.interval[0] < found.interval[0] + 1e-3
+    assert found.interval[1] < outer.interval[1] + 1e-3
+    assert found.estimate == pytest.approx(outer.estimate)
+
+
+def test_the_judges_error_needs_verdicts_and_fitting_labels() -> None:
+    assert isinstance(judge_error(labels(18, 20, 16, 20), 0, 0), CannotSay)
+    known = labels(180, 200, 160, 200)
+    assert isinstance(corrected_rate(known, 2, 40), CorrectedRate)
+    assert isinstance(judge_error(known, 2, 40), CannotSay)
+    with pytest.raises(ValueError, match="3 of 2 is no rate"):
+        judge_error(known, 3, 2)
