@@ -64,7 +64,7 @@ def test_a_change_is_paired_and_has_an_interval_by_conversations() -> None:
     new = [[3.0], [3.0], [4.0], [2.5], [2.0], [4.0], [2.0], [4.0]]
     differences = [now[0] - was[0] for was, now in zip(old, new, strict=True)]
     found = only(compare_results(run(old), run(new)))
-    reference = stats.ttest_1samp(differences, 0).confidence_interval(0.95)
+    reference: Any = stats.ttest_1samp(differences, 0).confidence_interval(0.95)
     assert (found.task_id, found.alias, found.records, found.conversations) == ("tone", None, 8, 8)
     assert (found.baseline_count, found.comparison_count) == (8, 8)
     assert found.baseline_mean == 3.75

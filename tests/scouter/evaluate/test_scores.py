@@ -7,14 +7,14 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import ValidationError
+from pydantic import JsonValue, ValidationError
 
 from scouter.evaluate.columns import TaskColumn
 from scouter.evaluate.dataset import EvalDataset
 from scouter.evaluate.engine.compiled_task import Subject
 from scouter.evaluate.engine.metric import Measured, compile_metric
 from scouter.evaluate.fault import TaskFault
-from scouter.evaluate.judge import JudgeError
+from scouter.evaluate.judge import JudgeError, JudgeRequest
 from scouter.evaluate.operators.comparison import ComparisonOperator as Op
 from scouter.evaluate.outcome import Outcome, Reason
 from scouter.evaluate.prompt import Prompt, Score
@@ -218,9 +218,9 @@ class OverlapTask(ScoredTask):
 def test_a_metric_passes_where_it_equals_one_by_default() -> None:
     task = OverlapTask(id="m")
     assert (task.operator, task.expected_value) == (Op.Equals, 1)
-    assert OverlapTask(id="m", operator="GreaterThan", expected_value=0.5).expected_value == 0.5
+    assert OverlapTask(id="m", operator=Op.GreaterThan, expected_value=0.5).expected_value == 0.5
     with pytest.raises(ValidationError, match="GreaterThan needs an expected_value"):
-        OverlapTask(id="m", operator="GreaterThan")
+        OverlapTask(id="m", operator=Op.GreaterThan)
     with pytest.raises(ValidationError, match="operator"):  # no other kind has a default
         AssertionTask(id="a", context_path="a", expected_value=1)  # pyright: ignore[reportCallIssue]
 
@@ -295,9 +295,9 @@ def voted() -> EvalResults:
     tasks = [rates(samples=3), AssertionTask("long", "answer", 1, Op.HasLengthGreaterThan)]
     records = [EvalRecord({"answer": answer}, id=str(n)) for n, answer in enumerate(("x", 5, "xy"))]
 
-    def judge(request: Any) -> Any:
+    def judge(request: JudgeRequest) -> JsonValue:
         if request.messages[-1]["content"] == "Rate 5.":
-            return JudgeError(Reason.REFUSAL, "no")
+            return "no number at all"
         return {"score": (4, 1, 4)[request.sample], "reason": ""}
 
     return EvalDataset(records, tasks).evaluate(judge=judge)

@@ -2,6 +2,7 @@
 
 import math
 import random
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -16,7 +17,7 @@ numbers = st.floats(-100, 100)
 @given(st.lists(numbers, min_size=FEWEST_CLUSTERS, max_size=20), st.floats(0.5, 0.99))
 def test_groups_of_one_are_students_t(values: list[float], confidence: float) -> None:
     found = clustered_mean([[value] for value in values], confidence)
-    reference = stats.ttest_1samp(values, 0).confidence_interval(confidence)
+    reference: Any = stats.ttest_1samp(values, 0).confidence_interval(confidence)
     assert found.mean == pytest.approx(sum(values) / len(values), abs=1e-9)
     assert found.interval is not None
     if math.isfinite(reference.low):  # scipy makes nan of values that are all alike
