@@ -135,8 +135,9 @@ def _task(task: "models.TaskResult", look: "RecordLook", most: int) -> Iterator[
         f"      expected: {task.operator} {quoted(task.expected, most)}", "        "
     )
     yield from _indented(f"      actual: {quoted(task.actual, most)}", "        ")
-    if task.score is not None:
-        yield f"      score: {task.score:g}"
+    score = own_score(task.score, task.outcome)
+    if score is not None:
+        yield f"      score: {score:g}"
     if task.span_ids:
         yield f"      spans: {' '.join(task.span_ids)}"
     if not task.question:
