@@ -15,6 +15,7 @@ from scouter.evaluate.compare.results import (
     ScenarioDelta,
 )
 from scouter.evaluate.compare.rows import ALL_TASKS, ENOUGH, ComparisonDecision, RateComparison
+from scouter.evaluate.compare.scores import ScoreChange
 from scouter.evaluate.outcome import Outcome
 from scouter.evaluate.tables import emit, outcome_text, percent, share, table_of
 
@@ -34,6 +35,7 @@ def print_comparison(comparison: ComparisonResults) -> None:
         _decision(comparison),
         *_rates(comparison.rates),
         _one_by_one(comparison),
+        *_score_tables(comparison.score_changes),
         *_notes(comparison.notes),
     )
 
@@ -56,7 +58,8 @@ def print_scenario_comparison(
         with_decision: False where the caller tells the decision.
     """
     parts: list[RenderableType] = [_decision(comparison)] if with_decision else []
-    parts += [*_rates(comparison.rates), _alias_deltas(comparison)]
+    parts += [*_rates(comparison.rates), *_score_tables(comparison.score_changes)]
+    parts.append(_alias_deltas(comparison))
     if comparison.scenario_deltas:
         parts.append(_scenario_deltas(comparison))
     emit(*parts, _one_by_one(comparison), *_notes(comparison.notes))
@@ -110,6 +113,25 @@ def _groups(rows: Sequence[RateComparison]) -> list[list[RateComparison]]:
             for alias in aliases
         ),
     ]
+
+
+def _score_tables(rows: Sequence[ScoreChange]) -> list[Table]:
+    """The means of scores, where a task has some; none where all only passed or failed."""
+    if not rows:
+        return []
+    table = table_of("Scores", "Task", "Before", "Now", "Change", "95 %")
+    for row in rows:
+        name = row.task_id if row.alias is None else f"{row.alias}: {row.task_id}"
+        low_high = row.interval
+        between = "-" if low_high is None else f"{low_high[0]:+.3g} to {low_high[1]:+.3g}"
+        table.add_row(
+            Text(name),
+            f"{row.baseline_mean:.3g}",
+            f"{row.comparison_mean:.3g}",
+            f"{row.difference:+.3g}",
+            between,
+        )
+    return [table]
 
 
 def _name(row: RateComparison) -> Text:

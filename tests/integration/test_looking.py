@@ -314,6 +314,7 @@ def test_what_a_judge_was_asked_and_answered(
     (user,) = [each for each in shown if each.startswith("asked, as user: ")]
     assert re.sub("</?data-[0-9a-f]+>|\\s", "", user) == "asked,asuser:RateNo.,knownasreply."
     assert 'the judge answered: {"score": 2, "reason": "it is curt"}' in shown
+    assert "score: 2" in shown
     assert any("revision 1: pending" in each for each in shown)
     asked = json.loads(text)["prompts"]["tone"]
     assert [each["role"] for each in asked] == [each["role"] for each in sent.messages]

@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict
 
 from scouter.evaluate.compare.confirmation import Confirmation
 from scouter.evaluate.compare.rows import ComparisonDecision, RateComparison
+from scouter.evaluate.compare.scores import ScoreChange
 from scouter.evaluate.intervals import Interval
 from scouter.evaluate.outcome import Outcome
 from scouter.evaluate.stored import Stored
@@ -150,6 +151,8 @@ class ComparisonResults(Stored):
     for a regression among so many rates."""
     rates: tuple[RateComparison, ...] = ()
     """One row per task, one for all of them, and one for whole records or conversations."""
+    score_changes: tuple[ScoreChange, ...] = ()
+    """One row per task with scores other than 0 and 1; they decide nothing."""
     notes: tuple[str, ...] = ()
     """What a reader should know beside that, such as how records were matched."""
 
@@ -269,6 +272,8 @@ class ScenarioComparisonResults(Stored):
     """Scenarios that passed in every attempt of the baseline and in none now."""
     confirmations: tuple[Confirmation, ...] = ()
     """Of the flips that were asked again."""
+    score_changes: tuple[ScoreChange, ...] = ()
+    """One row per alias or scenario task with scores other than 0 and 1; they decide nothing."""
     notes: tuple[str, ...] = ()
     """What a reader should know beside that, such as profiles whose tasks were changed."""
 

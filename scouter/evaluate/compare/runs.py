@@ -25,6 +25,7 @@ from scouter.evaluate.compare.results import (
 )
 from scouter.evaluate.compare.rows import ALL_TASKS, RateComparison
 from scouter.evaluate.compare.scenarios import compare_scenarios
+from scouter.evaluate.compare.scores import scenario_score_changes, score_changes
 from scouter.evaluate.compare.sentences import (
     profile_notes,
     record_reasons,
@@ -218,6 +219,10 @@ def _compare_replays(
         comparison_scenarios_passed=count_passed(now),
         flips=flips,
         confirmations=confirmations,
+        score_changes=(
+            *(row for found in comparisons.values() for row in found.score_changes),
+            *scenario_score_changes(baseline, new),
+        ),
         notes=(
             *profile_notes(baseline.provenance.profile_digests, new.provenance.profile_digests),
             *repeats_notes(baseline.repeats, new.repeats),
@@ -312,6 +317,7 @@ def _compare(
         ),
         regressed=bool(reasons),
         reasons=reasons,
+        score_changes=score_changes(matched, alias),
         notes=unstable_notes(matched.unstable),
     )
     return comparison, [*tallies, found.whole] if tallies else []

@@ -19,7 +19,7 @@ from scouter.replay.reports.decision import Word
 from scouter.replay.reports.examples import Example
 from scouter.replay.reports.report import Report
 from scouter.replay.reports.texts import clip, counted, duration, interval, moment, percent, points
-from scouter.replay.reports.view import CheckView, RateView, ScenarioView, TaskView
+from scouter.replay.reports.view import CheckView, RateView, ScenarioView, TaskView, View
 
 MAX_CHARS: Final = 60_000
 """A comment on GitHub holds 65,536 characters."""
@@ -75,9 +75,7 @@ def _parts(report: Report) -> Iterator[list[str]]:
     if report.gate_checks:
         yield [*_gates(report)]
     if report.view.tasks:
-        yield [*_tasks(report.view.tasks)]
-        if report.view.too_few:
-            yield [escape(report.view.too_few)]
+        yield [*_tasks(report.view.tasks), *_too_few(report.view)]
     if report.results.judge_rates:
         yield [*_judges(report.results.judge_rates)]
     changed = report.view.flips if report.comparison is not None else _not_passed(report)
@@ -86,8 +84,8 @@ def _parts(report: Report) -> Iterator[list[str]]:
     flaky = [scenario for scenario in report.view.scenarios if scenario.is_flaky]
     if flaky:
         yield [_flaky(flaky)]
-    if report.comparison is not None and report.comparison.notes:
-        yield [f"> {escape(clip(note, 4 * _MESSAGE))}" for note in report.comparison.notes]
+    if notes := report.comparison.notes if report.comparison is not None else ():
+        yield [f"> {escape(clip(note, 4 * _MESSAGE))}" for note in notes]
     if report.judges is not None:
         yield [escape(f"{report.judges.text[0].upper()}{report.judges.text[1:]}.")]
     yield [_foot(report)]
@@ -164,6 +162,11 @@ def _tasks(tasks: Sequence[TaskView]) -> Iterator[str]:
             yield f"| {name} | {_rate(task.now)} | {around} |"
     if len(tasks) > _TASKS:
         yield f"\n… and {len(tasks) - _TASKS} more tasks"
+
+
+def _too_few(view: View) -> Iterator[str]:
+    if view.too_few:
+        yield f"\n{escape(view.too_few)}"
 
 
 def _judges(rates: Sequence[JudgeRate]) -> Iterator[str]:

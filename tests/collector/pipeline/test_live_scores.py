@@ -1,0 +1,117 @@
+"""Scores live: those of the same records offline, and kept by the revisions of a verdict."""
+
+import asyncio
+import tempfile
+from pathlib import Path
+from typing import Any, Final
+
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+
+from collector.judging.inquiry import Inquiries, Inquiry
+from collector.storage.count_rows import TaskQuery
+from collector.storage.rows import EvaluationRow
+from scouter.drift.profile import AgentEvalProfile
+from scouter.evaluate.dataset import EvalDataset
+from scouter.evaluate.engine.execute import Question
+from scouter.evaluate.judge import JudgeReply, JudgeRequest
+from scouter.evaluate.outcome import Outcome
+from scouter.evaluate.prompt import Prompt
+from scouter.evaluate.record_result import RecordResult
+from scouter.evaluate.tasks.assertion import AssertionTask
+from scouter.evaluate.tasks.judge import LLMJudgeTask
+from scouter.evaluate.tasks.span_filter import SpanFilter
+from scouter.evaluate.tasks.task import Task
+from scouter.evaluate.tasks.trace import TraceAssertion, TraceAssertionTask
+from scouter.model.record import EvalRecord
+from tests.collector.pipeline.process_support import Process
+from tests.contracts.store_data import SPACE, TRACE, record, span
+
+RATED: Final = Prompt("Rate ${answer}.", "m", "openai")
+PAIR: Final = Prompt("${answer} or ${other}?", "m", "openai")
+TASKS: Final[list[Task]] = [
+    TraceAssertionTask("steps", TraceAssertion.span_count(SpanFilter.by_name("step")), 1, "Equals"),
+    AssertionTask("is_one", "answer", 1, "Equals", condition=True),
+    LLMJudgeTask("rate", RATED, 3, "n", "GreaterThanOrEqual"),
+    LLMJudgeTask("vote", RATED, 3, "n", "GreaterThanOrEqual", samples=3),
+    LLMJudgeTask("median", RATED, 3, "n", "GreaterThan", samples=3, vote="median"),
+    LLMJudgeTask("marks", RATED, True, "all_met", "Equals", rubric=dict.fromkeys("abc", "Good?")),
+    LLMJudgeTask(
+        "pair", PAIR, "A", "best", "Equals",
+        swap={"first": "answer", "second": "other", "tie": "T"},
+    ),
+    LLMJudgeTask("gated", RATED, 3, "n", "GreaterThan", depends_on=["is_one"]),
+]  # fmt: skip
+numbers = st.sampled_from([0, 1, 2.5, 3, 4.75, "none"])
+answers = st.fixed_dictionaries(
+    {
+        **{name: st.tuples(numbers, numbers, numbers) for name in ("rate", "vote", "median")},
+        "gated": st.tuples(numbers),
+        "marks": st.lists(st.sampled_from(["yes", "no", "cannot_tell"]), min_size=3, max_size=3),
+        "pair": st.sampled_from(["A", "B", "T"]),
+    }
+)
+
+
+def answer_of(given: Any, request: JudgeRequest) -> Any:
+    """What the judge says, the same whenever it is asked the same."""
+    said = given[request.task_id]
+    if request.task_id == "marks":
+        return {name: {"reason": "", "verdict": v} for name, v in zip("abc", said, strict=True)}
+    return {"best": said} if request.task_id == "pair" else {"n": said[request.sample]}
+
+
+def told(result: EvaluationRow | RecordResult) -> list[tuple[str, str, float | None]]:
+    return [(task.task_id, str(task.outcome), task.score) for task in result.tasks]
+
+
+# A store per example: shrinking would take minutes.
+@settings(
+    max_examples=12,
+    deadline=None,
+    phases=[Phase.generate],
+    suppress_health_check=[HealthCheck.too_slow],
+)
+@given(said=answers, answer=st.sampled_from([1, 2, None]))
+def test_live_scores_are_the_offline_ones_in_every_revision(said: Any, answer: Any) -> None:
+    """A span comes late, behind the judge's answers: nothing is asked again, no score is lost."""
+    context = {"answer": answer, "other": 2}
+    with tempfile.TemporaryDirectory() as folder:
+        process = Process(Path(folder), AgentEvalProfile(TASKS, alias="answers"))
+        inquiries = Inquiries(process.store, process.registry)
+
+        async def put(question: Question) -> JudgeReply:
+            return JudgeReply(response=answer_of(said, question.request))
+
+        try:
+            process.spans(span(1, name="step"))
+            process.records(
+                record("u", profile_uid=process.profile_uid, context=context, trace_id=TRACE)
+            )
+            process.after(20)
+            found = inquiries.latest((SPACE, "u"))
+            assert isinstance(found, Inquiry)
+            assert process.work.settle([asyncio.run(found.decide(put))]) == [True]
+            first = process.verdicts()["u"]
+            process.spans(span(2, name="step"))
+            process.after(20)
+            second = process.verdicts()["u"]
+            counted = process.store.task_counts(TaskQuery(space=SPACE))
+        finally:
+            process.store.close()
+
+    def offline(*spans: Any) -> list[tuple[str, str, float | None]]:
+        records = [EvalRecord(context, trace_id=TRACE)]
+        results = EvalDataset(records, TASKS, spans).evaluate(
+            judge=lambda request: answer_of(said, request)
+        )
+        return told(results.records[0])
+
+    assert told(first) == offline(span(1, name="step"))
+    assert second.revision > first.revision
+    assert told(second) == offline(span(1, name="step"), span(2, name="step"))
+    assert [(each.task_id, each.scores.mean) for each in counted] == [
+        (task_id, score) for task_id, _, score in told(second)
+    ]
+    for task_id, outcome, score in told(second):
+        assert (score is None) == (outcome in (Outcome.ERRORED, Outcome.SKIPPED)), task_id
