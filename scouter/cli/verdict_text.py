@@ -83,7 +83,8 @@ def _flaky(report: Report) -> Iterator[RenderableType]:
 
 def _more(count: int, noun: str) -> Iterator[Text]:
     if count > _ROWS:
-        yield Text(f"and {counted(count - _ROWS, f'more {noun}')}\n")
+        yield Text(f"and {counted(count - _ROWS, f'more {noun}')}")
+        yield Text("")
 
 
 def _gates(report: Report) -> Table:
