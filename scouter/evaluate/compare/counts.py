@@ -48,9 +48,9 @@ class Tally:
     """
 
     __slots__ = (
-        "alias", "both", "both_after", "both_before", "changed", "clusters", "fell", "missing",
-        "new_count", "new_passed", "new_seen", "old_count", "old_passed", "pairs", "rose",
-        "strata", "task_id",
+        "alias", "both", "both_after", "both_before", "changed", "clusters", "fell", "is_apart",
+        "missing", "new_count", "new_passed", "new_seen", "old_count", "old_passed", "pairs",
+        "rose", "strata", "task_id",
     )  # fmt: skip
 
     def __init__(self, alias: str | None, task_id: str, *, is_clustered: bool) -> None:
@@ -66,6 +66,8 @@ class Tally:
         """True if the new run has a result at all, in a rate or not."""
         self.strata: Sequence[Stratum] | None = None
         """What the test compares, where it is not the pairs of each conversation."""
+        self.is_apart = False
+        """True if nothing of the one run could be paired with anything of the other."""
 
     @property
     def is_gone(self) -> bool:

@@ -84,7 +84,7 @@ def _test(tally: Tally) -> _Test:
     if not tally.old_count or not strata:
         return _Test(method=NO_TEST, difference=new_rate - old_rate if tally.old_count else 0.0)
     p_value = fall_p_value(strata)
-    if is_apart(tally):
+    if tally.is_apart:
         counts = tally.old_passed, tally.old_count, tally.new_passed, tally.new_count
         return _Test(
             method=UNPAIRED,
@@ -104,11 +104,6 @@ def _test(tally: Tally) -> _Test:
         p_value=p_value,
         limit=fall_limit(fell, rose, len(strata)),
     )
-
-
-def is_apart(tally: Tally) -> bool:
-    """Tell whether nothing of the one run could be paired with anything of the other."""
-    return tally.strata is not None and len(tally.strata) == 1 and not tally.pairs - tally.missing
 
 
 def net_fall(tally: Tally) -> float:
@@ -182,7 +177,7 @@ def _reason(tally: Tally, test: _Test, adjusted: float | None, family: int) -> s
         f"{tally.old_passed} of {tally.old_count}{noun} before, {tally.new_passed} of "
         f"{tally.new_count} now"
     ]
-    if tally.missing and not is_apart(tally):
+    if tally.missing and not tally.is_apart:
         parts.append(f"{tally.missing} missing now, counted as not passed")
     if test.clusters < ENOUGH:
         return "; ".join([*parts, too_few(test.clusters)])

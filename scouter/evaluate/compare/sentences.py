@@ -175,9 +175,10 @@ def repeats_notes(old: int, new: int) -> tuple[str, ...]:
     """Say that the runs tried their scenarios differently often, if they did."""
     if old == new:
         return ()
+    least = min(old, new)
     return (
-        f"each scenario ran {_times(old)} in the baseline and {_times(new)} now; only the first "
-        f"{f'{least} are' if (least := min(old, new)) > 1 else 'run is'} paired",
+        f"each scenario ran {_times(old)} in the baseline and {_times(new)} now; the test takes "
+        f"all of them, intervals only the first {least if least > 1 else 'one'}",
     )
 
 

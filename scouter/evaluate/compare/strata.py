@@ -241,7 +241,7 @@ def _add_apart(tally: Tally, matched: Matched) -> None:
         for passed, _ in known.values():
             add(bool(passed), passed is not None)
         sides.append([int(passed) for passed, _ in known.values() if passed is not None])
-    tally.strata = [Stratum(*sides)]
+    tally.strata, tally.is_apart = [Stratum(*sides)], True
 
 
 def add_strata_apart(tallies: Mapping[str, Tally], whole: Tally, matched: Matched) -> None:
@@ -251,6 +251,8 @@ def add_strata_apart(tallies: Mapping[str, Tally], whole: Tally, matched: Matche
     for name in known:
         tallies[name].strata = [Stratum(*(_present(side, [name]) for side in (old, new)))]
     whole.strata = [Stratum(*(_present(side, known) for side in (old, new)))]
+    for tally in (*(tallies[name] for name in known), whole):
+        tally.is_apart = True
 
 
 def _conversations(rows: Iterable[Row]) -> Iterable[_Cells]:

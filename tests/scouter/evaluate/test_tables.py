@@ -54,3 +54,24 @@ def test_what_there_is_none_of_is_left_out() -> None:
         ["Scenarios run", "0"],
         ["Scenarios with tasks", "0"],
     ]
+
+
+def test_scenarios_passed_come_first_and_count_records() -> None:
+    """Trivial checks pass in all six; one record's failed check fails its scenario."""
+    found = rows(
+        results(
+            [scenario(f"s{i}", {"t": i > 0}) for i in range(6)],
+            {"a": [(f"s{i}", record("r", {"x": True, "y": i != 1})) for i in range(6)]},
+        )
+    )
+    assert found[3] == ["Scenarios passed", "4 of 6"]
+    [alias] = [line for line in found if line[0] == "a" and len(line) == 7]
+    assert alias[3] == "65% - 99%"  # Wilson of 11 of 12
+
+
+def test_below_six_conversations_no_interval_is_shown() -> None:
+    run = results([], {"a": [(f"s{i}", record("r", {"x": True})) for i in range(5)]})
+    found = rows(run)
+    assert ["5 conversations are too few for an interval."] in found
+    [alias] = [line for line in found if line[0] == "a" and len(line) == 7]
+    assert alias[3] == "-"

@@ -369,10 +369,11 @@ def test_what_was_not_asked_is_in_no_test() -> None:
 def test_words_for_once_and_more_often() -> None:
     [once] = repeats_notes(1, 3)
     assert once == (
-        "each scenario ran once in the baseline and 3 times now; only the first run is paired"
+        "each scenario ran once in the baseline and 3 times now; the test takes all of them, "
+        "intervals only the first one"
     )
     [more] = repeats_notes(4, 3)
-    assert more.endswith("ran 4 times in the baseline and 3 times now; only the first 3 are paired")
+    assert more.endswith("the test takes all of them, intervals only the first 3")
 
 
 def test_sessions_of_either_run_tell_conversations() -> None:
