@@ -116,22 +116,27 @@ def scenario_score_changes(
     return tuple(_changes(None, old, now))
 
 
-def _tasks_of(row: Row) -> Iterable[_Scored]:
-    return cast("Mapping[str, _Scored]", row.tasks).values()
+def _tasks_of(row: Row) -> Mapping[str, _Scored]:
+    return cast("Mapping[str, _Scored]", row.tasks)
 
 
-def _own_tasks(result: ScenarioResult) -> Iterator[_Scored]:
+def _own_tasks(result: ScenarioResult) -> Mapping[str, _Scored]:
     """The full results: a summary in an older file knows no score of a judge."""
-    for row in () if result.eval_results is None else result.eval_results.records:
-        yield from row.tasks
+    rows = () if result.eval_results is None else result.eval_results.records
+    return {task.task_id: task for row in rows for task in row.tasks}
 
 
-def _by_task(rows: Iterable[tuple[_Key, Iterable[_Scored]]]) -> Scores:
+def _by_task(rows: Iterable[tuple[_Key, Mapping[str, _Scored]]]) -> Scores:
     found: Scores = {}
+    measuring: dict[tuple[str, ...], list[str]] = {}
+    """By the tasks of a row, those that are no assertions; one run has one plan."""
     for key, tasks in rows:
-        for task in tasks:
-            if task.task_type not in ASSERTIONS and (score := task.score) is not None:
-                found.setdefault(task.task_id, {}).setdefault(key, []).append(score)
+        names = tuple(tasks)
+        if names not in measuring:
+            measuring[names] = [n for n in names if tasks[n].task_type not in ASSERTIONS]
+        for name in measuring[names]:
+            if (score := tasks[name].score) is not None:
+                found.setdefault(name, {}).setdefault(key, []).append(score)
     return found
 
 
