@@ -9,6 +9,17 @@ from scouter.lazy import lazy_names
 
 if TYPE_CHECKING:
     from scouter.drift.config import AgentEvalConfig
+    from scouter.evaluate.accuracy.accuracy import AccuracyEvaluator
+    from scouter.evaluate.accuracy.models import (
+        AccuracyEvaluationResult,
+        EvaluationScore,
+        PerformanceEvaluationResult,
+        PerformanceRunResult,
+        ReliabilityEvaluationResult,
+        ToolCallCheck,
+    )
+    from scouter.evaluate.accuracy.performance import PerformanceEvaluator
+    from scouter.evaluate.accuracy.reliability import ReliabilityEvaluator
     from scouter.evaluate.aligned_result import AlignedEvalResult, EvalSet
     from scouter.evaluate.compare.gate_checks import GateCheck, check_gates, statistical_gate
     from scouter.evaluate.compare.gates import Gates
@@ -70,6 +81,14 @@ else:
         __name__,
         models={
             "scouter.drift.config": ("AgentEvalConfig",),
+            "scouter.evaluate.accuracy.models": (
+                "AccuracyEvaluationResult",
+                "EvaluationScore",
+                "PerformanceEvaluationResult",
+                "PerformanceRunResult",
+                "ReliabilityEvaluationResult",
+                "ToolCallCheck",
+            ),
             "scouter.evaluate.compare.results": (
                 "ComparisonResults",
                 "MissingRecord",
@@ -101,6 +120,9 @@ else:
             "scouter.evaluate.compare.verdict": ("TaskVerdict",),
         },
         others={
+            "scouter.evaluate.accuracy.accuracy": ("AccuracyEvaluator",),
+            "scouter.evaluate.accuracy.performance": ("PerformanceEvaluator",),
+            "scouter.evaluate.accuracy.reliability": ("ReliabilityEvaluator",),
             "scouter.evaluate.aligned_result": ("AlignedEvalResult", "EvalSet"),
             "scouter.evaluate.compare.results": ("TaskComparison",),
             "scouter.evaluate.config": ("Embedder", "EvaluationConfig"),
@@ -137,6 +159,8 @@ else:
     )
 
 __all__ = (
+    "AccuracyEvaluationResult",
+    "AccuracyEvaluator",
     "AgentAssertion",
     "AgentAssertionTask",
     "AgentEvalConfig",
@@ -161,6 +185,7 @@ __all__ = (
     "EvalSet",
     "EvalTaskResult",
     "EvaluationConfig",
+    "EvaluationScore",
     "EvaluationTaskType",
     "GateCheck",
     "Gates",
@@ -175,9 +200,14 @@ __all__ = (
     "MultiResponseMode",
     "Outcome",
     "PairSwap",
+    "PerformanceEvaluationResult",
+    "PerformanceEvaluator",
+    "PerformanceRunResult",
     "Provenance",
     "Reason",
     "Reliability",
+    "ReliabilityEvaluationResult",
+    "ReliabilityEvaluator",
     "ScenarioComparisonResults",
     "ScenarioDelta",
     "ScenarioEvalResults",
@@ -191,6 +221,7 @@ __all__ = (
     "TaskVerdict",
     "TasksFile",
     "TokenUsage",
+    "ToolCallCheck",
     "TraceAssertion",
     "TraceAssertionTask",
     "Verdict",
