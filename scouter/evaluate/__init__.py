@@ -47,6 +47,12 @@ if TYPE_CHECKING:
     from scouter.evaluate.outcome import Outcome, Reason
     from scouter.evaluate.provenance import Provenance
     from scouter.evaluate.reliability import Reliability, pass_at_k, pass_hat_k
+    from scouter.evaluate.report.item import EvalItem
+    from scouter.evaluate.report.qa_evaluator import QAEvaluator
+    from scouter.evaluate.report.report_evaluator import ReportEvaluator
+    from scouter.evaluate.report.steps import Step
+    from scouter.evaluate.report.trajectory_evaluator import TrajectoryEvaluator
+    from scouter.evaluate.report.verdicts import EvaluatorOutput, ItemVerdict
     from scouter.evaluate.result_set import EvalResultSet
     from scouter.evaluate.results import EvalResults
     from scouter.evaluate.scenario import EvalScenario, EvalScenarios
@@ -142,6 +148,12 @@ else:
             "scouter.evaluate.operators.comparison": ("ComparisonOperator",),
             "scouter.evaluate.outcome": ("Outcome", "Reason"),
             "scouter.evaluate.reliability": ("Reliability", "pass_at_k", "pass_hat_k"),
+            "scouter.evaluate.report.item": ("EvalItem",),
+            "scouter.evaluate.report.qa_evaluator": ("QAEvaluator",),
+            "scouter.evaluate.report.report_evaluator": ("ReportEvaluator",),
+            "scouter.evaluate.report.steps": ("Step",),
+            "scouter.evaluate.report.trajectory_evaluator": ("TrajectoryEvaluator",),
+            "scouter.evaluate.report.verdicts": ("EvaluatorOutput", "ItemVerdict"),
             "scouter.evaluate.result_set": ("EvalResultSet",),
             "scouter.evaluate.results": ("EvalResults",),
             "scouter.evaluate.span_files": ("SpanFilesError", "read_spans"),
@@ -174,6 +186,7 @@ __all__ = (
     "Criterion",
     "Embedder",
     "EvalDataset",
+    "EvalItem",
     "EvalMetrics",
     "EvalOrchestrator",
     "EvalRecord",
@@ -187,8 +200,10 @@ __all__ = (
     "EvaluationConfig",
     "EvaluationScore",
     "EvaluationTaskType",
+    "EvaluatorOutput",
     "GateCheck",
     "Gates",
+    "ItemVerdict",
     "Judge",
     "JudgeError",
     "JudgeReply",
@@ -204,10 +219,12 @@ __all__ = (
     "PerformanceEvaluator",
     "PerformanceRunResult",
     "Provenance",
+    "QAEvaluator",
     "Reason",
     "Reliability",
     "ReliabilityEvaluationResult",
     "ReliabilityEvaluator",
+    "ReportEvaluator",
     "ScenarioComparisonResults",
     "ScenarioDelta",
     "ScenarioEvalResults",
@@ -215,6 +232,7 @@ __all__ = (
     "SpanFilesError",
     "SpanFilter",
     "SpanStatus",
+    "Step",
     "TaskAggregateStats",
     "TaskComparison",
     "TaskSummary",
@@ -224,6 +242,7 @@ __all__ = (
     "ToolCallCheck",
     "TraceAssertion",
     "TraceAssertionTask",
+    "TrajectoryEvaluator",
     "Verdict",
     "WorkflowComparison",
     "check_gates",
