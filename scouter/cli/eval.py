@@ -25,6 +25,7 @@ from scouter.cli.check_options import (
     RegressionThreshold,
     SaveFile,
 )
+from scouter.cli.config_eval import evaluate_config, needed
 from scouter.cli.judge_options import JudgeBudget, JudgeTimeout, Providers
 from scouter.cli.outputs import Outputs, check_writable
 
@@ -32,9 +33,6 @@ _RUNNING = "How it runs"
 
 
 def evaluate(
-    scenarios: Annotated[
-        Path, typer.Argument(metavar="SCENARIOS", help="Scenario file: .yaml, .json or .jsonl.")
-    ],
     agent: Annotated[
         str,
         typer.Option(
@@ -43,6 +41,14 @@ def evaluate(
             "above names.",
         ),
     ],
+    scenarios: Annotated[
+        Path | None,
+        typer.Argument(metavar="SCENARIOS", help="Scenario file: .yaml, .json or .jsonl."),
+    ] = None,
+    config: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Config file of NeMo Agent Toolkit, for SCENARIOS."),
+    ] = None,
     profile: Profiles = None,
     judge: OwnJudge = None,
     providers: Providers = None,
@@ -139,7 +145,40 @@ def evaluate(
         scouter eval shop.yaml --agent shop:answer --judge-budget 0.50
         scouter eval shop.yaml --agent shop:answer --judge-cache none
         scouter eval shop.yaml --agent shop:answer --calibration judge.json
+        scouter eval --config config.yml --agent shop:answer
     """
+    if config is not None:
+        from scouter.client.named_cache import named_cache, usual_collector_cache
+        from scouter.formats.nvidia.command import NvidiaRun
+
+        evaluate_config(
+            NvidiaRun(
+                config=config,
+                agent=agent,
+                judge=judge,
+                providers=providers,
+                judge_cache=named_cache(judge_cache),
+                usual_cache=usual_collector_cache(),
+                judge_budget_usd=judge_budget,
+                judge_timeout_s=judge_timeout,
+                repeats=repeats,
+                timeout_s=timeout,
+                retries=retries,
+                progress=False if quiet else None,
+            ),
+            {
+                "SCENARIOS": scenarios, "--profile": profile, "--baseline": baseline,
+                "--min-pass-rate": min_pass_rate, "--resume": resume, "--save": save,
+                "--junit": junit, "--markdown": markdown, "--html": html, "--json": json,
+                "--simulated-user": simulated_user, "--calibration": calibration,
+                "--concurrency": concurrency > 1, "--gate statistical": gate == "statistical",
+                "--allow-underpowered": allow_underpowered, "--allow-lost": allow_lost,
+                "--allow-unjudged": allow_unjudged,
+            },
+            allow_errors=allow_errors,
+        )  # fmt: skip
+        return
+    scenarios = needed(scenarios)
     outputs = Outputs(junit=junit, markdown=markdown, html=html, json=json, save=save)
     outputs.check()
     if resume is not None:
