@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from scouter.evaluate.report.item import EvalItem
     from scouter.evaluate.report.qa_evaluator import QAEvaluator
     from scouter.evaluate.report.report_evaluator import ReportEvaluator
-    from scouter.evaluate.report.steps import Step
+    from scouter.evaluate.report.steps import TrajectoryStep
     from scouter.evaluate.report.trajectory_evaluator import TrajectoryEvaluator
     from scouter.evaluate.report.verdicts import EvaluatorOutput, ItemVerdict
     from scouter.evaluate.result_set import EvalResultSet
@@ -151,7 +151,7 @@ else:
             "scouter.evaluate.report.item": ("EvalItem",),
             "scouter.evaluate.report.qa_evaluator": ("QAEvaluator",),
             "scouter.evaluate.report.report_evaluator": ("ReportEvaluator",),
-            "scouter.evaluate.report.steps": ("Step",),
+            "scouter.evaluate.report.steps": ("TrajectoryStep",),
             "scouter.evaluate.report.trajectory_evaluator": ("TrajectoryEvaluator",),
             "scouter.evaluate.report.verdicts": ("EvaluatorOutput", "ItemVerdict"),
             "scouter.evaluate.result_set": ("EvalResultSet",),
@@ -232,7 +232,6 @@ __all__ = (
     "SpanFilesError",
     "SpanFilter",
     "SpanStatus",
-    "Step",
     "TaskAggregateStats",
     "TaskComparison",
     "TaskSummary",
@@ -243,6 +242,7 @@ __all__ = (
     "TraceAssertion",
     "TraceAssertionTask",
     "TrajectoryEvaluator",
+    "TrajectoryStep",
     "Verdict",
     "WorkflowComparison",
     "check_gates",

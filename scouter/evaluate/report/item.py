@@ -1,5 +1,6 @@
 """What an evaluator looks at: one question, with what the agent answered and did."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final, cast
@@ -7,7 +8,8 @@ from typing import Final, cast
 from pydantic import JsonValue
 
 from scouter.errors import DataError
-from scouter.evaluate.report.steps import Step
+from scouter.evaluate.report.steps import TrajectoryStep
+from scouter.model.json_value import to_json_value
 
 METHODS_KEY: Final = "evaluation_method"
 EXPECTED_CALLS_KEY: Final = "trajectory_ground_truth"
@@ -27,9 +29,11 @@ class EvalItem:
     """What the agent answered; None where it answered nothing."""
     entry: Mapping[str, JsonValue] = field(default_factory=dict[str, JsonValue])
     """The row of the dataset, or the turn."""
-    steps: tuple[Step, ...] = ()
+    steps: tuple[TrajectoryStep, ...] = ()
     """What the agent did, in the order in which it ended."""
-    earlier: Mapping[str, tuple[Step, ...]] = field(default_factory=dict[str, tuple[Step, ...]])
+    earlier: Mapping[str, tuple[TrajectoryStep, ...]] = field(
+        default_factory=dict[str, tuple[TrajectoryStep, ...]]
+    )
     """By the id of an earlier turn, what the agent did in it."""
     failure: str = ""
     """Why the agent gave no answer."""
@@ -60,3 +64,18 @@ class EvalItem:
         found = self.entry.get(HISTORY_KEY)
         turns = found if isinstance(found, list) else []
         return [cast("dict[str, JsonValue]", turn) for turn in turns if isinstance(turn, dict)]
+
+
+def plain_json(value: object) -> JsonValue:
+    """Write a value as JSON, whatever the reader of a dataset made: NaN is null, a time a text."""
+    if isinstance(value, Mapping):
+        told = cast("Mapping[object, object]", value)
+        return {str(name): plain_json(each) for name, each in told.items()}
+    if isinstance(value, list | tuple):
+        return [plain_json(each) for each in cast("list[object]", value)]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    try:
+        return to_json_value(value)
+    except ValueError:
+        return str(value)

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from pydantic import JsonValue
 
-from scouter.evaluate.report.steps import ASKING, Step
+from scouter.evaluate.report.steps import ASKING, TrajectoryStep
 from scouter.model.genai.acts import Act
 from scouter.model.genai.facts import Kind
 from scouter.model.genai.messages import MessageLog
@@ -13,7 +13,7 @@ from scouter.model.span import Span
 from scouter.model.tool_call import ToolCall
 
 
-def steps_of(spans: Sequence[Span], question: str = "") -> tuple[Step, ...]:
+def steps_of(spans: Sequence[Span], question: str = "") -> tuple[TrajectoryStep, ...]:
     """Read the answers of models and the executions of tools, in the order in which they ended.
 
     A call that only messages tell of follows the answer that asks for it.
@@ -34,7 +34,7 @@ def steps_of(spans: Sequence[Span], question: str = "") -> tuple[Step, ...]:
         for span in act.spans
     }
     told = _told_calls(work_of(acts, ordered).tool_calls)
-    found: list[Step] = []
+    found: list[TrajectoryStep] = []
     for act in sorted(acts, key=lambda act: max(span.end_ns for span in act.spans)):
         uid = act.spans[0].span_id
         parent = _tool_around(parents.get(uid, ""), parents, tools)
@@ -45,7 +45,7 @@ def steps_of(spans: Sequence[Span], question: str = "") -> tuple[Step, ...]:
         elif act.facts.kind is Kind.TOOL:
             given = act.facts.arguments
             found.append(
-                Step(
+                TrajectoryStep(
                     name=act.facts.tool,
                     input={} if given is None else given,
                     output=act.facts.error or act.facts.result,
@@ -65,12 +65,14 @@ def _told_calls(calls: Sequence[ToolCall]) -> Mapping[str, list[ToolCall]]:
     return found
 
 
-def _told_step(call: ToolCall, parent: str) -> Step:
+def _told_step(call: ToolCall, parent: str) -> TrajectoryStep:
     given = {} if call.arguments is None else call.arguments
-    return Step(name=call.name, input=given, output=call.error or call.result, parent=parent)
+    return TrajectoryStep(
+        name=call.name, input=given, output=call.error or call.result, parent=parent
+    )
 
 
-def _model_step(act: Act, uid: str, parent: str, question: str) -> Step:
+def _model_step(act: Act, uid: str, parent: str, question: str) -> TrajectoryStep:
     log = MessageLog()
     log.read(act.facts.output_messages or ())
     calls: list[JsonValue] = [
@@ -78,7 +80,7 @@ def _model_step(act: Act, uid: str, parent: str, question: str) -> Step:
         for call in log.tool_calls(0)
     ]
     asked = f"\n\n{ASKING} {calls}" if calls else ""
-    return Step(
+    return TrajectoryStep(
         name=act.facts.response_model or act.facts.request_model or "model",
         is_model=True,
         input=question,

@@ -17,7 +17,7 @@ NO_CALLS: Final = "(no tool calls)"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
+class TrajectoryStep:
     """One step that ended."""
 
     name: str
@@ -64,7 +64,7 @@ def literal(text: str) -> JsonValue:
     return text
 
 
-def selected(steps: Sequence[Step], compat: Compat = "sound") -> list[Step]:
+def selected(steps: Sequence[TrajectoryStep], compat: Compat = "sound") -> list[TrajectoryStep]:
     """Keep what the agent itself chose: its models' calls of tools, and the tools they named.
 
     A model's call is followed by the next executions, in the same function, of the tools that it
@@ -98,7 +98,9 @@ def selected(steps: Sequence[Step], compat: Compat = "sound") -> list[Step]:
     return [outer[at] for at in sorted(kept)]
 
 
-def tool_calls(steps: Sequence[Step], compat: Compat = "sound") -> list[dict[str, JsonValue]]:
+def tool_calls(
+    steps: Sequence[TrajectoryStep], compat: Compat = "sound"
+) -> list[dict[str, JsonValue]]:
     """The calls of tools as `{"step", "name", "params"}`; calls of one step were made at once.
 
     In `vss` the answer of a model that asks for nothing is a call of the model.
@@ -125,7 +127,7 @@ def _params(given: JsonValue, compat: Compat) -> JsonValue:
     return literal(given)
 
 
-def trajectory_json(steps: Sequence[Step]) -> list[JsonValue]:
+def trajectory_json(steps: Sequence[TrajectoryStep]) -> list[JsonValue]:
     """Write steps as pairs of an action and its observation."""
     pairs: list[JsonValue] = []
     log = ""
@@ -141,14 +143,14 @@ def trajectory_json(steps: Sequence[Step]) -> list[JsonValue]:
     return pairs
 
 
-def trajectory_text(steps: Sequence[Step]) -> str:
+def trajectory_text(steps: Sequence[TrajectoryStep]) -> str:
     """Write steps for a judge: action, input and observation, a line each."""
     return "\n".join(
         f"Action: {step.name}\nInput: {step.input}\nObservation: {step.output}" for step in steps
     )
 
 
-def results_by_tool(steps: Sequence[Step]) -> dict[str, list[JsonValue]]:
+def results_by_tool(steps: Sequence[TrajectoryStep]) -> dict[str, list[JsonValue]]:
     """What each tool gave back, in order."""
     found: dict[str, list[JsonValue]] = {}
     for step in steps:

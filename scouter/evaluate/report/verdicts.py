@@ -7,9 +7,8 @@ from typing import Final
 
 from pydantic import JsonValue
 
-from scouter.evaluate.report.item import EvalItem
+from scouter.evaluate.report.item import EvalItem, plain_json
 from scouter.evaluate.report.rules import Compat, mean_score
-from scouter.model.json_value import to_json_value
 
 MOST_AT_ONCE: Final = 8
 _VLM: Final = "vlm_field_score"
@@ -136,7 +135,7 @@ async def judge_all(
             except Exception as error:  # noqa: BLE001 - one item's failure is its verdict
                 found = errored(item, f"Evaluator error: {error}")
                 found = found if compat == "sound" else replace(found, score=0.0)
-        found = replace(found, reasoning=to_json_value(found.reasoning))
+        found = replace(found, reasoning=plain_json(found.reasoning))
         if on_verdict is not None:
             on_verdict(found)
         return found

@@ -13,7 +13,7 @@ from scouter.evaluate.report.field_metrics import as_text
 from scouter.evaluate.report.item import HISTORY_KEY
 from scouter.evaluate.report.qa_evaluator import plain_answer
 from scouter.evaluate.report.span_steps import steps_of
-from scouter.evaluate.report.steps import Step
+from scouter.evaluate.report.steps import TrajectoryStep
 from scouter.evaluate.scenario import EvalScenario, EvalScenarios
 from scouter.evaluate.scenario_results import ScenarioResult
 from scouter.formats.nvidia.outputs import Answered
@@ -127,7 +127,7 @@ def _scenario(conversation: Conversation) -> EvalScenario:
 def _answers(conversation: Conversation, result: ScenarioResult) -> list[Answered]:
     """What a conversation brought, turn by turn."""
     history: list[JsonValue] = []
-    earlier: dict[str, tuple[Step, ...]] = {}
+    earlier: dict[str, tuple[TrajectoryStep, ...]] = {}
     found: list[Answered] = []
     failure = result.error_line if result.error else ""
     for at, item in enumerate(conversation.turns):

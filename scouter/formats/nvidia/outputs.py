@@ -1,7 +1,6 @@
 """The result files, as the toolkit and VSS write them."""
 
 import json
-import math
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -13,11 +12,10 @@ from uuid import uuid4
 from pydantic import JsonValue
 
 from scouter.errors import ConfigError
-from scouter.evaluate.report.item import EvalItem
-from scouter.evaluate.report.steps import Step
+from scouter.evaluate.report.item import EvalItem, plain_json
+from scouter.evaluate.report.steps import TrajectoryStep
 from scouter.evaluate.report.verdicts import EvaluatorOutput
 from scouter.formats.nvidia.config import Structure
-from scouter.model.json_value import to_json_value
 
 WORKFLOW: Final = "workflow_output.json"
 LATENCY: Final = "latency_summary.json"
@@ -76,10 +74,10 @@ def workflow_output(answered: Sequence[Answered], structure: Structure, id_key: 
 def _row(item: EvalItem, structure: Structure, id_key: str) -> JsonValue:
     expected = item.entry.get(structure.expected_trajectory_key)
     row: dict[str, JsonValue] = {
-        **{name: _plain(value) for name, value in item.entry.items()},
+        **{name: plain_json(value) for name, value in item.entry.items()},
         id_key: item.id,
-        structure.question_key: _plain(item.question),
-        structure.answer_key: _plain(item.ground_truth),
+        structure.question_key: plain_json(item.question),
+        structure.answer_key: plain_json(item.ground_truth),
         structure.generated_answer_key: item.answer,
         structure.trajectory_key: [_step(step) for step in item.steps],
         structure.expected_trajectory_key: [] if expected is None else expected,
@@ -89,17 +87,7 @@ def _row(item: EvalItem, structure: Structure, id_key: str) -> JsonValue:
     return row
 
 
-def _plain(value: object) -> JsonValue:
-    """A value as JSON; the toolkit's own reader makes times, and NaN of what is missing."""
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    try:
-        return to_json_value(value)
-    except ValueError:
-        return str(value)
-
-
-def _step(step: Step) -> JsonValue:
+def _step(step: TrajectoryStep) -> JsonValue:
     return {
         "parent_id": step.parent,
         "payload": {

@@ -17,8 +17,8 @@ from scouter.evaluate import (
     JudgeReply,
     QAEvaluator,
     ReportEvaluator,
-    Step,
     TrajectoryEvaluator,
+    TrajectoryStep,
 )
 from scouter.evaluate.judge import Answer, JudgeRequest
 from scouter.evaluate.report.field_metrics import field_score
@@ -401,10 +401,10 @@ def test_an_own_form_is_filled_in() -> None:
 
 ASK: Final = "\n\nTool calls: [{'id': '1', 'function': {'name': 'search', 'arguments': '{}'}}]"
 STEPS: Final = (
-    Step(name="gpt", is_model=True, input="q", output=ASK),
-    Step(name="search", input='{"q": "a"}', output={"items": [{"id": 7}]}, uid="t1"),
-    Step(name="inner", input="{}", output="x", parent="t1"),
-    Step(name="gpt", is_model=True, output="done"),
+    TrajectoryStep(name="gpt", is_model=True, input="q", output=ASK),
+    TrajectoryStep(name="search", input='{"q": "a"}', output={"items": [{"id": 7}]}, uid="t1"),
+    TrajectoryStep(name="inner", input="{}", output="x", parent="t1"),
+    TrajectoryStep(name="gpt", is_model=True, output="done"),
 )
 
 

@@ -10,15 +10,18 @@ from typing import Any, Final, cast
 import pytest
 
 from scouter.errors import ConfigError
+from scouter.evaluate.judge import JudgeRequest
 from scouter.evaluate.report.item import HISTORY_KEY, METHODS_KEY, EvalItem
+from scouter.evaluate.report.trajectory_evaluator import TrajectoryEvaluator
 from scouter.formats.nvidia.asking import Asking, ask_all
 from scouter.formats.nvidia.config import DatasetConfig
 from scouter.formats.nvidia.dataset import Sizing, read_dataset
+from scouter.formats.nvidia.outputs import Answered, latency_summary
 from scouter.formats.nvidia.turns import Conversation, conversations_of, wanted_methods
 from tests.support.nat_vectors import count_line, needed, raised, vectors
 
 AREAS: Final = (
-    "nat.dataset", "vss.dataset_filter", "vss.dataset_filter_env", "vss.multi_turn",
+    "nat.dataset", "vss.dataset_filter", "vss.dataset_filter_env", "vss.latency", "vss.multi_turn",
 )  # fmt: skip
 
 
@@ -139,6 +142,50 @@ def test_dataset_filter(vector: dict[str, Any] | None, tmp_path: Path) -> None:
     wanted = wanted_methods({"DATASET_FILTER": given["DATASET_FILTER"]})
     found = conversations_of(_items(given["dataset"], tmp_path), wanted)
     assert _turns(found) == vector["expected"]
+
+
+def test_latency() -> None:
+    """By hand: (2.3456 + 0) / 2; an item that was not asked has none."""
+    seconds = [2.3456, None, 0.0]
+    answered = [
+        Answered(item=EvalItem(id=str(at), question=f"q{at}"), latency_s=each)
+        for at, each in enumerate(seconds)
+    ]
+    assert latency_summary(answered) == {
+        "average_latency_seconds": 1.173,
+        "items": [
+            {"id": "0", "query": "q0", "latency_seconds": 2.346},
+            {"id": "1", "query": "q1", "latency_seconds": None},
+            {"id": "2", "query": "q2", "latency_seconds": 0.0},
+        ],
+    }
+    assert cast("Any", latency_summary([]))["average_latency_seconds"] is None
+
+
+def test_what_pandas_makes_of_a_missing_column(tmp_path: Path) -> None:
+    """In `vss` the third row of the document is judged against NaN; files hold null for it."""
+    rows: Any = [
+        {"id": "1", "query": "a", "trajectory_ground_truth": []},
+        {"id": "2", "query": "b", "evaluation_method": ["trajectory"]},
+    ]
+    file = _file(tmp_path, rows, "json")
+    config = DatasetConfig.model_validate(
+        {"_type": "json", "structure": {"question_key": "query", "answer_key": "ground_truth"}}
+    )
+    second = read_dataset(file, config, compat="vss")[1]
+    asked: list[str] = []
+
+    def judge(request: JudgeRequest) -> str:
+        asked.append(request.messages[-1]["content"])
+        return "1"
+
+    evaluator = TrajectoryEvaluator(
+        judge, custom_prompt_template_with_reference="REF {reference}", compat="vss"
+    )
+    [verdict] = evaluator.evaluate([second]).items
+    assert (verdict.score, asked) == (1.0, ["REF NaN"])
+    assert cast("Any", verdict.reasoning)["expected_tool_calls"] is None
+    assert not read_dataset(file, config)[1].has_expected_calls
 
 
 @pytest.mark.parametrize("vector", vectors("vss.dataset_filter_env"))
