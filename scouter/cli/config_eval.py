@@ -2,12 +2,15 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import typer
 
 from scouter.errors import ConfigError
 from scouter.model.visible import one_line
+
+INTERRUPTED: Final = 130
+"""What a shell says of a program that Ctrl-C ended."""
 
 if TYPE_CHECKING:
     from scouter.formats.nvidia.command import NvidiaRun
@@ -32,7 +35,11 @@ def evaluate_config(run: "NvidiaRun", unused: Mapping[str, object], *, allow_err
         raise ConfigError(f"{given[0]} belongs to SCENARIOS, and --config has its own result files")
     from scouter.formats.nvidia.command import run_config  # the engine takes most of the start
 
-    results = run_config(run)
+    try:
+        results = run_config(run)
+    except KeyboardInterrupt:
+        typer.echo("interrupted; the same command goes on where this one ended", err=True)
+        raise typer.Exit(INTERRUPTED) from None
     for line in results.lines:
         typer.echo(one_line(line))
     if results.n_errored and not allow_errors:

@@ -1,7 +1,7 @@
 """The agent, asked turn by turn; what it did is told apart by a span around each turn."""
 
 import inspect
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
@@ -59,19 +59,19 @@ class _Turns(EvalOrchestrator):
             with _turn_span(at):
                 answer = self.execute_agent_turn(scenario, message)
                 if inspect.isawaitable(answer):
-                    return self._later(scenario, turns, answer)
+                    return self._later(scenario, turns, (at, answer))
         return answer
 
     async def _later(
         self,
         scenario: EvalScenario,
         turns: Iterable[tuple[int, str]],
-        first: Any = None,  # noqa: ANN401 - an awaitable
+        begun: tuple[int, Awaitable[Any]] | None = None,
     ) -> Any:  # noqa: ANN401 - whatever it answers
         answer: Any = None
-        if first is not None:  # a plain function that gave back an awaitable
-            with _turn_span(0):
-                answer = await first
+        if begun is not None:  # a plain function gave back an awaitable
+            with _turn_span(begun[0]):
+                answer = await begun[1]
         for at, message in turns:
             with _turn_span(at):
                 answer = self.execute_agent_turn(scenario, message)
@@ -164,15 +164,14 @@ def _of_turn(spans: Sequence[Span], at: int) -> tuple[list[Span], float | None]:
     around = [span for span in spans if span.attributes.get(_TURN) == at]
     if not around:
         return [], None
-    turn = around[-1]
+    own = {span.trace_id for span in around}
     marked = {span.trace_id for span in spans if _TURN in span.attributes}
-    inside = [
-        span
-        for span in spans
-        if _TURN not in span.attributes
-        and (
-            span.trace_id == turn.trace_id
-            or (span.trace_id not in marked and turn.start_ns <= span.start_ns <= turn.end_ns)
-        )
-    ]
-    return inside, (turn.end_ns - turn.start_ns) / _NANO
+    start_ns, end_ns = min(s.start_ns for s in around), max(s.end_ns for s in around)
+
+    def is_inside(span: Span) -> bool:
+        if _TURN in span.attributes:
+            return False
+        is_stray = span.trace_id not in marked and start_ns <= span.start_ns <= end_ns
+        return span.trace_id in own or is_stray
+
+    return [span for span in spans if is_inside(span)], (end_ns - start_ns) / _NANO
