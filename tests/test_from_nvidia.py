@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from scouter.cli.app import main
+from scouter.drift.profile import AgentEvalProfile
 from scouter.formats.nvidia import read_config
 
 PAGE = Path(__file__).parents[1] / "docs" / "from_nvidia.md"
@@ -51,6 +52,8 @@ def test_the_command(
         "qa_evaluator_output.json": 0.9,
     }
     assert set(found) - set(averages) == {"workflow_output.json", "latency_summary.json"}
+    [task] = AgentEvalProfile.from_file("profile.yaml").tasks
+    assert (task.task_type, task.expected_value) == ("QA", 0.8)
     assert read_config("config.yml").output_dir == Path("results")
 
 

@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from scouter.drift.profile import AgentEvalProfile
+
 PAGE = Path(__file__).parents[1] / "docs" / "from_upsonic.md"
 
 
@@ -19,6 +21,13 @@ def test_the_examples(capsys: pytest.CaptureFixture[str]) -> None:
     assert names["accuracy"].average_score == 9.0
     assert len(names["performance"].all_runs) == 5
     assert "9.0\n" in capsys.readouterr().out
+
+
+def test_the_profile(tmp_path: Path) -> None:
+    [profile] = re.findall(r"```yaml\n(.*?)```", PAGE.read_text(encoding="utf-8"), flags=re.DOTALL)
+    (tmp_path / "profile.yaml").write_text(profile, encoding="utf-8")
+    [task] = AgentEvalProfile.from_file(tmp_path / "profile.yaml").tasks
+    assert (task.task_type, task.expected_value) == ("Accuracy", 8)
 
 
 def test_links_lead_somewhere() -> None:

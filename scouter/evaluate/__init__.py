@@ -68,6 +68,7 @@ if TYPE_CHECKING:
     from scouter.evaluate.tasks.assertion import AssertionTask
     from scouter.evaluate.tasks.base import EvaluationTaskType
     from scouter.evaluate.tasks.judge import LLMJudgeTask, PairSwap
+    from scouter.evaluate.tasks.judged_answer import AccuracyTask, QATask
     from scouter.evaluate.tasks.rubric import Criterion
     from scouter.evaluate.tasks.span_filter import SpanFilter, SpanStatus
     from scouter.evaluate.tasks.task import TasksFile
@@ -116,6 +117,7 @@ else:
             "scouter.evaluate.tasks.agent": ("AgentAssertion", "AgentAssertionTask"),
             "scouter.evaluate.tasks.assertion": ("AssertionTask",),
             "scouter.evaluate.tasks.judge": ("LLMJudgeTask", "PairSwap"),
+            "scouter.evaluate.tasks.judged_answer": ("AccuracyTask", "QATask"),
             "scouter.evaluate.tasks.rubric": ("Criterion",),
             "scouter.evaluate.tasks.span_filter": ("SpanFilter",),
             "scouter.evaluate.tasks.trace": (
@@ -173,6 +175,7 @@ else:
 __all__ = (
     "AccuracyEvaluationResult",
     "AccuracyEvaluator",
+    "AccuracyTask",
     "AgentAssertion",
     "AgentAssertionTask",
     "AgentEvalConfig",
@@ -220,6 +223,7 @@ __all__ = (
     "PerformanceRunResult",
     "Provenance",
     "QAEvaluator",
+    "QATask",
     "Reason",
     "Reliability",
     "ReliabilityEvaluationResult",
