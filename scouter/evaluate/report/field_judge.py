@@ -108,8 +108,12 @@ class FieldJudge:
             actual: The section of the report.
             fields: The names of those that are to be scored.
 
+        Returns:
+            What the judge told of use; in `vss` also where that is nothing.
+
         Raises:
             ValueError: There is no form for the question.
+            JudgeError: The judge told nothing of use.
         """
         if not fields:
             return {}
@@ -129,6 +133,7 @@ class FieldJudge:
             found = _matches(reply.response, fields)
             if self.compat == "sound":
                 found = {name: _of_reference(each, reference) for name, each in found.items()}
+            # Of answers that tell of some fields only, the one with most of them counts.
             if sum(map(bool, found.values())) > sum(map(bool, best.values())):
                 best.update(found)
             missing = [name for name, each in found.items() if each is None]
@@ -140,6 +145,8 @@ class FieldJudge:
         try:
             return await self.asked.ask("report_fields", messages, read, _schema(fields), retries)
         except JudgeError:
+            if self.compat != "vss" and not any(best.values()):
+                raise
             return best
 
 

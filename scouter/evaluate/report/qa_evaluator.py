@@ -23,24 +23,24 @@ from scouter.evaluate.report.verdicts import (
     judge_all,
     skipped,
 )
+from scouter.evaluate.tasks.judged_answer import QA_CRITERIA
 
 _THINK: Final = re.compile(r"<agent-think>.*?</agent-think>", re.DOTALL)
 NO_GROUND_TRUTH: Final = "Error: marked for QA evaluation but no ground_truth provided"
-QA_FORM: Final = """\
+QA_FORM: Final = f"""\
 Judge the answer of an AI agent to a question by the right answer.
 
 Question:
-{question}
+{{question}}
 
 Answer of the agent:
-{answer}
+{{answer}}
 
 Right answer:
-{reference}
+{{reference}}
 
-Ask yourself: Does the agent's answer state the same facts? Does it have everything that the right \
-answer has? Does it mean the same, whatever the words? Numbers of things count exactly, times may \
-be 5 seconds off, and yes or no has to be the same. 1 means right and complete, 0.8 right but for \
+{QA_CRITERIA}\
+1 means right and complete, 0.8 right but for \
 a detail, 0.6 the main thing right, 0.4 partly right, 0.2 hardly right, 0 wrong or no answer.
 """
 REASONED: Final = """

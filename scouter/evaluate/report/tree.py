@@ -15,6 +15,7 @@ from scouter.evaluate.report.field_metrics import METRICS, field_score
 from scouter.evaluate.report.metrics_config import AVERAGE, JUDGE, FieldConfig, MetricsConfig
 from scouter.evaluate.report.rules import Compat
 
+NOT_TOLD: Final = "LLM failed to score this field during discovery"
 NON_EMPTY: Final = "non_empty"
 DISCOVERED: Final = "llm_judge_with_field_discovery"
 _RATIO: Final = TypeAdapter(Annotated[float, Field(ge=0, le=1)])
@@ -149,8 +150,14 @@ class TreeScorer:
         listed = config.fields or {}
         unlisted = {name: each for name, each in reference.items() if name not in listed}
         shown = unlisted if self.compat != "vss" else reference
-        found = await self.judge.discover(shown, actual, names)
-        return {name: _discovered(actual[name], found.get(name), reference) for name in names}
+        found, error = dict[str, Match | None](), NOT_TOLD
+        try:
+            found = await self.judge.discover(shown, actual, names)
+        except JudgeError as fault:
+            error = f"{fault.reason}: {fault}"
+        return {
+            name: _discovered(actual[name], found.get(name), reference, error) for name in names
+        }
 
     def _average(
         self,
@@ -218,7 +225,7 @@ class _Discovered(SectionScore):
 
 
 def _discovered(
-    actual: JsonValue, match: Match | None, reference: Mapping[str, JsonValue]
+    actual: JsonValue, match: Match | None, reference: Mapping[str, JsonValue], error: str
 ) -> SectionScore:
     if match is None:
         return _Discovered(
@@ -226,7 +233,7 @@ def _discovered(
             method=DISCOVERED,
             actual_value=actual,
             reference_value="[no matching reference field found in LLM response]",
-            error="LLM failed to score this field during discovery",
+            error=error,
         )
     name = match.reference_field
     missing = f"[no matching reference field: {name}]"

@@ -14,6 +14,11 @@ if TYPE_CHECKING:
     from scouter.evaluate.operators.comparison import ComparisonOperator
     from scouter.evaluate.tasks.base import Scope
 
+QA_CRITERIA: Final = """\
+Ask yourself: Does the agent's answer state the same facts? Does it have everything that the right \
+answer has? Does it mean the same, whatever the words? Numbers of things count exactly, times may \
+be 5 seconds off, and yes or no has to be the same.
+"""
 _ASKED: Final = """\
 Judge the answer of an AI agent to a question by the right answer.
 
@@ -27,11 +32,8 @@ Right answer:
 ${{{ground_truth}}}
 
 """
-_QA: Final = """\
-Ask yourself: Does the agent's answer state the same facts? Does it have everything that the right \
-answer has? Does it mean the same, whatever the words? Numbers of things count exactly, times may \
-be 5 seconds off, and yes or no has to be the same.
-
+_QA: Final = f"""\
+{QA_CRITERIA}
 Answer with a JSON object. "reasoning" are your steps; "score" is 1 for right and complete, 0 for \
 wrong or no answer, and a number between them for a part.
 """

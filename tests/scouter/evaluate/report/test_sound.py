@@ -205,6 +205,16 @@ def test_a_discovery_that_tells_too_little_is_asked_for_again() -> None:
     assert len(replies.prompts) == 3
 
 
+def test_a_discovery_that_nobody_answers_says_why() -> None:
+    def judge(request: JudgeRequest) -> Answer:
+        raise ConnectionError("refused")
+
+    tree = {"R": {"method": "average", "allow_dynamic_field_discovery": True}}
+    found = ReportEvaluator(tree, judge=asked(judge)).score({"a": "1"}, {"x": "1"})
+    assert (found.section_score, found.error) == (None, "no score of x")
+    assert "refused" in str(found.field_scores["x"].error)
+
+
 def test_a_tree_without_judge_needs_none() -> None:
     tree = {"R": {"method": "average", "fields": {"a": {"method": "regex"}}}}
     assert ReportEvaluator(tree).score({"a": r"\d+-\d+"}, {"a": "12-5"}).section_score == 1.0
