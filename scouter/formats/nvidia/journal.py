@@ -44,14 +44,19 @@ class RunJournal:
         journal = RunJournal(folder=output_dir / _FOLDER, digest=digest)
         try:
             journal.folder.mkdir(exist_ok=True)
-            text = journal._file.read_text("utf-8") if journal._file.exists() else ""
-        except (OSError, UnicodeDecodeError) as error:
+            data = journal._file.read_bytes() if journal._file.exists() else b""
+            whole = data[: data.rfind(b"\n") + 1]
+            if len(whole) < len(data):  # a line was being written when the run was killed
+                journal._file.write_bytes(whole)
+        except OSError as error:
             raise ConfigError(f"{journal.folder}: {error}") from error
-        for line in text.splitlines(keepends=True):
-            if line.endswith("\n"):  # else it was being written when the run was killed
+        try:
+            for line in whole.splitlines():
                 told: Mapping[str, JsonValue] = json.loads(line)
                 verdict = _VERDICT.validate_python(told["verdict"])
                 journal.verdicts[str(told["evaluator"]), str(verdict.id)] = verdict
+        except (ValueError, KeyError, TypeError) as error:
+            raise ConfigError(f"{journal._file} is damaged; remove it: {error}") from error
         return journal
 
     @property
