@@ -27,6 +27,7 @@ from scouter.cli.check_options import (
     RequireRuledOut,
     SaveFile,
 )
+from scouter.cli.config_eval import evaluate_config, needed
 from scouter.cli.judge_options import JudgeBudget, JudgeTimeout, Providers
 from scouter.cli.outputs import Outputs, check_writable
 
@@ -34,9 +35,6 @@ _RUNNING = "How it runs"
 
 
 def evaluate(
-    scenarios: Annotated[
-        Path, typer.Argument(metavar="SCENARIOS", help="Scenario file: .yaml, .json or .jsonl.")
-    ],
     agent: Annotated[
         str,
         typer.Option(
@@ -45,6 +43,14 @@ def evaluate(
             "above names.",
         ),
     ],
+    scenarios: Annotated[
+        Path | None,
+        typer.Argument(metavar="SCENARIOS", help="Scenario file: .yaml, .json or .jsonl."),
+    ] = None,
+    config: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Config file of NeMo Agent Toolkit, for SCENARIOS."),
+    ] = None,
     profile: Profiles = None,
     judge: OwnJudge = None,
     providers: Providers = None,
@@ -181,7 +187,44 @@ def evaluate(
         scouter eval shop.yaml --agent shop:answer --judge-budget 0.50
         scouter eval shop.yaml --agent shop:answer --judge-cache none
         scouter eval shop.yaml --agent shop:answer --calibration judge.json
+        scouter eval --config config.yml --agent shop:answer
     """
+    if config is not None:
+        from scouter.client.named_cache import named_cache, usual_collector_cache
+        from scouter.formats.nvidia.command import NvidiaRun
+
+        evaluate_config(
+            NvidiaRun(
+                config=config,
+                agent=agent,
+                judge=judge,
+                providers=providers,
+                judge_cache=named_cache(judge_cache),
+                usual_cache=usual_collector_cache(),
+                judge_budget_usd=judge_budget,
+                judge_timeout_s=judge_timeout,
+                repeats=repeats,
+                timeout_s=timeout,
+                retries=retries,
+                progress=False if quiet else None,
+            ),
+            {
+                "SCENARIOS": scenarios, "--profile": profile, "--baseline": baseline,
+                "--min-pass-rate": min_pass_rate, "--resume": resume, "--save": save,
+                "--junit": junit, "--markdown": markdown, "--html": html, "--json": json,
+                "--simulated-user": simulated_user, "--calibration": calibration,
+                "--concurrency": concurrency > 1,
+                "--require-ruled-out": require_ruled_out is not None,
+                "--min-scenario-pass-rate": min_scenario_pass_rate is not None,
+                "--confirm": confirm is not None, "--interleave": interleave,
+                "--agent-version": agent_version, "--save-baseline": save_baseline,
+                "--allow-lost": allow_lost,
+                "--allow-unjudged": allow_unjudged,
+            },
+            allow_errors=allow_errors,
+        )  # fmt: skip
+        return
+    scenarios = needed(scenarios)
     outputs = Outputs(
         junit=junit,
         markdown=markdown,

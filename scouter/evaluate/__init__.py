@@ -9,6 +9,17 @@ from scouter.lazy import lazy_names
 
 if TYPE_CHECKING:
     from scouter.drift.config import AgentEvalConfig
+    from scouter.evaluate.accuracy.accuracy import AccuracyEvaluator
+    from scouter.evaluate.accuracy.models import (
+        AccuracyEvaluationResult,
+        EvaluationScore,
+        PerformanceEvaluationResult,
+        PerformanceRunResult,
+        ReliabilityEvaluationResult,
+        ToolCallCheck,
+    )
+    from scouter.evaluate.accuracy.performance import PerformanceEvaluator
+    from scouter.evaluate.accuracy.reliability import ReliabilityEvaluator
     from scouter.evaluate.aligned_result import AlignedEvalResult, EvalSet
     from scouter.evaluate.compare.gate_checks import GateCheck, check_gates
     from scouter.evaluate.compare.gates import Gates
@@ -36,6 +47,12 @@ if TYPE_CHECKING:
     from scouter.evaluate.outcome import Outcome, Reason
     from scouter.evaluate.provenance import Provenance
     from scouter.evaluate.reliability import Reliability, pass_at_k, pass_hat_k
+    from scouter.evaluate.report.item import EvalItem
+    from scouter.evaluate.report.qa_evaluator import QAEvaluator
+    from scouter.evaluate.report.report_evaluator import ReportEvaluator
+    from scouter.evaluate.report.steps import TrajectoryStep
+    from scouter.evaluate.report.trajectory_evaluator import TrajectoryEvaluator
+    from scouter.evaluate.report.verdicts import EvaluatorOutput, ItemVerdict
     from scouter.evaluate.result_set import EvalResultSet
     from scouter.evaluate.results import EvalResults
     from scouter.evaluate.scenario import EvalScenario, EvalScenarios
@@ -51,6 +68,7 @@ if TYPE_CHECKING:
     from scouter.evaluate.tasks.assertion import AssertionTask
     from scouter.evaluate.tasks.base import EvaluationTaskType
     from scouter.evaluate.tasks.judge import LLMJudgeTask, PairSwap
+    from scouter.evaluate.tasks.judged_answer import AccuracyTask, QATask
     from scouter.evaluate.tasks.rubric import Criterion
     from scouter.evaluate.tasks.span_filter import SpanFilter, SpanStatus
     from scouter.evaluate.tasks.task import TasksFile
@@ -70,6 +88,14 @@ else:
         __name__,
         models={
             "scouter.drift.config": ("AgentEvalConfig",),
+            "scouter.evaluate.accuracy.models": (
+                "AccuracyEvaluationResult",
+                "EvaluationScore",
+                "PerformanceEvaluationResult",
+                "PerformanceRunResult",
+                "ReliabilityEvaluationResult",
+                "ToolCallCheck",
+            ),
             "scouter.evaluate.compare.results": (
                 "ComparisonResults",
                 "MissingRecord",
@@ -92,6 +118,7 @@ else:
             "scouter.evaluate.tasks.agent": ("AgentAssertion", "AgentAssertionTask"),
             "scouter.evaluate.tasks.assertion": ("AssertionTask",),
             "scouter.evaluate.tasks.judge": ("LLMJudgeTask", "PairSwap"),
+            "scouter.evaluate.tasks.judged_answer": ("AccuracyTask", "QATask"),
             "scouter.evaluate.tasks.rubric": ("Criterion",),
             "scouter.evaluate.tasks.span_filter": ("SpanFilter",),
             "scouter.evaluate.tasks.trace": (
@@ -101,6 +128,9 @@ else:
             ),
         },
         others={
+            "scouter.evaluate.accuracy.accuracy": ("AccuracyEvaluator",),
+            "scouter.evaluate.accuracy.performance": ("PerformanceEvaluator",),
+            "scouter.evaluate.accuracy.reliability": ("ReliabilityEvaluator",),
             "scouter.evaluate.aligned_result": ("AlignedEvalResult", "EvalSet"),
             "scouter.evaluate.compare.results": ("TaskComparison",),
             "scouter.evaluate.compare.rows": ("ComparisonDecision",),
@@ -120,6 +150,12 @@ else:
             "scouter.evaluate.operators.comparison": ("ComparisonOperator",),
             "scouter.evaluate.outcome": ("Outcome", "Reason"),
             "scouter.evaluate.reliability": ("Reliability", "pass_at_k", "pass_hat_k"),
+            "scouter.evaluate.report.item": ("EvalItem",),
+            "scouter.evaluate.report.qa_evaluator": ("QAEvaluator",),
+            "scouter.evaluate.report.report_evaluator": ("ReportEvaluator",),
+            "scouter.evaluate.report.steps": ("TrajectoryStep",),
+            "scouter.evaluate.report.trajectory_evaluator": ("TrajectoryEvaluator",),
+            "scouter.evaluate.report.verdicts": ("EvaluatorOutput", "ItemVerdict"),
             "scouter.evaluate.result_set": ("EvalResultSet",),
             "scouter.evaluate.results": ("EvalResults",),
             "scouter.evaluate.span_files": ("SpanFilesError", "read_spans"),
@@ -136,6 +172,9 @@ else:
     )
 
 __all__ = (
+    "AccuracyEvaluationResult",
+    "AccuracyEvaluator",
+    "AccuracyTask",
     "AgentAssertion",
     "AgentAssertionTask",
     "AgentEvalConfig",
@@ -150,6 +189,7 @@ __all__ = (
     "Criterion",
     "Embedder",
     "EvalDataset",
+    "EvalItem",
     "EvalMetrics",
     "EvalOrchestrator",
     "EvalRecord",
@@ -161,9 +201,12 @@ __all__ = (
     "EvalSet",
     "EvalTaskResult",
     "EvaluationConfig",
+    "EvaluationScore",
     "EvaluationTaskType",
+    "EvaluatorOutput",
     "GateCheck",
     "Gates",
+    "ItemVerdict",
     "Judge",
     "JudgeError",
     "JudgeReply",
@@ -175,10 +218,18 @@ __all__ = (
     "MultiResponseMode",
     "Outcome",
     "PairSwap",
+    "PerformanceEvaluationResult",
+    "PerformanceEvaluator",
+    "PerformanceRunResult",
     "Provenance",
+    "QAEvaluator",
+    "QATask",
     "RateComparison",
     "Reason",
     "Reliability",
+    "ReliabilityEvaluationResult",
+    "ReliabilityEvaluator",
+    "ReportEvaluator",
     "ScenarioComparisonResults",
     "ScenarioDelta",
     "ScenarioEvalResults",
@@ -191,8 +242,11 @@ __all__ = (
     "TaskSummary",
     "TasksFile",
     "TokenUsage",
+    "ToolCallCheck",
     "TraceAssertion",
     "TraceAssertionTask",
+    "TrajectoryEvaluator",
+    "TrajectoryStep",
     "WorkflowComparison",
     "check_gates",
     "execute_agent_assertion_tasks",

@@ -160,7 +160,8 @@ _PASSED: Final = Outcome.PASSED
 _ERRORED: Final = Outcome.ERRORED
 _SKIPPED: Final = Outcome.SKIPPED
 _NAMES: Final = {outcome: str(outcome) for outcome in Outcome}
-_JUDGE: Final = "LLMJudge"
+_JUDGES: Final = frozenset({"LLMJudge", "QA", "Accuracy"})
+"""Types of tasks that ask a model."""
 
 
 class _Rows:
@@ -230,7 +231,7 @@ class _Rows:
         passed = outcome is _PASSED
         self.record_of_row.append(at)
         self.spec_of_row.append(known)
-        if spec.task_type == _JUDGE and (usage := task.usage) is not None:
+        if spec.task_type in _JUDGES and (usage := task.usage) is not None:
             self._usages[len(self.record_of_row) - 1] = usage
         into["task_outcome"].append(_NAMES[outcome])
         into["task_reason"].append(None if reason is None else str(reason))

@@ -26,6 +26,8 @@ class EvaluationTaskType(StrEnum):
     LLMJudge = "LLMJudge"
     TraceAssertion = "TraceAssertion"
     AgentAssertion = "AgentAssertion"
+    QA = "QA"
+    Accuracy = "Accuracy"
 
 
 Scope: TypeAlias = Literal["record", "session"]

@@ -14,12 +14,13 @@ from scouter.evaluate.tasks.agent import AgentAssertionTask
 from scouter.evaluate.tasks.assertion import AssertionTask
 from scouter.evaluate.tasks.base import TaskBase
 from scouter.evaluate.tasks.judge import LLMJudgeTask
+from scouter.evaluate.tasks.judged_answer import AccuracyTask, QATask
 from scouter.evaluate.tasks.prompt_file import prompts_beside
 from scouter.evaluate.tasks.trace import TraceAssertionTask
 from scouter.model.agent_work import CallsToldBy
 
 Task = Annotated[
-    AssertionTask | LLMJudgeTask | TraceAssertionTask | AgentAssertionTask,
+    AssertionTask | LLMJudgeTask | TraceAssertionTask | AgentAssertionTask | QATask | AccuracyTask,
     Field(discriminator="task_type"),
 ]
 """Closed set: a new kind is one class here and one compiler in `scouter.evaluate.engine`."""
@@ -32,6 +33,8 @@ _BUCKETS: Final = {
     "judge": "LLMJudge",
     "trace": "TraceAssertion",
     "agent": "AgentAssertion",
+    "qa": "QA",
+    "accuracy": "Accuracy",
 }
 """The bucketed form's keys, and the `task_type` of what is in them."""
 
@@ -51,7 +54,7 @@ def parse_tasks(obj: object) -> tuple[Task, ...]:
     Args:
         obj: A list of tasks or of their wire form (flat objects with `task_type`), a `TasksFile`,
             `{"tasks": [...]}`, or the bucketed `{"assertion": [], "judge": [], "trace": [],
-            "agent": []}`.
+            "agent": [], "qa": [], "accuracy": []}`.
 
     Raises:
         ConfigError: None of these forms, or an item that is no task.

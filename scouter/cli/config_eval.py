@@ -1,0 +1,58 @@
+"""`scouter eval --config FILE`: the config file of another system in the place of scenarios."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import typer
+
+from scouter.errors import ConfigError
+from scouter.model.visible import one_line
+
+INTERRUPTED: Final = 130
+"""What a shell says of a program that Ctrl-C ended."""
+
+if TYPE_CHECKING:
+    from scouter.formats.nvidia.command import NvidiaRun
+
+
+def evaluate_config(run: "NvidiaRun", unused: Mapping[str, object], *, allow_errors: bool) -> None:
+    """Run a config file, print the summary, and end with the exit code.
+
+    The code is 0 where everything has its verdict, 1 where something has none.
+
+    Args:
+        run: What is run.
+        unused: By name, arguments of the command that belong to scenarios; one that is given is
+            an error.
+        allow_errors: Whether missing verdicts stop nothing.
+
+    Raises:
+        ScouterError: A file, a name or an argument is wrong.
+    """
+    given = [name for name, value in unused.items() if value]
+    if given:
+        raise ConfigError(f"{given[0]} belongs to SCENARIOS, and --config has its own result files")
+    from scouter.formats.nvidia.command import run_config  # the engine takes most of the start
+
+    try:
+        results = run_config(run)
+    except KeyboardInterrupt:
+        typer.echo("interrupted; the same command goes on where this one ended", err=True)
+        raise typer.Exit(INTERRUPTED) from None
+    for line in results.lines:
+        typer.echo(one_line(line))
+    if results.n_errored and not allow_errors:
+        typer.echo(f"{results.n_errored} without a verdict; see the files", err=True)
+        raise typer.Exit(1)
+
+
+def needed(scenarios: Path | None) -> Path:
+    """The scenario file.
+
+    Raises:
+        ConfigError: Neither it nor a config file is given.
+    """
+    if scenarios is None:
+        raise ConfigError("missing argument SCENARIOS, or --config FILE in its place")
+    return scenarios

@@ -1,0 +1,1 @@
+"""Accuracy, performance and reliability of an agent: three evaluators and their results."""

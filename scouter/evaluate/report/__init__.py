@@ -1,0 +1,1 @@
+"""Report, question-answering and judged-trajectory evaluators, on plain data."""

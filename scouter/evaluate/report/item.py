@@ -1,0 +1,81 @@
+"""What an evaluator looks at: one question, with what the agent answered and did."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final, cast
+
+from pydantic import JsonValue
+
+from scouter.errors import DataError
+from scouter.evaluate.report.steps import TrajectoryStep
+from scouter.model.json_value import to_json_value
+
+METHODS_KEY: Final = "evaluation_method"
+EXPECTED_CALLS_KEY: Final = "trajectory_ground_truth"
+HISTORY_KEY: Final = "_conversation_history"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EvalItem:
+    """One question, or one turn of a conversation."""
+
+    id: JsonValue
+    """As in the dataset; a turn is `mt_001_turn_1`."""
+    question: JsonValue = ""
+    ground_truth: JsonValue = None
+    """The right answer, or the path of the reference of a report; None where there is none."""
+    answer: JsonValue = None
+    """What the agent answered; None where it answered nothing."""
+    entry: Mapping[str, JsonValue] = field(default_factory=dict[str, JsonValue])
+    """The row of the dataset, or the turn."""
+    steps: tuple[TrajectoryStep, ...] = ()
+    """What the agent did, in the order in which it ended."""
+    earlier: Mapping[str, tuple[TrajectoryStep, ...]] = field(
+        default_factory=dict[str, tuple[TrajectoryStep, ...]]
+    )
+    """By the id of an earlier turn, what the agent did in it."""
+    failure: str = ""
+    """Why the agent gave no answer."""
+
+    @property
+    def methods(self) -> list[str]:
+        """Ids of the evaluators that are to look at it.
+
+        Raises:
+            DataError: The row has no list of them.
+        """
+        found = self.entry.get(METHODS_KEY)
+        if not isinstance(found, list):
+            raise DataError(
+                f"Item {self.id} missing required 'evaluation_method' field. Must be a list like "
+                '["qa"], ["trajectory"], ["report"], or ["qa", "trajectory", "report"]'
+            )
+        return [str(each) for each in found]
+
+    @property
+    def has_expected_calls(self) -> bool:
+        """Whether the row says which calls were expected; an empty list says so too."""
+        return self.entry.get(EXPECTED_CALLS_KEY) is not None
+
+    @property
+    def history(self) -> list[dict[str, JsonValue]]:
+        """The turns before this one: `turn_id`, `query` and `answer` each."""
+        found = self.entry.get(HISTORY_KEY)
+        turns = found if isinstance(found, list) else []
+        return [cast("dict[str, JsonValue]", turn) for turn in turns if isinstance(turn, dict)]
+
+
+def plain_json(value: object) -> JsonValue:
+    """Write a value as JSON, whatever the reader of a dataset made: NaN is null, a time a text."""
+    if isinstance(value, Mapping):
+        told = cast("Mapping[object, object]", value)
+        return {str(name): plain_json(each) for name, each in told.items()}
+    if isinstance(value, list | tuple):
+        return [plain_json(each) for each in cast("list[object]", value)]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    try:
+        return to_json_value(value)
+    except ValueError:
+        return str(value)

@@ -1,0 +1,240 @@
+"""How much of a report is right: found, read, and scored field by field."""
+
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Final, cast
+
+from pydantic import JsonValue
+
+from scouter.errors import ConfigError, DataError
+from scouter.evaluate.engine.asked_judge import AskedJudge
+from scouter.evaluate.engine.judged import run_apart
+from scouter.evaluate.files import read_document
+from scouter.evaluate.judge import AnyJudge
+from scouter.evaluate.report.field_judge import DISCOVERY_FORM, SINGLE_FORM, FieldJudge
+from scouter.evaluate.report.item import EvalItem
+from scouter.evaluate.report.markdown import read_report
+from scouter.evaluate.report.metrics_config import JUDGE, MetricsConfig
+from scouter.evaluate.report.rules import Compat, check_compat, mean_score
+from scouter.evaluate.report.store import FolderStore
+from scouter.evaluate.report.tree import SectionScore, TreeScorer
+from scouter.evaluate.report.verdicts import (
+    MOST_AT_ONCE,
+    EvaluatorOutput,
+    ItemVerdict,
+    errored,
+    judge_all,
+    skipped,
+)
+
+_CAMERA: Final = re.compile(r"camera_\d+")
+
+
+class ReportEvaluator:
+    """Scores reports in Markdown against references in JSON, from their fields up.
+
+    Args:
+        metrics: The tree of sections and fields: plain data, or a YAML or JSON file.
+        store: Where reports are: a folder, or its path. Without one only `score` can be used.
+        report_url_pattern: Finds a report's address in an answer; its first group, or else the
+            last part of the address, is the key in the store.
+        reference_base_dir: Where the paths of references begin.
+        judge: A judge, a function from `JudgeRequest` to the answer, or `entry/model`; needed
+            where the tree asks one.
+        evaluation_method_id: Items that do not name it in `evaluation_method` are skipped.
+        include_vlm_output: Whether there is a score of the visual sections.
+        vlm_related_fields: The top-level sections that a vision model fills.
+        single_field_comparison_prompt: In place of our question about one field; the blanks are
+            `{reference}`, `{actual}` and `{field_context}`.
+        multi_field_discovery_prompt: In place of our question about discovered fields; the blanks
+            are `{reference_section}` and `{actual_fields}`.
+        compat: `sound`, or `vss`: what has no score counts 0.
+        max_concurrency: Items at a time.
+
+    Raises:
+        ConfigError: The tree, the pattern or the folder is wrong, or the tree needs a judge.
+    """
+
+    def __init__(
+        self,
+        metrics: MetricsConfig | Mapping[str, object] | str | Path,
+        *,
+        store: FolderStore | str | Path | None = None,
+        report_url_pattern: str = r"https?://\S+\.md",
+        reference_base_dir: str | Path = ".",
+        judge: AskedJudge | AnyJudge | str | None = None,
+        evaluation_method_id: str = "report",
+        include_vlm_output: bool = True,
+        vlm_related_fields: Sequence[str] | None = None,
+        single_field_comparison_prompt: str | None = None,
+        multi_field_discovery_prompt: str | None = None,
+        compat: Compat = "sound",
+        max_concurrency: int = MOST_AT_ONCE,
+    ) -> None:
+        check_compat(compat)
+        config = _config(metrics, compat)
+        if judge is None and JUDGE in config.methods(compat):
+            raise ConfigError(f"{config.root_key}: the metrics ask a judge, and there is none")
+        self._scorer = TreeScorer(
+            config=config,
+            compat=compat,
+            judge=None
+            if judge is None
+            else FieldJudge(
+                asked=AskedJudge.of(judge),
+                single_form=single_field_comparison_prompt or SINGLE_FORM,
+                discovery_form=multi_field_discovery_prompt or DISCOVERY_FORM,
+                compat=compat,
+            ),
+        )
+        is_path = isinstance(store, str | Path)
+        self._store = FolderStore(store) if is_path else store
+        self._base = Path(reference_base_dir)
+        try:
+            self._pattern = re.compile(report_url_pattern)
+        except re.error as error:
+            raise ConfigError(f"report_url_pattern {report_url_pattern!r}: {error}") from error
+        self.evaluation_method_id = evaluation_method_id
+        self._with_vlm = include_vlm_output
+        self._visual = vlm_related_fields
+        self._compat: Compat = compat
+        self._most = max_concurrency
+
+    def score(
+        self, reference: Mapping[str, JsonValue], report: str | Mapping[str, JsonValue]
+    ) -> SectionScore:
+        """Score one report that is at hand; works inside a running event loop, too.
+
+        Args:
+            reference: What a right report says.
+            report: Markdown, or its sections and fields.
+        """
+        return run_apart(lambda: self.score_async(reference, report))
+
+    async def score_async(
+        self, reference: Mapping[str, JsonValue], report: str | Mapping[str, JsonValue]
+    ) -> SectionScore:
+        """Score one report that is at hand, in the running event loop."""
+        read = read_report(report, self._compat) if isinstance(report, str) else dict(report)
+        return await self._scorer.score(dict(reference), read)
+
+    def evaluate(self, items: Sequence[EvalItem]) -> EvaluatorOutput:
+        """Find and score the reports of items; works inside a running event loop, too."""
+        return run_apart(lambda: self.evaluate_async(items))
+
+    async def evaluate_async(
+        self,
+        items: Sequence[EvalItem],
+        on_verdict: Callable[[ItemVerdict], None] | None = None,
+    ) -> EvaluatorOutput:
+        """Find and score the reports of items in the running event loop.
+
+        Args:
+            items: Whose order the verdicts keep.
+            on_verdict: Is told each verdict as it comes.
+        """
+        return await judge_all(
+            items, self.judge_item, self._compat,
+            most=self._most, with_vlm=self._with_vlm, on_verdict=on_verdict,
+        )  # fmt: skip
+
+    async def judge_item(self, item: EvalItem) -> ItemVerdict:
+        """Find and score the report of one item.
+
+        An answer without a report scores 0. Whatever else goes wrong is an error without a score.
+
+        Raises:
+            DataError: The item does not say which evaluators are to look at it.
+        """
+        if self.evaluation_method_id not in item.methods:
+            return skipped(item, self.evaluation_method_id)
+        try:
+            if item.failure and self._compat == "sound":
+                raise DataError(f"the agent failed: {item.failure}")
+            path = self._base / str(item.ground_truth)
+            reference = read_document(path).value if self._compat != "vss" else _read_json(path)
+            url = self._url(item.answer)
+            report = self._find(url, path) if url else None
+            if url is None or not report:
+                pattern = self._pattern.pattern
+                return self._without_report(
+                    item,
+                    f"No report URL found in response matching pattern: {pattern}"
+                    if url is None
+                    else f"Report not found in object store: {self._key(url)}",
+                )
+            read = read_report(report, self._compat)
+            found = await self._scorer.score(reference, read)
+        except Exception as error:  # noqa: BLE001 - one item's failure is its verdict
+            return errored(item, str(error))
+        return ItemVerdict(
+            id=item.id,
+            score=found.section_score,
+            error=found.error or "",
+            vlm_field_score=self._visual_score(found),
+            reasoning={
+                "sections": {name: each.to_json() for name, each in found.field_scores.items()},
+                "metadata": {"reference_file": str(path), "actual_file": url},
+            },
+        )
+
+    def _url(self, answer: JsonValue) -> str | None:
+        """The address in an answer; one that is no text raises Python's own `TypeError`."""
+        if answer is None and self._compat == "sound":
+            return None
+        found = self._pattern.search(cast("str", answer))
+        return found[0] if found else None
+
+    def _key(self, url: str) -> str:
+        found = self._pattern.search(url)
+        named = found[1] if found and found.groups() else None
+        return named or url.rstrip("/").rpartition("/")[2]
+
+    def _find(self, url: str, reference: Path) -> str | None:
+        if self._store is None:
+            raise ConfigError("there is no store to find reports in; give store= a folder")
+        key = self._key(url)
+        camera = _CAMERA.search(str(reference))
+        if camera is None:
+            return self._store.read(key)
+        return self._store.read(f"{camera[0]}/{key}") or (
+            self._store.read(key) if self._compat == "sound" else None
+        )
+
+    def _without_report(self, item: EvalItem, message: str) -> ItemVerdict:
+        visual = 0.0 if self._with_vlm else None
+        return ItemVerdict(
+            id=item.id,
+            score=0.0,
+            vlm_field_score=visual,
+            reasoning={"error": message},
+            error=message,
+        )
+
+    def _visual_score(self, found: SectionScore) -> float | None:
+        """Mean of the visual sections that the result has; None where there is none."""
+        if not (self._with_vlm and self._visual):
+            return None
+        sections = [found.field_scores[name] for name in self._visual if name in found.field_scores]
+        scores = [section.section_score for section in sections]
+        if self._compat == "vss":
+            return sum(score or 0.0 for score in scores) / len(scores) if scores else None
+        return mean_score(scores, "sound")
+
+
+def _config(
+    metrics: MetricsConfig | Mapping[str, object] | str | Path, compat: Compat
+) -> MetricsConfig:
+    if isinstance(metrics, MetricsConfig):
+        return metrics
+    if isinstance(metrics, str | Path):
+        return MetricsConfig.from_file(metrics, compat)
+    return MetricsConfig.of(metrics, compat)
+
+
+def _read_json(path: Path) -> JsonValue:
+    """Read a reference; what is wrong is said in Python's own words."""
+    with path.open(encoding="utf-8") as file:
+        return json.load(file)

@@ -1,0 +1,228 @@
+"""How well an agent chose its tools, as a judge sees it."""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final
+
+from pydantic import JsonValue
+
+from scouter.evaluate.engine.asked_judge import AskedJudge
+from scouter.evaluate.engine.judged import run_apart
+from scouter.evaluate.judge import AnyJudge, JudgeError
+from scouter.evaluate.report.field_metrics import as_text
+from scouter.evaluate.report.item import EXPECTED_CALLS_KEY, EvalItem
+from scouter.evaluate.report.qa_evaluator import ScoreAsker, plain_answer
+from scouter.evaluate.report.rules import Compat, check_compat
+from scouter.evaluate.report.steps import (
+    NO_CALLS,
+    has_refs,
+    resolve_refs,
+    results_by_tool,
+    selected,
+    tool_calls,
+    trajectory_json,
+    trajectory_text,
+)
+from scouter.evaluate.report.verdicts import (
+    MOST_AT_ONCE,
+    EvaluatorOutput,
+    ItemVerdict,
+    errored,
+    judge_all,
+    skipped,
+)
+
+NO_HISTORY: Final = "(no previous turns)"
+WITH_REFERENCE: Final = """\
+Judge the calls of tools that an AI agent made by those that were expected.
+
+Question:
+{question}
+
+Expected calls:
+{reference}
+
+Calls that were made:
+{agent_trajectory}
+
+Final answer of the agent:
+{answer}
+
+Calls with one step number were made at once. Take off for tools that were not called, for others \
+that were, for wrong parameters, and for a wrong order of steps. Parameters in free words have to \
+mean the same; all others have to be the same. 1 means all as expected, 0 nothing as expected.
+"""
+WITHOUT_REFERENCE: Final = """\
+Judge how well an AI agent chose and called its tools.
+
+Conversation before:
+{conversation_history}
+
+Question:
+{question}
+
+Tools that it has, with their parameters:
+{tool_schemas}
+
+Its actions:
+{agent_trajectory}
+
+Its final answer:
+{answer}
+
+Ask yourself: Were these the right tools? Are the parameters right, and do they fit the schemas? \
+Was any call needless, or missing? Does the answer follow from what the tools gave back? 1 means \
+nothing to improve, 0 nothing right.
+"""
+
+
+class TrajectoryEvaluator:
+    """Judges what agents did: against expected calls where an item has them, else by itself.
+
+    Args:
+        judge: A judge, a function from `JudgeRequest` to the answer, or `entry/model`.
+        evaluation_method_id: Items that do not name it in `evaluation_method` are skipped.
+        track_agent_selected_tools_only: Whether tools that the agent did not choose itself, and
+            models inside of tools, are left out.
+        custom_prompt_template_with_reference: For items with `trajectory_ground_truth`; the blanks
+            are `{question}`, `{reference}`, `{agent_trajectory}` and `{answer}`.
+        custom_prompt_template_without_reference: For all others; the blanks are `{question}`,
+            `{agent_trajectory}`, `{answer}`, `{tool_schemas}` and `{conversation_history}`.
+        tool_schemas: The tools that the agent has; a text, or their definitions as plain data.
+        llm_judge_reasoning: Whether the judge writes its reasoning, too.
+        compat: `sound`, or `vss`: the first number of an answer is the score, what cannot be
+            judged scores 0, and an item whose template is not given is an error.
+        max_concurrency: Items at a time.
+
+    Raises:
+        ConfigError: The judge can answer nothing, or there is no such profile.
+    """
+
+    def __init__(
+        self,
+        judge: AskedJudge | AnyJudge | str,
+        *,
+        evaluation_method_id: str = "trajectory",
+        track_agent_selected_tools_only: bool = True,
+        custom_prompt_template_with_reference: str | None = None,
+        custom_prompt_template_without_reference: str | None = None,
+        tool_schemas: str | Sequence[JsonValue] | None = None,
+        llm_judge_reasoning: bool = True,
+        compat: Compat = "sound",
+        max_concurrency: int = MOST_AT_ONCE,
+    ) -> None:
+        check_compat(compat)
+        self._asker = ScoreAsker(
+            asked=AskedJudge.of(judge), compat=compat, with_reasoning=llm_judge_reasoning
+        )
+        self.evaluation_method_id = evaluation_method_id
+        self._selected_only = track_agent_selected_tools_only
+        self._forms = {
+            "with_reference": custom_prompt_template_with_reference,
+            "without_reference": custom_prompt_template_without_reference,
+        }
+        is_text = isinstance(tool_schemas, str)
+        self._schemas = tool_schemas if is_text else _json(list(tool_schemas or ()))
+        self._compat: Compat = compat
+        self._most = max_concurrency
+
+    def evaluate(self, items: Sequence[EvalItem]) -> EvaluatorOutput:
+        """Judge items; works inside a running event loop, too."""
+        return run_apart(lambda: self.evaluate_async(items))
+
+    async def evaluate_async(
+        self,
+        items: Sequence[EvalItem],
+        on_verdict: Callable[[ItemVerdict], None] | None = None,
+    ) -> EvaluatorOutput:
+        """Judge items in the running event loop.
+
+        Args:
+            items: Whose order the verdicts keep.
+            on_verdict: Is told each verdict as it comes.
+        """
+        return await judge_all(
+            items, self.judge_item, self._compat, most=self._most, on_verdict=on_verdict
+        )
+
+    async def judge_item(self, item: EvalItem) -> ItemVerdict:
+        """Judge one item.
+
+        Raises:
+            DataError: It does not say which evaluators are to look at it.
+            ValueError: In `vss`, there is no template for it.
+        """
+        if self.evaluation_method_id not in item.methods:
+            return skipped(item, self.evaluation_method_id)
+        if item.failure and self._compat == "sound":
+            return errored(item, f"the agent failed: {item.failure}")
+        steps = selected(item.steps, self._compat) if self._selected_only else list(item.steps)
+        calls = tool_calls(steps, self._compat)
+        expected = item.entry.get(EXPECTED_CALLS_KEY)
+        resolved = self._resolved(item, expected) if has_refs(expected) else expected
+        said: dict[str, JsonValue] = {
+            "reasoning": "",
+            "query": item.question,
+            "actual_tool_calls": list[JsonValue](calls),
+            "expected_tool_calls": expected,
+            "final_answer": plain_answer(item.answer),
+            "trajectory": trajectory_json(steps),
+            "conversation_history": list[JsonValue](item.history),
+            "track_agent_selected_tools_only": self._selected_only,
+        }
+        if resolved is not expected:
+            said["resolved_expected_tool_calls"] = resolved
+        values = {"question": as_text(item.question), "answer": plain_answer(item.answer)}
+        if item.has_expected_calls:
+            form = self._form(item, "with_reference")
+            values["reference"] = _json(resolved)
+            values["agent_trajectory"] = _json(list[JsonValue](calls)) if calls else NO_CALLS
+        else:
+            form = self._form(item, "without_reference")
+            values["agent_trajectory"] = trajectory_text(steps)
+            values["tool_schemas"] = self._schemas or _json(item.entry.get("tool_schemas") or [])
+            values["conversation_history"] = _history(item.history)
+        try:
+            score, reasoning = await self._asker.ask("trajectory", form, values)
+        except JudgeError as error:
+            return self._asker.without_score(item, error)
+        return ItemVerdict(id=item.id, score=score, reasoning={**said, "reasoning": reasoning})
+
+    def _form(self, item: EvalItem, mode: str) -> str:
+        own = self._forms[mode]
+        if own is not None:
+            return own
+        if self._compat == "vss":
+            has = "has" if item.has_expected_calls else "has no"
+            raise ValueError(
+                f"Item {item.id} {has} trajectory_ground_truth but custom_prompt_template_{mode} "
+                "is not configured. Please add it to the trajectory evaluator config in "
+                "config.yml."
+            )
+        return WITH_REFERENCE if item.has_expected_calls else WITHOUT_REFERENCE
+
+    def _resolved(self, item: EvalItem, expected: JsonValue) -> JsonValue:
+        """The expected calls, with what they refer to in the place of references."""
+        results = results_by_tool(item.steps)
+        earlier = {turn: results_by_tool(steps) for turn, steps in item.earlier.items()}
+        return [
+            {**call, "params": resolve_refs(call.get("params"), results, earlier)}
+            if isinstance(call, dict)
+            else call
+            for call in (expected if isinstance(expected, list) else [])
+        ]
+
+
+def _history(turns: Sequence[Mapping[str, JsonValue]]) -> str:
+    return (
+        "\n".join(
+            f"[{turn.get('turn_id')}] User: {turn.get('query')}\n"
+            f"[{turn.get('turn_id')}] Assistant: {turn.get('answer')}"
+            for turn in turns
+        )
+        or NO_HISTORY
+    )
+
+
+def _json(value: JsonValue) -> str:
+    return json.dumps(value, indent=2, ensure_ascii=False)

@@ -1,0 +1,246 @@
+"""A report scored from its fields up to the whole."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from statistics import fmean
+from typing import Annotated, Final, cast
+
+from pydantic import Field, JsonValue, TypeAdapter
+
+from scouter.errors import DataError
+from scouter.evaluate.judge import JudgeError
+from scouter.evaluate.report.field_judge import FieldJudge, Match
+from scouter.evaluate.report.field_metrics import METRICS, field_score
+from scouter.evaluate.report.metrics_config import AVERAGE, JUDGE, FieldConfig, MetricsConfig
+from scouter.evaluate.report.rules import Compat
+
+NOT_TOLD: Final = "LLM failed to score this field during discovery"
+NON_EMPTY: Final = "non_empty"
+DISCOVERED: Final = "llm_judge_with_field_discovery"
+_RATIO: Final = TypeAdapter(Annotated[float, Field(ge=0, le=1)])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SectionScore:
+    """The score of a section or field, with those inside."""
+
+    section_score: float | None
+    """From 0 to 1; None where it could not be scored, or where there was nothing to score."""
+    method: str
+    actual_value: JsonValue = None
+    reference_value: JsonValue = None
+    error: str | None = None
+    field_scores: Mapping[str, "SectionScore"] = field(default_factory=dict[str, "SectionScore"])
+    is_absent: bool = False
+    """Neither report nor reference has it; it is in no average."""
+
+    def to_json(self) -> dict[str, JsonValue]:
+        """Write it as the evaluator's output file has it."""
+        return {
+            "section_score": self.section_score,
+            "method": self.method,
+            "actual_value": self.actual_value,
+            "reference_value": self.reference_value,
+            "error": self.error,
+            "field_scores": {name: each.to_json() for name, each in self.field_scores.items()},
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TreeScorer:
+    """Scores reports by one tree of metrics."""
+
+    config: MetricsConfig
+    judge: FieldJudge | None = None
+    compat: Compat = "sound"
+
+    async def score(self, reference: JsonValue, actual: JsonValue) -> SectionScore:
+        """Score a report.
+
+        Args:
+            reference: What a right report says: sections and fields by name.
+            actual: What the report says.
+
+        Raises:
+            pydantic.ValidationError: In `vss`, a judge gave a number outside of 0 to 1.
+        """
+        key = self.config.root_key
+        return await self._node(self.config.root, key, key, reference, actual)
+
+    async def _node(
+        self, config: FieldConfig, name: str, path: str, reference: JsonValue, actual: JsonValue
+    ) -> SectionScore:
+        if config.fields or config.allow_dynamic_field_discovery:
+            return await self._section(config, name, path, reference, actual)
+        method = config.method or JUDGE
+        score, error = await self._value(method, name, reference, actual)
+        return SectionScore(
+            section_score=score,
+            method=method,
+            actual_value=actual,
+            reference_value=reference,
+            error=error,
+            is_absent=score is None and error is None,
+        )
+
+    async def _section(
+        self, config: FieldConfig, name: str, path: str, reference: JsonValue, actual: JsonValue
+    ) -> SectionScore:
+        method = config.method or JUDGE
+        whole = reference
+        if self.compat != "vss" and reference is None:
+            if _is_nothing(actual):
+                return SectionScore(section_score=None, method=method, is_absent=True)
+            reference = {}
+        if not isinstance(reference, dict):
+            kind = type(reference).__name__
+            return SectionScore(
+                section_score=None,
+                method=method,
+                actual_value=actual,
+                reference_value=reference,
+                error=f"Reference at '{path}' is {kind}, expected dict for section",
+            )
+        given = actual if isinstance(actual, dict) else {}
+        fields = dict(await self._fields(config, path, reference, given))
+        fields.update(await self._discovered(config, reference, given))
+        error = None
+        if method == AVERAGE:
+            score, error = self._average(config, fields, reference)
+        else:
+            score, error = await self._value(method, name, whole, actual)
+        return SectionScore(
+            section_score=score,
+            method=method,
+            actual_value=actual,
+            reference_value=whole,
+            error=error,
+            field_scores=fields,
+            is_absent=error is None and score is None,
+        )
+
+    async def _fields(
+        self,
+        config: FieldConfig,
+        path: str,
+        reference: Mapping[str, JsonValue],
+        actual: Mapping[str, JsonValue],
+    ) -> list[tuple[str, SectionScore]]:
+        listed = config.fields or {}
+        scores = await asyncio.gather(
+            *(
+                self._node(each, name, f"{path}.{name}", reference.get(name), actual.get(name))
+                for name, each in listed.items()
+            )
+        )
+        return list(zip(listed, scores, strict=True))
+
+    async def _discovered(
+        self,
+        config: FieldConfig,
+        reference: Mapping[str, JsonValue],
+        actual: Mapping[str, JsonValue],
+    ) -> dict[str, SectionScore]:
+        names = [name for name in actual if name not in (config.fields or {})]
+        if not config.allow_dynamic_field_discovery or not names:
+            return {}
+        if self.judge is None:
+            raise DataError("fields of the report are to be discovered, and there is no judge")
+        listed = config.fields or {}
+        unlisted = {name: each for name, each in reference.items() if name not in listed}
+        shown = unlisted if self.compat != "vss" else reference
+        found, error = dict[str, Match | None](), NOT_TOLD
+        try:
+            found = await self.judge.discover(shown, actual, names)
+        except JudgeError as fault:
+            error = f"{fault.reason}: {fault}"
+        return {
+            name: _discovered(actual[name], found.get(name), reference, error) for name in names
+        }
+
+    def _average(
+        self,
+        config: FieldConfig,
+        fields: Mapping[str, SectionScore],
+        reference: Mapping[str, JsonValue],
+    ) -> tuple[float | None, str | None]:
+        """The mean of the fields' scores, and why there is none."""
+        counted = [each for each in fields.values() if not each.is_absent]
+        scores = [each.section_score for each in counted]
+        if self.compat == "vss":
+            return (fmean(score or 0.0 for score in scores) if scores else 0.0), None
+        if config.recall_penalty:
+            scores += [0.0] * len(_unmatched(config, fields, reference))
+        unknown = [name for name, each in fields.items() if each.error is not None]
+        if unknown:
+            return None, f"no score of {', '.join(unknown)}"
+        if scores:
+            return fmean(cast("Sequence[float]", scores)), None
+        # Nothing was written where the reference has something to say.
+        return (0.0 if reference else None), None
+
+    async def _value(
+        self, method: str, name: str, reference: JsonValue, actual: JsonValue
+    ) -> tuple[float | None, str | None]:
+        """Score one value as a whole."""
+        is_absent = method != NON_EMPTY and _is_nothing(reference) and _is_nothing(actual)
+        if is_absent and self.compat != "vss":
+            return None, None
+        try:
+            if method == JUDGE:
+                if self.judge is None:
+                    return None, "there is no judge"
+                score = await self.judge.single(name, actual, reference)
+            elif method in METRICS:
+                score = field_score(method, actual, reference, self.compat)
+            else:
+                return None, f"there is no metric {method!r}"
+        except JudgeError as error:
+            if self.compat == "vss":
+                return None, "Evaluation failed: metric returned None"
+            return None, f"{error.reason}: {error}"
+        except Exception as error:  # noqa: BLE001 - one field's failure is that field's result
+            return None, str(error)
+        return _RATIO.validate_python(score), None
+
+
+def _is_nothing(value: JsonValue) -> bool:
+    return value is None or value in ("", [], {})
+
+
+def _unmatched(
+    config: FieldConfig, fields: Mapping[str, SectionScore], reference: Mapping[str, JsonValue]
+) -> list[str]:
+    """Fields of the reference that are not listed, and that no discovered field matches."""
+    matched = {each.matched for each in fields.values() if isinstance(each, _Discovered)}
+    listed = config.fields or {}
+    return [name for name in reference if name not in listed and name not in matched]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Discovered(SectionScore):
+    matched: str | None = None
+    """The field of the reference that it is about."""
+
+
+def _discovered(
+    actual: JsonValue, match: Match | None, reference: Mapping[str, JsonValue], error: str
+) -> SectionScore:
+    if match is None:
+        return _Discovered(
+            section_score=None,
+            method=DISCOVERED,
+            actual_value=actual,
+            reference_value="[no matching reference field found in LLM response]",
+            error=error,
+        )
+    name = match.reference_field
+    missing = f"[no matching reference field: {name}]"
+    return _Discovered(
+        section_score=match.score,
+        method=DISCOVERED,
+        actual_value=actual,
+        reference_value=reference.get(name, missing) if name is not None else missing,
+        matched=name,
+    )

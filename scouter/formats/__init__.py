@@ -1,0 +1,1 @@
+"""Files of other evaluation systems: read, and written."""

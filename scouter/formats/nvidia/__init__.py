@@ -1,0 +1,28 @@
+"""Evaluation files of NVIDIA's NeMo Agent Toolkit, as VSS uses it."""
+
+from typing import TYPE_CHECKING
+
+from scouter.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from scouter.formats.nvidia.command import NvidiaRun, run_config
+    from scouter.formats.nvidia.config import EvalFile, read_config
+    from scouter.formats.nvidia.dataset import read_dataset
+else:
+    __getattr__, __dir__ = lazy_names(
+        __name__,
+        models={},
+        others={
+            "scouter.formats.nvidia.command": ("NvidiaRun", "run_config"),
+            "scouter.formats.nvidia.config": ("EvalFile", "read_config"),
+            "scouter.formats.nvidia.dataset": ("read_dataset",),
+        },
+    )
+
+__all__ = (
+    "EvalFile",
+    "NvidiaRun",
+    "read_config",
+    "read_dataset",
+    "run_config",
+)

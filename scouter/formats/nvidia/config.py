@@ -1,0 +1,276 @@
+"""The config file of an agent, as far as it tells how the agent is evaluated."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Final, Literal, TypeAlias, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
+
+from scouter.evaluate.files import Document, read_document
+from scouter.evaluate.report.rules import Compat
+
+M = TypeVar("M", bound=BaseModel)
+
+OUTPUT_DIR: Final = "./.tmp/nat/examples/default/"
+"""Where results go if the file does not say."""
+_READ: Final = frozenset({"eval", "llms", "object_stores"})
+
+
+class _User(BaseModel):
+    """A part that its user writes: unknown keys are mistakes."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
+
+
+class Structure(_User):
+    """What the columns of a dataset are called."""
+
+    disable: bool = False
+    question_key: str = "question"
+    answer_key: str = "answer"
+    generated_answer_key: str = "generated_answer"
+    trajectory_key: str = "intermediate_steps"
+    expected_trajectory_key: str = "expected_intermediate_steps"
+
+
+class FilterEntry(_User):
+    """By column, patterns as of file names, any of which a value has to match."""
+
+    field: dict[str, list[str | int | float | bool]] = Field(
+        default_factory=dict[str, list[str | int | float | bool]]
+    )
+
+
+class Filter(_User):
+    """Which rows are taken: those that the first lets in and the second does not keep out."""
+
+    allowlist: FilterEntry | None = None
+    denylist: FilterEntry | None = None
+
+
+class DatasetConfig(_User):
+    """A dataset file."""
+
+    type: Literal["json", "jsonl", "csv", "parquet", "xls", "custom"] = Field(alias="_type")
+    file_path: str | None = None
+    id_key: str = "id"
+    structure: Structure = Structure()
+    filter: Filter = Filter()
+    remote_file_path: str | None = None
+    s3: JsonValue = None
+    function: str | None = None
+    kwargs: JsonValue = None
+
+
+class _Evaluator(_User):
+    evaluation_method_id: str
+    llm_judge_reasoning: bool = True
+
+
+class JudgeConfig(_User):
+    """Who is asked about the fields of a report, and how."""
+
+    llm_name: str
+    max_retries: int = Field(default=2, ge=0, le=100)
+    llm_judge_reasoning: bool = True
+    single_field_comparison_prompt: str | None = None
+    multi_field_discovery_prompt: str | None = None
+
+
+class MetricConfigs(_User):
+    """What single metrics need."""
+
+    llm_judge: JudgeConfig | None = None
+
+
+class ReportConfig(_Evaluator):
+    """A `report_evaluator`."""
+
+    type: Literal["report_evaluator"] = Field(alias="_type")
+    evaluation_method_id: str = "report"
+    eval_metrics_config_path: str
+    reference_base_dir: str | None = None
+    """Where paths of references begin; the dataset's folder if not given."""
+    object_store: str
+    report_url_pattern: str
+    include_vlm_output: bool = True
+    vlm_related_fields: list[str] | None = None
+    metric_configs: MetricConfigs = MetricConfigs()
+
+
+class QAConfig(_Evaluator):
+    """A `customized_qa_evaluator`."""
+
+    type: Literal["customized_qa_evaluator"] = Field(alias="_type")
+    evaluation_method_id: str = "qa"
+    llm_name: str
+    max_retries: int = Field(default=2, ge=0, le=100)
+    custom_prompt_template: str | None = None
+
+
+class TrajectoryConfig(_Evaluator):
+    """A `customized_trajectory_evaluator`."""
+
+    type: Literal["customized_trajectory_evaluator"] = Field(alias="_type")
+    evaluation_method_id: str = "trajectory"
+    llm_name: str
+    max_retries: int = Field(default=2, ge=0, le=100)
+    track_agent_selected_tools_only: bool = True
+    custom_prompt_template_with_reference: str | None = None
+    custom_prompt_template_without_reference: str | None = None
+    tool_schemas: str | None = None
+    """File with the definitions of the agent's tools; ours, as no workflow is here to tell them."""
+
+
+EvaluatorConfig: TypeAlias = Annotated[
+    ReportConfig | QAConfig | TrajectoryConfig, Field(discriminator="type")
+]
+EVALUATORS: Final[Mapping[str, type[ReportConfig | QAConfig | TrajectoryConfig]]] = {
+    "report_evaluator": ReportConfig,
+    "customized_qa_evaluator": QAConfig,
+    "customized_trajectory_evaluator": TrajectoryConfig,
+}
+
+
+class LlmConfig(BaseModel):
+    """One of the `llms`; fields that no judge is asked with are left unread."""
+
+    model_config = ConfigDict(extra="allow", frozen=True, populate_by_name=True)
+
+    type: str = Field(alias="_type")
+    model_name: str = Field(min_length=1)
+    base_url: str | None = None
+    api_key: str | None = None
+    max_tokens: int | None = None
+    temperature: float | None = None
+    top_p: float | None = None
+    seed: int | None = None
+
+
+class StoreConfig(BaseModel):
+    """One of the `object_stores`; a folder is the one that can be read."""
+
+    model_config = ConfigDict(extra="allow", frozen=True, populate_by_name=True)
+
+    type: str = Field(alias="_type", default="folder")
+    path: str | None = None
+
+
+class _Output(BaseModel):
+    model_config = ConfigDict(extra="allow", frozen=True)
+
+    dir: str | None = None
+    cleanup: bool = False
+
+
+class _General(BaseModel):
+    model_config = ConfigDict(extra="allow", frozen=True)
+
+    output_dir: str = OUTPUT_DIR
+    output: _Output | None = None
+    max_concurrency: int = Field(default=8, ge=1, le=10_000)
+    dataset: DatasetConfig
+    compat: Compat = "sound"
+    """Ours: whose numbers are wanted."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EvalFile:
+    """What a config file says, and what of it is not used."""
+
+    path: Path
+    general: _General
+    evaluators: Mapping[str, ReportConfig | QAConfig | TrajectoryConfig]
+    llms: Mapping[str, LlmConfig]
+    object_stores: Mapping[str, StoreConfig]
+    notes: tuple[str, ...] = field(default=())
+    """For its user: what is not read, and what is done otherwise."""
+
+    @property
+    def output_dir(self) -> Path:
+        """Where results go."""
+        output = self.general.output
+        named = output.dir if output is not None and output.dir else self.general.output_dir
+        return Path(named)
+
+    def beside(self, path: str) -> Path:
+        """A path that the file names: as it is where that is there, else beside the file."""
+        own = Path(path)
+        return own if own.is_absolute() or own.exists() else self.path.parent / own
+
+
+def read_config(path: str | Path) -> EvalFile:
+    """Read the parts `eval`, `llms` and `object_stores` of a config file.
+
+    Raises:
+        FileFormatError: Names file, line and field.
+    """
+    document = read_document(path)
+    told = document.value if isinstance(document.value, dict) else {}
+    section = told.get("eval")
+    if not isinstance(section, dict):
+        raise document.error("there is no section 'eval'", expected="eval: {general, evaluators}")
+    general = _model(document, _General, section.get("general"), ("eval", "general"))
+    notes = [*_ignored(told, section, general)]
+    evaluators: dict[str, ReportConfig | QAConfig | TrajectoryConfig] = {}
+    for name, value in _objects(document, section.get("evaluators"), ("eval", "evaluators")):
+        kind = value.get("_type") if isinstance(value, dict) else None
+        model = EVALUATORS.get(str(kind))
+        if model is None:
+            known = ", ".join(EVALUATORS)
+            notes.append(f"evaluator {name!r} is left out: its _type is {kind!r}; known: {known}")
+            continue
+        evaluators[name] = _model(document, model, value, ("eval", "evaluators", name))
+    return EvalFile(
+        path=Path(path),
+        general=general,
+        evaluators=evaluators,
+        llms=_models(document, LlmConfig, told, "llms"),
+        object_stores=_models(document, StoreConfig, told, "object_stores"),
+        notes=tuple(notes),
+    )
+
+
+def _ignored(
+    told: Mapping[str, JsonValue], section: Mapping[str, JsonValue], general: _General
+) -> list[str]:
+    """Say what is in the file and not used."""
+    notes: list[str] = []
+    if others := sorted(set(told) - _READ):
+        blocks = ", ".join(f"{name}:" for name in others)
+        notes.append(f"not read: {blocks} (the agent is the one that --agent names)")
+    more = sorted({**(general.model_extra or {}), **_but(section, "general", "evaluators")})
+    if more:
+        notes.append(f"not used in eval: {', '.join(more)}")
+    if general.output is not None and general.output.cleanup:
+        notes.append("eval.general.output.cleanup is not heeded: no file of yours is deleted")
+    return notes
+
+
+def _but(values: Mapping[str, JsonValue], *names: str) -> dict[str, JsonValue]:
+    return {name: value for name, value in values.items() if name not in names}
+
+
+def _objects(
+    document: Document, value: JsonValue, loc: tuple[str, ...]
+) -> list[tuple[str, JsonValue]]:
+    if value is None:
+        return []
+    if not isinstance(value, dict):
+        raise document.error("this is no object", loc, "names with their settings")
+    return list(value.items())
+
+
+def _models(
+    document: Document, model: type[M], told: Mapping[str, JsonValue], section: str
+) -> dict[str, M]:
+    found = _objects(document, told.get(section), (section,))
+    return {name: _model(document, model, value, (section, name)) for name, value in found}
+
+
+def _model(document: Document, model: type[M], value: JsonValue, loc: tuple[str, ...]) -> M:
+    try:
+        return model.model_validate(value)
+    except ValidationError as error:
+        raise document.wrap(error, loc, model) from error

@@ -1,0 +1,134 @@
+"""Models that a config file names as judges, asked by the user's own provider entries."""
+
+from collections.abc import Callable, Mapping
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from typing import Final
+from urllib.parse import urlsplit
+
+from pydantic import JsonValue, ValidationError
+
+from scouter.agent.entries import ProviderEntries, ProviderEntry
+from scouter.agent.model_judge import ModelJudge
+from scouter.errors import ConfigError
+from scouter.evaluate.engine.asked_judge import AskedJudge
+from scouter.evaluate.judge import Judge
+from scouter.formats.nvidia.config import LlmConfig
+
+_SETTINGS: Final = ("max_tokens", "temperature", "top_p", "seed")
+_NVIDIA_URL: Final = "https://integrate.api.nvidia.com/v1"
+_NVIDIA_KEY: Final = "NVIDIA_API_KEY"
+_VENDORS: Final[Mapping[str, str]] = {"openai": "api.openai.com", "nim": "integrate.api.nvidia.com"}
+"""By kind, the host to which its vendor's key belongs."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NamedLlms:
+    """The models of a config file, each with the provider entry that it is asked by."""
+
+    llms: Mapping[str, LlmConfig]
+    entries: ProviderEntries
+    """Those of the user's settings, with one for each model that has none there."""
+    providers: Mapping[str, str]
+    """By the name of a model, that of its entry."""
+
+    @staticmethod
+    def of(
+        llms: Mapping[str, LlmConfig],
+        settings: ProviderEntries,
+        note: Callable[[str], None],
+    ) -> "NamedLlms":
+        """Find the entry for each model.
+
+        An entry of the user's settings with the name of the model is used. Without one, a vendor's
+        own address is asked with that vendor's usual key. Any other address is asked without a
+        key: a file that somebody else wrote sends no key anywhere.
+
+        Args:
+            llms: By name.
+            settings: The user's entries.
+            note: Is told of addresses that get no key.
+
+        Raises:
+            ConfigError: A model has a kind that is not known here, or a wrong address.
+        """
+        added: dict[str, ProviderEntry] = {}
+        providers: dict[str, str] = {}
+        for name, llm in llms.items():
+            if name in settings.providers:
+                providers[name] = name
+                continue
+            if llm.api_key is not None:
+                note(
+                    f"llms.{name}.api_key is not used: keys come from the environment; name its "
+                    f"variable in an entry {name!r} of the provider settings"
+                )
+            entry = _entry(name, llm)
+            if entry is None:
+                providers[name] = "openai"
+                continue
+            if entry.keyless:
+                note(
+                    f"llms.{name}: {entry.base_url} is asked without a key; to send one, write an "
+                    f"entry {name!r} with its key_variable into the provider settings"
+                )
+            added[name], providers[name] = entry, name
+        both = {**settings.providers, **added}
+        entries = settings.model_copy(update={"providers": both})
+        return NamedLlms(llms=llms, entries=entries, providers=providers)
+
+    def check(self, name: str) -> None:
+        """Refuse a model that is not in the file.
+
+        Raises:
+            ConfigError: Names those there are.
+        """
+        if name not in self.llms:
+            known = ", ".join(self.llms) or "none"
+            raise ConfigError(f"llm_name {name!r}: there is no such entry in llms: ({known})")
+
+    def asked(
+        self,
+        name: str,
+        judge: Judge,
+        max_retries: int,
+        slots: AbstractAsyncContextManager[object],
+    ) -> AskedJudge:
+        """The judge that a model is.
+
+        Raises:
+            ConfigError: There is no such model, or it could not be asked.
+        """
+        self.check(name)
+        llm, provider = self.llms[name], self.providers[name]
+        settings: dict[str, JsonValue] = {
+            each: getattr(llm, each) for each in _SETTINGS if getattr(llm, each) is not None
+        }
+        if isinstance(judge, ModelJudge):
+            judge.check(provider, settings, llm.model_name)
+        return AskedJudge(
+            judge=judge, model=llm.model_name, provider=provider, settings=settings,
+            max_retries=max_retries, slots=slots,
+        )  # fmt: skip
+
+
+def _entry(name: str, llm: LlmConfig) -> ProviderEntry | None:
+    """The entry of a model that the user's settings do not have; None for OpenAI's own."""
+    host = _VENDORS.get(llm.type)
+    if host is None:
+        raise ConfigError(
+            f"llms.{name}: the _type {llm.type!r} is not known here; write an entry {name!r} into "
+            f"the provider settings, or use {' or '.join(_VENDORS)}"
+        )
+    url = llm.base_url
+    is_vendor = url is None or (urlsplit(url).scheme, urlsplit(url).hostname) == ("https", host)
+    if is_vendor and llm.type == "openai":
+        return None
+    try:
+        if is_vendor:
+            return ProviderEntry(
+                name=name, kind="openai", base_url=_NVIDIA_URL, key_variable=_NVIDIA_KEY
+            )
+        return ProviderEntry(name=name, kind="openai", base_url=url, keyless=True)
+    except ValidationError as error:
+        raise ConfigError(f"llms.{name}: {error.errors()[0]['msg']}") from error

@@ -1,0 +1,104 @@
+"""Kinds of agents, and whose turn a span belongs to."""
+
+import asyncio
+import json
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from scouter.errors import ConfigError
+from scouter.evaluate.report.item import EvalItem
+from scouter.evaluate.report.steps import tool_calls
+from scouter.formats.nvidia.asking import Asking, ask_all
+from scouter.formats.nvidia.turns import Conversation, conversations_of
+from scouter.replay.orchestrator import EvalOrchestrator
+from scouter.tracing import get_tracer
+
+TURNS: Final[list[Any]] = [
+    {"turn_id": "a", "query": "first"}, {"query": "second"}, {"query": "third"},
+]  # fmt: skip
+
+
+def conversations() -> list[Conversation]:
+    return conversations_of([EvalItem(id="c", entry={"conversation": TURNS})])
+
+
+def _tool(name: str) -> None:
+    attributes = {
+        "gen_ai.operation.name": "execute_tool",
+        "gen_ai.tool.name": name,
+        "gen_ai.tool.call.arguments": json.dumps({"of": name}),
+    }
+    with get_tracer("agent").start_as_current_span(f"execute_tool {name}", attributes=attributes):
+        pass
+
+
+def plain(message: str) -> str:
+    _tool(message)
+    return f"re {message}"
+
+
+async def in_loop(message: str) -> str:
+    await asyncio.sleep(0)
+    return plain(message)
+
+
+def gives_awaitable(message: str) -> Any:
+    return in_loop(message)
+
+
+def in_thread(message: str) -> str:
+    """Loses the context on its way, so that its span begins a trace of its own."""
+    thread = threading.Thread(target=_tool, args=(message,))
+    thread.start()
+    thread.join()
+    return f"re {message}"
+
+
+class Stateful:
+    """Counts its own turns; each conversation has one of these."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def __call__(self, message: str) -> str:
+        self.count += 1
+        _tool(message)
+        return f"re {message}" if self.count <= 3 else "another conversation's"
+
+
+@pytest.mark.parametrize("agent", [plain, in_loop, gives_awaitable, Stateful])
+@pytest.mark.parametrize("concurrency", [1, 4])
+def test_each_turn_has_its_own_steps(
+    agent: Callable[..., Any], concurrency: int, tmp_path: Path
+) -> None:
+    asking = Asking(agent=agent, concurrency=concurrency, progress=False)
+    answered = ask_all(conversations(), asking, tmp_path / "journal")
+    names = ["first", "second", "third"]
+    assert [each.item.id for each in answered] == ["c_a", "c_turn_2", "c_turn_3"]
+    assert [each.item.answer for each in answered] == [f"re {name}" for name in names]
+    assert [tool_calls(each.item.steps) for each in answered] == [
+        [{"step": 1, "name": name, "params": {"of": name}}] for name in names
+    ]
+    assert all(each.latency_s is not None and each.latency_s >= 0 for each in answered)
+    assert set(answered[2].item.earlier) == {"a", "turn_2"}
+    history = [(turn["turn_id"], turn["answer"]) for turn in answered[2].item.history]
+    assert history == [("a", "re first"), ("turn_2", "re second")]
+
+
+def test_a_span_without_its_turn_belongs_to_its_time(tmp_path: Path) -> None:
+    asking = Asking(agent=in_thread, concurrency=1, progress=False)
+    answered = ask_all(conversations(), asking, tmp_path / "journal")
+    names = [[step.name for step in each.item.steps] for each in answered]
+    assert names == [["first"], ["second"], ["third"]]
+
+
+def test_an_orchestrator_is_no_agent_here(tmp_path: Path) -> None:
+    class Own(EvalOrchestrator):
+        """Runs scenarios itself."""
+
+    with pytest.raises(ConfigError, match="names an EvalOrchestrator"):
+        ask_all(conversations(), Asking(agent=Own, progress=False), tmp_path / "journal")

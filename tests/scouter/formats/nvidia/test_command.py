@@ -1,0 +1,430 @@
+"""`scouter eval --config`: from the document's files to its result files."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import jsonschema
+import pytest
+
+from scouter.cli.app import main
+from tests.scouter.formats.nvidia.project import CONFIG, SINGLES, TALK, make_project
+from tests.scouter.formats.nvidia.recording_server import RecordingServer
+
+ROOT: Final = Path(__file__).parents[4]
+START: Final = ("eval", "--config", "config.yml")
+OWN_JUDGE: Final = ["--judge", "vss_agent:judge"]
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A user's folder, in which commands run."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("SCOUTER_PROVIDERS", "")
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "none"))
+    monkeypatch.delenv("DATASET_FILTER", raising=False)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    make_project(tmp_path)
+    return tmp_path
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """How a command ended."""
+
+    exit_code: int
+    output: str
+    """What it said, on both streams."""
+
+
+Run = Callable[..., Done]
+
+
+@pytest.fixture
+def run(project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    """Runs the command in this process, with these arguments more."""
+
+    def command(*more: str, agent: str = "vss_agent:answer", start: Sequence[str] = START) -> Done:
+        capsys.readouterr()
+        monkeypatch.setattr(sys, "argv", ["scouter", *start, "--agent", agent, *more])
+        code = 0
+        try:
+            main()
+        except SystemExit as ended:
+            code = ended.code if isinstance(ended.code, int) else 1
+        for name in ("vss_agent", "failing"):
+            sys.modules.pop(name, None)
+        return Done(code, "".join(capsys.readouterr()))
+
+    return command
+
+
+def output(project: Path, name: str) -> Any:
+    return json.loads((project / "results" / name).read_text("utf-8"))
+
+
+def keys(schema: dict[str, Any]) -> dict[str, Any]:
+    """A JSON schema of an object that has these keys and no others."""
+    return {
+        "type": "object", "properties": schema, "required": list(schema),
+        "additionalProperties": False,
+    }  # fmt: skip
+
+
+SCORE: Final[dict[str, Any]] = {"type": ["number", "null"], "minimum": 0, "maximum": 1}
+TEXT: Final[dict[str, Any]] = {"type": "string"}
+SKIPPED: Final = keys({"id": TEXT, "score": {"type": "null"}, "reasoning": TEXT})
+
+
+def items(*kinds: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "array", "items": {"anyOf": [SKIPPED, *kinds]}}
+
+
+SECTION: Final = keys({
+    "section_score": SCORE, "method": TEXT, "actual_value": {}, "reference_value": {},
+    "error": {"type": ["string", "null"]},
+    "field_scores": {"type": "object", "additionalProperties": {"$ref": "#/$defs/section"}},
+})  # fmt: skip
+REPORT: Final = {
+    **keys({
+        "average_score": SCORE, "average_vlm_field_score": SCORE,
+        "eval_output_items": items(keys({
+            "id": TEXT, "score": SCORE, "vlm_field_score": SCORE,
+            "reasoning": keys({
+                "sections": {"type": "object", "additionalProperties": {"$ref": "#/$defs/section"}},
+                "metadata": keys({"reference_file": TEXT, "actual_file": TEXT}),
+            }),
+        })),
+    }),
+    "$defs": {"section": SECTION},
+}  # fmt: skip
+QA: Final = keys({
+    "average_score": SCORE,
+    "eval_output_items": items(keys({
+        "id": TEXT, "score": SCORE,
+        "reasoning": keys({
+            "reasoning": TEXT, "question": TEXT, "generated_answer": TEXT, "ground_truth": TEXT,
+        }),
+    })),
+})  # fmt: skip
+CALLS: Final = {
+    "type": ["array", "null"],
+    "items": keys({"step": {"type": "integer"}, "name": TEXT, "params": {"type": "object"}}),
+}
+TRAJECTORY: Final = keys({
+    "average_score": SCORE,
+    "eval_output_items": items(keys({
+        "id": TEXT, "score": SCORE,
+        "reasoning": keys({
+            "reasoning": TEXT, "query": TEXT, "actual_tool_calls": CALLS,
+            "expected_tool_calls": CALLS, "final_answer": TEXT,
+            "trajectory": {"type": "array"}, "conversation_history": {"type": "array"},
+            "track_agent_selected_tools_only": {"type": "boolean"},
+        }),
+    })),
+})  # fmt: skip
+LATENCY: Final = keys({
+    "average_latency_seconds": {"type": "number"},
+    "items": {"type": "array", "items": keys({
+        "id": TEXT, "query": TEXT, "latency_seconds": {"type": ["number", "null"]},
+    })},
+})  # fmt: skip
+
+
+def test_the_files_of_the_document(project: Path, run: Run) -> None:
+    """Five files with the keys of the document's samples, and scores worked out by hand."""
+    done = run(*OWN_JUDGE)
+    assert done.exit_code == 0, done.output
+    assert {path.name for path in (project / "results").iterdir()} == {
+        "workflow_output.json", "report_evaluator_output.json", "qa_evaluator_output.json",
+        "trajectory_evaluator_output.json", "latency_summary.json",
+    }  # fmt: skip
+    report, qa = (
+        output(project, "report_evaluator_output.json"),
+        output(project, "qa_evaluator_output.json"),
+    )
+    trajectory = output(project, "trajectory_evaluator_output.json")
+    latency = output(project, "latency_summary.json")
+    for value, schema in ((report, REPORT), (qa, QA), (trajectory, TRAJECTORY), (latency, LATENCY)):
+        jsonschema.validate(value, schema)
+    ids = ["001", "2", "3", "mt_001_turn_1", "mt_001_turn_2"]
+    for found in (report, qa, trajectory):
+        assert [item["id"] for item in found["eval_output_items"]] == ids
+    assert report["average_score"] == pytest.approx((1 + 0.75 + 0.25) / 3)
+    assert report["average_vlm_field_score"] == 0.25
+    assert qa["average_score"] == pytest.approx(0.2)  # the last number, and not 1
+    assert [item["score"] for item in qa["eval_output_items"]] == [None, 0.2, None, None, 0.2]
+    assert trajectory["average_score"] == pytest.approx(0.9)
+    assert qa["eval_output_items"][0]["reasoning"] == "Skipped: not marked for qa evaluation"
+    assert "workflow:" in done.output
+    assert "functions:" in done.output
+    assert "qa_evaluator | 0.2000 | 2 | 0 | 3 | qa_evaluator_output.json" in done.output
+
+
+def test_what_the_judge_is_asked(project: Path, run: Run) -> None:
+    """The third row has no expected calls; the second turn has the first one as history."""
+    assert run(*OWN_JUDGE).exit_code == 0
+    lines = (project / "questions.txt").read_text("utf-8").splitlines()
+    questions = [json.loads(line) for line in lines]
+    third = next(each for each in questions if "What videos are available?" in each)
+    assert third.startswith("WITHOUT")
+    assert "(no previous turns)" in third
+    assert "Action: list_videos" in third
+    assert "NaN" not in third
+    with_history = next(each for each in questions if "[turn_1] User:" in each)
+    assert "[turn_1] Assistant: I see a street." in with_history
+    first_turn = next(each for each in questions if "Show the video" in each and "WITH " in each)
+    assert '"sensor_id": "example-video"' in first_turn
+    rows = output(project, "workflow_output.json")
+    assert rows[2]["generated_answer"] == "<agent-think>hm</agent-think>example-video"
+    assert rows[2]["intermediate_steps"][0]["payload"]["name"] == "list_videos"
+    assert rows[4]["_conversation_history"] == [
+        {"turn_id": "turn_1", "query": "Show the video example-video", "answer": "I see a street."}
+    ]
+    asked = (project / "asked.txt").read_text("utf-8").splitlines()
+    assert "2 And what do you see in it?" in asked  # a question and an answer came before
+
+
+def test_a_filter_runs_whole_conversations(
+    project: Path, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DATASET_FILTER", "qa")
+    assert run(*OWN_JUDGE).exit_code == 0
+    qa = output(project, "qa_evaluator_output.json")["eval_output_items"]
+    assert [(item["id"], item["score"]) for item in qa] == [
+        ("2", 0.2), ("mt_001_turn_1", None), ("mt_001_turn_2", 0.2),
+    ]  # fmt: skip
+    assert len((project / "asked.txt").read_text("utf-8").splitlines()) == 3
+    trajectory = output(project, "trajectory_evaluator_output.json")
+    assert trajectory["average_score"] is None
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        ("all,qa", "DATASET_FILTER='all' cannot be combined with other values"),
+        ("foo", "Invalid DATASET_FILTER values: {'foo'}. Must be one of:"),
+        ("report", "no row of the dataset is wanted"),
+    ],
+)
+def test_a_filter_that_means_nothing(
+    project: Path, run: Run, monkeypatch: pytest.MonkeyPatch, value: str, said: str
+) -> None:
+    (project / "dataset.json").write_text(json.dumps([SINGLES[2]]), "utf-8")
+    monkeypatch.setenv("DATASET_FILTER", value)
+    done = run(*OWN_JUDGE)
+    assert done.exit_code == 2
+    assert said in " ".join(done.output.split())
+    assert not (project / "asked.txt").exists()
+
+
+def test_nothing_of_the_user_is_deleted(project: Path, run: Run) -> None:
+    """Also where the file asks for it, as its own toolkit does before each run."""
+    (project / "results").mkdir()
+    (project / "results/mine.txt").write_text("mine", "utf-8")
+    config = CONFIG.replace(
+        "    output_dir: results\n", "    output: {dir: results, cleanup: true}\n"
+    )
+    (project / "config.yml").write_text(config, "utf-8")
+    done = run(*OWN_JUDGE)
+    assert done.exit_code == 0, done.output
+    assert (project / "results/mine.txt").read_text("utf-8") == "mine"
+    assert "no file of yours is deleted" in done.output
+    assert not (project / "results/.scouter").exists()
+
+
+KILLING: Final = """
+import os, signal
+import vss_agent
+
+calls = 0
+
+
+def answer(message, history):
+    global calls
+    calls += 1
+    if calls == 6:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return vss_agent.answer(message, history)
+"""
+
+
+def test_a_killed_run_goes_on(project: Path) -> None:
+    """After 5 of 10 rows the process is killed; the same command asks the other 5."""
+    rows = [
+        {"id": f"{at:03}", "query": f"What is in video {at}?", "ground_truth": "a street",
+         "evaluation_method": ["qa"]}
+        for at in range(10)
+    ]  # fmt: skip
+    (project / "dataset.json").write_text(json.dumps(rows), "utf-8")
+    config = CONFIG.replace("max_concurrency: 10", "max_concurrency: 1")
+    (project / "config.yml").write_text(config, "utf-8")
+    (project / "killing.py").write_text(KILLING, "utf-8")
+    command = [sys.executable, "-c", "from scouter.cli.app import main; main()"]
+    options = ["eval", "--config", "config.yml", "--agent", "killing:answer", *OWN_JUDGE]
+    environ = {**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{project}"}
+    first = subprocess.run(
+        [*command, *options], env=environ, capture_output=True, text=True, timeout=120
+    )
+    assert first.returncode == -signal.SIGKILL, first.stderr
+    assert len((project / "asked.txt").read_text("utf-8").splitlines()) == 5
+    assert not (project / "results/workflow_output.json").exists()
+    second = subprocess.run(
+        [*command, *options], env=environ, capture_output=True, text=True, timeout=120
+    )
+    assert second.returncode == 0, second.stderr
+    asked = (project / "asked.txt").read_text("utf-8").splitlines()
+    assert sorted(asked) == [f"0 What is in video {at}?" for at in range(10)]
+    assert "5 of 10 attempts taken from" in second.stderr
+    qa = output(project, "qa_evaluator_output.json")
+    assert [item["score"] for item in qa["eval_output_items"]] == [0.2] * 10
+    assert len(output(project, "workflow_output.json")) == 10
+    assert not (project / "results/.scouter").exists()
+
+
+def test_a_run_that_was_complete_asks_anew(project: Path, run: Run) -> None:
+    (project / "dataset.json").write_text(json.dumps([SINGLES[2]]), "utf-8")
+    for _ in range(2):
+        assert run(*OWN_JUDGE).exit_code == 0
+    assert len((project / "asked.txt").read_text("utf-8").splitlines()) == 2
+
+
+FAILING: Final = """
+import vss_agent
+
+
+def answer(message, history):
+    if "Show" in message or "available" in message:
+        raise RuntimeError("no video")
+    return vss_agent.answer(message, history)
+"""
+
+
+def test_an_agent_that_fails_leaves_the_others_their_scores(project: Path, run: Run) -> None:
+    (project / "failing.py").write_text(FAILING, "utf-8")
+    done = run(*OWN_JUDGE, agent="failing:answer")
+    assert done.exit_code == 1
+    verdicts = output(project, "trajectory_evaluator_output.json")["eval_output_items"]
+    assert [item["score"] for item in verdicts] == [None, 0.9, None, None, None]
+    assert "RuntimeError: no video" in verdicts[2]["reasoning"]["error"]
+    assert verdicts[4]["reasoning"]["error"].endswith("not asked: an earlier turn failed")
+    rows = output(project, "workflow_output.json")
+    assert rows[2]["generated_answer"] is None
+    assert [row.get("error", "")[:12] for row in rows] == ["", "", "RuntimeError", "RuntimeError",
+                                                          "not asked: a"]  # fmt: skip
+    assert output(project, "latency_summary.json")["items"][4]["latency_seconds"] is None
+
+
+# --- models of the file ---
+
+
+def write_config(project: Path, url: str) -> None:
+    """Have the models of the file asked at an address, about one row."""
+    config = CONFIG.replace("http://127.0.0.1:9/v1", url)
+    (project / "config.yml").write_text(config, "utf-8")
+    (project / "dataset.json").write_text(json.dumps([SINGLES[1]]), "utf-8")
+
+
+def test_no_key_goes_to_a_foreign_address(
+    project: Path, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """But where the user's own settings have an entry for the model, and name the key."""
+    for name in ("OPENAI_API_KEY", "NVIDIA_API_KEY", "HOUSE_KEY"):
+        monkeypatch.setenv(name, f"secret-of-{name}")
+    with RecordingServer("0.7") as server:
+        write_config(project, server.url)
+        done = run("--judge-cache", "none")
+        assert done.exit_code == 0, done.output
+        assert len(server.bodies) == 2  # the answer, and the trajectory
+        assert "secret" not in json.dumps([server.headers, server.bodies])
+        assert server.bodies[0]["model"] == "judge-model"
+        assert (server.bodies[0]["max_tokens"], server.bodies[0]["temperature"]) == (2048, 0.0)
+        assert "is asked without a key" in done.output
+        entry = {"kind": "openai", "base_url": server.url, "key_variable": "HOUSE_KEY"}
+        providers = {"providers": {"eval_llm_judge": entry}}
+        (project / "providers.json").write_text(json.dumps(providers), "utf-8")
+        assert run("--judge-cache", "none", "--providers", "providers.json").exit_code == 0
+        assert [each["authorization"] for each in server.headers[2:]] == [
+            "Bearer secret-of-HOUSE_KEY"
+        ] * 2
+    assert output(project, "qa_evaluator_output.json")["average_score"] == 0.7
+
+
+def test_a_key_in_the_file_is_not_used(project: Path, run: Run) -> None:
+    with RecordingServer("1") as server:
+        write_config(project, server.url)
+        text = (project / "config.yml").read_text("utf-8")
+        text = text.replace("    max_tokens", "    api_key: secret-1\n    max_tokens")
+        (project / "config.yml").write_text(text, "utf-8")
+        done = run("--judge-cache", "none")
+        assert done.exit_code == 0, done.output
+        assert "secret-1" not in json.dumps(server.headers)
+    assert "llms.eval_llm_judge.api_key is not used" in done.output
+    assert "secret-1" not in done.output
+
+
+def test_a_judge_that_has_no_number_is_an_error(project: Path, run: Run) -> None:
+    with RecordingServer("8/10") as server:
+        write_config(project, server.url)
+        done = run("--judge-cache", "none")
+        assert len(server.bodies) == 6  # either question three times
+    assert done.exit_code == 1
+    [verdict] = output(project, "qa_evaluator_output.json")["eval_output_items"]
+    assert verdict["score"] is None
+    assert verdict["reasoning"]["error"].startswith("parse: Could not extract score")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("_type: nim", "_type: aws_bedrock", "llms.eval_llm_judge: the _type 'aws_bedrock'"),
+        ("http://127.0.0.1:9/v1", "${LLM_URL}", "llms.eval_llm_judge: Value error, expected an"),
+        ("llm_name: eval_llm_judge\n      evaluation_method_id: qa", "llm_name: other",
+         "evaluator 'qa_evaluator': llm_name 'other': there is no such entry"),
+        ("metrics.yml", "none.yml", "none.yml"),
+        ("path: reports", "bucket: x", "reports are read from a folder"),
+        ("path: reports", "path: nowhere", "there is no such folder"),
+        ("include_vlm_output: true", "include_vlm: true", "config.yml, line"),
+        ("_type: json", "_type: custom", "runs a function of the toolkit"),
+        ("dataset.json", "none.json", "none.json: there is no such file"),
+    ],
+)  # fmt: skip
+def test_a_wrong_file_is_refused_before_anything_is_asked(
+    project: Path, run: Run, old: str, new: str, said: str
+) -> None:
+    assert old in CONFIG
+    (project / "config.yml").write_text(CONFIG.replace(old, new, 1), "utf-8")
+    done = run(*OWN_JUDGE)
+    assert (done.exit_code, (project / "asked.txt").exists()) == (2, False), done.output
+    assert said in " ".join(done.output.split())
+
+
+def test_an_evaluator_of_another_kind_is_left_out(project: Path, run: Run) -> None:
+    more = "    ragas_accuracy:\n      _type: ragas\n      metric: AnswerAccuracy\n"
+    (project / "config.yml").write_text(CONFIG + more, "utf-8")
+    (project / "dataset.json").write_text(json.dumps([TALK]), "utf-8")
+    done = run(*OWN_JUDGE)
+    assert done.exit_code == 0, done.output
+    assert "evaluator 'ragas_accuracy' is left out: its _type is 'ragas'" in done.output
+    assert not (project / "results/ragas_accuracy_output.json").exists()
+
+
+def test_arguments_that_belong_to_scenarios(project: Path, run: Run) -> None:
+    done = run(*OWN_JUDGE, "--min-pass-rate", "0.9")
+    assert done.exit_code == 2
+    assert "--min-pass-rate belongs to SCENARIOS" in " ".join(done.output.split())
+    without = run(start=["eval"])
+    assert without.exit_code == 2
+    assert "missing argument SCENARIOS, or --config FILE" in " ".join(without.output.split())
+
+
+def test_importing_the_engine_loads_no_formats() -> None:
+    code = "import scouter.evaluate, sys; print([m for m in sys.modules if 'formats' in m])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT)
+    assert done.stdout.strip() == "[]", done.stderr
