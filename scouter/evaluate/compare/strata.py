@@ -167,13 +167,8 @@ def whole_scenarios(
 def whole_conversations(matched: Matched, alias: str | None) -> Tally:
     """Count what passed as a whole in a run of records: scenarios, or else conversations."""
     if any(row.identity.scenario_id for row in matched.old_rows):
-        old, new = (
-            _attempts(rows, tries)
-            for rows, tries in zip(
-                (matched.old_rows, matched.new_rows), matched.repeats, strict=True
-            )
-        )
-        tally = whole_scenarios(old, {**dict.fromkeys(old, ()), **new})
+        old = _attempts(matched.old_rows, matched.repeats[0])
+        tally = whole_scenarios(old, _attempts(matched.new_rows, matched.repeats[1], old))
         tally.alias = alias
         return tally
     paired, lost = matched.clusters()
@@ -193,9 +188,11 @@ def whole_conversations(matched: Matched, alias: str | None) -> Tally:
     return tally
 
 
-def _attempts(rows: Iterable[Row], tries: int) -> dict[str, list[Attempt]]:
-    """The attempts of scenarios that left records; one that left none did not pass."""
-    known: dict[str, dict[Hashable, list[bool | None]]] = {}
+def _attempts(
+    rows: Iterable[Row], tries: int, expected: Iterable[str] = ()
+) -> dict[str, list[Attempt]]:
+    """The attempts of scenarios that left records, or should have; one without did not pass."""
+    known: dict[str, dict[Hashable, list[bool | None]]] = {name: {} for name in expected}
     for row in rows:
         if row.identity.scenario_id is not None:
             _note(known.setdefault(row.identity.scenario_id, {}), row.attempt, _passed(row))

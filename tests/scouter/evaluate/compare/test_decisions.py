@@ -240,6 +240,21 @@ def test_what_is_gone_altogether() -> None:
     assert "gone from the new run: task (each of scenario 's19')" in unjudged.decision_reason
 
 
+def test_records_of_scenarios_are_counted_by_attempt() -> None:
+    """The results of one alias alone: of two scenarios and two attempts, one attempt is gone.
+
+    By hand: in `s0` 1 of C(4, 2) = 6 choices has both that did not pass; the other says nothing.
+    """
+    before = attempts([["P", "P"], ["P", "P"]]).dataset_results["a"]
+    now = attempts([["F", "F"], ["P", "P"]]).dataset_results["a"]
+    row = task(now.compare_to(before), WHOLE_SCENARIOS)
+    assert (row.comparison_passed, row.comparison_count) == (2, 4)
+    assert row.p_value == pytest.approx(1 / 6)
+    short = EvalResults(now.records[2:], ["s1", "s1"], [0, 1])
+    row = task(short.compare_to(before), WHOLE_SCENARIOS)
+    assert (row.fell, row.p_value) == (2, pytest.approx(1 / 6))
+
+
 def replay_of(counts: Sequence[int]) -> ScenarioEvalResults:
     """One scenario for each number, which leaves so many records that pass."""
     names = [f"s{at}" for at, count in enumerate(counts) for _ in range(count)]
