@@ -132,6 +132,9 @@ def joined(parts: Sequence[ScenarioEvalResults]) -> ScenarioEvalResults:
         runs=sum(part.runs for part in parts),
         contexts={uid: text for part in parts for uid, text in part.contexts.items()},
         lost=lost_of(lost),
+        required_tasks={
+            alias: tasks for part in parts for alias, tasks in part.required_tasks.items()
+        },
     )
 
 
