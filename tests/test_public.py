@@ -65,7 +65,17 @@ HEAVY = ("duckdb", "fastapi", "pandas", "kafka", "httpx", "polars", "pyarrow", "
     [
         ("import scouter", (*HEAVY, *NOT_YET, "typing", "opentelemetry", "scouter.lazy")),
         ("from scouter import AssertionTask, EvalRecord, ScouterQueue", (*HEAVY, *NOT_YET)),
-        ("import scouter.evaluate", (*HEAVY, "rich", "yaml", "opentelemetry.sdk")),
+        (
+            "import scouter.evaluate",
+            (
+                *HEAVY,
+                "rich",
+                "yaml",
+                "opentelemetry.sdk",
+                "scouter.evaluate.trajectory",
+                "scouter.formats",
+            ),
+        ),
         ("from scouter.evaluate import EvalOrchestrator, EvalScenarios", (*HEAVY, "rich")),
         ("import scouter.tracing, scouter.queue, scouter.transport, scouter.drift", HEAVY),
         ("import scouter.client", (*HEAVY, *NOT_YET)),

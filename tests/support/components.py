@@ -35,6 +35,8 @@ PARTS: Final[Mapping[str, str]] = {
     "agent-traces": "put the recorded requests of other SDKs (*.binpb) at"
     " ../shared/data/agent-traces/ beside the repository,"
     " or set SCOUTER_AGENT_TRACES to the folder",
+    "vectors": "put the files of vectors (*.json) at ../shared/vectors/ beside the repository,"
+    " or set SCOUTER_VECTORS to the folder",
     "tau-bench": "put gpt-4o-airline.json (recorded runs of the tau-bench repository) at"
     " ../shared/data/tau-bench/ beside the repository, or set SCOUTER_TAU_BENCH to the file",
 }
