@@ -78,6 +78,11 @@ HEAVY = ("duckdb", "fastapi", "pandas", "kafka", "httpx", "polars", "pyarrow", "
         ),
         ("from scouter.evaluate import EvalOrchestrator, EvalScenarios", (*HEAVY, "rich")),
         ("import scouter.tracing, scouter.queue, scouter.transport, scouter.drift", HEAVY),
+        ("import scouter.formats.vertex, scouter.formats.adk", (*HEAVY, *NOT_YET)),
+        (
+            "from scouter.formats.vertex import EvalTask, read_dataset",
+            (*HEAVY, "rouge_score", "sacrebleu", "nltk"),
+        ),
         ("import scouter.client", (*HEAVY, *NOT_YET)),
         (quick_start_imports(), (*HEAVY, *NOT_YET)),
     ],

@@ -80,7 +80,7 @@ def test_the_matches_of_adk() -> None:
     counted: list[str] = []
     for case in _trajectories():
         calls = [*case["predicted"], *case["reference"]]
-        if case["ambiguous"] or not all(isinstance(call["tool_input"], dict) for call in calls):
+        if case["ambiguous"] or not all(isinstance(call.get("tool_input"), dict) for call in calls):
             continue
         for name, expected in case["adk"].items():
             match, _, ignoring = name.partition("/")
