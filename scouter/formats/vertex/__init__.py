@@ -13,6 +13,7 @@ if TYPE_CHECKING:
         TrajectorySingleToolUse,
     )
     from scouter.formats.vertex.result import EvalResult
+    from scouter.formats.vertex.template import PointwiseMetricPromptTemplate
 else:
     __getattr__, __dir__ = lazy_names(
         __name__,
@@ -26,6 +27,7 @@ else:
                 "TrajectorySingleToolUse",
             ),
             "scouter.formats.vertex.result": ("EvalResult",),
+            "scouter.formats.vertex.template": ("PointwiseMetricPromptTemplate",),
         },
     )
 
@@ -34,6 +36,7 @@ __all__ = (
     "EvalResult",
     "EvalTask",
     "PointwiseMetric",
+    "PointwiseMetricPromptTemplate",
     "TrajectorySingleToolUse",
     "read_dataset",
 )

@@ -16,6 +16,7 @@ from scouter.evaluate.trajectory.comparison import TrajectoryMetric, compare, us
 from scouter.evaluate.trajectory.rules import TrajectoryRules
 from scouter.formats.vertex.dataset import Row
 from scouter.formats.vertex.responses import RESPONSE_METRICS, TextMetric, response_metric
+from scouter.formats.vertex.template import PointwiseMetricPromptTemplate
 from scouter.model.json_value import to_json_value
 
 SINGLE_TOOL_USE: Final = "trajectory_single_tool_use"
@@ -64,14 +65,15 @@ class PointwiseMetric:
 
     Args:
         metric: Names its columns.
-        metric_prompt_template: The question; `{name}` stands for the column of that name.
+        metric_prompt_template: The question, in one piece or in parts; `{name}` stands for the
+            column of that name.
         system_instruction: What the judge is told first.
         model: The judge's model.
         provider: Who runs it: a provider's name, or an entry of the settings.
     """
 
     metric: str
-    metric_prompt_template: str
+    metric_prompt_template: str | PointwiseMetricPromptTemplate
     system_instruction: str | None = None
     model: str = "gpt-4o-mini"
     provider: str = "openai"
@@ -83,7 +85,7 @@ class PointwiseMetric:
             pydantic.ValidationError: The template or the metric's name is none.
         """
         prompt = Prompt(
-            messages=template_of(self.metric_prompt_template),
+            messages=template_of(str(self.metric_prompt_template)),
             model=self.model,
             provider=self.provider,
             system_instructions=self.system_instruction,
@@ -261,7 +263,7 @@ def _read(metric: object, rules: TrajectoryRules, has_many_tools: bool) -> RowMe
         many = f"{SINGLE_TOOL_USE}({metric.tool_name})"
         return _Tool(many if has_many_tools else SINGLE_TOOL_USE, metric.tool_name, rules)
     if isinstance(metric, PointwiseMetric):
-        needs = list(dict.fromkeys(_VARIABLE.findall(metric.metric_prompt_template)))
+        needs = list(dict.fromkeys(_VARIABLE.findall(str(metric.metric_prompt_template))))
         return JudgeMetric(metric.metric, needs, metric.task())
     if isinstance(metric, LLMJudgeTask):
         return JudgeMetric(metric.id, (), metric)

@@ -1,5 +1,7 @@
 """Arguments of two calls, by every mode and rule."""
 
+import random
+import time
 from typing import Any
 
 import pytest
@@ -246,3 +248,20 @@ def test_large_assignments_are_refused_with_the_limit() -> None:
 def test_policies_for_nothing(empty: Any, score: float | None) -> None:
     found = compare_trajectories([], [call()], empty=empty)
     assert found.score("trajectory_precision") == score
+
+
+def test_a_thousand_pairs_of_twenty_calls() -> None:
+    """About half a second; the bound leaves room for a slow machine."""
+    drawn = random.Random(0)
+
+    def some() -> list[dict[str, Any]]:
+        return [
+            call(f"tool_{drawn.randrange(6)}", q=f"text {drawn.randrange(4)}", n=drawn.randrange(3))
+            for _ in range(20)
+        ]
+
+    pairs = [(some(), some()) for _ in range(1000)]
+    began = time.process_time()
+    for pair in pairs:
+        trajectory_precision(*pair)
+    assert time.process_time() - began < 3

@@ -20,6 +20,7 @@ from scouter.formats.vertex.metrics import (
     TrajectorySingleToolUse,
 )
 from scouter.formats.vertex.result import EvalResult
+from scouter.formats.vertex.template import PointwiseMetricPromptTemplate
 from scouter.testing import ScriptedJudge
 
 Row = dict[str, Any]
@@ -422,3 +423,30 @@ def test_what_could_score_no_row(rows: Any, metrics: Any, options: Any, message:
 def test_mappings_that_are_wrong(mapping: dict[str, str], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         EvalTask([{"city": 1, "question": 2}], ["bleu"], metric_column_mapping=mapping)
+
+
+def test_a_template_in_parts() -> None:
+    """The judge sees every part, and the columns that the variables name."""
+    template = PointwiseMetricPromptTemplate(
+        criteria={"Follows": "Does each call follow from the one before?"},
+        rating_rubric={"1": "all of them do", "0": "one does not"},
+        input_variables=["prompt", "predicted_trajectory"],
+        metric_definition="Whether the calls make sense together.",
+        few_shot_examples=["search, then book: 1"],
+    )
+    judge = ScriptedJudge([{"explanation": "they do", "score": 1}])
+    rows = [{"prompt": "Go", "predicted_trajectory": [call("book", city="Oslo")]}]
+    metric = PointwiseMetric("follows", template)
+    (row,) = rows_of(EvalTask(rows, [metric]).evaluate(judge=judge))
+    assert (row["follows/score"], row["follows/explanation"]) == (1, "they do")
+    asked = judge.requests[0].messages[-1]["content"]
+    for part in (
+        "## Metric Definition\nWhether the calls make sense together.",
+        "## Criteria\nFollows: Does each call follow from the one before?",
+        "## Rating Rubric\n1: all of them do\n0: one does not",
+        "## Evaluation Examples\nsearch, then book: 1",
+        '"city": "Oslo"',
+    ):
+        assert part in asked
+    with pytest.raises(ConfigError, match="follows: needs the column 'prompt'"):
+        EvalTask([{"predicted_trajectory": "[]"}], [metric]).evaluate(judge=judge)
