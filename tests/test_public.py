@@ -65,9 +65,24 @@ HEAVY = ("duckdb", "fastapi", "pandas", "kafka", "httpx", "polars", "pyarrow", "
     [
         ("import scouter", (*HEAVY, *NOT_YET, "typing", "opentelemetry", "scouter.lazy")),
         ("from scouter import AssertionTask, EvalRecord, ScouterQueue", (*HEAVY, *NOT_YET)),
-        ("import scouter.evaluate", (*HEAVY, "rich", "yaml", "opentelemetry.sdk")),
+        (
+            "import scouter.evaluate",
+            (
+                *HEAVY,
+                "rich",
+                "yaml",
+                "opentelemetry.sdk",
+                "scouter.evaluate.trajectory",
+                "scouter.formats",
+            ),
+        ),
         ("from scouter.evaluate import EvalOrchestrator, EvalScenarios", (*HEAVY, "rich")),
         ("import scouter.tracing, scouter.queue, scouter.transport, scouter.drift", HEAVY),
+        ("import scouter.formats.vertex, scouter.formats.adk", (*HEAVY, *NOT_YET)),
+        (
+            "from scouter.formats.vertex import EvalTask, read_dataset",
+            (*HEAVY, "rouge_score", "sacrebleu", "nltk"),
+        ),
         ("import scouter.client", (*HEAVY, *NOT_YET)),
         (quick_start_imports(), (*HEAVY, *NOT_YET)),
     ],

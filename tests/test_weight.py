@@ -11,8 +11,8 @@ from tests.bench.weight import INSTALLATIONS, needed, weight_bytes
 PAGE: Final = Path(__file__).parents[1] / "docs" / "operate.md"
 HEAVY: Final = {
     "anthropic", "duckdb", "fastapi", "google-genai", "grpcio", "kafka-python", "numpy", "openai",
-    "opentelemetry-exporter-otlp", "pandas", "pika", "prometheus-client", "pyarrow",
-    "pydantic-ai-slim", "redis", "starlette", "uvicorn",
+    "nltk", "opentelemetry-exporter-otlp", "pandas", "pika", "prometheus-client", "pyarrow",
+    "pydantic-ai-slim", "redis", "rouge-score", "sacrebleu", "starlette", "uvicorn",
 }  # fmt: skip
 
 

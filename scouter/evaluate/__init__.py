@@ -80,6 +80,14 @@ if TYPE_CHECKING:
         TraceAssertionTask,
     )
     from scouter.evaluate.token_usage import TokenUsage
+    from scouter.evaluate.trajectory.metrics import (
+        trajectory_any_order_match,
+        trajectory_exact_match,
+        trajectory_in_order_match,
+        trajectory_precision,
+        trajectory_recall,
+        trajectory_single_tool_use,
+    )
     from scouter.model.record import EvalRecord
     from scouter.replay.orchestrator import EvalOrchestrator
     from scouter.replay.runner import EvalRunner
@@ -165,6 +173,14 @@ else:
             "scouter.evaluate.tasks.task": ("TasksFile",),
             "scouter.evaluate.tasks.trace": ("AggregationType", "MultiResponseMode"),
             "scouter.evaluate.token_usage": ("TokenUsage",),
+            "scouter.evaluate.trajectory.metrics": (
+                "trajectory_any_order_match",
+                "trajectory_exact_match",
+                "trajectory_in_order_match",
+                "trajectory_precision",
+                "trajectory_recall",
+                "trajectory_single_tool_use",
+            ),
             "scouter.model.record": ("EvalRecord",),
             "scouter.replay.orchestrator": ("EvalOrchestrator",),
             "scouter.replay.runner": ("EvalRunner",),
@@ -254,4 +270,10 @@ __all__ = (
     "pass_at_k",
     "pass_hat_k",
     "read_spans",
+    "trajectory_any_order_match",
+    "trajectory_exact_match",
+    "trajectory_in_order_match",
+    "trajectory_precision",
+    "trajectory_recall",
+    "trajectory_single_tool_use",
 )

@@ -1,1 +1,1 @@
-"""Files of other evaluation systems: read, and written."""
+"""Files and data of other evaluation systems: read, and written."""

@@ -37,6 +37,8 @@ PARTS: Final[Mapping[str, str]] = {
     " or set SCOUTER_AGENT_TRACES to the folder",
     "nat-vectors": "put nat_upsonic.json (values of the originals) at ../shared/vectors/ beside the"
     " repository, or set NAT_UPSONIC_VECTORS to the file",
+    "vectors": "put the files of vectors (*.json) at ../shared/vectors/ beside the repository,"
+    " or set SCOUTER_VECTORS to the folder",
     "tau-bench": "put gpt-4o-airline.json (recorded runs of the tau-bench repository) at"
     " ../shared/data/tau-bench/ beside the repository, or set SCOUTER_TAU_BENCH to the file",
 }

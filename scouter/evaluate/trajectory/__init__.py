@@ -1,0 +1,45 @@
+"""Trajectories: the calls that an agent made, held against those that were expected."""
+
+from typing import TYPE_CHECKING
+
+from scouter.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from scouter.evaluate.trajectory.comparison import (
+        DiffLine,
+        EmptyTrajectoryError,
+        TrajectoryComparison,
+        TrajectoryMetric,
+        compare_trajectories,
+    )
+    from scouter.evaluate.trajectory.rules import ArgumentRules, KeyRule, TrajectoryRules
+    from scouter.evaluate.trajectory.spans import trajectory_from_spans
+else:
+    __getattr__, __dir__ = lazy_names(
+        __name__,
+        models={
+            "scouter.evaluate.trajectory.rules": ("ArgumentRules", "KeyRule", "TrajectoryRules"),
+        },
+        others={
+            "scouter.evaluate.trajectory.comparison": (
+                "DiffLine",
+                "EmptyTrajectoryError",
+                "TrajectoryComparison",
+                "TrajectoryMetric",
+                "compare_trajectories",
+            ),
+            "scouter.evaluate.trajectory.spans": ("trajectory_from_spans",),
+        },
+    )
+
+__all__ = (
+    "ArgumentRules",
+    "DiffLine",
+    "EmptyTrajectoryError",
+    "KeyRule",
+    "TrajectoryComparison",
+    "TrajectoryMetric",
+    "TrajectoryRules",
+    "compare_trajectories",
+    "trajectory_from_spans",
+)

@@ -1,0 +1,154 @@
+"""Whether the arguments of a call are those that were expected, and which of them are not."""
+
+from collections.abc import Callable, Mapping
+from typing import Final, TypeAlias, cast
+
+from pydantic import JsonValue
+
+from scouter.evaluate.meter import charge
+from scouter.evaluate.operators.compiled import Number, is_number
+from scouter.evaluate.operators.costs import MAX_SIMILAR, too_large
+from scouter.evaluate.operators.numbers import is_within
+from scouter.evaluate.operators.similarity import is_similar
+from scouter.evaluate.patterns import compile_pattern
+from scouter.evaluate.trajectory.equality import KeyOf
+from scouter.evaluate.trajectory.rules import ArgumentRules, KeyRule
+
+_SIMILAR_PER_STEP: Final = 2_000
+"""Characters of one text times those of the other."""
+
+Verdicts: TypeAlias = dict[str, bool]
+"""By argument, whether it agrees; what is not looked at is not in it."""
+Agreement: TypeAlias = Callable[[JsonValue, JsonValue], Verdicts]
+"""From called and expected arguments to verdicts."""
+
+WHOLE: Final = "arguments"
+"""Stands for arguments that are no object, in verdicts."""
+
+
+class _Absent:
+    """No such key; null is a value."""
+
+
+ABSENT: Final = _Absent()
+_Found: TypeAlias = JsonValue | _Absent
+
+
+def agreement(rules: ArgumentRules, key_of: KeyOf) -> Agreement:
+    """Prepare the comparison of arguments.
+
+    Args:
+        rules: How they are compared.
+        key_of: What equal means.
+
+    Returns:
+        A function from called and expected arguments to verdicts. Raises `TaskFault`
+        (`Reason.LIMIT`) for texts that are too long to be compared.
+    """
+    own = {path: (_split(path), _check(rule, key_of)) for path, rule in rules.keys.items()}
+
+    def compare(called: JsonValue, expected: JsonValue) -> Verdicts:
+        charge(1 + len(own))
+        if not isinstance(called, dict) or not isinstance(expected, dict):
+            if rules.mode == "ignore" and not own:
+                return {}
+            return {WHOLE: key_of(called) == key_of(expected)}
+        verdicts: Verdicts = {}
+        rest_called, rest_expected = called, expected
+        for path, (parts, check) in own.items():
+            way = (path,) if path in called or path in expected else parts
+            if check is not None:
+                verdicts[path] = check(_get(called, way), _get(expected, way))
+            rest_called, rest_expected = _without(rest_called, way), _without(rest_expected, way)
+        return {**_by_mode(rules, key_of, rest_called, rest_expected), **verdicts}
+
+    return compare
+
+
+def _by_mode(
+    rules: ArgumentRules,
+    key_of: KeyOf,
+    called: Mapping[str, JsonValue],
+    expected: Mapping[str, JsonValue],
+) -> Verdicts:
+    if rules.mode == "ignore":
+        return {}
+    names = {"exact": {**expected, **called}, "subset": called, "superset": expected}[rules.mode]
+    return {
+        name: name in called and name in expected and key_of(called[name]) == key_of(expected[name])
+        for name in names
+    }
+
+
+def _split(path: str) -> tuple[str, ...]:
+    return tuple(path.split("."))
+
+
+def _get(value: JsonValue, way: tuple[str, ...]) -> _Found:
+    for part in way:
+        if not isinstance(value, dict) or part not in value:
+            return ABSENT
+        value = value[part]
+    return value
+
+
+def _without(value: dict[str, JsonValue], way: tuple[str, ...]) -> dict[str, JsonValue]:
+    """The object without one key; the key's owner goes too where nothing else was in it."""
+    head, *rest = way
+    if head not in value:
+        return value
+    inner = value[head]
+    left = {name: item for name, item in value.items() if name != head}
+    if not rest:
+        return left
+    if not isinstance(inner, dict):
+        return value
+    kept = _without(inner, tuple(rest))
+    if kept is inner:
+        return value
+    return {**left, head: kept} if kept else left
+
+
+def _check(rule: KeyRule, key_of: KeyOf) -> Callable[[_Found, _Found], bool] | None:
+    """The comparison of one argument; None for one that is not compared."""
+    if rule.ignore:
+        return None
+    if rule.pattern is not None:
+        found_in = compile_pattern(rule.pattern).found_in
+        return lambda called, _: (
+            rule.optional if called is ABSENT else isinstance(called, str) and found_in(called)
+        )
+    alike = _alike(rule, key_of)
+
+    def check(called: _Found, expected: _Found) -> bool:
+        if called is ABSENT or expected is ABSENT:
+            return rule.optional or called is expected
+        return alike(cast("JsonValue", called), cast("JsonValue", expected))
+
+    return check
+
+
+def _alike(rule: KeyRule, key_of: KeyOf) -> Callable[[JsonValue, JsonValue], bool]:
+    def equal(called: JsonValue, expected: JsonValue) -> bool:
+        return key_of(called) == key_of(expected)
+
+    def fuzzy(called: JsonValue, expected: JsonValue) -> bool:
+        if not isinstance(called, str) or not isinstance(expected, str):
+            return equal(called, expected)
+        longest = max(len(called), len(expected))
+        if longest > MAX_SIMILAR:
+            raise too_large("fuzzy", longest, MAX_SIMILAR, "characters")
+        charge(len(called) * len(expected) // _SIMILAR_PER_STEP)
+        return is_similar(called, expected, rule.fuzzy or 1.0)
+
+    def near(called: JsonValue, expected: JsonValue) -> bool:
+        if not is_number(called) or not is_number(expected):
+            return equal(called, expected)
+        left, right = cast("Number", called), cast("Number", expected)
+        return is_within(left, right, rule.tolerance or 0, 1) or is_within(
+            left, right, rule.relative or 0, abs(right)
+        )
+
+    if rule.fuzzy is not None:
+        return fuzzy
+    return equal if rule.tolerance is None and rule.relative is None else near

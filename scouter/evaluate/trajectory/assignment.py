@@ -1,0 +1,193 @@
+"""Which call stands for which: assignments that match as much as can be matched.
+
+A greedy choice can leave a call over that another choice would have placed, so that a score would
+depend on the order of the reference. These are small enough to be written here; the library that
+has them (scipy) weighs more than all of Scouter and would be needed for nothing else.
+"""
+
+from collections.abc import Callable, Sequence
+from math import inf
+from typing import Final, TypeAlias
+
+Edges: TypeAlias = Sequence[Sequence[int]]
+"""For each left node the right nodes that it may be matched with."""
+
+_FREE: Final = -1
+
+
+def maximum_matching(edges: Edges, rights: int) -> list[int]:
+    """Match as many left nodes as possible, each with one right node of its own.
+
+    Args:
+        edges: For each left node its possible right nodes; the first are preferred.
+        rights: How many right nodes there are.
+
+    Returns:
+        For each left node its right node, or -1.
+
+    Cost: edges times the square root of the nodes; linear where the first choices fit.
+    Source: Hopcroft and Karp 1973, doi:10.1137/0202019.
+    """
+    left, right = [_FREE] * len(edges), [_FREE] * rights
+    for node, choices in enumerate(edges):  # most of a real trajectory is matched by this alone
+        for choice in choices:
+            if right[choice] == _FREE:
+                left[node], right[choice] = choice, node
+                break
+    while levels := _levels(edges, left, right):
+        places = [0] * len(edges)  # an edge that led nowhere is not tried again in this round
+        for node, matched in enumerate(left):
+            if matched == _FREE:
+                _augment(node, edges, levels, places, left, right)
+    return left
+
+
+def _levels(edges: Edges, left: Sequence[int], right: Sequence[int]) -> list[int] | None:
+    """Distance of each left node from a free one; None if no free right node can be reached."""
+    levels = [0 if matched == _FREE else _FREE for matched in left]
+    row, level, is_end = [node for node, at in enumerate(levels) if at == 0], 0, False
+    while row and not is_end:
+        level, following = level + 1, list[int]()
+        for node in row:
+            for choice in edges[node]:
+                other = right[choice]
+                if other == _FREE:
+                    is_end = True
+                elif levels[other] == _FREE:
+                    levels[other] = level
+                    following.append(other)
+        row = following
+    return levels if is_end else None
+
+
+def _augment(
+    start: int,
+    edges: Edges,
+    levels: Sequence[int],
+    places: list[int],
+    left: list[int],
+    right: list[int],
+) -> None:
+    """Follow the levels from a free node to a free right node, and turn the way around."""
+    way = [start]
+    while way:
+        node = way[-1]
+        if places[node] == len(edges[node]):
+            way.pop()
+            if way:
+                places[way[-1]] += 1
+            continue
+        other = right[edges[node][places[node]]]
+        if other == _FREE:
+            for each in way:
+                choice = edges[each][places[each]]
+                left[each], right[choice] = choice, each
+            return
+        if levels[other] == levels[node] + 1:
+            way.append(other)
+        else:
+            places[node] += 1
+
+
+class Filling:
+    """A few places that are filled one call at a time, as many as can be.
+
+    Args:
+        places: How many there are.
+    """
+
+    __slots__ = ("_choices", "held")
+
+    def __init__(self, places: int) -> None:
+        self.held: list[int] = [_FREE] * places
+        """By place, who fills it."""
+        self._choices: dict[int, Sequence[int]] = {}
+
+    def add(self, node: int, choices: Sequence[int]) -> bool:
+        """Place one more, moving others where that helps.
+
+        Returns:
+            True if it found a place.
+
+        Cost: linear in the choices of all that were added.
+        """
+        self._choices[node] = choices
+        came_from: dict[int, tuple[int, int]] = {}  # place: who wants it, and that one's place
+        waiting = [(node, _FREE)]
+        for mover, old in waiting:  # grows meanwhile
+            for place in self._choices[mover]:
+                if place in came_from:
+                    continue
+                came_from[place] = (mover, old)
+                holder = self.held[place]
+                if holder == _FREE:
+                    while place != _FREE:
+                        self.held[place], place = came_from[place]
+                    return True
+                waiting.append((holder, place))
+        del self._choices[node]
+        return False
+
+    @property
+    def is_full(self) -> bool:
+        """True if every place is filled."""
+        return _FREE not in self.held
+
+
+def heaviest_matching(
+    lefts: int, rights: int, weight: Callable[[int, int], float]
+) -> list[tuple[int, int]]:
+    """Pair left with right nodes so that the sum of the weights is largest.
+
+    Args:
+        lefts: How many left nodes there are.
+        rights: How many right nodes.
+        weight: From left and right node to a weight of 0 or more.
+
+    Returns:
+        Pairs of left and right node whose weight is not 0, ordered by the left one.
+
+    Cost: the smaller number squared times the larger one.
+    Source: Kuhn 1955 in the form with potentials, doi:10.1002/nav.3800020109.
+    """
+    if lefts > rights:
+        turned = heaviest_matching(rights, lefts, lambda a, b: weight(b, a))
+        return sorted((right, left) for left, right in turned)
+    costs = [[-weight(left, right) for right in range(rights)] for left in range(lefts)]
+    held = [_FREE] * (rights + 1)  # the last is where a new row starts
+    rows, columns = [0.0] * lefts, [0.0] * (rights + 1)
+    for row in range(lefts):
+        held[rights] = row
+        _place(costs, held, rows, columns)
+    pairs = [(left, right) for right, left in enumerate(held[:rights]) if left != _FREE]
+    return sorted((left, right) for left, right in pairs if costs[left][right])
+
+
+def _place(
+    costs: Sequence[Sequence[float]], held: list[int], rows: list[float], columns: list[float]
+) -> None:
+    """Give the row that waits in the last column a column, by the cheapest way."""
+    last = len(held) - 1
+    least, before = [inf] * last, [last] * last
+    done, at = [last], last
+    open_columns = set(range(last))
+    while held[at] != _FREE:
+        row, delta, following = held[at], inf, last
+        for column in open_columns:
+            cost = costs[row][column] - rows[row] - columns[column]
+            if cost < least[column]:
+                least[column], before[column] = cost, at
+            if least[column] < delta:
+                delta, following = least[column], column
+        for column in done:
+            rows[held[column]] += delta
+            columns[column] -= delta
+        for column in open_columns:
+            least[column] -= delta
+        at = following
+        open_columns.remove(at)
+        done.append(at)
+    while at != last:
+        held[at] = held[before[at]]
+        at = before[at]
+    held[last] = _FREE

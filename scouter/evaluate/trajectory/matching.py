@@ -1,0 +1,243 @@
+"""Calls of two trajectories, matched one to one."""
+
+from bisect import bisect_right
+from collections import defaultdict, deque
+from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Final, TypeAlias
+
+from scouter.errors import DataError
+from scouter.evaluate.meter import charge
+from scouter.evaluate.trajectory.arguments import Agreement, Verdicts, agreement
+from scouter.evaluate.trajectory.assignment import Filling, heaviest_matching, maximum_matching
+from scouter.evaluate.trajectory.call import Call
+from scouter.evaluate.trajectory.equality import KeyOf, json_key, python_key, wire_key
+from scouter.evaluate.trajectory.rules import TrajectoryRules
+
+MAX_COMPARISONS: Final = 500_000
+"""Of two calls, where equal keys do not say it all."""
+MAX_WEIGHING: Final = 10_000_000
+"""With partial credit, of one tool: the smaller number of calls squared times the larger one."""
+
+_FITS_PER_STEP: Final = 10
+"""Calls of a step that others may have to make room for."""
+
+Pair: TypeAlias = tuple[int, int]
+"""Places of a call in the predicted and in the reference trajectory."""
+
+_KEYS: Final[dict[str, KeyOf]] = {
+    "sound": json_key, "vertex": wire_key, "agentevals-0.0.9": python_key
+}  # fmt: skip
+
+
+@dataclass(slots=True, eq=False)
+class Matcher:
+    """Compares the calls of one pair of trajectories, each two at most once.
+
+    Args:
+        predicted: The calls that were made.
+        reference: Those that were expected.
+        rules: How they are compared.
+    """
+
+    predicted: Sequence[Call]
+    reference: Sequence[Call]
+    rules: TrajectoryRules
+    key_of: KeyOf
+    _agreements: dict[str, Agreement]
+    _keys: dict[int, Hashable]
+    _matches: dict[int, bool]
+    _left: int = MAX_COMPARISONS
+
+    @classmethod
+    def of(
+        cls, predicted: Sequence[Call], reference: Sequence[Call], rules: TrajectoryRules
+    ) -> "Matcher":
+        """Prepare the comparison."""
+        return cls(predicted, reference, rules, _KEYS[rules.compat], {}, {}, {})
+
+    def key(self, call: Call) -> Hashable:
+        """Name and arguments as one key."""
+        found = self._keys.get(id(call))
+        if found is None:
+            found = self._keys[id(call)] = (call.name, self.key_of(call.arguments))
+        return found
+
+    def is_exact(self, tool: str) -> bool:
+        """Tell whether equal keys say all of a tool's calls."""
+        return self.rules.of(tool).are_exact
+
+    def is_match(self, predicted: int, reference: int) -> bool:
+        """Tell whether a call is one that was expected.
+
+        Raises:
+            DataError: More comparisons than `MAX_COMPARISONS`.
+        """
+        called, expected = self.predicted[predicted], self.reference[reference]
+        if called.name != expected.name:
+            return False
+        if self.is_exact(called.name):
+            return self.key(called) == self.key(expected)
+        pair = predicted * len(self.reference) + reference
+        found = self._matches.get(pair)
+        if found is None:
+            self._count()
+            found = all(self.verdicts(predicted, reference).values())
+            self._matches[pair] = found
+        return found
+
+    def verdicts(self, predicted: int, reference: int) -> Verdicts:
+        """Which arguments of two calls of one tool agree."""
+        called, expected = self.predicted[predicted], self.reference[reference]
+        compare = self._agreements.get(called.name)
+        if compare is None:
+            rules = self.rules.of(called.name)
+            compare = self._agreements[called.name] = agreement(rules, self.key_of)
+        return compare(called.arguments, expected.arguments)
+
+    def credit(self, predicted: int, reference: int) -> float:
+        """The part of the arguments of two calls of one tool that agree, in [0, 1]."""
+        self._count()
+        verdicts = self.verdicts(predicted, reference)
+        return sum(verdicts.values()) / len(verdicts) if verdicts else 1.0
+
+    def _count(self) -> None:
+        self._left -= 1
+        if self._left < 0:
+            raise DataError(
+                f"trajectories of {len(self.predicted):,} and {len(self.reference):,} calls: they "
+                f"take more than {MAX_COMPARISONS:,} comparisons of two calls; compare shorter "
+                "ones, or their arguments exactly"
+            )
+
+    def in_order(self) -> list[Pair] | None:
+        """Find all expected calls in their order, others between them allowed.
+
+        Calls of one step of the reference may come in any order. A step takes the first calls that
+        fill it, so that most are left for the steps behind it.
+
+        Returns:
+            A pair for each expected call; None where they are not all there in this order.
+        """
+        pairs: list[Pair] = []
+        at = 0
+        for _, group in groupby(enumerate(self.reference), key=_step_of):
+            places = [place for place, _ in group]
+            filling = Filling(len(places))
+            while not filling.is_full:
+                if at == len(self.predicted):
+                    return None
+                fits = [n for n, place in enumerate(places) if self.is_match(at, place)]
+                if fits:
+                    charge(len(fits) * len(places) // _FITS_PER_STEP)
+                    filling.add(at, fits)
+                at += 1
+            pairs += zip(filling.held, places, strict=True)
+        return pairs
+
+    def most(self) -> list[Pair]:
+        """Match as many calls as possible, in any order.
+
+        Cost: linear where arguments are compared exactly; else, for each tool, the number of its
+            calls times the number of those expected, and the square root of their sum more.
+        """
+        pairs: list[Pair] = []
+        for tool, called, expected in self._by_tool():
+            if self.is_exact(tool):
+                pairs += self._equal(called, expected)
+            else:
+                edges = self._edges(called, expected)
+                found = maximum_matching(edges, len(expected))
+                pairs += ((called[n], expected[to]) for n, to in enumerate(found) if to >= 0)
+        return sorted(pairs)
+
+    def greedy(self) -> list[Pair]:
+        """Give each expected call the first free one that fits it, as agentevals does."""
+        pairs: list[Pair] = []
+        free = dict.fromkeys(range(len(self.predicted)))
+        for place in range(len(self.reference)):
+            found = next((other for other in free if self.is_match(other, place)), None)
+            if found is not None:
+                del free[found]
+                pairs.append((found, place))
+        return sorted(pairs)
+
+    def heaviest(self) -> list[tuple[int, int, float]]:
+        """Pair calls of one tool so that the sum of their credits is largest.
+
+        Raises:
+            DataError: A tool's calls are more than `MAX_WEIGHING` allows.
+        """
+        found: list[tuple[int, int, float]] = []
+        for tool, called, expected in self._by_tool():
+            less, more = sorted((len(called), len(expected)))
+            if less * less * more > MAX_WEIGHING:
+                raise DataError(
+                    f"{tool!r}: partial credit of {len(called):,} calls for {len(expected):,} "
+                    f"expected ones takes {less * less * more:,} steps, at most "
+                    f"{MAX_WEIGHING:,} are made"
+                )
+            charge(less * less * more // 5)
+            credits = [[self.credit(left, right) for right in expected] for left in called]
+            for left, right in heaviest_matching(
+                len(called), len(expected), lambda a, b, credits=credits: credits[a][b]
+            ):
+                found.append((called[left], expected[right], credits[left][right]))
+        return sorted(found)
+
+    def _edges(self, called: Sequence[int], expected: Sequence[int]) -> list[list[int]]:
+        return [
+            [n for n, right in enumerate(expected) if self.is_match(left, right)] for left in called
+        ]
+
+    def _equal(self, called: Sequence[int], expected: Sequence[int]) -> Iterator[Pair]:
+        waiting: defaultdict[Hashable, deque[int]] = defaultdict(deque)
+        for place in expected:
+            waiting[self.key(self.reference[place])].append(place)
+        for place in called:
+            found = waiting.get(self.key(self.predicted[place]))
+            if found:
+                yield place, found.popleft()
+
+    def _by_tool(self) -> Iterator[tuple[str, list[int], list[int]]]:
+        """Places of the calls of each tool that both trajectories have."""
+        called: defaultdict[str, list[int]] = defaultdict(list)
+        for place, call in enumerate(self.predicted):
+            called[call.name].append(place)
+        expected: defaultdict[str, list[int]] = defaultdict(list)
+        for place, call in enumerate(self.reference):
+            expected[call.name].append(place)
+        for tool, places in called.items():
+            if tool in expected:
+                yield tool, places, expected[tool]
+
+
+def _step_of(place: tuple[int, Call]) -> int:
+    return place[1].step
+
+
+def out_of_order(pairs: Sequence[Pair], reference: Sequence[Call]) -> set[Pair]:
+    """Pick the fewest pairs whose removal leaves the others in the order of the reference.
+
+    Args:
+        pairs: Ordered by the first place.
+        reference: Whose steps say the order; calls of one step have none.
+
+    Cost: n log n.
+    Source: longest non-decreasing subsequence by patience, Fredman 1975,
+        doi:10.1016/0012-365X(75)90103-X.
+    """
+    ends: list[int] = []
+    last: list[int] = []
+    before: list[int] = []
+    for number, (_, place) in enumerate(pairs):
+        step = reference[place].step
+        at = bisect_right(ends, step)
+        before.append(last[at - 1] if at else -1)
+        ends[at : at + 1], last[at : at + 1] = [step], [number]
+    kept, number = set[int](), last[-1] if last else -1
+    while number >= 0:
+        kept.add(number)
+        number = before[number]
+    return {pair for number, pair in enumerate(pairs) if number not in kept}

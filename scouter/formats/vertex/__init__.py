@@ -1,0 +1,42 @@
+"""Evaluations as Google Cloud's Gen AI evaluation service writes them, run on this machine."""
+
+from typing import TYPE_CHECKING
+
+from scouter.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from scouter.formats.vertex.dataset import read_dataset
+    from scouter.formats.vertex.eval_task import EvalTask
+    from scouter.formats.vertex.metrics import (
+        CustomMetric,
+        PointwiseMetric,
+        TrajectorySingleToolUse,
+    )
+    from scouter.formats.vertex.result import EvalResult
+    from scouter.formats.vertex.template import PointwiseMetricPromptTemplate
+else:
+    __getattr__, __dir__ = lazy_names(
+        __name__,
+        models={},
+        others={
+            "scouter.formats.vertex.dataset": ("read_dataset",),
+            "scouter.formats.vertex.eval_task": ("EvalTask",),
+            "scouter.formats.vertex.metrics": (
+                "CustomMetric",
+                "PointwiseMetric",
+                "TrajectorySingleToolUse",
+            ),
+            "scouter.formats.vertex.result": ("EvalResult",),
+            "scouter.formats.vertex.template": ("PointwiseMetricPromptTemplate",),
+        },
+    )
+
+__all__ = (
+    "CustomMetric",
+    "EvalResult",
+    "EvalTask",
+    "PointwiseMetric",
+    "PointwiseMetricPromptTemplate",
+    "TrajectorySingleToolUse",
+    "read_dataset",
+)

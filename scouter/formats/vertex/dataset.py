@@ -1,0 +1,168 @@
+"""Datasets: rows of prompts, answers and trajectories, from files and from memory."""
+
+import csv
+import io
+from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Final, TypeAlias, cast
+
+from pydantic import JsonValue
+
+from scouter.errors import ConfigError, DataError, FileFormatError
+from scouter.evaluate.files import (
+    MAX_BYTES,
+    check_extension,
+    read_document,
+    read_json_lines,
+    read_text,
+)
+from scouter.model.json_value import to_json_value
+from scouter.model.text_json import parse_if_json
+
+Row: TypeAlias = dict[str, JsonValue]
+
+TRAJECTORIES: Final = ("predicted_trajectory", "reference_trajectory")
+"""Columns whose cells may be JSON text, as a cell of CSV is."""
+
+_ELSEWHERE: Final = {
+    "gs://": "copy it with `gcloud storage cp {} .` and give the local file",
+    "bq://": "export the table to JSON lines or Parquet with `bq extract` and give the file ({})",
+}
+
+
+def read_dataset(source: object) -> list[Row]:
+    """Read the rows of a dataset.
+
+    Args:
+        source: Rows (a list of objects), columns (an object of lists of one length), a frame of
+            pandas or polars or a table of pyarrow, or the path of a `.jsonl`, `.json`, `.csv` or
+            `.parquet` file. Trajectories may be JSON text in every cell.
+
+    Returns:
+        One object per row; what a frame has no value for is None.
+
+    Raises:
+        ConfigError: An address in Cloud Storage or BigQuery (says what to do), a file that cannot
+            be read, or something that is no dataset.
+        DataError: A value has no JSON form; names the row.
+
+    Cost: linear in the dataset, which is held in memory.
+    """
+    if isinstance(source, str | Path):
+        return _read_file(str(source))
+    if isinstance(source, Mapping):
+        return _from_columns(cast("Mapping[object, object]", source))
+    if not isinstance(source, list | tuple):
+        kind, source = type(source).__name__, to_json_value(source)
+    else:
+        kind = "list"
+    if not isinstance(source, list | tuple):
+        raise ConfigError(f"dataset: got {kind}; expected rows, columns, a frame or a path")
+    return [_row(row, at) for at, row in enumerate(cast("Sequence[object]", source))]
+
+
+def _row(value: object, at: int) -> Row:
+    try:
+        row = to_json_value(value)
+    except DataError as error:
+        raise DataError(f"dataset[{at}]: {error}") from error
+    if not isinstance(row, dict):
+        raise ConfigError(f"dataset[{at}]: got {type(value).__name__}; expected an object")
+    for name in TRAJECTORIES:
+        if name in row:
+            row[name] = parse_if_json(row[name])
+    return row
+
+
+def _from_columns(columns: Mapping[object, object]) -> list[Row]:
+    plain = to_json_value(columns)
+    lists = {name: cells for name, cells in cast("Row", plain).items() if isinstance(cells, list)}
+    if not lists or len(lists) < len(columns):
+        raise ConfigError("dataset: of an object each key is a column, and its value a list")
+    lengths = {name: len(cells) for name, cells in lists.items()}
+    if len(set(lengths.values())) > 1:
+        raise ConfigError(f"dataset: its columns have different lengths: {lengths}")
+    rows = (dict(zip(lists, cells, strict=True)) for cells in zip(*lists.values(), strict=True))
+    return [_row(row, at) for at, row in enumerate(rows)]
+
+
+def _read_file(path: str) -> list[Row]:
+    for scheme, advice in _ELSEWHERE.items():
+        if path.startswith((scheme, scheme[:-1])):  # a Path has one slash of two
+            raise ConfigError(f"{path} is not on this machine: {advice.format(path)}")
+    return _READERS[check_extension(path, tuple(_READERS))](path)
+
+
+def _read_json(path: str) -> list[Row]:
+    value = read_document(path).value
+    if not isinstance(value, list | dict):
+        raise FileFormatError(path, "neither a list of rows nor an object of columns")
+    try:
+        return read_dataset(value)
+    except (ConfigError, DataError) as error:
+        raise FileFormatError(path, str(error)) from error
+
+
+def _read_json_lines(path: str) -> list[Row]:
+    return [_row(document.value, at) for at, document in enumerate(read_json_lines(path))]
+
+
+def _read_csv(path: str) -> list[Row]:
+    text = read_text(path)
+    before = csv.field_size_limit(MAX_BYTES)  # of the whole module; a trajectory may be long
+    reader = csv.DictReader(io.StringIO(text, newline=""), strict=True)
+    try:
+        found = list(reader)
+    except csv.Error as error:
+        raise FileFormatError(path, f"no CSV: {error}", reader.line_num) from error
+    finally:
+        csv.field_size_limit(before)
+    for at, cells in enumerate(found):
+        if None in cells or None in cells.values():
+            count = len(reader.fieldnames or ())
+            raise FileFormatError(path, f"row {at + 1} has not {count} cells, as the header has")
+    return [
+        _row({name: cell if cell else None for name, cell in cells.items()}, at)
+        for at, cells in enumerate(found)
+    ]
+
+
+def _read_parquet(path: str) -> list[Row]:
+    """Read Parquet; of a struct, fields that are null are left out.
+
+    Its type gives every object the keys of all, so that an absent key cannot be told from null.
+    """
+    try:
+        pa: Any = import_module("pyarrow")  # its types are not complete
+        pq: Any = import_module("pyarrow.parquet")
+    except ImportError as error:
+        raise ConfigError(
+            f"{path}: Parquet needs pyarrow, which is not installed: pip install pyarrow"
+        ) from error
+    try:
+        table: Any = pq.read_table(path)
+    except (OSError, pa.ArrowException) as error:
+        raise FileFormatError(path, f"cannot read the file: {error}") from error
+    rows = [_row(row, at) for at, row in enumerate(cast("list[object]", table.to_pylist()))]
+    nested = [field.name for field in table.schema if "struct<" in str(field.type)]
+    for row in rows:
+        for name in nested:
+            row[name] = _without_nulls(row[name])
+    return rows
+
+
+def _without_nulls(value: JsonValue) -> JsonValue:
+    if isinstance(value, list):
+        return [_without_nulls(item) for item in value]
+    if isinstance(value, dict):
+        return {name: _without_nulls(item) for name, item in value.items() if item is not None}
+    return value
+
+
+_READERS: Final[dict[str, Callable[[str], list[Row]]]] = {
+    ".jsonl": _read_json_lines,
+    ".json": _read_json,
+    ".csv": _read_csv,
+    ".parquet": _read_parquet,
+}

@@ -1,0 +1,46 @@
+"""`docs/trajectories.md` runs as written, and its table is that of the functions."""
+
+import contextlib
+import io
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import scouter.evaluate
+from scouter.evaluate.trajectory.call import MAX_CALLS, MAX_SIDE_BY_SIDE
+from scouter.evaluate.trajectory.matching import MAX_COMPARISONS, MAX_WEIGHING
+
+PAGE = (Path(__file__).parents[4] / "docs/trajectories.md").read_text(encoding="utf-8")
+CALLED: list[Any] = [{"tool_name": "a", "tool_input": {}}]
+
+
+def blocks(language: str) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", PAGE, flags=re.DOTALL)
+
+
+def test_the_examples() -> None:
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        for example in blocks("python"):
+            exec(compile(example, "trajectories.md", "exec"), {})  # noqa: S102 our own page
+    assert printed.getvalue() == "".join(blocks("text"))
+
+
+@pytest.mark.parametrize("row", re.findall(r"^\| `(trajectory_\w+)` \|(.*)\|$", PAGE, re.MULTILINE))
+def test_the_scores_of_nothing(row: tuple[str, str]) -> None:
+    name, cells = row
+    expected = [cell.strip() for cell in cells.split("|")[1:]]
+    function: Any = getattr(scouter.evaluate, name)
+    if name == "trajectory_single_tool_use":
+        assert [f"{function([], 'a'):g}", "–", f"{function([], 'a'):g}"] == expected
+        return
+    pairs: tuple[tuple[list[Any], list[Any]], ...] = ([], CALLED), (CALLED, []), ([], [])
+    assert [f"{function(*pair):g}" for pair in pairs] == expected
+
+
+def test_the_limits() -> None:
+    text = PAGE.split("## Limits")[1]
+    for limit in (MAX_CALLS, MAX_SIDE_BY_SIDE, MAX_COMPARISONS, MAX_WEIGHING):
+        assert f"{limit:,}" in text
