@@ -35,6 +35,10 @@ from scouter.model.record import EvalRecord
 
 _STRETCH: Final = 512
 """Records that are worked on together; their contexts stay in the processor's cache."""
+_STRETCH_OF_TRACES: Final = 8
+"""The same where spans are read. That takes milliseconds per record, so little is gained by working
+on them together; and who lets go of the results after some time, to go on later, would have a whole
+stretch judged for nothing again and again."""
 _ALONE: Final = 16
 """A stretch this short with a fault in it is judged record by record."""
 
@@ -87,7 +91,7 @@ def evaluate_in_turn(
     records that together make less of their values than a single one may.
     """
     ways = ways_of(plan) if ways is None else ways
-    for stretch in _stretches(records):
+    for stretch in _stretches(records, _STRETCH_OF_TRACES if plan.reads_spans else _STRETCH):
         seen = [trees.get(record.trace_id or "") for record in stretch]
         columns = _columns(plan)
         if _judged_together(plan, columns, ways, stretch, seen):
@@ -101,8 +105,10 @@ def _columns(plan: Plan) -> RecordColumns:
     return RecordColumns(plan.specs, [task.expected_value for task in plan.tasks])
 
 
-def _stretches(records: Sequence[EvalRecord]) -> Iterator[Sequence[EvalRecord]]:
-    return (records[start : start + _STRETCH] for start in range(0, len(records), _STRETCH))
+def _stretches(
+    records: Sequence[EvalRecord], size: int = _STRETCH
+) -> Iterator[Sequence[EvalRecord]]:
+    return (records[start : start + size] for start in range(0, len(records), size))
 
 
 def _judged_together(

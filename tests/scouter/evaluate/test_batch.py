@@ -13,13 +13,14 @@ from scouter.errors import DataError
 from scouter.evaluate import meter
 from scouter.evaluate.columns import RecordColumns
 from scouter.evaluate.dataset import EvalDataset
-from scouter.evaluate.engine.batch import evaluate_batch
+from scouter.evaluate.engine.batch import evaluate_batch, evaluate_in_turn
 from scouter.evaluate.engine.context import are_plain, plain_context
 from scouter.evaluate.engine.execute import evaluate_record
 from scouter.evaluate.engine.plan import compile_plan
 from scouter.evaluate.operators.comparison import ComparisonOperator as Op
 from scouter.evaluate.outcome import Outcome, Reason
 from scouter.evaluate.record_result import RecordResult
+from scouter.evaluate.spans.tree import SpanTree
 from scouter.evaluate.tasks.assertion import AssertionTask
 from scouter.evaluate.tasks.task import Task
 from scouter.evaluate.tasks.trace import TraceAssertion, TraceAssertionTask
@@ -244,3 +245,22 @@ def test_results_are_small() -> None:
     tracemalloc.stop()
     assert isinstance(results.records, RecordColumns)
     assert (after - before) / (2_000 * 5) < 40
+
+
+def test_who_stops_early_has_few_traces_looked_at_for_nothing() -> None:
+    """A collector takes the verdicts of some time, and asks for the others anew."""
+    looked_at: list[str] = []
+
+    class Looked(dict[str, SpanTree]):
+        def get(self, key: str, default: object = None) -> Any:
+            looked_at.append(key)
+            return super().get(key, default)
+
+    trees = Looked({f"{n:032x}": SpanTree() for n in range(1, 101)})
+    records = [EvalRecord({}, trace_id=trace) for trace in trees]
+    plan = compile_plan([TraceAssertionTask("t", TraceAssertion.trace_span_count(), 1, Op.Equals)])
+    results = evaluate_in_turn(plan, records, trees)
+    next(results)
+    assert len(looked_at) <= 8
+    assert len(list(results)) == 99
+    assert len(looked_at) == 100
