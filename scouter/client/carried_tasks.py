@@ -12,6 +12,7 @@ from scouter.evaluate.tasks.assertion import AssertionTask
 from scouter.evaluate.tasks.judge import LLMJudgeTask
 from scouter.evaluate.tasks.task import Task
 from scouter.evaluate.tasks.trace import TraceAssertionTask
+from scouter.evaluate.tasks.trajectory import TrajectoryTask
 from scouter.evaluate.templates import compile_template, has_template, template_paths
 
 RESPONSE = "response"
@@ -85,7 +86,9 @@ def _adapt(task: Task, context: JsonValue, answer: str | None) -> Task | None:
             if task.item_context_path is not None or not _reads(task, context, answer):
                 return None
             changes["context_path"] = RESPONSE
-        case AgentAssertionTask() | TraceAssertionTask():
+        case TrajectoryTask() if not task.reads_spans or isinstance(task.reference, str):
+            return None
+        case AgentAssertionTask() | TraceAssertionTask() | TrajectoryTask():
             pass
     return None if task.scope == "session" else task.model_copy(update=changes)
 

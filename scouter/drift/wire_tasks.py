@@ -22,6 +22,8 @@ from scouter.evaluate.tasks.rubric import rubric_schema
 from scouter.evaluate.tasks.span_filter import ByNamePatternFilter, SpanFilter
 from scouter.evaluate.tasks.task import Task
 from scouter.evaluate.tasks.trace import AttributeFilterAssertion, TraceAssertionTask
+from scouter.evaluate.tasks.trajectory import TrajectoryTask
+from scouter.evaluate.trajectory.call import read_trajectory
 
 _MODEL: Final = re.compile(r"(?!.*(?://|\.\.))[A-Za-z0-9][A-Za-z0-9._:/@+-]*")
 """A model's name: no address and no place in a file system."""
@@ -104,7 +106,7 @@ class TaskCosts:
 
     def _add(self, task: Task, inside: str) -> None:
         self._expected(task, inside)
-        if not isinstance(task, TraceAssertionTask):
+        if not isinstance(task, TraceAssertionTask | TrajectoryTask):
             self._path(f"{inside}context_path", task.context_path)
         match task:
             case AssertionTask():
@@ -116,6 +118,24 @@ class TaskCosts:
                     self._path(f"{inside}assertion.ResponseField.path", task.assertion.path)
             case TraceAssertionTask():
                 self._trace(task)
+            case TrajectoryTask():
+                self._trajectory(task)
+
+    def _trajectory(self, task: TrajectoryTask) -> None:
+        self._path("predicted", task.predicted)
+        rules = task.rules
+        for where, each in (("rules.arguments", rules.arguments), *rules.tools.items()):
+            for key, rule in each.keys.items():
+                if rule.pattern is not None:
+                    self._pattern(f"{where}.keys.{key}"[:200], rule.pattern)
+        if isinstance(task.reference, str):
+            self._path("reference", task.reference)
+            return
+        calls = read_trajectory(task.reference, "reference")
+        self._spend("reference_calls", len(calls), "reference")
+        is_paired = rules.partial_credit or rules.compat == "agentevals-0.0.9"
+        assigned = sum(is_paired or not rules.of(call.name).are_exact for call in calls)
+        self._spend("assigned_calls", assigned, "reference")
 
     def _trace(self, task: TraceAssertionTask) -> None:
         assertion = task.assertion

@@ -79,6 +79,7 @@ if TYPE_CHECKING:
         TraceAssertion,
         TraceAssertionTask,
     )
+    from scouter.evaluate.tasks.trajectory import TrajectoryTask
     from scouter.evaluate.token_usage import TokenUsage
     from scouter.evaluate.trajectory.metrics import (
         trajectory_any_order_match,
@@ -134,6 +135,7 @@ else:
                 "TraceAssertion",
                 "TraceAssertionTask",
             ),
+            "scouter.evaluate.tasks.trajectory": ("TrajectoryTask",),
         },
         others={
             "scouter.evaluate.accuracy.accuracy": ("AccuracyEvaluator",),
@@ -263,6 +265,7 @@ __all__ = (
     "TraceAssertionTask",
     "TrajectoryEvaluator",
     "TrajectoryStep",
+    "TrajectoryTask",
     "WorkflowComparison",
     "check_gates",
     "execute_agent_assertion_tasks",

@@ -18,6 +18,7 @@ from scouter.evaluate.pattern_never import is_found_everywhere, is_found_nowhere
 from scouter.evaluate.tasks.agent import AgentAssertionTask
 from scouter.evaluate.tasks.task import Task
 from scouter.evaluate.tasks.trace import AttributeFilterAssertion, TraceAssertionTask
+from scouter.evaluate.tasks.trajectory import TrajectoryTask
 from scouter.evaluate.templates import has_template
 
 _FLAGS: Final = frozenset(
@@ -81,6 +82,9 @@ def _doubt(task: Task) -> str:
         if kind in _COUNTS:
             wanted = "a whole number from 0"
             return _tried(operator, expected, comparison.check, _counts(expected), wanted)
+    if isinstance(task, TrajectoryTask):
+        wanted = "a number from 0 to 1"
+        return _tried(operator, expected, comparison.check, _parts(expected), wanted)
     return ""
 
 
@@ -97,6 +101,14 @@ def _counts(expected: JsonValue) -> Iterable[JsonValue]:
         range(math.floor(number) - 1, math.floor(number) + 3) for number in numbers
     )
     return [0, 1, 2, 3, 10, 10**16, *(number for number in around if number >= 0)]
+
+
+def _parts(expected: JsonValue) -> Iterable[JsonValue]:
+    """Numbers from 0 to 1, among them those around each number that is expected."""
+    given = expected if isinstance(expected, list) else [expected]
+    numbers = [float(item) for item in given if is_number(item) and abs(item) < 2]  # type: ignore[arg-type,operator]
+    around = (math.nextafter(number, end) for number in numbers for end in (-1.0, 2.0))
+    return [number for number in (0.0, 0.5, 1.0, *numbers, *around) if 0 <= number <= 1]
 
 
 def _tried(

@@ -53,12 +53,16 @@ _EXTENSIONS: Final = (".jsonl", ".json", ".yaml", ".yml")
 _RUN_RESULTS: Final = frozenset({"dataset_results", "scenario_results", "metrics"})
 """Keys that the original's dump of an evaluated collection carries beside its scenarios."""
 _SHAPES: Final = "a list of scenarios, or an object with the key 'scenarios'"
-_NOT_IN_ID: Final = {"id", "tasks", "tags", "required"}
+_NOT_IN_ID: Final = {"id", "tasks", "tags", "required", "expected_trajectory"}
 """Fields without a part in a made id: a run is compared with one before the scenario was tagged."""
 _UNSET: Final = cast(Any, ...)
 
 Tag: TypeAlias = Annotated[str, Field(min_length=1, max_length=128)]
 """A group of scenarios, such as `refunds`; case matters."""
+
+
+def _is_none(value: object) -> bool:
+    return value is None
 
 
 def _read_list(value: object) -> object:
@@ -89,6 +93,8 @@ class EvalScenario(TasksByKind, BaseModel):
         metadata: Anything; tasks can read it, the replay does not.
         tags: Groups that the scenario belongs to; gates can name them. No part of a made id.
         required: True stops a release where an attempt does not pass. No part of a made id.
+        expected_trajectory: The calls of tools that a good run makes, as a `TrajectoryTask` reads
+            them; in the context of tasks where it is given.
 
     Raises:
         ConfigError: The tasks do not form a plan.
@@ -114,6 +120,7 @@ class EvalScenario(TasksByKind, BaseModel):
         default_factory=list, exclude_if=_is_empty
     )
     required: bool = Field(default=False, exclude_if=False.__eq__)
+    expected_trajectory: list[JsonValue] | None = Field(default=None, exclude_if=_is_none)
 
     def __init__(
         self,
@@ -129,6 +136,7 @@ class EvalScenario(TasksByKind, BaseModel):
         *,
         tags: Sequence[str] | None = None,
         required: bool = False,
+        expected_trajectory: Sequence[JsonValue] | None = None,
         **unknown: object,
     ) -> None:
         data: dict[str, object] = {"tasks": tasks, "max_turns": max_turns, "required": required}
@@ -143,6 +151,7 @@ class EvalScenario(TasksByKind, BaseModel):
             simulated_user_persona=simulated_user_persona,
             termination_signal=termination_signal,
             metadata=metadata,
+            expected_trajectory=expected_trajectory,
             **data,
         )
         if not self.id:

@@ -407,10 +407,15 @@ def _record_of(item: Collected) -> EvalRecord:
             "response": item.response,
             "expected_outcome": scenario.expected_outcome,
             "metadata": scenario.metadata,
+            **_told("expected_trajectory", scenario.expected_trajectory),
         },
         id=scenario.id,
         session_id=scenario.id,
     )
+
+
+def _told(name: str, value: object) -> dict[str, object]:
+    return {} if value is None else {name: value}
 
 
 def _with_keys(found: EvalResults, keys: Sequence[AttemptKey], repeats: int) -> EvalResults:

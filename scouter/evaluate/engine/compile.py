@@ -9,6 +9,7 @@ from scouter.errors import ConfigError
 from scouter.evaluate.engine.compiled_task import CompiledTask, Read, Subject, compile_run
 from scouter.evaluate.engine.doubt import doubting_calls, on_spans
 from scouter.evaluate.engine.judge_task import JudgeTask, compile_judge
+from scouter.evaluate.engine.trajectory import compile_trajectory
 from scouter.evaluate.fault import TaskFault
 from scouter.evaluate.meter import charge
 from scouter.evaluate.operators.show import show, show_name
@@ -31,7 +32,10 @@ from scouter.evaluate.tasks.trace import (
     MultiResponseMode,
     TraceAssertionTask,
 )
+from scouter.evaluate.tasks.trajectory import TrajectoryTask
 
+_OF_TRAJECTORY: Final = {"metric", "reference", "tool_name", "predicted", "rules"}
+"""Fields of a trajectory task that say what it looks at."""
 _TASK_STEPS: Final = 4
 """Of running the task of an attribute filter, beside what it charges itself."""
 _SPANS_PER_STEP: Final = 4
@@ -54,6 +58,10 @@ def compile_task(task: Task, stage: int) -> CompiledTask | JudgeTask:
                 return _trace(task, stage)
             case AgentAssertionTask():
                 return _agent(task, stage)
+            case TrajectoryTask():
+                wire = task.model_dump(mode="json", include=_OF_TRAJECTORY)
+                label = f"trajectory_{task.metric}"
+                return compile_trajectory(task, _subject(task, stage, wire, label))
     except ConfigError as error:
         if str(error).startswith("task "):
             raise

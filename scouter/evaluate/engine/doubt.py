@@ -2,19 +2,21 @@
 
 import math
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final, cast
 
 from pydantic import JsonValue
 
 from scouter.evaluate.engine.compiled_task import CompiledTask, Run
-from scouter.evaluate.engine.cut_values import name_cut, reach_of_cut, reads_part
+from scouter.evaluate.engine.cut_values import ReadsPart, name_cut, reach_of_cut, reads_part
 from scouter.evaluate.engine.filter_motion import Loss
 from scouter.evaluate.engine.more_spans import (
     Fixed,
     Longer,
     Numbers,
     Reach,
+    ReachOf,
     looks_at_attributes,
     more_calls_reach,
     reach_of,
@@ -32,7 +34,7 @@ from scouter.evaluate.spans.tree import SpanTree
 from scouter.evaluate.task_result import EvalTaskResult
 from scouter.evaluate.tasks.agent import AgentAssertionTask, ToolErrorCountAssertion
 from scouter.evaluate.tasks.trace import TraceAssertionTask
-from scouter.model.agent_work import why_untold
+from scouter.model.agent_work import CallsToldBy, why_untold
 
 _OF_NUMBERS: Final = frozenset({
     Op.Equals, Op.NotEqual, Op.DeepEquals, Op.GreaterThan, Op.GreaterThanOrEqual, Op.LessThan,
@@ -50,8 +52,36 @@ _MORE_KEEPS_PASS: Final = frozenset({Op.Contains, Op.ContainsAll, Op.ContainsAny
 _MORE_KEEPS_FAIL: Final = frozenset({Op.NotContains, Op.ContainsNone})
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Motion:
+    """What the value of a task on spans can become once what is missing is here."""
+
+    by_spans: ReachOf
+    by_attributes: ReachOf | None
+    """Of spans that are here in part; None for a task that looks at no attributes."""
+    by_cut: Reach
+    """Where a value that the task reads was cut."""
+    reads: ReadsPart
+
+
 def on_spans(
     compiled: CompiledTask, task: TraceAssertionTask | AgentAssertionTask, find: Find
+) -> CompiledTask:
+    """Let the results of a task on spans name these; see `on_moving_spans`."""
+    assertion = task.assertion
+    motion = Motion(
+        by_spans=reach_of(assertion, Loss.SPANS),
+        by_attributes=reach_of(assertion, Loss.ATTRIBUTES)
+        if looks_at_attributes(assertion)
+        else None,
+        by_cut=reach_of_cut(assertion),
+        reads=reads_part(assertion),
+    )
+    return on_moving_spans(compiled, task.operator, motion, find)
+
+
+def on_moving_spans(
+    compiled: CompiledTask, operator: Op, motion: Motion, find: Find
 ) -> CompiledTask:
     """Let a task's results name their spans, and be errored where missing spans could turn them.
 
@@ -59,17 +89,13 @@ def on_spans(
 
     Args:
         compiled: The task, which knows nothing of missing spans.
-        task: What it was compiled from.
+        operator: By which it compares.
+        motion: What its value can become.
         find: The spans that it is about.
 
     Cost: of `find`; where the tree has gaps, one more comparison for each of a few values.
     """
     run, limit = compiled.run, Reason.LIMIT
-    by_spans = reach_of(task.assertion, Loss.SPANS)
-    by_attributes = reach_of(task.assertion, Loss.ATTRIBUTES)
-    cares_for_attributes = looks_at_attributes(task.assertion)
-    reads = reads_part(task.assertion)
-    by_cut = reach_of_cut(task.assertion)
 
     def run_on_spans(scope: JsonValue, spans: SpanTree | None, base: JsonValue) -> EvalTaskResult:
         result = run(scope, spans, base)
@@ -83,16 +109,17 @@ def on_spans(
 
     def doubt(result: EvalTaskResult, spans: SpanTree) -> EvalTaskResult:
         gaps, value = spans.gaps, result.actual
-        if gaps.spans and could_turn(by_spans(spans, value), task.operator, result):
+        if gaps.spans and could_turn(motion.by_spans(spans, value), operator, result):
             return _incomplete(result, f"spans are missing that could turn this: {gaps.spans}")
+        by_attributes = motion.by_attributes
         if (
             gaps.attributes
-            and cares_for_attributes
-            and could_turn(by_attributes(spans, value), task.operator, result)
+            and by_attributes is not None
+            and could_turn(by_attributes(spans, value), operator, result)
         ):
             return _incomplete(result, f"what is missing could turn this: {gaps.attributes}")
-        cut = name_cut(gaps.cut, reads) if gaps.cut else ""
-        if cut and could_turn(by_cut, task.operator, result):
+        cut = name_cut(gaps.cut, motion.reads) if gaps.cut else ""
+        if cut and could_turn(motion.by_cut, operator, result):
             return _incomplete(result, f"the rest of a value that was cut could turn this: {cut}")
         return result
 
@@ -100,13 +127,32 @@ def on_spans(
 
 
 def doubting_calls(compiled: CompiledTask, task: AgentAssertionTask) -> CompiledTask:
+    """Let an assertion on calls doubt what nobody tells; see `doubting_motion`."""
+    assertion = task.assertion
+    counted = assertion if isinstance(assertion, ToolErrorCountAssertion) else None
+    reach = more_calls_reach(assertion)
+    return doubting_motion(compiled, task.operator, reach, task.calls_told_by, counted)
+
+
+def doubting_motion(
+    compiled: CompiledTask,
+    operator: Op,
+    reach: ReachOf,
+    by: CallsToldBy | None,
+    counted: ToolErrorCountAssertion | None = None,
+) -> CompiledTask:
     """Let a task on calls be errored where calls that nobody tells of could turn it.
+
+    Args:
+        compiled: The task.
+        operator: By which it compares.
+        reach: What its value can become with more calls.
+        by: Who tells of the calls, as a person says.
+        counted: Set where it counts errors, which may be untold of calls that are told.
 
     Cost: where calls are not told, one more comparison for each of a few values.
     """
-    run, assertion = compiled.run, task.assertion
-    reach, by = more_calls_reach(assertion), task.calls_told_by
-    counted = assertion if isinstance(assertion, ToolErrorCountAssertion) else None
+    run = compiled.run
 
     def run_doubting(scope: JsonValue, spans: SpanTree | None, base: JsonValue) -> EvalTaskResult:
         result = run(scope, spans, base)
@@ -119,7 +165,7 @@ def doubting_calls(compiled: CompiledTask, task: AgentAssertionTask) -> Compiled
             return result
         # Of what may be either way nothing is known, whatever the operator says of both.
         found = reach(spans, result.actual)
-        if found is Fixed.EITHER or could_turn(found, task.operator, result):
+        if found is Fixed.EITHER or could_turn(found, operator, result):
             return _doubted(
                 result, Reason.NOT_TOLD, f"is {show(result.actual)} as far as is told; {why}"
             )

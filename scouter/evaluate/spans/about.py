@@ -161,6 +161,10 @@ def _calls(names: Sequence[str] | None, *, failed: bool = False) -> Find:
     return find
 
 
+find_calls: Final = _calls(None)
+"""The spans of all calls of tools."""
+
+
 def _guardrails(name: str | None) -> Find:
     def find(tree: SpanTree) -> tuple[str, ...]:
         runs = tree.agent_work.guardrails

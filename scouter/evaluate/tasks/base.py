@@ -28,6 +28,7 @@ class EvaluationTaskType(StrEnum):
     AgentAssertion = "AgentAssertion"
     QA = "QA"
     Accuracy = "Accuracy"
+    Trajectory = "Trajectory"
 
 
 Scope: TypeAlias = Literal["record", "session"]

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Annotated, Final, cast, overload
 
 from pydantic import BaseModel, Field, TypeAdapter
+from typing_extensions import TypeIs
 
 from scouter.errors import ConfigError
 from scouter.evaluate.files import read_document
@@ -17,10 +18,17 @@ from scouter.evaluate.tasks.judge import LLMJudgeTask
 from scouter.evaluate.tasks.judged_answer import AccuracyTask, QATask
 from scouter.evaluate.tasks.prompt_file import prompts_beside
 from scouter.evaluate.tasks.trace import TraceAssertionTask
+from scouter.evaluate.tasks.trajectory import TrajectoryTask
 from scouter.model.agent_work import CallsToldBy
 
 Task = Annotated[
-    AssertionTask | LLMJudgeTask | TraceAssertionTask | AgentAssertionTask | QATask | AccuracyTask,
+    AssertionTask
+    | LLMJudgeTask
+    | TraceAssertionTask
+    | AgentAssertionTask
+    | TrajectoryTask
+    | QATask
+    | AccuracyTask,
     Field(discriminator="task_type"),
 ]
 """Closed set: a new kind is one class here and one compiler in `scouter.evaluate.engine`."""
@@ -33,6 +41,7 @@ _BUCKETS: Final = {
     "judge": "LLMJudge",
     "trace": "TraceAssertion",
     "agent": "AgentAssertion",
+    "trajectory": "Trajectory",
     "qa": "QA",
     "accuracy": "Accuracy",
 }
@@ -54,7 +63,7 @@ def parse_tasks(obj: object) -> tuple[Task, ...]:
     Args:
         obj: A list of tasks or of their wire form (flat objects with `task_type`), a `TasksFile`,
             `{"tasks": [...]}`, or the bucketed `{"assertion": [], "judge": [], "trace": [],
-            "agent": [], "qa": [], "accuracy": []}`.
+            "agent": [], "trajectory": [], "qa": [], "accuracy": []}`.
 
     Raises:
         ConfigError: None of these forms, or an item that is no task.
@@ -67,12 +76,16 @@ def with_calls_told_by(tasks: Iterable[Task], by: CallsToldBy | None) -> tuple[T
     """Say of all tasks that read calls from spans who tells of them; those that say it keep it."""
     return tuple(
         task.model_copy(update={"calls_told_by": by})
-        if isinstance(task, AgentAssertionTask)
-        and task.source == "spans"
-        and task.calls_told_by is None
+        if _reads_calls_from_spans(task) and task.calls_told_by is None
         else task
         for task in tasks
     )
+
+
+def _reads_calls_from_spans(task: Task) -> TypeIs[AgentAssertionTask | TrajectoryTask]:
+    if isinstance(task, AgentAssertionTask):
+        return task.source == "spans"
+    return isinstance(task, TrajectoryTask) and task.reads_spans
 
 
 def task_items(obj: object) -> tuple[object, ...]:

@@ -185,17 +185,19 @@ class TrajectoryComparison:
             arguments=tuple(wrong),
         )
 
-    def explain(self) -> str:
-        """Say in a few lines how the calls differ; the first 20 differences."""
+    def explain(self, most: int = _SHOWN) -> str:
+        """Say in a few lines how the calls differ.
+
+        Args:
+            most: Differences that are named; of others their number.
+        """
         head = (
             f"{self.matched:g} of {len(self.predicted)} calls were expected, "
             f"{self.matched:g} of {len(self.reference)} expected calls were made"
         )
         differences = [str(line) for line in self.lines if line.state != "matched"]
-        rest = len(differences) - _SHOWN
-        return "\n".join(
-            [head, *differences[:_SHOWN], *([f"… and {rest} more"] if rest > 0 else [])]
-        )
+        rest = len(differences) - most
+        return "\n".join([head, *differences[:most], *([f"… and {rest} more"] if rest > 0 else [])])
 
 
 def compare_trajectories(

@@ -9,8 +9,13 @@ from typing import Any
 import pytest
 
 import scouter.evaluate
+from scouter.drift.profile import AgentEvalProfile
+from scouter.evaluate.dataset import EvalDataset
 from scouter.evaluate.trajectory.call import MAX_CALLS, MAX_SIDE_BY_SIDE
 from scouter.evaluate.trajectory.matching import MAX_COMPARISONS, MAX_WEIGHING
+from scouter.model.record import EvalRecord
+from tests.scouter.evaluate.spans_support import TRACE
+from tests.scouter.model.genai.test_acts import made
 
 PAGE = (Path(__file__).parents[4] / "docs/trajectories.md").read_text(encoding="utf-8")
 CALLED: list[Any] = [{"tool_name": "a", "tool_input": {}}]
@@ -38,6 +43,27 @@ def test_the_scores_of_nothing(row: tuple[str, str]) -> None:
         return
     pairs: tuple[tuple[list[Any], list[Any]], ...] = ([], CALLED), (CALLED, []), ([], [])
     assert [f"{function(*pair):g}" for pair in pairs] == expected
+
+
+def test_the_profile(tmp_path: Path) -> None:
+    """Two of its tasks find what they want in the calls of two spans."""
+    (text,) = blocks("yaml")
+    path = tmp_path / "calls.yaml"
+    path.write_text(text, encoding="utf-8")
+    calls = (
+        made(1, "tool", "search", at=(0, 1), args='{"city": "Oslo", "page": 2}'),
+        made(2, "tool", "pay", at=(2, 3), args="{}"),
+    )
+    expected = [{"tool_name": "search", "tool_input": {"city": "Oslo"}}, {"tool_name": "log"}]
+    record = EvalRecord({"expected_trajectory": expected}, trace_id=TRACE)
+    (found,) = (
+        EvalDataset([record], AgentEvalProfile.from_file(path).tasks, calls).evaluate().records
+    )
+    assert [(task.task_id, str(task.outcome), task.score) for task in found.tasks] == [
+        ("right_calls", "passed", 0.5),
+        ("paid", "passed", 1.0),
+        ("only_this", "failed", 0.0),
+    ]
 
 
 def test_the_limits() -> None:

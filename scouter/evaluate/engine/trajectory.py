@@ -1,0 +1,124 @@
+"""Trajectory tasks, compiled: the calls of a trace or of a context against a reference."""
+
+from collections.abc import Callable
+from typing import Final
+
+from pydantic import JsonValue
+
+from scouter.errors import DataError
+from scouter.evaluate.engine.compiled_task import CompiledTask, Subject
+from scouter.evaluate.engine.doubt import Motion, doubting_motion, on_moving_spans
+from scouter.evaluate.engine.metric import Measured, compile_metric
+from scouter.evaluate.engine.more_spans import Fixed, Numbers, Reach
+from scouter.evaluate.fault import TaskFault
+from scouter.evaluate.meter import charge
+from scouter.evaluate.outcome import Reason
+from scouter.evaluate.paths import Path
+from scouter.evaluate.responses.read import work_of_spans
+from scouter.evaluate.spans.about import find_calls
+from scouter.evaluate.spans.tree import SpanTree
+from scouter.evaluate.tasks.trajectory import TrajectoryTask
+from scouter.evaluate.trajectory.call import Call, read_trajectory
+from scouter.evaluate.trajectory.comparison import compare, uses_tool
+
+_TOLD_LINES: Final = 5
+"""Calls that differ, in the message of a result."""
+_ANY: Final = Numbers(low=0.0, high=1.0)
+_EITHER: Final = Numbers(low=0, high=1, is_whole=True)
+_ONLY_RISE: Final = frozenset({"in_order_match", "any_order_match", "recall", "single_tool_use"})
+"""Metrics that more calls cannot lower."""
+
+_Calls = tuple[Call, ...]
+_Score = Callable[[_Calls, JsonValue], tuple[float, str]]
+"""From calls and reference to the score, and why it is so."""
+
+
+def compile_trajectory(task: TrajectoryTask, subject: Subject) -> CompiledTask:
+    """Turn a trajectory task into a function from record to result.
+
+    Args:
+        task: The task.
+        subject: What its results share.
+
+    Raises:
+        ConfigError: A path or a template that can never work.
+    """
+    reference = _reference(task)
+    predicted = None if task.predicted is None else Path(task.predicted)
+    score = _scoring(task)
+
+    def measure(scope: JsonValue, spans: SpanTree | None, base: JsonValue) -> Measured:
+        given = _of_spans(spans) if predicted is None else predicted.get(base)
+        expected = None if reference is None else reference(scope)
+        try:
+            calls = read_trajectory(given, "the calls", is_wire=task.rules.compat == "vertex")
+            charge(len(calls))
+            found, told = score(calls, expected)
+        except TaskFault:
+            raise
+        except DataError as error:
+            raise TaskFault(Reason.TYPE, str(error)) from error
+        return Measured(score=found, told=told)
+
+    compiled = compile_metric(subject, measure)
+    if predicted is not None:
+        return compiled
+    motion = _motion(task)
+    named = on_moving_spans(compiled, task.operator, motion, find_calls)
+    return doubting_motion(
+        named, task.operator, lambda _, value: _risen(task, value), task.calls_told_by
+    )
+
+
+def _of_spans(spans: SpanTree | None) -> list[object]:
+    """The calls in the form of plain data, but for what plain data has no word for."""
+    return list(work_of_spans(spans).tool_calls)
+
+
+def _reference(task: TrajectoryTask) -> Callable[[JsonValue], JsonValue] | None:
+    if task.metric == "single_tool_use":
+        return None
+    given = task.reference
+    return Path(given).get if isinstance(given, str) else lambda _: given
+
+
+def _scoring(task: TrajectoryTask) -> _Score:
+    rules, tool = task.rules, task.tool_name
+    if tool is not None:
+        return lambda calls, _: (uses_tool(calls, tool, rules) or 0.0, "")
+    name = f"trajectory_{task.metric}"
+
+    def score(calls: _Calls, reference: JsonValue) -> tuple[float, str]:
+        found = compare(calls, reference, rules)
+        value = found.score(name) or 0.0
+        return value, "" if value == 1 else found.explain(_TOLD_LINES).replace("\n", "; ")
+
+    return score
+
+
+def _motion(task: TrajectoryTask) -> Motion:
+    """What the score can become once more spans, or more of them, are here."""
+    free = _EITHER if _is_flag(task) else _ANY
+
+    def by_spans(tree: SpanTree, value: JsonValue) -> Reach:
+        # The execution of a call that only a message tells of may come, and tell otherwise.
+        is_open = not all(call.is_executed for call in tree.agent_work.tool_calls)
+        is_loose = task.metric == "in_order_match" and tree.has_loose_order
+        return free if is_open or is_loose else _risen(task, value)
+
+    return Motion(
+        by_spans=by_spans,
+        by_attributes=lambda _, __: free,
+        by_cut=Fixed.ANYTHING,
+        reads=lambda _: True,
+    )
+
+
+def _risen(task: TrajectoryTask, value: JsonValue) -> Reach:
+    """What the score can become if there are more calls than are known."""
+    floor = value if isinstance(value, int | float) and task.metric in _ONLY_RISE else 0.0
+    return Numbers(low=floor, high=1.0, is_whole=_is_flag(task))
+
+
+def _is_flag(task: TrajectoryTask) -> bool:
+    return task.metric not in ("precision", "recall")
