@@ -30,6 +30,8 @@ if TYPE_CHECKING:
         execute_agent_assertion_tasks,
         execute_trace_assertion_tasks,
     )
+    from scouter.evaluate.journey.evaluate import evaluate_journey
+    from scouter.evaluate.journey.result import JourneyResult
     from scouter.evaluate.judge import Judge, JudgeError, JudgeReply, JudgeRequest
     from scouter.evaluate.judge_usage import JudgeUsage
     from scouter.evaluate.operators.comparison import ComparisonOperator
@@ -115,6 +117,8 @@ else:
                 "check_gates",
                 "statistical_gate",
             ),
+            "scouter.evaluate.journey.evaluate": ("evaluate_journey",),
+            "scouter.evaluate.journey.result": ("JourneyResult",),
             "scouter.evaluate.judge": ("Judge", "JudgeError", "JudgeReply", "JudgeRequest"),
             "scouter.evaluate.judge_usage": ("JudgeUsage",),
             "scouter.evaluate.operators.comparison": ("ComparisonOperator",),
@@ -164,6 +168,7 @@ __all__ = (
     "EvaluationTaskType",
     "GateCheck",
     "Gates",
+    "JourneyResult",
     "Judge",
     "JudgeError",
     "JudgeReply",
@@ -196,6 +201,7 @@ __all__ = (
     "Verdict",
     "WorkflowComparison",
     "check_gates",
+    "evaluate_journey",
     "execute_agent_assertion_tasks",
     "execute_trace_assertion_tasks",
     "pass_at_k",
