@@ -65,7 +65,11 @@ HEAVY = ("duckdb", "fastapi", "pandas", "kafka", "httpx", "polars", "pyarrow", "
     [
         ("import scouter", (*HEAVY, *NOT_YET, "typing", "opentelemetry", "scouter.lazy")),
         ("from scouter import AssertionTask, EvalRecord, ScouterQueue", (*HEAVY, *NOT_YET)),
-        ("import scouter.evaluate", (*HEAVY, "rich", "yaml", "opentelemetry.sdk")),
+        ("from scouter.evaluate import evaluate_journey", (*HEAVY, "scouter.formats", "rapidfuzz")),
+        (
+            "import scouter.evaluate",
+            (*HEAVY, "scouter.formats", "rich", "yaml", "opentelemetry.sdk"),
+        ),
         ("from scouter.evaluate import EvalOrchestrator, EvalScenarios", (*HEAVY, "rich")),
         ("import scouter.tracing, scouter.queue, scouter.transport, scouter.drift", HEAVY),
         ("import scouter.client", (*HEAVY, *NOT_YET)),

@@ -1,7 +1,7 @@
 """The command `scouter eval`."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -29,11 +29,16 @@ from scouter.cli.judge_options import JudgeBudget, JudgeTimeout, Providers
 from scouter.cli.outputs import Outputs, check_writable
 
 _RUNNING = "How it runs"
+_FOREIGN = "Files of other systems"
 
 
 def evaluate(
     scenarios: Annotated[
-        Path, typer.Argument(metavar="SCENARIOS", help="Scenario file: .yaml, .json or .jsonl.")
+        Path,
+        typer.Argument(
+            metavar="SCENARIOS",
+            help="Scenario file: .yaml, .json or .jsonl; with --format what that system has.",
+        ),
     ],
     agent: Annotated[
         str,
@@ -56,6 +61,30 @@ def evaluate(
             metavar="MODULE:NAME|ENTRY/MODEL|judge",
             help="Plays the user in interactive scenarios: a function, a model of a provider "
             "entry, or the judge.",
+        ),
+    ] = None,
+    file_format: Annotated[
+        Literal["watsonx"] | None,
+        typer.Option(
+            "--format",
+            help="Whose file it is. watsonx: a ground-truth dataset, a folder of them, or a "
+            "config.yml, of watsonx Orchestrate.",
+            rich_help_panel=_FOREIGN,
+        ),
+    ] = None,
+    compat: Annotated[
+        Literal["sound", "wxo-1.6.9"],
+        typer.Option(
+            help="Rules of --format watsonx: those documented, or that version's numbers.",
+            rich_help_panel=_FOREIGN,
+        ),
+    ] = "sound",
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FOLDER",
+            help="Result files of --format, in a folder of their own by time.",
+            rich_help_panel=_FOREIGN,
         ),
     ] = None,
     baseline: BaselineFile = None,
@@ -139,6 +168,7 @@ def evaluate(
         scouter eval shop.yaml --agent shop:answer --judge-budget 0.50
         scouter eval shop.yaml --agent shop:answer --judge-cache none
         scouter eval shop.yaml --agent shop:answer --calibration judge.json
+        scouter eval hr.json --format watsonx --agent hr:answer
     """
     outputs = Outputs(junit=junit, markdown=markdown, html=html, json=json, save=save)
     outputs.check()
@@ -185,4 +215,12 @@ def evaluate(
         quiet=quiet,
     )
     standard.check()
+    if file_format is not None:
+        from scouter.cli.eval_watsonx import WatsonxCheck, check_watsonx
+
+        foreign = WatsonxCheck(
+            path=scenarios, run=run, standard=standard, compat=compat, output=output
+        )
+        check_watsonx(foreign, outputs)
+        return
     run_check(Check(scenarios=scenarios, run=run, standard=standard), outputs)

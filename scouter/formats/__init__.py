@@ -1,0 +1,1 @@
+"""Files and data of other systems, read and written."""
