@@ -33,6 +33,10 @@ class TaskResult(_Answer):
     task_type: str
     outcome: Outcome
     reason: str | None = Field(description="Why, where it errored or was skipped.")
+    score: float | None = Field(
+        description="The value of its judge or metric; of an assertion 1 if it passed, 0 if it "
+        "failed. Null where it was not decided, which is not 0."
+    )
     expected: JsonValue
     actual: JsonValue
     message: str
@@ -145,6 +149,15 @@ class ConservationSheet(_Answer):
     )
 
 
+class TaskScores(_Answer):
+    """The scores of one task in a few numbers."""
+
+    mean: float | None = Field(description="Null where no result has a score.")
+    sd: float | None = Field(description="Standard deviation, with n - 1; null of fewer than two.")
+    n: int = Field(description="Results with a score: those that passed or failed.")
+    n_error: int = Field(description="Results that errored, and so have none.")
+
+
 class TaskRate(_Answer):
     """Outcomes of one task, and its pass rate with a 95 % Wilson interval."""
 
@@ -161,6 +174,7 @@ class TaskRate(_Answer):
     pass_rate: float | None
     lower: float
     upper: float
+    score: TaskScores
     judge: JudgeStanding | None = Field(
         default=None, description="What is known of the judge; null of tasks that ask none."
     )

@@ -1,4 +1,4 @@
-"""How often tasks pass: over all time, and bucket by bucket."""
+"""How often tasks pass, and their scores: over all time, and bucket by bucket."""
 
 import time
 from typing import Any, Final
@@ -160,6 +160,7 @@ def tasks_router(store: Store, standings: JudgeStandings, names: KnownNames) -> 
 def _rate(counts: TaskCounts) -> dict[str, Any]:
     total = counts.passed + counts.failed + counts.errored + counts.gated
     lower, upper = wilson(counts.passed, total)
+    n, mean, sd = counts.scores
     return {
         "profile": counts.alias,
         "profile_name": counts.profile_name,
@@ -174,4 +175,5 @@ def _rate(counts: TaskCounts) -> dict[str, Any]:
         "pass_rate": counts.passed / total if total else None,
         "lower": lower,
         "upper": upper,
+        "score": models.TaskScores(mean=mean, sd=sd, n=n, n_error=counts.errored),
     }

@@ -185,6 +185,7 @@ def _result(row: EvaluationRow, task: TaskRow) -> ResultView:
         message=task.message,
         profile=row.alias,
         record=row.record_id or row.record_uid,
+        score=task.score,
         span_ids=task.span_ids,
     )
 

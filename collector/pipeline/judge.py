@@ -310,7 +310,7 @@ def judge_now(
             result=EvalTaskResult(
                 specs[task_id], row.outcome, None if row.reason is None else Reason(row.reason),
                 row.expected, row.actual, row.message,
-            ),
+            ).scored(row.stated_score),
             answer=row.answer,
         )
         for task_id, row in rows.items()
@@ -423,6 +423,7 @@ def task_rows(tasks: Iterable[EvalTaskResult], most: int) -> tuple[TaskRow, ...]
                 stage=spec.stage,
                 usage=task.usage,
                 span_ids=task.span_ids,
+                stated_score=task.stated_score,
             )
             for task in tasks
         ]

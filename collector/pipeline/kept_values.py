@@ -110,9 +110,10 @@ class Keeper:
         if is_whole and (given is None or len(given) <= MESSAGE_CHARACTERS):
             return task
         message = self.message(task.message)
-        return EvalTaskResult(
+        kept = EvalTaskResult(
             task.spec, task.outcome, task.reason, expected, actual, message, task.span_ids
-        ).using(task.usage, task.talk)
+        )
+        return kept.scored(task.score).using(task.usage, task.talk)
 
 
 def parts_of_rows(rows: Sequence[EvaluationRow]) -> Iterator[Sequence[EvaluationRow]]:

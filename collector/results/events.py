@@ -6,7 +6,7 @@ an event, as it may hold anything that a record or span holds; the message of th
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib.metadata import version
-from typing import Final, TypeAlias, cast
+from typing import Final, TypeAlias
 
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from opentelemetry.proto.common.v1.common_pb2 import KeyValue
@@ -81,7 +81,7 @@ def _resource_logs(row: EvaluationRow, link: Link, behind: Behind) -> ResourceLo
 def _event(row: EvaluationRow, task: TaskRow, link: Link, known: JudgeKnown | None) -> LogRecord:
     given: dict[str, Value | None] = {
         "gen_ai.evaluation.name": task.task_id,
-        "gen_ai.evaluation.score.value": score_of(task),
+        "gen_ai.evaluation.score.value": task.score,
         "gen_ai.evaluation.score.label": task.outcome.value,
         "gen_ai.evaluation.explanation": task.message[:MAX_EXPLANATION],
         "gen_ai.response.id": link.response_id,
@@ -123,22 +123,6 @@ def _calibration(known: JudgeKnown | None) -> Mapping[str, Value | None]:
         "scouter.judge.calibration.kappa": known.kappa,
         "scouter.judge.calibration.labels": known.labels,
     }
-
-
-def score_of(task: TaskRow) -> float | None:
-    """The number that a judge gave; of any other task 1 if it passed and 0 if it failed.
-
-    Returns:
-        None where there is no score: the task was errored or skipped.
-    """
-    if task.outcome not in (Outcome.PASSED, Outcome.FAILED):
-        return None
-    actual = task.actual
-    if task.task_type == "LLMJudge" and type(actual) in (int, float):
-        number = cast("int | float", actual)
-        if abs(number) < 2**53:
-            return float(number)
-    return float(task.outcome is Outcome.PASSED)
 
 
 def _attributes(given: Mapping[str, Value | None]) -> Iterator[KeyValue]:

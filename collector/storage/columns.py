@@ -15,9 +15,10 @@ from collector.storage.arrow import Columns, Schema
 from collector.storage.json_text import dump_json
 from collector.storage.known_keys import text_hash
 from collector.storage.rollup import GATE, HOUR_NS, RollupKey
-from collector.storage.rows import EvaluationRow, RecordRow, Scope
+from collector.storage.rows import EvaluationRow, RecordRow, Scope, TaskRow
 from collector.storage.verdict_codec import encode_verdict
 from scouter.evaluate.outcome import Outcome
+from scouter.evaluate.score import ASSERTIONS, own_score
 
 _SHARED: Final = (
     "space", "evaluation_id", "record_uid", "revision", "profile_uid", "profile_digest",
@@ -161,9 +162,15 @@ def _task_results(
             "task_type": [task.task_type for task in tasks],
             "outcome": [str(task.outcome) for task in tasks],
             "reason": [task.reason for task in tasks],
+            "score": list(map(_own_score, tasks)),
         }
     )
     return evaluations.repeat(_SHARED, counts).beside(own)
+
+
+def _own_score(task: TaskRow) -> float | None:
+    """What the row says beside the outcome; of assertions, which most tasks are, nothing."""
+    return None if task.task_type in ASSERTIONS else own_score(task.score, task.outcome)
 
 
 class _Head(NamedTuple):

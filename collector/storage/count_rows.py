@@ -1,7 +1,9 @@
 """Questions that count outcomes, and the sheet of what became of everything."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -15,9 +17,20 @@ class TaskQuery:
     until_ns: int | None = None
 
 
+class Scores(NamedTuple):
+    """The scores of some results in a few numbers."""
+
+    n: int
+    """Results that have a score: those that passed or failed."""
+    mean: float | None
+    """None of none."""
+    sd: float | None
+    """The standard deviation, with n - 1; None of fewer than two."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskCounts:
-    """Outcomes of one task of one profile."""
+    """Outcomes of one task of one profile, and what its scores sum up to."""
 
     profile_uid: str
     profile_digest: str
@@ -30,6 +43,29 @@ class TaskCounts:
     skipped: int
     gated: int
     """Of `skipped`, those skipped by a gate; they count in the pass rate."""
+    own: int = 0
+    """Results with a score of their own; that of all others is their outcome's, 1 or 0."""
+    own_passed: int = 0
+    own_mean: float = 0.0
+    own_squares: float = 0.0
+    """Sum of the squared distances of those scores from their mean."""
+
+    @property
+    def scores(self) -> Scores:
+        """Mean and standard deviation of all scores.
+
+        Source: two groups joined as by Chan, Golub and LeVeque 1979, Updating formulae.
+        """
+        n = self.passed + self.failed
+        if not n:
+            return Scores(0, None, None)
+        others = n - self.own
+        mean_of_others = (self.passed - self.own_passed) / others if others else 0.0
+        apart = self.own_mean - mean_of_others
+        mean = mean_of_others + apart * self.own / n
+        squares = self.own_squares + others * mean_of_others * (1.0 - mean_of_others)
+        squares += apart * apart * self.own * others / n
+        return Scores(n, mean, math.sqrt(squares / (n - 1)) if n > 1 else None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -206,6 +206,23 @@ MIGRATIONS: Final[tuple[str, ...]] = (
     ALTER TABLE spans ADD COLUMN IF NOT EXISTS act_hash UINTEGER;
     ALTER TABLE spans ADD COLUMN IF NOT EXISTS scope_hash UINTEGER;
     """,
+    # NULL where the outcome says it: 1 passed, 0 failed, none else. Of what judges decided before
+    # there were scores, the score is the number that was compared, as `score_of` reads it.
+    """
+    ALTER TABLE task_results ADD COLUMN IF NOT EXISTS score DOUBLE;
+    UPDATE task_results AS t SET score = given.score FROM (
+        SELECT r.evaluation_id, r.position, r.outcome,
+            TRY_CAST(json_extract_string(e.body, concat('$[1][', r.position, '][5]')) AS DOUBLE)
+                AS score,
+            json_type(e.body, concat('$[1][', r.position, '][5]')) AS kind
+        FROM task_results r JOIN evaluations e ON e.evaluation_id = r.evaluation_id
+        WHERE r.task_type = 'LLMJudge' AND r.outcome IN ('passed', 'failed')
+    ) given
+    WHERE t.evaluation_id = given.evaluation_id AND t.position = given.position
+        AND given.kind IN ('BIGINT', 'UBIGINT', 'DOUBLE')
+        AND abs(given.score) <= 9007199254740992
+        AND given.score <> CASE given.outcome WHEN 'passed' THEN 1 ELSE 0 END
+    """,
 )
 """Step n (counted from 1) takes a store of version n - 1 to version n. Never edit one: add one.
 

@@ -38,7 +38,9 @@ def _count(outcome: Outcome) -> str:
 _COUNTS: Final = f"""
     any_value(profile_digest), any_value(profile_name), any_value(alias),
     task_id, {", ".join(f"{_count(word)} AS {word}" for word in DECIDED)},
-    (coalesce(sum(n) FILTER (gated), 0))::BIGINT
+    (coalesce(sum(n) FILTER (gated), 0))::BIGINT,
+    count(score), count(score) FILTER (outcome = 'passed'),
+    coalesce(avg(score), 0), coalesce(var_pop(score) * count(score), 0)
 """
 _HAVING: Final = "HAVING passed + failed + errored + skipped > 0"
 
@@ -46,8 +48,10 @@ _HAVING: Final = "HAVING passed + failed + errored + skipped > 0"
 def read_task_counts(database: Database, query: TaskQuery) -> list[TaskCounts]:
     """Outcomes by profile and task: whole hours from the rollups, the rest from the results.
 
-    Cost: the rollup rows of the hours asked for, and the results of at most two hours; with a
-    service version all results of the time asked for.
+    Scores that are not their outcome's are read from the results.
+
+    Cost: the rollup rows of the hours asked for, the results of at most two hours, and those of
+    the time asked for with a score of their own; with a service version all of that time.
     """
     filters: list[Filter] = [("e.space = ?", query.space), (PROFILE, query.profile)]
     parts = _parts(
@@ -115,8 +119,16 @@ def _parts(
         return _from_results(database, [*filters, from_since], until_ns, service_version, space)
     where, given = conditions(*filters, ("e.hour_ns >= ?", first), ("e.hour_ns < ?", last))
     parts: list[Part] = [
-        (f"SELECT {_COUNTED}, e.gated, e.n, e.hour_ns AS at_ns FROM rollups e WHERE {where}", given)
+        (
+            f"SELECT {_COUNTED}, e.gated, e.n, e.hour_ns AS at_ns, NULL::DOUBLE AS score"
+            f" FROM rollups e WHERE {where}",
+            given,
+        )
     ]
+    where, given = conditions(
+        *filters, ("e.evaluated_ns >= ?", first), ("e.evaluated_ns < ?", last)
+    )
+    parts.append(_results(f"{where} AND e.score IS NOT NULL", given, n=0))
     if first != since_ns:
         parts += _from_results(database, [*filters, from_since], first, None, space)
     if last != until_ns:
@@ -150,9 +162,9 @@ def _from_results(
     return parts
 
 
-def _results(where: str, given: list[object]) -> Part:
+def _results(where: str, given: list[object], n: int = 1) -> Part:
     return (
-        f"SELECT {_COUNTED}, {_GATED}, 1 AS n, e.evaluated_ns AS at_ns FROM task_results e"
-        f" WHERE {where} AND e.outcome <> 'pending' AND {LATEST}",
+        f"SELECT {_COUNTED}, {_GATED}, {n} AS n, e.evaluated_ns AS at_ns, e.score"
+        f" FROM task_results e WHERE {where} AND e.outcome <> 'pending' AND {LATEST}",
         given,
     )

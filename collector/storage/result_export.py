@@ -23,13 +23,13 @@ _OF_VERDICT: Final = {
     "environment": pa.string(), "created_ns": pa.int64(), "evaluated_ns": pa.int64(),
 }  # fmt: skip
 """Columns of the verdict's row."""
-_FIELDS: Final = tuple(name for name in TASK if name != "usage")
+_FIELDS: Final = (*(name for name in TASK if name not in ("usage", "stated_score")), "score")
 _JSON: Final = frozenset(("expected", "actual", "answer"))
 """Fields that may be any value; their columns have JSON."""
 _KINDS: Final = {
     "condition": pa.bool_(), "stage": pa.int32(), "calls": pa.int32(), "cached": pa.int32(),
     "input_tokens": pa.int64(), "output_tokens": pa.int64(), "cost_usd": pa.float64(),
-    "unpriced_calls": pa.int32(), "span_ids": pa.list_(pa.string()),
+    "unpriced_calls": pa.int32(), "span_ids": pa.list_(pa.string()), "score": pa.float64(),
 }  # fmt: skip
 _SCHEMA: Final = pa.schema(
     [

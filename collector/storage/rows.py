@@ -10,6 +10,7 @@ from pydantic import JsonValue
 from scouter.evaluate.derived import derived_uid
 from scouter.evaluate.judge_usage import JudgeUsage
 from scouter.evaluate.outcome import Outcome, Reason
+from scouter.evaluate.score import score_of
 from scouter.model.span import Span
 from scouter.model.struct import struct
 
@@ -139,6 +140,13 @@ class TaskRow:
     """A judge's whole answer, which dependent tasks read."""
     span_ids: tuple[str, ...] = ()
     """The first spans that it is about, in time order."""
+    stated_score: float | None = None
+    """The score where it does not follow from the rest."""
+
+    @property
+    def score(self) -> float | None:
+        """The number beside the outcome, as `EvalTaskResult.score`."""
+        return score_of(self.task_type, self.outcome, self.actual, self.stated_score)
 
 
 class Scope(StrEnum):

@@ -26,7 +26,7 @@ VERDICT: Final = (
 """Fields of a verdict, but its tasks."""
 TASK: Final = (
     "task_id", "task_type", "outcome", "reason", "expected", "actual", "message", "operator",
-    "condition", "stage", "question", "answer", "usage", "span_ids",
+    "condition", "stage", "question", "answer", "usage", "span_ids", "stated_score",
 )  # fmt: skip
 """Fields of a task result."""
 USAGE: Final = (
@@ -35,7 +35,7 @@ USAGE: Final = (
 """Fields of a task result's usage, an array in its place."""
 
 _verdict_values: Final = attrgetter(*VERDICT)
-_task_values: Final = attrgetter(*TASK[:-2])
+_task_values: Final = attrgetter(*TASK[:-3])
 _usage_values: Final = attrgetter(*USAGE)
 
 
@@ -46,6 +46,7 @@ def encode_verdict(row: EvaluationRow) -> str:
             *_task_values(task),
             None if task.usage is None else _usage_values(task.usage),
             task.span_ids,
+            task.stated_score,
         )
         for task in row.tasks
     ]

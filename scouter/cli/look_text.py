@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 from pydantic import JsonValue
 
 from scouter.cli.asking import clock
+from scouter.evaluate.score import own_score
 from scouter.replay.reports.span_text import MAX_INDENT, detail, tokens_text, values
 from scouter.replay.reports.texts import counted, duration, quoted, value_text
 
@@ -70,6 +71,8 @@ def _span(span: "SpanView", most: int) -> Iterator[str]:
 def _result(task: "ResultView", indent: str, most: int) -> Iterator[str]:
     reason = f" ({task.reason})" if task.reason else ""
     head = f"{indent}{_mark(task.outcome)} {task.task_id}: {task.outcome}{reason}"
+    score = own_score(task.score, task.outcome)
+    head += "" if score is None else f", score {score:g}"
     head += f", {task.profile}, record {task.record}"
     said = "" if task.outcome == "passed" else f": {value_text(task.message, most)}"
     yield from _indented(head + said, f"{indent}  ")
@@ -132,6 +135,8 @@ def _task(task: "models.TaskResult", look: "RecordLook", most: int) -> Iterator[
         f"      expected: {task.operator} {quoted(task.expected, most)}", "        "
     )
     yield from _indented(f"      actual: {quoted(task.actual, most)}", "        ")
+    if task.score is not None:
+        yield f"      score: {task.score:g}"
     if task.span_ids:
         yield f"      spans: {' '.join(task.span_ids)}"
     if not task.question:

@@ -144,7 +144,7 @@ def tasks(
     url: Url = None,
     token_file: TokenFile = None,
 ) -> None:
-    """Show the pass rate of every task, with its 95 % interval.
+    """Show the pass rate of every task with its 95 % interval, and the mean of its scores.
 
     scouter results tasks --profile airline --since 7d
     """
@@ -160,6 +160,7 @@ def tasks(
         return
     columns = (
         "profile", "version", "task", "passed", "failed", "errored", "skipped", "rate", "95 %",
+        "score", "sd",
     )  # fmt: skip
     print_table(
         columns,
@@ -174,6 +175,8 @@ def tasks(
                 each.skipped,
                 "" if each.pass_rate is None else f"{each.pass_rate:.3f}",
                 "" if each.pass_rate is None else f"{each.lower:.3f} to {each.upper:.3f}",
+                "" if each.score.mean is None else f"{each.score.mean:.3g}",
+                "" if each.score.sd is None else f"{each.score.sd:.3g}",
             )
             for each in found
         ),

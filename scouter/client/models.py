@@ -186,6 +186,8 @@ class TaskResult(Answer):
     outcome: Outcome
     reason: str | None = None
     """Why, where it errored or was skipped."""
+    score: float | None = None
+    """The number beside the outcome; None where the task was not decided, which is not 0."""
     expected: JsonValue = None
     actual: JsonValue = None
     message: str
@@ -289,6 +291,19 @@ class JudgeStanding(Answer):
     """How many were applied."""
 
 
+class TaskScores(Answer):
+    """The scores of one task in a few numbers."""
+
+    mean: float | None = None
+    """None where no result has a score."""
+    sd: float | None = None
+    """Standard deviation, with n - 1; None of fewer than two."""
+    n: int = 0
+    """Results with a score: those that passed or failed."""
+    n_error: int = 0
+    """Results that errored, and so have none."""
+
+
 class TaskRate(Answer):
     """Outcomes of one task, and its pass rate with a 95 % Wilson interval."""
 
@@ -307,6 +322,8 @@ class TaskRate(Answer):
     pass_rate: float | None
     lower: float
     upper: float
+    score: TaskScores = TaskScores()
+    """Mean and standard deviation of its scores."""
     judge: JudgeStanding | None = None
     """What is known of the judge; None of a task that asks none."""
 

@@ -24,8 +24,8 @@ _FAILED, _PASSED, _ERRORED, _SKIPPED = range(4)
 _CODES: Final = {str(outcome): code for code, outcome in enumerate(OUTCOMES)}
 _outcome: Final = OUTCOMES.__getitem__
 
-Rest = tuple[Reason | None, JsonValue, str | None]
-"""Reason, expected value and message of a result that do not follow from its column."""
+Rest = tuple[Reason | None, JsonValue, str | None, float | None]
+"""Reason, expected value, message and score of a result that do not follow from its column."""
 
 
 class TaskColumn:
@@ -52,8 +52,14 @@ class TaskColumn:
     def append(self, result: EvalTaskResult) -> None:
         """Take the next record's result."""
         message = result.given_message
-        if message is not None or result.reason is not None or result.expected is not self.expected:
-            self.rest[len(self.codes)] = (result.reason, result.expected, message)
+        reason, score = result.reason, result.stated_score
+        if (
+            message is not None
+            or reason is not None
+            or score is not None
+            or result.expected is not self.expected
+        ):
+            self.rest[len(self.codes)] = (reason, result.expected, message, score)
         if result.span_ids:
             self._fill_span_ids()
             self.span_ids.append(result.span_ids)
@@ -75,11 +81,12 @@ class TaskColumn:
 
     def result(self, row: int) -> EvalTaskResult:
         """Make the object for one record."""
-        reason, expected, message = self.rest.get(row, (None, self.expected, None))
+        reason, expected, message, score = self.rest.get(row, (None, self.expected, None, None))
         span_ids = self.span_ids[row] if row < len(self.span_ids) else ()
         outcome = OUTCOMES[self.codes[row]]
         actual = self.actuals[row]
-        return EvalTaskResult(self.spec, outcome, reason, expected, actual, message, span_ids)
+        made = EvalTaskResult(self.spec, outcome, reason, expected, actual, message, span_ids)
+        return made if score is None else made.scored(score)
 
     def results(self) -> Iterator[EvalTaskResult]:
         """Make the objects for all records, one after the other."""

@@ -14,6 +14,7 @@ from scouter.evaluate.compare.results import (
     ScenarioComparisonResults,
     ScenarioDelta,
 )
+from scouter.evaluate.compare.scores import ScoreChange
 from scouter.evaluate.compare.verdict import ALL_TASKS, WHOLE_SCENARIOS, TaskVerdict, Verdict
 from scouter.evaluate.outcome import Outcome
 from scouter.evaluate.tables import emit, outcome_text, percent, share, table_of
@@ -33,6 +34,7 @@ def print_comparison(comparison: ComparisonResults) -> None:
     """Print a comparison of two evaluations: the tasks, then what it comes to and why."""
     emit(
         _task_table(comparison.task_verdicts),
+        *_score_tables(comparison.score_changes),
         _threshold_rule(comparison),
         _statistics(comparison),
         *_notes(comparison.notes),
@@ -59,6 +61,7 @@ def print_scenario_comparison(
     parts: list[RenderableType] = [_alias_deltas(comparison)]
     if comparison.task_verdicts:
         parts.append(_task_table(comparison.task_verdicts))
+    parts.extend(_score_tables(comparison.score_changes))
     if comparison.scenario_deltas:
         parts.append(_scenario_deltas(comparison))
     emit(
@@ -102,6 +105,25 @@ def _task_table(rows: Sequence[TaskVerdict]) -> Table:
             )
         table.add_section()
     return table
+
+
+def _score_tables(rows: Sequence[ScoreChange]) -> list[Table]:
+    """The means of scores, where a task has some; none where all only passed or failed."""
+    if not rows:
+        return []
+    table = table_of("Scores", "Task", "Before", "Now", "Change", "95 %")
+    for row in rows:
+        name = row.task_id if row.alias is None else f"{row.alias}: {row.task_id}"
+        low_high = row.interval
+        between = "-" if low_high is None else f"{low_high[0]:+.3g} to {low_high[1]:+.3g}"
+        table.add_row(
+            Text(name),
+            f"{row.baseline_mean:.3g}",
+            f"{row.comparison_mean:.3g}",
+            f"{row.difference:+.3g}",
+            between,
+        )
+    return [table]
 
 
 def _name(row: TaskVerdict) -> Text:

@@ -52,6 +52,8 @@ class _TaskBody(TypedDict):
     task_type: str
     outcome: Outcome
     reason: NotRequired[Reason | None]
+    score: NotRequired[float | None]
+    """Absent in files of a time without scores; then it follows from the rest."""
     expected: NotRequired[JsonValue]
     actual: NotRequired[JsonValue]
     message: NotRequired[str]
@@ -222,7 +224,7 @@ def _task(task: _TaskBody, specs: dict[Any, TaskSpec]) -> EvalTaskResult:
         task.get("actual"),
         task.get("message", ""),
         tuple(task.get("span_ids", ())),
-    )
+    ).scored(task.get("score"))
     usage, said = task.get("usage"), task.get("judge")
     if usage is None:
         return result

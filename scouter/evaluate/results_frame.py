@@ -13,6 +13,7 @@
 | task_assertion | JSON text | what it looked at |
 | task_outcome, task_reason | text | how it ended; why, where it errored or was skipped |
 | task_passed, task_value | flag, number | whether it passed; the same as 1.0 and 0.0 |
+| task_score | number | the number beside the outcome; missing where errored or skipped |
 | task_expected, task_actual | JSON text | what was compared: any type, so as JSON |
 | task_message | text | what happened |
 | task_judge_calls, task_judge_cached | integer | questions put to a judge; answered from a cache |
@@ -65,6 +66,7 @@ SCHEMA: Final[dict[str, str]] = {
     "task_reason": TEXT,
     "task_passed": FLAG,
     "task_value": NUMBER,
+    "task_score": NUMBER,
     "task_assertion": TEXT,
     "task_operator": TEXT,
     "task_expected": TEXT,
@@ -181,8 +183,8 @@ class _Rows:
         self.by_row: dict[str, Column] = {
             name: []
             for name in (
-                "task_outcome", "task_reason", "task_passed", "task_value", "task_expected",
-                "task_actual", "task_message",
+                "task_outcome", "task_reason", "task_passed", "task_value", "task_score",
+                "task_expected", "task_actual", "task_message",
             )
         }  # fmt: skip
         self._expected: list[tuple[object, str]] = []
@@ -234,6 +236,7 @@ class _Rows:
         into["task_reason"].append(None if reason is None else str(reason))
         into["task_passed"].append(passed)
         into["task_value"].append(1.0 if passed else 0.0)
+        into["task_score"].append(task.score)
         into["task_expected"].append(expected_text)
         into["task_actual"].append(json_text(task.actual))
         into["task_message"].append(plain_text(task.message))

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Protocol, Self, TypeAlias, cast
+from typing import TYPE_CHECKING, Annotated, Any, Protocol, Self, TypeAlias, cast
 
 from pydantic import (
     BaseModel,
@@ -24,6 +24,7 @@ from scouter.evaluate.outcome import Outcome, Reason, is_in_rate
 from scouter.evaluate.provenance import Provenance
 from scouter.evaluate.record_result import MissingKeyError, pass_rate, record_outcome
 from scouter.evaluate.results import EvalResults
+from scouter.evaluate.score import plain_score
 from scouter.evaluate.stored import Stored
 from scouter.evaluate.task_result import EvalTaskResult
 from scouter.model.otlp_json import spans_from_otlp_json, spans_to_otlp_json
@@ -102,6 +103,11 @@ class EvalMetrics(_Part):
         print_metrics(self)
 
 
+def _plain_score(fields: dict[str, Any]) -> float | None:
+    outcome = fields.get("outcome")
+    return plain_score(outcome) if isinstance(outcome, Outcome) else None
+
+
 class TaskSummary(_Part):
     """How one task of a scenario ended."""
 
@@ -111,6 +117,9 @@ class TaskSummary(_Part):
     outcome: Outcome
     reason: Reason | None = None
     message: str = ""
+    score: float | None = Field(default_factory=_plain_score)
+    """The number beside the outcome; None where the task was errored or skipped. Files of a time
+    without scores tell it here by the outcome; `eval_results` have it as it is."""
     usage: JudgeUsage | None = None
     """What the judge's answers took; None for all other tasks."""
 
@@ -410,6 +419,7 @@ def scenario_result(
                 outcome=task.outcome,
                 reason=task.reason,
                 message=task.message,
+                score=task.score,
                 usage=task.usage,
             )
             for task in tasks

@@ -12,6 +12,7 @@ from scouter.evaluate.judge_talk import JudgeTalk
 from scouter.evaluate.judge_usage import JudgeUsage
 from scouter.evaluate.operators.show import show
 from scouter.evaluate.outcome import Outcome, Reason
+from scouter.evaluate.score import as_score, score_of
 from scouter.model.json_value import to_json_value
 
 _PASSED: Final = Outcome.PASSED
@@ -71,6 +72,10 @@ class EvalTaskResult:
 
     __slots__ = ("_message", "actual", "expected", "outcome", "reason", "span_ids", "spec")
 
+    stated_score: float | None = None
+    """The score where it does not follow from the rest, such as the mean of a judge's votes. A
+    result that has one is made by `scored`; the others need no place for it."""
+
     def __init__(
         self,
         spec: TaskSpec,
@@ -116,7 +121,29 @@ class EvalTaskResult:
 
     def using(self, usage: JudgeUsage | None, talk: JudgeTalk | None = None) -> "EvalTaskResult":
         """The same result, knowing what the judge's answers took, and what was said."""
-        return self if usage is None else _JudgedResult(self, usage, talk)
+        return self if usage is None else _FullResult(self, usage, talk, self.stated_score)
+
+    @property
+    def score(self) -> float | None:
+        """The number beside the outcome: finite, or None where the task was not decided.
+
+        1.0 or 0.0 of an assertion that passed or failed; of any other task the value that its
+        judge or metric gave, see `scouter.evaluate.score`. None is not 0: there is no score.
+        """
+        return score_of(self.spec.task_type, self.outcome, self.actual, self.stated_score)
+
+    def scored(self, score: float | None) -> "EvalTaskResult":
+        """The same result with this score.
+
+        Args:
+            score: Kept where it differs from the one that follows from the rest; None, and a
+                number that is no score, leave the result as it is. A result that was not decided
+                has no score.
+        """
+        own, given = self.score, as_score(score)
+        if own is None or given is None or given == own:
+            return self
+        return _FullResult(self, self.usage, self.talk, given)
 
     @property
     def window(self) -> Window | None:
@@ -195,6 +222,7 @@ class EvalTaskResult:
             "task_type": self.task_type,
             "outcome": str(self.outcome),
             "reason": None if self.reason is None else str(self.reason),
+            "score": self.score,
             "expected": self.expected,
             "actual": self.actual,
             "message": self.message,
@@ -226,6 +254,7 @@ class EvalTaskResult:
         stage: int = 0,
         assertion: JsonValue = None,
         span_ids: Iterable[str] = (),
+        score: float | None = None,
     ) -> "EvalTaskResult":
         """Make a result from its fields, as they come from a file or a table."""
         spec = TaskSpec(
@@ -239,7 +268,7 @@ class EvalTaskResult:
         why = None if reason is None else Reason(reason)
         return EvalTaskResult(
             spec, Outcome(outcome), why, expected, actual, message, tuple(span_ids)
-        )
+        ).scored(score)
 
     def seen_in(self, record_uid: str, window: Window | None) -> "EvalTaskResult":
         """The same result, knowing its record and when the evaluation was.
@@ -262,13 +291,17 @@ class EvalTaskResult:
         return f"EvalTaskResult({self.task_id!r}: {self.outcome}{why}, {self.message!r})"
 
 
-class _JudgedResult(EvalTaskResult):
-    """A result that a judge had a part in; the others need no place for what it took."""
+class _FullResult(EvalTaskResult):
+    """A result that a judge or a metric says more of; the others need no place for it."""
 
-    __slots__ = ("_talk", "_usage")
+    __slots__ = ("_talk", "_usage", "stated_score")
 
     def __init__(
-        self, result: EvalTaskResult, usage: JudgeUsage | None, talk: JudgeTalk | None
+        self,
+        result: EvalTaskResult,
+        usage: JudgeUsage | None,
+        talk: JudgeTalk | None,
+        stated_score: float | None,
     ) -> None:
         super().__init__(
             result.spec,
@@ -281,6 +314,7 @@ class _JudgedResult(EvalTaskResult):
         )
         self._usage = usage
         self._talk = talk
+        self.stated_score = stated_score
 
     @property
     def usage(self) -> JudgeUsage | None:
@@ -291,7 +325,7 @@ class _JudgedResult(EvalTaskResult):
         return self._talk
 
 
-class _SeenResult(_JudgedResult):
+class _SeenResult(_FullResult):
     """A result that somebody reads through its record.
 
     Made on reading: what all results know costs memory in each of them, and most are only counted.
@@ -300,7 +334,7 @@ class _SeenResult(_JudgedResult):
     __slots__ = ("_record_uid", "_window")
 
     def __init__(self, result: EvalTaskResult, record_uid: str, window: Window | None) -> None:
-        super().__init__(result, result.usage, result.talk)
+        super().__init__(result, result.usage, result.talk, result.stated_score)
         self._record_uid = record_uid
         self._window = window
 

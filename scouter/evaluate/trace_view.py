@@ -38,6 +38,8 @@ class ResultView:
     profile: str = ""
     record: str = ""
     """The record's id, or its uid where it has none."""
+    score: float | None = None
+    """The number beside the outcome."""
     span_ids: tuple[str, ...] = ()
 
 

@@ -1,6 +1,7 @@
 """What every store has to do, whatever keeps its data. A new store adds one small subclass."""
 
 import itertools
+import statistics
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -13,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from collector.metrics import TotalKey, TotalName
-from collector.storage.count_rows import TaskQuery
+from collector.storage.count_rows import SeriesQuery, TaskQuery
 from collector.storage.erase_rows import EraseTarget
 from collector.storage.judge_rows import CalibrationRow, GoldQuery, GoldVerdict
 from collector.storage.letter_rows import DeadLetter, LetterKind, LetterQuery
@@ -34,6 +35,7 @@ from collector.storage.span_codec import trace_hash
 from scouter.errors import TransientError
 from scouter.evaluate.judge_usage import JudgeUsage
 from scouter.evaluate.outcome import DECIDED, Outcome
+from scouter.model.ids import uuid7
 from scouter.model.span import Resource, Span
 from scouter.transport.drops import Count
 from tests.contracts.store_data import (
@@ -307,6 +309,71 @@ class StoreContract:
         (early, _) = store.task_counts(TaskQuery(space=SPACE, since_ns=0, until_ns=2))
         assert (early.passed, early.failed, early.errored) == (1, 1, 0)
         assert store.task_counts(TaskQuery(space="other")) == []
+
+    def test_scores_of_a_task(self, store: Store) -> None:
+        """Scores 4, 2.5 and 1 are their own, one passed and one failed without; one errored.
+
+        A revision's score takes the place of the earlier one. Mean of 4, 2.5, 1, 1, 0 is 1.7;
+        the squared distances 5.29, 0.64, 0.49, 0.49, 2.89 sum up to 9.8, and 9.8 / 4 is 2.45.
+        """
+
+        def judged(uid: str, outcome: Outcome, score: float | None, **fields: Any) -> EvaluationRow:
+            task = TaskRow(task_id="q", task_type="LLMJudge", outcome=outcome, stated_score=score)
+            return verdict(uid, outcome, (task,), service_version="1", **fields)
+
+        passed, failed, errored = Outcome.PASSED, Outcome.FAILED, Outcome.ERRORED
+        hour = 3_600 * 10**9
+        rows = [
+            judged("u0", passed, 5.0, evaluated_ns=1),
+            judged("u1", failed, 2.5, evaluated_ns=hour + 1),
+            judged("u2", passed, None, evaluated_ns=hour + 2),
+            judged("u3", failed, None, evaluated_ns=2 * hour),
+            judged("u4", errored, None, evaluated_ns=2 * hour),
+            judged("u5", failed, 1.0, evaluated_ns=3 * hour),
+        ]
+        store.append_evaluations(rows).result()
+        again = judged("u0", passed, 4.0, evaluated_ns=2, revision=2, evaluation_id="again")
+        store.append_evaluations([again]).result()
+
+        for query in (
+            TaskQuery(space=SPACE),
+            TaskQuery(space=SPACE, since_ns=1, until_ns=3 * hour + 1),
+            TaskQuery(space=SPACE, service_version="1"),
+        ):
+            (counts,) = store.task_counts(query)
+            n, mean, sd = counts.scores
+            assert (n, counts.errored) == (5, 1)
+            assert mean == pytest.approx(1.7, abs=1e-12)
+            assert sd == pytest.approx(2.45**0.5, abs=1e-12)
+        (one,) = store.task_counts(TaskQuery(space=SPACE, until_ns=hour))
+        assert one.scores == (1, 4.0, None)
+        series = store.task_series(
+            SeriesQuery(space=SPACE, since_ns=0, until_ns=4 * hour, bucket_ns=hour)
+        )
+        assert [each.counts.scores[:2] for each in series] == [
+            (1, 4.0), (2, 1.75), (1, 0.0), (1, 1.0),
+        ]  # fmt: skip
+
+    @_IN_CLASS
+    @given(st.lists(st.tuples(st.sampled_from(DECIDED), st.none() | st.floats(-9, 9)), max_size=12))
+    def test_mean_and_deviation_are_those_of_the_scores(
+        self, store: Store, results: list[tuple[Outcome, float | None]]
+    ) -> None:
+        tasks = [
+            TaskRow(task_id="q", task_type="LLMJudge", outcome=outcome, stated_score=score)
+            for outcome, score in results
+        ]
+        space = uuid7()
+        store.append_evaluations(
+            [verdict(f"u{n}", task.outcome, (task,), space=space) for n, task in enumerate(tasks)]
+        ).result()
+        found = store.task_counts(TaskQuery(space=space))
+        scores = [score for task in tasks if (score := task.score) is not None]
+        n, mean, sd = found[0].scores if found else (0, None, None)
+        assert n == len(scores)
+        assert mean == (pytest.approx(statistics.mean(scores), abs=1e-9) if scores else None)
+        wanted = pytest.approx(statistics.stdev(scores), abs=1e-9) if n > 1 else None
+        assert sd == wanted
 
     def test_a_verdict_without_spans_is_found_by_the_version_of_its_trace(
         self, store: Store

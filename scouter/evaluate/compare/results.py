@@ -7,6 +7,7 @@ from typing import Final, Literal, TypeAlias
 
 from pydantic import BaseModel, ConfigDict
 
+from scouter.evaluate.compare.scores import ScoreChange
 from scouter.evaluate.compare.verdict import TaskVerdict, Verdict
 from scouter.evaluate.intervals import Interval
 from scouter.evaluate.outcome import Outcome
@@ -142,6 +143,8 @@ class ComparisonResults(Stored):
     """The verdict in words."""
     task_verdicts: tuple[TaskVerdict, ...] = ()
     """One row per task, and one for all of them."""
+    score_changes: tuple[ScoreChange, ...] = ()
+    """One row per task with scores other than 0 and 1; no part of the verdict."""
     notes: tuple[str, ...] = ()
     """What a reader should know beside that, such as how records were matched."""
 
@@ -246,6 +249,8 @@ class ScenarioComparisonResults(Stored):
     """The verdict in words."""
     task_verdicts: tuple[TaskVerdict, ...] = ()
     """One row per alias and task, one per alias, one per scenario task, one for the scenarios."""
+    score_changes: tuple[ScoreChange, ...] = ()
+    """One row per alias or scenario task with scores other than 0 and 1; no part of the verdict."""
     notes: tuple[str, ...] = ()
     """What a reader should know beside that, such as profiles whose tasks were changed."""
 

@@ -21,6 +21,7 @@ from scouter.evaluate.compare.results import (
     TaskAggregateStats,
 )
 from scouter.evaluate.compare.scenarios import compare_scenarios
+from scouter.evaluate.compare.scores import scenario_score_changes, score_changes
 from scouter.evaluate.compare.sentences import (
     profile_notes,
     record_reasons,
@@ -175,6 +176,10 @@ def _compare_replays(
         verdict=verdict,
         verdict_reason=why,
         task_verdicts=rows,
+        score_changes=(
+            *(row for found in comparisons.values() for row in found.score_changes),
+            *scenario_score_changes(baseline, new),
+        ),
         notes=(
             *profile_notes(baseline.provenance.profile_digests, new.provenance.profile_digests),
             *repeats_notes(baseline.repeats, new.repeats),
@@ -247,6 +252,7 @@ def _compare(
         ),
         regressed=bool(reasons),
         reasons=reasons,
+        score_changes=score_changes(matched, alias),
         notes=unstable_notes(matched.unstable),
     )
     return comparison, [*tallies, found.whole] if tallies else []

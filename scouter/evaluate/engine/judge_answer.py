@@ -14,6 +14,7 @@ from scouter.evaluate.judge import JudgeError, JudgeReply
 from scouter.evaluate.operators.show import show
 from scouter.evaluate.outcome import Reason
 from scouter.evaluate.paths import Path
+from scouter.evaluate.score import as_score
 from scouter.evaluate.shorten import shorten
 from scouter.evaluate.tasks.judge import LLMJudgeTask
 from scouter.evaluate.tasks.rubric import (
@@ -117,6 +118,16 @@ class AnswerForm:
             return None
         marks = self._marks(answer["criteria"])
         return self.path.get(marks.summary(NO)), self.path.get(marks.summary(YES))
+
+    def score(self, answer: JsonValue) -> float | None:
+        """The part of the rubric's weights that is met, whatever of it the task compares.
+
+        Criteria that the judge could not tell are not met. None without a rubric: then the score
+        is what the task compares.
+        """
+        if self.rubric is None or not isinstance(answer, dict):
+            return None
+        return as_score(answer["score"])
 
     def told(self, answer: JsonValue) -> str:
         """Name the criteria that are not met, and why; "" without a rubric, or where all are."""

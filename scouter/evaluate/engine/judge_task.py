@@ -5,6 +5,7 @@ from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from hashlib import blake2b
+from statistics import fmean
 from typing import Final, TypeAlias
 
 from pydantic import JsonValue
@@ -32,6 +33,8 @@ Asking: TypeAlias = Generator[Sequence[JudgeRequest], Sequence[Reply], Verdict]
 
 _REFERENCE: Final = "For reference, this is taken to be a right answer:\n${{{path}}}"
 _NO_REFERENCE: Final = "There is no reference answer; judge without one."
+_TIE: Final = 0.5
+"""Score of a pair of which neither text is better; of the first one it is 1, of the second 0."""
 _NOT_THE_ANSWER: Final = (Reason.ABSTAINED, Reason.EXPECTED)
 """Why an answer that can be used leads to no verdict: it says so, or the expected value is none."""
 
@@ -161,9 +164,8 @@ class JudgeTask:
                 raise TaskFault(Reason.ABSTAINED, f"criteria that the judge could not tell: {told}")
             found = worst
         said = f"{found.message}; {told}" if told else found.message
-        return Vote(
-            self._with_message(found, f"{said}; the judge answered {_shown(answer)}"), answer
-        )
+        result = self._with_message(found, f"{said}; the judge answered {_shown(answer)}")
+        return Vote(result.scored(self.form.score(answer)), answer)
 
     def _compared(self, answer: JsonValue, scope: JsonValue) -> EvalTaskResult:
         try:
@@ -181,13 +183,14 @@ class JudgeTask:
         if first == second:
             found = self.compare(scope, None, first)
             text = f"{found.message}; the judge answered {shown}"
-            return Vote(self._with_message(found, text), answers[0])
+            score = _TIE if first == swap.tie else float(first == swap.labels[0])
+            return Vote(self._with_message(found, text).scored(score), answers[0])
         changed = f"the judge's choice changed with the order, from {first!r} to {second!r}"
         if swap.tie is None:
             raise TaskFault(Reason.ABSTAINED, f"{changed}; it answered {shown}")
         found = self.compare(scope, None, swap.tie)
         text = f"{found.message}; {changed}, which counts as {swap.tie!r}; it answered {shown}"
-        return Vote(self._with_message(found, text), swap.tie)
+        return Vote(self._with_message(found, text).scored(_TIE), swap.tie)
 
     def _label(self, answer: JsonValue, swap: PairSwap) -> str:
         label = self.form.value(answer)
@@ -222,7 +225,8 @@ class JudgeTask:
             return self._errored(fault.reason, fault.message), None
         asked = f"{tally(votes)} of {samples} samples"
         result = self._with_message(vote.result, f"{asked}; {vote.result.message}")
-        return result, vote.answer
+        scores = [score for each in votes if (score := each.result.score) is not None]
+        return result.scored(fmean(scores)), vote.answer
 
     def _by_median(self, votes: Sequence[Vote], scope: JsonValue) -> Verdict:
         value, vote = middle(votes, self.task.samples)

@@ -97,8 +97,11 @@ class TaskBase(BaseModel):
 
     @model_validator(mode="after")
     def _expected_is_given(self) -> Self:
-        if "expected_value" not in self.model_fields_set and (
-            self.operator not in NEEDS_NO_EXPECTED
+        given = self.model_fields_set  # a kind of task may have defaults for both
+        if (
+            "expected_value" not in given
+            and "operator" in given
+            and (self.operator not in NEEDS_NO_EXPECTED)
         ):
             raise ValueError(f"{self.operator} needs an expected_value")
         return self

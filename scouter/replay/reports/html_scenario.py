@@ -8,6 +8,7 @@ from pydantic import JsonValue
 
 from scouter.evaluate.judge_talk import JudgeTalk
 from scouter.evaluate.outcome import Outcome
+from scouter.evaluate.score import own_score
 from scouter.evaluate.trace_view import SpanView, TraceView
 from scouter.replay.reports.span_text import MAX_INDENT, NAME, detail, values
 from scouter.replay.reports.texts import clip, counted, duration, quoted, value_text
@@ -185,6 +186,7 @@ def _talk(talk: JudgeTalk | None) -> Iterable[tuple[str, JsonValue]]:
 
 def _check(check: CheckView, budget: Budget) -> Row:
     is_bad = check.outcome in _BAD
+    score = own_score(check.score, check.outcome)
     return {
         "task_id": check.task_id,
         "outcome": str(check.outcome),
@@ -194,6 +196,7 @@ def _check(check: CheckView, budget: Budget) -> Row:
         "note": check.note,
         "expected": _value(check.expected, is_bad=is_bad),
         "actual": _value(check.actual, is_bad=is_bad),
+        "score": "" if score is None else f"{score:g}",
         "folded": _folded(_talk(check.talk), budget, is_bad=is_bad),
     }
 

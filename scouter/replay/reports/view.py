@@ -49,6 +49,8 @@ class CheckView:
     """Empty where the file holds only a summary."""
     expected: JsonValue = None
     actual: JsonValue = None
+    score: float | None = None
+    """The number beside the outcome."""
     note: str = ""
     """What is to be known of the expected value: that its templates were not filled in."""
     is_counted: bool = True
@@ -210,6 +212,7 @@ def _about(check: CheckView, record: RecordView | None = None) -> ResultView:
         message=check.message,
         profile=record.alias if record else "",
         record=record.name if record else "",
+        score=check.score,
         span_ids=check.span_ids,
     )
 
@@ -342,6 +345,7 @@ def _check(task: EvalTaskResult | TaskSummary) -> CheckView:
         operator=task.operator if is_full else "",
         expected=task.expected if is_full else None,
         actual=task.actual if is_full else None,
+        score=task.score,
         note=_AS_WRITTEN if is_full and _is_as_written(task) else "",
         is_counted=is_counted(task),
         span_ids=task.span_ids if is_full else (),

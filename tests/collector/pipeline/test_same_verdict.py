@@ -202,12 +202,16 @@ def test_the_last_verdict_is_the_offline_one(
     offline = EvalDataset([eval_record(row) for row in rows], TASKS, spans).evaluate()
     expected = {
         (result.record_uid if result.scope == "record" else f"session {result.session_id}"): [
-            (task.task_id, str(task.outcome), task.actual, task.message) for task in result.tasks
+            (task.task_id, str(task.outcome), task.score, task.actual, task.message)
+            for task in result.tasks
         ]
         for result in offline.records
     }
     assert {
-        uid: [(task.task_id, str(task.outcome), task.actual, task.message) for task in row.tasks]
+        uid: [
+            (task.task_id, str(task.outcome), task.score, task.actual, task.message)
+            for task in row.tasks
+        ]
         for uid, row in found.items()
     } == expected
     whole = {row.uid: is_whole([each for each in spans if each.trace_id == row.trace_id])

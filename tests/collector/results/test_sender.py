@@ -13,7 +13,7 @@ from pydantic import SecretStr
 
 from collector.results.cursor import CursorFile
 from collector.results.endpoint import connect
-from collector.results.events import MAX_BYTES, MAX_EXPLANATION, requests, score_of
+from collector.results.events import MAX_BYTES, MAX_EXPLANATION, requests
 from collector.results.links import UNLINKED, Link, link
 from collector.results.sender import PAGE, ResultsSender
 from collector.storage.duckdb_store import DuckDBStore
@@ -310,12 +310,14 @@ def test_an_event_has_the_names_of_the_conventions(setting: Setting) -> None:
         (task(outcome=Outcome.FAILED, task_type="LLMJudge", actual=True), 0.0),
         (task(outcome=Outcome.PASSED, task_type="LLMJudge", actual="good"), 1.0),
         (task(outcome=Outcome.PASSED, task_type="LLMJudge", actual=10**400), 1.0),
+        (task(outcome=Outcome.PASSED, task_type="LLMJudge", actual=4, stated_score=3.5), 3.5),
+        (task(outcome=Outcome.FAILED, task_type="Trajectory", actual=0.5), 0.5),
         (task(outcome=Outcome.ERRORED, actual=1), None),
         (task(outcome=Outcome.SKIPPED), None),
     ],
 )
 def test_scores(given: TaskRow, score: float | None) -> None:
-    assert score_of(given) == score
+    assert given.score == score
 
 
 def _call(number: int, start_ns: int, **attributes: str) -> Span:

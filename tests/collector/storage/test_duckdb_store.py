@@ -15,8 +15,10 @@ import duckdb
 import pytest
 
 from collector.storage import duckdb_schema, duckdb_store
+from collector.storage.count_rows import TaskQuery
 from collector.storage.database import Database
 from collector.storage.duckdb_store import DuckDBStore
+from collector.storage.list_rows import EvaluationQuery
 from collector.storage.port import TooLargeError
 from collector.storage.rows import START, Completeness, EvaluationRow, TaskRow
 from scouter.errors import ConfigError, DataError, TransientError
@@ -301,6 +303,35 @@ def test_verdicts_of_before_get_their_text(tmp_path: Path) -> None:
         **second, outcome=Outcome.PASSED, completeness=Completeness.COMPLETE, tasks=(),
     )  # fmt: skip
     store.close()
+
+
+def test_scores_of_before_are_the_numbers_that_judges_gave(tmp_path: Path) -> None:
+    """Where they say more than the outcome; what a verdict shows and what is counted agree."""
+    version = next(n for n, sql in enumerate(duckdb_schema.MIGRATIONS) if "score DOUBLE" in sql)
+    values: list[tuple[str, str, Any]] = [
+        ("LLMJudge", "passed", 4), ("LLMJudge", "failed", 2.25), ("LLMJudge", "passed", 1),
+        ("LLMJudge", "failed", 1), ("LLMJudge", "passed", True), ("LLMJudge", "failed", "7"),
+        ("LLMJudge", "passed", None), ("LLMJudge", "passed", [5]), ("LLMJudge", "errored", 3),
+        ("LLMJudge", "passed", 10**40), ("LLMJudge", "passed", -0.5), ("Assertion", "passed", 9),
+    ]  # fmt: skip
+    tasks = tuple(
+        TaskRow(task_id=f"t{n}", task_type=kind, outcome=Outcome(outcome), actual=actual)
+        for n, (kind, outcome, actual) in enumerate(values)
+    )
+    store = DuckDBStore(tmp_path)
+    store.append_evaluations([verdict("u1", tasks=tasks), verdict("u2", tasks=tasks)]).result()
+    store.close()
+    with duckdb.connect(str(tmp_path / "scouter.duckdb")) as connection:
+        connection.execute("ALTER TABLE task_results DROP COLUMN score")
+        connection.execute("DELETE FROM migrations WHERE version > ?", [version])
+
+    store = DuckDBStore(tmp_path)
+    found = {row.task_id: row.scores.mean for row in store.task_counts(TaskQuery(space=SPACE))}
+    (row, _) = store.evaluations(EvaluationQuery(space=SPACE)).items
+    store.close()
+    wanted = [4, 2.25, 1, 1, 1, 0, 1, 1, None, 1, -0.5, 1]
+    assert list(found.values()) == wanted
+    assert [task.score for task in row.tasks] == wanted
 
 
 def test_a_step_that_was_begun_is_done_again(tmp_path: Path) -> None:

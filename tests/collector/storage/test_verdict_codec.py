@@ -34,6 +34,7 @@ _tasks = st.builds(
     question=_texts,
     answer=_json,
     span_ids=st.lists(_texts, max_size=3).map(tuple),
+    stated_score=st.none() | st.floats(-5, 5),
     usage=st.none()
     | st.builds(
         JudgeUsage,
@@ -100,6 +101,8 @@ def test_fields_that_a_text_lacks_have_their_defaults() -> None:
     task = TaskRow(task_id="a", task_type="t", outcome=Outcome.PASSED, usage=JudgeUsage(calls=3))
     row = verdict("u1", tasks=(task,))
     head, (result,) = json.loads(encode_verdict(row))
+    assert result.pop() is None  # as before there were scores
+    assert decode_verdict(json.dumps([head, [result]])) == row
     assert result.pop() == []  # as before tasks named their spans
     result[-1] = result[-1][:1]
     assert decode_verdict(json.dumps([head[:-1], [result]])) == row

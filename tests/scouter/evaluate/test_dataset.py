@@ -111,6 +111,7 @@ def test_a_result_tells_its_record_and_writes_itself() -> None:
         "task_type": "Assertion",
         "outcome": "passed",
         "reason": None,
+        "score": 1.0,
         "expected": 5,
         "actual": 9,
         "message": "'score': GreaterThan 5 holds",

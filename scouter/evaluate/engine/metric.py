@@ -1,0 +1,73 @@
+"""A task that measures, compiled: its number is the score, a comparison of it the outcome."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from pydantic import JsonValue
+
+from scouter.evaluate.engine.compiled_task import CompiledTask, Subject, compile_run, errored
+from scouter.evaluate.fault import TaskFault
+from scouter.evaluate.operators.show import show
+from scouter.evaluate.outcome import Outcome, Reason
+from scouter.evaluate.score import as_score
+from scouter.evaluate.spans.tree import SpanTree
+from scouter.evaluate.task_result import EvalTaskResult
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measured:
+    """What a metric found for one record.
+
+    Args:
+        score: The number that is compared.
+        actual: What the result shows, and dependent tasks read, in the number's place; None
+            shows the number itself.
+        told: Why the number is what it is, in words; behind the message of the comparison.
+        span_ids: The first spans that it is about, in time order.
+    """
+
+    score: float
+    actual: JsonValue = None
+    told: str = ""
+    span_ids: tuple[str, ...] = ()
+
+
+Measure: TypeAlias = Callable[[JsonValue, "SpanTree | None", JsonValue], Measured]
+"""From the task's scope, the record's spans and the record's own context, as `Run` takes them;
+raises `TaskFault` where there is nothing to measure."""
+
+
+def compile_metric(subject: Subject, measure: Measure) -> CompiledTask:
+    """Join measuring and comparing into one function.
+
+    Args:
+        subject: The comparison and what the task's results share; its type is no assertion's.
+        measure: Gives the number.
+
+    Raises:
+        ConfigError: A pattern or a template that can never work.
+    """
+    compared = compile_run(subject, lambda _, __, value: value)
+    spec, compare = compared.spec, compared.run
+
+    def run(scope: JsonValue, spans: SpanTree | None, base: JsonValue) -> EvalTaskResult:
+        try:
+            found = measure(scope, spans, base)
+            score = as_score(found.score)
+            if score is None:
+                raise TaskFault(Reason.TYPE, f"{show(found.score)} is no score: no finite number")
+        except Exception as error:  # noqa: BLE001 — one task never touches another
+            return errored(spec, subject.expected, None, error)
+        result = compare(scope, spans, score)
+        if result.outcome is Outcome.ERRORED:
+            return result
+        message = result.given_message
+        if found.told:
+            message = f"{result.message}; {found.told}"
+        actual = score if found.actual is None else found.actual
+        return EvalTaskResult(
+            spec, result.outcome, None, result.expected, actual, message, found.span_ids
+        ).scored(score)
+
+    return CompiledTask(run, spec)
