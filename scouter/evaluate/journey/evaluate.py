@@ -14,6 +14,7 @@ from scouter.evaluate.journey.routing import Agents
 from scouter.evaluate.journey.sound import evaluate_soundly
 from scouter.evaluate.judge import AnyJudge
 from scouter.model.near import did_you_mean
+from scouter.model.span import Span
 
 SOUND: Final = "sound"
 WXO: Final = "wxo-1.6.9"
@@ -27,7 +28,7 @@ Compat: TypeAlias = Literal["sound", "wxo-1.6.9"]
 
 def evaluate_journey(
     dataset: Mapping[str, Any] | Case,
-    messages: Iterable[Mapping[str, Any] | JourneyMessage],
+    messages: Iterable[Mapping[str, Any] | JourneyMessage | Span],
     *,
     compat: Compat = SOUND,
     judge: AnyJudge | Literal["none"] | None = None,
@@ -47,7 +48,8 @@ def evaluate_journey(
 
     Args:
         dataset: The content of a ground-truth file.
-        messages: In the documented form, or chat messages of any dialect; see `read_messages`.
+        messages: In the documented form, or chat messages of any dialect; or the spans of the
+            conversation, as `read_spans` gives them. See `read_messages`.
         compat: `sound` for the rules as documented; `wxo-1.6.9` for the numbers of that version of
             the original, with its defects.
         judge: Answers for fuzzy arguments, texts and statements; see `JourneyJudge`. Without one,

@@ -2,13 +2,14 @@
 
 import json
 from bisect import bisect_left
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias, cast
 
 from pydantic import JsonValue
 
 from scouter.errors import DataError
+from scouter.evaluate.derived import question_of
 from scouter.model.genai.messages import MessageLog
 from scouter.model.genai.work import acts_of, agent_work
 from scouter.model.json_value import to_json_value
@@ -70,20 +71,25 @@ def as_text(value: JsonValue) -> str:
     return "" if value is None else json.dumps(value, ensure_ascii=False)
 
 
-def read_messages(messages: Iterable[Raw | JourneyMessage]) -> tuple[JourneyMessage, ...]:
+def read_messages(messages: Iterable[Raw | JourneyMessage | Span]) -> tuple[JourneyMessage, ...]:
     """Read the messages of one conversation.
 
     Args:
         messages: Each in the documented form (`role`, `content`, `type`, `tool_calls` …), or as a
-            chat message of any dialect that `scouter.model.genai.messages` names.
+            chat message of any dialect that `scouter.model.genai.messages` names; or spans in
+            their place, see `messages_of_spans`.
 
     Raises:
         DataError: One of them is no object; names its place.
 
     Cost: linear in the messages.
     """
+    given = [*messages]
+    spans = [each for each in given if isinstance(each, Span)]
+    if spans and len(spans) == len(given):
+        return messages_of_spans(spans)
     found: list[JourneyMessage] = []
-    for at, message in enumerate(messages):
+    for at, message in enumerate(given):
         if isinstance(message, JourneyMessage):
             found.append(message)
             continue
@@ -189,23 +195,32 @@ def _response(call: ToolCall) -> JourneyMessage:
 
 
 def messages_of_spans(spans: Iterable[Span]) -> tuple[JourneyMessage, ...]:
-    """Read a conversation from the spans of its traces: calls, their results, the last answer.
+    """Read a conversation from the spans of its traces.
+
+    Of each trace come, where the spans tell them, the user's question, the calls with their
+    results, and the last answer.
 
     Args:
-        spans: Of one conversation; sorted here.
+        spans: Of one conversation; sorted here, and traces by their first span.
 
     Cost: that of `agent_work`.
     """
-    ordered = sorted(spans, key=lambda span: (span.start_ns, span.trace_id, span.span_id))
-    work = agent_work(ordered)
-    found: list[JourneyMessage] = []
+    traces: dict[str, list[Span]] = {}
+    for span in sorted(spans, key=lambda each: (each.start_ns, each.trace_id, each.span_id)):
+        traces.setdefault(span.trace_id, []).append(span)
+    return tuple(message for each in traces.values() for message in _of_trace(each))
+
+
+def _of_trace(spans: Sequence[Span]) -> Iterator[JourneyMessage]:
+    question, work = question_of(spans), agent_work(spans)
+    if question:
+        yield JourneyMessage(role="user", type=TEXT, content=question)
     for call in work.tool_calls:
-        found.append(_request([call]))
+        yield _request([call])
         if call.has_result:
-            found.append(_response(call))
+            yield _response(call)
     if work.content:
-        found.append(JourneyMessage(role="assistant", type=TEXT, content=work.content))
-    return tuple(found)
+        yield JourneyMessage(role="assistant", type=TEXT, content=work.content)
 
 
 def messages_of_turns(

@@ -107,6 +107,7 @@ def test_spans_tell_of_calls_and_of_the_answer() -> None:
         span(1, "run", None, (0, 100)),
     ]
     assert evaluate_journey(hr(), messages_of_spans(spans)).success is True
+    assert evaluate_journey(hr(), spans).success is True
     late = [tool_span(2, ASSIGNMENT, (50, 55)), *spans[:2]]
     assert evaluate_journey(hr(), messages_of_spans(late)).success is False
 
