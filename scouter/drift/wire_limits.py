@@ -34,6 +34,8 @@ class WireLimits:
     """Of all schemas, with every reference written out."""
     prompts_characters: int = 200_000
     """Of all messages of all prompts, before variables are filled in, and of all rubrics."""
+    journey_goals: int = 200
+    """Goals of all journey tasks, each of which is compared with every call."""
     answer_tokens: int = 32_000
     """That one answer of a judge may have, and as many for thinking before it."""
     judge_calls: int = 100

@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from scouter.evaluate.tasks.agent import AgentAssertion, AgentAssertionTask
     from scouter.evaluate.tasks.assertion import AssertionTask
     from scouter.evaluate.tasks.base import EvaluationTaskType
+    from scouter.evaluate.tasks.journey import JourneyTask
     from scouter.evaluate.tasks.judge import LLMJudgeTask, PairSwap
     from scouter.evaluate.tasks.rubric import Criterion
     from scouter.evaluate.tasks.span_filter import SpanFilter, SpanStatus
@@ -92,6 +93,7 @@ else:
             ),
             "scouter.evaluate.tasks.agent": ("AgentAssertion", "AgentAssertionTask"),
             "scouter.evaluate.tasks.assertion": ("AssertionTask",),
+            "scouter.evaluate.tasks.journey": ("JourneyTask",),
             "scouter.evaluate.tasks.judge": ("LLMJudgeTask", "PairSwap"),
             "scouter.evaluate.tasks.rubric": ("Criterion",),
             "scouter.evaluate.tasks.span_filter": ("SpanFilter",),
@@ -169,6 +171,7 @@ __all__ = (
     "GateCheck",
     "Gates",
     "JourneyResult",
+    "JourneyTask",
     "Judge",
     "JudgeError",
     "JudgeReply",

@@ -72,7 +72,7 @@ def compile_reader(task: AgentAssertionTask) -> Reader:
         return lambda _, __, base: get(find_response(path.get(base), formats)[0])
     measure = compile_question(assertion)
     if task.source == "spans":
-        return lambda _, spans, __: measure(_work_of(spans))
+        return lambda _, spans, __: measure(work_of_spans(spans))
     if isinstance(assertion, _GUARDRAILS):
         raise ConfigError("guardrails are read from spans; say source='spans'")
     if isinstance(assertion, ToolErrorCountAssertion):
@@ -94,7 +94,12 @@ def _with_outcomes(
     return count
 
 
-def _work_of(spans: SpanTree | None) -> AgentWork:
+def work_of_spans(spans: SpanTree | None) -> AgentWork:
+    """What an agent did, from its spans.
+
+    Raises:
+        TaskFault: There are none, or none that tells of it.
+    """
     if spans is not None and spans.unread:
         raise TaskFault(Reason.LIMIT, spans.unread)
     if not spans:

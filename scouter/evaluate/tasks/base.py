@@ -26,6 +26,7 @@ class EvaluationTaskType(StrEnum):
     LLMJudge = "LLMJudge"
     TraceAssertion = "TraceAssertion"
     AgentAssertion = "AgentAssertion"
+    Journey = "Journey"
 
 
 Scope: TypeAlias = Literal["record", "session"]

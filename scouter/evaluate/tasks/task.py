@@ -13,13 +13,14 @@ from scouter.evaluate.files import read_document
 from scouter.evaluate.tasks.agent import AgentAssertionTask
 from scouter.evaluate.tasks.assertion import AssertionTask
 from scouter.evaluate.tasks.base import TaskBase
+from scouter.evaluate.tasks.journey import JourneyTask
 from scouter.evaluate.tasks.judge import LLMJudgeTask
 from scouter.evaluate.tasks.prompt_file import prompts_beside
 from scouter.evaluate.tasks.trace import TraceAssertionTask
 from scouter.model.agent_work import CallsToldBy
 
 Task = Annotated[
-    AssertionTask | LLMJudgeTask | TraceAssertionTask | AgentAssertionTask,
+    AssertionTask | LLMJudgeTask | TraceAssertionTask | AgentAssertionTask | JourneyTask,
     Field(discriminator="task_type"),
 ]
 """Closed set: a new kind is one class here and one compiler in `scouter.evaluate.engine`."""

@@ -227,7 +227,7 @@ def test_the_page(project: Path, scouter: Scouter, monkeypatch: pytest.MonkeyPat
     """The files of the page, the commands of the page."""
     (agent,) = (text for kind, text in BLOCKS if kind == "python" and text.startswith("# hr.py"))
     (dataset,) = (text for kind, text in BLOCKS if kind == "json")
-    (config,) = (text for kind, text in BLOCKS if kind == "yaml")
+    (config,) = (text for kind, text in BLOCKS if kind == "yaml" and "test_paths" in text)
     for name, text in (("hr.py", agent), ("hr.json", dataset), ("config.yml", config)):
         (project / name).write_text(text, encoding="utf-8")
     commands = [text for kind, text in BLOCKS if kind == "sh"]
