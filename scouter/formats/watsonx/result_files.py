@@ -54,7 +54,7 @@ def write_results(
         CONFIG: _config_text(config),
     }
     counts = Counter(run.result.name for run in runs)
-    stems = _stems(counts)
+    stems = file_stems(counts)
     for run in runs:
         stem = stems[run.result.name]
         if counts[run.result.name] > 1:
@@ -173,7 +173,7 @@ def _cells(values: Sequence[JsonValue]) -> list[str]:
     ]  # fmt: skip
 
 
-def _stems(names: Iterable[str]) -> dict[str, str]:
+def file_stems(names: Iterable[str]) -> dict[str, str]:
     """Names as parts of files' names: no letter leads to another folder, and each is its own."""
     found: dict[str, str] = {}
     for name in names:
