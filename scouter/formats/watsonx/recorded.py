@@ -55,12 +55,15 @@ def dataset_of(
         details.append({"type": "text", "name": names[-1], "response": answer, "keywords": []})
     if not names:
         return None
+    order: dict[str, JsonValue] = {
+        goal: list[JsonValue](names[at + 1 : at + 2]) for at, goal in enumerate(names)
+    }
     return {
         "dataset_name": name,
         "story": "You say, one after the other: " + " / ".join(asked),
         "starting_sentence": asked[0],
-        "user_prompts": list(asked[1:]),
-        "goals": {name: names[at + 1 : at + 2] for at, name in enumerate(names)},
+        "user_prompts": list[JsonValue](asked[1:]),
+        "goals": order,
         "goal_details": details,
     }
 

@@ -13,6 +13,7 @@ from scouter.evaluate.scenario import EvalScenario, EvalScenarios
 from scouter.evaluate.tasks.journey import JourneyTask
 from scouter.evaluate.tasks.task import Task
 from scouter.model.record import EvalRecord
+from scouter.model.span import Span
 from scouter.queue.scouter_queue import ScouterQueue
 from scouter.replay.orchestrator import EvalOrchestrator
 from scouter.tracing.instrumentor import ScouterInstrumentor
@@ -60,7 +61,7 @@ def verdicts(tasks: Any) -> dict[str, tuple[str, float | None]]:
 
 
 def test_offline_and_in_the_collector(tmp_path: Path) -> None:
-    spans = []
+    spans: list[Span] = []
     for number, (text, asked) in enumerate(TURNS, start=1):
         name, at = f"{number:032x}", 100 * number
         spans.append(span(1, "turn", None, (at, at + 50), trace=name))
