@@ -27,6 +27,7 @@ from scouter.cli.check_options import (
 )
 from scouter.cli.judge_options import JudgeBudget, JudgeTimeout, Providers
 from scouter.cli.outputs import Outputs, check_writable
+from scouter.errors import ConfigError
 
 _RUNNING = "How it runs"
 _FOREIGN = "Files of other systems"
@@ -172,6 +173,8 @@ def evaluate(
     """
     outputs = Outputs(junit=junit, markdown=markdown, html=html, json=json, save=save)
     outputs.check()
+    if output is not None and file_format is None:
+        raise ConfigError("--output has result files of another system; it needs --format")
     if resume is not None:
         check_writable("--resume", resume)
     from scouter.cli.release_check import (  # the engine takes most of the start

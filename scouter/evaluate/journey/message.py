@@ -96,7 +96,8 @@ def read_messages(messages: Iterable[Raw | JourneyMessage | Span]) -> tuple[Jour
         value = to_json_value(message)
         if not isinstance(value, dict):
             raise DataError(f"messages[{at}]: {value!r:.60} is no message; expected an object")
-        is_documented = value.get("type") in _TYPES and "role" in value
+        kind = value.get("type")
+        is_documented = isinstance(kind, str) and kind in _TYPES and "role" in value
         found += [_documented(value)] if is_documented else _of_chat(value)
     return tuple(found)
 

@@ -7,6 +7,7 @@ from typing import Any, Final, cast
 PREFIX: Final = "chat_with_collaborator_"
 """What an agent's name has before it where it is called as a tool."""
 _TRANSFER: Final = "transfer_to_"
+"""The same elsewhere; a tool of a bank may be called so, too, and is no agent then."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,10 +38,10 @@ class Agents:
 
     def agent_called(self, tool: str) -> str | None:
         """The agent that a call hands over to; None for a call of a tool."""
-        for prefix in (PREFIX, _TRANSFER):
-            if tool.startswith(prefix):
-                return tool.removeprefix(prefix)
-        return tool if tool in self.names else None
+        if tool.startswith(PREFIX):
+            return tool.removeprefix(PREFIX)
+        name = tool.removeprefix(_TRANSFER)
+        return name if name in self.names else None
 
     def owners_of(self, tools: Iterable[str]) -> frozenset[str]:
         """The agents that own any of the tools."""

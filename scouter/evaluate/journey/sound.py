@@ -80,13 +80,7 @@ def evaluate_soundly(
     call_results = _calls_of_goals(tools, calls, fits, found, chain, agents)
     checks = tuple(_checked(check, messages, judge) for check in case.checks)
     goals = tuple(_fate(goal, found, calls, call_results, candidates, said) for goal in case.goals)
-    broken = tuple(
-        (parent, child)
-        for parent, child in pairs(case.edges)
-        if parent in found
-        and child in found
-        and not comes_after(found[parent], found[child], both_shared={parent, child} <= shared)
-    )
+    broken = _broken(case, found, shared)
     problems += [*chain.problems, *(f"{c.check}: {c.reason}" for c in checks if c.passed is None)]
     success = _success(goals, broken, checks, problems)
     return JourneyResult(
@@ -267,6 +261,19 @@ def _checked(
     except JudgeError as error:
         return CheckResult(check=check.text, passed=None, reason=str(error))
     return CheckResult(check=check.text, passed=passed, reason=reason)
+
+
+def _broken(
+    case: Case, found: Mapping[str, Place], shared: frozenset[str]
+) -> tuple[tuple[str, str], ...]:
+    """Edges whose goals were both met, and not in this order."""
+    return tuple(
+        (parent, child)
+        for parent, child in pairs(case.edges)
+        if parent in found
+        and child in found
+        and not comes_after(found[parent], found[child], both_shared={parent, child} <= shared)
+    )
 
 
 def _success(

@@ -42,7 +42,9 @@ def find_datasets(
 
 
 def _files(path: str, *, is_recursive: bool) -> list[Path]:
-    if Path(path).is_dir():
+    if Path(path).is_file():  # whatever its name would mean as a pattern
+        found = iter((Path(path),))
+    elif Path(path).is_dir():
         found = Path(path).rglob("*.json") if is_recursive else Path(path).glob("*.json")
     else:
         found = map(Path, glob(path))

@@ -211,6 +211,7 @@ def test_a_run_is_taken_up(folder: Path, scouter: Scouter) -> None:
     [
         ({"goals": {"a": []}}, RUN, "hr.json, line"),
         ({}, RUN[:4], "case 'hr' has no user_prompts"),
+        ({}, (*RUN[2:], "--output", "out"), "--output has result files of another system"),
         ({}, (*RUN, "--profile", "answers.yaml"), "journeys are judged by their goals"),
     ],
 )

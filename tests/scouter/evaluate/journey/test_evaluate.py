@@ -210,6 +210,17 @@ def test_handoffs_are_no_wrong_calls() -> None:
     assert evaluate_journey(hr(), GOOD, agents=agents).routing_f1 is None
 
 
+def test_a_tool_that_is_called_like_a_handoff_is_a_tool() -> None:
+    """Only a known agent is handed over to by the name of a transfer."""
+    transfer = calls(("transfer_to_savings", {"amount": 5}))
+    messages = [GOOD[0], transfer, *GOOD[1:]]
+    result = evaluate_journey(hr(), messages)
+    assert (result.precision, result.routing_f1) == (2 / 3, None)
+    assert result.wrong_calls[0].reason == "irrelevant tool call"
+    known = evaluate_journey(hr(), messages, agents={"savings": []})
+    assert (known.precision, known.routing_f1) == (1.0, 0.0)
+
+
 def with_checks(*texts: str) -> dict[str, Any]:
     dataset = hr()
     for text in texts:
