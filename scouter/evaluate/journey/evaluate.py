@@ -88,10 +88,8 @@ def evaluate_journey(
     known = Agents.read(agents)
     asked = None if judge is None or judge == NO_CLIENT else JourneyJudge(judge)
     if compat == WXO:
-        from scouter.evaluate.journey.wxo.profile import (  # loads for who asks for it
-            Client,
-            evaluate_as_original,
-        )
+        from scouter.evaluate.journey.wxo.client import Client  # loads for who asks for it
+        from scouter.evaluate.journey.wxo.profile import evaluate_as_original
 
         client = Client(asked, embedder, is_missing=judge == NO_CLIENT)
         return evaluate_as_original(case, read, client, known, tuple(searches))
