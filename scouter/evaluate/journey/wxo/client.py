@@ -42,7 +42,9 @@ class Client:
         return self.is_like(actual, expected)
 
     def says(self, question: str, /, **data: object) -> bool:
-        """Ask about a text; a judge that fails says no."""
+        """Ask about a text; a judge that fails says no, and so does a client that is missing."""
+        if self.is_missing:
+            return False
         if self._judge is None:
             return _holds(question, data)
         try:

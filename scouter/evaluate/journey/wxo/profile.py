@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from pydantic import JsonValue
 
-from scouter.evaluate.journey.asking import ASSERT, KEYWORD, SEMANTIC, read_json
+from scouter.evaluate.journey.asking import ASSERT, KEYWORD, SEMANTIC, JudgeError, read_json
 from scouter.evaluate.journey.case import Case, Goal
 from scouter.evaluate.journey.message import (
     INTERACTION,
@@ -93,7 +93,7 @@ def _steps(messages: Sequence[JourneyMessage]) -> Iterable[tuple[str, Measure]]:
 
 
 def _assertions(run: Run) -> Iterable[tuple[str, Measure]]:
-    """Ask about statements; what is no JSON three times is not true."""
+    """Ask about statements; where nobody answers, or three times no JSON, they are not true."""
     found: list[CheckResult] = []
     for check in run.case.checks:
         context = _context(run.messages, check.scope)
@@ -111,7 +111,10 @@ def _context(messages: Sequence[JourneyMessage], scope: str) -> str:
 
 def _check(client: Client, text: str, context: str, kind: str) -> CheckResult:
     for _ in range(_TRIES):
-        answer = read_json(client.ask(ASSERT, check=text, context=context, kind=kind))
+        try:
+            answer = read_json(client.ask(ASSERT, check=text, context=context, kind=kind))
+        except (JudgeError, NoClientError) as error:
+            return CheckResult(check=text, passed=False, reason=str(error))
         if isinstance(answer, dict) and "verdict" in answer:
             reason = answer.get("reasoning") or answer.get("reason") or ""
             return CheckResult(check=text, passed=bool(answer["verdict"]), reason=str(reason))
