@@ -65,6 +65,7 @@ HEAVY = ("duckdb", "fastapi", "pandas", "kafka", "httpx", "polars", "pyarrow", "
     [
         ("import scouter", (*HEAVY, *NOT_YET, "typing", "opentelemetry", "scouter.lazy")),
         ("from scouter import AssertionTask, EvalRecord, ScouterQueue", (*HEAVY, *NOT_YET)),
+        ("from scouter.evaluate import evaluate_journey", (*HEAVY, "scouter.formats", "rapidfuzz")),
         (
             "import scouter.evaluate",
             (

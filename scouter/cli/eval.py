@@ -1,7 +1,7 @@
 """The command `scouter eval`."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -30,8 +30,10 @@ from scouter.cli.check_options import (
 from scouter.cli.config_eval import evaluate_config, needed
 from scouter.cli.judge_options import JudgeBudget, JudgeTimeout, Providers
 from scouter.cli.outputs import Outputs, check_writable
+from scouter.errors import ConfigError
 
 _RUNNING = "How it runs"
+_FOREIGN = "Files of other systems"
 
 
 def evaluate(
@@ -45,7 +47,10 @@ def evaluate(
     ],
     scenarios: Annotated[
         Path | None,
-        typer.Argument(metavar="SCENARIOS", help="Scenario file: .yaml, .json or .jsonl."),
+        typer.Argument(
+            metavar="SCENARIOS",
+            help="Scenario file: .yaml, .json or .jsonl; with --format what that system has.",
+        ),
     ] = None,
     config: Annotated[
         Path | None,
@@ -64,6 +69,30 @@ def evaluate(
             metavar="MODULE:NAME|ENTRY/MODEL|judge",
             help="Plays the user in interactive scenarios: a function, a model of a provider "
             "entry, or the judge.",
+        ),
+    ] = None,
+    file_format: Annotated[
+        Literal["watsonx"] | None,
+        typer.Option(
+            "--format",
+            help="Whose file it is. watsonx: a ground-truth dataset, a folder of them, or a "
+            "config.yml, of watsonx Orchestrate.",
+            rich_help_panel=_FOREIGN,
+        ),
+    ] = None,
+    compat: Annotated[
+        Literal["sound", "wxo-1.6.9"],
+        typer.Option(
+            help="Rules of --format watsonx: those documented, or that version's numbers.",
+            rich_help_panel=_FOREIGN,
+        ),
+    ] = "sound",
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FOLDER",
+            help="Result files of --format, in a folder of their own by time.",
+            rich_help_panel=_FOREIGN,
         ),
     ] = None,
     baseline: BaselineFile = None,
@@ -188,6 +217,7 @@ def evaluate(
         scouter eval shop.yaml --agent shop:answer --judge-cache none
         scouter eval shop.yaml --agent shop:answer --calibration judge.json
         scouter eval --config config.yml --agent shop:answer
+        scouter eval hr.json --format watsonx --agent hr:answer
     """
     if config is not None:
         from scouter.client.named_cache import named_cache, usual_collector_cache
@@ -218,6 +248,7 @@ def evaluate(
                 "--min-scenario-pass-rate": min_scenario_pass_rate is not None,
                 "--confirm": confirm is not None, "--interleave": interleave,
                 "--agent-version": agent_version, "--save-baseline": save_baseline,
+                "--format": file_format, "--output": output,
                 "--allow-lost": allow_lost,
                 "--allow-unjudged": allow_unjudged,
             },
@@ -234,6 +265,8 @@ def evaluate(
         save_baseline=save_baseline,
     )
     outputs.check()
+    if output is not None and file_format is None:
+        raise ConfigError("--output has result files of another system; it needs --format")
     if resume is not None:
         check_writable("--resume", resume)
     from scouter.cli.release_check import (  # the engine takes most of the start
@@ -280,4 +313,12 @@ def evaluate(
         quiet=quiet,
     )
     standard.check(has_other=interleave is not None)
+    if file_format is not None:
+        from scouter.cli.eval_watsonx import WatsonxCheck, check_watsonx
+
+        foreign = WatsonxCheck(
+            path=scenarios, run=run, standard=standard, compat=compat, output=output
+        )
+        check_watsonx(foreign, outputs)
+        return
     run_check(Check(scenarios=scenarios, run=run, standard=standard), outputs)

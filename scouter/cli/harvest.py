@@ -1,7 +1,7 @@
 """The command `scouter scenarios harvest`."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -11,6 +11,8 @@ from scouter.errors import ConfigError
 from scouter.model.visible import visible
 
 if TYPE_CHECKING:
+    from pydantic import JsonValue
+
     from scouter.client.harvest import Harvest
 
 _NOTHING = 1
@@ -18,7 +20,11 @@ _NOTHING = 1
 
 def harvest(
     output: Annotated[
-        Path, typer.Argument(metavar="FILE", help="Scenario file to write: .yaml or .jsonl.")
+        Path,
+        typer.Argument(
+            metavar="FILE",
+            help="Scenario file to write: .yaml or .jsonl; with --format a folder.",
+        ),
     ],
     failed: Annotated[
         bool, typer.Option("--failed", help="Only records that failed or errored.")
@@ -46,6 +52,13 @@ def harvest(
         Path | None,
         typer.Option(metavar="DIR", help="Write the profiles that judged, for `scouter eval`."),
     ] = None,
+    file_format: Annotated[
+        Literal["watsonx"] | None,
+        typer.Option(
+            "--format",
+            help="Write ground-truth datasets of watsonx Orchestrate, of records that passed.",
+        ),
+    ] = None,
     overwrite: Annotated[
         bool,
         typer.Option("--overwrite", help="Replace FILE if it is there, with what was corrected."),
@@ -64,9 +77,13 @@ def harvest(
 
         scouter scenarios harvest failures.yaml --failed --since 24h
         scouter scenarios harvest airline.yaml --profile airline --sample 50 --save-profiles .
+        scouter scenarios harvest datasets --format watsonx --profile airline
         scouter eval failures.yaml --agent desk:answer --profile airline-5f2c1e0d9b8a.json
     """
-    check_writable("FILE", output)
+    if file_format is None:
+        check_writable("FILE", output)
+    elif failed:
+        raise ConfigError("--failed: a dataset wants what the agent did; what failed is no example")
     if save_profiles is not None and not save_profiles.is_dir():
         raise ConfigError(f"--save-profiles {save_profiles}: there is no such folder")
     from scouter.client.harvest import Wanted  # the engine takes most of the start
@@ -74,8 +91,9 @@ def harvest(
     from scouter.client.harvest_file import check_scenario_path, write_scenarios
     from scouter.drift.profile import AgentEvalProfile
 
-    check_scenario_path(output)
-    if output.exists() and not overwrite:
+    if file_format is None:
+        check_scenario_path(output)
+    if file_format is None and output.exists() and not overwrite:
         raise ConfigError(
             f"FILE {output}: it is there, and may hold what somebody corrected; give another name, "
             "or --overwrite to replace it"
@@ -96,13 +114,38 @@ def harvest(
     if not found.items:
         typer.echo("no record to make a scenario of; nothing was written", err=True)
         raise typer.Exit(_NOTHING)
-    write_scenarios(output, found.items)
-    typer.echo(f"wrote {output}: {len(found.items)} scenarios")
+    if file_format is None:
+        write_scenarios(output, found.items)
+        typer.echo(f"wrote {output}: {len(found.items)} scenarios")
+    else:
+        _write_datasets(output, found, overwrite=overwrite)
     if save_profiles is not None:
         for digest, each in sorted(found.profiles.items()):
             name = "".join(letter if letter.isalnum() else "_" for letter in each.alias)
             path = each.save_to_json(save_profiles / f"{name}-{digest[:12]}.json")
             typer.echo(f"wrote {path}")
+
+
+def _write_datasets(folder: Path, found: "Harvest", *, overwrite: bool) -> None:
+    """Write the records that passed as datasets; the others are no examples."""
+    from scouter.evaluate.outcome import Outcome
+    from scouter.formats.watsonx.recorded import dataset_of, write_datasets
+
+    datasets: dict[str, dict[str, JsonValue]] = {}
+    for each in found.items:
+        said = (each.scenario.metadata or {}).get("observed_answer")
+        asked = [each.scenario.initial_query, *each.scenario.predefined_turns]
+        answer = said if isinstance(said, str) else None
+        dataset = dataset_of(each.scenario.id, asked, each.tool_calls, answer)
+        if each.evaluation.outcome is Outcome.PASSED and dataset is not None:
+            datasets[each.scenario.id] = dataset
+    left = len(found.items) - len(datasets)
+    if left:
+        typer.echo(f"left out {left} records that did not pass, or did nothing", err=True)
+    if not datasets:
+        raise typer.Exit(_NOTHING)
+    write_datasets(folder, datasets, overwrite=overwrite)
+    typer.echo(f"wrote {folder}: {len(datasets)} datasets")
 
 
 def _tell(found: "Harvest") -> None:

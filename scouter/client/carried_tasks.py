@@ -9,6 +9,7 @@ from scouter.evaluate.fault import TaskFault
 from scouter.evaluate.paths import Path
 from scouter.evaluate.tasks.agent import AgentAssertionTask
 from scouter.evaluate.tasks.assertion import AssertionTask
+from scouter.evaluate.tasks.journey import JourneyTask
 from scouter.evaluate.tasks.judge import LLMJudgeTask
 from scouter.evaluate.tasks.task import Task
 from scouter.evaluate.tasks.trace import TraceAssertionTask
@@ -88,7 +89,9 @@ def _adapt(task: Task, context: JsonValue, answer: str | None) -> Task | None:
             changes["context_path"] = RESPONSE
         case TrajectoryTask() if not task.reads_spans or isinstance(task.reference, str):
             return None
-        case AgentAssertionTask() | TraceAssertionTask() | TrajectoryTask():
+        case JourneyTask() if not task.reads_spans:
+            return None
+        case AgentAssertionTask() | TraceAssertionTask() | TrajectoryTask() | JourneyTask():
             pass
     return None if task.scope == "session" else task.model_copy(update=changes)
 

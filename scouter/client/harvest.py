@@ -26,6 +26,7 @@ from scouter.evaluate.tasks.agent import AgentAssertionTask, ToolCallSequenceAss
 from scouter.evaluate.tasks.task import Task
 from scouter.model.otlp_json import spans_from_otlp_json
 from scouter.model.span import Span
+from scouter.model.tool_call import ToolCall
 
 NOT_PASSED: Final = (Outcome.FAILED, Outcome.ERRORED)
 EXPECTED_TOOLS: Final = "expected_tools"
@@ -64,6 +65,8 @@ class Harvested:
     evaluation: Evaluation
     draft: tuple[Task, ...]
     """Tasks that want what the agent did. It may have been wrong, so nobody runs them yet."""
+    tool_calls: tuple[ToolCall, ...] = ()
+    """What was called, with results and errors."""
 
 
 @dataclass(slots=True)
@@ -248,7 +251,10 @@ def _harvested(
         metadata=metadata,
     )
     return Harvested(
-        scenario=scenario, evaluation=evaluation, draft=() if was_right else tuple(tools)
+        scenario=scenario,
+        evaluation=evaluation,
+        draft=() if was_right else tuple(tools),
+        tool_calls=conversation.tool_calls,
     )
 
 

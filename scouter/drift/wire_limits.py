@@ -39,6 +39,8 @@ class WireLimits:
     assigned_calls: int = 100
     """Those among them whose arguments are compared one by one, each with those of every call of
     its tool, as partial credit and every rule but `exact` want it."""
+    journey_goals: int = 200
+    """Goals of all journey tasks, each of which is compared with every call."""
     answer_tokens: int = 32_000
     """That one answer of a judge may have, and as many for thinking before it."""
     judge_calls: int = 100

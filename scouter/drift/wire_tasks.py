@@ -17,6 +17,7 @@ from scouter.evaluate.patterns import compile_pattern
 from scouter.evaluate.prompt import Prompt
 from scouter.evaluate.tasks.agent import AgentAssertionTask, ResponseFieldAssertion
 from scouter.evaluate.tasks.assertion import AssertionTask
+from scouter.evaluate.tasks.journey import JourneyTask
 from scouter.evaluate.tasks.judge import LLMJudgeTask
 from scouter.evaluate.tasks.rubric import rubric_schema
 from scouter.evaluate.tasks.span_filter import ByNamePatternFilter, SpanFilter
@@ -106,7 +107,7 @@ class TaskCosts:
 
     def _add(self, task: Task, inside: str) -> None:
         self._expected(task, inside)
-        if not isinstance(task, TraceAssertionTask | TrajectoryTask):
+        if not isinstance(task, TraceAssertionTask | TrajectoryTask | JourneyTask):
             self._path(f"{inside}context_path", task.context_path)
         match task:
             case AssertionTask():
@@ -120,6 +121,9 @@ class TaskCosts:
                 self._trace(task)
             case TrajectoryTask():
                 self._trajectory(task)
+            case JourneyTask():
+                self._path("messages", task.messages)
+                self._spend("journey_goals", len(task.case.goals), "dataset.goal_details")
 
     def _trajectory(self, task: TrajectoryTask) -> None:
         self._path("predicted", task.predicted)

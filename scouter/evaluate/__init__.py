@@ -41,6 +41,8 @@ if TYPE_CHECKING:
         execute_agent_assertion_tasks,
         execute_trace_assertion_tasks,
     )
+    from scouter.evaluate.journey.evaluate import evaluate_journey
+    from scouter.evaluate.journey.result import JourneyResult
     from scouter.evaluate.judge import Judge, JudgeError, JudgeReply, JudgeRequest
     from scouter.evaluate.judge_usage import JudgeUsage
     from scouter.evaluate.operators.comparison import ComparisonOperator
@@ -67,6 +69,7 @@ if TYPE_CHECKING:
     from scouter.evaluate.tasks.agent import AgentAssertion, AgentAssertionTask
     from scouter.evaluate.tasks.assertion import AssertionTask
     from scouter.evaluate.tasks.base import EvaluationTaskType
+    from scouter.evaluate.tasks.journey import JourneyTask
     from scouter.evaluate.tasks.judge import LLMJudgeTask, PairSwap
     from scouter.evaluate.tasks.judged_answer import AccuracyTask, QATask
     from scouter.evaluate.tasks.rubric import Criterion
@@ -126,6 +129,7 @@ else:
             ),
             "scouter.evaluate.tasks.agent": ("AgentAssertion", "AgentAssertionTask"),
             "scouter.evaluate.tasks.assertion": ("AssertionTask",),
+            "scouter.evaluate.tasks.journey": ("JourneyTask",),
             "scouter.evaluate.tasks.judge": ("LLMJudgeTask", "PairSwap"),
             "scouter.evaluate.tasks.judged_answer": ("AccuracyTask", "QATask"),
             "scouter.evaluate.tasks.rubric": ("Criterion",),
@@ -155,6 +159,8 @@ else:
                 "GateCheck",
                 "check_gates",
             ),
+            "scouter.evaluate.journey.evaluate": ("evaluate_journey",),
+            "scouter.evaluate.journey.result": ("JourneyResult",),
             "scouter.evaluate.judge": ("Judge", "JudgeError", "JudgeReply", "JudgeRequest"),
             "scouter.evaluate.judge_usage": ("JudgeUsage",),
             "scouter.evaluate.operators.comparison": ("ComparisonOperator",),
@@ -225,6 +231,8 @@ __all__ = (
     "GateCheck",
     "Gates",
     "ItemVerdict",
+    "JourneyResult",
+    "JourneyTask",
     "Judge",
     "JudgeError",
     "JudgeReply",
@@ -268,6 +276,7 @@ __all__ = (
     "TrajectoryTask",
     "WorkflowComparison",
     "check_gates",
+    "evaluate_journey",
     "execute_agent_assertion_tasks",
     "execute_trace_assertion_tasks",
     "pass_at_k",

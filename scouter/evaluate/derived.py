@@ -51,7 +51,7 @@ def derive_record(spans: Iterable[Span], *, profile: str = "") -> EvalRecord:
             f"a record is derived from one trace; these spans are of {len(tree.trace_ids)}"
         )
     trace_id = tree.trace_ids[0]
-    told = {"question": _question(tree.spans), "answer": tree.agent_work.content}
+    told = {"question": question_of(tree.spans), "answer": tree.agent_work.content}
     resource = tree.true_roots[0].resource.attributes
     return EvalRecord(
         {key: value for key, value in told.items() if value is not None},
@@ -63,8 +63,12 @@ def derive_record(spans: Iterable[Span], *, profile: str = "") -> EvalRecord:
     )
 
 
-def _question(spans: Sequence[Span]) -> str | None:
-    """What the user asked: the last of the messages that the first call of a model was given."""
+def question_of(spans: Sequence[Span]) -> str | None:
+    """What the user asked: the last of the messages that the first call of a model was given.
+
+    Args:
+        spans: Of one trace, in time order.
+    """
     for span in spans:
         log = MessageLog()
         log.read(read_facts(span).input_messages or ())

@@ -360,6 +360,16 @@ def _simulated_user(
     return found
 
 
+def named_user(run: NamedRun) -> Any:  # noqa: ANN401 - a function, or an object with `reply`
+    """Make who plays the user, as `run_named` does; None where nobody is named.
+
+    Raises:
+        ConfigError: There is nobody of that name, or a model cannot be asked.
+    """
+    models = _models(run) if _is_model(run.simulated_user) else None
+    return _simulated_user(run.simulated_user, run.own_judge(), models)
+
+
 @contextmanager
 def _failures_named(agent: object) -> Generator[None]:
     """Turn what ends a whole run, such as a hook that raises, into an input error."""

@@ -128,6 +128,17 @@ class SimulatedUser:
         spoken = message.replace(signal, "").strip()
         return f"{spoken}\n{signal}".lstrip() if said["done"] or not spoken else spoken
 
+    async def opening(self, persona: str) -> str:
+        """Make up the first message of a user.
+
+        Args:
+            persona: Who the user is, and what the user wants.
+
+        Raises:
+            JudgeError: The model gave no usable answer.
+        """
+        return str((await self._asked(self._framed(persona)))["message"])
+
     async def __call__(
         self, initial_query: str, agent_response: object, history: Sequence[Turn]
     ) -> str | None:
@@ -138,9 +149,13 @@ class SimulatedUser:
     async def _say(
         self, persona: str, initial_query: str, agent_response: object, history: Sequence[Turn]
     ) -> Mapping[str, Any]:
+        turns = _all_turns(initial_query, agent_response, history)
+        return await self._asked(self._messages(persona, turns))
+
+    async def _asked(self, messages: tuple[Message, ...]) -> Mapping[str, Any]:
         request = JudgeRequest(
             task_id=TASK_ID,
-            messages=self._messages(persona, initial_query, agent_response, history),
+            messages=messages,
             model=self._model,
             provider=self._provider,
             settings=self._settings,
@@ -152,14 +167,16 @@ class SimulatedUser:
             raise JudgeError(reply.reason, f"simulated user: {reply.message}")
         return _read(reply.response)
 
-    def _messages(
-        self, persona: str, initial_query: str, agent_response: object, history: Sequence[Turn]
-    ) -> tuple[Message, ...]:
+    def _framed(self, persona: str) -> tuple[Message, ...]:
+        """The rules, and that the conversation begins."""
         rules = _RULES.format(persona=persona)
         if self._instructions:
             rules += f"\n\n{self._instructions}"
-        messages = [Message(role="system", content=rules), Message(role="user", content=_START)]
-        for turn in _all_turns(initial_query, agent_response, history):
+        return Message(role="system", content=rules), Message(role="user", content=_START)
+
+    def _messages(self, persona: str, turns: Sequence[Turn]) -> tuple[Message, ...]:
+        messages = [*self._framed(persona)]
+        for turn in turns:
             if turn["user"] is not None:
                 messages.append(Message(role="assistant", content=_own(str(turn["user"]))))
             messages.append(Message(role="user", content=_heard(turn["agent"])))

@@ -24,6 +24,7 @@ from scouter.evaluate.spans.tree import SpanTree
 from scouter.evaluate.task_result import EvalTaskResult
 from scouter.evaluate.tasks.agent import AgentAssertionTask
 from scouter.evaluate.tasks.assertion import AssertionTask
+from scouter.evaluate.tasks.journey import JourneyTask
 from scouter.evaluate.tasks.judge import LLMJudgeTask
 from scouter.evaluate.tasks.tagged import Tagged
 from scouter.evaluate.tasks.task import Task
@@ -36,6 +37,10 @@ from scouter.evaluate.tasks.trajectory import TrajectoryTask
 
 _OF_TRAJECTORY: Final = {"metric", "reference", "tool_name", "predicted", "rules"}
 """Fields of a trajectory task that say what it looks at."""
+_OF_JOURNEY: Final = {
+    "dataset", "measure", "messages", "similarity_threshold", "enable_fuzzy_matching",
+}  # fmt: skip
+"""Fields of a journey task that say what it looks at."""
 _TASK_STEPS: Final = 4
 """Of running the task of an attribute filter, beside what it charges itself."""
 _SPANS_PER_STEP: Final = 4
@@ -62,6 +67,11 @@ def compile_task(task: Task, stage: int) -> CompiledTask | JudgeTask:
                 wire = task.model_dump(mode="json", include=_OF_TRAJECTORY)
                 label = f"trajectory_{task.metric}"
                 return compile_trajectory(task, _subject(task, stage, wire, label))
+            case JourneyTask():
+                from scouter.evaluate.engine.journey import compile_journey  # few need it
+
+                wire = task.model_dump(mode="json", include=_OF_JOURNEY)
+                return compile_journey(task, _subject(task, stage, wire, f"journey_{task.measure}"))
     except ConfigError as error:
         if str(error).startswith("task "):
             raise

@@ -1,7 +1,7 @@
 """Missing evidence is no evidence: an outcome that missing spans could turn is none."""
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final, cast
@@ -124,6 +124,31 @@ def on_moving_spans(
         return result
 
     return CompiledTask(cast(Run, run_on_spans), compiled.spec)
+
+
+def doubting_growth(
+    compiled: CompiledTask, is_settled: Callable[[EvalTaskResult], bool]
+) -> CompiledTask:
+    """Let a task be errored where anything is missing, unless no more evidence could turn it.
+
+    Args:
+        compiled: The task, which knows nothing of missing spans.
+        is_settled: Tells of a result whether it stands whatever else comes.
+    """
+    run = compiled.run
+
+    def run_doubting(scope: JsonValue, spans: SpanTree | None, base: JsonValue) -> EvalTaskResult:
+        result = run(scope, spans, base)
+        if not spans or spans.unread or result.reason is not None or is_settled(result):
+            return result
+        gaps = spans.gaps
+        missing = gaps.spans or gaps.attributes or next(iter(gaps.cut.values()), "")
+        if missing:
+            return _incomplete(result, f"what is missing could turn this: {missing}")
+        why = why_untold(spans.agent_work)
+        return _doubted(result, Reason.NOT_TOLD, why) if why else result
+
+    return CompiledTask(cast(Run, run_doubting), compiled.spec)
 
 
 def doubting_calls(compiled: CompiledTask, task: AgentAssertionTask) -> CompiledTask:

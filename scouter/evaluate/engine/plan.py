@@ -10,6 +10,7 @@ from scouter.evaluate.engine.judge_task import JudgeTask
 from scouter.evaluate.operators.comparison import ComparisonOperator
 from scouter.evaluate.task_result import TaskSpec
 from scouter.evaluate.tasks.agent import AgentAssertionTask
+from scouter.evaluate.tasks.journey import JourneyTask
 from scouter.evaluate.tasks.task import Task, tasks_digest
 from scouter.evaluate.tasks.trace import AttributeFilterAssertion, TraceAssertionTask
 from scouter.evaluate.tasks.trajectory import TrajectoryTask
@@ -127,7 +128,7 @@ def _compiled(
 
 def reads_spans(task: Task) -> bool:
     """Tell whether a task looks at spans itself; what it depends on is not asked."""
-    if isinstance(task, TrajectoryTask):
+    if isinstance(task, TrajectoryTask | JourneyTask):
         return task.reads_spans
     return isinstance(task, TraceAssertionTask) or (
         isinstance(task, AgentAssertionTask) and task.source == "spans"

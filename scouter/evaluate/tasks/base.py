@@ -29,6 +29,7 @@ class EvaluationTaskType(StrEnum):
     QA = "QA"
     Accuracy = "Accuracy"
     Trajectory = "Trajectory"
+    Journey = "Journey"
 
 
 Scope: TypeAlias = Literal["record", "session"]

@@ -14,6 +14,7 @@ from scouter.evaluate.files import read_document
 from scouter.evaluate.tasks.agent import AgentAssertionTask
 from scouter.evaluate.tasks.assertion import AssertionTask
 from scouter.evaluate.tasks.base import TaskBase
+from scouter.evaluate.tasks.journey import JourneyTask
 from scouter.evaluate.tasks.judge import LLMJudgeTask
 from scouter.evaluate.tasks.judged_answer import AccuracyTask, QATask
 from scouter.evaluate.tasks.prompt_file import prompts_beside
@@ -28,7 +29,8 @@ Task = Annotated[
     | AgentAssertionTask
     | TrajectoryTask
     | QATask
-    | AccuracyTask,
+    | AccuracyTask
+    | JourneyTask,
     Field(discriminator="task_type"),
 ]
 """Closed set: a new kind is one class here and one compiler in `scouter.evaluate.engine`."""
@@ -44,6 +46,7 @@ _BUCKETS: Final = {
     "trajectory": "Trajectory",
     "qa": "QA",
     "accuracy": "Accuracy",
+    "journey": "Journey",
 }
 """The bucketed form's keys, and the `task_type` of what is in them."""
 
@@ -63,7 +66,8 @@ def parse_tasks(obj: object) -> tuple[Task, ...]:
     Args:
         obj: A list of tasks or of their wire form (flat objects with `task_type`), a `TasksFile`,
             `{"tasks": [...]}`, or the bucketed `{"assertion": [], "judge": [], "trace": [],
-            "agent": [], "trajectory": [], "qa": [], "accuracy": []}`.
+            "agent": [], "trajectory": [], "qa": [], "accuracy": [],
+            "journey": []}`.
 
     Raises:
         ConfigError: None of these forms, or an item that is no task.

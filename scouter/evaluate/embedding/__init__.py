@@ -1,0 +1,1 @@
+"""Embedders that need no service; the port is `scouter.evaluate.config.Embedder`."""

@@ -1,0 +1,133 @@
+"""Which message or call meets which goal, so that as many goals as can be are met."""
+
+from collections.abc import Mapping, Sequence
+from typing import Final, TypeAlias
+
+from scouter.evaluate.journey.graph import Edges, in_order, pairs
+
+Place: TypeAlias = tuple[int, int]
+"""Where something happens: message, and place among the calls of the message."""
+
+MAX_STEPS: Final = 100_000
+"""Of the search for an assignment in which the order holds."""
+
+
+def assign(
+    candidates: Mapping[str, Sequence[Place]], shared: frozenset[str], edges: Edges
+) -> tuple[dict[str, Place], bool]:
+    """Assign places to goals.
+
+    Args:
+        candidates: By goal, the places that would meet it, in order.
+        shared: Goals that may have a place that another goal has, too: texts.
+        edges: Which goals come after each.
+
+    Returns:
+        An assignment of all goals in which the order holds, if there is one; else one of as many
+        goals as can be met. Earlier places are preferred. And whether that is sure: False if the
+        search for an order was given up after `MAX_STEPS` steps.
+
+    Cost: goals times candidates times goals, and the search; that takes one step a goal unless
+        calls are alike.
+    """
+    goals = in_order([*candidates], edges)
+    largest = _largest(goals, candidates, shared)
+    if len(largest) < len(goals) or all(
+        comes_after(largest[parent], largest[child], both_shared={parent, child} <= shared)
+        for parent, child in pairs(edges)
+        if parent in largest and child in largest
+    ):
+        return largest, True
+    ordered, is_sure = _ordered(goals, candidates, shared, edges)
+    return ordered or largest, is_sure
+
+
+def _largest(
+    goals: Sequence[str], candidates: Mapping[str, Sequence[Place]], shared: frozenset[str]
+) -> dict[str, Place]:
+    """A maximum matching: each goal takes a free place, or moves others along until one is."""
+    owner: dict[Place, str] = {}
+    found: dict[str, Place] = {}
+    for goal in goals:
+        if goal in shared:
+            if candidates[goal]:
+                found[goal] = candidates[goal][0]
+            continue
+        parents: dict[Place, str] = {}
+        reached: set[Place] = set()
+        queue = [goal]
+        free: Place | None = None
+        for asking in queue:  # grows while it is read
+            for place in candidates[asking]:
+                if place in reached:
+                    continue
+                reached.add(place)
+                parents[place] = asking
+                if place not in owner:
+                    free = place
+                    break
+                queue.append(owner[place])
+            if free is not None:
+                break
+        while free is not None:
+            taker = parents[free]
+            given_up = found.get(taker)
+            owner[free], found[taker] = taker, free
+            free = given_up if taker != goal else None
+    return found
+
+
+def _ordered(
+    goals: Sequence[str],
+    candidates: Mapping[str, Sequence[Place]],
+    shared: frozenset[str],
+    edges: Edges,
+) -> tuple[dict[str, Place] | None, bool]:
+    """Search for an assignment of all goals in which each comes after those before it."""
+    before: dict[str, list[str]] = {goal: [] for goal in goals}
+    for parent, child in pairs(edges):
+        if child in before and parent in before:
+            before[child].append(parent)
+    found: dict[str, Place] = {}
+    taken: set[Place] = set()
+    tried = [0] * len(goals)
+    at, steps = 0, 0
+    while at < len(goals):
+        goal = goals[at]
+        if goal in found:  # back again: what it had led nowhere
+            taken.discard(found.pop(goal))
+        steps += 1
+        if steps > MAX_STEPS:
+            return None, False
+        parents = before[goal]
+        is_cyclic = any(each not in found for each in parents)
+        place = None
+        while not is_cyclic and tried[at] < len(candidates[goal]):
+            each = candidates[goal][tried[at]]
+            tried[at] += 1
+            is_free = goal in shared or each not in taken
+            if is_free and all(
+                comes_after(found[parent], each, both_shared={goal, parent} <= shared)
+                for parent in parents
+            ):
+                place = each
+                break
+        if place is not None:
+            found[goal] = place
+            if goal not in shared:
+                taken.add(place)
+            at += 1
+        elif at == 0:
+            return None, True
+        else:
+            tried[at] = 0
+            at -= 1
+    return found, True
+
+
+def comes_after(first: Place, second: Place, *, both_shared: bool = False) -> bool:
+    """Tell whether a goal's place comes after that of the goal before it.
+
+    One message may meet two texts, and then says them in order.
+    """
+    return first < second or (both_shared and first == second)

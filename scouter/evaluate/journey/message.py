@@ -1,0 +1,313 @@
+"""Messages of a journey, in one form: the documented one, chat messages of any dialect, turns."""
+
+import json
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias, cast
+
+from pydantic import JsonValue
+
+from scouter.errors import DataError
+from scouter.evaluate.derived import question_of
+from scouter.model.genai.messages import MessageLog
+from scouter.model.genai.work import acts_of, agent_work
+from scouter.model.json_value import to_json_value
+from scouter.model.span import Span
+from scouter.model.tool_call import ToolCall
+
+TEXT: Final = "text"
+TOOL_CALL: Final = "tool_call"
+TOOL_RESPONSE: Final = "tool_response"
+SEARCH: Final = "conversational_search"
+INTERACTION: Final = "interaction"
+_TYPES: Final = frozenset({TEXT, TOOL_CALL, TOOL_RESPONSE, SEARCH, INTERACTION})
+
+Raw: TypeAlias = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AskedCall:
+    """One call of a tool in a message."""
+
+    name: str
+    arguments: JsonValue
+    """As it was written: an object, or its JSON as a text."""
+    call_id: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JourneyMessage:
+    """One message of a conversation between a user and an agent."""
+
+    role: str
+    type: str
+    content: JsonValue = ""
+    calls: tuple[AskedCall, ...] | None = None
+    """None where the message has no field for them."""
+    response_time_s: float | None = None
+    payload: Mapping[str, JsonValue] | None = None
+    """Of an interaction."""
+    search_call_id: str | None = None
+    """The call that a conversational search answers."""
+    error: str = ""
+    """Of a tool's response, where the message says so."""
+
+    @property
+    def text(self) -> str:
+        """The content as a text; of an object its JSON."""
+        return as_text(self.content)
+
+    @property
+    def is_agents(self) -> bool:
+        """Whether the agent says it."""
+        return self.role == "assistant"
+
+
+def as_text(value: JsonValue) -> str:
+    """A text as it is, null as the empty one, anything else as JSON."""
+    if isinstance(value, str):
+        return value
+    return "" if value is None else json.dumps(value, ensure_ascii=False)
+
+
+def read_messages(messages: Iterable[Raw | JourneyMessage | Span]) -> tuple[JourneyMessage, ...]:
+    """Read the messages of one conversation.
+
+    Args:
+        messages: Each in the documented form (`role`, `content`, `type`, `tool_calls` …), or as a
+            chat message of any dialect that `scouter.model.genai.messages` names; or spans in
+            their place, see `messages_of_spans`.
+
+    Raises:
+        DataError: One of them is no object; names its place.
+
+    Cost: linear in the messages.
+    """
+    given = [*messages]
+    spans = [each for each in given if isinstance(each, Span)]
+    if spans and len(spans) == len(given):
+        return messages_of_spans(spans)
+    found: list[JourneyMessage] = []
+    for at, message in enumerate(given):
+        if isinstance(message, JourneyMessage):
+            found.append(message)
+            continue
+        value = to_json_value(message)
+        if not isinstance(value, dict):
+            raise DataError(f"messages[{at}]: {value!r:.60} is no message; expected an object")
+        kind = value.get("type")
+        is_documented = isinstance(kind, str) and kind in _TYPES and "role" in value
+        found += [_documented(value)] if is_documented else _of_chat(value)
+    return tuple(found)
+
+
+def _documented(value: dict[str, Any]) -> JourneyMessage:
+    interaction, search = value.get("interaction"), value.get("conversational_search_metadata")
+    seconds = value.get("response_time")
+    return JourneyMessage(
+        role=str(value["role"]),
+        type=value["type"],
+        content=value.get("content"),
+        calls=_calls(value.get("tool_calls")),
+        response_time_s=float(seconds) if isinstance(seconds, int | float) else None,
+        payload=_object(_object(interaction).get("payload")) if interaction is not None else None,
+        search_call_id=_object(search).get("tool_call_id") if search else None,
+        error=_error_of(value) if value["type"] == TOOL_RESPONSE else "",
+    )
+
+
+def _calls(value: object) -> tuple[AskedCall, ...] | None:
+    if not isinstance(value, list):
+        return None
+    found: list[AskedCall] = []
+    for each in map(_object, cast("list[object]", value)):
+        function = _object(each.get("function")) or each
+        found.append(
+            AskedCall(
+                name=str(function.get("name") or ""),
+                arguments=function.get("arguments"),
+                call_id=str(each.get("id") or ""),
+            )
+        )
+    return tuple(found)
+
+
+def _error_of(value: dict[str, Any]) -> str:
+    """What is wrong with a tool's response, by the rules for chat messages."""
+    content = value.get("content")
+    inner = open_content(content)
+    told = inner.get("content", content) if inner else content
+    log = MessageLog()
+    log.read([{"role": "tool", "tool_call_id": "x", "content": told}])
+    strays = log.strays()
+    return strays[0].error if strays else ""
+
+
+def open_content(content: JsonValue) -> Mapping[str, Any]:
+    """The object that a content is, or that its text is the JSON of; else an empty one."""
+    if isinstance(content, str):
+        try:
+            return _object(json.loads(content))
+        except ValueError:
+            return {}
+    return _object(content)
+
+
+def call_in_content(message: JourneyMessage) -> AskedCall | None:
+    """The call that only the content tells of, as older tools wrote it."""
+    inner = open_content(message.content)
+    if not isinstance(inner.get("name"), str):
+        return None
+    return AskedCall(
+        name=inner["name"], arguments=inner.get("args"), call_id=str(inner.get("id") or "")
+    )
+
+
+def _of_chat(value: dict[str, JsonValue]) -> list[JourneyMessage]:
+    """Read one chat message: results, what was said, then the calls."""
+    log = MessageLog()
+    log.read([value])
+    found = [_response(each) for each in log.strays()]
+    found += [JourneyMessage(role="user", type=TEXT, content=each) for each in log.asked]
+    if log.content:
+        found.append(JourneyMessage(role="assistant", type=TEXT, content=log.content))
+    calls = log.tool_calls()
+    if calls:
+        found.append(_request(calls))
+        found += [_response(each) for each in calls if each.has_result]
+    if not found and isinstance(value.get("role"), str) and value["role"] != "assistant":
+        content = value.get("content")
+        found.append(JourneyMessage(role=str(value["role"]), type=TEXT, content=content))
+    return found
+
+
+def _request(calls: Sequence[ToolCall]) -> JourneyMessage:
+    asked = tuple(
+        AskedCall(name=each.name, arguments=each.arguments, call_id=each.call_id) for each in calls
+    )
+    return JourneyMessage(role="assistant", type=TOOL_CALL, calls=asked)
+
+
+def _response(call: ToolCall) -> JourneyMessage:
+    return JourneyMessage(
+        role="assistant", type=TOOL_RESPONSE, content=call.result, error=call.error
+    )
+
+
+def messages_of_spans(spans: Iterable[Span]) -> tuple[JourneyMessage, ...]:
+    """Read a conversation from the spans of its traces.
+
+    Of each trace come, where the spans tell them, the user's question, the calls with their
+    results, and the last answer.
+
+    Args:
+        spans: Of one conversation; sorted here, and traces by their first span.
+
+    Cost: that of `agent_work`.
+    """
+    traces: dict[str, list[Span]] = {}
+    for span in sorted(spans, key=lambda each: (each.start_ns, each.trace_id, each.span_id)):
+        traces.setdefault(span.trace_id, []).append(span)
+    return tuple(message for each in traces.values() for message in _of_trace(each))
+
+
+def _of_trace(spans: Sequence[Span]) -> Iterator[JourneyMessage]:
+    question, work = question_of(spans), agent_work(spans)
+    if question:
+        yield JourneyMessage(role="user", type=TEXT, content=question)
+    for call in work.tool_calls:
+        yield _request([call])
+        if call.has_result:
+            yield _response(call)
+    if work.content:
+        yield JourneyMessage(role="assistant", type=TEXT, content=work.content)
+
+
+def messages_of_turns(
+    turns: Sequence[Mapping[str, Any]],
+    spans: Iterable[Span] = (),
+    ends_ns: Sequence[int] = (),
+    response_times_s: Sequence[float | None] = (),
+) -> tuple[JourneyMessage, ...]:
+    """Put a replayed conversation together: in each turn the user, the calls, the answer.
+
+    Args:
+        turns: `{"user": message, "agent": answer}` each. An answer that is messages, or holds
+            them, tells of its calls itself where no span does.
+        spans: Of the conversation.
+        ends_ns: When turns ended, in ns since the epoch; a call belongs to the turn in which it
+            began. The last turns may have none.
+        response_times_s: How long the agent took for each turn, where known.
+
+    Cost: that of `agent_work`.
+    """
+    ordered = sorted(spans, key=lambda span: (span.start_ns, span.trace_id, span.span_id))
+    started = {span.span_id: span.start_ns for span in ordered}
+    by_turn: dict[int, list[ToolCall]] = {}
+    for call in agent_work(ordered).tool_calls if acts_of(ordered) else ():
+        times = [started[each] for each in call.span_ids if each in started]
+        turn = bisect_left(ends_ns, min(times)) if times else len(turns) - 1
+        by_turn.setdefault(min(turn, len(turns) - 1), []).append(call)
+    found: list[JourneyMessage] = []
+    for at, turn in enumerate(turns):
+        found.append(JourneyMessage(role="user", type=TEXT, content=turn["user"]))
+        answer = _answer(turn["agent"], has_calls=bool(by_turn))
+        for call in by_turn.get(at, []):
+            found.append(_request([call]))
+            if call.has_result:
+                found.append(_response(call))
+        seconds = response_times_s[at] if at < len(response_times_s) else None
+        found += _timed(answer, seconds)
+    return tuple(found)
+
+
+def _answer(answer: JsonValue, *, has_calls: bool) -> list[JourneyMessage]:
+    """What an agent gave back: a text, a message, or messages."""
+    listed = answer if isinstance(answer, list) else [answer]
+    messages = [each for each in listed if isinstance(each, dict) and "role" in each]
+    if isinstance(answer, dict) and isinstance(answer.get("messages"), list):
+        messages = [each for each in cast("list[Any]", answer["messages"]) if _object(each)]
+    if not messages:
+        return [JourneyMessage(role="assistant", type=TEXT, content=answer)]
+    read = [each for each in read_messages(messages) if each.role != "user"]
+    return [each for each in read if each.type == TEXT or not has_calls]
+
+
+def _timed(answer: list[JourneyMessage], seconds: float | None) -> list[JourneyMessage]:
+    """Give the time of a turn to the last thing that the agent says in it."""
+    if seconds is None or not answer:
+        return answer
+    last = answer[-1]
+    timed = JourneyMessage(
+        role=last.role, type=last.type, content=last.content, calls=last.calls,
+        response_time_s=round(seconds, 3), payload=last.payload, error=last.error,
+    )  # fmt: skip
+    return [*answer[:-1], timed]
+
+
+def to_documented(message: JourneyMessage) -> dict[str, JsonValue]:
+    """Write a message in the documented form."""
+    found: dict[str, JsonValue] = {
+        "role": message.role, "content": message.content, "type": message.type,
+    }  # fmt: skip
+    if message.calls is not None:
+        found["tool_calls"] = [
+            {
+                "id": each.call_id,
+                "type": "function",
+                "function": {"name": each.name, "arguments": as_text(each.arguments)},
+            }
+            for each in message.calls
+        ]
+    if message.response_time_s is not None:
+        found["response_time"] = message.response_time_s
+    if message.payload is not None:
+        found["interaction"] = {"payload": dict(message.payload)}
+    if message.search_call_id is not None:
+        found["conversational_search_metadata"] = {"tool_call_id": message.search_call_id}
+    return found
+
+
+def _object(value: object) -> dict[str, Any]:
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}

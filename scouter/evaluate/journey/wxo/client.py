@@ -1,0 +1,74 @@
+"""What the original calls its client: who answers about texts and embeds values."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import JsonValue
+
+from scouter.evaluate.journey.asking import KEYWORD, JourneyJudge, JudgeError, read_json
+from scouter.evaluate.journey.fuzzy import embed
+from scouter.evaluate.journey.wxo import arguments
+
+
+class NoClientError(Exception):
+    """The original has no client, and needs one."""
+
+
+class Client:
+    """What the original calls its client: a judge and an embedder.
+
+    Args:
+        judge: None has texts compared by what they hold.
+        embedder: None is the local model; without it fuzzy values are compared by their tokens.
+        is_missing: There is no client.
+    """
+
+    def __init__(self, judge: JourneyJudge | None, embedder: object, *, is_missing: bool) -> None:
+        self._judge = judge
+        self._embedder = embedder
+        self.is_missing = is_missing
+
+    def is_like(self, actual: JsonValue, expected: JsonValue) -> bool:
+        """Compare two normalised values; an embedder's exception is not caught, as there."""
+        if self.is_missing:
+            return arguments.is_alike_by_tokens(actual, expected)
+        left, right = embed(self._embedder, [str(actual), str(expected)])
+        return arguments.cosine(left, right) >= arguments.THRESHOLD
+
+    def is_like_for_f1(self, actual: JsonValue, expected: JsonValue) -> bool:
+        """The same, but without a client it raises."""
+        if self.is_missing:
+            raise NoClientError("ToolParameterF1 requires a client, but none was provided")
+        return self.is_like(actual, expected)
+
+    def says(self, question: str, /, **data: object) -> bool:
+        """Ask about a text; a judge that fails says no, and so does a client that is missing."""
+        if self.is_missing:
+            return False
+        if self._judge is None:
+            return _holds(question, data)
+        try:
+            answer = read_json(self._judge.answer(question, **data))
+        except JudgeError:
+            return False
+        if isinstance(answer, dict):
+            return answer.get("verdict") is True
+        return str(answer).strip().lower().startswith("true")
+
+    def ask(self, question: str, /, **data: object) -> JsonValue:
+        """Ask for any answer.
+
+        Raises:
+            NoClientError: There is nobody to ask.
+            JudgeError: Nobody answered.
+        """
+        if self._judge is None:
+            raise NoClientError("no judge was given")
+        return self._judge.answer(question, **data)
+
+
+def _holds(question: str, data: Mapping[str, Any]) -> bool:
+    """Decide about a text without a judge: whether it holds the keywords, or the wanted text."""
+    spoken = str(data["actual"]).lower()
+    wanted = data["keywords"] if question == KEYWORD else [data["expected"]]
+    return all(str(each).strip().lower() in spoken for each in wanted)

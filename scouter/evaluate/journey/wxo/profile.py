@@ -1,0 +1,292 @@
+"""A journey as version 1.6.9 of the original measures it, defects included.
+
+A measure that the original loses to an exception is left out, and `problems` names the operator
+that lost it, in the original's words.
+"""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
+
+from pydantic import JsonValue
+
+from scouter.evaluate.journey.asking import ASSERT, KEYWORD, SEMANTIC, JudgeError, read_json
+from scouter.evaluate.journey.case import Case, Goal
+from scouter.evaluate.journey.message import (
+    INTERACTION,
+    SEARCH,
+    TEXT,
+    TOOL_CALL,
+    AskedCall,
+    JourneyMessage,
+)
+from scouter.evaluate.journey.result import ArgumentMatch, CheckResult, JourneyResult, Measure
+from scouter.evaluate.journey.routing import PREFIX, Agents
+from scouter.evaluate.journey.wxo import arguments, knowledge
+from scouter.evaluate.journey.wxo.client import Client, NoClientError
+from scouter.evaluate.journey.wxo.order import is_right_order
+from scouter.evaluate.journey.wxo.run import Run, Texts, Tools, first_call
+from scouter.evaluate.journey.wxo.told import result_of
+
+_TRIES: Final = 3
+"""How often a judge is asked about a statement until its answer is JSON."""
+
+
+def evaluate_as_original(
+    case: Case,
+    messages: Sequence[JourneyMessage],
+    client: Client,
+    agents: Agents,
+    searches: Sequence[Mapping[str, Any]],
+) -> JourneyResult:
+    """Hold a conversation against a journey; see `evaluate_journey`."""
+    run = Run(case, messages, client)
+    run.operator("OrchestrateAgentRoutingAccuracy", lambda: _routing(run, agents))
+    run.operator("StepMetrics", lambda: _steps(messages))
+    run.operator("AssertLLM", lambda: _assertions(run))
+    run.operator("ExpectedToolExtractor", lambda: _match_tools(run))
+    run.operator("ToolCalling", lambda: _tool_calling(run))
+    run.operator("ToolParameterF1", lambda: _parameters(run))
+    run.operator("TextMatchMetric", lambda: _text_match(run))
+    run.interactions = _match_interactions(case, messages)
+    run.operator("JourneySuccessMetric", lambda: _success(run))
+    run.operator("JourneyCompletion", lambda: _completion(run))
+    answers = knowledge.answers_of(messages, searches)
+    run.operator("DocumentRetrievalQuality", lambda: knowledge.retrieval(answers))
+    run.operator("KnowledgeBaseFaithfulness", lambda: knowledge.faithfulness(answers, client.ask))
+    run.operator(knowledge.RELEVANCY_OPERATOR, lambda: knowledge.relevancy(answers, client.ask))
+    return result_of(run)
+
+
+def _arguments(call: AskedCall) -> Mapping[str, JsonValue]:
+    found = read_json(call.arguments)
+    return found if isinstance(found, dict) else {}
+
+
+def _routing(run: Run, agents: Agents) -> Iterable[tuple[str, Measure]]:
+    goal_tools = [goal.tool_name for goal in run.case.of_type(TOOL_CALL)]
+    called: list[str] = []
+    for message in run.messages:
+        if message.type == TOOL_CALL:
+            call = first_call(message)
+            if call is None:
+                raise TypeError("'NoneType' object is not subscriptable")
+            called.append(call.name.removeprefix(PREFIX))
+    asked = {*called} & agents.names
+    named = {*goal_tools} & agents.names
+    allowed = named | agents.owners_of(goal_tools)
+    score: Measure = 1
+    if asked:
+        right, wrong, missed = len(asked & allowed), len(asked - allowed), len(named - asked)
+        score = round(2 * right / (2 * right + missed + wrong), 2)
+    return [("orchestrate_agent_routing_accuracy", score)]
+
+
+def _steps(messages: Sequence[JourneyMessage]) -> Iterable[tuple[str, Measure]]:
+    times = [m.response_time_s for m in messages if m.response_time_s is not None]
+    steps = sum(m.is_agents and m.type in (TEXT, TOOL_CALL, SEARCH) for m in messages)
+    return [
+        ("total_steps", len(messages)),
+        ("llm_steps", steps),
+        ("average_agent_response_time", round(sum(times) / len(times), 3) if times else 0.0),
+    ]
+
+
+def _assertions(run: Run) -> Iterable[tuple[str, Measure]]:
+    """Ask about statements; where nobody answers, or three times no JSON, they are not true."""
+    found: list[CheckResult] = []
+    for check in run.case.checks:
+        context = _context(run.messages, check.scope)
+        found.append(_check(run.client, check.text, context, check.kind))
+    run.checks = tuple(found)
+    passed = sum(check.passed is True for check in found)
+    return [("assert_llm", round(passed / len(found), 2) if found else None)]
+
+
+def _context(messages: Sequence[JourneyMessage], scope: str) -> str:
+    if scope == "response":
+        return next((m.text for m in reversed(messages) if m.is_agents and m.content), "")
+    return "\n".join(f"{m.role}: {m.text}" for m in messages if m.content)
+
+
+def _check(client: Client, text: str, context: str, kind: str) -> CheckResult:
+    for _ in range(_TRIES):
+        try:
+            answer = read_json(client.ask(ASSERT, check=text, context=context, kind=kind))
+        except (JudgeError, NoClientError) as error:
+            return CheckResult(check=text, passed=False, reason=str(error))
+        if isinstance(answer, dict) and "verdict" in answer:
+            reason = answer.get("reasoning") or answer.get("reason") or ""
+            return CheckResult(check=text, passed=bool(answer["verdict"]), reason=str(reason))
+    return CheckResult(check=text, passed=False, reason="the judge answered with no JSON")
+
+
+def _match_tools(run: Run) -> Iterable[tuple[str, Measure]]:
+    """Credit each call to the first goal that is open and fits: greedy, in the file's order."""
+    goals = run.case.without_repeats(TOOL_CALL)
+    if any(not goal.tool_name for goal in goals) and any(map(first_call, run.messages)):
+        raise AttributeError("'NoneType' object has no attribute 'strip'")
+    found = Tools()
+    names: set[str] = set()
+    for at, message in enumerate(run.messages):
+        call = first_call(message) if message.type == TOOL_CALL else None
+        if call is None:
+            continue
+        if not any(goal.tool_name.strip() == call.name.strip() for goal in goals):
+            found.irrelevant.append(at)
+            continue
+        found.relevant.append(at)
+        names.add(call.name)
+        open_goals = [g for g in goals if g.name not in found.met and g.tool_name == call.name]
+        passed = _arguments(call)
+        is_like = run.client.is_like
+        for goal in open_goals:
+            if arguments.matches(goal.args, passed, goal.strategies, is_like):
+                found.met[goal.name] = at
+                break
+        else:
+            found.incorrect[at] = _nearest(run.client, open_goals, passed)
+    found.missed = tuple(sorted({goal.tool_name for goal in goals} - names))
+    run.tools = found
+    return ()
+
+
+def _nearest(
+    client: Client, goals: Sequence[Goal], passed: Mapping[str, JsonValue]
+) -> tuple[ArgumentMatch, ...] | None:
+    """Compare with the open goal of which most arguments match; the first of several."""
+    if not goals:
+        return None
+    if client.is_missing:
+        raise NoClientError("ExpectedToolExtractor requires a client, but none was provided")
+    compared = [arguments.compared(g.args, passed, g.strategies, client.is_like) for g in goals]
+    return max(compared, key=lambda matches: sum(match.matched for match in matches))
+
+
+def _tool_calling(run: Run) -> Iterable[tuple[str, Measure]]:
+    tools = _needed(run.tools)
+    expected = len(run.case.without_repeats(TOOL_CALL))
+    total = sum(message.type == TOOL_CALL for message in run.messages)
+    correct = len(tools.met)
+    precision = round(correct / total, 2) if total else 0.0
+    return [
+        ("total_tool_calls", total),
+        ("expected_tool_calls", expected),
+        ("correct_tool_calls", correct if expected else None),
+        ("missed_tool_calls", len(tools.missed)),
+        ("relevant_tool_calls", len(tools.relevant)),
+        ("tool_calls_with_incorrect_parameter", len(tools.incorrect) if expected else None),
+        ("tool_call_recall", round(correct / expected, 2) if expected else None),
+        ("tool_call_precision", precision if expected else None),
+        ("tool_match_success", correct == expected),
+    ]
+
+
+def _needed(tools: Tools | None) -> Tools:
+    if tools is None:
+        raise AttributeError("'NoneType' object has no attribute 'get'")
+    return tools
+
+
+def _parameters(run: Run) -> Iterable[tuple[str, Measure]]:
+    """Score each call against each goal of its tool; the last call is what remains."""
+    goals = run.case.without_repeats(TOOL_CALL)
+    scores: dict[str, float | None] = {}
+    for message in run.messages:
+        call = first_call(message) if message.type == TOOL_CALL else None
+        if call is None:
+            continue
+        try:
+            passed = _parsed(call)
+        except ValueError:
+            continue
+        for goal in goals:
+            if goal.tool_name == call.name:
+                is_like = run.client.is_like_for_f1
+                scores[goal.name] = arguments.f1(goal.args, passed, goal.strategies, is_like)
+    counted = [score for score in scores.values() if score is not None]
+    value = round(sum(counted) / len(counted), 4) if counted else (None if scores else 0.0)
+    return [("tool_parameter_f1", value if goals else None)]
+
+
+def _parsed(call: AskedCall) -> Any:  # noqa: ANN401 - whatever the model wrote
+    """The arguments as JSON of any kind; nothing is an empty object."""
+    written_args = call.arguments or {}
+    return json.loads(written_args) if isinstance(written_args, str) else written_args
+
+
+def _text_match(run: Run) -> Iterable[tuple[str, Measure]]:
+    """Ask about each text of the agent and each text goal; one text needs both verdicts."""
+    goals = run.case.of_type(TEXT)
+    spoken = [
+        m.text if m.type == TEXT else m.content if isinstance(m.content, str) else ""
+        for m in run.messages
+        if m.is_agents and m.type in (TEXT, SEARCH)
+    ]
+    verdicts = [
+        (goal, _has_keywords(run.client, goal, text), _has_meaning(run, goal, text))
+        for text in spoken
+        for goal in goals
+    ]
+    run.metrics["keyword_match"] = any(keyword for _, keyword, _ in verdicts)
+    run.metrics["semantic_match"] = any(semantic for _, _, semantic in verdicts)
+    if verdicts and any(not isinstance(word, str) for goal in goals for word in goal.keywords):
+        raise TypeError("keywords: Input should be a valid string")
+    met = {goal.name for goal, keyword, semantic in verdicts if keyword and semantic}
+    run.texts = Texts(
+        met=tuple(dict.fromkeys(goal.name for goal in goals if goal.name in met)),
+        count=len(goals),
+        met_count=sum(goal.name in met for goal in goals),
+    )
+    matched = int(run.texts.met_count == len(goals)) if goals else None
+    return [("text_match", matched)]
+
+
+def _has_keywords(client: Client, goal: Goal, text: str) -> bool:
+    if not goal.keywords:
+        return True
+    if not all(isinstance(word, str) for word in goal.keywords):
+        return False
+    return client.says(KEYWORD, keywords=list(goal.keywords), actual=text)
+
+
+def _has_meaning(run: Run, goal: Goal, text: str) -> bool:
+    question = run.messages[0].text if run.messages else ""
+    return run.client.says(SEMANTIC, expected=goal.wanted_text, actual=text, question=question)
+
+
+def _match_interactions(case: Case, messages: Sequence[JourneyMessage]) -> tuple[str, ...]:
+    """Give each goal the first interaction that is left and has its identifier."""
+    left = [m.payload for m in messages if m.is_agents and m.type == INTERACTION and m.payload]
+    found: list[str] = []
+    for goal in case.without_repeats(INTERACTION):
+        key, value = goal.identifier or ("", None)
+        for at, payload in enumerate(left):
+            if str(payload.get(key)) == str(value):
+                del left[at]
+                found.append(goal.name)
+                break
+    return tuple(found)
+
+
+def _success(run: Run) -> Iterable[tuple[str, Measure]]:
+    """Order the goals by kind: tools, then interactions, then texts."""
+    tools = _needed(run.tools)
+    if run.texts is None:
+        raise AttributeError("'NoneType' object has no attribute 'get'")
+    order = [*tools.met, *run.interactions, *run.texts.met]
+    is_right = is_right_order(run.case.edges, order)
+    return [("is_success", is_right and all(check.passed for check in run.checks))]
+
+
+def _completion(run: Run) -> Iterable[tuple[str, Measure]]:
+    shown = len(run.case.of_type(INTERACTION))
+    texts, met_texts = (run.texts.count, len(run.texts.met)) if run.texts else (0, 0)
+    if not texts and not shown and not run.checks:
+        return [("journey_completion", run.metrics.get("tool_call_recall", 0.0))]
+    passed = sum(check.passed is True for check in run.checks)
+    expected = int(run.metrics.get("expected_tool_calls") or 0)
+    correct = int(run.metrics.get("correct_tool_calls") or 0)
+    met = correct + met_texts + len(run.interactions) + passed
+    total = expected + texts + shown + len(run.checks)
+    return [("journey_completion", round(met / total, 2))]

@@ -1,0 +1,1 @@
+"""watsonx Orchestrate: datasets and configurations read, journeys run, results written."""

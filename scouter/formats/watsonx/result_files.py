@@ -1,0 +1,196 @@
+"""Result files as the original names them: a summary, averages, and files for each run."""
+
+import csv
+import io
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import yaml
+from pydantic import JsonValue
+
+from scouter.errors import ConfigError
+from scouter.evaluate.journey.evaluate import WXO
+from scouter.evaluate.journey.message import to_documented
+from scouter.evaluate.journey.result import JourneyResult, Measure
+from scouter.evaluate.journey.wxo.averages import RUNS, averages
+from scouter.formats.watsonx.config import WatsonxConfig
+from scouter.formats.watsonx.journeys import JourneyRun
+from scouter.formats.watsonx.names import DISPLAY_NAMES
+
+SUMMARY: Final = "summary_metrics.csv"
+AVERAGES: Final = "average_metrics.json"
+CONFIG: Final = "config.yml"
+MESSAGES: Final = "messages"
+FAILED_RUNS: Final = "Failed Runs"
+_MAX_STEM: Final = 120
+"""Characters of a file's name that come from the name of a case."""
+
+
+def write_results(
+    folder: Path, runs: Sequence[JourneyRun], config: WatsonxConfig, compat: str
+) -> list[Path]:
+    """Write all files of a run into a folder, which is made.
+
+    Files of a case that was run more than once have `.run1`, `.run2` … in their names.
+
+    Args:
+        folder: Where; files of the same names are written anew, others are left alone.
+        runs: The journeys, by case and attempt.
+        config: How it was run; keys and tokens are no part of it.
+        compat: By which rules.
+
+    Returns:
+        The files.
+
+    Raises:
+        ConfigError: A file cannot be written.
+    """
+    texts: dict[str, str] = {
+        SUMMARY: summary_csv(runs),
+        AVERAGES: _json(average_metrics(runs, compat)),
+        CONFIG: _config_text(config),
+    }
+    counts = Counter(run.result.name for run in runs)
+    stems = file_stems(counts)
+    for run in runs:
+        stem = stems[run.result.name]
+        if counts[run.result.name] > 1:
+            stem += f".run{run.attempt + 1}"
+        for kind, value in case_files(run).items():
+            texts[f"{MESSAGES}/{stem}.{kind}.json"] = _json(value)
+    try:
+        (folder / MESSAGES).mkdir(parents=True, exist_ok=True)
+        for name, text in texts.items():
+            (folder / name).write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise ConfigError(f"cannot write the results: {error}") from error
+    return [folder / name for name in texts]
+
+
+def case_files(run: JourneyRun) -> dict[str, JsonValue]:
+    """What is written of one run, by kind: messages, what is wrong with each, measures, errors."""
+    result = run.result
+    messages: list[JsonValue] = [to_documented(message) for message in result.messages]
+    reasons = result.reasons or (None,) * len(messages)
+    found: dict[str, JsonValue] = {
+        "messages": messages,
+        "messages.analyze": [
+            {"message": message, "reason": None if reason is None else dict(reason)}
+            for message, reason in zip(messages, reasons, strict=True)
+        ],
+        "metrics": {**_row(run), "verdict": result.message, "links": list(result.links)},
+    }
+    errors = [*([run.error] if run.error else []), *result.problems]
+    return {**found, "errors": list(dict.fromkeys(errors))} if errors else found
+
+
+def summary_csv(runs: Sequence[JourneyRun]) -> str:
+    """The table of all runs; a measure that does not apply is an empty cell."""
+    rows = [_row(run) for run in runs]
+    first = ("run_idx",)
+    last = ("dataset_name", "is_error", "assert_llm_comment", "text_match_comment")
+    there = dict.fromkeys(name for row in rows for name in row)
+    middle = [name for name in DISPLAY_NAMES if name in there]
+    middle += [name for name in there if name not in (*first, *middle, *last)]
+    names = [*first, *middle, *last]
+    columns = {name: _cells([row.get(name) for row in rows]) for name in names}
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(names)
+    writer.writerows(zip(*columns.values(), strict=True))
+    return out.getvalue()
+
+
+def average_metrics(runs: Sequence[JourneyRun], compat: str) -> dict[str, Measure]:
+    """Means of all measures, by the names that people see; null where nothing applies.
+
+    By the rules of `sound` each run counts once, and one that ended early failed; those of
+    `wxo-1.6.9` leave such runs out, take means of cases first, and round both to two places.
+    """
+    counted = [run for run in runs if compat != WXO or run.error is None]
+    measured = [
+        (run.result.name, {DISPLAY_NAMES.get(k, k): v for k, v in run.result.metrics.items()})
+        for run in counted
+    ]
+    failed = len(runs) - sum(run.error is None for run in runs)
+    if compat == WXO:
+        overall = averages(measured).overall
+        runs_first = {RUNS: overall.pop(RUNS, None)} if overall else {}
+        return {**runs_first, **overall}
+    names = dict.fromkeys(name for _, row in measured for name in row)
+    return {
+        RUNS: len(runs),
+        FAILED_RUNS: failed,
+        **{name: _mean([row.get(name) for _, row in measured]) for name in names},
+    }
+
+
+def _mean(values: Sequence[Measure]) -> float | None:
+    numbers = [float(value) for value in values if value is not None]
+    return sum(numbers) / len(numbers) if numbers else None
+
+
+def _row(run: JourneyRun) -> dict[str, JsonValue]:
+    result = run.result
+    return {
+        "run_idx": run.attempt + 1,
+        **result.metrics,
+        "dataset_name": result.name,
+        "is_error": int(run.error is not None or _has_lost_measures(result)),
+        "assert_llm_comment": _of_checks(result),
+        "text_match_comment": _of_texts(result),
+    }
+
+
+def _has_lost_measures(result: JourneyResult) -> bool:
+    return result.compat == WXO and bool(result.problems)
+
+
+def _of_checks(result: JourneyResult) -> str:
+    if not result.checks:
+        return "No assertions to evaluate"
+    passed = sum(check.passed is True for check in result.checks)
+    return f"{passed}/{len(result.checks)} assertions passed"
+
+
+def _of_texts(result: JourneyResult) -> str:
+    texts = [goal for goal in result.goals if goal.type == "text"]
+    return f"Matched {sum(goal.met for goal in texts)}/{len(texts)} text goals"
+
+
+def _cells(values: Sequence[JsonValue]) -> list[str]:
+    """One column: whole numbers beside an empty cell are written as 1.0, as the original does."""
+    numbers = [each for each in values if isinstance(each, int | float)]
+    is_bool = all(isinstance(each, bool) for each in numbers)
+    is_float = not is_bool and (None in values or any(isinstance(each, float) for each in numbers))
+    return [
+        "" if each is None else str(float(each)) if is_float and isinstance(each, int | float)
+        else str(each)
+        for each in values
+    ]  # fmt: skip
+
+
+def file_stems(names: Iterable[str]) -> dict[str, str]:
+    """Names as parts of files' names: no letter leads to another folder, and each is its own."""
+    found: dict[str, str] = {}
+    for name in names:
+        kept = "".join(letter if letter.isalnum() or letter in "-_. " else "_" for letter in name)
+        stem = first = kept.lstrip(".")[:_MAX_STEM] or "case"
+        number = 1
+        while stem in found.values():
+            number += 1
+            stem = f"{first}-{number}"
+        found[name] = stem
+    return found
+
+
+def _json(value: Any) -> str:  # noqa: ANN401 - anything with a JSON form
+    return json.dumps(value, ensure_ascii=False, indent=2, allow_nan=False) + "\n"
+
+
+def _config_text(config: WatsonxConfig) -> str:
+    value: Mapping[str, Any] = config.model_dump(exclude_none=True)
+    return yaml.safe_dump(dict(value), sort_keys=False, allow_unicode=True)

@@ -1,0 +1,60 @@
+"""`scouter scenarios harvest --format watsonx`: stored records that passed become datasets."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from scouter.formats.watsonx.datasets import read_dataset
+from tests.scouter.cli.conftest import Scouter
+from tests.support.served import Say, Script, run_script
+
+AT = "2026-01-02T03:04:05Z"
+ORDER = ("scenarios", "harvest", "sets", "--format", "watsonx")
+
+
+@pytest.fixture
+def script(monkeypatch: pytest.MonkeyPatch) -> Iterator[Script]:
+    with run_script() as running:
+        monkeypatch.setenv("SCOUTER_URL", running.url)
+        monkeypatch.delenv("SCOUTER_AUTH_TOKEN", raising=False)
+        yield running
+
+
+def verdict(uid: str, outcome: str) -> dict[str, Any]:
+    return {
+        "evaluation_id": f"e{uid}", "scope": "record", "record_id": "", "uid": uid, "profile": "a",
+        "profile_version": "d", "revision": 1, "outcome": outcome, "completeness": "complete",
+        "created_at": AT, "evaluated_at": AT, "tasks": [],
+    }  # fmt: skip
+
+
+def record(uid: str) -> dict[str, Any]:
+    return {
+        "uid": uid, "record_id": "", "session_id": "", "trace_id": None, "profile": "a",
+        "state": "evaluated", "created_at": AT, "received_at": AT, "evaluations": [],
+        "context": {"question": "Where to?", "answer": f"To Lyon, {uid}."},
+    }  # fmt: skip
+
+
+def test_only_what_passed_is_an_example(project: Path, script: Script, scouter: Scouter) -> None:
+    listed = [verdict("u1", "passed"), verdict("u2", "failed")]
+    script.answers = [
+        Say(body={"items": listed, "next_cursor": None}), Say(body=record("u1")),
+        Say(body={"items": [], "next_cursor": None}), Say(body=record("u2")),
+    ]  # fmt: skip
+    done = scouter(*ORDER)
+    assert done.returncode == 0, done.stderr
+    assert "wrote sets: 1 datasets" in done.stdout
+    assert "left out 1 records" in done.stderr
+    (file,) = (project / "sets").iterdir()
+    case = read_dataset(file)
+    assert (case.name, case.starting_sentence, case.user_prompts) == ("u1", "Where to?", ())
+    assert [goal.response for goal in case.goals] == ["To Lyon, u1."]
+
+
+def test_failures_are_no_examples(script: Script, scouter: Scouter) -> None:
+    done = scouter(*ORDER, "--failed")
+    assert done.returncode == 2
+    assert "what failed is no example" in done.stderr
