@@ -1,6 +1,5 @@
 """Baselines: lower bounds against references, and what they let a detector see."""
 
-import json
 import math
 import random
 
@@ -14,15 +13,11 @@ from scouter.drift.detect.baseline import (
     of_scores,
 )
 from scouter.drift.detect.detector import Detector
-from tests.support.components import ROOT
-
-VECTORS = ROOT.parent / "shared" / "vectors" / "drift" / "vectors_confseq.json"
+from tests.support.vectors import load_vectors
 
 
 def test_the_bound_is_that_of_clopper_and_pearson() -> None:
-    if not VECTORS.exists():
-        pytest.skip("no test vectors here")
-    for case in json.loads(VECTORS.read_text(encoding="utf-8"))["clopper_pearson_lower"]:
+    for case in load_vectors("drift/vectors_confseq.json")["clopper_pearson_lower"]:
         found = clopper_pearson_lower(case["passes"], case["n"], case["one_sided_alpha"])
         # Of no pass the reference gives no number; no rate is too low for that.
         expected = case["lower"] if case["passes"] else 0

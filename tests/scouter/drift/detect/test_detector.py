@@ -13,15 +13,11 @@ from hypothesis import strategies as st
 from scouter.drift.detect.alternatives import falls
 from scouter.drift.detect.detector import Design, Detector
 from scouter.drift.detect.spending import Start, spend
-from tests.support.components import ROOT
-
-VECTORS = ROOT.parent / "shared" / "vectors" / "drift" / "vectors_eprocess.json"
+from tests.support.vectors import load_vectors
 
 
 def vectors() -> dict[str, Any]:
-    if not VECTORS.exists():
-        pytest.skip("no test vectors here")
-    return json.loads(VECTORS.read_text(encoding="utf-8"))
+    return load_vectors("drift/vectors_eprocess.json")
 
 
 def logs(design: Design, outcomes: list[float]) -> list[float]:

@@ -1,6 +1,5 @@
 """Many series: e-BH against a reference and by hand."""
 
-import json
 import math
 
 import pytest
@@ -8,15 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scouter.drift.detect.many import e_bh, together
-from tests.support.components import ROOT
-
-VECTORS = ROOT.parent / "shared" / "vectors" / "drift" / "vectors_fdr.json"
+from tests.support.vectors import load_vectors
 
 
 def test_as_others_compute_it() -> None:
-    if not VECTORS.exists():
-        pytest.skip("no test vectors here")
-    for case in json.loads(VECTORS.read_text(encoding="utf-8"))["e_bh"]:
+    for case in load_vectors("drift/vectors_fdr.json")["e_bh"]:
         assert list(e_bh(case["e"], case["alpha"])) == case["reject"]
 
 
