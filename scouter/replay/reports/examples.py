@@ -27,7 +27,7 @@ class Example:
     check: str
     """Alias and task; empty where the agent raised."""
     expected: str
-    """As JSON; empty where the agent raised."""
+    """Operator and value as JSON; empty where the agent raised."""
     got: str
     """As JSON, or the error."""
     trace: str
@@ -60,7 +60,7 @@ def _example(scenario: ScenarioView) -> Example | None:
     for attempt in scenario.attempts:
         for name, check in _checks(attempt):
             if check.outcome in _BAD and not attempt.error:
-                return _of(scenario, attempt, name, quoted(check.expected, _VALUE), _got(check))
+                return _of(scenario, attempt, name, _expected(check), _got(check))
         if attempt.error:
             return _of(scenario, attempt, "", "", clip(attempt.error.splitlines()[0], _VALUE))
     return None
@@ -87,6 +87,11 @@ def _checks(attempt: AttemptView) -> Iterator[tuple[str, CheckView]]:
     for record in attempt.records:
         for check in record.checks:
             yield f"{record.alias} · {check.task_id}", check
+
+
+def _expected(check: CheckView) -> str:
+    """The value behind its operator; results of a summary have no operator."""
+    return f"{check.operator} {quoted(check.expected, _VALUE)}".lstrip()
 
 
 def _got(check: CheckView) -> str:

@@ -126,8 +126,8 @@ def _figures(report: Report) -> Iterable[Row]:
         yield _figure(MEAN_RATE.capitalize(), percent(metrics.overall_pass_rate))
     if report.comparison is not None:
         limit = report.comparison.ruled_out
-        if limit is not None:
-            yield _figure("Ruled out", f"> {limit:.1f}", "points of a fall")
+        if limit is not None and not report.decision.is_stopped:
+            yield _figure("Largest fall not ruled out", f"{limit:.1f}", "points")
         changes = Counter(scenario.change for scenario in scenarios)
         better = f"{changes['improved']:,} better" if changes["improved"] else ""
         yield _figure("Scenarios worse", f"{changes['regressed']:,}", better)
