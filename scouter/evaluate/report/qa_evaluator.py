@@ -1,7 +1,6 @@
 """How right an answer is, held against the right one by a judge."""
 
 import re
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -9,18 +8,16 @@ from pydantic import JsonValue
 
 from scouter.evaluate.engine.asked_judge import AskedJudge
 from scouter.evaluate.engine.form import fill_form
-from scouter.evaluate.engine.judged import run_apart
 from scouter.evaluate.judge import AnyJudge, JudgeError
+from scouter.evaluate.report.evaluator import ItemEvaluator
 from scouter.evaluate.report.field_metrics import as_text
 from scouter.evaluate.report.item import EvalItem
-from scouter.evaluate.report.rules import Compat, check_compat
+from scouter.evaluate.report.rules import Compat
 from scouter.evaluate.report.score_text import read_score
 from scouter.evaluate.report.verdicts import (
     MOST_AT_ONCE,
-    EvaluatorOutput,
     ItemVerdict,
     errored,
-    judge_all,
     skipped,
 )
 from scouter.evaluate.tasks.judged_answer import QA_CRITERIA
@@ -86,7 +83,7 @@ class ScoreAsker:
         return ItemVerdict(id=item.id, score=0.0, reasoning=text, error=text)
 
 
-class QAEvaluator:
+class QAEvaluator(ItemEvaluator):
     """Judges answers against right ones.
 
     Args:
@@ -113,33 +110,11 @@ class QAEvaluator:
         compat: Compat = "sound",
         max_concurrency: int = MOST_AT_ONCE,
     ) -> None:
-        check_compat(compat)
+        super().__init__(evaluation_method_id, compat, max_concurrency)
         self._asker = ScoreAsker(
             asked=AskedJudge.of(judge), compat=compat, with_reasoning=llm_judge_reasoning
         )
-        self.evaluation_method_id = evaluation_method_id
         self._form = custom_prompt_template or QA_FORM
-        self._compat: Compat = compat
-        self._most = max_concurrency
-
-    def evaluate(self, items: Sequence[EvalItem]) -> EvaluatorOutput:
-        """Judge items; works inside a running event loop, too."""
-        return run_apart(lambda: self.evaluate_async(items))
-
-    async def evaluate_async(
-        self,
-        items: Sequence[EvalItem],
-        on_verdict: Callable[[ItemVerdict], None] | None = None,
-    ) -> EvaluatorOutput:
-        """Judge items in the running event loop.
-
-        Args:
-            items: Whose order the verdicts keep.
-            on_verdict: Is told each verdict as it comes.
-        """
-        return await judge_all(
-            items, self.judge_item, self._compat, most=self._most, on_verdict=on_verdict
-        )
 
     async def judge_item(self, item: EvalItem) -> ItemVerdict:
         """Judge one item.

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final, cast
 
@@ -13,26 +13,25 @@ from scouter.evaluate.engine.asked_judge import AskedJudge
 from scouter.evaluate.engine.judged import run_apart
 from scouter.evaluate.files import read_document
 from scouter.evaluate.judge import AnyJudge
+from scouter.evaluate.report.evaluator import ItemEvaluator
 from scouter.evaluate.report.field_judge import DISCOVERY_FORM, SINGLE_FORM, FieldJudge
 from scouter.evaluate.report.item import EvalItem
 from scouter.evaluate.report.markdown import read_report
 from scouter.evaluate.report.metrics_config import JUDGE, MetricsConfig
-from scouter.evaluate.report.rules import Compat, check_compat, mean_score
+from scouter.evaluate.report.rules import Compat, mean_score
 from scouter.evaluate.report.store import FolderStore
 from scouter.evaluate.report.tree import SectionScore, TreeScorer
 from scouter.evaluate.report.verdicts import (
     MOST_AT_ONCE,
-    EvaluatorOutput,
     ItemVerdict,
     errored,
-    judge_all,
     skipped,
 )
 
 _CAMERA: Final = re.compile(r"camera_\d+")
 
 
-class ReportEvaluator:
+class ReportEvaluator(ItemEvaluator):
     """Scores reports in Markdown against references in JSON, from their fields up.
 
     Args:
@@ -73,7 +72,7 @@ class ReportEvaluator:
         compat: Compat = "sound",
         max_concurrency: int = MOST_AT_ONCE,
     ) -> None:
-        check_compat(compat)
+        super().__init__(evaluation_method_id, compat, max_concurrency, with_vlm=include_vlm_output)
         config = _config(metrics, compat)
         if judge is None and JUDGE in config.methods(compat):
             raise ConfigError(f"{config.root_key}: the metrics ask a judge, and there is none")
@@ -96,11 +95,7 @@ class ReportEvaluator:
             self._pattern = re.compile(report_url_pattern)
         except re.error as error:
             raise ConfigError(f"report_url_pattern {report_url_pattern!r}: {error}") from error
-        self.evaluation_method_id = evaluation_method_id
-        self._with_vlm = include_vlm_output
         self._visual = vlm_related_fields
-        self._compat: Compat = compat
-        self._most = max_concurrency
 
     def score(
         self, reference: Mapping[str, JsonValue], report: str | Mapping[str, JsonValue]
@@ -119,26 +114,6 @@ class ReportEvaluator:
         """Score one report that is at hand, in the running event loop."""
         read = read_report(report, self._compat) if isinstance(report, str) else dict(report)
         return await self._scorer.score(dict(reference), read)
-
-    def evaluate(self, items: Sequence[EvalItem]) -> EvaluatorOutput:
-        """Find and score the reports of items; works inside a running event loop, too."""
-        return run_apart(lambda: self.evaluate_async(items))
-
-    async def evaluate_async(
-        self,
-        items: Sequence[EvalItem],
-        on_verdict: Callable[[ItemVerdict], None] | None = None,
-    ) -> EvaluatorOutput:
-        """Find and score the reports of items in the running event loop.
-
-        Args:
-            items: Whose order the verdicts keep.
-            on_verdict: Is told each verdict as it comes.
-        """
-        return await judge_all(
-            items, self.judge_item, self._compat,
-            most=self._most, with_vlm=self._with_vlm, on_verdict=on_verdict,
-        )  # fmt: skip
 
     async def judge_item(self, item: EvalItem) -> ItemVerdict:
         """Find and score the report of one item.

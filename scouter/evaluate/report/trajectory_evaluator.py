@@ -1,18 +1,18 @@
 """How well an agent chose its tools, as a judge sees it."""
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from pydantic import JsonValue
 
 from scouter.evaluate.engine.asked_judge import AskedJudge
-from scouter.evaluate.engine.judged import run_apart
 from scouter.evaluate.judge import AnyJudge, JudgeError
+from scouter.evaluate.report.evaluator import ItemEvaluator
 from scouter.evaluate.report.field_metrics import as_text
 from scouter.evaluate.report.item import EXPECTED_CALLS_KEY, EvalItem
 from scouter.evaluate.report.qa_evaluator import ScoreAsker, plain_answer
-from scouter.evaluate.report.rules import Compat, check_compat
+from scouter.evaluate.report.rules import Compat
 from scouter.evaluate.report.steps import (
     NO_CALLS,
     has_refs,
@@ -25,10 +25,8 @@ from scouter.evaluate.report.steps import (
 )
 from scouter.evaluate.report.verdicts import (
     MOST_AT_ONCE,
-    EvaluatorOutput,
     ItemVerdict,
     errored,
-    judge_all,
     skipped,
 )
 
@@ -76,7 +74,7 @@ nothing to improve, 0 nothing right.
 """
 
 
-class TrajectoryEvaluator:
+class TrajectoryEvaluator(ItemEvaluator):
     """Judges what agents did: against expected calls where an item has them, else by itself.
 
     Args:
@@ -111,11 +109,10 @@ class TrajectoryEvaluator:
         compat: Compat = "sound",
         max_concurrency: int = MOST_AT_ONCE,
     ) -> None:
-        check_compat(compat)
+        super().__init__(evaluation_method_id, compat, max_concurrency)
         self._asker = ScoreAsker(
             asked=AskedJudge.of(judge), compat=compat, with_reasoning=llm_judge_reasoning
         )
-        self.evaluation_method_id = evaluation_method_id
         self._selected_only = track_agent_selected_tools_only
         self._forms = {
             "with_reference": custom_prompt_template_with_reference,
@@ -123,27 +120,6 @@ class TrajectoryEvaluator:
         }
         is_text = isinstance(tool_schemas, str)
         self._schemas = tool_schemas if is_text else _json(list(tool_schemas or ()))
-        self._compat: Compat = compat
-        self._most = max_concurrency
-
-    def evaluate(self, items: Sequence[EvalItem]) -> EvaluatorOutput:
-        """Judge items; works inside a running event loop, too."""
-        return run_apart(lambda: self.evaluate_async(items))
-
-    async def evaluate_async(
-        self,
-        items: Sequence[EvalItem],
-        on_verdict: Callable[[ItemVerdict], None] | None = None,
-    ) -> EvaluatorOutput:
-        """Judge items in the running event loop.
-
-        Args:
-            items: Whose order the verdicts keep.
-            on_verdict: Is told each verdict as it comes.
-        """
-        return await judge_all(
-            items, self.judge_item, self._compat, most=self._most, on_verdict=on_verdict
-        )
 
     async def judge_item(self, item: EvalItem) -> ItemVerdict:
         """Judge one item.
