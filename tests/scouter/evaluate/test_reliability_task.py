@@ -29,7 +29,7 @@ from tests.scouter.model.genai.test_acts import made
 def tool(number: int, name: str, call_id: str | None = None) -> Span:
     """The span of a call; later ones have larger numbers."""
     at = (number * 10, number * 10 + 5)
-    given = {} if call_id is None else {"call": call_id}
+    given: dict[str, Any] = {} if call_id is None else {"call": call_id}
     return made(number, "tool", name, at=at, **given)
 
 
@@ -77,7 +77,7 @@ def test_spans_and_contexts_give_the_same(
 
 def test_a_call_told_twice_counts_once() -> None:
     """By its span, and by the message of the model that asked for it."""
-    part = {"type": "tool_call", "id": "c1", "name": "a", "arguments": {}}
+    part: dict[str, Any] = {"type": "tool_call", "id": "c1", "name": "a", "arguments": {}}
     said = json.dumps([{"role": "assistant", "parts": [part]}])
     model = made(1, "model", "m", at=(1, 9), output_messages=said, finish=("tool_calls",))
     once = ReliabilityTask("t", ["a"], exact_match=True)
@@ -111,7 +111,7 @@ def test_no_outcome_that_more_spans_turn(
     data: st.DataObject,
     wanted: list[str],
     called: list[str],
-    rules: dict[str, bool],
+    rules: dict[str, Any],
     expected: int,
 ) -> None:
     spans = [tool(number, name) for number, name in enumerate(called, start=1)]
@@ -126,8 +126,9 @@ def test_no_outcome_that_more_spans_turn(
 
 def test_what_more_spans_cannot_turn_stands() -> None:
     seen = [tool(1, "a"), tool(2, "b")]
-    for more in ({}, {"order_matters": True}):
-        assert run(ReliabilityTask("t", ["a", "b"], **more), seen, lost="lost").passed
+    for is_ordered in (False, True):
+        task = ReliabilityTask("t", ["a", "b"], order_matters=is_ordered)
+        assert run(task, seen, lost="lost").passed
     exact = ReliabilityTask("t", ["a", "b"], exact_match=True)
     assert run(exact, seen, lost="lost").reason == "incomplete"
 

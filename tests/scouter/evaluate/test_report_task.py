@@ -183,7 +183,7 @@ def test_profiles_of_strangers() -> None:
 
 def test_tasks_of_a_profile_in_scenarios() -> None:
     """A report that is the answer is read where a scenario has it."""
-    context = {"report": MARKDOWN, "other": "else", "want": {}}
+    context: dict[str, Any] = {"report": MARKDOWN, "other": "else", "want": {}}
     tasks = [
         ReportTask("answer", METRICS, REFERENCE),
         ReportTask("other", METRICS, REFERENCE, report="other"),
