@@ -10,6 +10,7 @@ import pytest
 
 from scouter.cli.app import main
 from scouter.drift.profile import AgentEvalProfile
+from scouter.evaluate import EvalDataset, EvalRecord
 from scouter.formats.nvidia import read_config
 
 PAGE = Path(__file__).parents[1] / "docs" / "from_nvidia.md"
@@ -54,6 +55,10 @@ def test_the_command(
     assert set(found) - set(averages) == {"workflow_output.json", "latency_summary.json"}
     [task] = AgentEvalProfile.from_file("profile.yaml").tasks
     assert (task.task_type, task.expected_value) == ("QA", 0.8)
+    # Again (1 + (0 + 1) / 2) / 2, as the place is another.
+    reports = AgentEvalProfile.from_file("reports.yaml")
+    [record] = EvalDataset([EvalRecord({"answer": report})], reports.tasks).evaluate().records
+    assert (record.tasks[0].score, str(record.tasks[0].outcome)) == (0.75, "failed")
     assert read_config("config.yml").output_dir == Path("results")
 
 

@@ -23,11 +23,13 @@ def test_the_examples(capsys: pytest.CaptureFixture[str]) -> None:
     assert "9.0\n" in capsys.readouterr().out
 
 
-def test_the_profile(tmp_path: Path) -> None:
-    [profile] = re.findall(r"```yaml\n(.*?)```", PAGE.read_text(encoding="utf-8"), flags=re.DOTALL)
-    (tmp_path / "profile.yaml").write_text(profile, encoding="utf-8")
-    [task] = AgentEvalProfile.from_file(tmp_path / "profile.yaml").tasks
-    assert (task.task_type, task.expected_value) == ("Accuracy", 8)
+def test_the_profiles(tmp_path: Path) -> None:
+    found: list[tuple[str, Any]] = []
+    for profile in re.findall(r"```yaml\n(.*?)```", PAGE.read_text("utf-8"), flags=re.DOTALL):
+        (tmp_path / "profile.yaml").write_text(profile, encoding="utf-8")
+        [task] = AgentEvalProfile.from_file(tmp_path / "profile.yaml").tasks
+        found.append((task.task_type, task.expected_value))
+    assert found == [("Accuracy", 8), ("Reliability", 1)]
 
 
 def test_links_lead_somewhere() -> None:

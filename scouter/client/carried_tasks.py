@@ -10,7 +10,8 @@ from scouter.evaluate.paths import Path
 from scouter.evaluate.tasks.agent import AgentAssertionTask
 from scouter.evaluate.tasks.assertion import AssertionTask
 from scouter.evaluate.tasks.journey import JourneyTask
-from scouter.evaluate.tasks.judge import LLMJudgeTask
+from scouter.evaluate.tasks.reliability import ReliabilityTask
+from scouter.evaluate.tasks.report import ReportTask
 from scouter.evaluate.tasks.task import Task
 from scouter.evaluate.tasks.trace import TraceAssertionTask
 from scouter.evaluate.tasks.trajectory import TrajectoryTask
@@ -78,22 +79,27 @@ def _adapt(task: Task, context: JsonValue, answer: str | None) -> Task | None:
         if has_template(value) or is_observed:
             return None  # it would be taken for a template; an answer is no expectation
         changes["expected_value"] = value
+    moved = None if task.scope == "session" else _moved(task, context, answer)
+    return None if moved is None else task.model_copy(update={**changes, **moved})
+
+
+def _moved(task: Task, context: JsonValue, answer: str | None) -> dict[str, object] | None:
+    """Say what a task reads in a scenario in place of the record; None where it cannot."""
     match task:
-        case LLMJudgeTask():
+        case AssertionTask() if task.item_context_path is None:
+            return _read_there("context_path", task.context_path, context, answer)
+        case ReportTask() if not isinstance(task.reference, str):
+            return _read_there("report", task.report, context, answer)
+        case TraceAssertionTask():
+            return {}
+        case AgentAssertionTask() if task.source == "spans":
+            return {}
+        case TrajectoryTask() if task.reads_spans and not isinstance(task.reference, str):
+            return {}
+        case JourneyTask() | ReliabilityTask() if task.reads_spans:
+            return {}
+        case _:
             return None
-        case AgentAssertionTask() if task.source != "spans":
-            return None
-        case AssertionTask():
-            if task.item_context_path is not None or not _reads(task, context, answer):
-                return None
-            changes["context_path"] = RESPONSE
-        case TrajectoryTask() if not task.reads_spans or isinstance(task.reference, str):
-            return None
-        case JourneyTask() if not task.reads_spans:
-            return None
-        case AgentAssertionTask() | TraceAssertionTask() | TrajectoryTask() | JourneyTask():
-            pass
-    return None if task.scope == "session" else task.model_copy(update=changes)
 
 
 def resolved_expected(task: Task, context: JsonValue) -> JsonValue:
@@ -124,11 +130,14 @@ def _puts_in(task: Task, context: JsonValue, answer: str | None) -> bool:
     )
 
 
-def _reads(task: AssertionTask, context: JsonValue, answer: str | None) -> bool:
-    """Tell whether what the task reads from the context is the answer."""
-    if not answer or task.context_path is None:
-        return False
+def _read_there(
+    field: str, path: str | None, context: JsonValue, answer: str | None
+) -> dict[str, object] | None:
+    """Let a field read the answer in a scenario, if that is what its path leads to here."""
+    if not answer or path is None:
+        return None
     try:
-        return Path(task.context_path).get(context) == answer
+        is_answer = Path(path).get(context) == answer
     except (TaskFault, ScouterError):
-        return False
+        return None
+    return {field: RESPONSE} if is_answer else None

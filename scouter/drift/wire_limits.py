@@ -35,12 +35,14 @@ class WireLimits:
     prompts_characters: int = 200_000
     """Of all messages of all prompts, before variables are filled in, and of all rubrics."""
     reference_calls: int = 1_000
-    """Expected calls of all trajectory tasks that say them themselves."""
+    """Expected calls of all trajectory and reliability tasks that say them themselves."""
     assigned_calls: int = 100
     """Those among them whose arguments are compared one by one, each with those of every call of
     its tool, as partial credit and every rule but `exact` want it."""
     journey_goals: int = 200
     """Goals of all journey tasks, each of which is compared with every call."""
+    report_fields: int = 1_000
+    """Sections and fields of all report tasks, each of which is compared in every report."""
     answer_tokens: int = 32_000
     """That one answer of a judge may have, and as many for thinking before it."""
     judge_calls: int = 100

@@ -19,7 +19,10 @@ from scouter.evaluate.tasks.agent import AgentAssertionTask, ResponseFieldAssert
 from scouter.evaluate.tasks.assertion import AssertionTask
 from scouter.evaluate.tasks.journey import JourneyTask
 from scouter.evaluate.tasks.judge import LLMJudgeTask
+from scouter.evaluate.tasks.reliability import ReliabilityTask
+from scouter.evaluate.tasks.report import ReportTask
 from scouter.evaluate.tasks.rubric import rubric_schema
+from scouter.evaluate.tasks.scored import ScoredTask
 from scouter.evaluate.tasks.span_filter import ByNamePatternFilter, SpanFilter
 from scouter.evaluate.tasks.task import Task
 from scouter.evaluate.tasks.trace import AttributeFilterAssertion, TraceAssertionTask
@@ -107,7 +110,7 @@ class TaskCosts:
 
     def _add(self, task: Task, inside: str) -> None:
         self._expected(task, inside)
-        if not isinstance(task, TraceAssertionTask | TrajectoryTask | JourneyTask):
+        if not isinstance(task, TraceAssertionTask | ScoredTask):
             self._path(f"{inside}context_path", task.context_path)
         match task:
             case AssertionTask():
@@ -124,6 +127,12 @@ class TaskCosts:
             case JourneyTask():
                 self._path("messages", task.messages)
                 self._spend("journey_goals", len(task.case.goals), "dataset.goal_details")
+            case ReportTask():
+                self._report(task)
+            case ReliabilityTask():
+                self._path("predicted", task.predicted)
+                names = len(task.expected_tool_calls)
+                self._spend("reference_calls", names, "expected_tool_calls")
 
     def _trajectory(self, task: TrajectoryTask) -> None:
         self._path("predicted", task.predicted)
@@ -140,6 +149,14 @@ class TaskCosts:
         is_paired = rules.partial_credit or rules.compat == "agentevals-0.0.9"
         assigned = sum(is_paired or not rules.of(call.name).are_exact for call in calls)
         self._spend("assigned_calls", assigned, "reference")
+
+    def _report(self, task: ReportTask) -> None:
+        self._path("report", task.report)
+        if isinstance(task.reference, str):
+            self._path("reference", task.reference)
+        self._spend("report_fields", sum(1 for _ in task.tree.root.nodes()), "metrics")
+        for where, pattern in task.patterns():
+            self._pattern(f"reference.{where}"[:200], pattern)
 
     def _trace(self, task: TraceAssertionTask) -> None:
         assertion = task.assertion

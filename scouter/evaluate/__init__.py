@@ -72,6 +72,8 @@ if TYPE_CHECKING:
     from scouter.evaluate.tasks.journey import JourneyTask
     from scouter.evaluate.tasks.judge import LLMJudgeTask, PairSwap
     from scouter.evaluate.tasks.judged_answer import AccuracyTask, QATask
+    from scouter.evaluate.tasks.reliability import ReliabilityTask
+    from scouter.evaluate.tasks.report import ReportTask
     from scouter.evaluate.tasks.rubric import Criterion
     from scouter.evaluate.tasks.span_filter import SpanFilter, SpanStatus
     from scouter.evaluate.tasks.task import TasksFile
@@ -132,6 +134,8 @@ else:
             "scouter.evaluate.tasks.journey": ("JourneyTask",),
             "scouter.evaluate.tasks.judge": ("LLMJudgeTask", "PairSwap"),
             "scouter.evaluate.tasks.judged_answer": ("AccuracyTask", "QATask"),
+            "scouter.evaluate.tasks.reliability": ("ReliabilityTask",),
+            "scouter.evaluate.tasks.report": ("ReportTask",),
             "scouter.evaluate.tasks.rubric": ("Criterion",),
             "scouter.evaluate.tasks.span_filter": ("SpanFilter",),
             "scouter.evaluate.tasks.trace": (
@@ -255,7 +259,9 @@ __all__ = (
     "Reliability",
     "ReliabilityEvaluationResult",
     "ReliabilityEvaluator",
+    "ReliabilityTask",
     "ReportEvaluator",
+    "ReportTask",
     "ScenarioComparisonResults",
     "ScenarioDelta",
     "ScenarioEvalResults",

@@ -16,9 +16,9 @@ from scouter.evaluate.operators.show import show
 from scouter.evaluate.operators.table import compile_comparison
 from scouter.evaluate.pattern_never import is_found_everywhere, is_found_nowhere
 from scouter.evaluate.tasks.agent import AgentAssertionTask
+from scouter.evaluate.tasks.scored import ScoredTask
 from scouter.evaluate.tasks.task import Task
 from scouter.evaluate.tasks.trace import AttributeFilterAssertion, TraceAssertionTask
-from scouter.evaluate.tasks.trajectory import TrajectoryTask
 from scouter.evaluate.templates import has_template
 
 _FLAGS: Final = frozenset(
@@ -82,7 +82,7 @@ def _doubt(task: Task) -> str:
         if kind in _COUNTS:
             wanted = "a whole number from 0"
             return _tried(operator, expected, comparison.check, _counts(expected), wanted)
-    if isinstance(task, TrajectoryTask):
+    if isinstance(task, ScoredTask):
         wanted = "a number from 0 to 1"
         return _tried(operator, expected, comparison.check, _parts(expected), wanted)
     return ""

@@ -26,6 +26,8 @@ from scouter.evaluate.tasks.agent import AgentAssertionTask
 from scouter.evaluate.tasks.assertion import AssertionTask
 from scouter.evaluate.tasks.journey import JourneyTask
 from scouter.evaluate.tasks.judge import LLMJudgeTask
+from scouter.evaluate.tasks.reliability import ReliabilityTask
+from scouter.evaluate.tasks.report import ReportTask
 from scouter.evaluate.tasks.tagged import Tagged
 from scouter.evaluate.tasks.task import Task
 from scouter.evaluate.tasks.trace import (
@@ -41,6 +43,10 @@ _OF_JOURNEY: Final = {
     "dataset", "measure", "messages", "similarity_threshold", "enable_fuzzy_matching",
 }  # fmt: skip
 """Fields of a journey task that say what it looks at."""
+_OF_REPORT: Final = {"metrics", "reference", "report"}
+"""Fields of a report task that say what it looks at."""
+_OF_RELIABILITY: Final = {"expected_tool_calls", "order_matters", "exact_match", "predicted"}
+"""Fields of a reliability task that say what it looks at."""
 _TASK_STEPS: Final = 4
 """Of running the task of an attribute filter, beside what it charges itself."""
 _SPANS_PER_STEP: Final = 4
@@ -72,6 +78,16 @@ def compile_task(task: Task, stage: int) -> CompiledTask | JudgeTask:
 
                 wire = task.model_dump(mode="json", include=_OF_JOURNEY)
                 return compile_journey(task, _subject(task, stage, wire, f"journey_{task.measure}"))
+            case ReportTask():
+                from scouter.evaluate.engine.report import compile_report  # few need it
+
+                wire = task.model_dump(mode="json", include=_OF_REPORT)
+                return compile_report(task, _subject(task, stage, wire, "report"))
+            case ReliabilityTask():
+                from scouter.evaluate.engine.reliability import compile_reliability  # few need it
+
+                wire = task.model_dump(mode="json", include=_OF_RELIABILITY)
+                return compile_reliability(task, _subject(task, stage, wire, "reliability"))
     except ConfigError as error:
         if str(error).startswith("task "):
             raise

@@ -11,6 +11,7 @@ from scouter.evaluate.operators.comparison import ComparisonOperator
 from scouter.evaluate.task_result import TaskSpec
 from scouter.evaluate.tasks.agent import AgentAssertionTask
 from scouter.evaluate.tasks.journey import JourneyTask
+from scouter.evaluate.tasks.reliability import ReliabilityTask
 from scouter.evaluate.tasks.task import Task, tasks_digest
 from scouter.evaluate.tasks.trace import AttributeFilterAssertion, TraceAssertionTask
 from scouter.evaluate.tasks.trajectory import TrajectoryTask
@@ -128,7 +129,7 @@ def _compiled(
 
 def reads_spans(task: Task) -> bool:
     """Tell whether a task looks at spans itself; what it depends on is not asked."""
-    if isinstance(task, TrajectoryTask | JourneyTask):
+    if isinstance(task, TrajectoryTask | JourneyTask | ReliabilityTask):
         return task.reads_spans
     return isinstance(task, TraceAssertionTask) or (
         isinstance(task, AgentAssertionTask) and task.source == "spans"

@@ -6,16 +6,14 @@ from typing import Final
 from pydantic import JsonValue
 
 from scouter.errors import DataError
+from scouter.evaluate.engine.calls_motion import CallsScore
 from scouter.evaluate.engine.compiled_task import CompiledTask, Subject
-from scouter.evaluate.engine.doubt import Motion, doubting_motion, on_moving_spans
 from scouter.evaluate.engine.metric import Measured, compile_metric
-from scouter.evaluate.engine.more_spans import Fixed, Numbers, Reach
 from scouter.evaluate.fault import TaskFault
 from scouter.evaluate.meter import charge
 from scouter.evaluate.outcome import Reason
 from scouter.evaluate.paths import Path
 from scouter.evaluate.responses.read import work_of_spans
-from scouter.evaluate.spans.about import find_calls
 from scouter.evaluate.spans.tree import SpanTree
 from scouter.evaluate.tasks.trajectory import TrajectoryTask
 from scouter.evaluate.trajectory.call import Call, read_trajectory
@@ -23,8 +21,6 @@ from scouter.evaluate.trajectory.comparison import compare, uses_tool
 
 _TOLD_LINES: Final = 5
 """Calls that differ, in the message of a result."""
-_ANY: Final = Numbers(low=0.0, high=1.0)
-_EITHER: Final = Numbers(low=0, high=1, is_whole=True)
 _ONLY_RISE: Final = frozenset({"in_order_match", "any_order_match", "recall", "single_tool_use"})
 """Metrics that more calls cannot lower."""
 
@@ -63,11 +59,12 @@ def compile_trajectory(task: TrajectoryTask, subject: Subject) -> CompiledTask:
     compiled = compile_metric(subject, measure)
     if predicted is not None:
         return compiled
-    motion = _motion(task)
-    named = on_moving_spans(compiled, task.operator, motion, find_calls)
-    return doubting_motion(
-        named, task.operator, lambda _, value: _risen(task, value), task.calls_told_by
+    moves = CallsScore(
+        is_flag=task.metric not in ("precision", "recall"),
+        only_rises=task.metric in _ONLY_RISE,
+        minds_order=task.metric == "in_order_match",
     )
+    return moves.doubt(compiled, task.operator, task.calls_told_by)
 
 
 def _of_spans(spans: SpanTree | None) -> list[object]:
@@ -94,31 +91,3 @@ def _scoring(task: TrajectoryTask) -> _Score:
         return value, "" if value == 1 else found.explain(_TOLD_LINES).replace("\n", "; ")
 
     return score
-
-
-def _motion(task: TrajectoryTask) -> Motion:
-    """What the score can become once more spans, or more of them, are here."""
-    free = _EITHER if _is_flag(task) else _ANY
-
-    def by_spans(tree: SpanTree, value: JsonValue) -> Reach:
-        # The execution of a call that only a message tells of may come, and tell otherwise.
-        is_open = not all(call.is_executed for call in tree.agent_work.tool_calls)
-        is_loose = task.metric == "in_order_match" and tree.has_loose_order
-        return free if is_open or is_loose else _risen(task, value)
-
-    return Motion(
-        by_spans=by_spans,
-        by_attributes=lambda _, __: free,
-        by_cut=Fixed.ANYTHING,
-        reads=lambda _: True,
-    )
-
-
-def _risen(task: TrajectoryTask, value: JsonValue) -> Reach:
-    """What the score can become if there are more calls than are known."""
-    floor = value if isinstance(value, int | float) and task.metric in _ONLY_RISE else 0.0
-    return Numbers(low=floor, high=1.0, is_whole=_is_flag(task))
-
-
-def _is_flag(task: TrajectoryTask) -> bool:
-    return task.metric not in ("precision", "recall")

@@ -68,6 +68,17 @@ class TreeScorer:
         key = self.config.root_key
         return await self._node(self.config.root, key, key, reference, actual)
 
+    def score_now(self, reference: JsonValue, actual: JsonValue) -> SectionScore:
+        """Score a report by a tree that asks no judge, and so waits for nothing."""
+        walk = self.score(reference, actual)
+        try:
+            walk.send(None)
+        except StopIteration as done:
+            return cast("SectionScore", done.value)
+        finally:
+            walk.close()
+        raise RuntimeError("a tree without a judge waits for something")
+
     async def _node(
         self, config: FieldConfig, name: str, path: str, reference: JsonValue, actual: JsonValue
     ) -> SectionScore:
@@ -128,12 +139,14 @@ class TreeScorer:
         actual: Mapping[str, JsonValue],
     ) -> list[tuple[str, SectionScore]]:
         listed = config.fields or {}
-        scores = await asyncio.gather(
-            *(
-                self._node(each, name, f"{path}.{name}", reference.get(name), actual.get(name))
-                for name, each in listed.items()
-            )
-        )
+        walks = [
+            self._node(each, name, f"{path}.{name}", reference.get(name), actual.get(name))
+            for name, each in listed.items()
+        ]
+        if self.judge is None:  # one by one, which needs no event loop
+            scores = [await walk for walk in walks]
+        else:
+            scores = await asyncio.gather(*walks)
         return list(zip(listed, scores, strict=True))
 
     async def _discovered(

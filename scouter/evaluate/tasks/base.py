@@ -30,6 +30,8 @@ class EvaluationTaskType(StrEnum):
     Accuracy = "Accuracy"
     Trajectory = "Trajectory"
     Journey = "Journey"
+    Report = "Report"
+    Reliability = "Reliability"
 
 
 Scope: TypeAlias = Literal["record", "session"]

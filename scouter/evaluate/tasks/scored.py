@@ -6,7 +6,7 @@ from scouter.evaluate.tasks.json_input import JsonInput
 
 
 class ScoredTask(TaskBase):
-    """A task that measures; the comparison of its number with `expected_value` is the outcome.
+    """A task that measures from 0 to 1; its number compared with `expected_value` is the outcome.
 
     Without both, a task passes where the number equals 1. Each kind of such tasks is a subclass
     with a `task_type` of its own; `scouter.evaluate.engine.metric` compiles it.

@@ -18,6 +18,8 @@ from scouter.evaluate.tasks.journey import JourneyTask
 from scouter.evaluate.tasks.judge import LLMJudgeTask
 from scouter.evaluate.tasks.judged_answer import AccuracyTask, QATask
 from scouter.evaluate.tasks.prompt_file import prompts_beside
+from scouter.evaluate.tasks.reliability import ReliabilityTask
+from scouter.evaluate.tasks.report import ReportTask
 from scouter.evaluate.tasks.trace import TraceAssertionTask
 from scouter.evaluate.tasks.trajectory import TrajectoryTask
 from scouter.model.agent_work import CallsToldBy
@@ -30,7 +32,9 @@ Task = Annotated[
     | TrajectoryTask
     | QATask
     | AccuracyTask
-    | JourneyTask,
+    | JourneyTask
+    | ReportTask
+    | ReliabilityTask,
     Field(discriminator="task_type"),
 ]
 """Closed set: a new kind is one class here and one compiler in `scouter.evaluate.engine`."""
@@ -47,6 +51,8 @@ _BUCKETS: Final = {
     "qa": "QA",
     "accuracy": "Accuracy",
     "journey": "Journey",
+    "report": "Report",
+    "reliability": "Reliability",
 }
 """The bucketed form's keys, and the `task_type` of what is in them."""
 
@@ -67,7 +73,7 @@ def parse_tasks(obj: object) -> tuple[Task, ...]:
         obj: A list of tasks or of their wire form (flat objects with `task_type`), a `TasksFile`,
             `{"tasks": [...]}`, or the bucketed `{"assertion": [], "judge": [], "trace": [],
             "agent": [], "trajectory": [], "qa": [], "accuracy": [],
-            "journey": []}`.
+            "journey": [], "report": [], "reliability": []}`.
 
     Raises:
         ConfigError: None of these forms, or an item that is no task.
@@ -86,10 +92,12 @@ def with_calls_told_by(tasks: Iterable[Task], by: CallsToldBy | None) -> tuple[T
     )
 
 
-def _reads_calls_from_spans(task: Task) -> TypeIs[AgentAssertionTask | TrajectoryTask]:
+def _reads_calls_from_spans(
+    task: Task,
+) -> TypeIs[AgentAssertionTask | TrajectoryTask | ReliabilityTask]:
     if isinstance(task, AgentAssertionTask):
         return task.source == "spans"
-    return isinstance(task, TrajectoryTask) and task.reads_spans
+    return isinstance(task, TrajectoryTask | ReliabilityTask) and task.reads_spans
 
 
 def task_items(obj: object) -> tuple[object, ...]:

@@ -62,6 +62,33 @@ def doubled(levels: int) -> Json:
     return {"$ref": "#/$defs/d0", "$defs": {**defs, f"d{levels}": {"type": "string"}}}
 
 
+def calls(count: int, **rules: Any) -> Json:
+    """Hold an agent's calls against so many expected ones."""
+    reference = [{"tool_name": "a", "tool_input": {"x": n}} for n in range(count)]
+    base = {"id": "t0", "task_type": "Trajectory", "metric": "recall"}
+    return {**base, "reference": reference, "rules": rules}
+
+
+def tools(count: int) -> Json:
+    return {"id": "t0", "task_type": "Reliability", "expected_tool_calls": ["a"] * count}
+
+
+def journey(goals: int) -> Json:
+    names = [f"g{n}" for n in range(goals)]
+    details: list[Json] = [
+        {"type": "tool_call", "name": name, "tool_name": "a", "args": {}} for name in names
+    ]
+    goals_of: Json = {name: [] for name in names}
+    dataset = {"story": "s", "goals": goals_of, "goal_details": details}
+    return {"id": "t0", "task_type": "Journey", "dataset": dataset}
+
+
+def report(fields: int, pattern: str = "a") -> Json:
+    tree = {"method": "average", "fields": {f"f{n}": {"method": "regex"} for n in range(fields)}}
+    base = {"id": "t0", "task_type": "Report", "metrics": {"r": tree}}
+    return {**base, "reference": {"f0": pattern}}
+
+
 def settings_of(name: str, value: Any) -> Json:
     return judge(model_settings={name: value})
 
@@ -226,6 +253,33 @@ ATTACKS: dict[str, tuple[bytes, str]] = {
         body(*(judge(n, task={"rubric": rubric(50, 2_000)}) for n in range(2))),
         "task 'j1', field 'rubric': a profile has at most 200,000 prompts characters",
     ),
+    # what is compared, and with how much
+    "reference-calls": (
+        body({**calls(0), "reference": [{"tool_name": "a"}] * 10_000}),
+        "task 't0', field 'reference': a profile has at most 1,000 reference calls",
+    ),
+    "reference-calls-with-arguments": (body(calls(10_000)), "more than 50,000 values"),
+    "assignment": (
+        body(calls(200, arguments="superset")),
+        "task 't0', field 'reference': a profile has at most 100 assigned calls",
+    ),
+    "assignment-in-parts": (body(calls(200, partial_credit=True)), "at most 100 assigned calls"),
+    "expected-tools": (
+        body(tools(10_000)),
+        "task 't0', field 'expected_tool_calls': a profile has at most 1,000 reference calls",
+    ),
+    "journey-goals": (
+        body(journey(201)),
+        "task 't0', field 'dataset.goal_details': a profile has at most 200 journey goals",
+    ),
+    "report-fields": (
+        body(report(1_000)),
+        "task 't0', field 'metrics': a profile has at most 1,000 report fields",
+    ),
+    "patterns-of-a-report": (
+        body(report(1, "a" * 1_001)),
+        "task 't0', field 'reference.f0': a pattern has at most 1,000 characters",
+    ),
     "reference-is-no-path": (body(judge(task={"reference": "a b"})), "task 'j0'"),
     "fence-is-no-word": (body(judge(fence="no")), "field 'prompt.fence'"),
     # texts that are none, and names that would be another line of a log
@@ -266,6 +320,9 @@ HONEST: dict[str, Json] = {
         task_type="AgentAssertion",
         assertion={"ToolCalledWithArgs": {"name": "get", "arguments": {"url": "http://x"}}},
     ),
+    "a-thousand-calls": calls(500),
+    "a-hundred-assigned": calls(100, arguments="superset"),
+    "a-report": report(3),
     "schema-with-id": schema({"$id": "https://shop.example/order", "properties": {"$id": {}}}),
     "schema-with-shared-parts": schema(doubled(5)),
     "everything-of-a-judge": judge(
@@ -465,6 +522,7 @@ class _Watch:
 
     def read(self, sent: bytes) -> float:
         """Read a profile; the seconds that it took."""
+        kept, sys.dont_write_bytecode = sys.dont_write_bytecode, True  # of code that is loaded
         began, self.is_on = time.monotonic(), True
         try:
             read_wire_profile(sent)
@@ -473,7 +531,7 @@ class _Watch:
         else:
             told = "taken"
         finally:
-            self.is_on = False
+            self.is_on, sys.dont_write_bytecode = False, kept
         assert told
         return time.monotonic() - began
 
