@@ -162,6 +162,22 @@ def test_an_agent_that_raises_fails_its_row_only(folder: Path, scouter: Scouter)
     assert (allowed.returncode, allowed.stdout) == (0, "passed: 2 rows, 5 metrics\n")
 
 
+def test_a_mended_agent_is_not_blamed_for_what_its_table_says(
+    folder: Path, scouter: Scouter
+) -> None:
+    """The table of a run with failures is a dataset for the next one."""
+    run = (*VERTEX, "--agent", "home:agent")
+    assert scouter("eval", "data.json", *run, "--output", "out").returncode == 1
+    (table,) = (folder / "out").glob("*/metrics_table.jsonl")
+    assert scouter("eval", table, *VERTEX).returncode == 1
+    mended = AGENT.replace(
+        'raise RuntimeError("no such user")', 'return {"predicted_trajectory": []}'
+    )
+    (folder / "home.py").write_text(mended, encoding="utf-8")
+    done = scouter("eval", table, *run)
+    assert (done.returncode, done.stderr.count("row 2")) == (0, 0), done.stderr
+
+
 def test_an_agent_that_exits_does_not_end_the_run(folder: Path, scouter: Scouter) -> None:
     """Its exit code of 0 would be taken for a passed check."""
     done = scouter("eval", "data.json", *VERTEX, "--agent", "home:ends", "--allow-errors",
