@@ -56,3 +56,14 @@ def needed(scenarios: Path | None) -> Path:
     if scenarios is None:
         raise ConfigError("missing argument SCENARIOS, or --config FILE in its place")
     return scenarios
+
+
+def needed_agent(agent: str | None) -> str:
+    """The agent.
+
+    Raises:
+        ConfigError: None is given.
+    """
+    if agent is None:
+        raise ConfigError("missing option --agent MODULE:NAME; only --format vertex needs none")
+    return agent

@@ -27,7 +27,7 @@ from scouter.cli.check_options import (
     RequireRuledOut,
     SaveFile,
 )
-from scouter.cli.config_eval import evaluate_config, needed
+from scouter.cli.config_eval import evaluate_config, needed, needed_agent
 from scouter.cli.judge_options import JudgeBudget, JudgeTimeout, Providers
 from scouter.cli.outputs import Outputs, check_writable
 from scouter.errors import ConfigError
@@ -37,14 +37,15 @@ _FOREIGN = "Files of other systems"
 
 
 def evaluate(
+    context: typer.Context,
     agent: Annotated[
-        str,
+        str | None,
         typer.Option(
             metavar="MODULE:NAME",
             help="The agent: a function from the message to the answer, or what else the text "
-            "above names.",
+            "above names. Only --format vertex needs none.",
         ),
-    ],
+    ] = None,
     scenarios: Annotated[
         Path | None,
         typer.Argument(
@@ -72,18 +73,19 @@ def evaluate(
         ),
     ] = None,
     file_format: Annotated[
-        Literal["watsonx"] | None,
+        Literal["watsonx", "vertex", "adk"] | None,
         typer.Option(
             "--format",
             help="Whose file it is. watsonx: a ground-truth dataset, a folder of them, or a "
-            "config.yml, of watsonx Orchestrate.",
+            "config.yml, of watsonx Orchestrate. vertex: a dataset of Vertex AI (.jsonl, .json, "
+            ".csv, .parquet); without --agent what it holds is scored. adk: an eval set of ADK.",
             rich_help_panel=_FOREIGN,
         ),
     ] = None,
     compat: Annotated[
-        Literal["sound", "wxo-1.6.9"],
+        Literal["sound", "wxo-1.6.9", "vertex"],
         typer.Option(
-            help="Rules of --format watsonx: those documented, or that version's numbers.",
+            help="Rules of --format: those documented, or the numbers of the original.",
             rich_help_panel=_FOREIGN,
         ),
     ] = "sound",
@@ -92,6 +94,24 @@ def evaluate(
         typer.Option(
             metavar="FOLDER",
             help="Result files of --format, in a folder of their own by time.",
+            rich_help_panel=_FOREIGN,
+        ),
+    ] = None,
+    metrics: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME,NAME…",
+            help="Metrics of --format vertex and adk: names, 'trajectory_single_tool_use(tool)', "
+            "or MODULE:NAME; by default those that hold a trajectory against a reference.",
+            rich_help_panel=_FOREIGN,
+        ),
+    ] = None,
+    min_score: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="METRIC=RATE",
+            help="Mean that a metric of --format vertex or adk has to reach. Can be given several "
+            "times.",
             rich_help_panel=_FOREIGN,
         ),
     ] = None,
@@ -218,7 +238,40 @@ def evaluate(
         scouter eval shop.yaml --agent shop:answer --calibration judge.json
         scouter eval --config config.yml --agent shop:answer
         scouter eval hr.json --format watsonx --agent hr:answer
+        scouter eval data.jsonl --format vertex --min-score trajectory_recall=0.9
+        scouter eval data.jsonl --format vertex --agent home:agent --output results
     """
+    if file_format in ("vertex", "adk"):
+        from scouter.cli.eval_vertex import VertexRun, evaluate_vertex, refuse_others
+        from scouter.replay.named_run import NamedJudging
+
+        refuse_others(context, file_format)
+        if compat == "wxo-1.6.9":
+            raise ConfigError(f"--compat {compat} belongs to --format watsonx")
+        evaluate_vertex(
+            VertexRun(
+                dataset=needed(scenarios),
+                file_format=file_format,
+                judging=NamedJudging(
+                    judge=judge,
+                    providers=providers,
+                    judge_budget_usd=judge_budget,
+                    judge_timeout_s=judge_timeout,
+                ),
+                agent=agent,
+                metrics=metrics or (),
+                min_scores=min_score or (),
+                compat=compat,
+                output=output,
+                concurrency=concurrency,
+                allow_errors=allow_errors,
+                quiet=quiet,
+            )
+        )
+        return
+    agent = needed_agent(agent)
+    if metrics or min_score or compat == "vertex":
+        raise ConfigError("--metrics, --min-score and --compat vertex belong to --format vertex")
     if config is not None:
         from scouter.client.named_cache import named_cache, usual_collector_cache
         from scouter.formats.nvidia.command import NvidiaRun

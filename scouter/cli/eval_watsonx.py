@@ -1,6 +1,5 @@
 """What `scouter eval --format watsonx` does: journeys run, their files written, a verdict."""
 
-import time
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
@@ -9,7 +8,7 @@ import typer
 
 from scouter.agent.entries import ProviderEntries
 from scouter.agent.model_judge import ModelJudge
-from scouter.cli.outputs import Outputs
+from scouter.cli.outputs import Outputs, folder_by_time
 from scouter.cli.release_check import INTERRUPTED, Standard, conclude
 from scouter.errors import ConfigError
 from scouter.evaluate.files import read_document
@@ -76,7 +75,7 @@ def check_watsonx(check: WatsonxCheck, outputs: Outputs) -> None:
         raise typer.Exit(INTERRUPTED) from None
     parent = check.output or (Path(config.output_dir) if config.output_dir else None)
     if parent is not None:
-        folder = _new(parent / time.strftime("%Y-%m-%d_%H-%M-%S"))
+        folder = folder_by_time(parent)
         write_results(folder, journeys.runs, config, check.compat)
         typer.echo(f"wrote {folder}", err=True)
     standard = check.standard
@@ -85,15 +84,6 @@ def check_watsonx(check: WatsonxCheck, outputs: Outputs) -> None:
         standard = replace(standard, min_pass_rate=_ALL)
     _tell(journeys, quiet=standard.quiet)
     conclude(journeys.results, baseline, standard, outputs, f"Journeys of {check.run.agent}")
-
-
-def _new(folder: Path) -> Path:
-    """The folder, or one with a number behind it where another run began in the same second."""
-    found, number = folder, 1
-    while found.exists():
-        number += 1
-        found = folder.with_name(f"{folder.name}-{number}")
-    return found
 
 
 def _config(path: Path) -> ReadConfig:

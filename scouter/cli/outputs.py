@@ -1,6 +1,7 @@
 """The files that a command writes, checked before the work that leads to them."""
 
 import os
+import time
 from dataclasses import dataclass, fields
 from pathlib import Path
 
@@ -78,3 +79,13 @@ def check_writable(option: str, path: Path) -> None:
     target = path if path.exists() else folder
     if not os.access(target, os.W_OK):
         raise ConfigError(f"{option} {path}: no permission to write {target}")
+
+
+def folder_by_time(parent: Path) -> Path:
+    """Name a folder that is not there yet, after the time, for the files of one run."""
+    first = parent / time.strftime("%Y-%m-%d_%H-%M-%S")
+    found, number = first, 1
+    while found.exists():  # another run began in the same second
+        number += 1
+        found = first.with_name(f"{first.name}-{number}")
+    return found

@@ -89,8 +89,9 @@ def _from_columns(columns: Mapping[object, object]) -> list[Row]:
 
 def _read_file(path: str) -> list[Row]:
     for scheme, advice in _ELSEWHERE.items():
-        if path.startswith((scheme, scheme[:-1])):  # a Path has one slash of two
-            raise ConfigError(f"{path} is not on this machine: {advice.format(path)}")
+        if path.startswith(start := scheme[:-1]):  # a Path has one slash of two
+            address = scheme + path.removeprefix(start).lstrip("/")
+            raise ConfigError(f"{address} is not on this machine: {advice.format(address)}")
     return _READERS[check_extension(path, tuple(_READERS))](path)
 
 

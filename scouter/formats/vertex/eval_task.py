@@ -153,9 +153,13 @@ def _renamed(rows: list[Row], mapping: Mapping[str, str]) -> list[Row]:
 
 
 def _with(row: Row, answer: Row) -> Row:
-    """A row with what the agent gave; other keys of the answer hide no column."""
+    """A row with what the agent gave; other keys of the answer hide no column.
+
+    The dataset may be the table of an earlier run: that one's failure is not this one's.
+    """
     given = {name: answer[name] for name in (*GIVEN, FAULT) if name in answer}
-    return {**answer, **row, **given}
+    before = {name: cell for name, cell in row.items() if name != FAULT}
+    return {**answer, **before, **given}
 
 
 def _score(metric: RowMetric, row: Row) -> Scored:
@@ -214,6 +218,7 @@ def _add(rows: Sequence[Row], name: str, column: Sequence[Scored]) -> None:
     names = dict.fromkeys(key for scored in column for key in scored.columns)
     has_errors = any(scored.error for scored in column)
     for row, scored in zip(rows, column, strict=True):
+        row.pop(f"{name}/error", None)  # of an earlier run, whose table is this dataset
         cells: dict[str, JsonValue] = {"score": scored.score}
         cells |= {key: scored.columns.get(key) for key in names}
         if has_errors:

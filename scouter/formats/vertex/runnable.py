@@ -54,7 +54,11 @@ def run_agent(runnable: object, prompts: Sequence[JsonValue], concurrency: int) 
         started = [
             pool.submit(contextvars.copy_context().run, _call, call, prompt) for prompt in prompts
         ]
-        called = [each.result() for each in started]
+        try:
+            called = [each.result() for each in started]
+        except BaseException:  # Ctrl-C: those that have not begun are not called any more
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
     has_faults = any(each.fault for each in called)
     return [_row(each, has_faults) for each in called]
 
@@ -92,7 +96,7 @@ def _call(call: Callable[[JsonValue], object], prompt: JsonValue) -> _Called:
             answer = asyncio.run(_awaited(answer))
         latency_s = time.perf_counter() - start
         return _Called(read_answer(answer), latency_s)
-    except Exception as error:  # noqa: BLE001 — an agent's failure is one row's result
+    except (Exception, SystemExit) as error:  # noqa: BLE001 — an agent's failure is one row's
         return _Called({}, None, f"{type(error).__name__}: {error}")
 
 

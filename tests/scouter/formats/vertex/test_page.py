@@ -1,13 +1,18 @@
 """`docs/from_vertex.md` runs as written, file by file and block by block."""
 
+import glob
+import json
 import re
 import runpy
+import shlex
 import sys
 from pathlib import Path
 from types import ModuleType
 
 import pytest
+from typer.testing import CliRunner
 
+from scouter.cli.app import make_app
 from scouter.evaluate.trajectory.rules import TrajectoryRules
 from scouter.formats import vertex
 from scouter.formats.vertex.responses import RESPONSE_METRICS
@@ -64,6 +69,21 @@ def test_the_other_blocks(desk: Path) -> None:
     finally:
         disable_local_span_capture()
         ScouterInstrumentor().uninstrument()
+
+
+def test_the_commands(desk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By hand: precision is 1 and 1/2, of which the gate lets 0.75 pass."""
+    commands = [shlex.split(line)[1:] for line in "".join(blocks("console")).splitlines()]
+    assert len(commands) == 3
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    for command in commands:
+        files = [found for part in command for found in (glob.glob(part) or [part])]
+        done = CliRunner().invoke(make_app(), files)
+        assert done.exit_code == 0, done.output
+    (folder,) = (desk / "results").iterdir()
+    summary = json.loads((folder / "summary_metrics.json").read_text(encoding="utf-8"))
+    assert summary["trajectory_precision/mean"] == 0.75
+    assert {path.name for path in folder.iterdir()} <= set(re.findall(r"`(\w+\.jsonl?)`", PAGE))
 
 
 def test_names_are_known() -> None:

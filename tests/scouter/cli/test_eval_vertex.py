@@ -1,0 +1,312 @@
+"""`scouter eval --format vertex` and `adk` as a program; the figures are worked out by hand."""
+
+import csv
+import json
+import shlex
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from scouter.formats.vertex.runnable import run_agent
+from tests.scouter.cli.conftest import Scouter
+
+VERTEX = ("--format", "vertex")
+
+
+def call(name: str, **arguments: object) -> dict[str, object]:
+    return {"tool_name": name, "tool_input": arguments}
+
+
+OFF = call("set_device_info", device_id="device_2", updates={"status": "OFF"})
+PREFERENCES = call("get_user_preferences", user_id="user_y")
+ROWS: list[dict[str, Any]] = [
+    {
+        "prompt": "Turn off device_2.",
+        "predicted_trajectory": [call("set_device_info", device_id="device_3")],
+        "reference_trajectory": [OFF],
+    },
+    {
+        "prompt": "Make it warm for user_y.",
+        "predicted_trajectory": [
+            call("get_user_preferences", user_id="user_z"),
+            call("set_temperature", location="Living Room", temperature=23),
+        ],
+        "reference_trajectory": [
+            PREFERENCES,
+            call("set_temperature", location="Living Room", temperature=23),
+        ],
+    },
+]
+"""No call of the first row is right, and one of two calls of the second."""
+
+AGENT = f"""
+import sys
+
+def agent(prompt):
+    print("asked", prompt)
+    if "device_2" in prompt:
+        return {{"response": "off", "predicted_trajectory": [{OFF!r}]}}
+    raise RuntimeError("no such user")
+
+
+def ends(prompt):
+    sys.exit(0)
+
+
+def length(row):
+    return len(row["prompt"])
+
+
+def judge(question):
+    return {{"score": 4, "explanation": "short enough"}}
+
+
+def __getattr__(name):
+    if name != "polite":
+        raise AttributeError(name)
+    from scouter.formats.vertex import PointwiseMetric
+    return PointwiseMetric("polite", "From 1 to 5, how polite is it: {{prompt}}")
+"""
+
+
+@pytest.fixture
+def folder(project: Path) -> Path:
+    (project / "home.py").write_text(AGENT, encoding="utf-8")
+    (project / "data.json").write_text(json.dumps(ROWS), encoding="utf-8")
+    return project
+
+
+def written(folder: Path) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+    """Rows and summary of the one run that wrote into `out`."""
+    (found,) = (folder / "out").iterdir()
+    lines = (found / "metrics_table.jsonl").read_text(encoding="utf-8").splitlines()
+    summary = json.loads((found / "summary_metrics.json").read_text(encoding="utf-8"))
+    return [json.loads(line) for line in lines], summary
+
+
+def test_the_dataset_s_own_calls_are_scored(folder: Path, scouter: Scouter) -> None:
+    """Precision 0 and 1/2: mean 0.25, deviation sqrt(2) / 4 = 0.3536."""
+    done = scouter("eval", "data.json", *VERTEX, "--output", "out")
+    assert done.returncode == 0, done.stderr
+    lines = {line.split()[0]: line.split()[1:] for line in done.stdout.splitlines() if line.strip()}
+    assert lines["trajectory_precision"] == ["0.2500", "0.3536", "2", "0"]
+    assert lines["trajectory_exact_match"] == ["0.0000", "0.0000", "2", "0"]
+    assert done.stdout.endswith("passed: 2 rows, 5 metrics\n")
+    rows, summary = written(folder)
+    assert [row["trajectory_recall/score"] for row in rows] == [0, 0.5]
+    assert "user_z" in rows[1]["trajectory_recall/explanation"]
+    assert [{name: row[name] for name in ROWS[0]} for row in rows] == ROWS
+    assert summary["row_count"] == 2
+    assert summary["trajectory_precision/mean"] == 0.25
+    assert summary["trajectory_precision/std"] == pytest.approx(0.353553, abs=1e-6)
+
+
+def write_jsonl(path: Path) -> None:
+    path.write_text("".join(json.dumps(row) + "\n" for row in ROWS), encoding="utf-8")
+
+
+def as_cells() -> list[dict[str, str]]:
+    return [
+        {name: cell if isinstance(cell, str) else json.dumps(cell) for name, cell in row.items()}
+        for row in ROWS
+    ]
+
+
+def write_csv(path: Path) -> None:
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, list(ROWS[0]))
+        writer.writeheader()
+        writer.writerows(as_cells())
+
+
+def write_parquet(path: Path) -> None:
+    pd.DataFrame(as_cells()).to_parquet(path)
+
+
+@pytest.mark.parametrize(
+    ("name", "write"),
+    [("d.jsonl", write_jsonl), ("d.csv", write_csv), ("d.parquet", write_parquet)],
+)
+def test_every_kind_of_file_gives_the_same(
+    folder: Path, scouter: Scouter, name: str, write: Any
+) -> None:
+    write(folder / name)
+    done = scouter("eval", name, *VERTEX, "--output", "out")
+    assert done.returncode == 0, done.stderr
+    rows, summary = written(folder)
+    assert [{key: row[key] for key in ROWS[0]} for row in rows] == ROWS
+    assert summary["trajectory_recall/mean"] == 0.25
+
+
+def test_an_agent_that_raises_fails_its_row_only(folder: Path, scouter: Scouter) -> None:
+    """The first row is right; the second has no score, and stops the release."""
+    run = ("eval", "data.json", *VERTEX, "--agent", "home:agent")
+    done = scouter(*run, "--output", "out")
+    assert done.returncode == 1
+    assert "row 2: the agent failed: RuntimeError: no such user" in done.stderr
+    assert "asked Turn off" in done.stderr
+    assert "asked" not in done.stdout
+    assert "The agent failed in 1 of 2 rows." in done.stdout
+    assert "failed: rows without a score: trajectory_exact_match 1" in done.stdout
+    rows, summary = written(folder)
+    assert [row["failure"] for row in rows] == [0, 1]
+    assert rows[0]["response"] == "off"
+    assert rows[0]["trajectory_exact_match/score"] == 1
+    assert rows[1]["latency_in_seconds"] is rows[1]["trajectory_exact_match/score"] is None
+    assert summary["failure/mean"] == 0.5
+    assert summary["trajectory_exact_match/n_error"] == 1
+    assert summary["trajectory_exact_match/std"] is None  # of one score
+    allowed = scouter(*run, "--allow-errors", "--min-score", "trajectory_exact_match=1", "--quiet")
+    assert (allowed.returncode, allowed.stdout) == (0, "passed: 2 rows, 5 metrics\n")
+
+
+def test_a_mended_agent_is_not_blamed_for_what_its_table_says(
+    folder: Path, scouter: Scouter
+) -> None:
+    """The table of a run with failures is a dataset for the next one."""
+    run = (*VERTEX, "--agent", "home:agent")
+    assert scouter("eval", "data.json", *run, "--output", "out").returncode == 1
+    (table,) = (folder / "out").glob("*/metrics_table.jsonl")
+    assert scouter("eval", table, *VERTEX).returncode == 1
+    mended = AGENT.replace(
+        'raise RuntimeError("no such user")', 'return {"predicted_trajectory": []}'
+    )
+    (folder / "home.py").write_text(mended, encoding="utf-8")
+    done = scouter("eval", table, *run)
+    assert (done.returncode, done.stderr.count("row 2")) == (0, 0), done.stderr
+
+
+def test_an_agent_that_exits_does_not_end_the_run(folder: Path, scouter: Scouter) -> None:
+    """Its exit code of 0 would be taken for a passed check."""
+    done = scouter("eval", "data.json", *VERTEX, "--agent", "home:ends", "--allow-errors",
+                   "--min-score", "trajectory_recall=0")  # fmt: skip
+    assert done.returncode == 1
+    assert "row 1: the agent failed: SystemExit: 0" in done.stderr
+    assert "failed: trajectory_recall: no row has a score" in done.stdout
+
+
+def test_an_interrupt_begins_no_further_row() -> None:
+    called: list[object] = []
+
+    def agent(prompt: object) -> str:
+        called.append(prompt)
+        if len(called) == 2:
+            raise KeyboardInterrupt
+        return "fine"
+
+    with pytest.raises(KeyboardInterrupt):
+        run_agent(agent, [*range(20_000)], 1)
+    assert len(called) < 20_000
+
+
+@pytest.mark.parametrize(
+    ("least", "code"),
+    [("trajectory_precision=0.25", 0), ("trajectory_precision=0.26", 1)],
+)
+def test_the_gate(folder: Path, scouter: Scouter, least: str, code: int) -> None:
+    done = scouter("eval", "data.json", *VERTEX, "--min-score", least,
+                   "--min-score", "trajectory_recall=0.2")  # fmt: skip
+    assert done.returncode == code
+    told = "failed: trajectory_precision: the mean is 0.2500, and has to be 0.26 at least\n"
+    assert (told in done.stdout) == (code == 1)
+
+
+def test_metrics_by_name_by_tool_and_of_one_s_own(folder: Path, scouter: Scouter) -> None:
+    """`set_temperature` is called in one row of two; the prompts have 18 and 24 letters."""
+    done = scouter(
+        "eval", "data.json", *VERTEX, "--output", "out", "--judge", "home:judge", "--metrics",
+        "trajectory_single_tool_use(set_temperature),home:length", "--metrics", "home:polite",
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    rows, summary = written(folder)
+    assert [row["trajectory_single_tool_use/score"] for row in rows] == [0, 1]
+    assert (summary["length/mean"], summary["polite/mean"]) == (21, 4)
+    assert rows[0]["polite/explanation"] == "short enough"
+
+
+def test_one_fault_of_all_metrics_is_told_once(folder: Path, scouter: Scouter) -> None:
+    rows = [{**ROWS[0], "predicted_trajectory": None}, ROWS[1]]
+    (folder / "data.json").write_text(json.dumps(rows), encoding="utf-8")
+    named = ("--metrics", "trajectory_recall, trajectory_precision")
+    done = scouter("eval", "data.json", *VERTEX, *named)
+    assert done.returncode == 1
+    assert done.stderr == (
+        "row 1: trajectory_recall, trajectory_precision: the row has no predicted_trajectory\n"
+    )
+
+
+def test_without_rows_nothing_passes(folder: Path, scouter: Scouter) -> None:
+    (folder / "none.json").write_text("[]", encoding="utf-8")
+    done = scouter("eval", "none.json", *VERTEX)
+    assert (done.returncode, "failed: nothing was scored" in done.stdout) == (1, True)
+
+
+def test_compat_refuses_an_empty_trajectory(folder: Path, scouter: Scouter) -> None:
+    rows: list[dict[str, Any]] = [{**ROWS[0], "predicted_trajectory": []}]
+    (folder / "data.json").write_text(json.dumps(rows), encoding="utf-8")
+    assert scouter("eval", "data.json", *VERTEX).returncode == 0
+    assert scouter("eval", "data.json", *VERTEX, "--compat", "vertex").returncode == 1
+
+
+def test_each_run_has_a_folder_and_leaves_others_alone(folder: Path, scouter: Scouter) -> None:
+    (folder / "out").mkdir()
+    (folder / "out/mine.txt").write_text("mine", encoding="utf-8")
+    for _ in range(2):
+        assert scouter("eval", "data.json", *VERTEX, "--output", "out").returncode == 0
+    assert len([*(folder / "out").iterdir()]) == 3
+    assert (folder / "out/mine.txt").read_text(encoding="utf-8") == "mine"
+
+
+@pytest.mark.parametrize(
+    ("command", "told"),
+    [
+        ("gs://b/d.jsonl --format vertex", "gs://b/d.jsonl is not on this machine: copy it with"),
+        ("bq://p.d.t --format vertex", "bq://p.d.t is not on this machine: export the table"),
+        ("none.json --format vertex", "none.json"),
+        ("home.py --format vertex", "home.py"),
+        ("--format vertex", "missing argument SCENARIOS"),
+        ("data.json --format vertex --metrics nope", "no metric is called 'nope'"),
+        ("data.json --format vertex --metrics rouge_l", "needs the column 'response'"),
+        ("data.json --format vertex --metrics trajectory_single_tool_use", "expected the tool"),
+        ("data.json --format vertex --metrics home:nope", "home has no 'nope'"),
+        ("data.json --format vertex --min-score trajectory_recall", "expected METRIC=RATE"),
+        ("data.json --format vertex --min-score trajectory_recall=nan", "expected METRIC=RATE"),
+        ("data.json --format vertex --min-score bleu=0.5", "no metric 'bleu' is scored"),
+        ("data.json --format vertex --agent home", "expected module:name"),
+        ("data.json --format vertex --output data.json", "this is a file"),
+        ("data.json --format vertex --compat wxo-1.6.9", "belongs to --format watsonx"),
+        ("data.json --format vertex --repeats 2", "--repeats means nothing with --format vertex"),
+        ("data.json --format vertex --min-pass-rate 0.9", "--min-pass-rate means nothing"),
+        ("data.json --format vertex --profile p.yaml", "--profile means nothing"),
+        ("data.json --format vertex --judge-cache none", "--judge-cache means nothing"),
+        ("data.json --format vertex --config c.yml", "--config means nothing"),
+        ("data.json --format adk --json r.json", "--json means nothing with --format adk"),
+        ("data.json --agent home:agent --metrics bleu", "belong to --format vertex"),
+        ("data.json --agent home:agent --compat vertex", "belong to --format vertex"),
+        ("data.json", "missing option --agent"),
+    ],
+)
+def test_what_is_wrong_is_told_in_one_line(
+    folder: Path, scouter: Scouter, command: str, told: str
+) -> None:
+    done = scouter("eval", *shlex.split(command))
+    assert (done.returncode, done.stdout) == (2, "")
+    (line,) = done.stderr.splitlines()
+    assert told in line
+
+
+def test_eval_sets_of_adk(folder: Path, scouter: Scouter) -> None:
+    turn = {
+        "user_content": {"parts": [{"text": "Turn off device_2."}]},
+        "intermediate_data": {"tool_uses": [{"name": OFF["tool_name"], "args": OFF["tool_input"]}]},
+    }
+    cases = {"eval_set_id": "home", "eval_cases": [{"eval_id": "off", "conversation": [turn]}]}
+    (folder / "home.evalset.json").write_text(json.dumps(cases), encoding="utf-8")
+    run = ("eval", "home.evalset.json", "--format", "adk")
+    done = scouter(*run, "--agent", "home:agent", "--min-score", "trajectory_exact_match=1")
+    assert done.returncode == 0, done.stdout + done.stderr
+    without = scouter(*run)
+    assert without.returncode == 2
+    assert "needs the column 'predicted_trajectory'" in without.stderr
