@@ -169,7 +169,7 @@ def test_gates_and_baseline_are_items(
     result = run(*held)
     result.assert_outcomes(passed=1, failed=3)
     result.stdout.fnmatch_lines(
-        ["*pass rate of all checks: 50.0%*", "inconclusive: 1 of 2 *", "*fell by 50.0 points*"]
+        ["*pass rate of all checks: 50.0%*", "regressed: 1 of 2 *", "*'paris' is broken*"]
     )
 
 

@@ -28,13 +28,15 @@ class Evidence:
             conversations, or where there is none all tasks; None without any.
         fall: By how much its mean over scenarios fell, a share; negative for a rise.
         gone: What the baseline has and the new run lacks altogether: names, by their noun.
-        confirmations: Of the scenarios that were asked again.
+        flips: Scenarios that passed in every attempt of the baseline and in none now.
+        confirmations: Of those flips that were asked again.
     """
 
     rows: Sequence[RateComparison]
     primary: RateComparison | None
     fall: float = 0.0
     gone: Mapping[str, Sequence[str]] = field(default_factory=dict[str, Sequence[str]])
+    flips: Sequence[str] = ()
     confirmations: Sequence[Confirmation] = ()
 
 
@@ -126,13 +128,13 @@ def _doubt(evidence: Evidence, ruled_out: float | None) -> str | None:
         return "the runs have nothing in common that could be compared"
     if evidence.fall < LARGE_FALL - _EPSILON or not primary.is_whole:
         return None
-    asked = evidence.confirmations
-    if asked and all(found.passed or found.is_broken for found in asked):
-        return None  # each flip was settled
+    settled = {each.scenario_id for each in evidence.confirmations if each.passed}
+    if evidence.flips and settled.issuperset(evidence.flips):
+        return None  # each passed when it was asked again
     return (
         f"{primary.label} fell by {100 * evidence.fall:.1f} points, which may be chance: "
-        f"{primary.reason}; run scouter eval with --baseline, which asks the scenarios that failed "
-        "again, or use more --repeats or scenarios"
+        f"{primary.reason}; ask the scenarios that failed again, as scouter eval --baseline does, or "
+        "use more --repeats or scenarios"
     )
 
 

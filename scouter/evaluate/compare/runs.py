@@ -157,6 +157,7 @@ def _compare_replays(
                     *(f"(each of scenario {name!r})" for name in scenarios.no_longer_judged),
                 ],
             },
+            flips=flips,
             confirmations=confirmations,
         )
     )

@@ -346,7 +346,7 @@ def test_what_was_refused_of_something_erased_does_not_come_back(
     start: Start, is_reopened: bool
 ) -> None:
     """Both batches come again as a sender's spool sends them; another trace's letter is kept."""
-    service = start()
+    service = start(deadline_s="1h")  # or the waiting record is a letter of its own
 
     def batch(trace_id: str) -> bytes:
         request = encode_request([span(1, trace_id=trace_id), span(2, trace_id=trace_id)])
@@ -365,7 +365,7 @@ def test_what_was_refused_of_something_erased_does_not_come_back(
     for target in ({"trace_id": TRACE}, {"record_uid": "u1"}, {"record_uid": "u2"}):
         assert service.http.post("/api/v1/erase", json=target).json()["dead_letters"] == 1
     if is_reopened:
-        service = start()
+        service = start(deadline_s="1h")
     send()
 
     (letter,) = service.get(URL)["items"]

@@ -506,9 +506,9 @@ def test_an_export_has_what_the_texts_of_verdicts_say(store: DuckDBStore, tmp_pa
     head = (SPACE, "evaluation of u1", "u1", 1, "p1", "d1", "answers", "answers", "s1", "", "", "")
     assert rows == [
         (*head, 5, 0, "a", "Assertion", "passed", None, '[1,"é"]', '{"b":null}', "1 of 1", "==",
-         True, 2, "", "null", [], None, None, None, None, None, None),
+         True, 2, "", "null", [], 1.0, None, None, None, None, None, None),
         (*head, 5, 1, "j", "LLMJudge", "failed", "low", "null", "null", "", "",
-         False, 0, "q", '"no"', ["a1", "b2"], 2, 1, 30, None, 0.5, 1),
+         False, 0, "q", '"no"', ["a1", "b2"], 0.0, 2, 1, 30, None, 0.5, 1),
     ]  # fmt: skip
 
 

@@ -49,7 +49,7 @@ def test_a_release_check_from_baseline_to_stop(project: Path, scouter: Scouter) 
         *RUN, "--baseline", "baseline.json", "--save", "worse.json", "--junit", "r.xml",
         "--markdown", "r.md", "--html", "r.html", "--json", "r.json", BAD="paris",
     )  # fmt: skip
-    assert worse.returncode != 0, worse.stderr
+    assert worse.returncode == 1, worse.stderr  # asked again, and broken
     assert "scenario 'paris'" in worse.stdout
     assert worse.stdout.count("scenario 'paris': passed before") == 1
     assert "1 of 2 scenarios passed, 2 of 2 in the baseline." in worse.stdout
@@ -63,6 +63,10 @@ def test_a_release_check_from_baseline_to_stop(project: Path, scouter: Scouter) 
     assert f"<title>{word}" in (project / "r.html").read_text(encoding="utf-8")
 
     compared = scouter("compare", "baseline.json", "worse.json")
+    assert compared.returncode == 1  # the file tells that it was asked again
+    alone = scouter(*RUN, "--save", "alone.json", BAD="paris")
+    assert alone.returncode == 0, alone.stderr
+    compared = scouter("compare", "baseline.json", "alone.json")
     assert compared.returncode == 3  # 50 points, and one flip of two may be chance
     assert "Inconclusive. 1 of 2 scenarios passed" in compared.stdout
     better = scouter("compare", "worse.json", "baseline.json", "--html", "c.html")
