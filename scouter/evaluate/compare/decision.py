@@ -133,8 +133,8 @@ def _doubt(evidence: Evidence, ruled_out: float | None) -> str | None:
         return None  # each passed when it was asked again
     return (
         f"{primary.label} fell by {100 * evidence.fall:.1f} points, which may be chance: "
-        f"{primary.reason}; ask the scenarios that failed again, as scouter eval --baseline does, or "
-        "use more --repeats or scenarios"
+        f"{primary.reason}; ask the scenarios that failed again, as scouter eval --baseline "
+        "does, or use more --repeats or scenarios"
     )
 
 
