@@ -220,5 +220,5 @@ def _problems(
     if any(errors.values()) and not run.allow_errors:
         told = ", ".join(f"{name} {count}" for name, count in errors.items() if count)
         yield f"rows without a score: {told}"
-    elif not any(errors.values()) and not any(summary[f"{name}/n"] for name in names):
+    elif not any(summary[f"{name}/n"] for name in names):
         yield "nothing was scored"

@@ -45,7 +45,7 @@ class WatsonxCheck:
 def check_watsonx(check: WatsonxCheck, outputs: Outputs) -> None:
     """Run journeys, write their files, report, and end with the exit code.
 
-    Without a gate and without a baseline every journey has to succeed.
+    Unless a rate is given every journey has to succeed, as none is asked again.
 
     Raises:
         typer.Exit: With the exit code, unless it is 0.
@@ -53,6 +53,8 @@ def check_watsonx(check: WatsonxCheck, outputs: Outputs) -> None:
     """
     if check.run.profiles:
         raise ConfigError("--profile: journeys are judged by their goals; leave it out")
+    if outputs.save_baseline is not None:
+        raise ConfigError("--save-baseline needs --interleave, which journeys do not have")
     if check.run.confirm is not None or check.run.interleave is not None:
         raise ConfigError("--confirm and --interleave: journeys are not asked again; leave it out")
     read = _config(check.path)
@@ -80,7 +82,7 @@ def check_watsonx(check: WatsonxCheck, outputs: Outputs) -> None:
         typer.echo(f"wrote {folder}", err=True)
     standard = check.standard
     rates = (standard.min_pass_rate, standard.min_scenario_pass_rate)
-    if rates == (None, None) and baseline is None:
+    if rates == (None, None):
         standard = replace(standard, min_pass_rate=_ALL)
     _tell(journeys, quiet=standard.quiet)
     conclude(journeys.results, baseline, standard, outputs, f"Journeys of {check.run.agent}")

@@ -101,7 +101,7 @@ def run_check(check: Check, outputs: Outputs) -> None:
         conclude(*concluding)
         return
     with suppress(typer.Exit):
-        conclude(*concluding)
+        conclude(*concluding, is_whole=False)
     typer.echo(_interrupted_again(check), err=True)
     raise typer.Exit(INTERRUPTED)
 
@@ -124,8 +124,13 @@ def conclude(
     outputs: Outputs,
     title: str,
     gates: Gates | None = None,
+    *,
+    is_whole: bool = True,
 ) -> None:
     """Compare, report, and end with the exit code.
+
+    A file that is the baseline gets the run only if nothing stops it: or a version that regressed
+    would be held against itself the next time.
 
     Args:
         results: The run.
@@ -134,13 +139,16 @@ def conclude(
         outputs: Where reports go.
         title: Of the reports.
         gates: Those of a scenario file.
+        is_whole: False where the run was interrupted.
 
     Raises:
         typer.Exit: With the exit code, unless it is 0.
         ConfigError: A file cannot be written.
     """
-    if outputs.save is not None:
-        _save(results, outputs.save, "--save")
+    save = outputs.save
+    is_baseline = save is not None and save.resolve() in map(Path.resolve, standard.baseline)
+    if save is not None and not is_baseline:
+        _save(results, save, "--save")
     comparison = (
         None if baseline is None else results.compare_to(baseline, standard.regression_threshold)
     )
@@ -151,6 +159,11 @@ def conclude(
         policy=standard.policy,
         title=title,
     )
+    if save is not None and is_baseline:
+        if is_whole and not report.decision.exit_code:
+            _save(results, save, "--save")
+        else:
+            typer.echo(f"{save}: left as it is, as the run did not pass", err=True)
     outputs.write(report)
     if not standard.quiet:
         results.as_table()

@@ -1,11 +1,10 @@
 """A file of results to which further runs of the same version are added."""
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
 from scouter.errors import ConfigError, FileFormatError
-from scouter.evaluate.pooling import pooled
+from scouter.evaluate.pooling import overlap, pooled
 from scouter.evaluate.provenance import Provenance, git_dirty, git_revision
 from scouter.evaluate.scenario_results import ScenarioEvalResults
 
@@ -42,9 +41,10 @@ def save_run(results: ScenarioEvalResults, path: Path) -> str:
     except FileFormatError:
         results.save(path)
         return f"{path}: replaced, as it held no results of a replay"
-    if _marks(earlier) & _marks(results):
+    if overlap(earlier, results):
         if earlier.runs > 1:
-            return f"{path}: left as it is, as this run is among the {earlier.runs} that it keeps"
+            kept = f"the {earlier.runs} runs that it keeps have attempts of this one"
+            return f"{path}: left as it is, as {kept}; save it to another file"
         results.save(path)
         return ""
     try:
@@ -89,16 +89,3 @@ def another_version(earlier: Provenance, now: Provenance) -> str:
     if earlier.git_dirty is not False or now.git_dirty is not False:
         return "files differed from the git revision (--agent-version names a version)"
     return ""
-
-
-def _marks(results: ScenarioEvalResults) -> set[object]:
-    """What tells attempts apart, also where a journal gave them back."""
-    return set(_marks_of_attempts(results))
-
-
-def _marks_of_attempts(results: ScenarioEvalResults) -> Iterator[object]:
-    for item in (*results.scenario_results, *results.conversations):
-        if item.duration_ns:
-            yield item.scenario_id, item.duration_ns
-        for span in item.traces:
-            yield span.trace_id, span.span_id

@@ -37,18 +37,43 @@ def pooled(runs: Sequence[ScenarioEvalResults], names: Sequence[str]) -> Scenari
     first, *others = runs
     if not others:
         return first
-    for run, name in zip(others, names[1:], strict=True):
+    for at, (run, name) in enumerate(zip(others, names[1:], strict=True), 1):
         for field in _differences(first, run):
             raise ConfigError(
                 f"{name}: {field} differs from that of {names[0]}, so that their attempts cannot "
                 "be put together; give results of the same scenarios and profiles"
             )
+        if any(overlap(each, run) for each in runs[:at]):
+            raise ConfigError(f"{name}: a run in it is in an earlier file, too; give each run once")
     parts: list[ScenarioEvalResults] = []
     shift = 0
     for run in runs:
         parts.append(picked(run, {at: at + shift for at in range(run.repeats)}))
         shift += run.repeats
     return joined(parts)
+
+
+def overlap(first: ScenarioEvalResults, second: ScenarioEvalResults) -> bool:
+    """Tell whether two results have attempts in common, also those that a journal gave back.
+
+    Spans tell by their ids. Without any spans durations tell, where half of them are the same.
+    """
+    spans, durations = _marks_of(first), _durations_of(first)
+    other_spans, other_durations = _marks_of(second), _durations_of(second)
+    if spans and other_spans:
+        return bool(spans & other_spans)
+    least = min(len(durations), len(other_durations))
+    return 2 * len(durations & other_durations) >= max(least, 1)
+
+
+def _marks_of(results: ScenarioEvalResults) -> set[tuple[str, str]]:
+    found = (*results.scenario_results, *results.conversations)
+    return {(span.trace_id, span.span_id) for item in found for span in item.traces}
+
+
+def _durations_of(results: ScenarioEvalResults) -> set[tuple[str, int]]:
+    found = (*results.scenario_results, *results.conversations)
+    return {(item.scenario_id, item.duration_ns) for item in found if item.duration_ns}
 
 
 def picked(results: ScenarioEvalResults, numbers: Numbers) -> ScenarioEvalResults:
@@ -221,6 +246,9 @@ def _differences(first: ScenarioEvalResults, run: ScenarioEvalResults) -> Iterat
         known = [each[name] for each in tasks if name in each]
         if len(known) == 2 and known[0] != known[1]:
             yield f"the tasks of scenario {name!r}"
+    contents = {each.provenance.scenarios_digest for each in (first, run)} - {""}
+    if len(contents) > 1:
+        yield "the content of the scenarios"
     digests = [each.provenance.profile_digests for each in (first, run)]
     for alias in dict.fromkeys([*digests[0], *digests[1]]):
         if digests[0].get(alias) != digests[1].get(alias):

@@ -48,6 +48,8 @@ class Provenance(BaseModel):
     profile_digests: dict[str, str] = Field(default_factory=dict[str, str])
     """Digest of each alias' tasks."""
     collection_id: str = ""
+    scenarios_digest: str = ""
+    """Of everything that the scenarios say; empty where there are none, or where it is unknown."""
     agent: str = ""
     """`module:name` of who was asked; empty where it is not known."""
     agent_version: str = ""
@@ -63,6 +65,7 @@ def collect_provenance(
     ended_ns: int,
     profile_digests: Mapping[str, str],
     collection_id: str = "",
+    scenarios_digest: str = "",
     folder: Path | None = None,
 ) -> Provenance:
     """Describe this process and the repository around `folder` (the working folder by default).
@@ -85,6 +88,7 @@ def collect_provenance(
         ended_ns=ended_ns,
         profile_digests=dict(profile_digests),
         collection_id=collection_id,
+        scenarios_digest=scenarios_digest,
     )
 
 

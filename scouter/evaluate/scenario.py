@@ -4,7 +4,7 @@ import hashlib
 import json
 import uuid
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias, cast
@@ -302,6 +302,21 @@ def _id_of(scenario: EvalScenario) -> str:
     text = json.dumps([content, tasks_digest(scenario.tasks)], sort_keys=True)
     digest = hashlib.sha256(text.encode("ascii")).digest()
     return str(uuid.UUID(bytes=digest[:16], version=5))  # 5: made from a name
+
+
+def scenarios_digest(scenarios: Iterable[EvalScenario]) -> str:
+    """Name the content of scenarios: everything that they say, in their order.
+
+    Returns:
+        64 hex digits.
+
+    Cost: linear in their size.
+    """
+    sha = hashlib.sha256()
+    for scenario in scenarios:
+        text = json.dumps(scenario.model_dump(mode="json"), sort_keys=True)
+        sha.update(text.encode("ascii") + b"\n")
+    return sha.hexdigest()
 
 
 def _told_apart(scenarios: Sequence[EvalScenario]) -> tuple[EvalScenario, ...]:

@@ -1,6 +1,5 @@
 """The journal of a run that may be interrupted: JSON lines, one for each attempt that ended."""
 
-import hashlib
 import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,7 +12,7 @@ from scouter.drift.profile import AgentEvalProfile
 from scouter.errors import ConfigError, FileFormatError
 from scouter.evaluate.files import parse_json
 from scouter.evaluate.lost import Loss
-from scouter.evaluate.scenario import EvalScenario
+from scouter.evaluate.scenario import EvalScenario, scenarios_digest
 from scouter.evaluate.scenario_results import Exchange, JsonSpans
 from scouter.model.record import EvalRecord
 
@@ -113,7 +112,7 @@ class Journal:
         self._path = path
         header = _Header(
             scouter_journal=FORMAT,
-            scenarios=_digest(scenarios),
+            scenarios=scenarios_digest(scenarios),
             profiles={alias: profile.digest for alias, profile in profiles.items()},
             agent=agent,
         )
@@ -224,11 +223,3 @@ _EXPECTED: Final = "a file that `resume=` of an earlier run has made, or none"
 
 def _line(value: JsonValue) -> bytes:
     return json.dumps(value, separators=(",", ":")).encode("ascii") + b"\n"
-
-
-def _digest(scenarios: Iterable[EvalScenario]) -> str:
-    sha = hashlib.sha256()
-    for scenario in scenarios:
-        text = json.dumps(scenario.model_dump(mode="json"), sort_keys=True)
-        sha.update(text.encode("ascii") + b"\n")
-    return sha.hexdigest()

@@ -101,7 +101,8 @@ class Reasks:
 def _verdict(passed: bool | None, tasks: Sequence[EvalTaskResult]) -> bool | None:
     """Whether an attempt passed; None where a judge that did not answer could turn that."""
     if passed:
-        return True if all(map(is_counted, tasks)) else None
+        known = (is_counted(task) or task.reason is Reason.SAMPLED for task in tasks)
+        return True if all(known) else None
     bad = {task.reason for task in tasks if task.outcome in {Outcome.FAILED, Outcome.ERRORED}}
     return None if bad and bad <= _UNANSWERED else passed
 

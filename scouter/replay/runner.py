@@ -17,7 +17,7 @@ from scouter.evaluate.outcome import Outcome, Reason
 from scouter.evaluate.provenance import collect_provenance
 from scouter.evaluate.record_result import RecordResult
 from scouter.evaluate.results import EvalResults
-from scouter.evaluate.scenario import EvalScenario, EvalScenarios
+from scouter.evaluate.scenario import EvalScenario, EvalScenarios, scenarios_digest
 from scouter.evaluate.scenario_results import (
     Conversation,
     ScenarioEvalResults,
@@ -346,6 +346,7 @@ class EvalRunner:
                 ended_ns=time.time_ns(),
                 profile_digests={alias: item.digest for alias, item in self.profiles.items()},
                 collection_id=self.scenarios.collection_id,
+                scenarios_digest=scenarios_digest(self.scenarios),
             ),
         )
         self.scenarios.keep_results(results)

@@ -1,6 +1,6 @@
 """Attempts: one run of one scenario each, and whether it passed as a whole."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import repeat
 from typing import NamedTuple
@@ -53,14 +53,17 @@ class _Seen:
 
 
 def attempts_of(
-    results: ScenarioEvalResults, baseline: ScenarioEvalResults | None = None
+    results: ScenarioEvalResults,
+    baseline: ScenarioEvalResults | None = None,
+    aliases: Collection[str] | None = None,
 ) -> dict[str, list[Attempt]]:
     """List the attempts of a run, and say of each whether it passed.
 
     Args:
         results: The run.
-        baseline: An earlier run, if there is one: where every attempt of a scenario left a record
-            for an alias then, an attempt that leaves none now did not pass.
+        baseline: The other run, if there is one: where every attempt of a scenario left a record
+            for an alias there, an attempt that leaves none here did not pass.
+        aliases: Those that count for this; all by default.
 
     Returns:
         By scenario, in the order of attempts; every scenario that was run is there.
@@ -72,11 +75,14 @@ def attempts_of(
     found: dict[str, list[Attempt]] = {}
     for key in sorted(seen, key=lambda each: each.attempt):
         one = seen[key]
+        wanted = usual.get(key.scenario_id, set())
+        if aliases is not None:
+            wanted = wanted.intersection(aliases)
         found.setdefault(key.scenario_id, []).append(
             Attempt(
                 scenario_id=key.scenario_id,
                 attempt=key.attempt,
-                passed=one.passed(lacks_alias=not usual.get(key.scenario_id, set()) <= one.aliases),
+                passed=one.passed(lacks_alias=not wanted <= one.aliases),
                 is_errored=one.has_errored,
             )
         )

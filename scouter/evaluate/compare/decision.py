@@ -28,15 +28,16 @@ class Evidence:
             conversations, or where there is none all tasks; None without any.
         fall: By how much its mean over scenarios fell, a share; negative for a rise.
         gone: What the baseline has and the new run lacks altogether: names, by their noun.
-        flips: Scenarios that passed in every attempt of the baseline and in none now.
-        confirmations: Of those flips that were asked again.
+        open_fall: The same without the scenarios that passed when they were asked again; None
+            where nobody was asked.
+        confirmations: Of the scenarios that were asked again.
     """
 
     rows: Sequence[RateComparison]
     primary: RateComparison | None
     fall: float = 0.0
+    open_fall: float | None = None
     gone: Mapping[str, Sequence[str]] = field(default_factory=dict[str, Sequence[str]])
-    flips: Sequence[str] = ()
     confirmations: Sequence[Confirmation] = ()
 
 
@@ -126,11 +127,16 @@ def _doubt(evidence: Evidence, ruled_out: float | None) -> str | None:
     primary = evidence.primary
     if primary is None or ruled_out is None:
         return "the runs have nothing in common that could be compared"
-    if evidence.fall < LARGE_FALL - _EPSILON or not primary.is_whole:
+    open_ones = [each for each in evidence.confirmations if not each.passed and not each.is_broken]
+    if open_ones:
+        told = [f"{each.scenario_id!r} ({each.asked} of {each.wanted})" for each in open_ones]
+        return (
+            f"not confirmed: {_listed(told, ', ')} failed and could not be asked again as often as "
+            "that takes; run the check again"
+        )
+    fall = evidence.fall if evidence.open_fall is None else evidence.open_fall
+    if min(fall, evidence.fall) < LARGE_FALL - _EPSILON or not primary.is_whole:
         return None
-    settled = {each.scenario_id for each in evidence.confirmations if each.passed}
-    if evidence.flips and settled.issuperset(evidence.flips):
-        return None  # each passed when it was asked again
     return (
         f"{primary.label} fell by {100 * evidence.fall:.1f} points, which may be chance: "
         f"{primary.reason}; ask the scenarios that failed again, as scouter eval --baseline "

@@ -10,6 +10,7 @@ from typing import Final
 
 from scouter.evaluate.compare.attempts import Attempt, attempts_of, count_passed, flipped
 from scouter.evaluate.compare.changes import fell
+from scouter.evaluate.compare.confirmation import Confirmation
 from scouter.evaluate.compare.counts import Tally
 from scouter.evaluate.compare.decision import Evidence, decide_comparison
 from scouter.evaluate.compare.gate_checks import broken_attempts
@@ -123,7 +124,9 @@ def _compare_replays(
             comparisons[alias] = comparison
     scenarios = compare_scenarios(baseline, new, regression_threshold)
     before, now = attempts_of(baseline), attempts_of(new, baseline)
-    whole = whole_scenarios(_only(before, ran.both), _only(now, ran.both))
+    # Both runs are held to the aliases of the other, or a record that comes and goes only falls.
+    old = attempts_of(baseline, new, baseline.dataset_results)
+    whole = whole_scenarios(_only(old, ran.both), _only(now, ran.both))
     if not before and len(aliases.both) == 1:  # records that no replay made
         [alias] = aliases.both
         found = baseline.dataset_results[alias], new.dataset_results[alias]
@@ -145,6 +148,7 @@ def _compare_replays(
             rows=rows,
             primary=rows[0],
             fall=net_fall(whole),
+            open_fall=_open_fall(whole, confirmations, old, now),
             gone={
                 "scenario": [*map(repr, ran.removed)],
                 "alias": [*map(repr, aliases.removed)],
@@ -157,7 +161,6 @@ def _compare_replays(
                     *(f"(each of scenario {name!r})" for name in scenarios.no_longer_judged),
                 ],
             },
-            flips=flips,
             confirmations=confirmations,
         )
     )
@@ -230,6 +233,20 @@ def _compare_replays(
             *(f"{a}: {note}" for a, found in comparisons.items() for note in found.notes),
         ),
     )
+
+
+def _open_fall(
+    whole: Tally,
+    confirmations: Iterable[Confirmation],
+    before: dict[str, list[Attempt]],
+    now: dict[str, list[Attempt]],
+) -> float:
+    """The fall without the scenarios that passed when they were asked again."""
+    cleared = [found.scenario_id for found in confirmations if found.passed]
+    settled = whole_scenarios(_only(before, cleared), _only(now, cleared))
+    scenarios = sum(1 for _ in whole.tested())
+    count = sum(1 for _ in settled.tested())
+    return net_fall(whole) - net_fall(settled) * count / scenarios if scenarios else 0.0
 
 
 _EMPTY: Final = EvalResults([])

@@ -179,7 +179,10 @@ def _judged(
             duration_ns=said.duration_ns,
         )
     runner.lost = results.lost
-    return runner.evaluate().model_copy(update={"repeats": results.repeats})
+    found = runner.evaluate()
+    of_agent = {name: getattr(results.provenance, name) for name in ("agent", "agent_version")}
+    provenance = found.provenance.model_copy(update=of_agent)
+    return found.model_copy(update={"repeats": results.repeats, "provenance": provenance})
 
 
 def _told(result: JourneyResult) -> dict[str, JsonValue]:

@@ -268,11 +268,10 @@ def _of_all(found: tuple[int, int]) -> str:
 
 def _flips(comparison: ScenarioComparisonResults) -> str:
     """The scenarios that passed before and do not now, and what asking again came to."""
-    broken = {each.scenario_id for each in comparison.confirmations if each.is_broken}
-    asked = {each.scenario_id for each in comparison.confirmations} - broken
-    flips = [name for name in comparison.flips if name not in broken | asked]
+    asked = {each.scenario_id: each for each in comparison.confirmations}
+    flips = [name for name in comparison.flips if name not in asked]
     parts = [f"Passed before and not now: {_names(flips)}."] if flips else []
-    if cleared := [name for name in comparison.flips if name in asked]:
+    if cleared := [name for name in comparison.flips if name in asked and asked[name].passed]:
         parts.append(f"Passed when asked again: {_names(cleared)}.")
     return " ".join(parts)
 

@@ -604,3 +604,18 @@ def test_profile_check_looks_at_every_file(project: Path, scouter: Scouter) -> N
     assert first.startswith("answers.yaml: alias 'answers', digest ")
     assert first.endswith("1 tasks (1 Assertion)")
     assert second.startswith("agent_health: alias ")
+
+
+def test_a_baseline_keeps_no_run_that_regressed(project: Path, scouter: Scouter) -> None:
+    """Or the version would be held against itself the next time."""
+    onto = ("--baseline", "b.json", "--save", "b.json")
+    scouter(*RUN, "--save", "b.json", "--agent-version", "1")
+    before = (project / "b.json").read_bytes()
+    for _ in range(2):
+        worse = scouter(*RUN, *onto, "--agent-version", "2", BAD="paris")
+        assert worse.returncode == 1, worse.stdout
+        assert "b.json: left as it is, as the run did not pass" in worse.stderr
+        assert (project / "b.json").read_bytes() == before
+    good = scouter(*RUN, *onto, "--agent-version", "1")
+    assert good.returncode == 0, good.stdout
+    assert "2 runs of 2 scenarios are kept" in good.stderr

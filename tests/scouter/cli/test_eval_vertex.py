@@ -310,3 +310,12 @@ def test_eval_sets_of_adk(folder: Path, scouter: Scouter) -> None:
     without = scouter(*run)
     assert without.returncode == 2
     assert "needs the column 'predicted_trajectory'" in without.stderr
+
+
+def test_nothing_scored_is_never_passed(folder: Path, scouter: Scouter) -> None:
+    """Not even where errors are allowed: there is nothing to let pass."""
+    (folder / "none.py").write_text("def answer(prompt):\n    raise OSError\n", encoding="utf-8")
+    run = ("eval", "data.json", *VERTEX, "--agent", "none:answer")
+    done = scouter(*run, "--allow-errors", "--metrics", "trajectory_exact_match")
+    assert done.returncode == 1, done.stdout
+    assert "nothing was scored" in done.stdout

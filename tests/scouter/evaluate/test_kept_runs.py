@@ -93,7 +93,8 @@ def test_the_same_run_is_not_counted_twice(tmp_path: Path) -> None:
     assert attempts(path) == [True]
     save_run(run(2), path)
     assert save_run(run(1), path) == (
-        f"{path}: left as it is, as this run is among the 2 that it keeps"
+        f"{path}: left as it is, as the 2 runs that it keeps have attempts of this one; save it to "
+        "another file"
     )
     assert attempts(path) == [True, True]
 

@@ -1,6 +1,6 @@
 """Several runs as one, and the attempts of one run apart."""
 
-from itertools import product
+from itertools import count, product
 from pathlib import Path
 
 import pytest
@@ -13,13 +13,19 @@ from scouter.evaluate.results import EvalResults
 from scouter.evaluate.scenario_results import ScenarioEvalResults
 from tests.support.replay_results import record, results, scenario
 
+_TOOK = count(1)
 PATTERNS = list(product([True, False], repeat=3))
 
 
 def run(berlin: bool, paris: bool, record_passed: bool, name: str = "r") -> ScenarioEvalResults:
     """Two scenarios with a task each, and a record of the first one."""
+    took = {"duration_ns": next(_TOOK)}  # no two runs take the same time
+    made = [
+        scenario("berlin", {"city": berlin}, traces=()).model_copy(update=took),
+        scenario("paris", {"city": paris}, traces=()).model_copy(update=took),
+    ]
     return results(
-        [scenario("berlin", {"city": berlin}), scenario("paris", {"city": paris})],
+        made,
         {"answers": [("berlin", record(name, {"long": record_passed}))]},
     ).model_copy(update={"contexts": {f"uid-{name}": {"answer": name}}})
 
@@ -53,7 +59,8 @@ def test_three_runs_by_hand() -> None:
 
 def test_runs_with_repeats_follow_each_other() -> None:
     two = pooled([run(True, True, True), run(False, True, True)], ["a", "b"])
-    five = pooled([two, run(True, True, True), two], ["two", "one", "two again"])
+    others = pooled([run(True, True, True), run(False, True, True)], ["c", "d"])
+    five = pooled([two, run(True, True, True), others], ["two", "one", "others"])
     assert (five.runs, five.repeats) == (5, 5)
     berlin = [r for r in five.scenario_results if r.scenario_id == "berlin"]
     assert [(r.attempt, r.passed) for r in berlin] == [
@@ -146,7 +153,27 @@ def _other_profile() -> ScenarioEvalResults:
 def test_other_scenarios_and_profiles_are_refused(other: ScenarioEvalResults, field: str) -> None:
     good = run(True, True, True)
     with pytest.raises(ConfigError) as caught:
-        pooled([good, good, other], ["a.json", "b.json", "c.json"])
+        pooled([good, run(True, True, True), other], ["a.json", "b.json", "c.json"])
     assert str(caught.value).startswith(f"c.json: {field} differs from that of a.json")
     with pytest.raises(ConfigError, match=r"^run 2: "):
         ScenarioEvalResults.pooled(good, other)
+
+
+def test_one_run_in_two_files_is_refused() -> None:
+    one = run(True, True, True)
+    kept = pooled([run(True, True, True), one], ["a", "b"])
+    with pytest.raises(ConfigError, match="kept: a run in it is in an earlier file, too"):
+        pooled([one, kept], ["one", "kept"])
+
+
+def test_scenarios_of_another_content_are_refused() -> None:
+    first, second = run(True, True, True), run(True, True, True)
+    digests = ("a" * 64, "b" * 64)
+    first, second = (
+        each.model_copy(
+            update={"provenance": each.provenance.model_copy(update={"scenarios_digest": digest})}
+        )
+        for each, digest in zip((first, second), digests, strict=True)
+    )
+    with pytest.raises(ConfigError, match="the content of the scenarios differs"):
+        pooled([first, second], ["a", "b"])

@@ -208,7 +208,7 @@ def test_a_large_fall_that_may_be_chance_is_inconclusive() -> None:
     [
         pytest.param(0, 4, 1, id="broken"),
         pytest.param(1, 3, 0, id="passed at the third time"),
-        pytest.param(0, 3, 0, id="asked too seldom to say"),
+        pytest.param(0, 3, 3, id="asked too seldom to say"),
     ],
 )
 def test_scenarios_that_were_asked_again(passed: int, asked: int, code: int) -> None:
@@ -224,10 +224,32 @@ def test_scenarios_that_were_asked_again(passed: int, asked: int, code: int) -> 
     )
     large = attempts(["F"] * 4 + ["P"] * 16, None)
     large = large.model_copy(update={"confirmations": (found, *others)})
-    unsettled = 3 if asked < 4 and not passed else code
-    assert large.compare_to(before).exit_code == unsettled
-    large = large.model_copy(update={"confirmations": (found, *others[:2])})
-    assert large.compare_to(before).exit_code == (code or 3)  # one was not asked
+    assert large.compare_to(before).exit_code == code
+
+
+def test_a_cleared_scenario_does_not_clear_the_others() -> None:
+    """Of 5 scenarios one fell wholly and two by half: 40 points, and 20 without the first."""
+    before = attempts(["PP"] * 5, None)
+    now = attempts(["FF", "PF", "PF", "PP", "PP"], None)
+    assert now.compare_to(before).exit_code == 3
+    cleared = Confirmation(scenario_id="s0", asked=1, passed=1, wanted=4)
+    now = now.model_copy(update={"confirmations": (cleared,)})
+    assert now.compare_to(before).exit_code == 3
+
+
+def test_a_record_that_comes_and_goes_falls_as_often_as_it_rises() -> None:
+    """One agent in both runs, which leaves a record of `a` in half of the scenarios only."""
+
+    def leaves(names: Sequence[str]) -> ScenarioEvalResults:
+        records = EvalResults([record("P") for _ in names], list(names))
+        return attempts(["P"] * 8, None).model_copy(update={"dataset_results": {"a": records}})
+
+    first, second = leaves(["s0", "s1", "s2", "s3"]), leaves(["s4", "s5", "s6", "s7"])
+    for before, now in ((first, second), (second, first)):
+        whole = now.compare_to(before).rates[0]
+        assert (whole.fell, whole.rose) == (4, 4)
+        assert whole.p_value is not None
+        assert whole.p_value > 0.5
 
 
 def test_what_is_gone_altogether() -> None:
