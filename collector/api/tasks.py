@@ -1,4 +1,4 @@
-"""How often tasks pass, and their scores: over all time, and bucket by bucket."""
+"""Pass rates and scores of tasks: over all time, and bucket by bucket."""
 
 import time
 from typing import Any, Final

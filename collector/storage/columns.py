@@ -169,7 +169,7 @@ def _task_results(
 
 
 def _own_score(task: TaskRow) -> float | None:
-    """What the row says beside the outcome; of assertions, which most tasks are, nothing."""
+    """The row's score beside the outcome; None for assertions, which most tasks are."""
     return None if task.task_type in ASSERTIONS else own_score(task.score, task.outcome)
 
 

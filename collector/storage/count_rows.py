@@ -131,7 +131,7 @@ class SpanSheet:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventSheet:
-    """What became of log events; `accepted` is counted on its own."""
+    """The fates of log events; `accepted` is counted on its own."""
 
     accepted: int
     stored: int
@@ -158,6 +158,6 @@ class Conservation:
     """True once something was lost, of whatever space, and nobody knows how much."""
 
     def accepted(self, kind: str) -> int:
-        """How many of a kind were ever accepted."""
+        """The number of a kind that were ever accepted."""
         by_kind = {"record": self.records, "span": self.spans, "event": self.events}
         return by_kind[kind].accepted

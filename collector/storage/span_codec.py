@@ -88,7 +88,7 @@ class EncodedBatch(NamedTuple):
     repeated: Sequence[int]
     """The spans that another one of the batch is better than, or as good."""
     kind: str
-    """What they are counted as: `SPAN` or `EVENT`."""
+    """The kind that they are counted as: `SPAN` or `EVENT`."""
 
     def only(self, kept: Sequence[int]) -> "EncodedBatch":
         """The rows of some spans, by their positions; the bytes stay where they are."""
@@ -217,7 +217,7 @@ def _fact_row(span: Span, scope_hash: int) -> tuple[Any, ...]:
 
 
 def _event_row(span: Span) -> tuple[Any, ...]:
-    """What a log event is erased by; all else that it says is its span's to be found by."""
+    """The ids that a log event is erased by; by all else its span is found."""
     session = span.attributes.get("session.id")
     session = session if session is None or isinstance(session, str) else str(session)
     return (*(session if name == "session_id" else None for name in PROMOTED), *_NO_KIND, 0)

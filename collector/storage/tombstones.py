@@ -41,7 +41,7 @@ def span_tombstone(space: str, trace_id: str, span_id: str) -> Tombstone:
 
 
 def _of_span(space: str, span: Span) -> Iterator[Tombstone]:
-    """What may stay of a span; a log event goes with the span that it belongs to."""
+    """The part of a span that may stay; a log event goes with the span that it belongs to."""
     yield span_tombstone(space, span.trace_id, span.span_id)
     if is_log_event(span) and span.parent_span_id:
         yield span_tombstone(space, span.trace_id, span.parent_span_id)

@@ -24,7 +24,7 @@ _LARGEST_BET: Final = 0.5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Baseline:
-    """Where a healthy mean comes from, and how sure it is.
+    """A healthy mean, and how sure it is.
 
     Args:
         mean: Estimated mean of the outcomes, in [0, 1].

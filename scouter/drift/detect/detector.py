@@ -21,7 +21,7 @@ from scouter.drift.detect.spending import Start, weights_of
 ALPHA: Final = 0.01
 """Chance of ever alarming while nothing is wrong, unless said otherwise."""
 _MOST: Final = 1e200
-"""Where the evidence stays, so that no product of it overflows."""
+"""The most that evidence grows to, so that no product of it overflows."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -176,7 +176,7 @@ class Detector:
 
     @property
     def evidence(self) -> float:
-        """How many times likelier the stream is under a fall; the alarm is at 1 / alpha."""
+        """Evidence of a fall, as a ratio of likelihoods; the alarm is at 1 / alpha."""
         self._take_passes()
         return self._evidence()
 

@@ -1,4 +1,4 @@
-"""How much of a detector's budget each possible start of a change gets."""
+"""Shares of a detector's budget, one for each possible start of a change."""
 
 import math
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ _SUM: Final = 2.1097428012368920
 
 
 class Start(StrEnum):
-    """When a change may have begun, as the detector weighs it."""
+    """The starts of a change that a detector takes for possible."""
 
     SPENT = "spent"
     """At any time, by `spend`: the chance of ever alarming for nothing is bounded."""

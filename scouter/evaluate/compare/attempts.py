@@ -15,7 +15,7 @@ class Attempt:
 
     scenario_id: str
     attempt: int
-    """Which repeat, from 0."""
+    """Number of the repeat, from 0."""
     passed: bool | None
     """True if it ran to the end and nothing in it failed or errored: neither a task of its own nor
     a task of a record that it left; None if nobody knows, as nothing in it gave a result or a

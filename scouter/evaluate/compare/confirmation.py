@@ -1,4 +1,4 @@
-"""What asking a scenario again came to."""
+"""The outcome of asking a scenario again."""
 
 from pydantic import BaseModel
 

@@ -1,4 +1,4 @@
-"""What two runs come to: regressed, no regression seen, or inconclusive."""
+"""The decision on two runs: regressed, no regression seen, or inconclusive."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field

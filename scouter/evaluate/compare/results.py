@@ -139,7 +139,7 @@ class ComparisonResults(Stored):
     reasons: tuple[str, ...]
     """Why it regressed, in words; empty if it did not."""
     decision: ComparisonDecision = ComparisonDecision.INCONCLUSIVE
-    """What the runs come to, and what the exit code follows; `regressed` is the strict rule."""
+    """The decision, which the exit code follows; `regressed` is the strict rule."""
     decision_reason: str = _NO_DECISION
     """The decision in words."""
     decision_reasons: tuple[str, ...] = ()
@@ -251,7 +251,7 @@ class ScenarioComparisonResults(Stored):
     reasons: tuple[str, ...]
     """Why it regressed, in words; empty if it did not."""
     decision: ComparisonDecision = ComparisonDecision.INCONCLUSIVE
-    """What the runs come to, and what the exit code follows; `regressed` is the strict rule."""
+    """The decision, which the exit code follows; `regressed` is the strict rule."""
     decision_reason: str = _NO_DECISION
     """The decision in words."""
     decision_reasons: tuple[str, ...] = ()
