@@ -4,13 +4,16 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
-.PHONY: demo test check bench clean
+.PHONY: demo test fuzz check bench clean
 
 demo: $(READY) ## the main job, end to end, in about 20 s
 	$(BIN)/scouter demo
 
 test: $(READY) ## all tests; what needs Kafka or Prometheus is skipped where they are missing
 	$(BIN)/python -m pytest -n 3 --dist loadfile
+
+fuzz: $(READY) ## property tests on new examples; `make test` has the same ones in each run
+	$(BIN)/python -m pytest -n 3 --dist loadfile --hypothesis-profile fuzz -m hypothesis
 
 check: $(READY) ## format, lint, types and import direction
 	$(BIN)/ruff format --check .
