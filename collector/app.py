@@ -24,7 +24,7 @@ from collector.judging.spending import Spending
 from collector.judging.worker import JudgeWorker
 from collector.metrics import RECEIVED, CollectorMetrics, TotalKey, TotalName, Totals
 from collector.operation import Operation
-from collector.pipeline.join_times import JoinTimes
+from collector.pipeline.join.times import JoinTimes
 from collector.pipeline.measures import PipelineMeasures
 from collector.pipeline.pipeline import Pipeline
 from collector.pipeline.profiles import ProfileRegistry
@@ -32,22 +32,22 @@ from collector.prices import PriceTable
 from collector.process import connections_that_fit
 from collector.receivers.ingest import Ingest
 from collector.receivers.limits import Limits
-from collector.receivers.message_servers import message_receivers
+from collector.receivers.message_servers.named import message_receivers
 from collector.receivers.telemetry import IngestTelemetry
 from collector.results.cursor import CursorFile
 from collector.results.endpoint import connect
 from collector.results.sender import ResultsSender
 from collector.settings.model import CollectorSettings
-from collector.storage.duckdb_store import DuckDBStore
-from collector.storage.housekeeping import Housekeeping
-from collector.storage.rows import Completeness, EvaluationRow, Scope
+from collector.storage.care.housekeeping import Housekeeping
+from collector.storage.duckdb.store import DuckDBStore
+from collector.storage.port.rows import Completeness, EvaluationRow, Scope
 from scouter.drift.profile import AgentEvalProfile
 from scouter.errors import ConfigError
-from scouter.evaluate.judge import Judge
+from scouter.evaluate.judge.port import Judge
 
 if TYPE_CHECKING:
-    from collector.receivers.grpc import GrpcReceiver
-    from collector.receivers.kafka import KafkaReceiver
+    from collector.receivers.grpc.receiver import GrpcReceiver
+    from collector.receivers.kafka.receiver import KafkaReceiver
 
 _log: Final = logging.getLogger(__name__)
 _FOLLOW_S: Final = 2.0
@@ -345,7 +345,9 @@ class Collector:
         if self.settings.kafka is None:
             return None
         try:
-            from collector.receivers.kafka import KafkaReceiver  # only those who use it need it
+            from collector.receivers.kafka.receiver import (
+                KafkaReceiver,  # only those who use it need it
+            )
         except ImportError as error:
             raise ConfigError(
                 f"reading from Kafka needs {error.name}: pip install 'scouter-agents[collector]'"
@@ -356,7 +358,9 @@ class Collector:
         if self.settings.grpc is None:
             return None
         try:
-            from collector.receivers.grpc import GrpcReceiver  # loads a lot: after the settings
+            from collector.receivers.grpc.receiver import (
+                GrpcReceiver,  # loads a lot: after the settings
+            )
         except ImportError as error:
             raise ConfigError(
                 f"OTLP/gRPC needs {error.name}: pip install 'scouter-agents[collector]', "

@@ -53,9 +53,9 @@ def backup(
         typer.echo(visible(f"{made['path']}, on the collector's machine"))
         return
     from collector.access.tokens import TokenFile
-    from collector.storage.backups import KnownBackup, known_backups, note_backup, pass_on
-    from collector.storage.ledger import copy_ledger
-    from collector.storage.offline import OfflineStore, copy_store
+    from collector.judging.ledger import copy_ledger
+    from collector.storage.care.backups import KnownBackup, known_backups, note_backup, pass_on
+    from collector.storage.care.offline import OfflineStore, copy_store
 
     with _progress() as tell, OfflineStore(data) as store:
         known_backups(data)
@@ -88,9 +88,9 @@ def restore(
         scouter collector restore /backups/monday --data /var/lib/scouter
     """  # noqa: D301 the mark of lines that click leaves as they are
     from collector.access.tokens import TokenFile
-    from collector.storage.backups import known_backups, take_over
-    from collector.storage.ledger import copy_ledger
-    from collector.storage.offline import KNOWN_VERSION, OfflineStore, copy_store
+    from collector.judging.ledger import copy_ledger
+    from collector.storage.care.backups import known_backups, take_over
+    from collector.storage.care.offline import KNOWN_VERSION, OfflineStore, copy_store
 
     with _progress() as tell, OfflineStore(folder) as store:
         if store.version() > KNOWN_VERSION:
@@ -139,8 +139,8 @@ def export(
     \b
         scouter collector export /exports/tables --data /var/lib/scouter
     """  # noqa: D301 the mark of lines that click leaves as they are
-    from collector.storage.duckdb_store import DuckDBStore
-    from collector.storage.offline import OfflineStore
+    from collector.storage.care.offline import OfflineStore
+    from collector.storage.duckdb.store import DuckDBStore
 
     limit = _memory(memory_limit)
     with OfflineStore(data):
@@ -165,8 +165,8 @@ def migrate(data: _Data = _DATA) -> None:
         scouter collector backup /backups/before --data /var/lib/scouter
         scouter collector migrate --data /var/lib/scouter
     """  # noqa: D301 the mark of lines that click leaves as they are
-    from collector.storage.duckdb_store import DuckDBStore
-    from collector.storage.offline import KNOWN_VERSION, OfflineStore
+    from collector.storage.care.offline import KNOWN_VERSION, OfflineStore
+    from collector.storage.duckdb.store import DuckDBStore
 
     with OfflineStore(data) as store:
         before = store.version()
@@ -193,7 +193,7 @@ def check(data: _Data = _DATA) -> None:
     from rich.text import Text
 
     from collector.receivers.times import format_time
-    from collector.storage.check import check_store
+    from collector.storage.care.check import check_store
 
     with _progress() as tell:
         report = check_store(data, tell)

@@ -11,18 +11,18 @@ from pathlib import Path
 from typing import Final, Protocol
 
 from collector.access.tokens import TokenFile
+from collector.judging.ledger import copy_ledger
 from collector.pipeline.pipeline import Pipeline
-from collector.storage.backups import (
+from collector.storage.care.backups import (
     KnownBackup,
     known_backups,
     note_backup,
     pass_on,
     still_there,
 )
-from collector.storage.duckdb_store import DuckDBStore
-from collector.storage.erase_rows import Erased, EraseTarget
-from collector.storage.ledger import copy_ledger
-from collector.storage.maintenance import refuse_store
+from collector.storage.care.maintenance import refuse_store
+from collector.storage.duckdb.store import DuckDBStore
+from collector.storage.port.erase import Erased, EraseTarget
 from scouter.agent.budget.ledger import LedgerError
 from scouter.errors import ConfigError, TransientError
 

@@ -6,7 +6,7 @@ from typing import Self
 
 from pydantic import BaseModel, ConfigDict, Field, RootModel
 
-from scouter.evaluate.files import load_model
+from scouter.evaluate.files.read import load_model
 
 _MILLION = 1_000_000
 

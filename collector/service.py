@@ -13,9 +13,9 @@ import uvicorn
 from collector.app import Collector
 from collector.log_lines import FewerRepeats
 from collector.process import after_start
-from collector.receivers import http_connections
-from collector.receivers.http_connections import HttpConnections
-from collector.receivers.http_protocol import BoundedHttpProtocol
+from collector.receivers.http import connections as http_connections
+from collector.receivers.http.connections import HttpConnections
+from collector.receivers.http.protocol import BoundedHttpProtocol
 from collector.settings.model import CollectorSettings
 from collector.settings.values import HostPort
 from scouter.errors import ConfigError

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from scouter.drift.drifter import Drifter
     from scouter.drift.profile import AgentEvalProfile
     from scouter.drift.profile import AgentEvalProfile as GenAIEvalProfile
-    from scouter.evaluate.aligned_result import AlignedEvalResult, EvalSet
+    from scouter.evaluate.annotate.config import Embedder, EvaluationConfig
     from scouter.evaluate.compare.results import (
         ComparisonResults,
         MissingTask,
@@ -28,25 +28,26 @@ if TYPE_CHECKING:
         TaskComparison,
         WorkflowComparison,
     )
-    from scouter.evaluate.config import Embedder, EvaluationConfig
     from scouter.evaluate.dataset import EvalDataset
     from scouter.evaluate.engine.direct import (
         AssertionResults,
         execute_agent_assertion_tasks,
         execute_trace_assertion_tasks,
     )
+    from scouter.evaluate.judge.prompt import Prompt, Provider, Role, Score
+    from scouter.evaluate.judge.token_usage import TokenUsage
     from scouter.evaluate.operators.comparison import ComparisonOperator
-    from scouter.evaluate.prompt import Prompt, Provider, Role, Score
-    from scouter.evaluate.result_set import EvalResultSet
-    from scouter.evaluate.results import EvalResults
-    from scouter.evaluate.scenario import EvalScenario, EvalScenarios
-    from scouter.evaluate.scenario_results import (
+    from scouter.evaluate.results.aligned import AlignedEvalResult, EvalSet
+    from scouter.evaluate.results.result_set import EvalResultSet
+    from scouter.evaluate.results.results import EvalResults
+    from scouter.evaluate.results.scenario_results import (
         EvalMetrics,
         ScenarioEvalResults,
         ScenarioResult,
         TaskSummary,
     )
-    from scouter.evaluate.task_result import EvalTaskResult
+    from scouter.evaluate.results.task_result import EvalTaskResult
+    from scouter.evaluate.scenario import EvalScenario, EvalScenarios
     from scouter.evaluate.tasks.agent import AgentAssertion, AgentAssertionTask
     from scouter.evaluate.tasks.assertion import AssertionTask
     from scouter.evaluate.tasks.base import EvaluationTaskType
@@ -60,7 +61,6 @@ if TYPE_CHECKING:
         TraceAssertion,
         TraceAssertionTask,
     )
-    from scouter.evaluate.token_usage import TokenUsage
     from scouter.model.attributes import ACTIVE_ENTITY as SCOUTER_ACTIVE_ENTITY_UID_BAGGAGE_KEY
     from scouter.model.kinds import DriftType, EntityType, RecordType
     from scouter.model.record import EvalRecord
@@ -103,9 +103,9 @@ if TYPE_CHECKING:
     )
     from scouter.tracing.tracer import ScouterTracer as Tracer
     from scouter.transport.config import HttpConfig, KafkaConfig, MockConfig
-    from scouter.transport.otlp_config import GrpcConfig
-    from scouter.transport.rabbitmq_config import RabbitMQConfig
-    from scouter.transport.redis_config import RedisConfig
+    from scouter.transport.otlp.config import GrpcConfig
+    from scouter.transport.rabbitmq.config import RabbitMQConfig
+    from scouter.transport.redis.config import RedisConfig
 
 _MODELS = {
     "scouter.agent.model_settings": ("ModelSettings",),
@@ -130,7 +130,7 @@ _MODELS = {
         "TaskAggregateStats",
         "WorkflowComparison",
     ),
-    "scouter.evaluate.prompt": (
+    "scouter.evaluate.judge.prompt": (
         "Prompt",
         "Score",
     ),
@@ -138,7 +138,7 @@ _MODELS = {
         "EvalScenario",
         "EvalScenarios",
     ),
-    "scouter.evaluate.scenario_results": (
+    "scouter.evaluate.results.scenario_results": (
         "EvalMetrics",
         "ScenarioEvalResults",
         "ScenarioResult",
@@ -163,21 +163,21 @@ _MODELS = {
         "KafkaConfig",
         "MockConfig",
     ),
-    "scouter.transport.otlp_config": ("GrpcConfig",),
-    "scouter.transport.rabbitmq_config": ("RabbitMQConfig",),
-    "scouter.transport.redis_config": ("RedisConfig",),
+    "scouter.transport.otlp.config": ("GrpcConfig",),
+    "scouter.transport.rabbitmq.config": ("RabbitMQConfig",),
+    "scouter.transport.redis.config": ("RedisConfig",),
 }
 _OTHERS = {
     "scouter.alert.condition": ("AlertThreshold",),
     "scouter.alert.crons": ("CommonCrons",),
     "scouter.client.client": ("ScouterClient",),
     "scouter.drift.drifter": ("Drifter",),
-    "scouter.evaluate.aligned_result": (
+    "scouter.evaluate.results.aligned": (
         "AlignedEvalResult",
         "EvalSet",
     ),
     "scouter.evaluate.compare.results": ("TaskComparison",),
-    "scouter.evaluate.config": (
+    "scouter.evaluate.annotate.config": (
         "Embedder",
         "EvaluationConfig",
     ),
@@ -188,13 +188,13 @@ _OTHERS = {
         "execute_trace_assertion_tasks",
     ),
     "scouter.evaluate.operators.comparison": ("ComparisonOperator",),
-    "scouter.evaluate.prompt": (
+    "scouter.evaluate.judge.prompt": (
         "Provider",
         "Role",
     ),
-    "scouter.evaluate.result_set": ("EvalResultSet",),
-    "scouter.evaluate.results": ("EvalResults",),
-    "scouter.evaluate.task_result": ("EvalTaskResult",),
+    "scouter.evaluate.results.result_set": ("EvalResultSet",),
+    "scouter.evaluate.results.results": ("EvalResults",),
+    "scouter.evaluate.results.task_result": ("EvalTaskResult",),
     "scouter.evaluate.tasks.base": ("EvaluationTaskType",),
     "scouter.evaluate.tasks.span_filter": ("SpanStatus",),
     "scouter.evaluate.tasks.task": ("TasksFile",),
@@ -202,7 +202,7 @@ _OTHERS = {
         "AggregationType",
         "MultiResponseMode",
     ),
-    "scouter.evaluate.token_usage": ("TokenUsage",),
+    "scouter.evaluate.judge.token_usage": ("TokenUsage",),
     "scouter.model.attributes": ("ACTIVE_ENTITY as SCOUTER_ACTIVE_ENTITY_UID_BAGGAGE_KEY",),
     "scouter.model.kinds": (
         "DriftType",

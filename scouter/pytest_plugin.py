@@ -20,8 +20,8 @@ import pytest
 if TYPE_CHECKING:
     from scouter.evaluate.compare.gates import Gates
     from scouter.evaluate.compare.required import Required
+    from scouter.evaluate.results.scenario_results import ScenarioEvalResults
     from scouter.evaluate.scenario import EvalScenarios
-    from scouter.evaluate.scenario_results import ScenarioEvalResults
     from scouter.replay.named_run import NamedRun
     from scouter.replay.reports.decision import Policy
     from scouter.replay.reports.report import Report
@@ -215,8 +215,8 @@ class ScenarioFile(pytest.File):
         from scouter.evaluate.compare.gate_checks import check_gates
         from scouter.evaluate.compare.gates import Gates
         from scouter.evaluate.compare.required import required_of
+        from scouter.evaluate.results.scenario_results import ScenarioEvalResults
         from scouter.evaluate.scenario import EvalScenarios
-        from scouter.evaluate.scenario_results import ScenarioEvalResults
         from scouter.replay.named_run import run_named
         from scouter.replay.reports.report import Report
 
@@ -372,8 +372,8 @@ class ScenarioRunner:
         """
         from dataclasses import replace
 
+        from scouter.evaluate.results.scenario_results import ScenarioEvalResults
         from scouter.evaluate.scenario import EvalScenarios
-        from scouter.evaluate.scenario_results import ScenarioEvalResults
         from scouter.replay.named_run import run_named
 
         if not isinstance(scenarios, EvalScenarios):
@@ -413,7 +413,7 @@ class ScenarioRunner:
         __tracebackhide__ = True
         from scouter.evaluate.compare.gate_checks import check_gates
         from scouter.evaluate.compare.gates import Gates
-        from scouter.evaluate.scenario_results import ScenarioEvalResults
+        from scouter.evaluate.results.scenario_results import ScenarioEvalResults
         from scouter.replay.reports.decision import Policy
         from scouter.replay.reports.plain import scenario_text
         from scouter.replay.reports.report import Report

@@ -8,7 +8,7 @@ from typing import TypeAlias, cast
 from pydantic import JsonValue
 
 from scouter.errors import ConfigError
-from scouter.evaluate.judge import (
+from scouter.evaluate.judge.port import (
     JudgeError,
     JudgeFunction,
     JudgeReply,

@@ -88,7 +88,7 @@ def test_package_surface_holds_nothing_else(path: Path) -> None:
         "import scouter.replay.runner",
         "def f():\n    from scouter.drift.profile import AgentEvalProfile",
         "from collector.app import run",
-        "import collector.storage.port as port",
+        "import collector.storage.port.store as port",
         "from scouter import drift",
         "import scouter",
         "if True:\n    import scouter.tracing.capture",

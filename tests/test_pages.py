@@ -14,13 +14,13 @@ from pydantic import SecretStr
 from typer.testing import CliRunner
 
 import scouter.transport
-from collector.receivers.dropped import REASONS
+from collector.receivers.drop_reports import REASONS
 from collector.settings.load import load_settings
 from collector.settings.model import CollectorSettings
-from collector.storage.backups import known_backups
-from collector.storage.duckdb_schema import TABLES
-from collector.storage.duckdb_store import DuckDBStore
-from collector.storage.rows import Completeness
+from collector.storage.care.backups import known_backups
+from collector.storage.duckdb.schema import TABLES
+from collector.storage.duckdb.store import DuckDBStore
+from collector.storage.port.rows import Completeness
 from scouter.cli.app import make_app
 from scouter.model.record import EvalRecord
 from scouter.queue.scouter_queue import ScouterQueue

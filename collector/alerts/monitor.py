@@ -19,8 +19,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from collector.storage.port import Store
-from collector.storage.rows import AlertEvent, AlertState, EvaluationRow
+from collector.storage.port.rows import AlertEvent, AlertState, EvaluationRow
+from collector.storage.port.store import Store
 from scouter.alert.condition import AlertCondition
 from scouter.drift.profile import AgentEvalProfile
 from scouter.evaluate.intervals import wilson

@@ -4,7 +4,7 @@ import orjson
 from fastapi import Response
 from pydantic import JsonValue
 
-from collector.storage.json_text import dump_json
+from collector.storage.duckdb.json_text import dump_json
 
 
 def json_response(content: JsonValue) -> Response:

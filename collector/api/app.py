@@ -44,14 +44,14 @@ from collector.judging.known_judges import KnownJudges
 from collector.operation import Operation
 from collector.pipeline.pipeline import Pipeline
 from collector.pipeline.profiles import ProfileRegistry
-from collector.pipeline.reevaluate import Reevaluator
+from collector.pipeline.revise.reevaluate import Reevaluator
 from collector.prices import PriceTable
 from collector.problem import Problem, ProblemError, problem_response
-from collector.receivers.front import IngestFront, endpoints_of
-from collector.receivers.http import http_router
+from collector.receivers.http.fast_path import IngestFront, endpoints_of
+from collector.receivers.http.receiver import http_router
 from collector.receivers.ingest import Ingest
 from collector.receivers.telemetry import IngestTelemetry
-from collector.storage.port import Store
+from collector.storage.port.store import Store
 from scouter.drift.profile import AgentEvalProfile
 from scouter.errors import TransientError
 

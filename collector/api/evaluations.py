@@ -26,9 +26,9 @@ from collector.api.parameters import (
 from collector.judging.known_judges import KnownJudges
 from collector.problem import ProblemError
 from collector.receivers.times import format_time
-from collector.storage.list_rows import EvaluationQuery
-from collector.storage.port import Store
-from collector.storage.rows import EvaluationRow, TaskRow
+from collector.storage.port.lists import EvaluationQuery
+from collector.storage.port.rows import EvaluationRow, TaskRow
+from collector.storage.port.store import Store
 from scouter.evaluate.outcome import Outcome
 
 

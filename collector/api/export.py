@@ -36,9 +36,9 @@ from collector.api.parameters import (
 from collector.api.records import RecordItem, record_item
 from collector.judging.known_judges import KnownJudges
 from collector.problem import ProblemError
-from collector.storage.json_text import load_json
-from collector.storage.list_rows import EvaluationQuery, RecordQuery
-from collector.storage.port import Store
+from collector.storage.duckdb.json_text import load_json
+from collector.storage.port.lists import EvaluationQuery, RecordQuery
+from collector.storage.port.store import Store
 from scouter.client.call import NEXT_CURSOR
 from scouter.errors import TransientError
 

@@ -21,8 +21,8 @@ from collector.api.parameters import (
 )
 from collector.prices import PriceTable
 from collector.receivers.times import format_time
-from collector.storage.port import Store
-from collector.storage.search_rows import Usage, UsageGroup, UsageQuery
+from collector.storage.port.search import Usage, UsageGroup, UsageQuery
+from collector.storage.port.store import Store
 
 
 class UsageItem(BaseModel):

@@ -10,8 +10,8 @@ from collector.api.parameters import COMMON, NOT_FOUND, PROBLEMS, Profiler, Read
 from collector.judging.answers import KeptAnswers
 from collector.problem import ProblemError
 from scouter.agent.cache.port import MAX_CHARACTERS
-from scouter.evaluate.json_text import load_strictly
-from scouter.evaluate.judge import JudgeReply
+from scouter.evaluate.files.json_text import load_strictly
+from scouter.evaluate.judge.port import JudgeReply
 
 _KEY: Final = "The SHA-256 of a question, as `scouter.agent.cache.keys` makes it."
 

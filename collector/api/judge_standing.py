@@ -8,15 +8,15 @@ from typing import Final
 from pydantic import BaseModel, ConfigDict, Field
 
 from collector.judging.known_judges import KnownJudges
-from collector.storage.count_rows import TaskCounts, TaskQuery
-from collector.storage.port import Store
-from collector.storage.rows import EvaluationRow
+from collector.storage.port.counts import TaskCounts, TaskQuery
+from collector.storage.port.rows import EvaluationRow
+from collector.storage.port.store import Store
 from scouter.agent.calibration.calibration import Calibration
 from scouter.agent.calibration.identity import Identity
 from scouter.agent.calibration.known import in_force
 from scouter.agent.calibration.rates import rate_of_counts, together
-from scouter.evaluate.judge_rate import JudgeKnown, JudgeRate, Standing
 from scouter.evaluate.outcome import Outcome
+from scouter.evaluate.results.judge_rate import JudgeKnown, JudgeRate, Standing
 
 _EPOCH: Final = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 _MOST_LABELLED: Final = 10_000

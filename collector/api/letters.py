@@ -15,8 +15,8 @@ from collector.receivers.budget import RETRY_AFTER_S, FullError
 from collector.receivers.ingest import Ingest
 from collector.receivers.replay import Replayer, ReplayResult
 from collector.receivers.times import format_time
-from collector.storage.letter_rows import LetterKind, LetterQuery, StoredLetter
-from collector.storage.port import Store
+from collector.storage.port.dead_letters import LetterKind, LetterQuery, StoredLetter
+from collector.storage.port.store import Store
 from scouter.errors import TransientError
 
 _SHOWN: Final = 64 * 2**10

@@ -3,8 +3,8 @@
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 from collector.api.judge_standing import JudgeStanding
-from scouter.evaluate.judge_rate import JudgeKnown
 from scouter.evaluate.outcome import Outcome
+from scouter.evaluate.results.judge_rate import JudgeKnown
 
 
 class _Answer(BaseModel):

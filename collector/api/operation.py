@@ -10,8 +10,8 @@ from collector.api.parameters import COMMON, PROBLEMS, Admin, read_trace_id
 from collector.operation import Erasure, Operation
 from collector.problem import ProblemError, problems
 from collector.receivers.times import format_time
-from collector.storage.backups import KnownBackup
-from collector.storage.erase_rows import EraseTarget
+from collector.storage.care.backups import KnownBackup
+from collector.storage.port.erase import EraseTarget
 from scouter.errors import ConfigError
 
 _NO_LIST: Final = (

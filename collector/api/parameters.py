@@ -15,7 +15,7 @@ from fastapi.routing import APIRoute
 from collector.access.caller import BEARER, Caller, Needs, Scope, let_in
 from collector.problem import ProblemError, problems
 from collector.receivers.times import parse_asked_ns
-from collector.storage.port import Store
+from collector.storage.port.store import Store
 from scouter.errors import DataError
 from scouter.model.ids import is_trace_id
 

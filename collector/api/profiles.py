@@ -21,7 +21,7 @@ from collector.pipeline.profiles import (
 )
 from collector.problem import SCHEMAS, ProblemError, problems
 from collector.receivers.answers import problem_of
-from collector.receivers.body import read_body
+from collector.receivers.http.body import read_body
 from collector.receivers.ingest import Ingest
 from collector.receivers.times import format_time
 from scouter.drift.profile import AgentEvalProfile

@@ -27,9 +27,9 @@ from collector.api.waiting import why_not_evaluated
 from collector.judging.known_judges import KnownJudges
 from collector.problem import ProblemError
 from collector.receivers.times import format_time
-from collector.storage.list_rows import RecordQuery, RecordState, RecordSummary
-from collector.storage.port import Store
-from collector.storage.rows import RecordRow
+from collector.storage.port.lists import RecordQuery, RecordState, RecordSummary
+from collector.storage.port.rows import RecordRow
+from collector.storage.port.store import Store
 from scouter.evaluate.outcome import Outcome
 
 

@@ -19,9 +19,9 @@ from collector.api.parameters import (
 )
 from collector.api.profile_reader import ProfileReader
 from collector.pipeline.profiles import ProfileRegistry, RegisteredProfile
-from collector.pipeline.reevaluate import Flip, Reevaluated, Reevaluator, TaskCounts
+from collector.pipeline.revise.reevaluate import Flip, Reevaluated, Reevaluator, TaskCounts
 from collector.problem import ProblemError, problems
-from collector.storage.list_rows import EvaluationQuery
+from collector.storage.port.lists import EvaluationQuery
 from scouter.drift.profile import AgentEvalProfile
 from scouter.evaluate.outcome import Outcome
 from scouter.model.near import did_you_mean

@@ -12,7 +12,7 @@ from collector.api.parameters import (
 )
 from collector.pipeline.profiles import ProfileRegistry, RegisteredProfile
 from collector.receivers.times import format_time
-from collector.storage.port import Store
+from collector.storage.port.store import Store
 
 
 def api_router(store: Store, monitor: AlertMonitor, registry: ProfileRegistry) -> APIRouter:

@@ -26,8 +26,8 @@ from collector.api.records import RecordItem, record_item
 from collector.judging.known_judges import KnownJudges
 from collector.problem import ProblemError
 from collector.receivers.times import format_time
-from collector.storage.list_rows import EvaluationQuery, RecordQuery, SessionQuery, SessionSummary
-from collector.storage.port import Store
+from collector.storage.port.lists import EvaluationQuery, RecordQuery, SessionQuery, SessionSummary
+from collector.storage.port.store import Store
 
 _MOST: Final = 1000
 

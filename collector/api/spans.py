@@ -8,8 +8,8 @@ from pydantic import BaseModel, ConfigDict, Field
 from collector.api.parameters import COMMON, PROBLEMS, caught_up
 from collector.api.span_search import Status, span_query, write_span_cursor
 from collector.receivers.times import format_time
-from collector.storage.port import Store
-from collector.storage.search_rows import SpanQuery, SpanSummary
+from collector.storage.port.search import SpanQuery, SpanSummary
+from collector.storage.port.store import Store
 
 
 class SpanItem(BaseModel):

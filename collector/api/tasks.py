@@ -24,8 +24,8 @@ from collector.api.parameters import (
 )
 from collector.problem import ProblemError
 from collector.receivers.times import format_time
-from collector.storage.count_rows import SeriesItem, SeriesQuery, TaskCounts, TaskQuery
-from collector.storage.port import Store
+from collector.storage.port.counts import SeriesItem, SeriesQuery, TaskCounts, TaskQuery
+from collector.storage.port.store import Store
 from scouter.evaluate.intervals import wilson
 
 _MOST_BUCKETS: Final = 2_000

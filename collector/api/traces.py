@@ -21,11 +21,11 @@ from collector.api.span_search import span_query, write_span_cursor
 from collector.judging.known_judges import KnownJudges
 from collector.problem import ProblemError
 from collector.receivers.times import format_time
-from collector.storage.port import Store
-from collector.storage.rows import EvaluationRow, StoredTrace, TaskRow
-from collector.storage.search_rows import SpanQuery, TraceSummary
+from collector.storage.port.rows import EvaluationRow, StoredTrace, TaskRow
+from collector.storage.port.search import SpanQuery, TraceSummary
+from collector.storage.port.store import Store
+from scouter.evaluate.show.trace_view import ResultView, TraceView, view_trace
 from scouter.evaluate.spans.tree import SpanTree
-from scouter.evaluate.trace_view import ResultView, TraceView, view_trace
 from scouter.model.evaluation_event import ForeignResult, foreign_results
 from scouter.model.otlp_json import spans_to_flat_json
 

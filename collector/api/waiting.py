@@ -1,7 +1,7 @@
 """Why an accepted record has no verdict yet, from what is stored."""
 
-from collector.storage.list_rows import RecordHistory, RecordState
-from collector.storage.port import Store
+from collector.storage.port.lists import RecordHistory, RecordState
+from collector.storage.port.store import Store
 from scouter.evaluate.outcome import Outcome
 from scouter.evaluate.spans.tree import SpanTree
 

@@ -8,8 +8,8 @@ from pydantic_ai import Agent
 from collector.demo.support_desk import RELEASES, Release, SupportDesk
 from scouter.drift.profile import AgentEvalProfile
 from scouter.evaluate.compare.runs import ScenarioComparisonResults
+from scouter.evaluate.results.scenario_results import ScenarioEvalResults
 from scouter.evaluate.scenario import EvalScenarios
-from scouter.evaluate.scenario_results import ScenarioEvalResults
 from scouter.queue.scouter_queue import ScouterQueue
 from scouter.replay.orchestrator import EvalOrchestrator
 from scouter.tracing.instrumentor import ScouterInstrumentor

@@ -12,7 +12,7 @@ from typing import Final
 from scouter.agent.cache.cached_judge import CachedJudge
 from scouter.agent.cache.sqlite import Kept, SqliteCache
 from scouter.errors import TransientError
-from scouter.evaluate.judge import Judge, JudgeReply
+from scouter.evaluate.judge.port import Judge, JudgeReply
 
 FILE_NAME: Final = "judge_cache.db"
 """Name of the file inside a data folder.

@@ -19,8 +19,8 @@ from prometheus_client import CollectorRegistry, Counter, Gauge
 from collector.judging.gold_items import GoldFile, GoldItem, Schedule, item_of
 from collector.judging.gold_windows import GoldWindow, gold_windows, last_complete
 from collector.pipeline.profiles import ProfileRegistry, RegisteredProfile
-from collector.storage.judge_rows import GoldQuery, GoldVerdict
-from collector.storage.port import Store
+from collector.storage.port.judges import GoldQuery, GoldVerdict
+from collector.storage.port.store import Store
 from scouter.agent.calibration.asking import plan_of
 from scouter.agent.calibration.identity import Identity, identify
 from scouter.agent.calibration.known import Calibrations
@@ -30,9 +30,9 @@ from scouter.evaluate.engine.context import plain_context
 from scouter.evaluate.engine.execute import Question, walk
 from scouter.evaluate.engine.judged import answered
 from scouter.evaluate.engine.plan import Plan
-from scouter.evaluate.judge import Judge
+from scouter.evaluate.judge.port import Judge
 from scouter.evaluate.outcome import Outcome, Reason
-from scouter.evaluate.task_result import EvalTaskResult
+from scouter.evaluate.results.task_result import EvalTaskResult
 from scouter.evaluate.tasks.judge import LLMJudgeTask
 from scouter.model.record import EvalRecord
 

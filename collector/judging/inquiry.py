@@ -6,15 +6,15 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from collector.pipeline.answered import Answered
-from collector.pipeline.judge import eval_record, task_rows
-from collector.pipeline.judge_session import uid_of
-from collector.pipeline.kept_values import most_characters
+from collector.pipeline.evaluate.judge_answers import Answered
+from collector.pipeline.evaluate.kept_values import most_characters
+from collector.pipeline.evaluate.records import eval_record, task_rows
+from collector.pipeline.evaluate.session import uid_of
+from collector.pipeline.join.read_back import read_trees
 from collector.pipeline.profiles import ProfileRegistry
-from collector.pipeline.read_back import read_trees
-from collector.pipeline.session_read import SessionReader
-from collector.storage.port import Store
-from collector.storage.rows import EvaluationRow, RecordRow, Scope, TaskRow
+from collector.pipeline.sessions.read import SessionReader
+from collector.storage.port.rows import EvaluationRow, RecordRow, Scope, TaskRow
+from collector.storage.port.store import Store
 from scouter.evaluate.engine.asking import Reply
 from scouter.evaluate.engine.context import plain_context
 from scouter.evaluate.engine.deferred import question_of
@@ -23,8 +23,8 @@ from scouter.evaluate.engine.judged import answered
 from scouter.evaluate.engine.plan import Plan, reads_spans
 from scouter.evaluate.engine.sessions import session_of
 from scouter.evaluate.outcome import Outcome, Reason
+from scouter.evaluate.results.task_result import EvalTaskResult
 from scouter.evaluate.spans.tree import SpanTree
-from scouter.evaluate.task_result import EvalTaskResult
 from scouter.model.record import EvalRecord
 
 Put = Callable[[Question], Awaitable[Reply]]

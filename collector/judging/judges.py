@@ -8,7 +8,7 @@ from dataclasses import fields
 from hashlib import blake2b
 
 from collector.judging.measures import JudgeMeasures
-from scouter.evaluate.judge import (
+from scouter.evaluate.judge.port import (
     Judge,
     JudgeError,
     JudgeReply,
@@ -16,7 +16,7 @@ from scouter.evaluate.judge import (
     time_limit_of,
     to_judge_error,
 )
-from scouter.evaluate.judge_usage import JudgeUsage, sum_of
+from scouter.evaluate.judge.usage import JudgeUsage, sum_of
 
 
 class CountingJudge:

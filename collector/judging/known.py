@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from collector.storage.judge_rows import CalibrationRow
-from collector.storage.port import Store
+from collector.storage.port.judges import CalibrationRow
+from collector.storage.port.store import Store
 from scouter.agent.calibration.calibration import Calibration
 from scouter.agent.calibration.known import Calibrations, read_calibrations
 from scouter.agent.calibration.rates import digest_of

@@ -5,14 +5,14 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from collector.pipeline.profiles import ProfileRegistry
-from collector.storage.rows import EvaluationRow, TaskRow
+from collector.storage.port.rows import EvaluationRow, TaskRow
 from scouter.agent.calibration.calibration import Calibration
 from scouter.agent.calibration.identity import Identity, identify
 from scouter.agent.calibration.known import Calibrations, Unfit, in_force
 from scouter.agent.calibration.rates import in_short
 from scouter.drift.profile import AgentEvalProfile
-from scouter.evaluate.judge_rate import JudgeKnown
 from scouter.evaluate.outcome import Outcome
+from scouter.evaluate.results.judge_rate import JudgeKnown
 
 _ENTRY: Final = ""
 """A collector's judges are provider entries, and never a callable of somebody's."""

@@ -6,7 +6,7 @@ from typing import Final
 
 from collector.judging.inquiry import VerdictKey
 from collector.pipeline.profiles import ProfileRegistry
-from collector.storage.rows import FIRST_RESULT, PendingVerdict, ResultPlace
+from collector.storage.port.rows import FIRST_RESULT, PendingVerdict, ResultPlace
 from scouter.drift.profile import AgentEvalProfile
 from scouter.evaluate.tasks.judge import LLMJudgeTask
 

@@ -13,7 +13,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge
 from collector.histogram import BatchHistogram
 from collector.metrics import OTHER
 from scouter.agent.cache.sqlite import Kept
-from scouter.evaluate.judge_usage import JudgeUsage
+from scouter.evaluate.judge.usage import JudgeUsage
 
 _log: Final = logging.getLogger(__name__)
 _MOST_MODELS: Final = 200

@@ -12,15 +12,15 @@ from collector.judging.inquiry import Inquiries, Inquiry, VerdictKey
 from collector.judging.judges import RememberingJudge
 from collector.judging.lanes import Lane, Lanes
 from collector.judging.measures import JudgeMeasures
-from collector.pipeline.answered import Answered
+from collector.pipeline.evaluate.judge_answers import Answered
 from collector.pipeline.pipeline import Pipeline
 from collector.pipeline.profiles import ProfileRegistry
-from collector.storage.port import Store
-from collector.storage.rows import PendingVerdict
+from collector.storage.port.rows import PendingVerdict
+from collector.storage.port.store import Store
 from scouter.errors import TransientError
 from scouter.evaluate.engine.asking import Backoff, Reply, ask
 from scouter.evaluate.engine.execute import Question
-from scouter.evaluate.judge import Judge, JudgeReply
+from scouter.evaluate.judge.port import Judge, JudgeReply
 
 _log: Final = logging.getLogger(__name__)
 _RETRY_S: Final = 1.0

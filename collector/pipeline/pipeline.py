@@ -12,21 +12,21 @@ from typing import Any, Final, TypeVar
 
 from prometheus_client import CollectorRegistry
 
-from collector.pipeline.answered import Answered
-from collector.pipeline.evaluating import Evaluating
-from collector.pipeline.input_clock import InputClock, Via
-from collector.pipeline.join import Join
-from collector.pipeline.join_times import JoinTimes
+from collector.pipeline.evaluate.begun import Evaluating
+from collector.pipeline.evaluate.judge_answers import Answered
+from collector.pipeline.join.input_clock import InputClock, Via
+from collector.pipeline.join.join import Join
+from collector.pipeline.join.times import JoinTimes
 from collector.pipeline.measures import PipelineMeasures
 from collector.pipeline.profiles import ProfileRegistry
 from collector.pipeline.progress import Progress
-from collector.pipeline.revision import Revision
+from collector.pipeline.revise.revision import Revision
 from collector.pipeline.work import Observer, PipelineWork
-from collector.storage.erase_rows import Erased, EraseTarget
-from collector.storage.known_keys import SeenFilter, TraceKey
-from collector.storage.letter_rows import LettersRemoved
-from collector.storage.port import Store
-from collector.storage.rows import RecordRow, RecordsAppended, SpansAppended
+from collector.storage.duckdb.known_keys import SeenFilter, TraceKey
+from collector.storage.port.dead_letters import LettersRemoved
+from collector.storage.port.erase import Erased, EraseTarget
+from collector.storage.port.rows import RecordRow, RecordsAppended, SpansAppended
+from collector.storage.port.store import Store
 from scouter.errors import TransientError
 
 T = TypeVar("T")

@@ -10,14 +10,14 @@ from typing import Final, NamedTuple
 from pydantic import ValidationError
 
 from collector.metrics import TotalKey, TotalName
-from collector.storage.port import Store
-from collector.storage.rows import ProfileChange, ProfileRow, RecordRow
+from collector.storage.port.rows import ProfileChange, ProfileRow, RecordRow
+from collector.storage.port.store import Store
 from scouter.drift.profile import AgentEvalProfile
 from scouter.drift.watch import JUDGE_SAMPLE, is_kept
 from scouter.errors import ConfigError, ScouterError
 from scouter.evaluate.engine.batch import Way, ways_of
 from scouter.evaluate.engine.plan import Plan, compile_plan
-from scouter.evaluate.field_errors import first_problem
+from scouter.evaluate.files.field_errors import first_problem
 from scouter.evaluate.outcome import DECIDED, Outcome
 from scouter.evaluate.spans.filters import Test, compile_test
 from scouter.evaluate.tasks.judge import LLMJudgeTask

@@ -8,31 +8,30 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 from typing import Final
 
-from collector.pipeline.answered import Answered
-from collector.pipeline.decide import Decider, until
-from collector.pipeline.evaluating import Evaluating, RecordKey
-from collector.pipeline.input_clock import InputClock, Via
-from collector.pipeline.join import Join
-from collector.pipeline.join_times import JoinTimes
-from collector.pipeline.joined_trace import Need, Share, Waiting, share_of
-from collector.pipeline.judge import TraceView, judge_early
-from collector.pipeline.kept_values import parts_of_rows
-from collector.pipeline.late import LateSpans
-from collector.pipeline.late_window import LateWindow
+from collector.pipeline.evaluate.begun import Evaluating, RecordKey
+from collector.pipeline.evaluate.commit import Verdicts, VerdictWriter
+from collector.pipeline.evaluate.decide import Decider, until
+from collector.pipeline.evaluate.judge_answers import Answered
+from collector.pipeline.evaluate.kept_values import parts_of_rows
+from collector.pipeline.evaluate.records import TraceView, judge_early
+from collector.pipeline.join.input_clock import InputClock, Via
+from collector.pipeline.join.join import Join
+from collector.pipeline.join.joined_trace import Need, Share, Waiting, share_of
+from collector.pipeline.join.parked import Parked
+from collector.pipeline.join.read_back import ReadBack, traces_of
+from collector.pipeline.join.times import JoinTimes
 from collector.pipeline.measures import PipelineMeasures
-from collector.pipeline.parked import Parked
 from collector.pipeline.profiles import ProfileRegistry, RegisteredProfile
 from collector.pipeline.progress import Progress
-from collector.pipeline.read_back import ReadBack, traces_of
-from collector.pipeline.revision import Revision
-from collector.pipeline.session_work import SessionWork
-from collector.pipeline.verdicts import Verdicts, VerdictWriter
-from collector.pipeline.watch_work import WatchWork
-from collector.storage.erase_rows import Erased, EraseTarget
-from collector.storage.known_keys import SeenFilter, TraceKey
-from collector.storage.letter_rows import LettersRemoved
-from collector.storage.port import NoMemoryError, Store, TooLargeError
-from collector.storage.rows import (
+from collector.pipeline.revise.late import LateSpans
+from collector.pipeline.revise.late_window import LateWindow
+from collector.pipeline.revise.revision import Revision
+from collector.pipeline.sessions.work import SessionWork
+from collector.pipeline.watch.work import WatchWork
+from collector.storage.duckdb.known_keys import SeenFilter, TraceKey
+from collector.storage.port.dead_letters import LettersRemoved
+from collector.storage.port.erase import Erased, EraseTarget
+from collector.storage.port.rows import (
     EvaluationRow,
     RecordPlace,
     RecordRow,
@@ -40,6 +39,7 @@ from collector.storage.rows import (
     Scope,
     SpansAppended,
 )
+from collector.storage.port.store import NoMemoryError, Store, TooLargeError
 from scouter.errors import TransientError
 from scouter.evaluate.spans.tree import SpanTree
 from scouter.model.log_event import is_evidence, is_log_event

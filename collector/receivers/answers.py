@@ -12,7 +12,7 @@ from collector.problem import ProblemError
 from collector.receivers.budget import RETRY_AFTER_S, FullError
 from collector.receivers.ingest import RecordsOutcome
 from collector.receivers.limits import TooLargeError
-from collector.receivers.otlp_intake import Rejected
+from collector.receivers.otlp.intake import Rejected
 from scouter.errors import DataError, TransientError
 
 PROTOBUF: Final = "application/x-protobuf"

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from collector.receivers.ingest import Ingest
 from scouter.errors import TransientError
-from scouter.transport.in_process import Batch, Sink
+from scouter.transport.in_process.transport import Batch, Sink
 
 _SPAN_BYTES: Final = 2000
 """A guess at a span's size: nothing was written that could be measured."""

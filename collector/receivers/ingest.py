@@ -10,18 +10,23 @@ from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from typing import Any, Final, TypeVar
 
-from collector.pipeline.input_clock import Via
+from collector.pipeline.join.input_clock import Via
 from collector.pipeline.pipeline import Pipeline
 from collector.pipeline.profiles import ProfileRegistry
 from collector.receivers.budget import ByteBudget, FullError, Lease
-from collector.receivers.letters import MAX_PAYLOAD, make_letter
+from collector.receivers.dead_letters import MAX_PAYLOAD, make_letter
 from collector.receivers.limits import Limits
-from collector.receivers.logs_body import LogsBody
-from collector.receivers.otlp_body import OtlpBody, trace_of
+from collector.receivers.otlp.logs import LogsBody
+from collector.receivers.otlp.traces import OtlpBody, trace_of
 from collector.receivers.record_items import CheckedRecord, check_record, json_bytes
-from collector.storage.letter_rows import INVALID_EVENT, DeadLetter, LetterKind, LettersRemoved
-from collector.storage.port import Store
-from collector.storage.rows import NO_TAGS, RecordRow, RecordsAppended, SpansAppended
+from collector.storage.port.dead_letters import (
+    INVALID_EVENT,
+    DeadLetter,
+    LetterKind,
+    LettersRemoved,
+)
+from collector.storage.port.rows import NO_TAGS, RecordRow, RecordsAppended, SpansAppended
+from collector.storage.port.store import Store
 from scouter.errors import DataError
 from scouter.model.span import Span
 from scouter.transport.drops import Dropped

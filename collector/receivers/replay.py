@@ -6,14 +6,20 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any, Final
 
-from collector.pipeline.input_clock import Via
+from collector.pipeline.join.input_clock import Via
+from collector.receivers.dead_letters import MAX_PAYLOAD, UNREADABLE, is_cut
 from collector.receivers.ingest import Ingest
-from collector.receivers.letters import MAX_PAYLOAD, UNREADABLE, is_cut
-from collector.receivers.logs_body import LogsBody, decode_logs_json, decode_logs_protobuf
-from collector.receivers.otlp_body import decode_json, decode_protobuf
+from collector.receivers.otlp.logs import LogsBody, decode_logs_json, decode_logs_protobuf
+from collector.receivers.otlp.traces import decode_json, decode_protobuf
 from collector.receivers.record_items import check_record, read_json, read_records_body
-from collector.storage.letter_rows import LARGE, DeadLetter, LetterKind, LetterQuery, StoredLetter
-from collector.storage.port import Store
+from collector.storage.port.dead_letters import (
+    LARGE,
+    DeadLetter,
+    LetterKind,
+    LetterQuery,
+    StoredLetter,
+)
+from collector.storage.port.store import Store
 from scouter.errors import DataError, TransientError
 
 _COMMIT_S: Final = 60.0
@@ -142,7 +148,7 @@ def _contents(letter: DeadLetter) -> list[DeadLetter]:
     if letter.reason != UNREADABLE:
         return [letter]
     try:
-        from collector.receivers.kafka_batches import values_in  # the client is an extra
+        from collector.receivers.kafka.batches import values_in  # the client is an extra
     except ImportError as error:
         raise DataError("a batch of Kafka: pip install 'scouter-agents[kafka]'") from error
     return [replace(letter, payload=value) for value in values_in(letter.payload)]

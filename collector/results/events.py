@@ -13,9 +13,9 @@ from opentelemetry.proto.common.v1.common_pb2 import KeyValue
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord, ResourceLogs, SeverityNumber
 
 from collector.results.links import Link
-from collector.storage.rows import EvaluationRow, TaskRow
-from scouter.evaluate.judge_rate import JudgeKnown
+from collector.storage.port.rows import EvaluationRow, TaskRow
 from scouter.evaluate.outcome import Outcome
+from scouter.evaluate.results.judge_rate import JudgeKnown
 from scouter.model.json_value import plain_text
 
 EVENT_NAME: Final = "gen_ai.evaluation.result"

@@ -12,8 +12,8 @@ from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsSer
 from pydantic import SecretStr
 
 from scouter.errors import DataError, TransientError
-from scouter.transport.http import PROTOBUF, retry_after_s
-from scouter.transport.otlp_http import refused_logs
+from scouter.transport.http.transport import PROTOBUF, retry_after_s
+from scouter.transport.otlp.http import refused_logs
 
 _CONTENT: Final = frozenset({400, 413, 422})
 """What is wrong is in the request: the same again would be refused again."""

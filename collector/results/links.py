@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from collector.storage.port import Store
-from collector.storage.rows import EvaluationRow
+from collector.storage.port.rows import EvaluationRow
+from collector.storage.port.store import Store
 from scouter.model.attributes import QUEUE_EVENT, QUEUE_RECORD
 from scouter.model.genai.facts import Kind
 from scouter.model.genai.reader import kind_of

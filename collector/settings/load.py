@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from collector.settings.model import ENV_PREFIX, CollectorSettings
 from scouter.errors import ConfigError
-from scouter.evaluate.files import MAX_YAML_BYTES, Document, parse_yaml, read_text
+from scouter.evaluate.files.read import MAX_YAML_BYTES, Document, parse_yaml, read_text
 
 
 def load_settings(flags: Mapping[str, object], config: Path | None = None) -> CollectorSettings:

@@ -12,8 +12,8 @@ from pydantic import AfterValidator, BeforeValidator, Field, ValidationError
 
 from scouter.agent.entries import ProviderEntries
 from scouter.errors import ConfigError
-from scouter.evaluate.json_text import JsonFault
-from scouter.evaluate.json_text import parse as parse_json
+from scouter.evaluate.files.json_text import JsonFault
+from scouter.evaluate.files.json_text import parse as parse_json
 
 _SECONDS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _BYTES: Final = {

@@ -17,14 +17,14 @@ if TYPE_CHECKING:
     from scouter.agent.entries import Price, ProviderEntries, ProviderEntry
     from scouter.agent.model_judge import ModelJudge
     from scouter.agent.model_settings import ModelSettings
-    from scouter.evaluate.prompt import Prompt, Provider, Role, Score
+    from scouter.evaluate.judge.prompt import Prompt, Provider, Role, Score
 else:
     __getattr__, __dir__ = lazy_names(
         __name__,
         models={
             "scouter.agent.entries": ("Price", "ProviderEntries", "ProviderEntry"),
             "scouter.agent.model_settings": ("ModelSettings",),
-            "scouter.evaluate.prompt": ("Prompt", "Score"),
+            "scouter.evaluate.judge.prompt": ("Prompt", "Score"),
         },
         others={
             "scouter.agent.budget.ledger": ("Ledger",),
@@ -34,7 +34,7 @@ else:
             "scouter.agent.cache.port": ("JudgeCache",),
             "scouter.agent.cache.sqlite": ("SqliteCache",),
             "scouter.agent.model_judge": ("ModelJudge",),
-            "scouter.evaluate.prompt": ("Provider", "Role"),
+            "scouter.evaluate.judge.prompt": ("Provider", "Role"),
         },
     )
 

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from pydantic import JsonValue
 
 from scouter.agent.entries import StructuredOutput
-from scouter.evaluate.answer_text import json_part
-from scouter.evaluate.json_text import JsonFault, parse
-from scouter.evaluate.judge import JudgeError
+from scouter.evaluate.files.json_text import JsonFault, parse
+from scouter.evaluate.judge.answer_text import json_part
+from scouter.evaluate.judge.port import JudgeError
 from scouter.evaluate.outcome import Reason
 
 if TYPE_CHECKING:

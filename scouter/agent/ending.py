@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from scouter.agent.reading import NoAnswerError
-from scouter.evaluate.judge import JudgeError
+from scouter.evaluate.judge.port import JudgeError
 from scouter.evaluate.outcome import Reason
 
 if TYPE_CHECKING:

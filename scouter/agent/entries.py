@@ -22,8 +22,8 @@ from pydantic import (
 )
 
 from scouter.errors import ConfigError
-from scouter.evaluate.files import load_model
-from scouter.evaluate.prompt import Provider
+from scouter.evaluate.files.read import load_model
+from scouter.evaluate.judge.prompt import Provider
 
 Kind: TypeAlias = Literal["openai", "anthropic", "google", "vertex"]
 StructuredOutput: TypeAlias = Literal["auto", "schema", "tool", "text"]

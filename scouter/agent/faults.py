@@ -6,8 +6,8 @@ from http import HTTPStatus
 from typing import Final
 
 from scouter.agent.reading import NoAnswerError, UnreadAnswerError, said_in
-from scouter.evaluate.judge import JudgeError
-from scouter.evaluate.judge_usage import JudgeUsage
+from scouter.evaluate.judge.port import JudgeError
+from scouter.evaluate.judge.usage import JudgeUsage
 from scouter.evaluate.outcome import Reason
 
 _MAY_PASS: Final = frozenset(

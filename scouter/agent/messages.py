@@ -3,7 +3,7 @@
 from typing import TypeAlias
 
 from scouter.agent.settings_base import Settings
-from scouter.evaluate.prompt import PromptMessage
+from scouter.evaluate.judge.prompt import PromptMessage
 from scouter.transport.guard import GUARD
 
 Content: TypeAlias = object

@@ -25,8 +25,8 @@ from scouter.agent.per_loop import PerLoop
 from scouter.agent.reading import reading
 from scouter.agent.vendor_settings import Sent, system_of, timeout_of, to_client_settings
 from scouter.errors import ConfigError
-from scouter.evaluate.judge import JudgeError, JudgeReply, JudgeRequest, Message
-from scouter.evaluate.judge_usage import JudgeUsage
+from scouter.evaluate.judge.port import JudgeError, JudgeReply, JudgeRequest, Message
+from scouter.evaluate.judge.usage import JudgeUsage
 from scouter.evaluate.outcome import Reason
 
 if TYPE_CHECKING:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from scouter.evaluate.judge import Message
+from scouter.evaluate.judge.port import Message
 
 if TYPE_CHECKING:
     from pydantic_ai.messages import ModelMessage, ModelRequestPart

@@ -26,14 +26,14 @@ from scouter.agent.entries import ProviderEntries
 from scouter.agent.model_judge import ModelJudge
 from scouter.drift.profile import AgentEvalProfile
 from scouter.errors import ConfigError, FileFormatError
-from scouter.evaluate.judge import (
+from scouter.evaluate.judge.port import (
     Judge,
     JudgeReply,
     JudgeRequest,
     as_judge,
     time_limit_of,
 )
-from scouter.evaluate.paths import Path as ContextPath
+from scouter.evaluate.paths.path import Path as ContextPath
 from scouter.evaluate.tasks.judge import LLMJudgeTask
 from scouter.model.visible import one_line
 from scouter.replay.named_run import NO_PRICES, check_prompts, named_judge

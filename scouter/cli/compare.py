@@ -62,7 +62,7 @@ def compare(
     outputs.check()
     from scouter.cli.saved_results import load_both
     from scouter.cli.verdict_text import print_decision  # the engine takes most of the start
-    from scouter.evaluate.comparison_tables import print_scenario_comparison
+    from scouter.evaluate.show.comparison_tables import print_scenario_comparison
     from scouter.replay.reports.decision import Policy
     from scouter.replay.reports.report import Report
 

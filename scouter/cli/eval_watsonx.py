@@ -11,9 +11,9 @@ from scouter.agent.model_judge import ModelJudge
 from scouter.cli.outputs import Outputs, folder_by_time
 from scouter.cli.release_check import INTERRUPTED, Standard, conclude
 from scouter.errors import ConfigError
-from scouter.evaluate.files import read_document
+from scouter.evaluate.files.read import read_document
 from scouter.evaluate.journey.evaluate import Compat
-from scouter.evaluate.judge import JudgeReply, JudgeRequest
+from scouter.evaluate.judge.port import JudgeReply, JudgeRequest
 from scouter.formats.watsonx.config import (
     Provider,
     ReadConfig,

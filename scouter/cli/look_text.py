@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Final
 from pydantic import JsonValue
 
 from scouter.cli.asking import clock
-from scouter.evaluate.score import own_score
+from scouter.evaluate.results.score import own_score
 from scouter.replay.reports.span_text import MAX_INDENT, detail, tokens_text, values
 from scouter.replay.reports.texts import counted, duration, quoted, value_text
 
 if TYPE_CHECKING:
     from scouter.client import models
     from scouter.client.record_look import RecordLook
-    from scouter.evaluate.trace_view import ResultView, SpanView
+    from scouter.evaluate.show.trace_view import ResultView, SpanView
 
 SHORT: Final = 400
 """Characters of a value, where not all of it is asked for."""

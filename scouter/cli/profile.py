@@ -43,7 +43,7 @@ def check(
         scouter profile check geographer.yaml agent_health
     """
     from scouter.drift.profile import AgentEvalProfile  # the engine takes most of the start
-    from scouter.evaluate.doubts import doubts
+    from scouter.evaluate.tasks.expected_doubts import doubts
 
     broken = 0
     for file in files:

@@ -5,11 +5,11 @@ from pathlib import Path
 from typing import Final
 
 from scouter.errors import ConfigError
-from scouter.evaluate.files import Document, parse_json, read_text
-from scouter.evaluate.provenance import Provenance
-from scouter.evaluate.results import EvalResults
-from scouter.evaluate.results_file import from_document
-from scouter.evaluate.scenario_results import ScenarioEvalResults, sum_up
+from scouter.evaluate.files.read import Document, parse_json, read_text
+from scouter.evaluate.results.file import from_document
+from scouter.evaluate.results.provenance import Provenance
+from scouter.evaluate.results.results import EvalResults
+from scouter.evaluate.results.scenario_results import ScenarioEvalResults, sum_up
 
 RECORDS: Final = "records"
 """What the only alias of results without a replay is called."""

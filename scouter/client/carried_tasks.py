@@ -6,7 +6,8 @@ from pydantic import JsonValue
 
 from scouter.errors import ScouterError
 from scouter.evaluate.fault import TaskFault
-from scouter.evaluate.paths import Path
+from scouter.evaluate.paths.path import Path
+from scouter.evaluate.paths.templates import compile_template, has_template, template_paths
 from scouter.evaluate.tasks.agent import AgentAssertionTask
 from scouter.evaluate.tasks.assertion import AssertionTask
 from scouter.evaluate.tasks.journey import JourneyTask
@@ -15,7 +16,6 @@ from scouter.evaluate.tasks.report import ReportTask
 from scouter.evaluate.tasks.task import Task
 from scouter.evaluate.tasks.trace import TraceAssertionTask
 from scouter.evaluate.tasks.trajectory import TrajectoryTask
-from scouter.evaluate.templates import compile_template, has_template, template_paths
 
 RESPONSE = "response"
 """Where a scenario's tasks find the agent's answer."""

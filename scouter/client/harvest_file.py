@@ -11,7 +11,7 @@ from pydantic import JsonValue
 
 from scouter.client.harvest import Harvested
 from scouter.errors import ConfigError
-from scouter.evaluate.files import MAX_YAML_BYTES, check_extension
+from scouter.evaluate.files.read import MAX_YAML_BYTES, check_extension
 from scouter.evaluate.outcome import Outcome
 from scouter.evaluate.tasks.task import Task
 from scouter.model.visible import visible

@@ -11,7 +11,7 @@ from scouter.client.async_client import AsyncScouterClient
 from scouter.client.connection import Connection, Retry
 from scouter.client.errors import ApiError
 from scouter.errors import ScouterError
-from scouter.evaluate.judge import JudgeReply
+from scouter.evaluate.judge.port import JudgeReply
 
 _LOG: Final = logging.getLogger(__name__)
 _TIMEOUT_S: Final = 5.0

@@ -9,9 +9,9 @@ from typing import Generic, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
-from scouter.evaluate.judge_rate import JudgeKnown, Standing
 from scouter.evaluate.outcome import Outcome
-from scouter.evaluate.trace_view import TraceView
+from scouter.evaluate.results.judge_rate import JudgeKnown, Standing
+from scouter.evaluate.show.trace_view import TraceView
 
 
 class Answer(BaseModel):
@@ -265,7 +265,7 @@ class Trace(Answer):
 
 
 class TraceTree(Answer):
-    """One trace as people read it; see `scouter.evaluate.trace_view`."""
+    """One trace as people read it; see `scouter.evaluate.show.trace_view`."""
 
     trace_id: str
     view: TraceView

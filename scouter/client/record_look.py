@@ -15,7 +15,7 @@ from scouter.errors import ScouterError
 from scouter.evaluate.engine.judge_task import JudgeTask
 from scouter.evaluate.engine.plan import Plan
 from scouter.evaluate.fault import TaskFault
-from scouter.evaluate.meter import OneRecord
+from scouter.evaluate.steps import OneRecord
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

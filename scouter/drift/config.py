@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from scouter.alert.config import AgentAlertConfig
 from scouter.drift.foreign import config_from_foreign
-from scouter.evaluate.files import load_model
+from scouter.evaluate.files.read import load_model
 from scouter.model.kinds import DriftType
 from scouter.model.positional import by_position
 

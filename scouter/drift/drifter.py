@@ -5,12 +5,12 @@ from typing import TYPE_CHECKING
 
 from scouter.drift.profile import AgentEvalProfile
 from scouter.evaluate.dataset import EvalDataset
-from scouter.evaluate.result_set import EvalResultSet
+from scouter.evaluate.results.result_set import EvalResultSet
 from scouter.model.record import EvalRecord
 from scouter.model.span import Span
 
 if TYPE_CHECKING:
-    from scouter.evaluate.judge import AnyJudge
+    from scouter.evaluate.judge.port import AnyJudge
 
 
 class Drifter:

@@ -14,7 +14,7 @@ from scouter.drift.foreign import MISSING, from_foreign
 from scouter.drift.shipped import find_profile
 from scouter.drift.watch import Watch
 from scouter.errors import ConfigError, FileFormatError
-from scouter.evaluate.files import read_document
+from scouter.evaluate.files.read import read_document
 from scouter.evaluate.tasks.task_list import TaskList, TasksByKind
 from scouter.model.agent_work import CallsToldBy
 from scouter.model.kinds import DriftType
@@ -187,7 +187,7 @@ class AgentEvalProfile(TasksByKind, BaseModel):
         """Print the stages and what each task waits for to the standard output."""
         from rich.console import Console  # kept out of the import of profiles
 
-        from scouter.evaluate.plan_text import plan_text
+        from scouter.evaluate.engine.plan_text import plan_text
 
         Console(soft_wrap=True, highlight=False, markup=False).print(plan_text(self.plan))
 

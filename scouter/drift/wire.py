@@ -17,8 +17,8 @@ from scouter.drift.profile import AgentEvalProfile
 from scouter.drift.wire_limits import WIRE_LIMITS, WireLimits
 from scouter.drift.wire_tasks import TaskCosts, WireProfileError
 from scouter.errors import ConfigError
-from scouter.evaluate.field_errors import existing, first_problem
-from scouter.evaluate.json_text import load_strictly
+from scouter.evaluate.files.field_errors import existing, first_problem
+from scouter.evaluate.files.json_text import load_strictly
 from scouter.evaluate.tasks.base import TaskBase
 from scouter.evaluate.tasks.task import Task, parse_task, task_items
 from scouter.model.json_value import plain_text

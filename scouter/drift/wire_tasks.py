@@ -12,9 +12,9 @@ from scouter.drift.watch import Watch
 from scouter.drift.wire_limits import WireLimits
 from scouter.drift.wire_schema import schema_keywords, schema_patterns
 from scouter.errors import ConfigError
+from scouter.evaluate.judge.prompt import Prompt
 from scouter.evaluate.operators.comparison import ComparisonOperator as Op
 from scouter.evaluate.patterns import compile_pattern
-from scouter.evaluate.prompt import Prompt
 from scouter.evaluate.tasks.agent import AgentAssertionTask, ResponseFieldAssertion
 from scouter.evaluate.tasks.assertion import AssertionTask
 from scouter.evaluate.tasks.journey import JourneyTask

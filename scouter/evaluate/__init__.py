@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     )
     from scouter.evaluate.accuracy.performance import PerformanceEvaluator
     from scouter.evaluate.accuracy.reliability import ReliabilityEvaluator
-    from scouter.evaluate.aligned_result import AlignedEvalResult, EvalSet
+    from scouter.evaluate.annotate.config import Embedder, EvaluationConfig
     from scouter.evaluate.compare.gate_checks import GateCheck, check_gates
     from scouter.evaluate.compare.gates import Gates
     from scouter.evaluate.compare.results import (
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
         WorkflowComparison,
     )
     from scouter.evaluate.compare.rows import ComparisonDecision, RateComparison
-    from scouter.evaluate.config import Embedder, EvaluationConfig
     from scouter.evaluate.dataset import EvalDataset
     from scouter.evaluate.engine.direct import (
         AssertionResults,
@@ -43,29 +42,31 @@ if TYPE_CHECKING:
     )
     from scouter.evaluate.journey.evaluate import evaluate_journey
     from scouter.evaluate.journey.result import JourneyResult
-    from scouter.evaluate.judge import Judge, JudgeError, JudgeReply, JudgeRequest
-    from scouter.evaluate.judge_usage import JudgeUsage
+    from scouter.evaluate.judge.port import Judge, JudgeError, JudgeReply, JudgeRequest
+    from scouter.evaluate.judge.token_usage import TokenUsage
+    from scouter.evaluate.judge.usage import JudgeUsage
     from scouter.evaluate.operators.comparison import ComparisonOperator
     from scouter.evaluate.outcome import Outcome, Reason
-    from scouter.evaluate.provenance import Provenance
-    from scouter.evaluate.reliability import Reliability, pass_at_k, pass_hat_k
     from scouter.evaluate.report.item import EvalItem
     from scouter.evaluate.report.qa_evaluator import QAEvaluator
     from scouter.evaluate.report.report_evaluator import ReportEvaluator
     from scouter.evaluate.report.steps import TrajectoryStep
     from scouter.evaluate.report.trajectory_evaluator import TrajectoryEvaluator
     from scouter.evaluate.report.verdicts import EvaluatorOutput, ItemVerdict
-    from scouter.evaluate.result_set import EvalResultSet
-    from scouter.evaluate.results import EvalResults
-    from scouter.evaluate.scenario import EvalScenario, EvalScenarios
-    from scouter.evaluate.scenario_results import (
+    from scouter.evaluate.results.aligned import AlignedEvalResult, EvalSet
+    from scouter.evaluate.results.provenance import Provenance
+    from scouter.evaluate.results.reliability import Reliability, pass_at_k, pass_hat_k
+    from scouter.evaluate.results.result_set import EvalResultSet
+    from scouter.evaluate.results.results import EvalResults
+    from scouter.evaluate.results.scenario_results import (
         EvalMetrics,
         ScenarioEvalResults,
         ScenarioResult,
         TaskSummary,
     )
-    from scouter.evaluate.span_files import SpanFilesError, read_spans
-    from scouter.evaluate.task_result import EvalTaskResult
+    from scouter.evaluate.results.task_result import EvalTaskResult
+    from scouter.evaluate.scenario import EvalScenario, EvalScenarios
+    from scouter.evaluate.spans.files import SpanFilesError, read_spans
     from scouter.evaluate.tasks.agent import AgentAssertion, AgentAssertionTask
     from scouter.evaluate.tasks.assertion import AssertionTask
     from scouter.evaluate.tasks.base import EvaluationTaskType
@@ -85,7 +86,6 @@ if TYPE_CHECKING:
         TraceAssertionTask,
     )
     from scouter.evaluate.tasks.trajectory import TrajectoryTask
-    from scouter.evaluate.token_usage import TokenUsage
     from scouter.evaluate.trajectory.metrics import (
         trajectory_any_order_match,
         trajectory_exact_match,
@@ -121,9 +121,9 @@ else:
             ),
             "scouter.evaluate.compare.gates": ("Gates",),
             "scouter.evaluate.compare.rows": ("RateComparison",),
-            "scouter.evaluate.provenance": ("Provenance",),
+            "scouter.evaluate.results.provenance": ("Provenance",),
             "scouter.evaluate.scenario": ("EvalScenario", "EvalScenarios"),
-            "scouter.evaluate.scenario_results": (
+            "scouter.evaluate.results.scenario_results": (
                 "EvalMetrics",
                 "ScenarioEvalResults",
                 "ScenarioResult",
@@ -149,10 +149,10 @@ else:
             "scouter.evaluate.accuracy.accuracy": ("AccuracyEvaluator",),
             "scouter.evaluate.accuracy.performance": ("PerformanceEvaluator",),
             "scouter.evaluate.accuracy.reliability": ("ReliabilityEvaluator",),
-            "scouter.evaluate.aligned_result": ("AlignedEvalResult", "EvalSet"),
+            "scouter.evaluate.results.aligned": ("AlignedEvalResult", "EvalSet"),
             "scouter.evaluate.compare.results": ("TaskComparison",),
             "scouter.evaluate.compare.rows": ("ComparisonDecision",),
-            "scouter.evaluate.config": ("Embedder", "EvaluationConfig"),
+            "scouter.evaluate.annotate.config": ("Embedder", "EvaluationConfig"),
             "scouter.evaluate.dataset": ("EvalDataset",),
             "scouter.evaluate.engine.direct": (
                 "AssertionResults",
@@ -165,26 +165,26 @@ else:
             ),
             "scouter.evaluate.journey.evaluate": ("evaluate_journey",),
             "scouter.evaluate.journey.result": ("JourneyResult",),
-            "scouter.evaluate.judge": ("Judge", "JudgeError", "JudgeReply", "JudgeRequest"),
-            "scouter.evaluate.judge_usage": ("JudgeUsage",),
+            "scouter.evaluate.judge.port": ("Judge", "JudgeError", "JudgeReply", "JudgeRequest"),
+            "scouter.evaluate.judge.usage": ("JudgeUsage",),
             "scouter.evaluate.operators.comparison": ("ComparisonOperator",),
             "scouter.evaluate.outcome": ("Outcome", "Reason"),
-            "scouter.evaluate.reliability": ("Reliability", "pass_at_k", "pass_hat_k"),
+            "scouter.evaluate.results.reliability": ("Reliability", "pass_at_k", "pass_hat_k"),
             "scouter.evaluate.report.item": ("EvalItem",),
             "scouter.evaluate.report.qa_evaluator": ("QAEvaluator",),
             "scouter.evaluate.report.report_evaluator": ("ReportEvaluator",),
             "scouter.evaluate.report.steps": ("TrajectoryStep",),
             "scouter.evaluate.report.trajectory_evaluator": ("TrajectoryEvaluator",),
             "scouter.evaluate.report.verdicts": ("EvaluatorOutput", "ItemVerdict"),
-            "scouter.evaluate.result_set": ("EvalResultSet",),
-            "scouter.evaluate.results": ("EvalResults",),
-            "scouter.evaluate.span_files": ("SpanFilesError", "read_spans"),
-            "scouter.evaluate.task_result": ("EvalTaskResult",),
+            "scouter.evaluate.results.result_set": ("EvalResultSet",),
+            "scouter.evaluate.results.results": ("EvalResults",),
+            "scouter.evaluate.spans.files": ("SpanFilesError", "read_spans"),
+            "scouter.evaluate.results.task_result": ("EvalTaskResult",),
             "scouter.evaluate.tasks.base": ("EvaluationTaskType",),
             "scouter.evaluate.tasks.span_filter": ("SpanStatus",),
             "scouter.evaluate.tasks.task": ("TasksFile",),
             "scouter.evaluate.tasks.trace": ("AggregationType", "MultiResponseMode"),
-            "scouter.evaluate.token_usage": ("TokenUsage",),
+            "scouter.evaluate.judge.token_usage": ("TokenUsage",),
             "scouter.evaluate.trajectory.metrics": (
                 "trajectory_any_order_match",
                 "trajectory_exact_match",

@@ -10,9 +10,9 @@ from pydantic import JsonValue
 from scouter.errors import DataError
 from scouter.evaluate.engine.batch import evaluate_batch
 from scouter.evaluate.engine.plan import Plan, compile_plan
-from scouter.evaluate.provenance import collect_provenance
-from scouter.evaluate.record_result import RecordResult
-from scouter.evaluate.results import EvalResults
+from scouter.evaluate.results.provenance import collect_provenance
+from scouter.evaluate.results.record_result import RecordResult
+from scouter.evaluate.results.results import EvalResults
 from scouter.evaluate.spans.tree import SpanTree
 from scouter.evaluate.tasks.task import Task, parse_tasks, with_calls_told_by
 from scouter.evaluate.tasks.task_list import TasksByKind
@@ -22,8 +22,8 @@ from scouter.model.record import EvalRecord
 from scouter.model.span import Span
 
 if TYPE_CHECKING:
-    from scouter.evaluate.config import EvaluationConfig
-    from scouter.evaluate.judge import AnyJudge
+    from scouter.evaluate.annotate.config import EvaluationConfig
+    from scouter.evaluate.judge.port import AnyJudge
 
 
 class EvalDataset(TasksByKind):
@@ -80,7 +80,7 @@ class EvalDataset(TasksByKind):
                 wanted.setdefault(record.trace_id, []).append(record)
         if not wanted:
             return
-        from scouter.evaluate.trace_session import trace_session  # many records name theirs
+        from scouter.evaluate.spans.session import trace_session  # many records name theirs
         from scouter.model.genai.early import naming_sessions
 
         spans: dict[str, list[Span]] = {}
@@ -137,7 +137,7 @@ class EvalDataset(TasksByKind):
             judged = evaluate_records(self.plan, self.records, trees, judge, concurrency)
         results = self._results(judged, started)
         if config is not None:
-            from scouter.evaluate.config import apply_config  # few evaluations need it
+            from scouter.evaluate.annotate.config import apply_config  # few evaluations need it
 
             results = apply_config(self.records, results, config)
         if self.plan.session is None:
@@ -169,7 +169,7 @@ class EvalDataset(TasksByKind):
         )
         results = self._results(found, started)
         if config is not None:
-            from scouter.evaluate.config import apply_config_async
+            from scouter.evaluate.annotate.config import apply_config_async
 
             results = await apply_config_async(self.records, results, config)
         if self.plan.session is None:
@@ -184,7 +184,7 @@ class EvalDataset(TasksByKind):
         """Who is asked, where a task asks anybody."""
         if judge is not None or not self.plan.asks:
             return judge
-        from scouter.evaluate.judge import usual_judge  # few evaluations ask
+        from scouter.evaluate.judge.port import usual_judge  # few evaluations ask
 
         return usual_judge()
 
@@ -248,7 +248,7 @@ class EvalDataset(TasksByKind):
         """Print the stages and what each task waits for to the standard output."""
         from rich.console import Console  # kept out of the import of the engine
 
-        from scouter.evaluate.plan_text import plan_text
+        from scouter.evaluate.engine.plan_text import plan_text
 
         Console(soft_wrap=True, highlight=False, markup=False).print(plan_text(self.plan))
 

@@ -17,9 +17,9 @@ from typing import Final, Protocol, cast
 
 from scouter.errors import ConfigError
 from scouter.evaluate.fault import TaskFault
-from scouter.evaluate.meter import charge
 from scouter.evaluate.outcome import Reason
 from scouter.evaluate.pattern_proof import prove
+from scouter.evaluate.steps import charge
 from scouter.model.json_value import plain_text
 
 MAX_PATTERN: Final = 4_096

@@ -21,7 +21,7 @@ from pydantic import (
 
 from scouter.errors import ConfigError, FileFormatError
 from scouter.evaluate.compare.gates import Gates
-from scouter.evaluate.files import (
+from scouter.evaluate.files.read import (
     Document,
     Loc,
     check_extension,
@@ -35,14 +35,18 @@ from scouter.model.ids import uuid7
 
 if TYPE_CHECKING:
     from scouter.evaluate.engine.plan import Plan
-    from scouter.evaluate.results import EvalResults
-    from scouter.evaluate.scenario_results import EvalMetrics, ScenarioEvalResults, ScenarioResult
+    from scouter.evaluate.results.results import EvalResults
+    from scouter.evaluate.results.scenario_results import (
+        EvalMetrics,
+        ScenarioEvalResults,
+        ScenarioResult,
+    )
     from scouter.evaluate.tasks.task import Task, TasksFile
 
     DatasetResults = dict[str, EvalResults]
     ScenarioResults = tuple[ScenarioResult, ...]
 else:  # loaded with the first tasks that are read, and the first results that there are
-    _RESULTS = "scouter.evaluate.scenario_results"
+    _RESULTS = "scouter.evaluate.results.scenario_results"
     DatasetResults = Annotated[Any, Deferred(_RESULTS, "DatasetResults")]
     ScenarioResults = Annotated[Any, Deferred(_RESULTS, "ScenarioResults")]
     EvalMetrics = Annotated[Any, Deferred(_RESULTS, "EvalMetrics")]

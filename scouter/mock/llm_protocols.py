@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal, Protocol, TypeAlias, cast
 
-from scouter.evaluate.judge import Message
+from scouter.evaluate.judge.port import Message
 from scouter.mock.llm_request import LLMRequest, ProtocolName
 
 Ending: TypeAlias = Literal["stop", "length", "refusal", "blocked"]

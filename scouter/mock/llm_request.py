@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
-from scouter.evaluate.judge import Message
+from scouter.evaluate.judge.port import Message
 
 ProtocolName: TypeAlias = Literal["openai", "anthropic", "google"]
 

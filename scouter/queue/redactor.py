@@ -10,7 +10,7 @@ from typing import Any, Final, TypeAlias, cast
 from pydantic import JsonValue
 
 from scouter.errors import ConfigError
-from scouter.evaluate.path_syntax import Segment, is_digits, parse_path
+from scouter.evaluate.paths.syntax import Segment, is_digits, parse_path
 from scouter.model.json_bytes import tree_bytes
 from scouter.model.json_value import plain_text, to_json_value
 from scouter.model.record import RecordSnapshot

@@ -9,9 +9,9 @@ from pydantic import JsonValue
 
 from scouter.errors import DataError
 from scouter.evaluate.engine.context import plain_context
+from scouter.evaluate.judge.shorten import shorten
+from scouter.evaluate.results.scenario_results import Exchange
 from scouter.evaluate.scenario import EvalScenario
-from scouter.evaluate.scenario_results import Exchange
-from scouter.evaluate.shorten import shorten
 from scouter.model.attributes import SCENARIO_ATTEMPT, SCENARIO_ID
 from scouter.model.json_value import to_json_value
 from scouter.model.record import EvalRecord

@@ -14,10 +14,10 @@ from scouter.replay.at_once import always, is_async, over_at_once
 from scouter.replay.turn import Turn, running_talk
 
 if TYPE_CHECKING:
-    from scouter.evaluate.config import EvaluationConfig
-    from scouter.evaluate.judge import AnyJudge
+    from scouter.evaluate.annotate.config import EvaluationConfig
+    from scouter.evaluate.judge.port import AnyJudge
+    from scouter.evaluate.results.scenario_results import ScenarioEvalResults
     from scouter.evaluate.scenario import EvalScenario, EvalScenarios
-    from scouter.evaluate.scenario_results import ScenarioEvalResults
     from scouter.replay.options import OnError
 
 FIRST_PAUSE_S: Final = 1.0

@@ -7,9 +7,9 @@ from scouter.evaluate.compare.attempts import attempts_of
 from scouter.evaluate.compare.candidates import candidates, usual_wanted
 from scouter.evaluate.compare.confirmation import Confirmation
 from scouter.evaluate.outcome import Outcome, Reason
-from scouter.evaluate.pooling import joined, picked
-from scouter.evaluate.scenario_results import ScenarioEvalResults, is_counted
-from scouter.evaluate.task_result import EvalTaskResult
+from scouter.evaluate.results.pooling import joined, picked
+from scouter.evaluate.results.scenario_results import ScenarioEvalResults, is_counted
+from scouter.evaluate.results.task_result import EvalTaskResult
 
 _UNANSWERED: Final[frozenset[Reason | None]] = frozenset(
     {Reason.PROVIDER, Reason.REFUSAL, Reason.ABSTAINED, Reason.DEPENDENCY}

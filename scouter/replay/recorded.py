@@ -9,11 +9,11 @@ from typing import Final
 from scouter.agent.calibration.known import Calibrations
 from scouter.drift.profile import AgentEvalProfile
 from scouter.errors import ConfigError, FileFormatError
-from scouter.evaluate.derived import derive_record
-from scouter.evaluate.lost import Loss, lost_of
+from scouter.evaluate.results.lost import Loss, lost_of
+from scouter.evaluate.results.scenario_results import ScenarioEvalResults
 from scouter.evaluate.scenario import EvalScenario, EvalScenarios
-from scouter.evaluate.scenario_results import ScenarioEvalResults
-from scouter.evaluate.span_files import SpanFilesError, read_spans
+from scouter.evaluate.spans.derived import derive_record
+from scouter.evaluate.spans.files import SpanFilesError, read_spans
 from scouter.evaluate.spans.tree import SpanTree
 from scouter.model.attributes import SCENARIO_ID, SCENARIO_ID_MAX_CHARS
 from scouter.model.record import EvalRecord

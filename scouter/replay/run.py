@@ -10,11 +10,11 @@ from contextlib import ExitStack, closing, contextmanager
 from typing import TYPE_CHECKING, Final, TypeAlias, cast
 
 from scouter.errors import ConfigError
-from scouter.evaluate.judge import as_judge, concurrency_of
-from scouter.evaluate.lost import Loss, Lost, lost_of
-from scouter.evaluate.pooling import picked
+from scouter.evaluate.judge.port import as_judge, concurrency_of
+from scouter.evaluate.results.lost import Loss, Lost, lost_of
+from scouter.evaluate.results.pooling import picked
+from scouter.evaluate.results.scenario_results import ScenarioEvalResults
 from scouter.evaluate.scenario import EvalScenarios
-from scouter.evaluate.scenario_results import ScenarioEvalResults
 from scouter.model.record import EvalRecord
 from scouter.model.span import Span
 from scouter.replay.agent_name import agent_name
@@ -35,8 +35,8 @@ from scouter.tracing.capture import (
 from scouter.transport.fork import watch
 
 if TYPE_CHECKING:
-    from scouter.evaluate.config import EvaluationConfig
-    from scouter.evaluate.judge import AnyJudge
+    from scouter.evaluate.annotate.config import EvaluationConfig
+    from scouter.evaluate.judge.port import AnyJudge
     from scouter.replay.orchestrator import EvalOrchestrator
 
 Make: TypeAlias = Callable[[Sequence[Job]], Awaitable[None]]

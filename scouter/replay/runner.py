@@ -12,13 +12,12 @@ from scouter.errors import ConfigError, DataError
 from scouter.evaluate.dataset import EvalDataset
 from scouter.evaluate.engine.execute import evaluate_record
 from scouter.evaluate.engine.plan import Plan
-from scouter.evaluate.lost import Lost
 from scouter.evaluate.outcome import Outcome, Reason
-from scouter.evaluate.provenance import collect_provenance
-from scouter.evaluate.record_result import RecordResult
-from scouter.evaluate.results import EvalResults
-from scouter.evaluate.scenario import EvalScenario, EvalScenarios, scenarios_digest
-from scouter.evaluate.scenario_results import (
+from scouter.evaluate.results.lost import Lost
+from scouter.evaluate.results.provenance import collect_provenance
+from scouter.evaluate.results.record_result import RecordResult
+from scouter.evaluate.results.results import EvalResults
+from scouter.evaluate.results.scenario_results import (
     Conversation,
     ScenarioEvalResults,
     ScenarioInfo,
@@ -27,8 +26,9 @@ from scouter.evaluate.scenario_results import (
     scenario_result,
     sum_up,
 )
+from scouter.evaluate.results.task_result import EvalTaskResult, Window
+from scouter.evaluate.scenario import EvalScenario, EvalScenarios, scenarios_digest
 from scouter.evaluate.spans.tree import SpanTree
-from scouter.evaluate.task_result import EvalTaskResult, Window
 from scouter.evaluate.tasks.base import TaskBase
 from scouter.model.json_value import to_json_value
 from scouter.model.record import EvalRecord
@@ -44,8 +44,8 @@ from scouter.replay.traced import records_of_traces
 from scouter.tracing.capture import CAPTURE, captured_spans
 
 if TYPE_CHECKING:
-    from scouter.evaluate.config import EvaluationConfig
-    from scouter.evaluate.judge import AnyJudge
+    from scouter.evaluate.annotate.config import EvaluationConfig
+    from scouter.evaluate.judge.port import AnyJudge
 
 _Question: TypeAlias = tuple[Plan, EvalRecord, SpanTree | None]
 
@@ -257,7 +257,7 @@ class EvalRunner:
         plans += [scenario.plan for scenario in self.scenarios if scenario.has_tasks()]
         if judge is not None or not any(plan.asks for plan in plans):
             return judge
-        from scouter.evaluate.judge import usual_judge  # loads where judges are used
+        from scouter.evaluate.judge.port import usual_judge  # loads where judges are used
 
         return usual_judge()
 

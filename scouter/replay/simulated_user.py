@@ -14,7 +14,7 @@ from typing import Any, Final, cast
 from pydantic import JsonValue
 
 from scouter.evaluate.engine.asking import Backoff, ask
-from scouter.evaluate.judge import (
+from scouter.evaluate.judge.port import (
     AnyJudge,
     JudgeError,
     JudgeReply,

@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
 from scouter.drift.profile import AgentEvalProfile
-from scouter.evaluate.derived import derive_record
+from scouter.evaluate.spans.derived import derive_record
 from scouter.model.attributes import ENTITY_PREFIX
 from scouter.model.record import EvalRecord
 from scouter.model.span import Span

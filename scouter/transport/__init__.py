@@ -6,11 +6,11 @@ from scouter.lazy import lazy_names
 
 if TYPE_CHECKING:
     from scouter.transport.config import HttpConfig, KafkaConfig, MockConfig, TransportConfig
-    from scouter.transport.in_process_config import InProcessConfig
-    from scouter.transport.otlp_config import GrpcConfig, OtlpConfig
-    from scouter.transport.rabbitmq_config import RabbitMQConfig
-    from scouter.transport.redis_config import RedisConfig
-    from scouter.transport.spool_config import SpoolConfig
+    from scouter.transport.in_process.config import InProcessConfig
+    from scouter.transport.otlp.config import GrpcConfig, OtlpConfig
+    from scouter.transport.rabbitmq.config import RabbitMQConfig
+    from scouter.transport.redis.config import RedisConfig
+    from scouter.transport.spool.config import SpoolConfig
 else:
     __getattr__, __dir__ = lazy_names(
         __name__,
@@ -21,11 +21,11 @@ else:
                 "MockConfig",
                 "TransportConfig",
             ),
-            "scouter.transport.in_process_config": ("InProcessConfig",),
-            "scouter.transport.otlp_config": ("GrpcConfig", "OtlpConfig"),
-            "scouter.transport.rabbitmq_config": ("RabbitMQConfig",),
-            "scouter.transport.redis_config": ("RedisConfig",),
-            "scouter.transport.spool_config": ("SpoolConfig",),
+            "scouter.transport.in_process.config": ("InProcessConfig",),
+            "scouter.transport.otlp.config": ("GrpcConfig", "OtlpConfig"),
+            "scouter.transport.rabbitmq.config": ("RabbitMQConfig",),
+            "scouter.transport.redis.config": ("RedisConfig",),
+            "scouter.transport.spool.config": ("SpoolConfig",),
         },
         others={},
     )

@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, SecretStr
 from scouter.transport.credentials import Token, WebAddress, env_secret, env_text
 from scouter.transport.original import HTTP, KAFKA, OriginalArguments
 from scouter.transport.port import RemoteTransport, Transport
-from scouter.transport.spool_config import SpoolConfig
+from scouter.transport.spool.config import SpoolConfig
 
 DEFAULT_SERVER_URI = "http://127.0.0.1:4318"
 
@@ -66,7 +66,7 @@ class RemoteConfig(TransportConfig):
 
         if self.spool is None:
             return HalvingTransport(self.connect())
-        from scouter.transport.spool import SpoolTransport
+        from scouter.transport.spool.spool import SpoolTransport
 
         return SpoolTransport(lambda: HalvingTransport(self.connect()), self.spool)
 
@@ -109,13 +109,13 @@ class HttpConfig(RemoteConfig):
 
     def prepare(self) -> None:
         """Import the HTTP client."""
-        from scouter.transport.http import load_client
+        from scouter.transport.http.transport import load_client
 
         load_client()
 
     def connect(self) -> RemoteTransport:
         """Open a connection pool; the first request connects."""
-        from scouter.transport.http import HttpTransport
+        from scouter.transport.http.transport import HttpTransport
 
         return HttpTransport(self)
 
@@ -152,12 +152,12 @@ class KafkaConfig(RemoteConfig):
 
     def prepare(self) -> None:
         """Import the Kafka client."""
-        from scouter.transport.kafka import KafkaTransport
+        from scouter.transport.kafka.transport import KafkaTransport
 
         _ = KafkaTransport
 
     def connect(self) -> RemoteTransport:
         """Connect a producer."""
-        from scouter.transport.kafka import KafkaTransport
+        from scouter.transport.kafka.transport import KafkaTransport
 
         return KafkaTransport(self)

@@ -13,8 +13,8 @@ from scouter.model.otlp_cut import cut_request
 from scouter.transport.drops import NONE_DROPPED, Dropped
 from scouter.transport.guard import GUARD
 from scouter.transport.item import RecordItem
-from scouter.transport.otlp_spans import OtlpSpans
-from scouter.transport.otlp_split import halves
+from scouter.transport.otlp.spans import OtlpSpans
+from scouter.transport.otlp.split import halves
 from scouter.transport.port import RemoteTransport, TooLargeError
 
 BatchT = TypeVar("BatchT")

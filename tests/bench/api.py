@@ -33,10 +33,10 @@ from urllib.parse import urlencode
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.trace.v1.trace_pb2 import Span as ProtoSpan
 
-from collector.storage.duckdb_store import DuckDBStore
-from collector.storage.rows import Completeness, EvaluationRow, TaskRow
-from collector.storage.span_codec import EARLY_KEYS
-from collector.storage.span_places import span_places
+from collector.storage.duckdb.store import DuckDBStore
+from collector.storage.log.span_codec import EARLY_KEYS
+from collector.storage.log.span_places import span_places
+from collector.storage.port.rows import Completeness, EvaluationRow, TaskRow
 from scouter.evaluate.outcome import Outcome
 from scouter.model.otlp_early import decode_early, early_request
 from tests.bench.collector import Texts, make_profile, process_id, status_mb

@@ -26,8 +26,8 @@ from scouter.tracing.processor import ScouterSpanProcessor
 from scouter.tracing.runtime import RUNTIME
 from scouter.tracing.tracer import flush_tracer
 from scouter.transport.config import HttpConfig
-from scouter.transport.spool_config import SpoolConfig
-from scouter.transport.spool_stats import counts_of
+from scouter.transport.spool.config import SpoolConfig
+from scouter.transport.spool.stats import counts_of
 from scouter.transport.worker import WorkerLimits
 from tests.bench.figures import Figures
 from tests.bench.sdk import CONTEXT, spans_of

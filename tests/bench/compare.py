@@ -8,9 +8,9 @@ import random
 import time
 
 from scouter.evaluate.outcome import Outcome
-from scouter.evaluate.record_result import RecordResult, record_outcome
-from scouter.evaluate.results import EvalResults
-from scouter.evaluate.task_result import EvalTaskResult, TaskSpec
+from scouter.evaluate.results.record_result import RecordResult, record_outcome
+from scouter.evaluate.results.results import EvalResults
+from scouter.evaluate.results.task_result import EvalTaskResult, TaskSpec
 
 TASKS = tuple(
     TaskSpec(task_id=f"t{index}", task_type="Assertion", operator="Equals") for index in range(5)

@@ -28,16 +28,16 @@ from scouter.evaluate.compare.gate_checks import check_gates
 from scouter.evaluate.compare.gates import Gates
 from scouter.evaluate.compare.results import ScenarioComparisonResults
 from scouter.evaluate.outcome import Outcome
-from scouter.evaluate.record_result import RecordResult, record_outcome
-from scouter.evaluate.results import EvalResults
-from scouter.evaluate.scenario import EvalScenario, EvalScenarios
-from scouter.evaluate.scenario_results import (
+from scouter.evaluate.results.record_result import RecordResult, record_outcome
+from scouter.evaluate.results.results import EvalResults
+from scouter.evaluate.results.scenario_results import (
     ScenarioEvalResults,
     ScenarioInfo,
     scenario_result,
     sum_up,
 )
-from scouter.evaluate.task_result import EvalTaskResult, TaskSpec
+from scouter.evaluate.results.task_result import EvalTaskResult, TaskSpec
+from scouter.evaluate.scenario import EvalScenario, EvalScenarios
 from scouter.evaluate.tasks.assertion import AssertionTask
 from scouter.replay.named_run import NamedRun, run_named
 from scouter.replay.reports.decision import Policy

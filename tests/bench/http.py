@@ -66,11 +66,11 @@ def serve_collector(ready: Path, *, is_decoding: bool) -> None:
     """Serve a collector whose store forgets what it is given, and whose pipeline is not told."""
     from collector import service
     from collector.pipeline.pipeline import Pipeline
-    from collector.receivers import otlp_intake
-    from collector.receivers.otlp_body import OtlpBody
+    from collector.receivers.otlp import intake as otlp_intake
+    from collector.receivers.otlp.traces import OtlpBody
     from collector.settings.load import load_settings
-    from collector.storage.duckdb_store import DuckDBStore
-    from collector.storage.rows import SpansAppended
+    from collector.storage.duckdb.store import DuckDBStore
+    from collector.storage.port.rows import SpansAppended
 
     answer = SpansAppended(
         space="default", seq=1, stored=(), stored_bytes=0, duplicates=0, known_traces=frozenset()

@@ -34,10 +34,10 @@ from scouter.agent.entries import Price, ProviderEntry
 from scouter.agent.model_judge import ModelJudge
 from scouter.evaluate.engine.judged import evaluate_records_async
 from scouter.evaluate.engine.plan import compile_plan
-from scouter.evaluate.judge import Judge
+from scouter.evaluate.judge.port import Judge
+from scouter.evaluate.judge.prompt import Prompt, Score
 from scouter.evaluate.operators.comparison import ComparisonOperator
 from scouter.evaluate.outcome import Outcome
-from scouter.evaluate.prompt import Prompt, Score
 from scouter.evaluate.tasks.judge import LLMJudgeTask
 from scouter.mock.llm_server import LLMTestServer
 from scouter.model.record import EvalRecord

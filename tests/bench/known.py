@@ -21,8 +21,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
-from collector.storage.database import Database
-from collector.storage.duckdb_store import DuckDBStore
+from collector.storage.duckdb.database import Database
+from collector.storage.duckdb.store import DuckDBStore
 from scouter.model.span import Resource, Span
 from tests.bench.figures import Figures
 from tests.contracts.store_data import SPACE, record

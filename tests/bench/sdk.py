@@ -42,8 +42,8 @@ from scouter.transport.config import TransportConfig
 from scouter.transport.drops import NONE_DROPPED, Dropped
 from scouter.transport.encode import encode_records
 from scouter.transport.item import RecordItem
+from scouter.transport.otlp.span_bytes import write_request
 from scouter.transport.port import Transport
-from scouter.transport.span_bytes import write_request
 from tests.bench.figures import Figures
 
 ATTRIBUTES = {

@@ -22,7 +22,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
-from collector.storage.duckdb_store import DuckDBStore
+from collector.storage.duckdb.store import DuckDBStore
 from scouter.model.span import Resource, Span
 from tests.bench.collector import (
     PAUSE_S,

@@ -13,20 +13,20 @@ from typer.testing import CliRunner
 from collector.access.caller import Scope
 from collector.access.tokens import TokenFile
 from collector.judging.answers import FILE_NAME as ANSWERS_NAME
+from collector.judging.ledger import LEDGER_NAME
 from collector.settings.model import CollectorSettings
 from collector.settings.page import settings_page
-from collector.storage.backups import known_backups
-from collector.storage.duckdb_schema import MIGRATIONS, TABLES
-from collector.storage.duckdb_store import DuckDBStore
-from collector.storage.erase_rows import EraseTarget
-from collector.storage.ledger import LEDGER_NAME
+from collector.storage.care.backups import known_backups
+from collector.storage.duckdb.schema import MIGRATIONS, TABLES
+from collector.storage.duckdb.store import DuckDBStore
+from collector.storage.port.erase import EraseTarget
 from scouter.agent.budget.budget import ALL_ENTRIES
 from scouter.agent.budget.ledger import Account, Reserved
 from scouter.agent.budget.sqlite import SqliteLedger
 from scouter.agent.cache.sqlite import SqliteCache
 from scouter.cli.app import make_app
 from scouter.errors import ConfigError, TransientError
-from scouter.evaluate.judge import JudgeReply
+from scouter.evaluate.judge.port import JudgeReply
 from tests.collector.conftest import Start
 from tests.contracts.store_data import SPACE, letter, record, span, verdict
 from tests.support.collector_process import CollectorProcess

@@ -12,8 +12,8 @@ import pytest
 from collector.access.caller import Scope
 from collector.access.tokens import TokenFile
 from collector.receivers.replay import Replayer, ReplayResult
-from collector.storage.check import check_store
-from collector.storage.letter_rows import DeadLetter, LetterKind, LetterQuery
+from collector.storage.care.check import check_store
+from collector.storage.port.dead_letters import DeadLetter, LetterKind, LetterQuery
 from scouter.model.otlp import encode_request
 from tests.collector.conftest import Service, Start
 from tests.contracts.store_data import TRACE, span

@@ -16,7 +16,7 @@ from typing import Any, cast
 import httpx
 import pytest
 
-from collector.storage.duckdb_store import DuckDBStore
+from collector.storage.duckdb.store import DuckDBStore
 from scouter.model.attributes import PROCESS_ID, PROCESS_SPAN_COUNT
 from scouter.model.otlp import encode_request
 from scouter.model.span import Resource, Span

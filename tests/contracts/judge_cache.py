@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from pydantic import JsonValue
 
 from scouter.agent.cache.port import JudgeCache
-from scouter.evaluate.judge import JudgeReply
+from scouter.evaluate.judge.port import JudgeReply
 
 DAY_S = 24 * 3600.0
 

@@ -14,14 +14,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from collector.metrics import TotalKey, TotalName
-from collector.storage.count_rows import SeriesQuery, TaskQuery
-from collector.storage.erase_rows import EraseTarget
-from collector.storage.judge_rows import CalibrationRow, GoldQuery, GoldVerdict
-from collector.storage.letter_rows import DeadLetter, LetterKind, LetterQuery
-from collector.storage.list_rows import EvaluationQuery
-from collector.storage.port import Store
-from collector.storage.rollup import HOUR_NS
-from collector.storage.rows import (
+from collector.storage.duckdb.rollup import HOUR_NS
+from collector.storage.log.span_codec import trace_hash
+from collector.storage.port.counts import SeriesQuery, TaskQuery
+from collector.storage.port.dead_letters import DeadLetter, LetterKind, LetterQuery
+from collector.storage.port.erase import EraseTarget
+from collector.storage.port.judges import CalibrationRow, GoldQuery, GoldVerdict
+from collector.storage.port.lists import EvaluationQuery
+from collector.storage.port.rows import (
     FIRST_RESULT,
     START,
     AlertEvent,
@@ -31,9 +31,9 @@ from collector.storage.rows import (
     TaskRow,
     WaitingRecord,
 )
-from collector.storage.span_codec import trace_hash
+from collector.storage.port.store import Store
 from scouter.errors import TransientError
-from scouter.evaluate.judge_usage import JudgeUsage
+from scouter.evaluate.judge.usage import JudgeUsage
 from scouter.evaluate.outcome import DECIDED, Outcome
 from scouter.model.ids import uuid7
 from scouter.model.span import Resource, Span

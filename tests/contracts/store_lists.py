@@ -14,11 +14,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from collector.storage.count_rows import SeriesQuery, TaskQuery
-from collector.storage.list_rows import EvaluationQuery, RecordQuery, RecordState, SessionQuery
-from collector.storage.port import Store
-from collector.storage.rollup import HOUR_NS
-from collector.storage.rows import EvaluationRow, Scope, TaskRow
+from collector.storage.duckdb.rollup import HOUR_NS
+from collector.storage.port.counts import SeriesQuery, TaskQuery
+from collector.storage.port.lists import EvaluationQuery, RecordQuery, RecordState, SessionQuery
+from collector.storage.port.rows import EvaluationRow, Scope, TaskRow
+from collector.storage.port.store import Store
 from scouter.evaluate.outcome import DECIDED, Outcome
 from scouter.model.span import Resource
 from tests.contracts.store_data import SPACE, TRACE, letter, record, span, verdict

@@ -14,8 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from collector.storage.port import Store
-from collector.storage.search_rows import (
+from collector.storage.port.search import (
     ModelTokens,
     SpanPosition,
     SpanQuery,
@@ -23,6 +22,7 @@ from collector.storage.search_rows import (
     UsageGroup,
     UsageQuery,
 )
+from collector.storage.port.store import Store
 from scouter.model.span import AttributeValue, Resource, Span, StatusCode
 from tests.contracts.store_data import SPACE, TRACE, span
 

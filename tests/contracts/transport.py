@@ -17,9 +17,9 @@ from scouter.model.attributes import TRUNCATED
 from scouter.model.sdk_span import span_from_sdk
 from scouter.model.span import Scope, Span
 from scouter.transport.config import RemoteConfig
+from scouter.transport.otlp.span_bytes import write_request
 from scouter.transport.port import RemoteTransport
-from scouter.transport.span_bytes import write_request
-from scouter.transport.spool_config import SpoolConfig
+from scouter.transport.spool.config import SpoolConfig
 from tests.contracts.transport_data import (
     drops,
     make_items,

@@ -18,10 +18,10 @@ from hypothesis import strategies as st
 from scouter.drift.profile import AgentEvalProfile
 from scouter.errors import ConfigError
 from scouter.evaluate.compare.results import ScenarioComparisonResults
-from scouter.evaluate.prompt import Prompt
-from scouter.evaluate.results import EvalResults
+from scouter.evaluate.judge.prompt import Prompt
+from scouter.evaluate.results.results import EvalResults
+from scouter.evaluate.results.scenario_results import ScenarioEvalResults, scenario_result, sum_up
 from scouter.evaluate.scenario import EvalScenarios
-from scouter.evaluate.scenario_results import ScenarioEvalResults, scenario_result, sum_up
 from scouter.evaluate.tasks.assertion import AssertionTask
 from scouter.evaluate.tasks.task import TasksFile
 from tests.support.replay_results import record, task

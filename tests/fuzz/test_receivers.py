@@ -22,9 +22,9 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
     ExportTraceServiceResponse,
 )
 
-from collector.receivers.kafka_intake import KafkaIntake
-from collector.receivers.messages import Message as Queued
-from collector.receivers.messages import MessageReceiver
+from collector.receivers.kafka.intake import KafkaIntake
+from collector.receivers.message_servers.receiver import Message as Queued
+from collector.receivers.message_servers.receiver import MessageReceiver
 from scouter.model.otlp import encode_request
 from scouter.model.otlp_json import spans_to_otlp_json
 from tests.collector.conftest import Service

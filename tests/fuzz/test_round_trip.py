@@ -10,17 +10,17 @@ from hypothesis import strategies as st
 
 from scouter.drift.profile import AgentEvalProfile
 from scouter.errors import ConfigError
-from scouter.evaluate.annotations import Annotations, Histogram, RecordAnnotations
 from scouter.evaluate.compare.gates import Gates
 from scouter.evaluate.dataset import EvalDataset
+from scouter.evaluate.judge.prompt import Prompt
 from scouter.evaluate.operators.comparison import ComparisonOperator
 from scouter.evaluate.outcome import Outcome, Reason
-from scouter.evaluate.prompt import Prompt
-from scouter.evaluate.record_result import RecordResult, record_outcome
-from scouter.evaluate.results import EvalResults
+from scouter.evaluate.results.annotations import Annotations, Histogram, RecordAnnotations
+from scouter.evaluate.results.record_result import RecordResult, record_outcome
+from scouter.evaluate.results.results import EvalResults
+from scouter.evaluate.results.scenario_results import ScenarioEvalResults, scenario_result, sum_up
+from scouter.evaluate.results.task_result import EvalTaskResult
 from scouter.evaluate.scenario import EvalScenario, EvalScenarios
-from scouter.evaluate.scenario_results import ScenarioEvalResults, scenario_result, sum_up
-from scouter.evaluate.task_result import EvalTaskResult
 from scouter.evaluate.tasks.agent import AgentAssertion, AgentAssertionTask
 from scouter.evaluate.tasks.assertion import AssertionTask
 from scouter.evaluate.tasks.judge import LLMJudgeTask

@@ -15,8 +15,8 @@ from scouter.alert.config import AgentAlertConfig
 from scouter.client.client import ScouterClient
 from scouter.drift.config import AgentEvalConfig
 from scouter.drift.profile import AgentEvalProfile
+from scouter.evaluate.judge.prompt import Prompt, Score
 from scouter.evaluate.operators.comparison import ComparisonOperator as Op
-from scouter.evaluate.prompt import Prompt, Score
 from scouter.evaluate.tasks.agent import AgentAssertion, AgentAssertionTask
 from scouter.evaluate.tasks.assertion import AssertionTask
 from scouter.evaluate.tasks.judge import LLMJudgeTask

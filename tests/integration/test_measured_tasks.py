@@ -14,9 +14,9 @@ from opentelemetry.trace import Tracer
 
 from scouter.drift.profile import AgentEvalProfile
 from scouter.evaluate.dataset import EvalDataset
-from scouter.evaluate.judge import JudgeRequest
+from scouter.evaluate.judge.port import JudgeRequest
+from scouter.evaluate.results.task_result import EvalTaskResult
 from scouter.evaluate.scenario import EvalScenario, EvalScenarios
-from scouter.evaluate.task_result import EvalTaskResult
 from scouter.evaluate.tasks.journey import JourneyTask
 from scouter.evaluate.tasks.judged_answer import AccuracyTask, QATask
 from scouter.evaluate.tasks.reliability import ReliabilityTask

@@ -14,13 +14,13 @@ from opentelemetry.sdk.trace.export import BatchSpanProcessor
 from scouter.drift.profile import AgentEvalProfile
 from scouter.drift.watch import Watch, WatchMatch
 from scouter.evaluate.dataset import EvalDataset
-from scouter.evaluate.derived import derive_record
 from scouter.evaluate.operators.comparison import ComparisonOperator as Op
+from scouter.evaluate.spans.derived import derive_record
+from scouter.evaluate.spans.session import trace_session
 from scouter.evaluate.tasks.agent import AgentAssertion, AgentAssertionTask
 from scouter.evaluate.tasks.assertion import AssertionTask
 from scouter.evaluate.tasks.span_filter import SpanFilter
 from scouter.evaluate.tasks.trace import TraceAssertion, TraceAssertionTask
-from scouter.evaluate.trace_session import trace_session
 from scouter.model.otlp import encode_request
 from scouter.model.span import Resource, Span
 from scouter.tracing.capture import (

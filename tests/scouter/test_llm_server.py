@@ -9,7 +9,7 @@ import pytest
 from jsonschema import validate
 from pydantic import BaseModel, Field
 
-from scouter.evaluate.prompt import Score
+from scouter.evaluate.judge.prompt import Score
 from scouter.mock.llm_server import LLMTestServer, example_of
 
 

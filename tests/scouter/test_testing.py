@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from scouter.errors import ConfigError
-from scouter.evaluate.judge import JudgeError, JudgeReply, JudgeRequest
+from scouter.evaluate.judge.port import JudgeError, JudgeReply, JudgeRequest
 from scouter.evaluate.outcome import Reason
 from scouter.testing import ScriptedJudge
 

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from scouter.evaluate.dataset import EvalDataset
 from scouter.evaluate.outcome import Outcome
-from scouter.evaluate.span_files import read_spans
+from scouter.evaluate.spans.files import read_spans
 from scouter.evaluate.tasks.agent import AgentAssertion, AgentAssertionTask
 from scouter.model.genai.facts import Kind
 from scouter.model.genai.reader import read_facts

@@ -2,17 +2,17 @@
 
 from collections.abc import Mapping, Sequence
 
-from scouter.evaluate.judge_rate import JudgeRate
 from scouter.evaluate.outcome import Reason
-from scouter.evaluate.record_result import RecordResult, record_outcome
-from scouter.evaluate.results import EvalResults
-from scouter.evaluate.scenario_results import (
+from scouter.evaluate.results.judge_rate import JudgeRate
+from scouter.evaluate.results.record_result import RecordResult, record_outcome
+from scouter.evaluate.results.results import EvalResults
+from scouter.evaluate.results.scenario_results import (
     ScenarioEvalResults,
     ScenarioInfo,
     scenario_result,
     sum_up,
 )
-from scouter.evaluate.task_result import EvalTaskResult
+from scouter.evaluate.results.task_result import EvalTaskResult
 
 _WORDS = {"P": "passed", "F": "failed", "E": "errored"}
 _REASONS = {"E": Reason.TYPE, "G": Reason.GATE, "B": Reason.BUDGET, "S": Reason.SAMPLED}

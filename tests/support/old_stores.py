@@ -4,9 +4,9 @@ from pathlib import Path
 
 import duckdb
 
-from collector.storage.database import FILE_NAME
-from collector.storage.duckdb_schema import BLOCK_PARTS, MIGRATIONS
-from collector.storage.span_codec import PROMOTED
+from collector.storage.duckdb.database import FILE_NAME
+from collector.storage.duckdb.schema import BLOCK_PARTS, MIGRATIONS
+from collector.storage.log.span_codec import PROMOTED
 
 WITHOUT_TEXTS = next(n for n, sql in enumerate(MIGRATIONS) if "body" in sql)
 """The last version whose verdicts had no text of their own."""

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from collector.pipeline import decide
-from collector.pipeline.ready import Ready
+from collector.pipeline.evaluate import decide
+from collector.pipeline.join.ready import Ready
 from tests.support.collector_process import CollectorProcess
 
 

@@ -5,17 +5,17 @@ from collections.abc import Mapping, Sequence
 from pydantic import JsonValue
 
 from scouter.evaluate.outcome import Outcome, Reason
-from scouter.evaluate.provenance import Provenance
-from scouter.evaluate.record_result import RecordResult, record_outcome
-from scouter.evaluate.results import EvalResults
-from scouter.evaluate.scenario_results import (
+from scouter.evaluate.results.provenance import Provenance
+from scouter.evaluate.results.record_result import RecordResult, record_outcome
+from scouter.evaluate.results.results import EvalResults
+from scouter.evaluate.results.scenario_results import (
     ScenarioEvalResults,
     ScenarioInfo,
     ScenarioResult,
     scenario_result,
     sum_up,
 )
-from scouter.evaluate.task_result import EvalTaskResult
+from scouter.evaluate.results.task_result import EvalTaskResult
 from scouter.model.span import Span, StatusCode
 
 Checks = Mapping[str, bool | str]

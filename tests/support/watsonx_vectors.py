@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from scouter.evaluate.journey.evaluate import evaluate_journey
 from scouter.evaluate.journey.result import JourneyResult
-from scouter.evaluate.judge import JudgeRequest
+from scouter.evaluate.judge.port import JudgeRequest
 from tests.support.components import ROOT, require
 
 FILE: Final = Path(

@@ -8,7 +8,7 @@ from pydantic import JsonValue
 
 from scouter.agent.entries import Price
 from scouter.agent.vendor_settings import Sent
-from scouter.evaluate.judge import Message
+from scouter.evaluate.judge.port import Message
 
 ASSUMED_ANSWER: Final = 4096
 """Tokens that are reserved for an answer whose length the prompt does not bound."""

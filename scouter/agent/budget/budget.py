@@ -20,8 +20,8 @@ from scouter.agent.budget.ledger import (
     to_nano_usd,
 )
 from scouter.errors import ConfigError
-from scouter.evaluate.judge import JudgeError
-from scouter.evaluate.judge_usage import JudgeUsage
+from scouter.evaluate.judge.port import JudgeError
+from scouter.evaluate.judge.usage import JudgeUsage
 from scouter.evaluate.outcome import Reason
 from scouter.transport.fork import watch
 

@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 from scouter.agent.cache.keys import cache_key
 from scouter.agent.cache.port import JudgeCache
-from scouter.evaluate.judge import (
+from scouter.evaluate.judge.port import (
     AnyJudge,
     JudgeError,
     JudgeReply,
@@ -19,7 +19,7 @@ from scouter.evaluate.judge import (
     time_limit_of,
     to_judge_error,
 )
-from scouter.evaluate.judge_usage import JudgeUsage
+from scouter.evaluate.judge.usage import JudgeUsage
 from scouter.transport.fork import watch
 
 Reply: TypeAlias = JudgeReply | JudgeError

@@ -4,7 +4,7 @@ import json
 from hashlib import sha256
 from typing import Final
 
-from scouter.evaluate.judge import JudgeRequest
+from scouter.evaluate.judge.port import JudgeRequest
 
 _FORM: Final = "scouter judge 1"
 """Part of every key: raised when answers to the same question mean something else."""

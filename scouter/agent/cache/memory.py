@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from scouter.agent.cache.port import MAX_AGE_S, MAX_BYTES
 from scouter.agent.cache.stored_reply import read, size_of, write
-from scouter.evaluate.judge import JudgeReply
+from scouter.evaluate.judge.port import JudgeReply
 
 
 class MemoryCache:

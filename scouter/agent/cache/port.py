@@ -2,7 +2,7 @@
 
 from typing import Final, Protocol
 
-from scouter.evaluate.judge import JudgeReply
+from scouter.evaluate.judge.port import JudgeReply
 
 MAX_BYTES: Final = 256 * 1024 * 1024
 MAX_AGE_S: Final = 30 * 24 * 3600.0

@@ -5,7 +5,7 @@ from typing import Final
 
 from pydantic import JsonValue
 
-from scouter.evaluate.judge import JudgeReply
+from scouter.evaluate.judge.port import JudgeReply
 
 _OVERHEAD: Final = 100
 """What a store needs beside the text: key, times, its own bookkeeping. Roughly."""

@@ -13,10 +13,10 @@ from scouter.errors import ConfigError, FileFormatError
 from scouter.evaluate.engine.compiled_task import Subject, compile_run
 from scouter.evaluate.engine.judged import evaluate_records_async, run_apart
 from scouter.evaluate.engine.plan import Plan, compile_plan
-from scouter.evaluate.judge import AnyJudge
+from scouter.evaluate.judge.port import AnyJudge
 from scouter.evaluate.outcome import Outcome, Reason
-from scouter.evaluate.paths import Path
-from scouter.evaluate.task_result import EvalTaskResult
+from scouter.evaluate.paths.path import Path
+from scouter.evaluate.results.task_result import EvalTaskResult
 from scouter.evaluate.tasks.judge import LLMJudgeTask
 from scouter.evaluate.tasks.task import Task
 from scouter.model.record import EvalRecord
@@ -193,7 +193,7 @@ def length_of(context: JsonValue, path: str) -> float | None:
         None where the path leads nowhere.
     """
     from scouter.evaluate.fault import TaskFault
-    from scouter.evaluate.prompt_text import as_text
+    from scouter.evaluate.judge.prompt_text import as_text
 
     try:
         return float(len(as_text(Path(path or None).get(context))))

@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from scouter.agent.calibration.asking import Verdict
 from scouter.agent.calibration.identity import Identity
 from scouter.agent.calibration.labels import Item
+from scouter.evaluate.files.versioned import Stored
 from scouter.evaluate.intervals import Interval, wilson
 from scouter.evaluate.statistics.agreement import Kappa, cohen_kappa, fleiss_kappa
 from scouter.evaluate.statistics.bias import (
@@ -22,7 +23,6 @@ from scouter.evaluate.statistics.bias import (
     position_bias,
 )
 from scouter.evaluate.statistics.confusion import Confusion
-from scouter.evaluate.stored import Stored
 
 _MOST_SCORES: Final = 20
 """Different scores up to which a scale counts as ordered categories."""

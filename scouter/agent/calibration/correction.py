@@ -9,13 +9,13 @@ from scouter.agent.calibration.calibration import Calibration
 from scouter.agent.calibration.identity import identify, judge_task
 from scouter.drift.profile import AgentEvalProfile
 from scouter.errors import ConfigError
-from scouter.evaluate.files import parse_json, read_text
+from scouter.evaluate.files.read import parse_json, read_text
 from scouter.evaluate.intervals import Interval, wilson
 from scouter.evaluate.outcome import Outcome
-from scouter.evaluate.provenance import Provenance
-from scouter.evaluate.results import EvalResults
-from scouter.evaluate.results_file import from_document
-from scouter.evaluate.scenario_results import ScenarioEvalResults
+from scouter.evaluate.results.file import from_document
+from scouter.evaluate.results.provenance import Provenance
+from scouter.evaluate.results.results import EvalResults
+from scouter.evaluate.results.scenario_results import ScenarioEvalResults
 from scouter.evaluate.statistics.corrected_rate import Correction, corrected_rate
 
 

@@ -14,8 +14,8 @@ from typing import Annotated, Final, TypeAlias
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, model_validator
 
 from scouter.errors import FileFormatError
-from scouter.evaluate.files import MAX_BYTES, Document, check_extension, parse_json, read_text
-from scouter.evaluate.json_text import JsonFault, parse
+from scouter.evaluate.files.json_text import JsonFault, parse
+from scouter.evaluate.files.read import MAX_BYTES, Document, check_extension, parse_json, read_text
 
 _WORDS: Final = {
     **dict.fromkeys(("pass", "passed", "good", "true", "yes", "1"), True),

@@ -6,7 +6,7 @@ from itertools import repeat
 from typing import NamedTuple
 
 from scouter.evaluate.outcome import Outcome, Reason
-from scouter.evaluate.scenario_results import Ended, ScenarioEvalResults
+from scouter.evaluate.results.scenario_results import Ended, ScenarioEvalResults
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

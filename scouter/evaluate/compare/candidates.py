@@ -8,7 +8,7 @@ all of them fail.
 from typing import Final
 
 from scouter.evaluate.compare.attempts import attempts_of, flipped
-from scouter.evaluate.scenario_results import ScenarioEvalResults
+from scouter.evaluate.results.scenario_results import ScenarioEvalResults
 
 MAX_ASKED: Final = 20
 """Most attempts that the default asks for."""

@@ -23,7 +23,7 @@ from scouter.evaluate.compare.gate_counts import (
 from scouter.evaluate.compare.gates import Gates
 from scouter.evaluate.compare.required import Required, required_of
 from scouter.evaluate.intervals import wilson
-from scouter.evaluate.scenario_results import ScenarioEvalResults
+from scouter.evaluate.results.scenario_results import ScenarioEvalResults
 from scouter.model.near import did_you_mean
 
 SCENARIOS_PASSED: Final = "scenarios passed"

@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 from scouter.evaluate.compare.gate_counts import TaskCount, add_up
 from scouter.evaluate.intervals import Interval, wilson
-from scouter.evaluate.judge_rate import JudgeRate
+from scouter.evaluate.results.judge_rate import JudgeRate
 from scouter.evaluate.statistics.confusion import Confusion
 from scouter.evaluate.statistics.corrected_rate import CorrectedRate, judge_error
 

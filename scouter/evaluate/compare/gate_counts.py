@@ -5,7 +5,7 @@ from itertools import repeat
 from typing import Final, NamedTuple, Protocol
 
 from scouter.evaluate.outcome import Outcome
-from scouter.evaluate.scenario_results import (
+from scouter.evaluate.results.scenario_results import (
     Ended,
     ScenarioEvalResults,
     ScenarioResult,

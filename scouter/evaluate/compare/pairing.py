@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 
 from scouter.evaluate.compare.counts import Judged
 from scouter.evaluate.outcome import Outcome
-from scouter.evaluate.results import EvalResults
+from scouter.evaluate.results.results import EvalResults
 
 
 class Identity(NamedTuple):

@@ -6,9 +6,9 @@ from typing import Final
 
 from scouter.evaluate.compare.attempts import attempts_of
 from scouter.evaluate.compare.gate_counts import TaskRow, task_rows
+from scouter.evaluate.judge.shorten import shorten
 from scouter.evaluate.outcome import Outcome, Reason
-from scouter.evaluate.scenario_results import ScenarioEvalResults
-from scouter.evaluate.shorten import shorten
+from scouter.evaluate.results.scenario_results import ScenarioEvalResults
 
 _MESSAGE: Final = 300
 """Characters of a message that a reason keeps."""

@@ -10,9 +10,9 @@ from pydantic import BaseModel, ConfigDict
 from scouter.evaluate.compare.confirmation import Confirmation
 from scouter.evaluate.compare.rows import ComparisonDecision, RateComparison
 from scouter.evaluate.compare.scores import ScoreChange
+from scouter.evaluate.files.versioned import Stored
 from scouter.evaluate.intervals import Interval
 from scouter.evaluate.outcome import Outcome
-from scouter.evaluate.stored import Stored
 
 Side: TypeAlias = Literal["baseline_only", "comparison_only"]
 
@@ -168,7 +168,7 @@ class ComparisonResults(Stored):
 
     def print_missing_tasks(self) -> None:
         """Print the tasks that one run only has, to standard output."""
-        from scouter.evaluate.comparison_tables import (
+        from scouter.evaluate.show.comparison_tables import (
             print_missing_tasks,
         )  # rich loads when it is needed
 
@@ -176,7 +176,7 @@ class ComparisonResults(Stored):
 
     def as_table(self) -> None:
         """Print the comparison to standard output."""
-        from scouter.evaluate.comparison_tables import (
+        from scouter.evaluate.show.comparison_tables import (
             print_comparison,
         )  # rich loads when it is needed
 
@@ -292,7 +292,7 @@ class ScenarioComparisonResults(Stored):
 
     def as_table(self) -> None:
         """Print the comparison to standard output."""
-        from scouter.evaluate.comparison_tables import (  # rich loads when it is needed
+        from scouter.evaluate.show.comparison_tables import (  # rich loads when it is needed
             print_scenario_comparison,
         )
 

@@ -35,10 +35,10 @@ from scouter.evaluate.compare.sentences import (
     unstable_notes,
 )
 from scouter.evaluate.compare.strata import whole_conversations, whole_scenarios
-from scouter.evaluate.gc_pause import collector_paused
 from scouter.evaluate.intervals import wilson
-from scouter.evaluate.results import EvalResults
-from scouter.evaluate.scenario_results import ScenarioEvalResults
+from scouter.evaluate.results.gc_pause import collector_paused
+from scouter.evaluate.results.results import EvalResults
+from scouter.evaluate.results.scenario_results import ScenarioEvalResults
 
 DEFAULT_THRESHOLD: Final = 0.05
 

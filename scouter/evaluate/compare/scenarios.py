@@ -9,7 +9,11 @@ from scouter.evaluate.compare.pairing import Sides
 from scouter.evaluate.compare.results import ScenarioDelta
 from scouter.evaluate.compare.strata import Made, Sampled, add_strata
 from scouter.evaluate.outcome import Outcome, worst
-from scouter.evaluate.scenario_results import ScenarioEvalResults, ScenarioResult, is_decided
+from scouter.evaluate.results.scenario_results import (
+    ScenarioEvalResults,
+    ScenarioResult,
+    is_decided,
+)
 from scouter.evaluate.statistics.flakiness import falls_beyond_flakiness
 
 

@@ -12,8 +12,8 @@ from pydantic import BaseModel, ConfigDict
 
 from scouter.evaluate.compare.pairing import Identity, Matched, Row
 from scouter.evaluate.intervals import Interval
-from scouter.evaluate.scenario_results import ScenarioEvalResults, ScenarioResult
-from scouter.evaluate.score import ASSERTIONS
+from scouter.evaluate.results.scenario_results import ScenarioEvalResults, ScenarioResult
+from scouter.evaluate.results.score import ASSERTIONS
 from scouter.evaluate.statistics.clustered_mean import clustered_mean
 
 _PLAIN: Final = (0.0, 1.0)

@@ -11,7 +11,7 @@ from scouter.evaluate.compare.results import (
     TaskComparison,
     WorkflowComparison,
 )
-from scouter.evaluate.scenario_results import ScenarioResult
+from scouter.evaluate.results.scenario_results import ScenarioResult
 
 SHOWN: Final = 5
 """Names listed before "and n more"."""

@@ -10,7 +10,7 @@ from pydantic import JsonValue
 
 from scouter.errors import ConfigError
 from scouter.evaluate.engine.asking import Backoff, ask
-from scouter.evaluate.judge import (
+from scouter.evaluate.judge.port import (
     AnyJudge,
     Judge,
     JudgeError,

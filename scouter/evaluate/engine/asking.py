@@ -7,7 +7,7 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from scouter.evaluate.judge import (
+from scouter.evaluate.judge.port import (
     Judge,
     JudgeError,
     JudgeReply,
@@ -16,7 +16,7 @@ from scouter.evaluate.judge import (
     time_limit_of,
     to_judge_error,
 )
-from scouter.evaluate.judge_usage import JudgeUsage, sum_of
+from scouter.evaluate.judge.usage import JudgeUsage, sum_of
 from scouter.evaluate.outcome import Reason
 
 Reply: TypeAlias = JudgeReply | JudgeError

@@ -15,22 +15,22 @@ from typing import Final, cast
 from pydantic import JsonValue
 
 from scouter.errors import DataError
-from scouter.evaluate.columns import RecordColumns, TaskColumn
 from scouter.evaluate.engine.compiled_task import Run
 from scouter.evaluate.engine.context import are_plain, plain_context
 from scouter.evaluate.engine.execute import evaluate_record
 from scouter.evaluate.engine.plan import Plan
 from scouter.evaluate.fault import TaskFault
-from scouter.evaluate.meter import ManyRecords, SpentTogether
 from scouter.evaluate.operators.compiled import Comparison
 from scouter.evaluate.operators.table import compile_comparison
-from scouter.evaluate.paths import Path
-from scouter.evaluate.record_result import RecordResult
+from scouter.evaluate.paths.path import Path
+from scouter.evaluate.paths.templates import has_template
 from scouter.evaluate.responses.parse import shared_responses
+from scouter.evaluate.results.columns import RecordColumns, TaskColumn
+from scouter.evaluate.results.record_result import RecordResult
 from scouter.evaluate.spans.tree import SpanTree
+from scouter.evaluate.steps import ManyRecords, SpentTogether
 from scouter.evaluate.tasks.assertion import AssertionTask
 from scouter.evaluate.tasks.task import Task
-from scouter.evaluate.templates import has_template
 from scouter.model.record import EvalRecord
 
 _STRETCH: Final = 512

@@ -11,17 +11,17 @@ from scouter.evaluate.engine.doubt import doubting_calls, on_spans
 from scouter.evaluate.engine.judge_task import JudgeTask, compile_judge
 from scouter.evaluate.engine.trajectory import compile_trajectory
 from scouter.evaluate.fault import TaskFault
-from scouter.evaluate.meter import charge
 from scouter.evaluate.operators.show import show, show_name
 from scouter.evaluate.outcome import Outcome, Reason
-from scouter.evaluate.paths import Path
+from scouter.evaluate.paths.path import Path
 from scouter.evaluate.responses.metered import parsed
 from scouter.evaluate.responses.read import compile_reader
+from scouter.evaluate.results.task_result import EvalTaskResult
 from scouter.evaluate.spans.about import compile_find, compile_find_work
 from scouter.evaluate.spans.attribute_value import attribute_json, has_attribute
 from scouter.evaluate.spans.measures import compile_measure
 from scouter.evaluate.spans.tree import SpanTree
-from scouter.evaluate.task_result import EvalTaskResult
+from scouter.evaluate.steps import charge
 from scouter.evaluate.tasks.agent import AgentAssertionTask
 from scouter.evaluate.tasks.assertion import AssertionTask
 from scouter.evaluate.tasks.journey import JourneyTask

@@ -8,7 +8,7 @@ from pydantic import JsonValue
 
 from scouter.errors import ConfigError
 from scouter.evaluate.fault import TaskFault, VacuousFault
-from scouter.evaluate.meter import charge
+from scouter.evaluate.judge.shorten import shorten
 from scouter.evaluate.operators.comparison import NEEDS_NO_EXPECTED, ComparisonOperator
 from scouter.evaluate.operators.compiled import Check, Comparison
 from scouter.evaluate.operators.show import show
@@ -20,11 +20,11 @@ from scouter.evaluate.operators.table import (
 from scouter.evaluate.operators.text import PATTERN_OPERATORS
 from scouter.evaluate.operators.values import contains_all_of_none
 from scouter.evaluate.outcome import Outcome, Reason
-from scouter.evaluate.paths import Getter
-from scouter.evaluate.shorten import shorten
+from scouter.evaluate.paths.path import Getter
+from scouter.evaluate.paths.templates import Resolve, compile_template, has_template
+from scouter.evaluate.results.task_result import EvalTaskResult, Explain, TaskSpec
 from scouter.evaluate.spans.tree import SpanTree
-from scouter.evaluate.task_result import EvalTaskResult, Explain, TaskSpec
-from scouter.evaluate.templates import Resolve, compile_template, has_template
+from scouter.evaluate.steps import charge
 
 Run: TypeAlias = Callable[[JsonValue, "SpanTree | None", JsonValue], EvalTaskResult]
 """From the task's scope (context and the actual values of its dependencies), the record's spans

@@ -15,18 +15,18 @@ from typing import Final, cast
 from pydantic import JsonValue
 
 from scouter.errors import DataError
-from scouter.evaluate.ends import is_longer
 from scouter.evaluate.engine.context import plain_context
 from scouter.evaluate.engine.execute import Found, blocked_by, unreadable
 from scouter.evaluate.engine.judge_task import JudgeTask
 from scouter.evaluate.engine.plan import Plan
-from scouter.evaluate.judge import JudgeRequest
-from scouter.evaluate.meter import OneRecord
+from scouter.evaluate.files.json_ends import is_longer
+from scouter.evaluate.judge.port import JudgeRequest
 from scouter.evaluate.outcome import Outcome
+from scouter.evaluate.paths.templates import has_template
 from scouter.evaluate.responses.parse import shared_responses
+from scouter.evaluate.results.task_result import EvalTaskResult
 from scouter.evaluate.spans.tree import SpanTree
-from scouter.evaluate.task_result import EvalTaskResult
-from scouter.evaluate.templates import has_template
+from scouter.evaluate.steps import OneRecord
 from scouter.model.record import EvalRecord
 
 _LONGEST: Final = 50_000_000

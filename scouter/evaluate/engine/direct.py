@@ -5,9 +5,9 @@ from collections.abc import ItemsView, Iterable, Iterator, Mapping
 from scouter.errors import ConfigError
 from scouter.evaluate.engine.execute import evaluate_record
 from scouter.evaluate.engine.plan import compile_plan
-from scouter.evaluate.record_result import MissingKeyError
+from scouter.evaluate.results.record_result import MissingKeyError
+from scouter.evaluate.results.task_result import EvalTaskResult
 from scouter.evaluate.spans.tree import SpanTree
-from scouter.evaluate.task_result import EvalTaskResult
 from scouter.evaluate.tasks.agent import AgentAssertionTask
 from scouter.evaluate.tasks.task import Task
 from scouter.evaluate.tasks.trace import TraceAssertionTask

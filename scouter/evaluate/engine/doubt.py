@@ -28,10 +28,10 @@ from scouter.evaluate.operators.show import show
 from scouter.evaluate.operators.table import compile_comparison
 from scouter.evaluate.outcome import Outcome, Reason
 from scouter.evaluate.responses.read import untold_outcomes
+from scouter.evaluate.results.task_result import EvalTaskResult
 from scouter.evaluate.spans.about import Find
 from scouter.evaluate.spans.gaps import NO_GAPS
 from scouter.evaluate.spans.tree import SpanTree
-from scouter.evaluate.task_result import EvalTaskResult
 from scouter.evaluate.tasks.agent import AgentAssertionTask, ToolErrorCountAssertion
 from scouter.evaluate.tasks.trace import TraceAssertionTask
 from scouter.model.agent_work import CallsToldBy, why_untold

@@ -11,13 +11,13 @@ from scouter.errors import DataError
 from scouter.evaluate.engine.context import plain_context
 from scouter.evaluate.engine.judge_task import Asking, JudgeTask, Verdict
 from scouter.evaluate.engine.plan import Plan
-from scouter.evaluate.judge import JudgeError, JudgeReply, JudgeRequest
-from scouter.evaluate.meter import OneRecord
+from scouter.evaluate.judge.port import JudgeError, JudgeReply, JudgeRequest
 from scouter.evaluate.outcome import Outcome, Reason
-from scouter.evaluate.record_result import RecordResult, record_outcome
 from scouter.evaluate.responses.parse import shared_responses
+from scouter.evaluate.results.record_result import RecordResult, record_outcome
+from scouter.evaluate.results.task_result import EvalTaskResult, TaskSpec
 from scouter.evaluate.spans.tree import SpanTree
-from scouter.evaluate.task_result import EvalTaskResult, TaskSpec
+from scouter.evaluate.steps import OneRecord
 from scouter.model.record import EvalRecord
 
 _PASSED: Final = Outcome.PASSED

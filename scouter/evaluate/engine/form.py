@@ -4,8 +4,8 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
-from scouter.evaluate.fences import fence_code, fence_sentence, fenced
-from scouter.evaluate.judge import Message
+from scouter.evaluate.judge.fences import fence_code, fence_sentence, fenced
+from scouter.evaluate.judge.port import Message
 
 _MARKS: Final = re.compile(r"\{\{|\}\}|\{(\w+)\}")
 

@@ -21,12 +21,12 @@ from scouter.evaluate.journey.message import (
 from scouter.evaluate.journey.result import JourneyResult
 from scouter.evaluate.journey.routing import Agents
 from scouter.evaluate.journey.sound import calls_of, evaluate_soundly
-from scouter.evaluate.meter import charge
 from scouter.evaluate.outcome import Reason
-from scouter.evaluate.paths import Path
+from scouter.evaluate.paths.path import Path
 from scouter.evaluate.responses.read import work_of_spans
+from scouter.evaluate.results.task_result import EvalTaskResult
 from scouter.evaluate.spans.tree import SpanTree
-from scouter.evaluate.task_result import EvalTaskResult
+from scouter.evaluate.steps import charge
 from scouter.evaluate.tasks.journey import JourneyTask
 
 MOST_PAIRS: Final = 20_000

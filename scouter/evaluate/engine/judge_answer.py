@@ -8,14 +8,14 @@ from typing import Final, TypeAlias, TypeGuard, cast
 
 from pydantic import JsonValue
 
-from scouter.evaluate.answer_text import json_part
 from scouter.evaluate.fault import TaskFault
-from scouter.evaluate.judge import JudgeError, JudgeReply
+from scouter.evaluate.judge.answer_text import json_part
+from scouter.evaluate.judge.port import JudgeError, JudgeReply
+from scouter.evaluate.judge.shorten import shorten
 from scouter.evaluate.operators.show import show
 from scouter.evaluate.outcome import Reason
-from scouter.evaluate.paths import Path
-from scouter.evaluate.score import as_score
-from scouter.evaluate.shorten import shorten
+from scouter.evaluate.paths.path import Path
+from scouter.evaluate.results.score import as_score
 from scouter.evaluate.tasks.judge import LLMJudgeTask
 from scouter.evaluate.tasks.rubric import (
     CANNOT_TELL,
@@ -269,6 +269,6 @@ def _refuse(word: str) -> object:
 
 def _compile_check(schema: dict[str, JsonValue]) -> Check:
     # Loaded here, as it takes a tenth of a second and only answers with a schema need it.
-    from scouter.evaluate.schemas import compile_schema
+    from scouter.evaluate.schema.schema import compile_schema
 
     return compile_schema(schema, "prompt.output_type").explain

@@ -24,10 +24,10 @@ from scouter.evaluate.engine.execute import (
     walk,
 )
 from scouter.evaluate.engine.plan import Plan
-from scouter.evaluate.judge import AnyJudge, Judge, as_judge
-from scouter.evaluate.record_result import RecordResult, record_outcome
+from scouter.evaluate.judge.port import AnyJudge, Judge, as_judge
+from scouter.evaluate.results.record_result import RecordResult, record_outcome
+from scouter.evaluate.results.task_result import EvalTaskResult
 from scouter.evaluate.spans.tree import SpanTree
-from scouter.evaluate.task_result import EvalTaskResult
 from scouter.model.record import EvalRecord
 
 DEFAULT_CONCURRENCY: Final = 8

@@ -10,9 +10,9 @@ from scouter.evaluate.engine.compiled_task import CompiledTask, Subject, compile
 from scouter.evaluate.fault import TaskFault
 from scouter.evaluate.operators.show import show
 from scouter.evaluate.outcome import Outcome, Reason
-from scouter.evaluate.score import as_score
+from scouter.evaluate.results.score import as_score
+from scouter.evaluate.results.task_result import EvalTaskResult
 from scouter.evaluate.spans.tree import SpanTree
-from scouter.evaluate.task_result import EvalTaskResult
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,7 +8,7 @@ from scouter.evaluate.engine.compile import compile_task
 from scouter.evaluate.engine.compiled_task import Run
 from scouter.evaluate.engine.judge_task import JudgeTask
 from scouter.evaluate.operators.comparison import ComparisonOperator
-from scouter.evaluate.task_result import TaskSpec
+from scouter.evaluate.results.task_result import TaskSpec
 from scouter.evaluate.tasks.agent import AgentAssertionTask
 from scouter.evaluate.tasks.journey import JourneyTask
 from scouter.evaluate.tasks.reliability import ReliabilityTask

@@ -8,11 +8,11 @@ from scouter.evaluate.engine.calls_motion import CallsScore
 from scouter.evaluate.engine.compiled_task import CompiledTask, Subject
 from scouter.evaluate.engine.metric import Measured, compile_metric
 from scouter.evaluate.fault import TaskFault
-from scouter.evaluate.meter import charge
 from scouter.evaluate.outcome import Reason
-from scouter.evaluate.paths import Path
+from scouter.evaluate.paths.path import Path
 from scouter.evaluate.responses.read import work_of_spans
 from scouter.evaluate.spans.tree import SpanTree
+from scouter.evaluate.steps import charge
 from scouter.evaluate.tasks.reliability import ReliabilityTask
 from scouter.evaluate.trajectory.call import read_trajectory
 

@@ -9,15 +9,15 @@ from pydantic import JsonValue
 from scouter.evaluate.engine.compiled_task import CompiledTask, Subject
 from scouter.evaluate.engine.metric import Measured, compile_metric
 from scouter.evaluate.fault import TaskFault
-from scouter.evaluate.meter import charge
 from scouter.evaluate.operators.show import kind_of
 from scouter.evaluate.outcome import Reason
-from scouter.evaluate.paths import Path
+from scouter.evaluate.paths.path import Path
 from scouter.evaluate.report.field_metrics import as_text
 from scouter.evaluate.report.markdown import read_report
 from scouter.evaluate.report.metrics_config import FieldConfig
 from scouter.evaluate.report.tree import SectionScore, TreeScorer
 from scouter.evaluate.spans.tree import SpanTree
+from scouter.evaluate.steps import charge
 from scouter.evaluate.tasks.report import ReportTask
 
 MOST_TEXT: Final = 100_000

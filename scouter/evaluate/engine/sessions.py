@@ -6,7 +6,7 @@ from hashlib import blake2b
 from operator import attrgetter
 from typing import Final, TypeAlias
 
-from scouter.evaluate.record_result import RecordResult, SessionResult
+from scouter.evaluate.results.record_result import RecordResult, SessionResult
 from scouter.evaluate.spans.tree import SpanTree
 from scouter.model.record import EvalRecord
 from scouter.model.span import Span

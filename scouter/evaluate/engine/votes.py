@@ -9,10 +9,10 @@ from pydantic import JsonValue
 
 from scouter.evaluate.engine.judge_answer import is_number
 from scouter.evaluate.fault import TaskFault
-from scouter.evaluate.judge import JudgeError, JudgeReply
-from scouter.evaluate.judge_usage import JudgeUsage, sum_of
+from scouter.evaluate.judge.port import JudgeError, JudgeReply
+from scouter.evaluate.judge.usage import JudgeUsage, sum_of
 from scouter.evaluate.outcome import DECIDED, Outcome, Reason
-from scouter.evaluate.task_result import EvalTaskResult
+from scouter.evaluate.results.task_result import EvalTaskResult
 
 
 @dataclass(frozen=True, slots=True)

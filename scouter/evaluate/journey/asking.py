@@ -11,7 +11,14 @@ from typing import Any, Final, TypeVar, cast
 from pydantic import JsonValue
 
 from scouter.evaluate.engine.asking import Backoff, ask
-from scouter.evaluate.judge import AnyJudge, JudgeError, JudgeReply, JudgeRequest, Message, as_judge
+from scouter.evaluate.judge.port import (
+    AnyJudge,
+    JudgeError,
+    JudgeReply,
+    JudgeRequest,
+    Message,
+    as_judge,
+)
 from scouter.evaluate.outcome import Reason
 
 KEYWORD: Final = "journey_keyword"

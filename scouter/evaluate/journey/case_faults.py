@@ -7,7 +7,7 @@ from typing import Any, Final, TypeAlias, cast
 
 from pydantic import JsonValue
 
-from scouter.evaluate.field_errors import Loc
+from scouter.evaluate.files.field_errors import Loc
 from scouter.evaluate.journey.graph import find_cycle
 from scouter.evaluate.journey.paths import flatten
 from scouter.model.near import did_you_mean

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final, Literal, TypeAlias
 
 from scouter.errors import ConfigError
-from scouter.evaluate.config import as_embed
+from scouter.evaluate.annotate.config import as_embed
 from scouter.evaluate.journey.asking import JourneyJudge
 from scouter.evaluate.journey.case import Case, read_case
 from scouter.evaluate.journey.fuzzy import FuzzyChain
@@ -12,7 +12,7 @@ from scouter.evaluate.journey.message import JourneyMessage, read_messages
 from scouter.evaluate.journey.result import JourneyResult
 from scouter.evaluate.journey.routing import Agents
 from scouter.evaluate.journey.sound import evaluate_soundly
-from scouter.evaluate.judge import AnyJudge
+from scouter.evaluate.judge.port import AnyJudge
 from scouter.model.near import did_you_mean
 from scouter.model.span import Span
 

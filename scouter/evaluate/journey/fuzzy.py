@@ -7,8 +7,8 @@ from typing import Final
 from pydantic import JsonValue
 
 from scouter.errors import ConfigError
-from scouter.evaluate.config import Vectors, as_embed, similarity
-from scouter.evaluate.embedding.minilm import local_embedder
+from scouter.evaluate.annotate.config import Vectors, as_embed, similarity
+from scouter.evaluate.annotate.minilm import local_embedder
 from scouter.evaluate.journey.asking import ARGUMENT, SEMANTIC, JourneyJudge, JudgeError, run_apart
 from scouter.evaluate.journey.message import as_text
 from scouter.evaluate.operators.equality import identity

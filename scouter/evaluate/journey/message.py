@@ -9,7 +9,7 @@ from typing import Any, Final, TypeAlias, cast
 from pydantic import JsonValue
 
 from scouter.errors import DataError
-from scouter.evaluate.derived import question_of
+from scouter.evaluate.spans.derived import question_of
 from scouter.model.genai.messages import MessageLog
 from scouter.model.genai.work import acts_of, agent_work
 from scouter.model.json_value import to_json_value

@@ -5,7 +5,7 @@ import unicodedata
 from functools import cache
 from typing import Final
 
-from scouter.evaluate.meter import charge
+from scouter.evaluate.steps import charge
 
 _LONGEST_RUN: Final = 30
 """Marks on one character. Bringing more into order takes the square of their number; Unicode's

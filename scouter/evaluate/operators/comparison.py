@@ -129,7 +129,7 @@ class ComparisonOperator(StrEnum):
     SetEquals = "SetEquals"
     """Whole: two lists with the same items, in whatever order and however often."""
     MatchesJsonSchema = "MatchesJsonSchema"
-    """Whole: the value is valid under a JSON schema; see `scouter.evaluate.schemas`."""
+    """Whole: the value is valid under a JSON schema; see `scouter.evaluate.schema.schema`."""
     SimilarityAtLeast = "SimilarityAtLeast"
     """Texts, each item; expects `[text, ratio]`: twice the longest common subsequence, divided by
     the sum of both lengths, is at least the ratio."""

@@ -7,11 +7,11 @@ from typing import Final, TypeAlias
 from pydantic import JsonValue
 
 from scouter.evaluate.fault import TaskFault, VacuousFault
-from scouter.evaluate.meter import charge
 from scouter.evaluate.operators.canonical import canonical
 from scouter.evaluate.operators.costs import MAX_FORMAT, MAX_ITEMS, too_large
 from scouter.evaluate.operators.show import kind_of, show
 from scouter.evaluate.outcome import Reason
+from scouter.evaluate.steps import charge
 
 Check: TypeAlias = Callable[[JsonValue], bool]
 """Decides one value, or raises `TaskFault` where it cannot."""

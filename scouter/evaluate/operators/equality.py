@@ -8,8 +8,8 @@ from typing import Final, cast
 
 from pydantic import JsonValue
 
-from scouter.evaluate.meter import charge
 from scouter.evaluate.operators.canonical import canonical, same_text
+from scouter.evaluate.steps import charge
 
 _SMALL: Final = 1 << 31
 _NUMBER: Final = re.compile(r"[+-]?(?:[0-9]+(\.[0-9]*)?|(\.[0-9]+))([eE][+-]?[0-9]+)?")

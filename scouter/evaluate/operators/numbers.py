@@ -7,7 +7,6 @@ from typing import Final, cast
 
 from pydantic import JsonValue
 
-from scouter.evaluate.meter import charge
 from scouter.evaluate.operators.comparison import ComparisonOperator as Op
 from scouter.evaluate.operators.compiled import (
     Comparison,
@@ -18,6 +17,7 @@ from scouter.evaluate.operators.compiled import (
     type_fault,
     want_flag,
 )
+from scouter.evaluate.steps import charge
 
 _EXACT_STEPS: Final = 5
 """Of a comparison in fractions."""

@@ -6,7 +6,6 @@ from typing import Final, cast
 from pydantic import JsonValue
 
 from scouter.evaluate.fault import TaskFault
-from scouter.evaluate.meter import charge
 from scouter.evaluate.operators.canonical import canonical
 from scouter.evaluate.operators.comparison import ComparisonOperator as Op
 from scouter.evaluate.operators.compiled import (
@@ -23,6 +22,7 @@ from scouter.evaluate.operators.costs import MAX_CHARACTERS, MAX_SEARCHED, MAX_S
 from scouter.evaluate.operators.similarity import is_similar
 from scouter.evaluate.outcome import Reason
 from scouter.evaluate.patterns import compile_pattern
+from scouter.evaluate.steps import charge
 
 PATTERN_OPERATORS: Final = frozenset({Op.Matches, Op.MatchesRegex, Op.MatchesJsonSchema})
 """Operators whose expected value steers the comparison itself: it is checked when a plan is built,

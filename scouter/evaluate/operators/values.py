@@ -6,7 +6,6 @@ from typing import Final, cast
 from pydantic import JsonValue
 
 from scouter.evaluate.fault import TaskFault
-from scouter.evaluate.meter import charge, charge_weight
 from scouter.evaluate.operators.canonical import canonical
 from scouter.evaluate.operators.comparison import ComparisonOperator as Op
 from scouter.evaluate.operators.compiled import (
@@ -37,6 +36,7 @@ from scouter.evaluate.operators.equality import (
 )
 from scouter.evaluate.operators.show import kind_of, show
 from scouter.evaluate.outcome import Reason
+from scouter.evaluate.steps import charge, charge_weight
 
 _GROUPS: Final = frozenset({dict, list})
 _SEARCHED_PER_STEP: Final = 400
@@ -298,7 +298,7 @@ def set_equals(expected: JsonValue) -> Comparison:
 
 def matches_json_schema(expected: JsonValue) -> Comparison:
     """Build MatchesJsonSchema."""
-    from scouter.evaluate.schemas import compile_schema  # slow to load, and rarely needed
+    from scouter.evaluate.schema.schema import compile_schema  # slow to load, and rarely needed
 
     schema = compile_schema(expected, Op.MatchesJsonSchema)
     return Comparison(check=schema.is_valid, explain=schema.explain)

@@ -8,7 +8,7 @@ from typing import Final, Self, cast
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from scouter.errors import ConfigError
-from scouter.evaluate.files import read_document
+from scouter.evaluate.files.read import read_document
 from scouter.evaluate.report.field_metrics import METRICS
 from scouter.evaluate.report.rules import Compat
 

@@ -11,8 +11,8 @@ from pydantic import JsonValue
 from scouter.errors import ConfigError, DataError
 from scouter.evaluate.engine.asked_judge import AskedJudge
 from scouter.evaluate.engine.judged import run_apart
-from scouter.evaluate.files import read_document
-from scouter.evaluate.judge import AnyJudge
+from scouter.evaluate.files.read import read_document
+from scouter.evaluate.judge.port import AnyJudge
 from scouter.evaluate.report.evaluator import ItemEvaluator
 from scouter.evaluate.report.field_judge import DISCOVERY_FORM, SINGLE_FORM, FieldJudge
 from scouter.evaluate.report.item import EvalItem

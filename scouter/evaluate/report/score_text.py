@@ -7,8 +7,8 @@ from typing import Final, cast
 
 from pydantic import JsonValue
 
-from scouter.evaluate.answer_text import json_part
-from scouter.evaluate.judge import JudgeError, JudgeReply
+from scouter.evaluate.judge.answer_text import json_part
+from scouter.evaluate.judge.port import JudgeError, JudgeReply
 from scouter.evaluate.outcome import Reason
 from scouter.evaluate.report.rules import Compat
 

@@ -9,7 +9,7 @@ from typing import Annotated, Final, cast
 from pydantic import Field, JsonValue, TypeAdapter
 
 from scouter.errors import DataError
-from scouter.evaluate.judge import JudgeError
+from scouter.evaluate.judge.port import JudgeError
 from scouter.evaluate.report.field_judge import FieldJudge, Match
 from scouter.evaluate.report.field_metrics import METRICS, field_score
 from scouter.evaluate.report.metrics_config import AVERAGE, JUDGE, FieldConfig, MetricsConfig

@@ -4,7 +4,7 @@ from typing import Final
 
 from pydantic import JsonValue
 
-from scouter.evaluate.meter import charge, charge_done, no_steps, steps_left
+from scouter.evaluate.steps import charge, charge_done, no_steps, steps_left
 from scouter.model.text_json import parse_if_json
 
 _CHARACTERS_PER_STEP: Final = 8

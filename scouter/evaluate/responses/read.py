@@ -8,14 +8,14 @@ from pydantic import JsonValue
 
 from scouter.errors import ConfigError
 from scouter.evaluate.fault import TaskFault
-from scouter.evaluate.meter import charge
 from scouter.evaluate.operators.equality import deep_equal
 from scouter.evaluate.operators.show import KEYS_SHOWN, kind_of, show, show_name
 from scouter.evaluate.outcome import Reason
-from scouter.evaluate.paths import Path
+from scouter.evaluate.paths.path import Path
 from scouter.evaluate.responses.guardrails import action_taken, count_runs, strictest_verdict
 from scouter.evaluate.responses.parse import find_response, formats_of
 from scouter.evaluate.spans.tree import SpanTree
+from scouter.evaluate.steps import charge
 from scouter.evaluate.tasks.agent import (
     AgentAssertion,
     AgentAssertionTask,

@@ -9,10 +9,10 @@ from itertools import chain, compress, islice
 from operator import attrgetter
 from typing import Final, TypeAlias
 
+from scouter.evaluate.results.task_result import MOST_SPAN_IDS
 from scouter.evaluate.spans.filters import mask_key
 from scouter.evaluate.spans.runs import sequence_names
 from scouter.evaluate.spans.tree import SpanTree
-from scouter.evaluate.task_result import MOST_SPAN_IDS
 from scouter.evaluate.tasks.agent import (
     AgentAssertion,
     GuardrailActionAssertion,

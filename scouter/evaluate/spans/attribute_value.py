@@ -4,7 +4,7 @@ from typing import cast
 
 from pydantic import JsonValue
 
-from scouter.evaluate.meter import charge, charge_done, weight
+from scouter.evaluate.steps import charge, charge_done, weight
 from scouter.model.json_value import to_json_value
 from scouter.model.span import Attributes, AttributeValue
 

@@ -14,7 +14,6 @@ from typing import Final, TypeAlias
 from pydantic import JsonValue
 
 from scouter.errors import ConfigError
-from scouter.evaluate.meter import charge
 from scouter.evaluate.operators.equality import deep_equal
 from scouter.evaluate.patterns import compile_pattern
 from scouter.evaluate.spans.attribute_value import attribute_json, has_attribute
@@ -29,6 +28,7 @@ from scouter.evaluate.spans.masks import (
     unite,
 )
 from scouter.evaluate.spans.tree import SpanTree
+from scouter.evaluate.steps import charge
 from scouter.evaluate.tasks.span_filter import (
     AncestorOfFilter,
     AndFilter,

@@ -7,7 +7,6 @@ from pydantic import JsonValue
 
 from scouter.errors import ConfigError
 from scouter.evaluate.fault import TaskFault
-from scouter.evaluate.meter import charge
 from scouter.evaluate.operators.compiled import Number, is_number
 from scouter.evaluate.operators.show import kind_of, show, show_name, show_names
 from scouter.evaluate.outcome import Reason
@@ -15,6 +14,7 @@ from scouter.evaluate.spans.attribute_value import attribute_json, has_attribute
 from scouter.evaluate.spans.filters import compile_filter, compile_mask
 from scouter.evaluate.spans.runs import count_runs, sequence_names
 from scouter.evaluate.spans.tree import SpanTree
+from scouter.evaluate.steps import charge
 from scouter.evaluate.tasks.span_filter import SpanFilter
 from scouter.evaluate.tasks.trace import (
     AggregationType,

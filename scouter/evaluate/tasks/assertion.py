@@ -16,7 +16,7 @@ class AssertionTask(TaskBase):
     Args:
         id: Unique inside one profile; lower-cased.
         context_path: Where the value is, e.g. `response.items[0].sku`; None reads the whole
-            context. See `scouter.evaluate.paths`.
+            context. See `scouter.evaluate.paths.path`.
         expected_value: What to compare with; `${path}` inside texts is read from the record.
         operator: How to compare.
         item_context_path: Read this path from every item of a list first; what is found is

@@ -13,7 +13,7 @@ from pydantic import (
     model_validator,
 )
 
-from scouter.evaluate.files import load_model
+from scouter.evaluate.files.read import load_model
 from scouter.evaluate.operators.comparison import NEEDS_NO_EXPECTED, ComparisonOperator
 from scouter.evaluate.tasks.json_input import JsonInput
 from scouter.evaluate.tasks.prompt_file import prompts_beside

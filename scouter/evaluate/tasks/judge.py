@@ -13,7 +13,7 @@ from pydantic import (
     model_validator,
 )
 
-from scouter.evaluate.prompt import Prompt
+from scouter.evaluate.judge.prompt import Prompt
 from scouter.evaluate.tasks.base import Scope, TaskBase
 from scouter.evaluate.tasks.prompt_file import read_prompt
 from scouter.evaluate.tasks.rubric import Rubric

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, ClassVar, Final, Literal, cast
 
 from pydantic import JsonValue, model_validator
 
-from scouter.evaluate.prompt import Prompt
+from scouter.evaluate.judge.prompt import Prompt
 from scouter.evaluate.tasks.judge import LLMJudgeTask
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, cast
 from scouter.errors import ConfigError
 
 if TYPE_CHECKING:
-    from scouter.evaluate.prompt import Prompt
+    from scouter.evaluate.judge.prompt import Prompt
 
 _FOLDER: Final[ContextVar[Path | None]] = ContextVar("scouter_prompt_folder", default=None)
 
@@ -42,7 +42,7 @@ def read_prompt(value: object) -> "Prompt":
         ConfigError: A path outside of `prompts_beside`.
         FileFormatError: The prompt's file is missing or wrong; names it, line and field.
     """
-    from scouter.evaluate.prompt import Prompt  # only tasks that ask a judge need it
+    from scouter.evaluate.judge.prompt import Prompt  # only tasks that ask a judge need it
 
     path = _path_alone(value)
     if path is None:

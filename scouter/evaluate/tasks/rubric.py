@@ -6,7 +6,7 @@ from typing import Annotated, Final, TypeAlias, cast
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue
 
-from scouter.evaluate.shorten import shorten
+from scouter.evaluate.judge.shorten import shorten
 
 YES, NO, CANNOT_TELL = "yes", "no", "cannot_tell"
 REASON_TOLD: Final = 300

@@ -10,7 +10,7 @@ from pydantic import BaseModel, Field, TypeAdapter
 from typing_extensions import TypeIs
 
 from scouter.errors import ConfigError
-from scouter.evaluate.files import read_document
+from scouter.evaluate.files.read import read_document
 from scouter.evaluate.tasks.agent import AgentAssertionTask
 from scouter.evaluate.tasks.assertion import AssertionTask
 from scouter.evaluate.tasks.base import TaskBase

@@ -7,7 +7,7 @@ from typing import Final, cast
 from pydantic import JsonValue
 
 from scouter.errors import DataError
-from scouter.evaluate.json_text import load_strictly
+from scouter.evaluate.files.json_text import load_strictly
 from scouter.evaluate.operators.show import kind_of
 from scouter.model.json_value import to_json_value
 from scouter.model.text_json import parse_if_json

@@ -8,7 +8,7 @@ from itertools import groupby
 from typing import Final, TypeAlias
 
 from scouter.errors import DataError
-from scouter.evaluate.meter import charge
+from scouter.evaluate.steps import charge
 from scouter.evaluate.trajectory.arguments import Agreement, Verdicts, agreement
 from scouter.evaluate.trajectory.assignment import Filling, heaviest_matching, maximum_matching
 from scouter.evaluate.trajectory.call import Call

@@ -10,7 +10,7 @@ from typing import Final, TypeAlias, cast
 
 from pydantic import JsonValue
 
-from scouter.evaluate.files import Document, Loc, read_document
+from scouter.evaluate.files.read import Document, Loc, read_document
 
 Row: TypeAlias = dict[str, JsonValue]
 _Fields: TypeAlias = Mapping[str, JsonValue]

@@ -14,8 +14,8 @@ from scouter.evaluate.report.item import HISTORY_KEY
 from scouter.evaluate.report.qa_evaluator import plain_answer
 from scouter.evaluate.report.span_steps import steps_of
 from scouter.evaluate.report.steps import TrajectoryStep
+from scouter.evaluate.results.scenario_results import ScenarioResult
 from scouter.evaluate.scenario import EvalScenario, EvalScenarios
-from scouter.evaluate.scenario_results import ScenarioResult
 from scouter.formats.nvidia.outputs import Answered
 from scouter.formats.nvidia.turns import Conversation
 from scouter.model.span import Span

@@ -19,7 +19,7 @@ from scouter.agent.model_judge import ModelJudge
 from scouter.errors import ConfigError
 from scouter.evaluate.engine.asked_judge import slots_of
 from scouter.evaluate.engine.judged import run_apart
-from scouter.evaluate.judge import Judge
+from scouter.evaluate.judge.port import Judge
 from scouter.evaluate.report.item import EvalItem
 from scouter.evaluate.report.verdicts import EvaluatorOutput, ItemVerdict
 from scouter.formats.nvidia.asking import Asking, ask_all

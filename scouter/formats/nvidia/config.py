@@ -7,7 +7,7 @@ from typing import Annotated, Final, Literal, TypeAlias, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
 
-from scouter.evaluate.files import Document, read_document
+from scouter.evaluate.files.read import Document, read_document
 from scouter.evaluate.report.rules import Compat
 
 M = TypeVar("M", bound=BaseModel)

@@ -12,7 +12,7 @@ from scouter.agent.entries import ProviderEntries, ProviderEntry
 from scouter.agent.model_judge import ModelJudge
 from scouter.errors import ConfigError
 from scouter.evaluate.engine.asked_judge import AskedJudge
-from scouter.evaluate.judge import Judge
+from scouter.evaluate.judge.port import Judge
 from scouter.formats.nvidia.config import LlmConfig
 
 _SETTINGS: Final = ("max_tokens", "temperature", "top_p", "seed")

@@ -11,7 +11,7 @@ from typing import Any, Final, TypeAlias, cast
 from pydantic import JsonValue
 
 from scouter.errors import ConfigError, FileFormatError
-from scouter.evaluate.files import read_document, read_json_lines, read_text
+from scouter.evaluate.files.read import read_document, read_json_lines, read_text
 from scouter.evaluate.report.rules import Compat
 
 Row: TypeAlias = dict[str, Any]

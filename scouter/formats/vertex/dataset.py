@@ -10,7 +10,7 @@ from typing import Any, Final, TypeAlias, cast
 from pydantic import JsonValue
 
 from scouter.errors import ConfigError, DataError, FileFormatError
-from scouter.evaluate.files import (
+from scouter.evaluate.files.read import (
     MAX_BYTES,
     check_extension,
     read_document,

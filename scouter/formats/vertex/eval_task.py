@@ -8,9 +8,9 @@ from pydantic import JsonValue
 from scouter.errors import ConfigError
 from scouter.evaluate.engine.judged import evaluate_records
 from scouter.evaluate.engine.plan import compile_plan
-from scouter.evaluate.judge import usual_judge
+from scouter.evaluate.judge.port import usual_judge
 from scouter.evaluate.outcome import Outcome
-from scouter.evaluate.task_result import EvalTaskResult
+from scouter.evaluate.results.task_result import EvalTaskResult
 from scouter.evaluate.trajectory.rules import TrajectoryOptions, rules_of
 from scouter.formats.vertex.dataset import Row, read_dataset
 from scouter.formats.vertex.metrics import (
@@ -26,7 +26,7 @@ from scouter.formats.vertex.runnable import FAULT, GIVEN, run_agent
 from scouter.model.record import EvalRecord
 
 if TYPE_CHECKING:
-    from scouter.evaluate.judge import AnyJudge
+    from scouter.evaluate.judge.port import AnyJudge
 
 _PROMPT: Final = "prompt"
 

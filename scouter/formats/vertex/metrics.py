@@ -9,8 +9,8 @@ from typing import Final, Protocol, TypeAlias, cast
 from pydantic import JsonValue
 
 from scouter.errors import ConfigError, DataError
-from scouter.evaluate.prompt import Prompt
-from scouter.evaluate.prompt_text import as_text
+from scouter.evaluate.judge.prompt import Prompt
+from scouter.evaluate.judge.prompt_text import as_text
 from scouter.evaluate.tasks.judge import LLMJudgeTask
 from scouter.evaluate.trajectory.comparison import TrajectoryMetric, compare, uses_tool
 from scouter.evaluate.trajectory.rules import TrajectoryRules

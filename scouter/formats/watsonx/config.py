@@ -6,7 +6,7 @@ from typing import Any, Final, cast
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
-from scouter.evaluate.files import Document
+from scouter.evaluate.files.read import Document
 from scouter.model.near import did_you_mean
 
 MAX_USER_TURNS: Final = 25

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, Final, cast
 
 from scouter.errors import ConfigError
-from scouter.evaluate.files import Document, read_document
+from scouter.evaluate.files.read import Document, read_document
 from scouter.evaluate.journey.case import Case, case_of
 from scouter.evaluate.journey.case_faults import Fault, faults_of
 

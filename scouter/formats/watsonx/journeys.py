@@ -13,8 +13,8 @@ from scouter.evaluate.journey.evaluate import SOUND, Compat, evaluate_journey
 from scouter.evaluate.journey.message import messages_of_turns
 from scouter.evaluate.journey.result import JourneyResult
 from scouter.evaluate.operators.comparison import ComparisonOperator
+from scouter.evaluate.results.scenario_results import ScenarioEvalResults, ScenarioResult
 from scouter.evaluate.scenario import EvalScenario, EvalScenarios
-from scouter.evaluate.scenario_results import ScenarioEvalResults, ScenarioResult
 from scouter.evaluate.tasks.assertion import AssertionTask
 from scouter.formats.watsonx.config import WatsonxConfig
 from scouter.formats.watsonx.story_user import StoryUser, Times

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from scouter.evaluate.compare.confirmation import Confirmation
-from scouter.evaluate.judge_totals import JudgeTotals, totals_of
 from scouter.evaluate.outcome import Outcome
-from scouter.evaluate.scenario_results import ScenarioEvalResults
+from scouter.evaluate.results.judge_totals import JudgeTotals, totals_of
+from scouter.evaluate.results.scenario_results import ScenarioEvalResults
 from scouter.replay.reports.texts import counted
 
 

@@ -14,7 +14,7 @@ from typing import Final
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from scouter.evaluate.stored import write_whole
+from scouter.evaluate.files.versioned import write_whole
 from scouter.model.json_value import plain_text
 from scouter.replay.reports.html_page import make_page
 from scouter.replay.reports.report import Report

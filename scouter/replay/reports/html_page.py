@@ -9,8 +9,8 @@ from pydantic import JsonValue
 
 from scouter.evaluate.compare.attempts import scenarios_passed
 from scouter.evaluate.compare.gate_checks import ALL_CHECKS, MEAN_RATE, GateCheck, count_checks
-from scouter.evaluate.judge_rate_text import JudgeText, judge_text
 from scouter.evaluate.outcome import Outcome
+from scouter.evaluate.results.judge_rate_text import JudgeText, judge_text
 from scouter.replay.reports import interval_svg as drawing
 from scouter.replay.reports.confirmations import Reasked
 from scouter.replay.reports.decision import Word

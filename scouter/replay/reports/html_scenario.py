@@ -6,10 +6,10 @@ from typing import Any, Final, cast
 
 from pydantic import JsonValue
 
-from scouter.evaluate.judge_talk import JudgeTalk
+from scouter.evaluate.judge.talk import JudgeTalk
 from scouter.evaluate.outcome import Outcome
-from scouter.evaluate.score import own_score
-from scouter.evaluate.trace_view import SpanView, TraceView
+from scouter.evaluate.results.score import own_score
+from scouter.evaluate.show.trace_view import SpanView, TraceView
 from scouter.replay.reports.span_text import MAX_INDENT, NAME, detail, values
 from scouter.replay.reports.texts import clip, counted, duration, quoted, value_text
 from scouter.replay.reports.view import AttemptView, CheckView, RecordView, ScenarioView

@@ -9,9 +9,9 @@ from pydantic import BaseModel
 
 from scouter.evaluate.compare.attempts import scenarios_passed
 from scouter.evaluate.compare.gate_checks import count_checks
-from scouter.evaluate.judge_rate import JudgeRate
-from scouter.evaluate.lost import Lost
-from scouter.evaluate.stored import write_whole
+from scouter.evaluate.files.versioned import write_whole
+from scouter.evaluate.results.judge_rate import JudgeRate
+from scouter.evaluate.results.lost import Lost
 from scouter.model.json_value import plain_text
 from scouter.replay.reports.report import Report
 from scouter.replay.reports.view import RateView, TaskView

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Final
 from xml.etree import ElementTree as Xml
 
+from scouter.evaluate.files.versioned import write_whole
 from scouter.evaluate.outcome import Outcome
-from scouter.evaluate.stored import write_whole
 from scouter.replay.reports.decision import Word, compared
 from scouter.replay.reports.report import Report
 from scouter.replay.reports.texts import quoted, xml_text

@@ -5,7 +5,7 @@ from typing import Final
 
 from pydantic import JsonValue
 
-from scouter.evaluate.trace_view import SpanView
+from scouter.evaluate.show.trace_view import SpanView
 from scouter.model.evaluation_event import ForeignResult
 from scouter.replay.reports.texts import clip
 

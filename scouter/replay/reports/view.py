@@ -10,23 +10,23 @@ from typing import Final, Literal, TypeAlias
 
 from pydantic import JsonValue
 
-from scouter.evaluate.aligned_result import AlignedEvalResult
 from scouter.evaluate.compare.rates import too_few
 from scouter.evaluate.compare.results import ScenarioComparisonResults
 from scouter.evaluate.compare.rows import ENOUGH
 from scouter.evaluate.intervals import Interval, wilson
-from scouter.evaluate.judge_talk import JudgeTalk
+from scouter.evaluate.judge.talk import JudgeTalk
 from scouter.evaluate.outcome import WORST_FIRST, Outcome, Reason, worst
-from scouter.evaluate.scenario_results import (
+from scouter.evaluate.paths.templates import has_template
+from scouter.evaluate.results.aligned import AlignedEvalResult
+from scouter.evaluate.results.scenario_results import (
     Conversation,
     ScenarioEvalResults,
     ScenarioResult,
     TaskSummary,
     is_counted,
 )
-from scouter.evaluate.task_result import EvalTaskResult
-from scouter.evaluate.templates import has_template
-from scouter.evaluate.trace_view import ResultView, TraceView, view_trace
+from scouter.evaluate.results.task_result import EvalTaskResult
+from scouter.evaluate.show.trace_view import ResultView, TraceView, view_trace
 from scouter.model.span import Span
 
 Change: TypeAlias = Literal["regressed", "improved", "new", "same", ""]

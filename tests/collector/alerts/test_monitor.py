@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from collector.alerts.monitor import AlertMonitor, AlertStatus
-from collector.storage.duckdb_store import DuckDBStore
-from collector.storage.rows import AlertState, EvaluationRow, TaskRow
+from collector.storage.duckdb.store import DuckDBStore
+from collector.storage.port.rows import AlertState, EvaluationRow, TaskRow
 from scouter.alert.condition import AlertCondition, AlertThreshold
 from scouter.alert.config import AgentAlertConfig
 from scouter.drift.config import AgentEvalConfig

@@ -12,7 +12,7 @@ import pytest
 
 from scouter.agent.calibration.calibration import Calibration
 from scouter.drift.profile import AgentEvalProfile
-from scouter.evaluate.prompt import Prompt, Score
+from scouter.evaluate.judge.prompt import Prompt, Score
 from scouter.evaluate.tasks.assertion import AssertionTask
 from scouter.evaluate.tasks.judge import LLMJudgeTask
 from scouter.mock.llm_request import LLMRequest

@@ -13,18 +13,18 @@ import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from collector.pipeline import pipeline
-from collector.pipeline.input_clock import Via
+from collector.pipeline.join.input_clock import Via
 from collector.receivers import replay as replay_module
 from collector.receivers.budget import FullError
-from collector.receivers.kafka_intake import KafkaIntake
-from collector.receivers.messages import Message, MessageReceiver
+from collector.receivers.kafka.intake import KafkaIntake
+from collector.receivers.message_servers.receiver import Message, MessageReceiver
 from collector.receivers.record_items import json_bytes
-from collector.storage.duckdb_store import DuckDBStore
-from collector.storage.duckdb_write import RefusedSpansJob, SpansJob
-from collector.storage.erase_rows import EraseTarget
-from collector.storage.letter_rows import LetterKind, LetterQuery, StoredLetter
-from collector.storage.span_codec import encode_batch
-from collector.storage.span_log import Place
+from collector.storage.duckdb.store import DuckDBStore
+from collector.storage.duckdb.write import RefusedSpansJob, SpansJob
+from collector.storage.log.span_codec import encode_batch
+from collector.storage.log.span_log import Place
+from collector.storage.port.dead_letters import LetterKind, LetterQuery, StoredLetter
+from collector.storage.port.erase import EraseTarget
 from scouter.drift.profile import AgentEvalProfile
 from scouter.errors import DataError, TransientError
 from scouter.model.otlp import encode_request

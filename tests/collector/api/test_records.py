@@ -11,7 +11,7 @@ import pytest
 
 from collector.api.tasks import _USUAL_BUCKETS  # pyright: ignore[reportPrivateUsage]
 from collector.receivers.times import format_time, parse_time_ns
-from collector.storage.rollup import HOUR_NS
+from collector.storage.duckdb.rollup import HOUR_NS
 from tests.collector.conftest import Service, Start
 
 _WAITS = {"uid": "a/b c", "profile": "nobody", "context": {"answer": 42}}

@@ -12,7 +12,7 @@ import pytest
 from collector.api.models import RecordStates, SpanStates
 from collector.api.parameters import read_cursor, write_cursor
 from collector.problem import ProblemError
-from collector.storage.count_rows import RecordSheet, SpanSheet
+from collector.storage.port.counts import RecordSheet, SpanSheet
 from tests.collector.conftest import Service, Start
 
 

@@ -8,8 +8,8 @@ from typing import Any
 import duckdb
 import pytest
 
-from collector.storage.duckdb_store import DuckDBStore
-from collector.storage.rows import TaskRow
+from collector.storage.duckdb.store import DuckDBStore
+from collector.storage.port.rows import TaskRow
 from scouter.client.client import ScouterClient
 from scouter.evaluate.outcome import Outcome
 from tests.collector.conftest import Service, Start

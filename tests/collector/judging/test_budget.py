@@ -7,15 +7,15 @@ from typing import Any
 import pytest
 import yaml
 
+from collector.judging.ledger import LEDGER_NAME
 from collector.settings.load import load_settings
-from collector.storage.ledger import LEDGER_NAME
-from collector.storage.losses import LostDataError
+from collector.storage.care.losses import LostDataError
 from scouter.agent.budget.budget import ALL_ENTRIES, account_of, today
 from scouter.agent.budget.ledger import NANO
 from scouter.agent.budget.sqlite import SqliteLedger
 from scouter.drift.profile import AgentEvalProfile
 from scouter.errors import ConfigError
-from scouter.evaluate.prompt import Prompt, Score
+from scouter.evaluate.judge.prompt import Prompt, Score
 from scouter.evaluate.tasks.judge import LLMJudgeTask
 from scouter.mock.llm_faults import Fault
 from scouter.mock.llm_request import LLMRequest

@@ -16,13 +16,13 @@ from collector.access.caller import Scope
 from collector.access.tokens import TokenFile
 from collector.judging.gold_items import DAY_NS, GoldFile, Schedule, item_of
 from collector.judging.gold_windows import gold_windows, last_complete
-from collector.storage.judge_rows import GoldVerdict
+from collector.storage.port.judges import GoldVerdict
 from scouter.agent.calibration.identity import identify
 from scouter.agent.calibration.known import Calibrations
 from scouter.drift.profile import AgentEvalProfile
 from scouter.errors import ConfigError
+from scouter.evaluate.judge.prompt import Prompt, Score
 from scouter.evaluate.outcome import Outcome
-from scouter.evaluate.prompt import Prompt, Score
 from scouter.evaluate.statistics.confusion import Confusion
 from scouter.evaluate.statistics.gold_items import judge_drift
 from scouter.evaluate.tasks.judge import LLMJudgeTask

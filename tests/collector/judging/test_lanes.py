@@ -8,11 +8,11 @@ import pytest
 
 from collector.judging.lanes import Lane, Lanes
 from collector.pipeline.profiles import ProfileRegistry
-from collector.storage.duckdb_store import DuckDBStore
-from collector.storage.rows import PendingVerdict, ResultPlace
+from collector.storage.duckdb.store import DuckDBStore
+from collector.storage.port.rows import PendingVerdict, ResultPlace
 from scouter.drift.profile import AgentEvalProfile
+from scouter.evaluate.judge.prompt import Prompt, Score
 from scouter.evaluate.outcome import Outcome
-from scouter.evaluate.prompt import Prompt, Score
 from scouter.evaluate.tasks.assertion import AssertionTask
 from scouter.evaluate.tasks.judge import LLMJudgeTask
 from scouter.mock.llm_server import LLMTestServer

@@ -8,7 +8,7 @@ from pydantic import JsonValue
 from collector.judging.providers import JudgeProviders, UnaskableJudgeError
 from scouter.agent.entries import ProviderEntries
 from scouter.drift.profile import AgentEvalProfile
-from scouter.evaluate.prompt import Prompt, Score
+from scouter.evaluate.judge.prompt import Prompt, Score
 from scouter.evaluate.tasks.judge import LLMJudgeTask
 
 PRICES = {"cheap": {"input_per_million": 0.1, "output_per_million": 0.1}}

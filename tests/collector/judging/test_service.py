@@ -14,7 +14,7 @@ from collector.app import Collector
 from collector.settings.load import load_settings
 from scouter.drift.profile import AgentEvalProfile
 from scouter.errors import ConfigError
-from scouter.evaluate.prompt import Prompt, Score
+from scouter.evaluate.judge.prompt import Prompt, Score
 from scouter.evaluate.tasks.assertion import AssertionTask
 from scouter.evaluate.tasks.judge import LLMJudgeTask
 from scouter.evaluate.tasks.span_filter import SpanFilter

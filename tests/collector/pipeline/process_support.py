@@ -8,16 +8,16 @@ from typing import Final
 from prometheus_client import CollectorRegistry
 
 from collector.metrics import TotalName
-from collector.pipeline.input_clock import InputClock, Via
-from collector.pipeline.join import Join
-from collector.pipeline.join_times import JoinTimes
+from collector.pipeline.join.input_clock import InputClock, Via
+from collector.pipeline.join.join import Join
+from collector.pipeline.join.times import JoinTimes
 from collector.pipeline.measures import PipelineMeasures
 from collector.pipeline.profiles import ProfileRegistry
 from collector.pipeline.progress import Progress
 from collector.pipeline.work import PipelineWork
-from collector.storage.duckdb_store import DuckDBStore
-from collector.storage.list_rows import EvaluationQuery
-from collector.storage.rows import EvaluationRow, RecordRow, Scope
+from collector.storage.duckdb.store import DuckDBStore
+from collector.storage.port.lists import EvaluationQuery
+from collector.storage.port.rows import EvaluationRow, RecordRow, Scope
 from scouter.drift.profile import AgentEvalProfile
 from scouter.model.span import Span
 from tests.contracts.store_data import SPACE

@@ -12,20 +12,20 @@ from hypothesis import strategies as st
 
 from collector.judging.inquiry import Inquiries, Inquiry
 from collector.metrics import TotalName
-from collector.pipeline.answered import Answered
-from collector.pipeline.reevaluate import Reevaluator
-from collector.storage.erase_rows import EraseTarget
-from collector.storage.list_rows import EvaluationQuery
-from collector.storage.rows import EvaluationRow, TaskRow
+from collector.pipeline.evaluate.judge_answers import Answered
+from collector.pipeline.revise.reevaluate import Reevaluator
+from collector.storage.port.erase import EraseTarget
+from collector.storage.port.lists import EvaluationQuery
+from collector.storage.port.rows import EvaluationRow, TaskRow
 from scouter.drift.profile import AgentEvalProfile
 from scouter.evaluate.engine.deferred import evaluate_deferred
 from scouter.evaluate.engine.execute import Found, Question, walk
 from scouter.evaluate.engine.judged import answered
 from scouter.evaluate.engine.plan import compile_plan
-from scouter.evaluate.judge import JudgeReply
-from scouter.evaluate.judge_usage import JudgeUsage
+from scouter.evaluate.judge.port import JudgeReply
+from scouter.evaluate.judge.prompt import Prompt, Score
+from scouter.evaluate.judge.usage import JudgeUsage
 from scouter.evaluate.outcome import Outcome
-from scouter.evaluate.prompt import Prompt, Score
 from scouter.evaluate.tasks.assertion import AssertionTask
 from scouter.evaluate.tasks.judge import LLMJudgeTask
 from scouter.evaluate.tasks.span_filter import SpanFilter

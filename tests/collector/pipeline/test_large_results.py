@@ -6,18 +6,23 @@ from typing import Any
 import pytest
 from pydantic import JsonValue
 
-from collector.pipeline.joined_trace import Need
-from collector.pipeline.judge import Judged, judge, judge_early
-from collector.pipeline.kept_values import MESSAGE_CHARACTERS, Keeper, kept, most_characters
+from collector.pipeline.evaluate.kept_values import (
+    MESSAGE_CHARACTERS,
+    Keeper,
+    kept,
+    most_characters,
+)
+from collector.pipeline.evaluate.records import Judged, judge, judge_early
+from collector.pipeline.join.joined_trace import Need
+from collector.pipeline.join.ready import Ready
 from collector.pipeline.profiles import RegisteredProfile
-from collector.pipeline.ready import Ready
-from collector.storage.rows import Completeness
+from collector.storage.port.rows import Completeness
 from scouter.drift.profile import AgentEvalProfile
 from scouter.drift.wire import read_wire_profile
 from scouter.evaluate.engine.execute import evaluate_record
 from scouter.evaluate.operators.comparison import ComparisonOperator as Op
 from scouter.evaluate.outcome import Outcome, Reason
-from scouter.evaluate.task_result import EvalTaskResult, TaskSpec
+from scouter.evaluate.results.task_result import EvalTaskResult, TaskSpec
 from scouter.evaluate.tasks.assertion import AssertionTask
 from scouter.model.record import EvalRecord
 from tests.contracts.store_data import record

@@ -9,15 +9,15 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from collector.judging.inquiry import Inquiries, Inquiry
-from collector.storage.count_rows import TaskQuery
-from collector.storage.rows import EvaluationRow
+from collector.storage.port.counts import TaskQuery
+from collector.storage.port.rows import EvaluationRow
 from scouter.drift.profile import AgentEvalProfile
 from scouter.evaluate.dataset import EvalDataset
 from scouter.evaluate.engine.execute import Question
-from scouter.evaluate.judge import JudgeReply, JudgeRequest
+from scouter.evaluate.judge.port import JudgeReply, JudgeRequest
+from scouter.evaluate.judge.prompt import Prompt
 from scouter.evaluate.outcome import Outcome
-from scouter.evaluate.prompt import Prompt
-from scouter.evaluate.record_result import RecordResult
+from scouter.evaluate.results.record_result import RecordResult
 from scouter.evaluate.tasks.assertion import AssertionTask
 from scouter.evaluate.tasks.judge import LLMJudgeTask
 from scouter.evaluate.tasks.span_filter import SpanFilter

@@ -9,15 +9,15 @@ from typing import Any
 
 import pytest
 
-from collector.pipeline import decide as decide_module
 from collector.pipeline import pipeline as pipeline_module
-from collector.pipeline import read_back as read_back_module
-from collector.pipeline import verdicts as verdicts_module
 from collector.pipeline import work as work_module
-from collector.pipeline.input_clock import Via
-from collector.receivers.otlp_body import trace_of
-from collector.storage.duckdb_store import DuckDBStore
-from collector.storage.letter_rows import LetterQuery
+from collector.pipeline.evaluate import commit as verdicts_module
+from collector.pipeline.evaluate import decide as decide_module
+from collector.pipeline.join import read_back as read_back_module
+from collector.pipeline.join.input_clock import Via
+from collector.receivers.otlp.traces import trace_of
+from collector.storage.duckdb.store import DuckDBStore
+from collector.storage.port.dead_letters import LetterQuery
 from scouter.drift.config import AgentEvalConfig
 from scouter.drift.profile import AgentEvalProfile
 from scouter.errors import ConfigError, DataError, TransientError

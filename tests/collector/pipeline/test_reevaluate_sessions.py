@@ -5,12 +5,12 @@ from typing import Any, Final
 
 import pytest
 
-from collector.pipeline.judge_session import uid_of
+from collector.pipeline.evaluate.session import uid_of
 from scouter.drift.profile import AgentEvalProfile
 from scouter.evaluate.tasks.assertion import AssertionTask
 from scouter.evaluate.tasks.trace import TraceAssertion, TraceAssertionTask
 from tests.collector.conftest import Service, Start
-from tests.collector.pipeline.test_reevaluate import (
+from tests.collector.pipeline.revise.test_reevaluate import (
     changes,
     counts,
     post_spans,

@@ -11,10 +11,10 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from collector.metrics import TotalName
-from collector.pipeline.input_clock import Via
-from collector.pipeline.judge import eval_record
-from collector.storage.count_rows import TaskQuery
-from collector.storage.rows import RecordRow
+from collector.pipeline.evaluate.records import eval_record
+from collector.pipeline.join.input_clock import Via
+from collector.storage.port.counts import TaskQuery
+from collector.storage.port.rows import RecordRow
 from scouter.drift.profile import AgentEvalProfile
 from scouter.evaluate.dataset import EvalDataset
 from scouter.evaluate.tasks.assertion import AssertionTask

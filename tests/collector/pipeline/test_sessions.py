@@ -10,16 +10,17 @@ from typing import Any, Final
 import pytest
 
 from collector.metrics import TotalName
-from collector.pipeline import session_read, session_work
-from collector.pipeline.join_times import JoinTimes
-from collector.pipeline.judge_session import WholeSession, judge_session, uid_of
-from collector.pipeline.letters import letter_of_verdict
-from collector.pipeline.session_join import SessionJoin, SessionKey
-from collector.storage import duckdb_read
-from collector.storage.count_rows import TaskQuery
-from collector.storage.duckdb_store import DuckDBStore
-from collector.storage.list_rows import EvaluationQuery
-from collector.storage.rows import EvaluationRow, RecordRow, Scope
+from collector.pipeline.dead_letters import letter_of_verdict
+from collector.pipeline.evaluate.session import WholeSession, judge_session, uid_of
+from collector.pipeline.join.times import JoinTimes
+from collector.pipeline.sessions import read as session_read
+from collector.pipeline.sessions import work as session_work
+from collector.pipeline.sessions.join import SessionJoin, SessionKey
+from collector.storage.duckdb import read as duckdb_read
+from collector.storage.duckdb.store import DuckDBStore
+from collector.storage.port.counts import TaskQuery
+from collector.storage.port.lists import EvaluationQuery
+from collector.storage.port.rows import EvaluationRow, RecordRow, Scope
 from scouter.drift.profile import AgentEvalProfile
 from scouter.evaluate.outcome import Outcome
 from scouter.evaluate.tasks.assertion import AssertionTask

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from collector.pipeline.input_clock import Via
+from collector.pipeline.join.input_clock import Via
 from tests.collector.conftest import Start
 from tests.contracts.store_data import span
 from tests.support.processes import wait_until

@@ -13,16 +13,16 @@ from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import (
     ExportLogsServiceResponse,
 )
 
-from collector.receivers.kafka_intake import KafkaIntake
+from collector.receivers.kafka.intake import KafkaIntake
 from collector.receivers.limits import Limits, TooLargeError
-from collector.receivers.logs_body import LogsBody, decode_logs_json, decode_logs_protobuf
+from collector.receivers.otlp.logs import LogsBody, decode_logs_json, decode_logs_protobuf
 from scouter.drift.profile import AgentEvalProfile
 from scouter.evaluate.operators.comparison import ComparisonOperator
 from scouter.evaluate.tasks.agent import AgentAssertion, AgentAssertionTask
 from scouter.model.otlp import encode_request
 from scouter.model.span import Span
 from tests.collector.conftest import Service, Start
-from tests.collector.receivers.test_kafka import Message
+from tests.collector.receivers.kafka.test_receiver import Message
 from tests.support.components import require
 from tests.support.otlp import field, logs_request
 from tests.support.processes import wait_until

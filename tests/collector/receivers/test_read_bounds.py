@@ -5,8 +5,8 @@ from threading import Thread
 import pytest
 
 from collector.receivers.budget import FullError
-from collector.receivers.read_size import ReadSize
-from collector.receivers.read_slots import ReadSlots
+from collector.receivers.grpc.read_slots import ReadSlots
+from collector.receivers.message_servers.fetch_size import ReadSize
 from tests.support.processes import wait_until
 
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from collector.receivers.dropped import read_dropped
+from collector.receivers.drop_reports import read_dropped
 from collector.receivers.record_items import check_record, read_records_body
 from collector.receivers.times import format_time, parse_asked_ns, parse_time_ns
 from scouter.errors import DataError

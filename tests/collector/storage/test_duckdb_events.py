@@ -6,12 +6,12 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from collector.storage import duckdb_blocks
-from collector.storage.check import check_store
-from collector.storage.database import FILE_NAME
-from collector.storage.duckdb_schema import MIGRATIONS
-from collector.storage.duckdb_store import DuckDBStore
-from collector.storage.port import Store
+from collector.storage.care.check import check_store
+from collector.storage.duckdb import blocks as duckdb_blocks
+from collector.storage.duckdb.database import FILE_NAME
+from collector.storage.duckdb.schema import MIGRATIONS
+from collector.storage.duckdb.store import DuckDBStore
+from collector.storage.port.store import Store
 from tests.contracts.store_data import SPACE, record, span
 from tests.contracts.store_events import StoreEventsContract, event, said
 

@@ -8,17 +8,18 @@ from pathlib import Path
 
 import pytest
 
-from collector.storage import duckdb_blocks, duckdb_evaluations
-from collector.storage.check import check_store
-from collector.storage.count_rows import SeriesQuery
-from collector.storage.database import Database, NoMemoryError
-from collector.storage.duckdb_read import read_verdicts
-from collector.storage.duckdb_store import DuckDBStore
-from collector.storage.erase_rows import EraseTarget
-from collector.storage.list_rows import EvaluationQuery, RecordState, SessionQuery, SessionSummary
-from collector.storage.port import Store
-from collector.storage.rollup import HOUR_NS
-from collector.storage.rows import EvaluationRow, TaskRow
+from collector.storage.care.check import check_store
+from collector.storage.duckdb import blocks as duckdb_blocks
+from collector.storage.duckdb import evaluations as duckdb_evaluations
+from collector.storage.duckdb.database import Database, NoMemoryError
+from collector.storage.duckdb.read import read_verdicts
+from collector.storage.duckdb.rollup import HOUR_NS
+from collector.storage.duckdb.store import DuckDBStore
+from collector.storage.port.counts import SeriesQuery
+from collector.storage.port.erase import EraseTarget
+from collector.storage.port.lists import EvaluationQuery, RecordState, SessionQuery, SessionSummary
+from collector.storage.port.rows import EvaluationRow, TaskRow
+from collector.storage.port.store import Store
 from scouter.evaluate.outcome import DECIDED, Outcome
 from tests.contracts.store_data import SPACE, letter, record, span, verdict
 from tests.contracts.store_lists import StoreListsContract

@@ -16,17 +16,17 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from opentelemetry.proto.trace.v1.trace_pb2 import Span as SpanMessage
 
 from collector.metrics import TotalKey, TotalName
-from collector.storage import maintenance
-from collector.storage.check import check_store
-from collector.storage.count_rows import TaskQuery
-from collector.storage.duckdb_store import DuckDBStore
-from collector.storage.erase_rows import EraseTarget
-from collector.storage.letter_rows import LetterQuery
-from collector.storage.letter_search import LetterSearch
-from collector.storage.list_rows import EvaluationQuery
-from collector.storage.log_scrub import LogScrub, filler
-from collector.storage.rows import Scope, TaskRow
-from collector.storage.span_log import Frame, SpanLog
+from collector.storage.care import maintenance
+from collector.storage.care.check import check_store
+from collector.storage.duckdb.letter_search import LetterSearch
+from collector.storage.duckdb.store import DuckDBStore
+from collector.storage.log.scrub import LogScrub, filler
+from collector.storage.log.span_log import Frame, SpanLog
+from collector.storage.port.counts import TaskQuery
+from collector.storage.port.dead_letters import LetterQuery
+from collector.storage.port.erase import EraseTarget
+from collector.storage.port.lists import EvaluationQuery
+from collector.storage.port.rows import Scope, TaskRow
 from scouter.errors import TransientError
 from scouter.evaluate.outcome import Outcome
 from scouter.model.otlp import encode_request
@@ -408,13 +408,13 @@ _DRIVER = """
 import itertools, os, shutil, signal, sys
 from pathlib import Path
 
-import collector.storage.database as database
-import collector.storage.duckdb_erase as duckdb_erase
-import collector.storage.span_log as span_log
-import collector.storage.transaction as transaction
-import collector.storage.committer as committer
-from collector.storage.duckdb_store import DuckDBStore
-from collector.storage.erase_rows import EraseTarget
+import collector.storage.duckdb.database as database
+import collector.storage.duckdb.erase as duckdb_erase
+import collector.storage.log.span_log as span_log
+import collector.storage.duckdb.transaction as transaction
+import collector.storage.duckdb.committer as committer
+from collector.storage.duckdb.store import DuckDBStore
+from collector.storage.port.erase import EraseTarget
 
 base, out = Path(sys.argv[1]), Path(sys.argv[2])
 

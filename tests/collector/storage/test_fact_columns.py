@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
-from collector.receivers.otlp_body import decode_protobuf
-from collector.storage.span_codec import FACT_COLUMNS, encode_batch
+from collector.receivers.otlp.traces import decode_protobuf
+from collector.storage.log.span_codec import FACT_COLUMNS, encode_batch
 from scouter.model.genai.facts import MODEL_CALLS, Kind
 from scouter.model.genai.reader import read_facts
 from scouter.model.otlp import decode_request, encode_request

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from collector.storage import database
-from collector.storage.duckdb_store import DuckDBStore
+from collector.storage.duckdb import database
+from collector.storage.duckdb.store import DuckDBStore
 from scouter.errors import TransientError
 from tests.collector.conftest import Service
 from tests.contracts.store_data import SPACE, record, span

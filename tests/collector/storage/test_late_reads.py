@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from collector.storage.duckdb_store import DuckDBStore
-from collector.storage.span_codec import trace_hash
+from collector.storage.duckdb.store import DuckDBStore
+from collector.storage.log.span_codec import trace_hash
 from tests.contracts.store_data import SPACE, record, span, verdict
 
 

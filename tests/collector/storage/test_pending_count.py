@@ -7,12 +7,12 @@ import duckdb
 import pytest
 
 from collector.metrics import TotalKey, TotalName
-from collector.storage.check import check_store
-from collector.storage.database import FILE_NAME
-from collector.storage.duckdb_schema import MIGRATIONS
-from collector.storage.duckdb_store import DuckDBStore
-from collector.storage.erase_rows import EraseTarget
-from collector.storage.rows import EvaluationRow, TaskRow
+from collector.storage.care.check import check_store
+from collector.storage.duckdb.database import FILE_NAME
+from collector.storage.duckdb.schema import MIGRATIONS
+from collector.storage.duckdb.store import DuckDBStore
+from collector.storage.port.erase import EraseTarget
+from collector.storage.port.rows import EvaluationRow, TaskRow
 from scouter.evaluate.outcome import Outcome
 from tests.contracts.store_data import record, verdict
 from tests.support.old_stores import take_texts_out

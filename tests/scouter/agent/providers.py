@@ -3,8 +3,8 @@
 from typing import Any, Final
 
 from scouter.agent.entries import Kind, ProviderEntry
-from scouter.evaluate.judge import JudgeRequest, Message
-from scouter.evaluate.prompt import Score
+from scouter.evaluate.judge.port import JudgeRequest, Message
+from scouter.evaluate.judge.prompt import Score
 from scouter.mock.llm_server import LLMTestServer
 
 KEY: Final = "sk-SENTINEL-0123456789-of-a-test"

@@ -10,9 +10,9 @@ from pydantic import JsonValue
 from scouter.agent.entries import Kind, ProviderEntry, StructuredOutput
 from scouter.agent.model_judge import ModelJudge
 from scouter.evaluate.dataset import EvalDataset
+from scouter.evaluate.judge.prompt import Prompt, Score
 from scouter.evaluate.outcome import Outcome, Reason
-from scouter.evaluate.prompt import Prompt, Score
-from scouter.evaluate.task_result import EvalTaskResult
+from scouter.evaluate.results.task_result import EvalTaskResult
 from scouter.evaluate.tasks.judge import LLMJudgeTask
 from scouter.mock.http_server import HttpRequest, HttpResponse, HttpServer
 from scouter.mock.llm_server import LLMTestServer

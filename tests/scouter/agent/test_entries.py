@@ -9,7 +9,7 @@ from pydantic import ValidationError
 from scouter.agent.entries import FILE_VARIABLE, Price, ProviderEntries, ProviderEntry
 from scouter.agent.model_judge import ModelJudge
 from scouter.errors import ConfigError, FileFormatError
-from scouter.evaluate.prompt import Provider
+from scouter.evaluate.judge.prompt import Provider
 
 FILE = """\
 providers:

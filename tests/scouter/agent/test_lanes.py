@@ -10,7 +10,7 @@ import pytest
 from scouter.agent.entries import ProviderEntry
 from scouter.agent.lanes import KEPT_S, Lanes
 from scouter.agent.model_judge import ModelJudge
-from scouter.evaluate.judge import JudgeReply
+from scouter.evaluate.judge.port import JudgeReply
 from scouter.mock.llm_server import LLMTestServer
 from tests.scouter.agent.providers import ENVIRON, KEY, entry, question
 

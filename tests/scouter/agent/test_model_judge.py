@@ -23,10 +23,10 @@ from scouter.evaluate.engine import asking
 from scouter.evaluate.engine.asking import Backoff
 from scouter.evaluate.engine.judged import evaluate_records_async
 from scouter.evaluate.engine.plan import compile_plan
-from scouter.evaluate.judge import JudgeError, JudgeReply, JudgeRequest, Message
+from scouter.evaluate.judge.port import JudgeError, JudgeReply, JudgeRequest, Message
+from scouter.evaluate.judge.prompt import Prompt, Score
 from scouter.evaluate.operators.comparison import ComparisonOperator
 from scouter.evaluate.outcome import Outcome
-from scouter.evaluate.prompt import Prompt, Score
 from scouter.evaluate.tasks.judge import LLMJudgeTask
 from scouter.mock.llm_faults import Fault
 from scouter.mock.llm_request import LLMRequest

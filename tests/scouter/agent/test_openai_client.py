@@ -24,7 +24,7 @@ from pydantic_ai.settings import ModelSettings
 from pydantic_ai.tools import ToolDefinition
 
 from scouter.agent.openai_client import PlainOpenAI
-from scouter.evaluate.prompt import Score
+from scouter.evaluate.judge.prompt import Score
 from scouter.mock.llm_server import LLMTestServer
 
 _ASKED: list[ModelMessage] = [

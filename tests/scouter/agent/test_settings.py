@@ -21,7 +21,7 @@ from scouter.agent.google import (
 from scouter.agent.model_settings import ModelSettings
 from scouter.agent.openai import OpenAIChatSettings, StreamOptions
 from scouter.agent.settings_base import Settings
-from scouter.evaluate.prompt import Prompt
+from scouter.evaluate.judge.prompt import Prompt
 
 GEMINI = GeminiSettings(
     generation_config=GenerationConfig(

@@ -11,12 +11,12 @@ from scouter.drift.drifter import Drifter
 from scouter.drift.profile import AgentEvalProfile
 from scouter.errors import ConfigError
 from scouter.evaluate.dataset import EvalDataset
+from scouter.evaluate.judge.prompt import Prompt, Score
 from scouter.evaluate.operators.comparison import ComparisonOperator
 from scouter.evaluate.outcome import Outcome
-from scouter.evaluate.prompt import Prompt, Score
+from scouter.evaluate.results.scenario_results import TaskSummary
+from scouter.evaluate.results.task_result import EvalTaskResult
 from scouter.evaluate.scenario import EvalScenario, EvalScenarios
-from scouter.evaluate.scenario_results import TaskSummary
-from scouter.evaluate.task_result import EvalTaskResult
 from scouter.evaluate.tasks.base import Scope
 from scouter.evaluate.tasks.judge import LLMJudgeTask
 from scouter.mock.llm_server import LLMTestServer

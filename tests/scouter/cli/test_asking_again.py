@@ -10,7 +10,7 @@ from xml.etree import ElementTree as Xml
 
 import pytest
 
-from scouter.evaluate.scenario_results import ScenarioEvalResults
+from scouter.evaluate.results.scenario_results import ScenarioEvalResults
 from scouter.mock.llm_server import LLMTestServer
 from tests.scouter.cli.conftest import ROOT, Scouter
 from tests.scouter.cli.test_eval import one_line
@@ -25,7 +25,7 @@ import signal
 from pathlib import Path
 
 import shop
-from scouter.evaluate.judge import JudgeError
+from scouter.evaluate.judge.port import JudgeError
 from scouter.evaluate.outcome import Reason
 
 ASKED = Path("asked.txt")

@@ -13,8 +13,8 @@ from xml.etree import ElementTree as Xml
 import pytest
 
 from scouter.evaluate.dataset import EvalDataset
-from scouter.evaluate.results import EvalResults
-from scouter.evaluate.scenario_results import ScenarioEvalResults
+from scouter.evaluate.results.results import EvalResults
+from scouter.evaluate.results.scenario_results import ScenarioEvalResults
 from scouter.evaluate.tasks.assertion import AssertionTask
 from scouter.model.record import EvalRecord
 from tests.scouter.cli.conftest import Scouter

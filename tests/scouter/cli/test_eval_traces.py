@@ -9,8 +9,8 @@ from typer.testing import CliRunner
 from scouter.cli.app import make_app
 from scouter.drift.profile import AgentEvalProfile
 from scouter.evaluate import EvalDataset, ScenarioEvalResults
-from scouter.evaluate.derived import derive_record, derived_uid
 from scouter.evaluate.operators.comparison import ComparisonOperator
+from scouter.evaluate.spans.derived import derive_record, derived_uid
 from scouter.evaluate.tasks.agent import AgentAssertion, AgentAssertionTask
 from scouter.evaluate.tasks.assertion import AssertionTask
 from scouter.model.otlp_json import spans_to_otlp_json

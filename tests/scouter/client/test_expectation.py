@@ -6,7 +6,7 @@ import pytest
 from pydantic import JsonValue
 
 from scouter.client.expectation import expected_answer
-from scouter.evaluate.prompt import Prompt
+from scouter.evaluate.judge.prompt import Prompt
 from scouter.evaluate.tasks.assertion import AssertionTask
 from scouter.evaluate.tasks.judge import LLMJudgeTask
 

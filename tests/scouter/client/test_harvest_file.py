@@ -12,9 +12,9 @@ from scouter.client.harvest import Harvested
 from scouter.client.harvest_file import scenario_yaml, write_scenarios
 from scouter.client.models import Evaluation
 from scouter.errors import ConfigError, FileFormatError
+from scouter.evaluate.files.yaml_text import parse
 from scouter.evaluate.scenario import EvalScenario, EvalScenarios
 from scouter.evaluate.tasks.task import parse_tasks
-from scouter.evaluate.yaml_text import parse
 
 TEXTS = st.one_of(
     st.text(st.characters(codec="utf-8"), min_size=1),

@@ -17,7 +17,7 @@ from scouter.agent.cache.sqlite import usual_cache_file
 from scouter.client.judge_cache import CollectorCache
 from scouter.client.named_cache import named_cache, usual_collector_cache
 from scouter.errors import ConfigError
-from scouter.evaluate.judge import JudgeReply, JudgeRequest
+from scouter.evaluate.judge.port import JudgeReply, JudgeRequest
 from tests.collector.conftest import Service
 from tests.contracts.judge_cache import DAY_S, Clock, JudgeCacheContract, Make, kept, key_of
 from tests.support.collector_process import CollectorProcess

@@ -4,9 +4,9 @@ from pydantic import JsonValue
 
 from scouter.drift.drifter import Drifter
 from scouter.drift.profile import AgentEvalProfile
-from scouter.evaluate.judge import JudgeRequest
+from scouter.evaluate.judge.port import JudgeRequest
+from scouter.evaluate.judge.prompt import Prompt
 from scouter.evaluate.outcome import Outcome
-from scouter.evaluate.prompt import Prompt
 from scouter.evaluate.tasks.assertion import AssertionTask
 from scouter.evaluate.tasks.judge import LLMJudgeTask
 from scouter.mock import create_simple_trace

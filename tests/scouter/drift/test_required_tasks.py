@@ -11,7 +11,7 @@ from scouter.agent.calibration.identity import identify, judge_task
 from scouter.drift.profile import AgentEvalProfile
 from scouter.drift.wire import read_wire_profile
 from scouter.errors import FileFormatError
-from scouter.evaluate.prompt import Prompt
+from scouter.evaluate.judge.prompt import Prompt
 from scouter.evaluate.tasks.agent import AgentAssertion, AgentAssertionTask
 from scouter.evaluate.tasks.assertion import AssertionTask
 from scouter.evaluate.tasks.judge import LLMJudgeTask

@@ -10,7 +10,7 @@ from pydantic import JsonValue
 
 from scouter.drift.profile import AgentEvalProfile
 from scouter.evaluate.dataset import EvalDataset
-from scouter.evaluate.judge import JudgeRequest
+from scouter.evaluate.judge.port import JudgeRequest
 from scouter.evaluate.tasks.agent import AgentAssertion
 from scouter.evaluate.tasks.span_filter import SpanFilter
 from scouter.evaluate.tasks.tagged import Tagged

@@ -14,8 +14,8 @@ from scouter.evaluate.engine.plan import compile_plan
 from scouter.evaluate.operators.comparison import ComparisonOperator as Op
 from scouter.evaluate.outcome import Outcome, Reason
 from scouter.evaluate.responses.parse import parse_response
+from scouter.evaluate.results.task_result import EvalTaskResult
 from scouter.evaluate.spans.tree import SpanTree
-from scouter.evaluate.task_result import EvalTaskResult
 from scouter.evaluate.tasks.agent import AgentAssertion, AgentAssertionTask
 from scouter.evaluate.tasks.assertion import AssertionTask
 from scouter.evaluate.tasks.task import TASK, parse_task

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from scouter.evaluate.dataset import EvalDataset
-from scouter.evaluate.judge import JudgeReply, JudgeRequest
+from scouter.evaluate.judge.port import JudgeReply, JudgeRequest
+from scouter.evaluate.judge.prompt import Prompt
 from scouter.evaluate.operators.comparison import ComparisonOperator
-from scouter.evaluate.prompt import Prompt
 from scouter.evaluate.tasks.judge import LLMJudgeTask
 from scouter.model.record import EvalRecord
 

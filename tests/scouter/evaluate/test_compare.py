@@ -15,16 +15,16 @@ from scouter.evaluate.compare.results import ComparisonResults, ScenarioComparis
 from scouter.evaluate.compare.runs import compare_results, compare_scenario_results
 from scouter.evaluate.intervals import wilson
 from scouter.evaluate.outcome import Outcome, Reason
-from scouter.evaluate.provenance import Provenance
-from scouter.evaluate.record_result import RecordResult, record_outcome
-from scouter.evaluate.results import EvalResults
-from scouter.evaluate.scenario_results import (
+from scouter.evaluate.results.provenance import Provenance
+from scouter.evaluate.results.record_result import RecordResult, record_outcome
+from scouter.evaluate.results.results import EvalResults
+from scouter.evaluate.results.scenario_results import (
     ScenarioEvalResults,
     ScenarioInfo,
     scenario_result,
     sum_up,
 )
-from scouter.evaluate.task_result import EvalTaskResult
+from scouter.evaluate.results.task_result import EvalTaskResult
 from scouter.model.ids import uuid7
 
 WORDS = {

@@ -14,9 +14,9 @@ from scouter.errors import ConfigError, DataError
 from scouter.evaluate.dataset import EvalDataset
 from scouter.evaluate.operators.comparison import ComparisonOperator as Op
 from scouter.evaluate.outcome import Outcome
-from scouter.evaluate.record_result import pass_rate, record_outcome
-from scouter.evaluate.results import EvalResults
-from scouter.evaluate.task_result import EvalTaskResult
+from scouter.evaluate.results.record_result import pass_rate, record_outcome
+from scouter.evaluate.results.results import EvalResults
+from scouter.evaluate.results.task_result import EvalTaskResult
 from scouter.evaluate.tasks.assertion import AssertionTask
 from scouter.evaluate.tasks.trace import TraceAssertion, TraceAssertionTask
 from scouter.model.record import EvalRecord

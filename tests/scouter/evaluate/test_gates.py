@@ -8,17 +8,17 @@ from scouter.errors import ConfigError, FileFormatError
 from scouter.evaluate.compare.gate_checks import GateCheck, check_gates
 from scouter.evaluate.compare.gates import Gates
 from scouter.evaluate.outcome import Outcome, Reason
-from scouter.evaluate.provenance import Provenance
-from scouter.evaluate.record_result import RecordResult, record_outcome
-from scouter.evaluate.results import EvalResults
-from scouter.evaluate.scenario import EvalScenarios
-from scouter.evaluate.scenario_results import (
+from scouter.evaluate.results.provenance import Provenance
+from scouter.evaluate.results.record_result import RecordResult, record_outcome
+from scouter.evaluate.results.results import EvalResults
+from scouter.evaluate.results.scenario_results import (
     ScenarioEvalResults,
     ScenarioInfo,
     scenario_result,
     sum_up,
 )
-from scouter.evaluate.task_result import EvalTaskResult
+from scouter.evaluate.results.task_result import EvalTaskResult
+from scouter.evaluate.scenario import EvalScenarios
 from scouter.model.ids import uuid7
 
 WORDS = {"P": "passed", "F": "failed", "E": "errored", "S": "skipped", "B": "skipped"}

@@ -7,10 +7,10 @@ import pytest
 from pydantic import BaseModel, JsonValue, ValidationError
 
 from scouter.evaluate.dataset import EvalDataset
-from scouter.evaluate.judge import JudgeRequest
+from scouter.evaluate.judge.port import JudgeRequest
+from scouter.evaluate.judge.prompt import Prompt, Score
 from scouter.evaluate.outcome import Outcome, Reason
-from scouter.evaluate.prompt import Prompt, Score
-from scouter.evaluate.task_result import EvalTaskResult
+from scouter.evaluate.results.task_result import EvalTaskResult
 from scouter.evaluate.tasks.assertion import AssertionTask
 from scouter.evaluate.tasks.judge import LLMJudgeTask
 from scouter.evaluate.tasks.rubric import Criterion

@@ -13,12 +13,12 @@ from scouter.errors import ConfigError, FileFormatError
 from scouter.evaluate.dataset import EvalDataset
 from scouter.evaluate.engine.execute import evaluate_record
 from scouter.evaluate.engine.plan import compile_plan
-from scouter.evaluate.judge import JudgeError, JudgeReply, JudgeRequest, as_judge
+from scouter.evaluate.judge.port import JudgeError, JudgeReply, JudgeRequest, as_judge
+from scouter.evaluate.judge.prompt import Prompt, Score
 from scouter.evaluate.operators.comparison import ComparisonOperator as Op
 from scouter.evaluate.outcome import Outcome, Reason
-from scouter.evaluate.prompt import Prompt, Score
+from scouter.evaluate.results.task_result import EvalTaskResult
 from scouter.evaluate.scenario import EvalScenarios
-from scouter.evaluate.task_result import EvalTaskResult
 from scouter.evaluate.tasks.base import EvaluationTaskType
 from scouter.evaluate.tasks.judge import LLMJudgeTask
 from scouter.evaluate.tasks.task import TasksFile, parse_task, parse_tasks, tasks_digest

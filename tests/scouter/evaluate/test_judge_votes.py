@@ -11,12 +11,12 @@ from pydantic import JsonValue, ValidationError
 
 from scouter.evaluate.dataset import EvalDataset
 from scouter.evaluate.engine.votes import Vote, still_needed
-from scouter.evaluate.judge import JudgeError, JudgeReply, JudgeRequest
-from scouter.evaluate.judge_usage import JudgeUsage
+from scouter.evaluate.judge.port import JudgeError, JudgeReply, JudgeRequest
+from scouter.evaluate.judge.prompt import Prompt, Score
+from scouter.evaluate.judge.usage import JudgeUsage
 from scouter.evaluate.outcome import Outcome, Reason
-from scouter.evaluate.prompt import Prompt, Score
-from scouter.evaluate.results import EvalResults
-from scouter.evaluate.task_result import EvalTaskResult
+from scouter.evaluate.results.results import EvalResults
+from scouter.evaluate.results.task_result import EvalTaskResult
 from scouter.evaluate.tasks.assertion import AssertionTask
 from scouter.evaluate.tasks.judge import LLMJudgeTask
 from scouter.evaluate.tasks.task import parse_task, tasks_digest

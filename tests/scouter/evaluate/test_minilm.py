@@ -4,9 +4,9 @@ from importlib.util import find_spec
 
 import pytest
 
-from scouter.evaluate.config import Embedder, similarity
-from scouter.evaluate.embedding import minilm
-from scouter.evaluate.embedding.minilm import MissingModelError, local_embedder
+from scouter.evaluate.annotate import minilm
+from scouter.evaluate.annotate.config import Embedder, similarity
+from scouter.evaluate.annotate.minilm import MissingModelError, local_embedder
 from tests.support.components import require
 
 IS_THERE = all(map(find_spec, (minilm.PACKAGE, "numpy", "safetensors", "tokenizers")))

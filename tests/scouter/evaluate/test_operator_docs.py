@@ -6,20 +6,20 @@ from pathlib import Path as File
 import pytest
 from pydantic import JsonValue
 
-from scouter.evaluate.json_path import MAX_NODES
-from scouter.evaluate.meter import MAX_RECORD_STEPS
 from scouter.evaluate.operators.comparison import NEEDS_NO_EXPECTED
 from scouter.evaluate.operators.comparison import ComparisonOperator as Op
 from scouter.evaluate.operators.compiled import Comparison
 from scouter.evaluate.operators.costs import COSTS, MAX_SIMILAR, MAX_STEPS
 from scouter.evaluate.operators.table import compile_comparison
-from scouter.evaluate.path_syntax import MAX_BYTES, MAX_SEGMENTS
-from scouter.evaluate.paths import Path
+from scouter.evaluate.paths.json_path import MAX_NODES
+from scouter.evaluate.paths.path import Path
+from scouter.evaluate.paths.syntax import MAX_BYTES, MAX_SEGMENTS
+from scouter.evaluate.paths.templates import compile_template
 from scouter.evaluate.patterns import MAX_PATTERN, MAX_PROGRAM, MAX_TEXT, MAX_WORK, SHORT_TEXT
-from scouter.evaluate.schema_formats import FORMATS
-from scouter.evaluate.schema_keywords import MAX_UNEVALUATED
-from scouter.evaluate.schemas import MAX_SCHEMA
-from scouter.evaluate.templates import compile_template
+from scouter.evaluate.schema.formats import FORMATS
+from scouter.evaluate.schema.keywords import MAX_UNEVALUATED
+from scouter.evaluate.schema.schema import MAX_SCHEMA
+from scouter.evaluate.steps import MAX_RECORD_STEPS
 
 DOCS = File(__file__).parents[3] / "docs"
 OPERATORS = (DOCS / "operators.md").read_text(encoding="utf-8")

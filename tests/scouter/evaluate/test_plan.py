@@ -13,7 +13,7 @@ from scouter.evaluate.engine.execute import evaluate_record
 from scouter.evaluate.engine.plan import compile_plan
 from scouter.evaluate.operators.comparison import ComparisonOperator as Op
 from scouter.evaluate.outcome import Outcome, Reason
-from scouter.evaluate.record_result import RecordResult
+from scouter.evaluate.results.record_result import RecordResult
 from scouter.evaluate.tasks.agent import AgentAssertion, AgentAssertionTask
 from scouter.evaluate.tasks.assertion import AssertionTask
 from scouter.evaluate.tasks.task import Task

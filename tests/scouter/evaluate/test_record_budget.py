@@ -10,12 +10,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scouter.evaluate import meter
+from scouter.evaluate import steps as meter
 from scouter.evaluate.engine.batch import evaluate_batch, evaluate_in_turn
 from scouter.evaluate.engine.execute import evaluate_record
 from scouter.evaluate.engine.plan import compile_plan
 from scouter.evaluate.fault import TaskFault
-from scouter.evaluate.meter import (
+from scouter.evaluate.judge.prompt_text import fill
+from scouter.evaluate.operators.comparison import ComparisonOperator as Op
+from scouter.evaluate.outcome import Outcome, Reason
+from scouter.evaluate.paths.path import Path
+from scouter.evaluate.results.record_result import RecordResult
+from scouter.evaluate.steps import (
     MAX_RECORD_BYTES,
     MAX_RECORD_STEPS,
     ManyRecords,
@@ -27,11 +32,6 @@ from scouter.evaluate.meter import (
     steps_left,
     weight,
 )
-from scouter.evaluate.operators.comparison import ComparisonOperator as Op
-from scouter.evaluate.outcome import Outcome, Reason
-from scouter.evaluate.paths import Path
-from scouter.evaluate.prompt_text import fill
-from scouter.evaluate.record_result import RecordResult
 from scouter.evaluate.tasks.agent import AgentAssertion, AgentAssertionTask
 from scouter.evaluate.tasks.assertion import AssertionTask
 from scouter.evaluate.tasks.task import Task

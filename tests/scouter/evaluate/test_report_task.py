@@ -13,12 +13,12 @@ from pydantic import ValidationError
 from scouter.client.carried_tasks import carry
 from scouter.drift.wire import read_wire_profile
 from scouter.drift.wire_tasks import WireProfileError
-from scouter.evaluate.doubts import doubts
 from scouter.evaluate.engine.execute import evaluate_record
 from scouter.evaluate.engine.plan import compile_plan
 from scouter.evaluate.engine.report import MOST_TEXT
 from scouter.evaluate.report.report_evaluator import ReportEvaluator
-from scouter.evaluate.task_result import EvalTaskResult
+from scouter.evaluate.results.task_result import EvalTaskResult
+from scouter.evaluate.tasks.expected_doubts import doubts
 from scouter.evaluate.tasks.report import ReportTask
 from scouter.evaluate.tasks.task import parse_task, parse_tasks
 from scouter.model.record import EvalRecord

@@ -19,7 +19,7 @@ from scouter.evaluate.engine.plan import compile_plan
 from scouter.evaluate.operators.comparison import ComparisonOperator as Op
 from scouter.evaluate.outcome import Outcome, Reason
 from scouter.evaluate.responses.parse import FORMATS, PROVIDERS, parse_response
-from scouter.evaluate.task_result import EvalTaskResult
+from scouter.evaluate.results.task_result import EvalTaskResult
 from scouter.evaluate.tasks.agent import AgentAssertion, AgentAssertionTask
 from scouter.model.genai.messages import ERROR_STARTS, MessageLog
 from scouter.model.record import EvalRecord

@@ -14,16 +14,16 @@ from scouter.evaluate.compare.results import ComparisonResults, ScenarioComparis
 from scouter.evaluate.compare.runs import compare_results, compare_scenario_results
 from scouter.evaluate.compare.scores import ScoreChange
 from scouter.evaluate.outcome import Outcome
-from scouter.evaluate.record_result import RecordResult, record_outcome
-from scouter.evaluate.results import EvalResults
-from scouter.evaluate.scenario_results import (
+from scouter.evaluate.results.record_result import RecordResult, record_outcome
+from scouter.evaluate.results.results import EvalResults
+from scouter.evaluate.results.scenario_results import (
     ScenarioEvalResults,
     ScenarioInfo,
     ScenarioResult,
     scenario_result,
     sum_up,
 )
-from scouter.evaluate.task_result import EvalTaskResult
+from scouter.evaluate.results.task_result import EvalTaskResult
 
 
 def task(score: float | None, task_id: str = "tone", task_type: str = "LLMJudge") -> EvalTaskResult:

@@ -9,19 +9,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import JsonValue, ValidationError
 
-from scouter.evaluate.columns import TaskColumn
 from scouter.evaluate.dataset import EvalDataset
 from scouter.evaluate.engine.compiled_task import Subject
 from scouter.evaluate.engine.metric import Measured, compile_metric
 from scouter.evaluate.fault import TaskFault
-from scouter.evaluate.judge import JudgeError, JudgeRequest
+from scouter.evaluate.judge.port import JudgeError, JudgeRequest
+from scouter.evaluate.judge.prompt import Prompt, Score
 from scouter.evaluate.operators.comparison import ComparisonOperator as Op
 from scouter.evaluate.outcome import Outcome, Reason
-from scouter.evaluate.prompt import Prompt, Score
-from scouter.evaluate.results import EvalResults
-from scouter.evaluate.scenario_results import TaskSummary
-from scouter.evaluate.score import as_score, own_score, score_of
-from scouter.evaluate.task_result import EvalTaskResult
+from scouter.evaluate.results.columns import TaskColumn
+from scouter.evaluate.results.results import EvalResults
+from scouter.evaluate.results.scenario_results import TaskSummary
+from scouter.evaluate.results.score import as_score, own_score, score_of
+from scouter.evaluate.results.task_result import EvalTaskResult
 from scouter.evaluate.tasks.agent import AgentAssertion, AgentAssertionTask
 from scouter.evaluate.tasks.assertion import AssertionTask
 from scouter.evaluate.tasks.judge import LLMJudgeTask

@@ -10,17 +10,17 @@ import pytest
 
 from scouter.drift.profile import AgentEvalProfile
 from scouter.errors import ConfigError
-from scouter.evaluate.config import EvaluationConfig
+from scouter.evaluate.annotate.config import EvaluationConfig
 from scouter.evaluate.dataset import EvalDataset
 from scouter.evaluate.engine.direct import execute_trace_assertion_tasks
 from scouter.evaluate.engine.plan import compile_plan
+from scouter.evaluate.engine.plan_text import plan_text
 from scouter.evaluate.engine.sessions import is_session_uid, session_uid
-from scouter.evaluate.judge import JudgeRequest
+from scouter.evaluate.judge.port import JudgeRequest
+from scouter.evaluate.judge.prompt import Prompt
 from scouter.evaluate.operators.comparison import ComparisonOperator as Op
 from scouter.evaluate.outcome import Outcome, Reason
-from scouter.evaluate.plan_text import plan_text
-from scouter.evaluate.prompt import Prompt
-from scouter.evaluate.results import EvalResults
+from scouter.evaluate.results.results import EvalResults
 from scouter.evaluate.scenario import EvalScenario
 from scouter.evaluate.tasks.agent import AgentAssertion, AgentAssertionTask
 from scouter.evaluate.tasks.assertion import AssertionTask

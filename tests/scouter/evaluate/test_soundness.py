@@ -3,7 +3,7 @@
 import pytest
 
 from scouter.evaluate.dataset import EvalDataset
-from scouter.evaluate.results import EvalResults
+from scouter.evaluate.results.results import EvalResults
 from scouter.evaluate.tasks.assertion import AssertionTask
 from scouter.evaluate.tasks.trace import AttributeFilterTask
 from scouter.model.record import EvalRecord

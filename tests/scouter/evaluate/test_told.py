@@ -12,7 +12,7 @@ from scouter.drift.profile import AgentEvalProfile
 from scouter.errors import ConfigError
 from scouter.evaluate.dataset import EvalDataset
 from scouter.evaluate.operators.comparison import ComparisonOperator as Op
-from scouter.evaluate.task_result import EvalTaskResult
+from scouter.evaluate.results.task_result import EvalTaskResult
 from scouter.evaluate.tasks.agent import AgentAssertion as G
 from scouter.evaluate.tasks.agent import AgentAssertionTask
 from scouter.evaluate.tasks.task import Task

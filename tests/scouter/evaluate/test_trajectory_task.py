@@ -15,12 +15,12 @@ from scouter.drift.profile import AgentEvalProfile
 from scouter.drift.wire import read_wire_profile
 from scouter.drift.wire_tasks import WireProfileError
 from scouter.evaluate.dataset import EvalDataset
-from scouter.evaluate.doubts import doubts
 from scouter.evaluate.engine.execute import evaluate_record
 from scouter.evaluate.engine.plan import compile_plan
+from scouter.evaluate.results.task_result import EvalTaskResult
 from scouter.evaluate.scenario import EvalScenario
 from scouter.evaluate.spans.tree import SpanTree
-from scouter.evaluate.task_result import EvalTaskResult
+from scouter.evaluate.tasks.expected_doubts import doubts
 from scouter.evaluate.tasks.task import parse_task
 from scouter.evaluate.tasks.trajectory import TrajectoryTask
 from scouter.evaluate.trajectory.arguments import Verdicts

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from scipy.stats import binom
 
-from scouter.evaluate.judge import Message
+from scouter.evaluate.judge.port import Message
 from scouter.mock.llm_request import LLMRequest
 from scouter.mock.noisy_judge import NoisyJudge, Word
 

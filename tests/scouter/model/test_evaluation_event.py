@@ -2,7 +2,7 @@
 
 import pytest
 
-from scouter.evaluate.trace_view import view_trace
+from scouter.evaluate.show.trace_view import view_trace
 from scouter.model.evaluation_event import ForeignResult, foreign_results
 from scouter.model.span import AttributeValue, SpanEvent
 from scouter.replay.reports.span_text import values

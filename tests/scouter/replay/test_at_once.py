@@ -15,8 +15,8 @@ import pytest
 
 from scouter.errors import ConfigError
 from scouter.evaluate.operators.comparison import ComparisonOperator
+from scouter.evaluate.results.scenario_results import ScenarioEvalResults
 from scouter.evaluate.scenario import EvalScenario, EvalScenarios
-from scouter.evaluate.scenario_results import ScenarioEvalResults
 from scouter.evaluate.tasks.trace import TraceAssertion, TraceAssertionTask
 from scouter.model.record import EvalRecord
 from scouter.replay.orchestrator import EvalOrchestrator

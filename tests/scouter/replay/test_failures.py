@@ -10,8 +10,8 @@ import pytest
 from scouter.drift.profile import AgentEvalProfile
 from scouter.errors import TransientError
 from scouter.evaluate.outcome import Outcome, Reason
+from scouter.evaluate.results.scenario_results import ScenarioEvalResults
 from scouter.evaluate.scenario import EvalScenario, EvalScenarios
-from scouter.evaluate.scenario_results import ScenarioEvalResults
 from scouter.queue.scouter_queue import ScouterQueue
 from scouter.replay.orchestrator import EvalOrchestrator
 from scouter.tracing.tracer import flush_tracer, init_tracer, shutdown_tracer

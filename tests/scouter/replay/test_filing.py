@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
+from scouter.evaluate.results.scenario_results import ScenarioEvalResults
 from scouter.evaluate.scenario import EvalScenario
-from scouter.evaluate.scenario_results import ScenarioEvalResults
 from scouter.model.record import EvalRecord
 from scouter.replay.orchestrator import EvalOrchestrator
 from tests.scouter.replay.bench import Bench, equals, spans_named

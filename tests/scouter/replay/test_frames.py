@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from scouter.evaluate.results.scenario_results import ScenarioEvalResults
 from scouter.evaluate.scenario import EvalScenario
-from scouter.evaluate.scenario_results import ScenarioEvalResults
 from scouter.replay.frames import own_frames
 from tests.scouter.replay.bench import Bench, equals
 

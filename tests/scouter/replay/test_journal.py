@@ -13,8 +13,8 @@ import pytest
 
 from scouter.drift.profile import AgentEvalProfile
 from scouter.errors import ConfigError, FileFormatError
+from scouter.evaluate.results.scenario_results import ScenarioEvalResults
 from scouter.evaluate.scenario import EvalScenario, EvalScenarios
-from scouter.evaluate.scenario_results import ScenarioEvalResults
 from scouter.model.attributes import CONVERSATION_ID, SCENARIO_TRY
 from scouter.replay.journal import Entry, Journal
 from scouter.replay.orchestrator import EvalOrchestrator

@@ -9,9 +9,9 @@ import pytest
 from scouter.agent.cache.cached_judge import CachedJudge
 from scouter.agent.cache.memory import MemoryCache
 from scouter.evaluate.engine.asking import Backoff
-from scouter.evaluate.judge import JudgeError, JudgeRequest
+from scouter.evaluate.judge.port import JudgeError, JudgeRequest
+from scouter.evaluate.judge.prompt import Prompt
 from scouter.evaluate.outcome import Reason
-from scouter.evaluate.prompt import Prompt
 from scouter.evaluate.scenario import EvalScenario
 from scouter.evaluate.tasks.judge import LLMJudgeTask
 from scouter.replay.simulated_user import ORDINARY, SCHEMA, SimulatedUser

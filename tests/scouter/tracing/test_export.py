@@ -29,7 +29,7 @@ from scouter.transport.drops import NONE_DROPPED, Dropped
 from scouter.transport.guard import GUARD
 from scouter.transport.item import RecordItem
 from scouter.transport.port import Transport
-from scouter.transport.spool_config import SpoolConfig
+from scouter.transport.spool.config import SpoolConfig
 from scouter.transport.worker import WorkerLimits
 from tests.contracts.transport_data import make_spans
 from tests.scouter.queue.profiles import profile

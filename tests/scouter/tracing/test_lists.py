@@ -11,9 +11,9 @@ from scouter.evaluate.engine.execute import evaluate_record
 from scouter.evaluate.engine.plan import compile_plan
 from scouter.evaluate.operators.comparison import ComparisonOperator as Op
 from scouter.evaluate.outcome import Outcome, Reason
+from scouter.evaluate.results.task_result import EvalTaskResult
 from scouter.evaluate.spans.attribute_value import attribute_json
 from scouter.evaluate.spans.tree import SpanTree
-from scouter.evaluate.task_result import EvalTaskResult
 from scouter.evaluate.tasks.span_filter import SpanFilter
 from scouter.evaluate.tasks.trace import TraceAssertion, TraceAssertionTask
 from scouter.model.otlp import decode_request, span_to_otlp_json, spans_from_otlp_json
@@ -21,7 +21,7 @@ from scouter.model.record import EvalRecord
 from scouter.model.sdk_span import span_from_sdk
 from scouter.model.span import Span
 from scouter.tracing.span import ScouterSpan
-from scouter.transport.span_bytes import write_request
+from scouter.transport.otlp.span_bytes import write_request
 
 
 class Finished(SpanProcessor):

@@ -37,7 +37,7 @@ from scouter.transport.drops import NONE_DROPPED, Dropped
 from scouter.transport.guard import GUARD
 from scouter.transport.mock import MockTransport
 from scouter.transport.port import Transport
-from scouter.transport.spool_config import SpoolConfig
+from scouter.transport.spool.config import SpoolConfig
 from tests.scouter.queue.profiles import profile
 from tests.scouter.tracing.conftest import AppExporter
 from tests.scouter.transport.receiver import run_receiver

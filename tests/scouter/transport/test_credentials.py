@@ -8,9 +8,9 @@ import pytest
 from pydantic import SecretStr, ValidationError
 
 from scouter.transport.config import HttpConfig, KafkaConfig
-from scouter.transport.otlp_config import GrpcConfig, OtlpConfig
-from scouter.transport.rabbitmq_config import RabbitMQConfig
-from scouter.transport.redis_config import RedisConfig
+from scouter.transport.otlp.config import GrpcConfig, OtlpConfig
+from scouter.transport.rabbitmq.config import RabbitMQConfig
+from scouter.transport.redis.config import RedisConfig
 
 TOKEN_CONFIGS = [HttpConfig, OtlpConfig, GrpcConfig]
 ADDRESSES = [

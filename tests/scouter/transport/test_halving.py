@@ -16,8 +16,8 @@ from scouter.errors import DataError, TransientError
 from scouter.model.attributes import TRUNCATED
 from scouter.model.otlp import decode_request
 from scouter.transport.config import HttpConfig, RemoteConfig
-from scouter.transport.otlp_config import GrpcConfig, OtlpConfig
-from scouter.transport.spool_config import SpoolConfig
+from scouter.transport.otlp.config import GrpcConfig, OtlpConfig
+from scouter.transport.spool.config import SpoolConfig
 from scouter.transport.worker import BatchWorker
 from tests.contracts.transport_data import drops, make_items, make_spans
 from tests.scouter.transport.receiver import Answer, log_records, run_receiver

@@ -14,8 +14,13 @@ from opentelemetry.sdk.trace import ReadableSpan
 from scouter.errors import ConfigError, TransientError
 from scouter.model.otlp import decode_request
 from scouter.transport.config import KafkaConfig
-from scouter.transport.kafka import KafkaTransport, producer_settings, record_message, span_messages
-from scouter.transport.span_bytes import write_request
+from scouter.transport.kafka.transport import (
+    KafkaTransport,
+    producer_settings,
+    record_message,
+    span_messages,
+)
+from scouter.transport.otlp.span_bytes import write_request
 from tests.contracts.transport_data import make_items, make_spans, with_unwritable
 
 
@@ -123,7 +128,7 @@ def test_only_settings_keep_a_producer_from_being_made_again(
         def __init__(self, **settings: object) -> None:
             raise fault
 
-    monkeypatch.setattr("scouter.transport.kafka.KafkaProducer", Refuses)
+    monkeypatch.setattr("scouter.transport.kafka.transport.KafkaProducer", Refuses)
     with pytest.raises(meaning):
         KafkaTransport(KafkaConfig())
 
@@ -207,7 +212,7 @@ def test_no_broker_is_worth_another_try() -> None:
     code = """
 from scouter.errors import TransientError
 from scouter.transport.config import KafkaConfig
-from scouter.transport.span_bytes import write_request
+from scouter.transport.otlp.span_bytes import write_request
 try:
     KafkaConfig(brokers="127.0.0.1:1", timeout_s=0.5).open()
 except TransientError as error:

@@ -13,8 +13,8 @@ from scouter.agent.budget.memory import MemoryLedger
 from scouter.agent.budget.sqlite import SqliteLedger
 from scouter.agent.entries import Price
 from scouter.errors import ConfigError
-from scouter.evaluate.judge import JudgeError, Message
-from scouter.evaluate.judge_usage import JudgeUsage
+from scouter.evaluate.judge.port import JudgeError, Message
+from scouter.evaluate.judge.usage import JudgeUsage
 from scouter.evaluate.outcome import Reason
 
 DAY = "2026-11-23"

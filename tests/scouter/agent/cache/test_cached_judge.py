@@ -14,11 +14,11 @@ from scouter.agent.cache.keys import cache_key
 from scouter.agent.cache.memory import MemoryCache
 from scouter.errors import ConfigError
 from scouter.evaluate.dataset import EvalDataset
-from scouter.evaluate.judge import JudgeError, JudgeReply, JudgeRequest, Message
-from scouter.evaluate.judge_usage import JudgeUsage
+from scouter.evaluate.judge.port import JudgeError, JudgeReply, JudgeRequest, Message
+from scouter.evaluate.judge.prompt import Prompt, Score
+from scouter.evaluate.judge.usage import JudgeUsage
 from scouter.evaluate.outcome import Outcome, Reason
-from scouter.evaluate.prompt import Prompt, Score
-from scouter.evaluate.task_result import EvalTaskResult
+from scouter.evaluate.results.task_result import EvalTaskResult
 from scouter.evaluate.tasks.judge import LLMJudgeTask, PairSwap
 from scouter.model.record import EvalRecord
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from pydantic import JsonValue
 
 from scouter.agent.cache.keys import cache_key
-from scouter.evaluate.judge import JudgeRequest, Message
+from scouter.evaluate.judge.port import JudgeRequest, Message
 
 TEXT = st.text(st.sampled_from('ab"\\,[]{}:\x00é\ud83d\ude00😀 1'), max_size=6)
 JSON: st.SearchStrategy[JsonValue] = st.recursive(
@@ -115,7 +115,7 @@ def test_a_question_without_a_json_form() -> None:
 
 CODE = """
 from scouter.agent.cache.keys import cache_key
-from scouter.evaluate.judge import JudgeRequest
+from scouter.evaluate.judge.port import JudgeRequest
 request = JudgeRequest(
     task_id="t", messages=({"role": "user", "content": "Grüße 😀"},), model="m",
     settings={"temperature": 0.1, "seed": 7}, response_schema={"type": "object"}, sample=2,

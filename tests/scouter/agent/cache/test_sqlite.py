@@ -14,7 +14,7 @@ import pytest
 
 from scouter.agent.cache.port import MAX_AGE_S, MAX_BYTES
 from scouter.agent.cache.sqlite import SqliteCache, usual_cache_file
-from scouter.evaluate.judge import JudgeReply
+from scouter.evaluate.judge.port import JudgeReply
 from tests.contracts.judge_cache import Clock, JudgeCacheContract, Make, kept, key_of
 
 
@@ -128,7 +128,7 @@ def test_a_locked_file_is_told_once_and_passed_over(
 WORK = """
 import asyncio, sys
 from scouter.agent.cache.sqlite import SqliteCache
-from scouter.evaluate.judge import JudgeReply
+from scouter.evaluate.judge.port import JudgeReply
 from hashlib import sha256
 
 async def main():

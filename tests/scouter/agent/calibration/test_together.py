@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import pytest
 
 from scouter.agent.calibration.rates import together
-from scouter.evaluate.judge_rate import JudgeKnown, JudgeRate
+from scouter.evaluate.results.judge_rate import JudgeKnown, JudgeRate
 
 
 def known(name: str) -> JudgeKnown:

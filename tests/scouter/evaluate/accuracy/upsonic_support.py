@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from scouter.evaluate.judge import JudgeRequest
+from scouter.evaluate.judge.port import JudgeRequest
 
 
 def judge_of(scores: Sequence[float]) -> Callable[[JudgeRequest], dict[str, Any]]:

@@ -6,15 +6,15 @@ import pytest
 
 from scouter.evaluate.compare.attempts import attempts_of, scenarios_passed
 from scouter.evaluate.outcome import Reason
-from scouter.evaluate.record_result import RecordResult, record_outcome
-from scouter.evaluate.results import EvalResults
-from scouter.evaluate.scenario_results import (
+from scouter.evaluate.results.record_result import RecordResult, record_outcome
+from scouter.evaluate.results.results import EvalResults
+from scouter.evaluate.results.scenario_results import (
     ScenarioEvalResults,
     ScenarioInfo,
     scenario_result,
     sum_up,
 )
-from scouter.evaluate.task_result import EvalTaskResult
+from scouter.evaluate.results.task_result import EvalTaskResult
 from scouter.model.ids import uuid7
 
 WORDS = {

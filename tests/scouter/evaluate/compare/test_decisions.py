@@ -22,16 +22,16 @@ from scouter.evaluate.compare.rows import (
 )
 from scouter.evaluate.compare.sentences import repeats_notes
 from scouter.evaluate.outcome import Outcome, Reason
-from scouter.evaluate.record_result import RecordResult, record_outcome
-from scouter.evaluate.results import EvalResults
-from scouter.evaluate.scenario_results import (
+from scouter.evaluate.results.record_result import RecordResult, record_outcome
+from scouter.evaluate.results.results import EvalResults
+from scouter.evaluate.results.scenario_results import (
     ScenarioEvalResults,
     ScenarioInfo,
     ScenarioResult,
     scenario_result,
     sum_up,
 )
-from scouter.evaluate.task_result import EvalTaskResult
+from scouter.evaluate.results.task_result import EvalTaskResult
 from scouter.model.ids import uuid7
 
 WORDS = {"P": "passed", "F": "failed", "E": "errored", "S": "skipped"}

@@ -7,8 +7,8 @@ import pytest
 from scouter.errors import ConfigError, FileFormatError
 from scouter.evaluate.compare.gate_checks import check_gates, check_names
 from scouter.evaluate.compare.gates import Gates
+from scouter.evaluate.results.scenario_results import ScenarioEvalResults
 from scouter.evaluate.scenario import EvalScenario, EvalScenarios
-from scouter.evaluate.scenario_results import ScenarioEvalResults
 from tests.support.gate_runs import replay
 
 RUN = replay(

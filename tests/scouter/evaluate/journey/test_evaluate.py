@@ -9,10 +9,10 @@ import pytest
 from pydantic import JsonValue
 
 from scouter.errors import ConfigError
-from scouter.evaluate.embedding.minilm import MissingModelError
+from scouter.evaluate.annotate.minilm import MissingModelError
 from scouter.evaluate.journey import fuzzy
 from scouter.evaluate.journey.evaluate import evaluate_journey
-from scouter.evaluate.judge import JudgeRequest
+from scouter.evaluate.judge.port import JudgeRequest
 from scouter.testing import ScriptedJudge
 from tests.support.journeys import (
     ANSWER,

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from scouter.evaluate.journey.evaluate import evaluate_journey
-from scouter.evaluate.judge import JudgeRequest
+from scouter.evaluate.judge.port import JudgeRequest
 from tests.support.journeys import ANSWER, GOOD, calls, hr, one_tool, says, user
 
 

@@ -20,7 +20,7 @@ from scouter.evaluate import (
     TrajectoryEvaluator,
     TrajectoryStep,
 )
-from scouter.evaluate.judge import Answer, JudgeRequest
+from scouter.evaluate.judge.port import Answer, JudgeRequest
 from scouter.evaluate.report.field_metrics import field_score
 from scouter.evaluate.report.markdown import read_report
 from scouter.evaluate.report.metrics_config import MetricsConfig

@@ -9,7 +9,7 @@ from typing import Any, Final, cast
 import pytest
 from pydantic import ValidationError
 
-from scouter.evaluate.judge import Answer, JudgeError, JudgeReply, JudgeRequest
+from scouter.evaluate.judge.port import Answer, JudgeError, JudgeReply, JudgeRequest
 from scouter.evaluate.report.field_judge import FieldJudge
 from scouter.evaluate.report.field_metrics import METRICS, metric_of
 from scouter.evaluate.report.item import EvalItem

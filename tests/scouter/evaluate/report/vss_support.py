@@ -6,7 +6,7 @@ from typing import Any
 
 from scouter.evaluate.engine.asked_judge import AskedJudge
 from scouter.evaluate.engine.asking import Backoff
-from scouter.evaluate.judge import Answer, Judge, JudgeRequest, as_judge
+from scouter.evaluate.judge.port import Answer, Judge, JudgeRequest, as_judge
 
 JudgeFunction = Callable[[JudgeRequest], Answer]
 

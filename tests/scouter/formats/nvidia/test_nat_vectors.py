@@ -10,7 +10,7 @@ from typing import Any, Final, cast
 import pytest
 
 from scouter.errors import ConfigError
-from scouter.evaluate.judge import JudgeRequest
+from scouter.evaluate.judge.port import JudgeRequest
 from scouter.evaluate.report.item import HISTORY_KEY, METHODS_KEY, EvalItem
 from scouter.evaluate.report.trajectory_evaluator import TrajectoryEvaluator
 from scouter.formats.nvidia.asking import Asking, ask_all

@@ -10,8 +10,8 @@ import pandas as pd
 import pytest
 
 from scouter.errors import ConfigError
-from scouter.evaluate.judge import JudgeRequest
-from scouter.evaluate.prompt import Prompt
+from scouter.evaluate.judge.port import JudgeRequest
+from scouter.evaluate.judge.prompt import Prompt
 from scouter.evaluate.tasks.judge import LLMJudgeTask
 from scouter.formats.vertex.eval_task import EvalTask
 from scouter.formats.vertex.metrics import (

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from scouter.errors import FileFormatError
-from scouter.evaluate.files import read_document
+from scouter.evaluate.files.read import read_document
 from scouter.formats.watsonx.config import ReadConfig, config_of_document, is_config
 
 FULL = """\

@@ -3,7 +3,7 @@
 import json
 
 from scouter.evaluate.compare.confirmation import Confirmation
-from scouter.evaluate.scenario_results import ScenarioEvalResults
+from scouter.evaluate.results.scenario_results import ScenarioEvalResults
 from scouter.replay.reports import html, json_report, markdown
 from scouter.replay.reports.examples import examples
 from scouter.replay.reports.report import Report

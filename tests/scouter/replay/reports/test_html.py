@@ -12,13 +12,13 @@ import pytest
 
 from scouter.evaluate.compare.gate_checks import check_gates
 from scouter.evaluate.compare.gates import Gates
-from scouter.evaluate.judge_talk import JudgeTalk
-from scouter.evaluate.judge_usage import JudgeUsage
+from scouter.evaluate.judge.talk import JudgeTalk
+from scouter.evaluate.judge.usage import JudgeUsage
 from scouter.evaluate.outcome import Outcome
-from scouter.evaluate.record_result import RecordResult
-from scouter.evaluate.results import EvalResults
-from scouter.evaluate.scenario_results import ScenarioEvalResults
-from scouter.evaluate.task_result import EvalTaskResult
+from scouter.evaluate.results.record_result import RecordResult
+from scouter.evaluate.results.results import EvalResults
+from scouter.evaluate.results.scenario_results import ScenarioEvalResults
+from scouter.evaluate.results.task_result import EvalTaskResult
 from scouter.replay.reports import html
 from scouter.replay.reports.decision import Policy
 from scouter.replay.reports.html_scenario import Budget, scenario_rows

@@ -9,8 +9,8 @@ import pytest
 from scouter.evaluate.compare.gate_checks import check_gates
 from scouter.evaluate.compare.gates import Gates
 from scouter.evaluate.outcome import Outcome
-from scouter.evaluate.record_result import RecordResult
-from scouter.evaluate.task_result import EvalTaskResult
+from scouter.evaluate.results.record_result import RecordResult
+from scouter.evaluate.results.task_result import EvalTaskResult
 from scouter.replay.reports import junit
 from scouter.replay.reports.decision import Policy
 from scouter.replay.reports.report import Report

@@ -1,0 +1,69 @@
+"""Dead letters of the pipeline: accepted records about which nothing can be decided."""
+
+from collector.storage.duckdb.json_text import dump_json
+from collector.storage.port.dead_letters import DeadLetter, LetterKind
+from collector.storage.port.rows import EvaluationRow, RecordRow, Scope
+
+
+def letter_of_record(row: RecordRow, reason: str, message: str) -> DeadLetter:
+    """A record, whole, so that it can be replayed."""
+    payload = {
+        "uid": row.uid,
+        "profile": row.profile_ref,
+        "record_id": row.record_id,
+        "session_id": row.session_id,
+        "trace_id": row.trace_id,
+        "created_at": row.created_ns,
+        "context": row.context,
+        "tags": dict(row.tags),
+    }
+    return DeadLetter(
+        space=row.space,
+        kind=LetterKind.RECORD,
+        reason=reason,
+        message=message,
+        source="pipeline",
+        payload=dump_json(payload).encode(),
+        uid=row.uid,
+        received_ns=row.received_ns,
+        was_accepted=True,
+    )
+
+
+def letter_of_verdict(row: EvaluationRow, message: str) -> DeadLetter:
+    """A verdict that the store cannot hold.
+
+    The letter is the record's state only where no earlier verdict is; a session has none.
+    """
+    return DeadLetter(
+        space=row.space,
+        kind=LetterKind.RECORD,
+        reason="unstorable_verdict",
+        message=message,
+        source="pipeline",
+        payload=b"",
+        uid=row.record_uid,
+        received_ns=row.evaluated_ns,
+        was_accepted=row.revision == 1 and row.scope is Scope.RECORD,
+    )
+
+
+def letter_of_unknown(row: RecordRow, why: str) -> DeadLetter:
+    """A record whose profile nobody registered in time.
+
+    Args:
+        row: The record.
+        why: Why the profile that it means cannot be used; empty if there is none.
+    """
+    if why:
+        message = (
+            f"the profile {row.profile_ref!r} is stored, and this version cannot use it: {why}; "
+            "push a version of it that can be used, then replay the record"
+        )
+        return letter_of_record(row, "unusable_profile", message)
+    message = (
+        f"no registered profile has the digest, uid, alias or name {row.profile_ref!r}; "
+        "register it with `scouter collector --profile FILE` or `scouter profile push FILE`, "
+        "then replay the record"
+    )
+    return letter_of_record(row, "unknown_profile", message)

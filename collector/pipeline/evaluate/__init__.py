@@ -1,0 +1,1 @@
+"""Evaluation of joined records and sessions, and the commit of the results."""

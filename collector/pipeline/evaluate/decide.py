@@ -1,0 +1,257 @@
+"""Decides records: reads what is missing of them, judges them and hands the verdicts on."""
+
+import logging
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Final, NamedTuple
+
+from collector.pipeline.dead_letters import letter_of_record, letter_of_unknown
+from collector.pipeline.evaluate.begun import Evaluating, RecordKey
+from collector.pipeline.evaluate.commit import Verdicts, VerdictWriter
+from collector.pipeline.evaluate.records import TraceView, judge, judge_again
+from collector.pipeline.join.derive import Deriver
+from collector.pipeline.join.input_clock import InputClock
+from collector.pipeline.join.join import Join
+from collector.pipeline.join.joined_trace import Need
+from collector.pipeline.join.read_back import ReadBack, room
+from collector.pipeline.join.ready import Ready
+from collector.pipeline.profiles import ProfileRegistry, RegisteredProfile
+from collector.pipeline.revise.late import LateSpans
+from collector.pipeline.revise.rerun import Rerun, rerun_all, rerun_of
+from collector.storage.port.dead_letters import DeadLetter
+from collector.storage.port.rows import EvaluationRow, RecordRow
+
+_log: Final = logging.getLogger(__name__)
+_TURN_S: Final = 0.25
+"""For one turn of a space: the others wait so long, or for as long as one of its records takes."""
+_UNREADABLE: Final = (
+    "limit",
+    "there is not enough memory to read its context; raise memory_limit, then replay the record",
+)
+_POISON: Final = (
+    "poison",
+    "its evaluation ended the collector's process twice, so it is not evaluated again; look at its "
+    "context and its profile, and replay the record to have it evaluated all the same",
+)
+
+
+def until(clock: Callable[[], float], seconds: float) -> Callable[[], bool]:
+    """Make a function that says whether so many seconds have passed from now on."""
+    end = clock() + seconds
+    return lambda: clock() >= end
+
+
+class _Group(NamedTuple):
+    """Records that are judged by the same tasks in the same way."""
+
+    profile_uid: str
+    asks: bool
+    is_reopened: bool
+    is_derived: bool
+
+
+class Decider:
+    """Decides what the join gives out; to be used by one thread.
+
+    Args:
+        registry: Which profile a record means.
+        join: Gives out records, and takes those back that there is no time for.
+        back: Reads what is not in memory.
+        writer: Takes verdicts and dead letters.
+        late: Told of the traces of verdicts.
+        evaluating: Told what is evaluated.
+        deriver: Makes records of traces that are watched, and settles sessions.
+        inputs: The join's time.
+        need: Says what a record waits for.
+        seq: Gives the last commit whose spans are known.
+        clock: Monotonic seconds.
+        now_ns: Wall clock.
+    """
+
+    def __init__(
+        self,
+        registry: ProfileRegistry,
+        join: Join,
+        back: ReadBack,
+        writer: VerdictWriter,
+        late: LateSpans,
+        evaluating: Evaluating,
+        deriver: Deriver,
+        *,
+        inputs: InputClock,
+        need: Callable[[RecordRow], Need],
+        seq: Callable[[], int],
+        clock: Callable[[], float],
+        now_ns: Callable[[], int],
+    ) -> None:
+        self._registry, self._join, self._back, self._writer = registry, join, back, writer
+        self._late, self._evaluating, self._inputs, self._need = late, evaluating, inputs, need
+        self._deriver: Final = deriver
+        self._seq, self._clock, self._now_ns = seq, clock, now_ns
+        self._reruns: dict[tuple[str, str, bool, bool], Rerun] = {}
+        self.reopened: Final[set[RecordKey]] = set()
+        """Records that wait to be judged again."""
+        self.in_hand = 0
+        """Records that the join gave out and that have no verdict yet."""
+
+    def turn(self) -> None:
+        """Decide some records of the space whose turn it is.
+
+        Raises:
+            TransientError: The service ends.
+        """
+        part = self._join.take(self._inputs.tick(), room())
+        is_late = until(self._clock, _TURN_S)
+        parts = self._evaluating.parted(part, [ready.key for ready in part])
+        for at, together in enumerate(parts):
+            if at and is_late():
+                self._give_back(together)
+                continue
+            self.in_hand = sum(not ready.is_reopened for ready in together)
+            try:
+                self._decide(together, is_late)
+            finally:
+                self.in_hand = 0
+
+    def _give_back(self, part: Iterable[Ready]) -> None:
+        """Let records wait for another turn of their space."""
+        now = self._inputs.tick()
+        for ready in part:
+            self._join.give_back(ready, now)
+            if ready.is_reopened:
+                self.reopened.add(ready.key)
+
+    def _decide(self, part: Sequence[Ready], is_late: Callable[[], bool]) -> None:
+        ready_at = self._clock()
+        self.reopened.difference_update(ready.key for ready in part if ready.is_reopened)
+        traces = self._back.traces(part)
+        part = self._deriver.derived(part, traces)
+        earlier = self._back.earlier(part)
+        letters: list[DeadLetter] = []
+        stand = 0
+        groups: defaultdict[_Group, list[Ready]] = defaultdict(list)
+        profiles: dict[_Group, RegisteredProfile] = {}
+        for ready in self._deriver.settled(self._back.whole(part, earlier), traces):
+            registered = self._judge_of(ready, earlier, letters)
+            if registered is not None:
+                registered = registered.of_record(ready.record)
+                group = _Group(
+                    registered.uid,
+                    registered.asks,
+                    is_reopened=ready.is_reopened,
+                    is_derived=ready.record.is_derived,
+                )
+                profiles[group] = registered
+                groups[group].append(ready)
+            stand += registered is None and ready.is_reopened
+        if stand:
+            _log.warning(
+                "spans came behind %d verdicts that cannot be made again and stand: their profile "
+                "cannot be used any more, or there is too little memory for them", stand,
+            )  # fmt: skip
+        keys = [(r.record.space, r.record.trace_id or "") for r in part if r.need is Need.TRACE]
+        self._late.judged(keys)
+        for at, (group, items) in enumerate(groups.items()):
+            if at and is_late():
+                self._give_back(items)
+                continue
+            seen = traces.get(items[0].record.space, {})
+            with self._evaluating.noted([ready.key for ready in items]):
+                rows, left = self._judged(items, profiles[group], seen, earlier, letters, is_late)
+            self._give_back(left)
+            waits = {ready.record.uid: ready.waited_s for ready in items}
+            waits_s = [waits[row.record_uid] for row in rows]
+            self._writer.put(Verdicts(rows=rows, waits_s=waits_s, ready_at=ready_at))
+        self._writer.put_aside(letters)
+
+    def _judge_of(
+        self,
+        ready: Ready,
+        earlier: Mapping[RecordKey, tuple[RecordRow, EvaluationRow]],
+        letters: list[DeadLetter],
+    ) -> RegisteredProfile | None:
+        """The profile that judges a record; again, the one that did so last. None: nothing does."""
+        found = earlier.get(ready.key)
+        if found is not None:
+            registered = self._registry.get(ready.record.space, found[1].profile_uid)
+        else:
+            registered = self._registry.of_record(ready.record)
+        why = None
+        if ready.key in self._evaluating.poison:
+            self._evaluating.poison.discard(ready.key)  # a replay of the letter may try again
+            why = _POISON
+        elif not ready.is_whole and ready.early is None:
+            why = _UNREADABLE
+        if ready.is_reopened:
+            return None if why else registered
+        if why:
+            letters.append(letter_of_record(ready.record, *why))
+        elif registered is None:
+            why_unusable = self._registry.why_unusable(ready.record)
+            letters.append(letter_of_unknown(self._back.whole_record(ready), why_unusable))
+        elif ready.need is not Need.PROFILE:
+            return registered
+        else:  # registered at the last moment
+            now = self._inputs.tick()
+            self._join.add_record(ready.record, self._need(ready.record), now)
+        return None
+
+    def _judged(
+        self,
+        items: Sequence[Ready],
+        registered: RegisteredProfile,
+        traces: Mapping[str, TraceView],
+        earlier: Mapping[RecordKey, tuple[RecordRow, EvaluationRow]],
+        letters: list[DeadLetter],
+        is_late: Callable[[], bool],
+    ) -> tuple[list[EvaluationRow], Sequence[Ready]]:
+        """Judge records of one profile; where the engine fails, one by one.
+
+        Returns:
+            Verdicts, and the last records, which there was no time for.
+        """
+        seq, now_ns = self._seq(), self._now_ns()
+        try:
+            if not items[0].is_reopened:
+                rows = judge(items, registered, traces, seq=seq, now_ns=now_ns, is_late=is_late)
+            else:
+                pairs = [(ready, earlier[ready.key][1]) for ready in items]
+                rerun = self._rerun(registered, is_derived=items[0].record.is_derived)
+                rows = judge_again(
+                    pairs, registered, rerun, traces, seq=seq, now_ns=now_ns, is_late=is_late
+                )
+        except Exception as error:  # noqa: BLE001 one record must not stop the others
+            if len(items) > 1:
+                return self._one_by_one(items, registered, traces, earlier, letters, is_late)
+            _log.exception("profile %s: the engine failed", registered.profile.alias)
+            if not items[0].is_reopened:  # else the verdict that is there stays
+                record = self._back.whole_record(items[0])
+                letters.append(letter_of_record(record, "engine_fault", repr(error)))
+            return [], ()
+        return rows, items[len(rows) :]
+
+    def _one_by_one(
+        self,
+        items: Sequence[Ready],
+        registered: RegisteredProfile,
+        traces: Mapping[str, TraceView],
+        earlier: Mapping[RecordKey, tuple[RecordRow, EvaluationRow]],
+        letters: list[DeadLetter],
+        is_late: Callable[[], bool],
+    ) -> tuple[list[EvaluationRow], Sequence[Ready]]:
+        rows: list[EvaluationRow] = []
+        for at, ready in enumerate(items):
+            if at and is_late():
+                return rows, items[at:]
+            made, _ = self._judged([ready], registered, traces, earlier, letters, is_late)
+            rows += made
+        return rows, ()
+
+    def _rerun(self, registered: RegisteredProfile, *, is_derived: bool) -> Rerun:
+        key = (registered.space, registered.uid, registered.asks, is_derived)
+        found = self._reruns.get(key)
+        if found is None:
+            # Spans can change the whole context of a derived record.
+            make = rerun_all if is_derived else rerun_of
+            found = self._reruns[key] = make(registered.plan)
+        return found

@@ -1,0 +1,44 @@
+"""What a judge's answers make of a pending verdict."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import cast
+
+from collector.pipeline.evaluate.records import follows
+from collector.storage.port.rows import EvaluationRow, TaskRow
+from scouter.evaluate.results.record_result import record_outcome
+from scouter.evaluate.results.task_result import EvalTaskResult
+from scouter.model.ids import uuid7
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answered:
+    """The next revision of a verdict, once it is certain that the verdict is still the latest."""
+
+    before: EvaluationRow
+    """The verdict with pending tasks."""
+    tasks: tuple[TaskRow, ...]
+    """All of its tasks, in the same order."""
+    read_seq: int
+    """Last commit before the verdict and its record were read: what was erased later is in it."""
+    duration_ns: int
+    """How long the judge was asked."""
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """Space and uid."""
+        return self.before.space, self.before.record_uid
+
+    def revision(self, now_ns: int) -> EvaluationRow:
+        """The next verdict: as the one before, but for what was pending."""
+        before = self.before
+        return replace(
+            before,
+            evaluation_id=uuid7(now_ns),
+            # Rows have outcomes as results have them.
+            outcome=record_outcome(cast(Iterable[EvalTaskResult], self.tasks)),
+            evaluated_ns=now_ns,
+            duration_ns=before.duration_ns + self.duration_ns,
+            **follows(before),
+            tasks=self.tasks,
+        )

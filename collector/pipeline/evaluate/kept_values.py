@@ -1,0 +1,135 @@
+"""How much of what tasks found and expected a verdict keeps."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
+from operator import is_
+from typing import Final
+
+from pydantic import JsonValue
+
+from collector.split import split
+from collector.storage.duckdb.json_text import dump_json
+from collector.storage.port.rows import EvaluationRow, TaskRow
+from scouter.evaluate.files.json_ends import beginning, end, is_longer
+from scouter.evaluate.judge.shorten import border_after, border_before, shorten
+from scouter.evaluate.results.record_result import RecordResult
+from scouter.evaluate.results.task_result import EvalTaskResult
+from scouter.model.json_value import plain_text
+
+MOST_CHARACTERS: Final = 2**18
+"""Of one verdict: of all that its tasks found and expected, written as JSON.
+
+A page of 200 verdicts, which is what an export reads at a time, fits into the store's memory."""
+_TOGETHER: Final = 8 * 2**20
+"""Characters of the verdicts that are stored together; DuckDB has each in memory at once."""
+_ROW: Final = 1_000
+MESSAGE_CHARACTERS: Final = 500
+"""Of what is said of a task, at least; more where a value may have more."""
+_COUNTED: Final = 16
+"""How much longer than what is kept a JSON text may be for all of it to be written, to count it."""
+_PLAIN: Final = frozenset({int, float, bool, type(None)})
+_NOTE: Final = " of JSON; the rest is no whole value"
+_UNCOUNTED: Final = " [… the middle of this JSON, which is no whole value any more, left out …] "
+
+
+def most_characters(tasks: int) -> int:
+    """Characters that one value of a verdict may have, of so many tasks.
+
+    A value may be as large as a record, and a profile from the network may have 256 tasks that all
+    find it: a verdict of 1 GB, which no store takes, and which would hold up all that come behind.
+    The share depends on the profile alone, so that a task's value does not change with others'.
+    """
+    return MOST_CHARACTERS // (2 * max(tasks, 1))
+
+
+def kept(value: JsonValue, most: int) -> JsonValue:
+    """A value as a verdict keeps it.
+
+    Returns:
+        The value itself; of one that is too large, the beginning and the end of its text, with a
+        note between them of how much was left out, if it is not very much.
+
+    Cost: linear in the characters of one value, however large it is.
+    """
+    kind = type(value)
+    if kind in _PLAIN:
+        return value
+    if isinstance(value, str):
+        return value if len(value) <= most else shorten(value, most)
+    if not value:
+        return value
+    if not is_longer(value, _COUNTED * most):
+        text = dump_json(value)
+        return value if len(text) <= most else shorten(text, most, _NOTE)
+    head, tail = (most + 1) // 2, most // 2
+    text, last = dump_json(beginning(value, head + 1)), dump_json(end(value, tail + 1))
+    first, rest = text[: border_before(text, head)], last[border_after(last, len(last) - tail) :]
+    return f"{first}{_UNCOUNTED}{rest}"
+
+
+class Keeper:
+    """Cuts the values of one verdict; one that several tasks found is cut once.
+
+    Args:
+        most: Characters of a value; see `most_characters`.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._known: dict[int, tuple[JsonValue, JsonValue]] = {}
+        """By `id`, which stays the value's own as it is kept beside."""
+
+    def value(self, value: JsonValue) -> JsonValue:
+        """A value as a verdict keeps it; see `kept`."""
+        if type(value) in _PLAIN or (isinstance(value, str) and len(value) <= self._most):
+            return value
+        known = self._known.get(id(value))
+        if known is None:
+            known = self._known[id(value)] = (value, kept(value, self._most))
+        return known[1]
+
+    def message(self, message: str) -> str:
+        """What is said of a task, as a verdict keeps it; always text that a column can hold."""
+        text = plain_text(message)
+        return shorten(text, max(self._most, MESSAGE_CHARACTERS))
+
+    def result(self, result: RecordResult) -> RecordResult:
+        """A result whose values and messages are cut, and whose large ones can be let go."""
+        tasks = tuple(map(self._task, result.tasks))
+        if all(map(is_, tasks, result.tasks)):
+            return result
+        return RecordResult(
+            result.record_uid, result.record_id, result.session_id, result.trace_id,
+            result.outcome, tasks, result.created_ns, result.duration_ns,
+        )  # fmt: skip
+
+    def _task(self, task: EvalTaskResult) -> EvalTaskResult:
+        expected, actual = self.value(task.expected), self.value(task.actual)
+        given = task.given_message
+        is_whole = expected is task.expected and actual is task.actual
+        if is_whole and (given is None or len(given) <= MESSAGE_CHARACTERS):
+            return task
+        message = self.message(task.message)
+        kept = EvalTaskResult(
+            task.spec, task.outcome, task.reason, expected, actual, message, task.span_ids
+        )
+        return kept.scored(task.score).using(task.usage, task.talk)
+
+
+def parts_of_rows(rows: Sequence[EvaluationRow]) -> Iterator[Sequence[EvaluationRow]]:
+    """Split verdicts, in order, so that a part fits into the memory of the store."""
+    if len(rows) * MOST_CHARACTERS <= _TOGETHER:
+        if rows:
+            yield rows
+        return
+    yield from split(rows, lambda row: (_ROW + _size_of(row.tasks),), (_TOGETHER,))
+
+
+def _size_of(tasks: Iterable[TaskRow]) -> int:
+    """About how many characters their values have."""
+    values = chain.from_iterable((task.actual, task.expected, task.message) for task in tasks)
+    return sum(
+        len(value) if type(value) is str else len(repr(value))
+        for value in values
+        if type(value) not in _PLAIN
+    )

@@ -1,0 +1,1 @@
+"""The join of records with the spans of their traces, in bounded memory."""

@@ -1,0 +1,176 @@
+"""What is known about the completeness of one trace, kept up to date span by span."""
+
+from typing import ClassVar, Final
+
+from collector.storage.port.store import MOST_SPANS
+from scouter.evaluate.spans.gaps import parent_is_remote, stamp_of
+from scouter.model.attributes import PROCESS_ID
+from scouter.model.span import Span
+from scouter.model.struct import struct
+
+_Fact = tuple[str | None, str | None, bool | None, int]
+"""What one span says about the rest of its trace: its parent; its process, None where no processor
+of ours had the span in hand; whether the parent is another process', None if nobody said; the
+number of spans that the process says it will have delivered, 0 if it says nothing."""
+
+
+@struct
+class CompleteFacts:
+    """What is known of a complete trace, without the ids: little memory, but no span can be added.
+
+    The names are those of `TraceFacts`.
+    """
+
+    size: int
+    is_foreign: bool
+    missing_parents: ClassVar[int] = 0
+    is_complete: ClassVar[bool] = True
+    has_gaps: ClassVar[bool] = False
+
+    def __len__(self) -> int:
+        return self.size
+
+
+class TraceFacts:
+    """Counts that tell whether anything of a trace is still to come. Holds ids, not spans.
+
+    Cost: each span, and each other version of it, a constant number of steps.
+    """
+
+    __slots__ = (
+        "_children", "_delivered", "_foreign", "_last", "_local_roots", "_missing", "_more",
+        "_mute", "_roots", "_seen", "_short", "_stamped",
+    )  # fmt: skip
+
+    def __init__(self) -> None:
+        self._seen: dict[str, _Fact] = {}
+        self._last: _Fact | None = None
+        """Kept once where one sibling after the other says the same."""
+        self._children: Final[dict[bool | None, dict[str, int]]] = {}
+        """How many there are, by parent, here or not; apart by what they say of it: whether it is
+        another process'."""
+        self._missing: Final[dict[bool | None, int]] = {True: 0, False: 0, None: 0}
+        """Parents that are not here, by what a child says of them; of one of which its children
+        say different things, more than once."""
+        self._roots = 0
+        self._more = 0
+        """Spans beyond those that are looked at: of so many no verdict is made anyway."""
+        self._local_roots = 0
+        self._foreign = 0
+        """Spans of other SDKs, and local roots whose process lost count."""
+        self._delivered: Final[dict[str, int]] = {}
+        self._stamped: Final[dict[str, int]] = {}
+        self._short: set[str] | None = None
+        """Processes that stamped more than they delivered; None for none, as of most traces."""
+        self._mute: set[str] | None = None
+        """Processes that delivered something, but no stamp."""
+
+    def __contains__(self, span_id: str) -> bool:
+        return span_id in self._seen
+
+    def __len__(self) -> int:
+        return len(self._seen) + self._more
+
+    def summary(self) -> CompleteFacts:
+        """What there is to say of a trace that is complete."""
+        return CompleteFacts(size=len(self), is_foreign=self.is_foreign)
+
+    def add(self, span: Span) -> None:
+        """Take a span into account; another version of one that is known takes its place."""
+        span_id, fact = span.span_id, _read(span)
+        before = self._seen.get(span_id)
+        if before == fact:
+            return
+        if before is None and len(self._seen) >= MOST_SPANS:
+            self._more += 1
+            return
+        last = self._last
+        if last is not None and last == fact:
+            fact = last
+        self._last = fact
+        self._seen[span_id] = fact
+        if before is not None:
+            self._count(before, -1)
+        else:
+            for said, children in self._children.items():
+                self._missing[said] -= span_id in children
+        self._count(fact, 1)
+
+    def _count(self, fact: _Fact, by: int) -> None:
+        parent, process, is_remote, stamp = fact
+        if parent is None:
+            self._roots += by
+        else:
+            self._count_child(parent, is_remote, by)
+        is_local_root = parent is None or is_remote is True
+        self._local_roots += by * is_local_root
+        if process is None:
+            self._foreign += by
+            return
+        delivered = self._delivered[process] = self._delivered.get(process, 0) + by
+        stamped = self._stamped[process] = self._stamped.get(process, 0) + by * stamp
+        if is_local_root and not stamp:
+            self._foreign += by
+        self._short = _marked(self._short, process, is_in=delivered < stamped)
+        self._mute = _marked(self._mute, process, is_in=delivered > 0 and not stamped)
+
+    def _count_child(self, parent: str, is_remote: bool | None, by: int) -> None:
+        children = self._children.setdefault(is_remote, {})
+        before = children.get(parent, 0)
+        after = before + by
+        if after:
+            children[parent] = after
+        else:
+            del children[parent]
+        if parent not in self._seen:
+            self._missing[is_remote] += bool(after) - bool(before)
+
+    @property
+    def missing_parents(self) -> int:
+        """Spans that others name as their parent but that are not here."""
+        counts = [count for count in self._missing.values() if count]
+        if len(counts) < 2:
+            return sum(counts)
+        named = set[str]().union(*self._children.values())
+        return len(named.difference(self._seen))
+
+    @property
+    def has_gaps(self) -> bool:
+        """True if spans are known to be missing; the engine finds the same (`find_gaps`)."""
+        if self._short or self._missing[False]:
+            return True
+        if not self._missing[None]:
+            return False
+        return self._roots > 0 or self.missing_parents > 1
+
+    @property
+    def is_foreign(self) -> bool:
+        """True if for some span nobody says how many there will be."""
+        return self._foreign > 0 or bool(self._mute)
+
+    @property
+    def is_complete(self) -> bool:
+        """True if a local root ended, every parent is here and every stamp is fulfilled."""
+        is_whole = self._local_roots > 0 and not any(self._missing.values()) and not self._short
+        return is_whole and not self._more
+
+
+def _read(span: Span) -> _Fact:
+    process = span.resource.attributes.get(PROCESS_ID)
+    stamp = stamp_of(span)
+    return (
+        span.parent_span_id,
+        process if isinstance(process, str) and process else None,
+        parent_is_remote(span, stamp),
+        stamp,
+    )
+
+
+def _marked(names: set[str] | None, name: str, *, is_in: bool) -> set[str] | None:
+    """The names with this one in or out."""
+    if is_in:
+        names = set[str]() if names is None else names
+        names.add(name)
+    elif names is not None:
+        names.discard(name)
+    return names or None

@@ -1,0 +1,1 @@
+"""New evaluations of stored records: late spans, other profile versions."""

@@ -1,0 +1,74 @@
+"""Which traces have verdicts, so that a span that comes later is noticed."""
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from collector.pipeline.revise.late_window import LateWindow
+from collector.storage.duckdb.known_keys import SeenFilter, TraceKey
+from collector.storage.log.span_codec import trace_hash
+
+
+class LateSpans:
+    """Traces that were judged, as filters, and those of them that got spans since.
+
+    What an earlier process judged comes from the store, beside everything else; until it is here
+    every trace may have been judged, and nothing is given out.
+
+    Args:
+        window: Verdicts older than this are of no interest; forgotten after at most twice that.
+    """
+
+    def __init__(self, window: LateWindow) -> None:
+        self._window, self._since = window, window.now
+        self._judged = [SeenFilter(), SeenFilter()]
+        """Judged by this process in this window and in the last one, 4 MiB each."""
+        self._earlier: SeenFilter | None = None
+        """Judged by earlier processes; None until it is loaded."""
+        self._touched: dict[TraceKey, int] = {}
+
+    def judged(self, keys: Iterable[TraceKey]) -> None:
+        """Remember traces of verdicts."""
+        if self._window.now - self._since > self._window.length_s:
+            self._judged = [SeenFilter(), self._judged[0]]
+            self._since = self._window.now
+        self._judged[0].add_all(trace_hash(trace_id) for _, trace_id in keys)
+
+    def loaded(self, earlier: SeenFilter, late: Iterable[TraceKey], seq: int) -> None:
+        """Take over what the store knows.
+
+        Args:
+            earlier: Hashes of all traces that were judged before.
+            late: Of those, the ones with spans that no verdict has seen.
+            seq: Last commit.
+        """
+        self._earlier = earlier
+        for key in late:
+            self._touched.setdefault(key, seq)
+
+    def touched(self, space: str, trace_ids: Iterable[str], seq: int) -> None:
+        """Note that spans came, with the commit that stored them."""
+        earlier, judged = self._earlier, self._judged
+        for trace_id in trace_ids:
+            number = trace_hash(trace_id)
+            if judged[0].maybe(number) or judged[1].maybe(number):
+                # A verdict before this moment has not seen them, not even one that saw another
+                # batch of the same commit.
+                self._touched[space, trace_id] = seq
+            elif earlier is None or earlier.maybe(number):
+                self._touched[space, trace_id] = seq - 1
+
+    def pending(self) -> Mapping[TraceKey, int]:
+        """Traces that may have got spans after a verdict.
+
+        Returns:
+            By trace the last commit such that a verdict with this input, or less, has not seen all.
+        """
+        return self._touched if self._earlier is not None else _NONE
+
+    def done(self, keys: Iterable[TraceKey]) -> None:
+        """These were looked at."""
+        for key in keys:
+            self._touched.pop(key, None)
+
+
+_NONE: Final[Mapping[TraceKey, int]] = {}

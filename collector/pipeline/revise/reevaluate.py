@@ -1,0 +1,319 @@
+"""Stored records and sessions judged by another version of their profile."""
+
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import TimeoutError as FutureTimeoutError
+from dataclasses import dataclass, replace
+from typing import Final
+
+from collector.pipeline.evaluate.records import TraceView, follows, judge
+from collector.pipeline.evaluate.session import WholeSession, judge_session, uid_of
+from collector.pipeline.join.joined_trace import Need
+from collector.pipeline.join.read_back import read_trees
+from collector.pipeline.join.ready import Ready
+from collector.pipeline.pipeline import Pipeline
+from collector.pipeline.profiles import ProfileRegistry, RegisteredProfile
+from collector.pipeline.revise.revision import Revision
+from collector.pipeline.sessions.join import DueSession
+from collector.pipeline.sessions.read import SessionReader
+from collector.split import split
+from collector.storage.port.lists import EvaluationQuery
+from collector.storage.port.rows import Completeness, EvaluationRow, RecordRow, Scope
+from collector.storage.port.store import Store
+from scouter.errors import TransientError
+from scouter.evaluate.engine.plan import Plan
+
+_PART: Final = 50
+"""Records whose traces are in memory together."""
+_SESSION: Final = 5
+"""Records that a session stands for, roughly."""
+_COMMIT_S: Final = 60.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskChange:
+    """A task of two versions of a profile that ends differently under each."""
+
+    task_id: str
+    before: str
+    after: str
+
+
+TaskCounts = Mapping[str, Mapping[str, int]]
+"""By task the number of verdicts, by the task's outcome in them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Flip:
+    """A record or session in which a task that both versions have has another outcome now."""
+
+    before: EvaluationRow
+    after: EvaluationRow
+    tasks: tuple[TaskChange, ...]
+    is_stored: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reevaluated:
+    """What became of one page of verdicts."""
+
+    checked: int
+    """Verdicts on records and sessions that were judged again."""
+    stored: int
+    """Revisions that were stored."""
+    gone: int
+    """Verdicts of which neither the record, nor any of the session, is stored any more."""
+    flips: tuple[Flip, ...]
+    new: TaskCounts
+    """Tasks that the earlier versions do not have: with nothing to compare, they flip nothing."""
+    removed: TaskCounts
+    """Tasks that the later version does not have, with what they were."""
+    moved: int
+    """Verdicts with another outcome in which nothing flipped: for new and removed tasks alone."""
+    next_before: tuple[int, int] | None
+    """Go on below this position; None at the end."""
+    as_of: int
+    """As of which commit the verdicts are listed; the next page has to be asked with it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Pair:
+    """A verdict, and the one that takes its place."""
+
+    before: EvaluationRow
+    after: EvaluationRow
+    trace_ids: Collection[str]
+    """What the second one has read."""
+
+    @property
+    def is_new(self) -> bool:
+        """False if the same version says the same again."""
+        return self.before.profile_uid != self.after.profile_uid or _outcomes(
+            self.before
+        ) != _outcomes(self.after)
+
+    @property
+    def changes(self) -> tuple[TaskChange, ...]:
+        """Of the tasks that both versions have."""
+        was, now = _outcomes(self.before), _outcomes(self.after)
+        return tuple(
+            TaskChange(task_id=task, before=was[task], after=now[task])
+            for task in was
+            if task in now and was[task] != now[task]
+        )
+
+    @property
+    def is_moved(self) -> bool:
+        """True if new or removed tasks alone gave the record or session another outcome."""
+        return self.before.outcome is not self.after.outcome and not self.changes
+
+
+class _Tally:
+    """What a page of pairs has beside flips."""
+
+    def __init__(self) -> None:
+        self.new: dict[str, Counter[str]] = {}
+        self.removed: dict[str, Counter[str]] = {}
+        self.checked = self.moved = 0
+
+    def add(self, pair: _Pair) -> None:
+        self.checked += 1
+        self.moved += pair.is_moved
+        was, now = _outcomes(pair.before), _outcomes(pair.after)
+        for counts, these, others in ((self.new, now, was), (self.removed, was, now)):
+            for task, outcome in these.items():
+                if task not in others:
+                    counts.setdefault(task, Counter())[outcome] += 1
+
+
+class Reevaluator:
+    """Judges what is stored.
+
+    Args:
+        store: Holds records, spans and verdicts.
+        registry: Says which records belong to a session.
+        pipeline: Stores revisions, as it is the only one that makes some.
+    """
+
+    def __init__(self, store: Store, registry: ProfileRegistry, pipeline: Pipeline) -> None:
+        self._store, self._pipeline = store, pipeline
+        self._sessions = SessionReader(store, registry)
+
+    def run(
+        self, registered: RegisteredProfile, query: EvaluationQuery, *, now_ns: int, is_dry: bool
+    ) -> Reevaluated:
+        """Judge the records and sessions of one page of verdicts by a profile.
+
+        What got another verdict since the listing began is judged, too, in that one's place.
+        A session that has no verdict gets none. One that has some stays as it is if no task of the
+        profile is about sessions: nothing would be left of its verdict.
+
+        Args:
+            registered: The profile; in a dry run, the registry need not know it.
+            query: Which verdicts.
+            now_ns: The time, nanoseconds since the epoch.
+            is_dry: Change nothing.
+
+        Raises:
+            TransientError: The store cannot be read or written now.
+
+        Cost: linear in records, tasks and spans; what 50 records or ten sessions consist of is in
+        memory at a time.
+        """
+        page = self._store.evaluations(query)
+        alias = registered.profile.alias  # a query by it finds names and digests, too
+        scopes = {Scope.RECORD}
+        if registered.profile.plan.session is not None:
+            scopes.add(Scope.SESSION)
+        rows = [row for row in page.items if row.scope in scopes and row.alias == alias]
+        tally = _Tally()
+        flipped: list[_Pair] = []
+        stored: set[str] = set()
+        for part in split(rows, _weigh, (_PART,)):
+            newest = self._newest(registered.space, part)
+            pairs = list(self._judged(registered, newest, now_ns))
+            for pair in pairs:
+                tally.add(pair)
+            flipped += [pair for pair in pairs if pair.changes]
+            new = [pair for pair in pairs if pair.is_new]
+            if new and not is_dry:
+                stored |= self._store_all(new)
+        return Reevaluated(
+            checked=tally.checked,
+            stored=len(stored),
+            gone=len(rows) - tally.checked,
+            flips=tuple(
+                Flip(
+                    before=pair.before,
+                    after=pair.after,
+                    tasks=pair.changes,
+                    is_stored=pair.after.record_uid in stored,
+                )
+                for pair in flipped
+            ),
+            new=tally.new,
+            removed=tally.removed,
+            moved=tally.moved,
+            next_before=page.next_before,
+            as_of=page.as_of,
+        )
+
+    def _newest(self, space: str, part: Sequence[EvaluationRow]) -> list[EvaluationRow]:
+        """The verdicts that those of the listing have become meanwhile."""
+        latest = self._store.latest_verdicts([(space, row.record_uid) for row in part])
+        return [latest.get((space, row.record_uid), row) for row in part]
+
+    def _store_all(self, new: Iterable[_Pair]) -> frozenset[str]:
+        revisions = [Revision(row=pair.after, trace_ids=pair.trace_ids) for pair in new]
+        try:
+            return self._pipeline.revise(revisions).result(_COMMIT_S)
+        except FutureTimeoutError as error:
+            raise TransientError(f"no commit within {_COMMIT_S:g} s", 5) from error
+
+    def _judged(
+        self, registered: RegisteredProfile, part: Sequence[EvaluationRow], now_ns: int
+    ) -> Iterator[_Pair]:
+        """Each verdict, and the one that the profile gives."""
+        seq = self._store.last_seq()  # first: what comes from now on may be seen, or not
+        records = [row for row in part if row.scope is Scope.RECORD]
+        if records:
+            yield from self._of_records(registered, records, seq, now_ns)
+        sessions = [row for row in part if row.scope is Scope.SESSION]
+        plan = registered.profile.plan.session
+        if sessions and plan is not None:
+            yield from self._of_sessions(registered, plan, sessions, seq, now_ns)
+
+    def _of_records(
+        self, registered: RegisteredProfile, part: Sequence[EvaluationRow], seq: int, now_ns: int
+    ) -> Iterator[_Pair]:
+        space = registered.space
+        records = {
+            row.uid: row for row in self._store.records_of(space, [row.record_uid for row in part])
+        }
+        traces: dict[str, TraceView] = {}
+        is_any_derived = any(row.is_derived for row in records.values())
+        if registered.profile.plan.reads_spans or is_any_derived:
+            ids = {row.trace_id for row in records.values() if row.trace_id is not None}
+            trees = read_trees(self._store, space, sorted(ids))
+            traces = {key: TraceView.of(tree) for key, tree in trees.items()}
+        known = [row for row in part if row.record_uid in records]
+        items = [_ready(records[row.record_uid], row) for row in known]
+        if not items:
+            return
+        earlier = {row.record_uid: row for row in known}
+        verdicts = self._verdicts(items, registered, traces, seq, now_ns, earlier)
+        for before, made in zip(known, verdicts, strict=True):
+            after = replace(made, **follows(before))
+            read = [after.trace_id] if after.reads_spans and after.trace_id is not None else []
+            yield _Pair(before=before, after=after, trace_ids=read)
+
+    def _verdicts(
+        self,
+        items: Sequence[Ready],
+        registered: RegisteredProfile,
+        traces: Mapping[str, TraceView],
+        seq: int,
+        now_ns: int,
+        earlier: Mapping[str, EvaluationRow],
+    ) -> list[EvaluationRow]:
+        """Judge records in their order; derived ones outside of the sample without asking."""
+        found: dict[str, EvaluationRow] = {}
+        groups: defaultdict[bool, list[Ready]] = defaultdict(list)
+        for each in items:
+            groups[registered.of_record(each.record).asks].append(each)
+        for group in groups.values():
+            by = registered.of_record(group[0].record)
+            made = judge(group, by, traces, seq=seq, now_ns=now_ns, earlier=earlier)
+            found |= {row.record_uid: row for row in made}
+        return [found[each.record.uid] for each in items]
+
+    def _of_sessions(
+        self,
+        registered: RegisteredProfile,
+        plan: Plan,
+        part: Sequence[EvaluationRow],
+        seq: int,
+        now_ns: int,
+    ) -> Iterator[_Pair]:
+        space = registered.space
+        verdicts = {row.record_uid: row for row in part}
+        for found in self._sessions.sessions(space, {row.session_id for row in part}):
+            for key, session in found.items():
+                before = verdicts.get(uid_of(key.profile_uid, key.session_id))
+                if before is None:
+                    continue
+                read = self._sessions.traces_of(registered, session)
+                spans = self._sessions.spans_of(space, read)
+                is_quiet = before.completeness is not Completeness.DEADLINE
+                whole = WholeSession(
+                    due=DueSession(key=key, is_quiet=is_quiet, waited_s=0.0),
+                    registered=registered,
+                    plan=registered.of_session(session.rows).plan.session or plan,
+                    records=session.rows,
+                    spans={} if isinstance(spans, str) else spans,
+                    earlier=before,
+                    lost=self._sessions.lost_of(space, read),
+                    too_large=spans if isinstance(spans, str) else session.too_large,
+                )
+                after = judge_session(whole, seq=seq, now_ns=now_ns)
+                yield _Pair(before=before, after=after, trace_ids=read)
+
+
+def _outcomes(row: EvaluationRow) -> dict[str, str]:
+    return {task.task_id: task.outcome.value for task in row.tasks}
+
+
+def _weigh(row: EvaluationRow) -> tuple[int]:
+    return (_SESSION if row.scope is Scope.SESSION else 1,)
+
+
+def _ready(record: RecordRow, verdict: EvaluationRow) -> Ready:
+    """A record with what was known of its trace when it was judged."""
+    return Ready(
+        record=record,
+        need=Need.NOTHING,
+        spans=(),
+        completeness=verdict.completeness,
+        missing_parents=verdict.missing_parents,
+        waited_s=0.0,
+    )

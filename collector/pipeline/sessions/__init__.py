@@ -1,0 +1,1 @@
+"""The join and the evaluation of whole sessions."""

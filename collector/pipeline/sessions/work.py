@@ -1,0 +1,230 @@
+"""The part of the pipeline's work that is about sessions."""
+
+import logging
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Final
+
+from collector.pipeline.evaluate.begun import Evaluating
+from collector.pipeline.evaluate.commit import Verdicts, VerdictWriter
+from collector.pipeline.evaluate.session import WholeSession, judge_session, uid_of
+from collector.pipeline.join.times import JoinTimes
+from collector.pipeline.profiles import ProfileRegistry, RegisteredProfile
+from collector.pipeline.revise.late import LateSpans
+from collector.pipeline.sessions.join import DueSession, SessionJoin, SessionKey
+from collector.pipeline.sessions.read import SessionReader, StoredSession, awaited, key_of
+from collector.pipeline.turns import Turns
+from collector.storage.duckdb.known_keys import TraceKey
+from collector.storage.port.rows import EvaluationRow, RecordRow
+from collector.storage.port.store import Store
+
+_log: Final = logging.getLogger(__name__)
+_PART: Final = 100
+"""Sessions that are read and judged in one turn."""
+_POISON: Final = (
+    "its evaluation ended the collector's process twice, so it is not evaluated until something "
+    "more of it comes"
+)
+
+
+class SessionWork:
+    """Lets sessions wait for their quiet period and judges them; to be used by one thread.
+
+    Every record that was accepted belongs to its session, whatever became of its own verdict.
+
+    Args:
+        store: What sessions consist of.
+        registry: Which profiles judge sessions.
+        times: How long they wait.
+        late: Is told of the traces of verdicts.
+        writer: Takes the verdicts.
+        evaluating: Told what is evaluated.
+        clock: Monotonic seconds, for latencies.
+        now_ns: Wall clock.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        registry: ProfileRegistry,
+        times: JoinTimes,
+        *,
+        late: LateSpans,
+        writer: VerdictWriter,
+        evaluating: Evaluating,
+        clock: Callable[[], float],
+        now_ns: Callable[[], int] = time.time_ns,
+    ) -> None:
+        self._store, self._registry, self._late, self._writer = store, registry, late, writer
+        self._evaluating, self._clock, self._now_ns = evaluating, clock, now_ns
+        self._reader = SessionReader(store, registry, writer.insist)
+        self._join = SessionJoin(times)
+        self._line: Turns[DueSession] = Turns()
+
+    @property
+    def waiting(self) -> int:
+        """Sessions of which something has no verdict yet."""
+        return len(self._join) + len(self._line)
+
+    @property
+    def has_due(self) -> bool:
+        """True if a session waits for its turn."""
+        return bool(self._line)
+
+    def resume(self, now: float) -> None:
+        """Take up the sessions that an earlier process left waiting; their clocks start anew."""
+        profiles = {(each.space, each.uid): each for each in self._registry.with_sessions()}
+        if not profiles:
+            return
+        for found in self._store.open_sessions(list(profiles)):
+            registered = profiles[found.space, found.profile_uid]
+            key = SessionKey(found.space, found.profile_uid, found.session_id)
+            self._join.add(key, now, awaited(registered, found.trace_id))
+
+    def admit(self, row: RecordRow, registered: RegisteredProfile, now: float) -> None:
+        """Take a record that was accepted, and whose profile is known."""
+        if registered.profile.plan.session is not None:
+            self._join.add(key_of(row, registered), now, awaited(registered, row.trace_id))
+
+    def spans_came(self, space: str, trace_ids: Iterable[str], now: float) -> None:
+        """Let the waiting sessions of some traces wait on."""
+        self._join.spans_came(space, trace_ids, now)
+
+    def next_due(self) -> float | None:
+        """When `decide` has something to do, at the earliest."""
+        return self._join.next_due()
+
+    def reopen(
+        self,
+        space: str,
+        trace_ids: Sequence[str],
+        pending: Mapping[TraceKey, int],
+        since_ns: int,
+        now: float,
+    ) -> None:
+        """Let sessions wait again whose verdicts have not seen all spans of some traces.
+
+        Args:
+            space: Of the traces.
+            trace_ids: Traces that got spans.
+            pending: By trace the last commit such that a verdict with this input, or less, has
+                not seen all.
+            since_ns: Verdicts older than this stay.
+            now: The join's time.
+        """
+        if not any(each.space == space for each in self._registry.with_sessions()):
+            return
+        touched: dict[SessionKey, set[str]] = {}
+        for row in self._store.trace_records(space, trace_ids):
+            registered = self._registry.of_record(row)
+            if registered is None or registered.profile.plan.session is None:
+                continue
+            if row.trace_id is not None:
+                touched.setdefault(key_of(row, registered), set()).add(row.trace_id)
+        verdicts = self._reader.verdicts(touched)
+        for key, traces in touched.items():
+            verdict = verdicts.get(key)
+            if verdict is None or verdict.evaluated_ns < since_ns or not verdict.reads_spans:
+                continue  # without a verdict it waits already
+            for trace_id in traces:
+                if verdict.input_seq <= pending[space, trace_id]:
+                    self._join.add(key, now, trace_id)
+
+    def decide(self, now: float, seq: int, is_late: Callable[[], bool]) -> None:
+        """Judge sessions that wait no longer; records must not wait long behind them.
+
+        Args:
+            now: The join's time.
+            seq: Last commit that the pipeline was told of.
+            is_late: Says that no further session is to be begun.
+        """
+        for due in self._join.due(now):
+            self._line.put(due.key.space, due)
+        while self._line:
+            self._turn(seq, is_late)
+            if is_late():
+                return
+
+    def _turn(self, seq: int, is_late: Callable[[], bool]) -> None:
+        """Judge some sessions of the space whose turn it is."""
+        space = self._line.next_space()
+        assert space is not None  # noqa: S101 something waits
+        due: dict[SessionKey, DueSession] = {}
+        while len(due) < _PART and (each := self._line.pop(space)) is not None:
+            due[each.key] = each
+        self._writer.flush()  # the next revision follows one that can be read
+        ready_at = self._clock()
+        rows: list[EvaluationRow] = []
+        waits: list[float] = []
+        for whole in self._wholes(space, tuple(due.values())):
+            if rows and is_late():
+                break
+            waited = due.pop(whole.due.key)
+            row = self._judged(whole, seq)
+            if row is not None:
+                rows.append(row)
+                waits.append(waited.waited_s)
+        else:
+            due.clear()  # what is left has no record any more
+        for each in reversed(due.values()):
+            self._line.put_first(space, each)
+        self._writer.put(Verdicts(rows=rows, waits_s=waits, ready_at=ready_at))
+
+    def _judged(self, whole: WholeSession, seq: int) -> EvaluationRow | None:
+        key = whole.due.key
+        if whole.plan.reads_spans:
+            keys = [(key.space, row.trace_id) for row in whole.records if row.trace_id]
+            self._late.judged(keys)
+        name = (key.space, uid_of(key.profile_uid, key.session_id))
+        if name in self._evaluating.poison:
+            self._evaluating.poison.discard(name)
+            whole = replace(whole, too_large=_POISON)
+        try:
+            with self._evaluating.noted([name]):
+                return judge_session(whole, seq=seq, now_ns=self._now_ns())
+        except Exception:  # noqa: BLE001 one session must not stop the others
+            # Its records keep their states; a start takes the session up again.
+            _log.exception("session %r: the engine failed", key.session_id[:100])
+            return None
+
+    def _wholes(self, space: str, part: Sequence[DueSession]) -> Iterator[WholeSession]:
+        """Read what the store has of some sessions; one that retention took out is passed over."""
+        due = {each.key: each for each in part}
+        for found in self._reader.sessions(space, {key.session_id for key in due}):
+            own = {key: session for key, session in found.items() if key in due}
+            yield from self._read(space, own, due)
+
+    def _read(
+        self,
+        space: str,
+        sessions: Mapping[SessionKey, StoredSession],
+        due: Mapping[SessionKey, DueSession],
+    ) -> Iterator[WholeSession]:
+        """Read the verdicts and spans of some sessions."""
+        verdicts = self._reader.verdicts(sessions)
+        judges: dict[SessionKey, RegisteredProfile] = {}
+        traces: dict[SessionKey, set[str]] = {}
+        for key, session in sessions.items():
+            registered = self._reader.judge_of(key, verdicts.get(key))
+            if registered is not None:
+                judges[key] = registered
+                traces[key] = self._reader.traces_of(registered, session)
+        spans = self._reader.spans_of(space, set[str]().union(*traces.values()))
+        lost = self._reader.lost_of(space, set[str]().union(*traces.values()))
+        for key, registered in judges.items():
+            session = sessions[key]
+            plan = registered.of_session(session.rows).plan.session
+            if plan is None:
+                continue
+            own = self._reader.spans_of(space, traces[key]) if isinstance(spans, str) else spans
+            yield WholeSession(
+                due=due[key],
+                registered=registered,
+                plan=plan,
+                records=session.rows,
+                spans={} if isinstance(own, str) else own,
+                earlier=verdicts.get(key),
+                lost=lost,
+                too_large=own if isinstance(own, str) else session.too_large,
+            )

@@ -1,0 +1,1 @@
+"""Traces that profiles watch without records."""

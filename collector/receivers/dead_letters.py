@@ -1,0 +1,65 @@
+"""What is kept of something that was never accepted."""
+
+from typing import Final
+
+from collector.storage.port.dead_letters import DeadLetter, LetterKind
+
+UNREADABLE: Final = "unreadable_batch"
+"""Reason of a letter that holds a batch of Kafka, and not its messages."""
+MAX_PAYLOAD: Final = 2**20
+"""Bytes of a dead letter that are kept; of a larger one, one more, by which it is known."""
+_CUT: Final = "bytes are kept)"
+_MESSAGES: Final = {
+    LetterKind.SPAN: LetterKind.SPANS_MESSAGE,
+    LetterKind.RECORD: LetterKind.RECORDS_MESSAGE,
+}
+"""Only letters of these kinds are large, by which those who read many of them know them. Their
+reason tells the single span from a message of many."""
+
+
+def make_letter(
+    space: str,
+    kind: LetterKind,
+    reason: str,
+    message: str,
+    source: str,
+    payload: bytes,
+    now_ns: int,
+    max_bytes: int = MAX_PAYLOAD,
+    uid: str = "",
+) -> DeadLetter:
+    """Make a dead letter; of what is too large for one only the beginning is kept.
+
+    Args:
+        space: What it belongs to.
+        kind: What it is a letter of.
+        reason: One word.
+        message: A sentence.
+        source: Where it came in.
+        payload: What came.
+        now_ns: When.
+        max_bytes: The largest payload that is kept whole.
+        uid: Of a span its trace, so that tasks on that trace know that it lacks one.
+    """
+    ending = ""
+    if len(payload) > max(max_bytes, MAX_PAYLOAD):
+        ending = f" (the first {MAX_PAYLOAD} of {len(payload)} {_CUT}"
+        payload = payload[: MAX_PAYLOAD + 1]
+    elif len(payload) > MAX_PAYLOAD:
+        kind = _MESSAGES.get(kind, kind)
+    text = message.encode("utf-8", "replace").decode()[: 4000 - len(ending)]
+    return DeadLetter(
+        space=space,
+        kind=kind,
+        reason=reason,
+        message=f"{text}{ending}",
+        source=source,
+        payload=payload,
+        uid=uid,
+        received_ns=now_ns,
+    )
+
+
+def is_cut(message: str, size_bytes: int) -> bool:
+    """Tell of a letter, by its message and size, whether only the beginning was kept."""
+    return size_bytes == MAX_PAYLOAD + 1 and message.endswith(_CUT)

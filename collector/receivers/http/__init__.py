@@ -1,0 +1,1 @@
+"""OTLP and records over HTTP."""

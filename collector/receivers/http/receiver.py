@@ -1,0 +1,149 @@
+"""OTLP/HTTP and records over HTTP. An answer of 200 means: durable.
+
+Source: OTLP specification 1.x, "OTLP/HTTP" (status codes, partial success, error bodies).
+"""
+
+from typing import Any, Final
+
+from fastapi import APIRouter, Depends, Request, Response
+from pydantic import BaseModel
+
+from collector.access.caller import BEARER, Scope, caller_of
+from collector.problem import SCHEMAS, ProblemError, problem_response, problems
+from collector.receivers.answers import (
+    JSON,
+    PROTOBUF,
+    OtlpStatus,
+    RecordsAnswer,
+    otlp_answer,
+    otlp_error,
+    problem_of,
+    records_answer,
+)
+from collector.receivers.drop_reports import read_dropped
+from collector.receivers.http.await_commit import durable
+from collector.receivers.http.body import read_body
+from collector.receivers.http.decoders import Decoders
+from collector.receivers.ingest import Ingest
+from collector.receivers.otlp.intake import OtlpIntake
+from collector.receivers.record_items import RecordItem, read_records_body
+from collector.receivers.telemetry import IngestTelemetry, Signal
+from scouter.errors import DataError, TransientError
+from scouter.transport.drops import DROPPED_HEADER
+
+_REFUSALS: Final = (400, 401, 403, 408, 413, 415, 421, 429, 503)
+_PROBLEMS: Final = problems(*_REFUSALS)
+_OTLP_ANSWERS: Final[dict[int | str, dict[str, Any]]] = {
+    200: {"content": {PROTOBUF: {}}},
+    **{status: {"model": OtlpStatus, "content": {PROTOBUF: {}}} for status in _REFUSALS},
+}
+_OTLP_BODY: Final[dict[str, Any]] = {
+    "requestBody": {
+        "required": True,
+        "content": {PROTOBUF: {}, JSON: {"schema": {"type": "object"}}},
+    }
+}
+
+
+class RecordsBodyModel(BaseModel):
+    """A batch of records."""
+
+    records: list[RecordItem]
+
+
+_RECORDS_BODY: Final = RecordsBodyModel.model_json_schema(ref_template=SCHEMAS + "{model}")
+
+
+def http_router(ingest: Ingest, telemetry: IngestTelemetry) -> APIRouter:
+    """Make the routes that take spans, log records and records.
+
+    Args:
+        ingest: The way in; its limits hold for every body.
+        telemetry: Is told of every request.
+    """
+    router = APIRouter(tags=["ingest"], dependencies=[Depends(BEARER)])
+    intake = OtlpIntake(telemetry)
+    decoders = Decoders()
+
+    async def otlp(request: Request, signal: Signal) -> Response:
+        media = _media_type(request)
+        is_json = media == JSON
+        try:
+            with telemetry.request("http", signal):
+                into = ingest.in_space(caller_of(request, Scope.INGEST).space)
+                if media not in (PROTOBUF, JSON):
+                    raise ProblemError(415, f"Content-Type: expected {PROTOBUF} or {JSON}")
+                with ingest.lease() as lease:
+                    data = await read_body(request, ingest.limits, lease)
+                    taken = await decoders.run(
+                        len(data), lambda: intake.take(into, signal, data, "http", is_json=is_json)
+                    )
+                    await durable(taken.futures)
+                    await _count_drops(into, request)
+                rejected = taken.rejected()
+        except (ProblemError, DataError, TransientError) as error:
+            return otlp_error(problem_of(error), media)
+        return otlp_answer(rejected, is_json=is_json)
+
+    @router.post("/v1/traces", openapi_extra=_OTLP_BODY, responses=_OTLP_ANSWERS)
+    async def traces(request: Request) -> Response:
+        """Take an OTLP trace export request, protobuf or JSON, compressed or plain."""
+        return await otlp(request, Signal.TRACES)
+
+    @router.post("/v1/logs", openapi_extra=_OTLP_BODY, responses=_OTLP_ANSWERS)
+    async def logs(request: Request) -> Response:
+        """Take an OTLP logs export request: its events `scouter.eval_record` are records."""
+        return await otlp(request, Signal.LOGS)
+
+    @router.post("/v1/metrics", openapi_extra=_OTLP_BODY, responses=_OTLP_ANSWERS)
+    async def metrics(request: Request) -> Response:
+        """Take an OTLP metrics export request and drop it, so that its sender logs no error."""
+        return await otlp(request, Signal.METRICS)
+
+    @router.post(
+        "/v1/records",
+        response_model=RecordsAnswer,
+        response_model_exclude_none=True,
+        openapi_extra={
+            "requestBody": {
+                "required": True,
+                "content": {JSON: {"schema": _RECORDS_BODY}},
+            }
+        },
+        responses=_PROBLEMS,
+    )
+    async def records(request: Request) -> Response:
+        """Take records. Items that cannot be used are put aside and named in the answer."""
+        try:
+            with telemetry.request("http", Signal.RECORDS):
+                into = ingest.in_space(caller_of(request, Scope.INGEST).space)
+                if _media_type(request) != JSON:
+                    raise ProblemError(415, f"Content-Type: expected {JSON}")
+                with ingest.lease() as lease:
+                    data = await read_body(request, ingest.limits, lease)
+                    telemetry.body("http", Signal.RECORDS, len(data))
+                    taken = await decoders.run(
+                        len(data),
+                        lambda: into.take_records(
+                            read_records_body(data, ingest.limits), "http", len(data)
+                        ),
+                    )
+                    await durable(taken.futures)
+                    await _count_drops(into, request)
+                return records_answer(taken.outcome())
+        except (ProblemError, DataError, TransientError) as error:
+            problem = problem_of(error)
+            return problem_response(problem.status, problem.detail, problem.headers)
+
+    return router
+
+
+def _media_type(request: Request) -> str:
+    return request.headers.get("content-type", "").partition(";")[0].strip().lower()
+
+
+async def _count_drops(ingest: Ingest, request: Request) -> None:
+    """Count what the sender dropped, last: were the rest refused, it would tell the same again."""
+    dropped = read_dropped(request.headers.get(DROPPED_HEADER, ""))
+    if dropped:
+        await durable((ingest.take_dropped(dropped),))

@@ -1,0 +1,1 @@
+"""Spans and records from Apache Kafka."""

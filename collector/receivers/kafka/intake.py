@@ -1,0 +1,290 @@
+"""What was polled from Kafka on its way into the store."""
+
+import logging
+import threading
+import time
+from collections import deque
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Future, wait
+from typing import Any, Final, NamedTuple
+
+from kafka.structs import TopicPartition
+
+from collector.pipeline.join.input_clock import Via
+from collector.receivers.dead_letters import UNREADABLE
+from collector.receivers.drop_reports import merge_dropped
+from collector.receivers.ingest import Ingest
+from collector.receivers.kafka.batches import UnreadableBatch
+from collector.receivers.otlp.logs import decode_logs_protobuf
+from collector.receivers.otlp.traces import SpanBatch, decode_protobuf, merged
+from collector.receivers.record_items import read_json
+from collector.split import split
+from collector.storage.port.dead_letters import DeadLetter, LetterKind
+from scouter.errors import DataError, TransientError
+from scouter.model.span import Span
+from scouter.transport.drops import DROPPED_HEADER
+
+_log: Final = logging.getLogger(__name__)
+_RETRY_S: Final = 1.0
+_PART_BYTES: Final = 2 * 2**20
+"""Bytes of messages that are decoded at a time: what is made of them is larger."""
+_AHEAD_BYTES: Final = 2**20
+"""Of parts before the last one that may be on their way too: a few records wait for a commit of the
+database, which the spans behind them need not."""
+_MESSAGE_BYTES: Final = 200
+"""What a message takes besides its value and headers, at least."""
+
+
+class _Part(NamedTuple):
+    messages: Sequence[Any]
+    taken: "Sequence[Future[Any]] | TransientError | DataError"
+    """What the store does with them, or why it does not begin."""
+
+    @property
+    def size_bytes(self) -> int:
+        """What its messages take."""
+        return sum(map(_size, self.messages))
+
+    @property
+    def is_settled(self) -> bool:
+        """True if there is nothing to wait for."""
+        return isinstance(self.taken, Exception) or all(each.done() for each in self.taken)
+
+
+class KafkaIntake:
+    """Stores messages in their order, again and again until they are durable.
+
+    While the store syncs one part, the next one is decoded, so that the last part taken, and small
+    ones before it, are still on their way when `take` returns: `finish` waits for them. One thread
+    calls at a time.
+
+    Args:
+        ingest: The way in.
+        spans_topic: What comes by it are spans; all else are records.
+        stopping: Once it is set, what the store refuses is given up, to be delivered again.
+        logs_topic: What comes by it are OTLP log requests; empty for none.
+    """
+
+    def __init__(
+        self,
+        ingest: Ingest,
+        spans_topic: str,
+        stopping: threading.Event,
+        *,
+        logs_topic: str = "",
+    ) -> None:
+        self._ingest, self._spans_topic, self._stopping = ingest, spans_topic, stopping
+        self._logs_topic = logs_topic
+        self._pending: deque[_Part] = deque()
+        self._durable: dict[TopicPartition, int] = {}
+
+    def take(self, messages: Sequence[Any]) -> None:
+        """Store messages, part by part; waits for all but the last part and a few bytes."""
+        for part in split(messages, _weigh, (_PART_BYTES,)):
+            self._pending.append(_Part(part, self._begin(part)))
+            while self._has_to_wait():
+                if not self._finish_first():
+                    return  # what follows must not be committed
+
+    def finish(self) -> None:
+        """Wait until all that was taken is durable or, where the service ends, given up."""
+        while self._pending and self._finish_first():
+            pass
+
+    def finish_within(self, timeout_s: float) -> None:
+        """Wait for the store, but not for another try; the rest is given up."""
+        until = time.monotonic() + timeout_s
+        for messages, taken in self._pending:
+            if isinstance(taken, Exception) or not _all_done(taken, until):
+                break
+            if not _all_done(self._tell_dropped(messages), until):
+                break
+            self._note(messages)
+        self._pending.clear()
+
+    def abandon(self) -> None:
+        """Give up what is on its way, and forget what was not committed: others read it now."""
+        self._pending.clear()
+        self._durable.clear()
+
+    def durable_offsets(self) -> Mapping[TopicPartition, int]:
+        """For each partition the offset behind the last message that is durable."""
+        return dict(self._durable)
+
+    def forget(self, offsets: Mapping[TopicPartition, int]) -> None:
+        """Do not tell these again, where nothing beyond them has become durable."""
+        for partition, offset in offsets.items():
+            if self._durable.get(partition) == offset:
+                del self._durable[partition]
+
+    def pending_offsets(self) -> Mapping[TopicPartition, int]:
+        """For each partition with messages on their way the offset of the first of them."""
+        found: dict[TopicPartition, int] = {}
+        for messages, _ in self._pending:
+            for message in messages:
+                found.setdefault(_partition(message), message.offset)
+        return found
+
+    # --- inside -----------------------------------------------------------------------------
+
+    def _begin(
+        self, messages: Sequence[Any]
+    ) -> "Sequence[Future[Any]] | TransientError | DataError":
+        try:
+            return self._hand_over(messages)
+        except (TransientError, DataError) as error:
+            return error
+
+    def _has_to_wait(self) -> bool:
+        """Say whether the first part has to be finished before more is taken."""
+        before = list(self._pending)[:-1]
+        if not before:
+            return False
+        return before[0].is_settled or sum(each.size_bytes for each in before) > _AHEAD_BYTES
+
+    def _finish_first(self) -> bool:
+        """Wait for the first part; False if it was given up, and all behind it."""
+        messages, taken = self._pending[0]
+        if not self._insist(messages, taken):
+            self._pending.clear()
+            return False
+        self._pending.popleft()
+        self._note(messages)
+        return True
+
+    def _note(self, messages: Sequence[Any]) -> None:
+        for message in messages:
+            self._durable[_partition(message)] = message.offset + 1
+
+    def _insist(
+        self,
+        messages: Sequence[Any],
+        taken: "Sequence[Future[Any]] | TransientError | DataError",
+    ) -> bool:
+        """Wait until messages are durable, handing them over again where the store refused them.
+
+        Returns:
+            False if they were given up.
+        """
+        fault: DataError | None = None
+        while True:
+            try:
+                if isinstance(taken, Exception):
+                    raise taken
+                for future in taken:
+                    future.result()
+                for future in self._tell_dropped(messages):
+                    future.result()
+            except TransientError as error:
+                _log.warning("kafka: the store does not take messages, trying again: %s", error)
+                if self._stopping.wait(_RETRY_S):
+                    return False
+            except DataError as error:
+                # The store cannot hold it; polled again, it would hold up all others for ever.
+                if len(messages) > 1:
+                    return all(self._insist([each], self._begin([each])) for each in messages)
+                if fault is not None:
+                    raise
+                fault = error
+            else:
+                return True
+            taken = (
+                self._begin(messages)
+                if fault is None
+                else [self._ingest.put_aside([self._letter(messages[0], "unstorable", fault)])]
+            )
+
+    def _tell_dropped(self, messages: Sequence[Any]) -> "Sequence[Future[Any]]":
+        """Count what the senders dropped; last, for what is not stored would tell it again."""
+        dropped = merge_dropped(map(_dropped, messages))
+        return [self._ingest.take_dropped(dropped)] if dropped else []
+
+    def _hand_over(self, messages: Sequence[Any]) -> "list[Future[Any]]":
+        """Hand messages to the store."""
+        batches: list[SpanBatch] = []
+        items: list[object] = []
+        sources: list[str] = []
+        events: list[Span] = []
+        letters: list[DeadLetter] = []
+        for message in messages:
+            source, value = _source(message), message.value or b""
+            try:
+                if isinstance(value, UnreadableBatch):
+                    letters.append(self._unreadable(message, value))
+                elif message.topic == self._spans_topic:
+                    body = decode_protobuf(value, self._ingest.limits)
+                    batches += body.batches
+                    letters += [
+                        self._ingest.letter(
+                            LetterKind.SPAN,
+                            "invalid_span",
+                            each.message,
+                            source,
+                            each.payload,
+                            Via.BROKER,
+                        )
+                        for each in body.refused
+                    ]
+                elif self._logs_topic and message.topic == self._logs_topic:
+                    logs = decode_logs_protobuf(value, self._ingest.limits)
+                    items += logs.items
+                    sources += [source] * len(logs.items)
+                    events += logs.events
+                    letters += self._ingest.letters_of_logs(logs, source, Via.BROKER)
+                else:
+                    items.append(read_json(value))
+                    sources.append(source)
+            except DataError as error:
+                letters.append(self._letter(message, "invalid_message", error))
+        size = sum(len(message.value or b"") for message in messages)
+        futures = list(self._ingest.take_records(items, sources, size, Via.BROKER).futures)
+        for batch in merged(batches):
+            taken = self._ingest.take_spans(batch.spans, size, Via.BROKER, wire=batch.wire)
+            futures.append(taken)
+        if events:
+            futures.append(self._ingest.take_spans(events, size, Via.BROKER))
+        if letters:
+            futures.append(self._ingest.put_aside(letters))
+        return futures
+
+    def _unreadable(self, message: Any, batch: UnreadableBatch) -> DeadLetter:  # noqa: ANN401
+        """The letter of a whole batch, which is told as well: all its messages are in it."""
+        _log.warning(
+            "kafka: %s: the batch of the offsets %d to %d cannot be read, and is put aside: %s",
+            f"{message.topic}-{message.partition}", batch.first_offset, message.offset, batch.why,
+        )  # fmt: skip
+        return self._letter(message, UNREADABLE, DataError(batch.why))
+
+    def _letter(self, message: Any, reason: str, error: DataError) -> DeadLetter:  # noqa: ANN401 - untyped client
+        kinds = {self._logs_topic: LetterKind.LOG, self._spans_topic: LetterKind.SPANS_MESSAGE}
+        kind = kinds.get(message.topic, LetterKind.RECORDS_MESSAGE)
+        value = message.value or b""
+        return self._ingest.letter(kind, reason, str(error), _source(message), value, Via.BROKER)
+
+
+def _size(message: Any) -> int:  # noqa: ANN401 - untyped client
+    headers = sum(len(name) + len(value or b"") for name, value in message.headers or ())
+    return _MESSAGE_BYTES + len(message.value or b"") + headers
+
+
+def _weigh(message: Any) -> tuple[int]:  # noqa: ANN401 - untyped client
+    return (len(message.value or b""),)
+
+
+def _all_done(futures: "Sequence[Future[Any]]", until: float) -> bool:
+    """Wait until a moment; tells whether everything was done by then, without a fault."""
+    done, missing = wait(futures, max(0.0, until - time.monotonic()))
+    return not missing and all(each.exception() is None for each in done)
+
+
+def _partition(message: Any) -> TopicPartition:  # noqa: ANN401 - untyped client
+    return TopicPartition(message.topic, message.partition)
+
+
+def _source(message: Any) -> str:  # noqa: ANN401 - untyped client
+    return f"kafka:{message.topic}:{message.partition}:{message.offset}"
+
+
+def _dropped(message: Any) -> str:  # noqa: ANN401 - untyped client
+    values = (value for name, value in message.headers or () if name == DROPPED_HEADER)
+    return ",".join(value.decode("ascii", "replace") for value in values if value)

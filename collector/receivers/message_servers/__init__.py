@@ -1,0 +1,1 @@
+"""Spans and records from Redis Streams and RabbitMQ."""

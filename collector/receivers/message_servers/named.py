@@ -1,0 +1,44 @@
+"""The receivers of those message servers that the settings name."""
+
+from typing import TYPE_CHECKING
+
+from collector.pipeline.join.input_clock import InputClock
+from collector.receivers.ingest import Ingest
+from collector.settings.model import CollectorSettings
+from scouter.errors import ConfigError
+
+if TYPE_CHECKING:
+    from collector.receivers.message_servers.receiver import MessageReceiver
+
+
+def message_receivers(
+    settings: CollectorSettings, ingest: Ingest, inputs: InputClock
+) -> "list[MessageReceiver]":
+    """Make the receivers of Redis and RabbitMQ; none is started.
+
+    Args:
+        settings: Which servers, and how.
+        ingest: The way in.
+        inputs: Is told whether there are spans that were not read yet.
+
+    Raises:
+        ConfigError: A client is not installed.
+    """
+    found: list[MessageReceiver] = []
+    try:
+        if settings.redis is not None:
+            from collector.receivers.message_servers.redis import (
+                RedisReceiver,  # only those who use it need it
+            )
+
+            found.append(RedisReceiver(settings, ingest, inputs))
+        if settings.rabbitmq is not None:
+            from collector.receivers.message_servers.rabbitmq import RabbitMQReceiver
+
+            found.append(RabbitMQReceiver(settings, ingest, inputs))
+    except ImportError as error:
+        raise ConfigError(
+            f"reading from a message server needs {error.name}: "
+            "pip install 'scouter-agents[rabbitmq,redis]'"
+        ) from error
+    return found

@@ -1,0 +1,153 @@
+"""What the receivers of Redis and RabbitMQ do alike: a thread that stores messages for good."""
+
+import logging
+import threading
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
+from typing import Any, Final
+
+from collector.pipeline.join.input_clock import InputClock, Via
+from collector.receivers.drop_reports import merge_dropped
+from collector.receivers.ingest import Ingest
+from collector.receivers.otlp.traces import decode_protobuf
+from collector.receivers.record_items import read_records_body
+from collector.split import split
+from collector.storage.port.dead_letters import LetterKind
+from scouter.errors import DataError, TransientError
+
+_log: Final = logging.getLogger(__name__)
+_RETRY_S: Final = 1.0
+_PART_BYTES: Final = 16 * 2**20
+_REPORT_S: Final = 0.5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Message:
+    """One batch as a transport wrote it."""
+
+    is_spans: bool
+    """True: an OTLP `ExportTraceServiceRequest`; else the body of `POST /v1/records`."""
+    data: bytes
+    dropped: str
+    """Text of the header that tells of drops."""
+    source: str
+    """Where it came in, for dead letters."""
+
+
+class MessageReceiver(ABC):
+    """A consumer thread. It outlives servers that go away and come back.
+
+    Args:
+        name: For the thread and the log.
+        where: The server, without credentials.
+        ingest: The way in.
+        inputs: Is told, under the receiver's name, whether there are spans that were not read yet.
+    """
+
+    def __init__(
+        self, name: str, where: str, ingest: Ingest, inputs: InputClock | None = None
+    ) -> None:
+        self.name, self.where, self.ingest = name, where, ingest
+        self._inputs = inputs or InputClock()
+        self._inputs.add(name)
+        self._reported = float("-inf")
+        self.stopping = threading.Event()
+        self.is_connected = False
+        self._thread = threading.Thread(target=self._run, name=f"scouter-{name}")
+
+    def start(self) -> None:
+        """Begin to consume; a server that does not answer yet is waited for."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Finish the messages in hand and acknowledge them."""
+        self.stopping.set()
+        if self._thread.is_alive():
+            self._thread.join()
+
+    @abstractmethod
+    def consume(self) -> None:
+        """Connect, set `is_connected`, and consume until `stopping`; raises what goes wrong."""
+
+    def store(self, messages: Sequence[Message]) -> bool:
+        """Store messages, again and again until they are durable.
+
+        Returns:
+            False if it was given up because the service ends; nothing may be acknowledged then.
+        """
+        return all(self._store_part(part) for part in split(messages, _weigh, (_PART_BYTES,)))
+
+    def _store_part(self, messages: Sequence[Message]) -> bool:
+        while True:
+            try:
+                taken = [(message, self._take(message)) for message in messages]
+                for message, futures in taken:
+                    self._await(message, futures)
+                dropped = merge_dropped(message.dropped for message in messages)
+                if dropped:  # last: what is not stored is stored again, and would tell it again
+                    self.ingest.take_dropped(dropped).result()
+            except TransientError as error:
+                _log.warning("%s: the store does not take messages: %s", self.name, error)
+                if self.stopping.wait(_RETRY_S):
+                    return False
+            else:
+                return True
+
+    def _await(self, message: Message, futures: "Sequence[Future[Any]]") -> None:
+        """Wait until a message is durable; as a dead letter if the store cannot hold it."""
+        try:
+            for future in futures:
+                future.result()
+        except DataError as error:  # it would come again for ever, and hold up all others
+            self._put_aside(message, "unstorable", error).result()
+
+    def report_lag(self, behind_s: Callable[[], float | None]) -> None:
+        """Tell the join how far this receiver is; to be called between any two batches.
+
+        Args:
+            behind_s: Asks the server; called twice a second at most. What it gives is that of
+                `InputClock.report`.
+        """
+        if time.monotonic() >= self._reported + _REPORT_S:
+            self._inputs.report(self.name, behind_s())
+            self._reported = time.monotonic()
+
+    def _run(self) -> None:
+        while not self.stopping.is_set():
+            try:
+                self.consume()
+            except Exception as error:  # noqa: BLE001 clients raise far more than their errors
+                _log.warning("%s %s: %r; trying again", self.name, self.where, error)
+                self.stopping.wait(_RETRY_S)
+            finally:
+                self.is_connected = False
+                self._inputs.report(self.name, None)
+
+    def _take(self, message: Message) -> "list[Future[Any]]":
+        ingest, source, data = self.ingest, message.source, message.data
+        futures: list[Future[Any]] = []
+        try:
+            if message.is_spans:
+                body = decode_protobuf(data, ingest.limits)
+                futures += ingest.take_body(body, source, len(data), Via.BROKER)
+            else:
+                items = read_records_body(data, ingest.limits)
+                futures += ingest.take_records(items, source, len(data), Via.BROKER).futures
+        except DataError as error:
+            futures.append(self._put_aside(message, "invalid_message", error))
+        return futures
+
+    def _put_aside(self, message: Message, reason: str, error: DataError) -> "Future[Any]":
+        kind = LetterKind.SPANS_MESSAGE if message.is_spans else LetterKind.RECORDS_MESSAGE
+        letter = self.ingest.letter(
+            kind, reason, str(error), message.source, message.data, Via.BROKER
+        )
+        return self.ingest.put_aside([letter])
+
+
+def _weigh(message: Message) -> tuple[int]:
+    """What is made of messages while they are stored is larger than they are."""
+    return (len(message.data),)

@@ -1,0 +1,140 @@
+"""Spans and records from Redis Streams. Entries leave a stream after the store has them."""
+
+from typing import Any, Final
+
+from redis import exceptions
+
+from collector.pipeline.join.input_clock import InputClock
+from collector.receivers.ingest import Ingest
+from collector.receivers.message_servers.consumer_name import consumer_name
+from collector.receivers.message_servers.fetch_size import ReadSize
+from collector.receivers.message_servers.receiver import Message, MessageReceiver
+from collector.settings.model import CollectorSettings
+from scouter.transport.drops import DROPPED_HEADER
+from scouter.transport.redis.transport import DATA_FIELD, open_client
+
+_TIMEOUT_S: Final = 10.0
+_BLOCK_MS: Final = 200
+_CLAIM_EVERY: Final = 100
+"""Reads between two looks for what other consumers took and never acknowledged."""
+_CLAIM_IDLE_MS: Final = 60_000
+
+_Entry = tuple[str, bytes]
+"""Stream and id."""
+
+
+class RedisReceiver(MessageReceiver):
+    """Reads both streams as one consumer of a group, named after machine and data folder.
+
+    The streams are Scouter's own: an acknowledged entry is deleted, so that they stay small.
+
+    Args:
+        settings: Address, streams, group, credentials.
+        ingest: The way in.
+        inputs: Is told whether there are spans that were not read yet.
+    """
+
+    def __init__(
+        self, settings: CollectorSettings, ingest: Ingest, inputs: InputClock | None = None
+    ) -> None:
+        super().__init__("redis", settings.redis or "", ingest, inputs)
+        self._settings = settings
+        self._group, self._consumer = settings.redis_group, ""
+        self._size = ReadSize()
+        self._streams = (settings.redis_spans_stream, settings.redis_records_stream)
+
+    def consume(self) -> None:
+        """Take up what was read and not acknowledged, then what comes."""
+        self._consumer = consumer_name(self._settings.data)
+        password = self._settings.redis_password
+        secret = password.get_secret_value() if password else None
+        ca_file = self._settings.redis_ssl_cafile
+        client = open_client(
+            self.where, self._settings.redis_username, secret,
+            str(ca_file) if ca_file else None, _TIMEOUT_S,
+        )  # fmt: skip
+        try:
+            for stream in self._streams:
+                self._join(client, stream)
+            self.is_connected = True
+            self._drain_own(client)
+            reads = 0
+            while not self.stopping.is_set():
+                self.report_lag(lambda: self.behind_s(client))
+                if self.ingest.is_full:
+                    self.stopping.wait(_BLOCK_MS / 1000)
+                    continue
+                if reads % _CLAIM_EVERY == 0:
+                    self._claim(client)
+                reads += 1
+                self._settle(client, self._read(client, ">"))
+        finally:
+            client.close()
+
+    def behind_s(self, client: Any) -> float:  # noqa: ANN401 - see `open_client`
+        """Age of the oldest entry with spans: what is stored, by whichever consumer, is deleted.
+
+        Entries that somebody else acknowledged and left in the stream count as not stored.
+        """
+        oldest = client.xrange(self._streams[0], count=1)
+        if not oldest:
+            return 0.0
+        seconds, micros = client.time()
+        written_ms = int(oldest[0][0].split(b"-")[0])  # the server's own clock, see XADD
+        return max(0.0, seconds + micros / 1e6 - written_ms / 1000)
+
+    def _join(self, client: Any, stream: str) -> None:  # noqa: ANN401 - see `open_client`
+        try:
+            client.xgroup_create(stream, self._group, id="0", mkstream=True)
+        except exceptions.ResponseError as error:
+            if not str(error).startswith("BUSYGROUP"):  # it exists
+                raise
+
+    def _read(self, client: Any, since: str) -> list[tuple[_Entry, Message]]:  # noqa: ANN401 - see `open_client`
+        found = client.xreadgroup(
+            self._group, self._consumer, dict.fromkeys(self._streams, since),
+            count=self._size.count, block=_BLOCK_MS,
+        )  # fmt: skip
+        return [
+            self._message(stream.decode(), name, fields)
+            for stream, entries in found
+            for name, fields in entries
+        ]
+
+    def _drain_own(self, client: Any) -> None:  # noqa: ANN401 - see `open_client`
+        while not self.stopping.is_set():
+            batch = self._read(client, "0")
+            if not batch or not self._settle(client, batch):
+                return
+
+    def _claim(self, client: Any) -> None:  # noqa: ANN401 - see `open_client`
+        for stream in self._streams:
+            _, entries, *_ = client.xautoclaim(
+                stream, self._group, self._consumer, _CLAIM_IDLE_MS, count=self._size.count
+            )
+            self._settle(client, [self._message(stream, *entry) for entry in entries])
+
+    def _settle(self, client: Any, batch: list[tuple[_Entry, Message]]) -> bool:  # noqa: ANN401 - see `open_client`
+        """Store entries, then take them out of their streams; False if the service ends."""
+        if not batch:
+            return True
+        self._size.saw([len(message.data) for _, message in batch])
+        if not self.store([message for _, message in batch]):
+            return False
+        with client.pipeline(transaction=True) as pipe:
+            for (stream, name), _ in batch:
+                pipe.xack(stream, self._group, name)
+                pipe.xdel(stream, name)
+            pipe.execute()
+        return True
+
+    def _message(
+        self, stream: str, name: bytes, fields: dict[bytes, bytes] | None
+    ) -> tuple[_Entry, Message]:
+        found = fields or {}  # none: somebody deleted the entry while it was pending
+        return (stream, name), Message(
+            is_spans=stream == self._streams[0],
+            data=found.get(DATA_FIELD.encode(), b""),
+            dropped=found.get(DROPPED_HEADER.encode(), b"").decode("ascii", "replace"),
+            source=f"redis:{stream}:{name.decode()}",
+        )

@@ -1,0 +1,1 @@
+"""OTLP requests to spans and records, item by item."""

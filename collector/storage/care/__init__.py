@@ -1,0 +1,1 @@
+"""Care for a store: retention, backup, check, export and repair."""

@@ -1,0 +1,85 @@
+"""What the store knows of judges: calibrations, and verdicts on gold items."""
+
+from collections.abc import Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from typing import Any
+
+from collector.storage.duckdb.database import Database
+from collector.storage.duckdb.transaction import Transaction
+from collector.storage.port.judges import CalibrationRow, GoldQuery, GoldVerdict
+from scouter.evaluate.outcome import Outcome
+
+
+def _future() -> "Future[Any]":
+    return Future()
+
+
+@dataclass(slots=True, kw_only=True)
+class CalibrationsJob:
+    """Calibrations."""
+
+    rows: Sequence[CalibrationRow]
+    future: "Future[Any]" = field(default_factory=_future)
+
+    @property
+    def size(self) -> int:
+        """Number of calibrations."""
+        return len(self.rows)
+
+    def apply(self, tx: Transaction) -> int:
+        """Add the calibrations."""
+        for row in self.rows:
+            tx.add("calibrations", tx.ordinal("calibrations"), row.digest, row.body, row.added_ns)
+        return tx.seq
+
+
+@dataclass(slots=True, kw_only=True)
+class GoldJob:
+    """Verdicts on gold items."""
+
+    rows: Sequence[GoldVerdict]
+    future: "Future[Any]" = field(default_factory=_future)
+
+    @property
+    def size(self) -> int:
+        """Number of verdicts."""
+        return len(self.rows)
+
+    def apply(self, tx: Transaction) -> int:
+        """Add the verdicts."""
+        for row in self.rows:
+            tx.add(
+                "gold_verdicts", tx.ordinal("gold_verdicts"), row.space, row.alias, row.task_id,
+                row.judge, row.slot, row.item, row.is_good, row.outcome.value, row.reason,
+                row.at_ns,
+            )  # fmt: skip
+        return tx.seq
+
+
+def read_calibrations(database: Database) -> list[CalibrationRow]:
+    """All calibrations, each once, in the order in which they came."""
+    rows = database.read("SELECT digest, body, added_ns FROM calibrations ORDER BY seq, ordinal")
+    found: dict[str, CalibrationRow] = {}
+    for digest, body, added_ns in rows:
+        found.setdefault(digest, CalibrationRow(digest=digest, body=body, added_ns=added_ns))
+    return list(found.values())
+
+
+def read_gold(database: Database, query: GoldQuery) -> list[GoldVerdict]:
+    """The verdicts of one judge by slot; of two on one slot the first."""
+    rows = database.read(
+        "SELECT slot, item, is_good, outcome, reason, at_ns FROM gold_verdicts"
+        " WHERE space = ? AND alias = ? AND task_id = ? AND judge = ? AND slot >= ?"
+        " ORDER BY slot, seq, ordinal",
+        [query.space, query.alias, query.task_id, query.judge, query.since_slot],
+    )
+    found: dict[int, GoldVerdict] = {}
+    for slot, item, is_good, outcome, reason, at_ns in rows:
+        if slot not in found:
+            found[slot] = GoldVerdict(
+                space=query.space, alias=query.alias, task_id=query.task_id, judge=query.judge,
+                slot=slot, item=item, is_good=is_good, outcome=Outcome(outcome), reason=reason,
+                at_ns=at_ns,
+            )  # fmt: skip
+    return list(found.values())

@@ -1,0 +1,363 @@
+"""What is asked about accepted records: the listing, one with its history, and sessions.
+
+A record's state is not in its row: it follows from verdicts and dead letters. As in the listing of
+verdicts, some records are taken by their places, and their states are looked up.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+from collector.storage.duckdb.block_filters import BlockFilters, within
+from collector.storage.duckdb.database import Database
+from collector.storage.duckdb.dead_letters import read_letters
+from collector.storage.duckdb.evaluations import (
+    LAST,
+    PROFILE,
+    conditions,
+    read_revisions,
+)
+from collector.storage.duckdb.json_text import plain_json
+from collector.storage.duckdb.known_keys import text_hash
+from collector.storage.duckdb.part_reads import LongRow, read_within
+from collector.storage.duckdb.read import OUTLINE, read_records, record_row
+from collector.storage.port.dead_letters import LetterQuery
+from collector.storage.port.lists import (
+    RecordHistory,
+    RecordPage,
+    RecordQuery,
+    RecordState,
+    RecordSummary,
+    SessionPage,
+    SessionQuery,
+    SessionSummary,
+)
+from scouter.evaluate.outcome import DECIDED, Outcome
+
+# All SQL is put together from this module's own words; values always travel as parameters.
+# ruff: noqa: S608
+
+_GROWTH: Final = 4
+_MOST: Final = 20_000
+"""Candidates that are looked at together; a few megabytes of places and ids."""
+_NEVER: Final = (RecordState.ERASED, RecordState.EXPIRED)
+"""States without a row: what was erased, or expired, is gone."""
+_STATED: Final[Mapping[RecordState | None, str]] = {
+    RecordState.WAITING: "r.uid_hash NOT IN (SELECT uid_hash FROM evaluations WHERE space = ?)",
+    RecordState.SKIPPED: "r.uid_hash IN (SELECT uid_hash FROM evaluations"
+    " WHERE space = ? AND outcome = 'skipped' AND scope = 'record')",
+    RecordState.DEAD_LETTERED: "r.uid IN (SELECT uid FROM dead_letters"
+    " WHERE was_accepted AND space = ?)",
+}
+"""What a state that few records have follows from, so that few candidates are looked at."""
+_IN: Final = "SEMI JOIN (SELECT unnest(?::BIGINT[]) AS uid_hash) k ON k.uid_hash = "
+_SESSION: Final = "coalesce(nullif(r.session_id, ''), r.uid)"
+_PROFILE: Final = PROFILE.replace("e.", "r.").replace("r.profile_digest", "r.profile_ref")
+"""A record keeps the name that its sender used, which may be a digest."""
+
+
+class _Place(NamedTuple):
+    seq: int
+    uid_hash: int
+    uid: str
+
+
+class _Decided(NamedTuple):
+    state: RecordState
+    outcome: Outcome | None
+
+
+def read_record_page(database: Database, filters: BlockFilters, query: RecordQuery) -> RecordPage:
+    """One page of records with their states, newest first; with their contexts if asked for.
+
+    Cost: linear in the records that the other filters name, where a state is asked for that few
+    records have; without a state, in the page.
+    """
+    found: list[tuple[_Place, _Decided]] = []
+    for candidates in _candidates(database, filters, query):
+        decided = _decided(database, query, candidates)
+        waiting = _Decided(RecordState.WAITING, None)
+        states = ((each, decided.get(each.uid, waiting)) for each in candidates)
+        found += [each for each in states if query.state in (None, each[1].state)]
+        if len(found) > query.limit:
+            break
+    page = found[: query.limit]
+    if query.context_bytes is None:
+        items = tuple(_summaries(database, query.space, page))
+    else:
+        items, count = _with_contexts(database, query, page, query.context_bytes)
+        page = page[:count]
+    next_before = page[-1][0][:2] if len(found) > len(page) else None
+    return RecordPage(items=items, next_before=next_before)
+
+
+def read_history(database: Database, space: str, uid: str) -> RecordHistory | None:
+    """A record, its verdicts and its dead letter; None if it was never accepted, or is erased."""
+    records = read_records(database, space, [uid])
+    if not records:
+        return None
+    verdicts = read_revisions(database, space, uid)
+    letters = read_letters(database, LetterQuery(space=space, uid=uid, was_accepted=True, limit=1))
+    state = RecordState.WAITING
+    if verdicts:
+        state = _state_of(verdicts[0].outcome)
+    elif letters:
+        state = RecordState.DEAD_LETTERED
+    return RecordHistory(
+        record=records[0],
+        state=state,
+        verdicts=verdicts,
+        letter=letters[0] if letters and not verdicts else None,
+    )
+
+
+def _candidates(
+    database: Database, filters: BlockFilters, query: RecordQuery
+) -> Iterator[Sequence[_Place]]:
+    """What the filters other than the state name, newest first, in parts that grow."""
+    if query.state in _NEVER:
+        return
+    before, size = query.before, query.limit + 1
+    session_hash = None if query.session_id is None else text_hash(query.session_id)
+    while True:
+        where, given = conditions(
+            *_asked(query),
+            ("? IN (r.record_id, r.uid)", query.record_id),
+            ("r.trace_id = ?", query.trace_id),
+        )
+        if query.session_id is not None:
+            blocks = within(filters.of_sessions(query.space, [query.session_id], "records"))
+            where += (
+                f" AND {blocks} AND (r.session_id = ? OR (r.session_id = '' AND r.uid_hash = ?))"
+            )
+            given += [query.session_id, session_hash]
+        if query.state in _STATED:
+            where += f" AND {_STATED[query.state]}"
+            given.append(query.space)
+        if before is not None:
+            where += " AND r.seq <= ? AND (r.seq, r.uid_hash) < (?, ?)"
+            given += [before[0], *before]
+        rows = database.read(
+            f"SELECT r.seq, r.uid_hash, r.uid FROM records r WHERE {where}"
+            " ORDER BY r.seq DESC, r.uid_hash DESC LIMIT ?",
+            [*given, size],
+        )
+        part = [_Place(*row) for row in rows]
+        yield part
+        if len(part) < size:
+            return
+        before, size = part[-1][:2], min(size * _GROWTH, _MOST)
+
+
+def _decided(
+    database: Database, query: RecordQuery, candidates: Sequence[_Place]
+) -> Mapping[str, _Decided]:
+    """What was decided about those of some records that do not wait."""
+    if not candidates:
+        return {}
+    hashes, first = [each.uid_hash for each in candidates], candidates[-1].seq
+    last = LAST if query.as_of is None else query.as_of
+    outcomes = database.read(
+        f"SELECT e.record_uid, arg_max(e.outcome, e.revision) FROM evaluations e {_IN} e.uid_hash"
+        " WHERE e.seq BETWEEN ? AND ? AND e.space = ? AND e.scope = 'record'"
+        " GROUP BY e.record_uid",
+        [hashes, first, last, query.space],
+    )
+    letters = database.read(
+        "SELECT uid FROM dead_letters WHERE was_accepted AND seq BETWEEN ? AND ? AND space = ?",
+        [first, last, query.space],
+    )
+    found = {uid: _Decided(RecordState.DEAD_LETTERED, None) for (uid,) in letters}
+    for uid, outcome in outcomes:
+        found[uid] = _Decided(_state_of(Outcome(outcome)), Outcome(outcome))
+    return found
+
+
+def _state_of(outcome: Outcome) -> RecordState:
+    return RecordState.SKIPPED if outcome is Outcome.SKIPPED else RecordState.EVALUATED
+
+
+def _summaries(
+    database: Database, space: str, page: Sequence[tuple[_Place, _Decided]]
+) -> Iterator[RecordSummary]:
+    """The records at some places, in the same order; one that went meanwhile is left out."""
+    if not page:
+        return
+    rows = database.read(
+        f"SELECT r.seq, strlen(r.context), {OUTLINE} FROM records r {_IN} r.uid_hash"
+        " WHERE r.seq BETWEEN ? AND ? AND r.space = ?",
+        [[place.uid_hash for place, _ in page], page[-1][0].seq, page[0][0].seq, space],
+    )
+    found: dict[tuple[int, str], tuple[int, Sequence[Any]]] = {
+        (seq, values[1]): (size, values) for seq, size, *values in rows
+    }
+    for place, decided in page:
+        if (place.seq, place.uid) in found:
+            size, values = found[place.seq, place.uid]
+            yield _summary(place, decided, values, size)
+
+
+def _summary(
+    place: _Place,
+    decided: _Decided,
+    values: Sequence[Any],
+    size: int,
+    context: str | None = None,
+) -> RecordSummary:
+    return RecordSummary(
+        place=place[:2],
+        record=record_row(values),
+        context_bytes=size,
+        state=decided.state,
+        outcome=decided.outcome,
+        context=context,
+    )
+
+
+def _with_contexts(
+    database: Database,
+    query: RecordQuery,
+    page: Sequence[tuple[_Place, _Decided]],
+    max_bytes: int,
+) -> tuple[tuple[RecordSummary, ...], int]:
+    """The records at the first places of a page, in the same order, and how many places these are.
+
+    One that went meanwhile is left out.
+    """
+
+    def read(part: Sequence[tuple[_Place, _Decided]]) -> list[LongRow]:
+        rows = database.read_long(
+            f"SELECT r.seq, r.uid_hash, r.context, {OUTLINE} FROM records r {_IN} r.uid_hash"
+            " WHERE r.seq BETWEEN ? AND ? AND r.space = ?",
+            [
+                [place.uid_hash for place, _ in part],
+                part[-1][0].seq,
+                part[0][0].seq,
+                query.space,
+            ],
+        )
+        return [LongRow((seq, of), text, values) for seq, of, text, *values in rows]
+
+    rows, count = read_within(page, read, max_bytes)
+    found = {(row.place[0], row.values[1]): row for row in rows}
+    items: list[RecordSummary] = []
+    for place, decided in page[:count]:
+        row = found.get((place.seq, place.uid))
+        if row is not None:
+            size = len(row.text.encode())
+            items.append(_summary(place, decided, row.values, size, plain_json(row.text)))
+    return tuple(items), count
+
+
+def read_sessions(database: Database, filters: BlockFilters, query: SessionQuery) -> SessionPage:
+    """One page of sessions, each at the place of its newest record that is asked for.
+
+    Args:
+        database: The open file.
+        filters: Says which blocks to look at.
+        query: Says as of when.
+
+    Cost: a look at the records and verdicts of the blocks that hold the page's sessions, and for
+    later pages at the session ids of all records that are newer.
+    """
+    assert query.as_of is not None  # noqa: S101 the store has filled it in
+    found: list[tuple[tuple[int, int], str]] = []
+    before, size = query.before, 4 * (query.limit + 1)
+    while len(found) <= query.limit:
+        where, given = conditions(*_asked(query))
+        if before is not None:
+            where += " AND r.seq <= ? AND (r.seq, r.uid_hash) < (?, ?)"
+            given += [before[0], *before]
+        rows = database.read(
+            f"SELECT r.seq, r.uid_hash, {_SESSION} FROM records r WHERE {where}"
+            " ORDER BY r.seq DESC, r.uid_hash DESC LIMIT ?",
+            [*given, size],
+        )
+        last: dict[str, tuple[int, int]] = {}
+        for seq, uid_hash, session_id in rows:
+            last.setdefault(session_id, (seq, uid_hash))
+        newest = _last_places(database, query, list(last), rows[-1][0] if rows else 0)
+        found += [(at, each) for each, at in last.items() if newest.get(each, at) == at]
+        if len(rows) < size:
+            break
+        before, size = rows[-1][:2], min(size * _GROWTH, _MOST)
+    page = found[: query.limit]
+    ids = [session_id for _, session_id in page]
+    counts = _session_counts(database, filters, query.space, ids)
+    items = tuple(counts[each] for _, each in page if each in counts)
+    next_before = page[-1][0] if len(found) > query.limit else None
+    return SessionPage(items=items, next_before=next_before, as_of=query.as_of)
+
+
+def _asked(query: RecordQuery | SessionQuery) -> Iterator[tuple[str, object]]:
+    """What both kinds of listing ask of a record."""
+    yield "r.space = ?", query.space
+    yield _PROFILE, query.profile
+    yield "r.received_ns >= ?", query.since_ns
+    yield "r.received_ns < ?", query.until_ns
+    yield "r.seq <= ?", query.as_of
+
+
+def _last_places(
+    database: Database, query: SessionQuery, session_ids: Sequence[str], since: int
+) -> Mapping[str, tuple[int, int]]:
+    where, given = conditions(*_asked(query), ("r.seq >= ?", since))
+    rows = database.read(
+        f"""
+        SELECT k.id, max((r.seq, r.uid_hash)) FROM records r
+        JOIN (SELECT unnest(?::VARCHAR[]) AS id) k ON k.id = {_SESSION}
+        WHERE {where} GROUP BY k.id
+        """,
+        [session_ids, *given],
+    )
+    return {session_id: tuple(place) for session_id, place in rows}
+
+
+def _session_counts(
+    database: Database, filters: BlockFilters, space: str, session_ids: Sequence[str]
+) -> Mapping[str, SessionSummary]:
+    """The records of some sessions, counted by what the latest verdict says of each."""
+    if not session_ids:
+        return {}
+    rows = database.read(
+        f"""
+        WITH own AS MATERIALIZED (
+            SELECT k.id, r.uid, r.uid_hash, r.trace_id, r.created_ns FROM records r
+            JOIN (SELECT unnest($1::VARCHAR[]) AS id) k ON k.id = {_SESSION}
+            WHERE {within(filters.of_sessions(space, session_ids, "records"))} AND r.space = $2
+        ), verdicts AS (
+            SELECT e.record_uid, arg_max(e.outcome, e.revision) AS outcome FROM evaluations e
+            SEMI JOIN own ON own.uid_hash = e.uid_hash
+            WHERE {within(filters.of_sessions(space, session_ids, "evaluations"))}
+              AND e.space = $2 AND e.scope = 'record' GROUP BY e.record_uid
+        )
+        SELECT own.id, count(*), count(DISTINCT own.trace_id), min(own.created_ns),
+            max(own.created_ns),
+            {", ".join(f"count(*) FILTER (v.outcome = '{word.value}')" for word in DECIDED)},
+            count(*) FILTER (coalesce(v.outcome, 'pending') = 'pending')
+        FROM own LEFT JOIN verdicts v ON v.record_uid = own.uid GROUP BY own.id
+        """,
+        [list(session_ids), space],
+    )
+    names = tuple(SessionSummary.__dataclass_fields__)
+    return {row[0]: SessionSummary(**dict(zip(names, row, strict=True))) for row in rows}
+
+
+def read_session(
+    database: Database, filters: BlockFilters, space: str, session_id: str
+) -> SessionSummary | None:
+    """One session; None if no record of it is stored."""
+    return _session_counts(database, filters, space, [session_id]).get(session_id)
+
+
+def read_session_traces(
+    database: Database, filters: BlockFilters, space: str, session_id: str, limit: int
+) -> list[str]:
+    """Traces of a session's records, in the order of their first records."""
+    blocks = within(filters.of_sessions(space, [session_id], "records"))
+    rows = database.read(
+        f"SELECT r.trace_id FROM records r WHERE {blocks} AND r.trace_id IS NOT NULL"
+        " AND r.space = ? AND (r.session_id = ? OR (r.session_id = '' AND r.uid_hash = ?))"
+        " GROUP BY r.trace_id ORDER BY min(r.seq), r.trace_id LIMIT ?",
+        [space, session_id, text_hash(session_id), limit],
+    )
+    return [row[0] for row in rows]

@@ -1,0 +1,72 @@
+"""A verdict and its task results as one text, so that reading it is reading one column.
+
+DuckDB plans a query by column and reads each from a block of its own: a verdict and five results
+out of fifty columns take three times as long. The other columns of `evaluations` and `task_results`
+are what verdicts are found and counted by.
+
+The text is a JSON array of two: the values of `VERDICT`, and for each task those of `TASK`. A new
+field is appended to its list; a text that was written before has its default.
+"""
+
+from collections.abc import Sequence
+from operator import attrgetter
+from typing import Any, Final, cast
+
+from collector.storage.duckdb.json_text import dump_json, load_json
+from collector.storage.port.rows import Completeness, EvaluationRow, Scope, TaskRow
+from scouter.evaluate.judge.usage import JudgeUsage
+from scouter.evaluate.outcome import Outcome
+
+VERDICT: Final = (
+    "space", "evaluation_id", "record_uid", "revision", "record_id", "session_id", "trace_id",
+    "profile_uid", "profile_digest", "profile_name", "alias", "outcome", "completeness",
+    "missing_parents", "reads_spans", "service_name", "service_version", "environment", "tags",
+    "created_ns", "evaluated_ns", "duration_ns", "input_seq", "scope", "was_decided",
+)  # fmt: skip
+"""Fields of a verdict, but its tasks."""
+TASK: Final = (
+    "task_id", "task_type", "outcome", "reason", "expected", "actual", "message", "operator",
+    "condition", "stage", "question", "answer", "usage", "span_ids", "stated_score",
+)  # fmt: skip
+"""Fields of a task result."""
+USAGE: Final = (
+    "calls", "cached", "input_tokens", "output_tokens", "cost_usd", "unpriced_calls",
+)  # fmt: skip
+"""Fields of a task result's usage, an array in its place."""
+
+_verdict_values: Final = attrgetter(*VERDICT)
+_task_values: Final = attrgetter(*TASK[:-3])
+_usage_values: Final = attrgetter(*USAGE)
+
+
+def encode_verdict(row: EvaluationRow) -> str:
+    """Write a verdict."""
+    tasks = [
+        (
+            *_task_values(task),
+            None if task.usage is None else _usage_values(task.usage),
+            task.span_ids,
+            task.stated_score,
+        )
+        for task in row.tasks
+    ]
+    return dump_json((_verdict_values(row), tasks))
+
+
+def decode_verdict(text: str) -> EvaluationRow:
+    """Read a verdict."""
+    values, tasks = cast("tuple[list[Any], list[list[Any]]]", load_json(text))
+    fields = dict(zip(VERDICT, values, strict=False))
+    fields["outcome"] = Outcome(fields["outcome"])
+    fields["completeness"] = Completeness(fields["completeness"])
+    fields["scope"] = Scope(fields["scope"])
+    return EvaluationRow(**fields, tasks=tuple(map(_task, tasks)))
+
+
+def _task(values: Sequence[Any]) -> TaskRow:
+    fields = dict(zip(TASK, values, strict=False))
+    fields["outcome"] = Outcome(fields["outcome"])
+    if (usage := fields.get("usage")) is not None:
+        fields["usage"] = JudgeUsage(**dict(zip(USAGE, usage, strict=False)))
+    fields["span_ids"] = tuple(fields.get("span_ids", ()))
+    return TaskRow(**fields)

@@ -1,0 +1,170 @@
+"""Counts of task outcomes, over all time or bucket by bucket, latest verdicts only."""
+
+from typing import Final
+
+from collector.storage.duckdb.database import Database
+from collector.storage.duckdb.evaluations import PROFILE, Filter, conditions
+from collector.storage.duckdb.read import LATEST
+from collector.storage.duckdb.rollup import HOUR_NS
+from collector.storage.port.counts import SeriesItem, SeriesQuery, TaskCounts, TaskQuery
+from scouter.evaluate.outcome import DECIDED, Outcome
+
+# All SQL is put together from this module's own words; values always travel as parameters.
+# ruff: noqa: S608
+
+_COUNTED: Final = (
+    "e.profile_uid, e.profile_digest, e.profile_name, e.alias, e.task_id, e.position, e.outcome"
+)
+_GATED: Final = "e.outcome = 'skipped' AND e.reason IS NOT DISTINCT FROM 'gate' AS gated"
+_NAMES: Final = tuple(TaskCounts.__dataclass_fields__)
+_WITH_VERSION: Final = """
+    e.evaluation_id IN (
+        SELECT v.evaluation_id FROM evaluations v
+        SEMI JOIN (SELECT trace_id FROM spans WHERE space = ? AND service_version = ?) s
+            ON s.trace_id = v.trace_id
+        WHERE v.space = ? AND v.service_version = ''
+    )
+"""
+"""A verdict that looked at no spans does not know its service; the spans of its trace do."""
+
+Part = tuple[str, list[object]]
+"""A query for counts, and its values."""
+
+
+def _count(outcome: Outcome) -> str:
+    return f"(coalesce(sum(n) FILTER (outcome = '{outcome.value}'), 0))::BIGINT"
+
+
+_COUNTS: Final = f"""
+    any_value(profile_digest), any_value(profile_name), any_value(alias),
+    task_id, {", ".join(f"{_count(word)} AS {word}" for word in DECIDED)},
+    (coalesce(sum(n) FILTER (gated), 0))::BIGINT,
+    count(score), count(score) FILTER (outcome = 'passed'),
+    coalesce(avg(score), 0), coalesce(var_pop(score) * count(score), 0)
+"""
+_HAVING: Final = "HAVING passed + failed + errored + skipped > 0"
+
+
+def read_task_counts(database: Database, query: TaskQuery) -> list[TaskCounts]:
+    """Outcomes by profile and task: whole hours from the rollups, the rest from the results.
+
+    Scores that are not their outcome's are read from the results.
+
+    Cost: the rollup rows of the hours asked for, the results of at most two hours, and those of
+    the time asked for with a score of their own; with a service version all of that time.
+    """
+    filters: list[Filter] = [("e.space = ?", query.space), (PROFILE, query.profile)]
+    parts = _parts(
+        database, filters, query.since_ns, query.until_ns, query.service_version, query.space
+    )
+    rows = database.read(
+        f"""
+        SELECT profile_uid, {_COUNTS}
+        FROM ({" UNION ALL ".join(sql for sql, _ in parts)})
+        GROUP BY profile_uid, task_id {_HAVING}
+        ORDER BY any_value(alias), min(position), task_id, profile_uid
+        """,
+        [value for _, values in parts for value in values],
+    )
+    return [TaskCounts(**dict(zip(_NAMES, row, strict=True))) for row in rows]
+
+
+def read_task_series(database: Database, query: SeriesQuery) -> list[SeriesItem]:
+    """Outcomes by bucket, profile and task, in this order; buckets without any are left out.
+
+    Cost: as for `read_task_counts`; where a bucket is no number of whole hours, all results of the
+    time asked for.
+    """
+    filters: list[Filter] = [
+        ("e.space = ?", query.space), (PROFILE, query.profile), ("e.task_id = ?", query.task_id),
+    ]  # fmt: skip
+    if query.bucket_ns % HOUR_NS:
+        own = [*filters, ("e.evaluated_ns >= ?", query.since_ns)]
+        parts = _from_results(database, own, query.until_ns, query.service_version, query.space)
+    else:
+        parts = _parts(
+            database, filters, query.since_ns, query.until_ns, query.service_version, query.space
+        )
+    bucket = int(query.bucket_ns)
+    rows = database.read(
+        f"""
+        SELECT at_ns // {bucket} * {bucket} AS start_ns, profile_uid, {_COUNTS}
+        FROM ({" UNION ALL ".join(sql for sql, _ in parts)})
+        GROUP BY start_ns, profile_uid, task_id {_HAVING}
+        ORDER BY start_ns, any_value(alias), min(position), task_id, profile_uid
+        LIMIT ?
+        """,
+        [*(value for _, values in parts for value in values), query.limit],
+    )
+    return [
+        SeriesItem(start_ns=start_ns, counts=TaskCounts(**dict(zip(_NAMES, row, strict=True))))
+        for start_ns, *row in rows
+    ]
+
+
+def _parts(
+    database: Database,
+    filters: list[Filter],
+    since_ns: int | None,
+    until_ns: int | None,
+    service_version: str | None,
+    space: str,
+) -> list[Part]:
+    """Where the counts of a time come from: rollups for its whole hours, results for the rest."""
+    first = None if since_ns is None else -(-since_ns // HOUR_NS) * HOUR_NS
+    last = None if until_ns is None else until_ns // HOUR_NS * HOUR_NS
+    from_since: Filter = ("e.evaluated_ns >= ?", since_ns)
+    has_hours = first is None or last is None or first <= last
+    if service_version is not None or not has_hours:
+        return _from_results(database, [*filters, from_since], until_ns, service_version, space)
+    where, given = conditions(*filters, ("e.hour_ns >= ?", first), ("e.hour_ns < ?", last))
+    parts: list[Part] = [
+        (
+            f"SELECT {_COUNTED}, e.gated, e.n, e.hour_ns AS at_ns, NULL::DOUBLE AS score"
+            f" FROM rollups e WHERE {where}",
+            given,
+        )
+    ]
+    where, given = conditions(
+        *filters, ("e.evaluated_ns >= ?", first), ("e.evaluated_ns < ?", last)
+    )
+    parts.append(_results(f"{where} AND e.score IS NOT NULL", given, n=0))
+    if first != since_ns:
+        parts += _from_results(database, [*filters, from_since], first, None, space)
+    if last != until_ns:
+        parts += _from_results(
+            database, [*filters, ("e.evaluated_ns >= ?", last)], until_ns, None, space
+        )
+    return parts
+
+
+def _from_results(
+    database: Database,
+    filters: list[Filter],
+    until_ns: int | None,
+    service_version: str | None,
+    space: str,
+) -> list[Part]:
+    """Every result counts one.
+
+    Verdicts that know their version and those of which only the spans do are two parts: one
+    condition with OR would need all of them in memory.
+    """
+    more: list[Filter] = [*filters, ("e.evaluated_ns < ?", until_ns)]
+    if service_version is None:
+        return [_results(*conditions(*more))]
+    parts = [_results(*conditions(*more, ("e.service_version = ?", service_version)))]
+    in_span = "SELECT 1 FROM spans WHERE space = ? AND service_version = ? LIMIT 1"
+    if database.read(in_span, [space, service_version]):
+        where, given = conditions(*more, ("e.service_version = ?", ""))
+        values = [*given, space, service_version, space]
+        parts.append(_results(f"{where} AND {_WITH_VERSION}", values))
+    return parts
+
+
+def _results(where: str, given: list[object], n: int = 1) -> Part:
+    return (
+        f"SELECT {_COUNTED}, {_GATED}, {n} AS n, e.evaluated_ns AS at_ns, e.score"
+        f" FROM task_results e WHERE {where} AND e.outcome <> 'pending' AND {LATEST}",
+        given,
+    )

@@ -1,0 +1,170 @@
+"""Questions that list verdicts, records and sessions, and the pages that answer them."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from collector.storage.port.dead_letters import StoredLetter
+from collector.storage.port.rows import EvaluationRow, RecordRow
+from scouter.evaluate.outcome import Outcome
+from scouter.model.struct import struct
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EvaluationQuery:
+    """Which evaluations to list; None means any."""
+
+    space: str
+    profile: str | None = None
+    """Alias, name, uid or digest."""
+    record_id: str | None = None
+    """Or its uid."""
+    session_id: str | None = None
+    """Or the uid of a record without one, which is a session of its own."""
+    trace_id: str | None = None
+    outcome: Outcome | None = None
+    task_id: str | None = None
+    """Only verdicts with such a task; with `task_outcome`, with that outcome of it."""
+    task_outcome: Outcome | None = None
+    service_name: str | None = None
+    """Of the verdict, or where it looked at no spans, of a span of its trace; so the next two."""
+    service_version: str | None = None
+    environment: str | None = None
+    tags: tuple[tuple[str, str], ...] = ()
+    """Keys and values that are all among the verdict's tags."""
+    since_ns: int | None = None
+    until_ns: int | None = None
+    as_of: int | None = None
+    """As it was after this commit, so that pages read over a long time hold each record once."""
+    limit: int = 100
+    before: tuple[int, int] | None = None
+    """Continue below this position: (commit, ordinal in it)."""
+    text_bytes: int | None = None
+    """The page ends early where the texts of its verdicts are about so long; for exports."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EvaluationPage:
+    """Evaluations, newest first, and where the next page begins."""
+
+    items: tuple[EvaluationRow, ...]
+    next_before: tuple[int, int] | None
+    as_of: int
+    """What the next page has to be asked with."""
+
+
+class RecordState(StrEnum):
+    """What became of an accepted record; each has exactly one state."""
+
+    WAITING = "waiting"
+    EVALUATED = "evaluated"
+    SKIPPED = "skipped"
+    EXPIRED = "expired"
+    DEAD_LETTERED = "dead_lettered"
+    ERASED = "erased"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordQuery:
+    """Which accepted records to list; None means any."""
+
+    space: str
+    profile: str | None = None
+    """Alias, name, uid or digest."""
+    record_id: str | None = None
+    """Or its uid."""
+    session_id: str | None = None
+    """Or the uid of a record without one, which is a session of its own."""
+    trace_id: str | None = None
+    state: RecordState | None = None
+    since_ns: int | None = None
+    """Received from then on."""
+    until_ns: int | None = None
+    as_of: int | None = None
+    """Only what was accepted up to this commit, in the states of then."""
+    limit: int = 100
+    before: tuple[int, int] | None = None
+    """Continue below this position: (commit, hash of the uid)."""
+    context_bytes: int | None = None
+    """With their contexts; the page ends early where these are about so long. For exports."""
+
+
+@struct
+class RecordSummary:
+    """An accepted record and its state; the context is no part of `record`."""
+
+    place: tuple[int, int]
+    """Commit and hash of the uid: the order of listings."""
+    record: RecordRow
+    context_bytes: int
+    """Size of the context as JSON."""
+    state: RecordState
+    outcome: Outcome | None
+    """Of the latest verdict."""
+    context: str | None = None
+    """As JSON, where it was asked for."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordPage:
+    """Records, newest first, and where the next page begins."""
+
+    items: tuple[RecordSummary, ...]
+    next_before: tuple[int, int] | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordHistory:
+    """A record and everything that was decided about it."""
+
+    record: RecordRow
+    state: RecordState
+    verdicts: tuple[EvaluationRow, ...]
+    """Every revision, newest first."""
+    letter: StoredLetter | None
+    """Where the record is dead-lettered."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionQuery:
+    """Which sessions to list: those with a record that everything given is true of."""
+
+    space: str
+    profile: str | None = None
+    """Alias, name, uid or digest."""
+    since_ns: int | None = None
+    """Received from then on."""
+    until_ns: int | None = None
+    as_of: int | None = None
+    """In the order that records up to this commit give, so that pages read over a long time hold
+    each session once."""
+    limit: int = 100
+    before: tuple[int, int] | None = None
+    """Continue with those whose last such record is below this place."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionSummary:
+    """The records of a session, counted."""
+
+    session_id: str
+    records: int
+    traces: int
+    first_ns: int
+    """When its first record was made."""
+    last_ns: int
+    passed: int
+    failed: int
+    errored: int
+    skipped: int
+    undecided: int
+    """Records without a verdict: waiting, pending or dead-lettered."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionPage:
+    """Sessions, the one with the newest record first."""
+
+    items: tuple[SessionSummary, ...]
+    next_before: tuple[int, int] | None
+    as_of: int
+    """What the next page has to be asked with."""

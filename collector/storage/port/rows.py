@@ -1,0 +1,363 @@
+"""What goes into the store and what comes out: plain rows, no behaviour."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Final, NamedTuple
+
+from pydantic import JsonValue
+
+from scouter.evaluate.judge.usage import JudgeUsage
+from scouter.evaluate.outcome import Outcome, Reason
+from scouter.evaluate.results.score import score_of
+from scouter.evaluate.spans.derived import derived_uid
+from scouter.model.span import Span
+from scouter.model.struct import struct
+
+
+class Completeness(StrEnum):
+    """How much of its trace an evaluation had seen."""
+
+    COMPLETE = "complete"
+    """Everything that was stamped or pointed to was there (or the tasks read no spans)."""
+    QUIET = "quiet"
+    """Something was missing, and nothing more came for the quiet period."""
+    DEADLINE = "deadline"
+    """Something was missing, and the record had waited as long as it may."""
+
+
+class AlertState(StrEnum):
+    """Where an alert stands."""
+
+    INACTIVE = "inactive"
+    FIRING = "firing"
+    RESOLVED = "resolved"
+
+
+NO_TAGS: Final[Mapping[str, str]] = {}
+"""One for all that have none; nobody writes to it."""
+
+
+def _no_tags() -> Mapping[str, str]:
+    return NO_TAGS
+
+
+_DERIVED: Final = "trace:"
+"""What the uids of derived records begin with; 32 hex digits follow."""
+
+
+def watched_uid(trace_id: str, alias: str) -> str:
+    """The uid of the record that is derived from a trace for the profiles of an alias."""
+    return _DERIVED + derived_uid(trace_id, alias)
+
+
+def is_watched_uid(uid: str) -> bool:
+    """Tell whether a uid has the form that is kept for derived records."""
+    rest = uid.removeprefix(_DERIVED)
+    return rest != uid and len(rest) == 32 and set(rest) <= set("0123456789abcdef")
+
+
+@struct
+class RecordRow:
+    """A record as it was accepted; its key is (space, uid)."""
+
+    space: str
+    uid: str
+    digest: str
+    """Over everything that the sender said, so that a re-delivery is told from a conflict."""
+    profile_ref: str
+    """Digest, uid or alias, as the sender named its profile."""
+    profile_uid: str = ""
+    """The registered profile that this meant when the record was accepted; empty if none: then it
+    is the first one that it means from then on."""
+    profile_name: str = ""
+    alias: str = ""
+    record_id: str = ""
+    session_id: str = ""
+    trace_id: str | None = None
+    created_ns: int
+    received_ns: int
+    context: JsonValue = None
+    tags: Mapping[str, str] = field(default_factory=_no_tags)
+    seq: int = field(default=0, compare=False, repr=False)
+    """Number of the commit that accepted it, where it was read from the store."""
+    is_dated: bool = field(default=True, compare=False, repr=False)
+    """False if `created_ns` is when it came, as its sender did not say; the store does not know."""
+
+    @property
+    def is_derived(self) -> bool:
+        """True if nobody sent it: it was made of a trace that a profile watches."""
+        return is_watched_uid(self.uid)
+
+    @property
+    def lacks_session(self) -> bool:
+        """True if its trace says which session it belongs to, if anything does."""
+        return not self.session_id and self.trace_id is not None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SettledRecord:
+    """What an accepted record's trace has told since."""
+
+    space: str
+    uid: str
+    seq: int
+    """A commit that is not behind the one that accepted it; 0 if nobody knows."""
+    session_id: str
+    context: JsonValue = None
+    has_context: bool = False
+    """True if the context takes the place of the one before, as that of a derived record may."""
+
+
+class NewTrace(NamedTuple):
+    """A trace that got spans behind some commit."""
+
+    space: str
+    trace_id: str
+    seq: int
+    """The last commit with spans of it."""
+
+
+@struct
+class TaskRow:
+    """The result of one task for one record."""
+
+    task_id: str
+    task_type: str
+    outcome: Outcome
+    reason: str | None = None
+    expected: JsonValue = None
+    actual: JsonValue = None
+    message: str = ""
+    operator: str = ""
+    condition: bool = False
+    stage: int = 0
+    usage: JudgeUsage | None = None
+    """What a judge's answers took; None where none was asked."""
+    question: str = ""
+    """Digest of all that a judge task's verdict follows from but the answers; see `deferred`."""
+    answer: JsonValue = None
+    """A judge's whole answer, which dependent tasks read."""
+    span_ids: tuple[str, ...] = ()
+    """The first spans that it is about, in time order."""
+    stated_score: float | None = None
+    """The score where it does not follow from the rest."""
+
+    @property
+    def score(self) -> float | None:
+        """The number beside the outcome, as `EvalTaskResult.score`."""
+        return score_of(self.task_type, self.outcome, self.actual, self.stated_score)
+
+
+class Scope(StrEnum):
+    """What a verdict is about."""
+
+    RECORD = "record"
+    SESSION = "session"
+    """All records of a session that one profile judges; the verdict's `record_uid` is made of
+    profile and session, its trace is None."""
+
+
+@struct
+class EvaluationRow:
+    """The verdict on one record or session, with all that it is filtered and counted by."""
+
+    space: str
+    evaluation_id: str
+    record_uid: str
+    revision: int = 1
+    record_id: str
+    session_id: str
+    trace_id: str | None
+    profile_uid: str
+    profile_digest: str
+    profile_name: str
+    alias: str
+    outcome: Outcome
+    completeness: Completeness
+    missing_parents: int = 0
+    reads_spans: bool = False
+    service_name: str = ""
+    service_version: str = ""
+    environment: str = ""
+    tags: Mapping[str, str] = field(default_factory=_no_tags)
+    created_ns: int
+    """When the record was made: the event's time."""
+    evaluated_ns: int
+    duration_ns: int = 0
+    input_seq: int = 0
+    """Last commit whose spans the evaluation had seen; later spans of the trace are late."""
+    scope: Scope = Scope.RECORD
+    was_decided: bool = False
+    """True if an earlier revision was decided, so that this one is not the first that counts."""
+    tasks: tuple[TaskRow, ...]
+
+    @property
+    def pending(self) -> int:
+        """Tasks that a judge has yet to answer for."""
+        return sum(task.outcome is Outcome.PENDING for task in self.tasks)
+
+    @property
+    def has_decision(self) -> bool:
+        """True if this verdict or an earlier one is decided; the next one's `was_decided`."""
+        return self.was_decided or self.outcome is not Outcome.PENDING
+
+    @property
+    def is_partial(self) -> bool:
+        """True if a judge was not asked, for its budget or its sample."""
+        return any(
+            task.outcome is Outcome.SKIPPED and task.reason not in (None, Reason.GATE)
+            for task in self.tasks
+        )
+
+    @property
+    def is_first_decided(self) -> bool:
+        """True for the first verdict on its record or session that is not pending."""
+        return self.outcome is not Outcome.PENDING and not self.was_decided
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenSession:
+    """A session with records that its latest verdict has not seen, and one of their traces."""
+
+    space: str
+    profile_uid: str
+    session_id: str
+    trace_id: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredTrace:
+    """A trace and what was decided about it."""
+
+    spans: list[Span]
+    """In no order; empty where none is stored."""
+    verdicts: tuple[EvaluationRow, ...]
+    """The latest on each record, newest first."""
+
+
+class RecordPlace(NamedTuple):
+    """Where a record is in the order of acceptance."""
+
+    seq: int
+    """Number of the commit that accepted it."""
+    space: str = ""
+    uid: str = ""
+
+
+START: Final = RecordPlace(0)
+"""Before all records."""
+
+
+class ResultPlace(NamedTuple):
+    """Where a verdict is in the order in which verdicts became durable."""
+
+    seq: int
+    """Number of the commit."""
+    ordinal: int
+    """Position in it."""
+
+
+FIRST_RESULT: Final = ResultPlace(0, -1)
+"""Before all verdicts."""
+
+
+@struct
+class PendingVerdict:
+    """The latest verdict on a record or session, of which some tasks are pending."""
+
+    place: ResultPlace
+    verdict: EvaluationRow
+    context_bytes: int
+    """Size of the record's context as JSON; of a session that of all its records."""
+
+
+@struct
+class WaitingRecord:
+    """An accepted record that nothing was decided about, without its context."""
+
+    place: RecordPlace
+    record: RecordRow
+    context_bytes: int
+    """Size of the context as JSON."""
+
+
+@struct
+class EvaluatedRecord:
+    """A record whose latest verdict read spans, without its context and without that verdict."""
+
+    record: RecordRow
+    size_bytes: int
+    """Of context and verdict, as they are stored."""
+    input_seq: int
+    """Of the latest verdict: the last commit whose spans it has seen."""
+    evaluated_ns: int
+    """When that verdict was made."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AlertEvent:
+    """An alert changed its state."""
+
+    space: str
+    profile_uid: str
+    state: AlertState
+    at_ns: int
+    passed: int
+    total: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProfileRow:
+    """A registered profile."""
+
+    space: str
+    uid: str
+    digest: str
+    name: str
+    alias: str
+    body: str
+    """What `AgentEvalProfile.model_dump_json` wrote."""
+    registered_ns: int = 0
+    is_active: bool = False
+
+
+class ProfileChange(NamedTuple):
+    """A profile was registered, activated or deactivated, or got another body."""
+
+    seq: int
+    """Number of the commit."""
+    space: str
+    uid: str
+    digest: str
+    name: str
+    alias: str
+    is_active: bool
+    """True if it is its alias' active one from then on."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpansAppended:
+    """What became of a batch of spans."""
+
+    space: str
+    seq: int
+    stored: tuple[Span, ...]
+    """The spans that are new, or better than what was there."""
+    stored_bytes: int
+    """Of those, as they are stored."""
+    duplicates: int
+    known_traces: frozenset[str]
+    """Traces of the batch that already had spans in the store."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordsAppended:
+    """What became of a batch of records, by their position in it."""
+
+    seq: int
+    accepted: tuple[RecordRow, ...]
+    duplicates: tuple[int, ...]
+    conflicts: tuple[int, ...]
+    new_traces: frozenset[str] = frozenset()
+    """Traces of accepted records of which the store certainly had no span before."""

@@ -1,0 +1,1 @@
+"""Annotations of results: embeddings, similarities and histograms."""

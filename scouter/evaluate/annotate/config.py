@@ -1,0 +1,417 @@
+"""EvaluationConfig: what to compute beside the tasks, and the port for embeddings."""
+
+import asyncio
+import contextvars
+import inspect
+import math
+import threading
+import warnings
+from array import array
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import combinations
+from json import JSONEncoder
+from operator import mul
+from typing import Final, Protocol, TypeAlias, cast, runtime_checkable
+
+from scouter.errors import ConfigError, DataError
+from scouter.evaluate.annotate.histograms import all_histograms
+from scouter.evaluate.engine.context import plain_context
+from scouter.evaluate.fault import TaskFault
+from scouter.evaluate.paths.path import Path
+from scouter.evaluate.results.annotations import Annotations, RecordAnnotations, Vector
+from scouter.evaluate.results.results import EvalResults
+from scouter.model.record import EvalRecord
+
+BATCH: Final = 256
+"""Texts that an embedder gets at once."""
+
+Vectors: TypeAlias = Sequence[Sequence[float]]
+_Embed: TypeAlias = Callable[[list[str]], Vectors | Awaitable[Vectors]]
+
+_json: Final = JSONEncoder(ensure_ascii=False).encode
+
+
+@runtime_checkable
+class Embedder(Protocol):
+    """Turns texts into vectors; the port that every provider of embeddings implements.
+
+    A plain function with the same argument and result is accepted wherever an embedder is; both
+    may be `async`.
+    """
+
+    def embed(self, texts: list[str]) -> Vectors | Awaitable[Vectors]:
+        """Give one vector per text, in order, all of the same length.
+
+        Args:
+            texts: From 1 to 256 different texts, none of them empty.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class EvaluationConfig:
+    """What to compute beside the tasks.
+
+    Args:
+        embedder: An `Embedder`, or a function `texts -> vectors`, sync or async.
+        embedding_targets: Paths into the records' contexts; what they lead to is embedded: a
+            text as it is, anything else as JSON.
+        compute_similarity: Cosine similarity of each two targets of a record.
+        compute_histograms: Ten bins for each task, score, embedding mean and similarity.
+
+    Raises:
+        ConfigError: One of embedder and targets without the other, a target that is no path or
+            stands twice, or similarity of fewer than two targets.
+    """
+
+    embedder: Embedder | _Embed | None = None
+    embedding_targets: Sequence[str] | None = None
+    compute_similarity: bool = False
+    compute_histograms: bool = False
+    _paths: tuple[Path, ...] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if isinstance(self.embedding_targets, str):
+            raise ConfigError("embedding_targets: pass a list of paths, not one text")
+        targets = tuple(self.embedding_targets or ())
+        object.__setattr__(self, "embedding_targets", targets)
+        object.__setattr__(self, "_paths", tuple(map(_target, targets)))
+        if self.embedder is not None:
+            as_embed(self.embedder)
+        if (self.embedder is None) != (not targets):
+            given, wanted = ("embedder", "embedding_targets")
+            if targets:
+                given, wanted = wanted, given
+            raise ConfigError(
+                f"{given} needs {wanted}: there is nothing to embed, or to embed with"
+            )
+        if self.compute_similarity and len(targets) < 2:
+            raise ConfigError(
+                "compute_similarity compares the embeddings of two embedding_targets; there "
+                f"{'is' if len(targets) == 1 else 'are'} {len(targets)}"
+            )
+        _check_names(targets)
+
+    @property
+    def paths(self) -> tuple[Path, ...]:
+        """The targets, parsed."""
+        return self._paths
+
+
+def _target(text: object) -> Path:
+    if not isinstance(text, str):
+        raise ConfigError(f"embedding_targets: {text!r} is no path; expected text")
+    try:
+        return Path(text)
+    except ConfigError as error:
+        raise ConfigError(f"embedding_targets: {error}") from error
+
+
+def _check_names(targets: Sequence[str]) -> None:
+    """Refuse targets that repeat, and pairs that could not be told apart by their name."""
+    for at, target in enumerate(targets):
+        if target in targets[:at]:
+            raise ConfigError(f"embedding_targets: {target!r} stands twice")
+    seen: dict[str, tuple[str, str]] = {}
+    for pair in combinations(targets, 2):
+        name = "_".join(pair)
+        if name in seen:
+            raise ConfigError(
+                f"embedding_targets: the pairs {seen[name]} and {pair} are both called {name!r}"
+            )
+        seen[name] = pair
+
+
+def as_embed(embedder: object) -> _Embed:
+    """Give the function behind an embedder.
+
+    Raises:
+        ConfigError: Neither an `Embedder` nor a function.
+    """
+    if isinstance(embedder, Embedder) and not isinstance(embedder, type):
+        return embedder.embed
+    if callable(embedder) and not isinstance(embedder, type):
+        return cast(_Embed, embedder)
+    raise ConfigError(
+        f"Invalid embedder type: {type(embedder).__name__}. Expected an object with "
+        "embed(texts) -> vectors, or a function texts -> vectors"
+    )
+
+
+def apply_config(
+    records: Sequence[EvalRecord], results: EvalResults, config: EvaluationConfig
+) -> EvalResults:
+    """Add to results what a config asks for; the results themselves stay as they are.
+
+    What cannot be embedded costs its record the embedding and nothing else: the record's
+    `problems` say why, and a warning tells when the embedder failed.
+
+    Args:
+        records: The evaluated records.
+        results: Their results, in the same order.
+        config: What to compute.
+
+    Returns:
+        The same results with `annotations`.
+
+    Raises:
+        ConfigError: A task's id is the name of another histogram.
+        ValueError: There are not as many results as records.
+
+    Cost: one call of the embedder per 256 different texts; works inside a running event loop,
+    which waits. Linear in task results.
+    """
+    return results.with_annotations(annotate(records, results, config))
+
+
+async def apply_config_async(
+    records: Sequence[EvalRecord], results: EvalResults, config: EvaluationConfig
+) -> EvalResults:
+    """Do what `apply_config` does; an async embedder leaves the event loop free meanwhile."""
+    return results.with_annotations(await annotate_async(records, results, config))
+
+
+def annotate(
+    records: Sequence[EvalRecord], results: EvalResults, config: EvaluationConfig
+) -> Annotations:
+    """Compute what `apply_config` adds."""
+    job = _Job(records, results, config)
+    batches = job.batches()
+    for batch in batches:
+        answer = job.call(batch)
+        if inspect.isawaitable(answer):
+            _run(job.finish(answer, batch, batches))
+            break
+        job.keep(batch, answer)
+    return job.annotations()
+
+
+async def annotate_async(
+    records: Sequence[EvalRecord], results: EvalResults, config: EvaluationConfig
+) -> Annotations:
+    """Compute what `apply_config_async` adds."""
+    job = _Job(records, results, config)
+    for batch in job.batches():
+        await job.keep_awaited(batch, job.call(batch))
+    return job.annotations()
+
+
+class _Failed:
+    """Why an embedder gave no vectors for a batch."""
+
+    __slots__ = ("words",)
+
+    def __init__(self, words: str) -> None:
+        self.words = words
+
+
+class _Job:
+    """One application of a config: texts to embed, vectors found, problems met."""
+
+    def __init__(
+        self, records: Sequence[EvalRecord], results: EvalResults, config: EvaluationConfig
+    ) -> None:
+        if len(records) != len(results):
+            raise ValueError(f"{len(results)} results for {len(records)} records")
+        self._results, self._config = results, config
+        self._embed = None if config.embedder is None else as_embed(config.embedder)
+        self._texts: list[list[str | _Failed]] = (
+            [] if self._embed is None else [_texts_of(record, config.paths) for record in records]
+        )
+        self._vectors: dict[str, Vector | _Failed] = {}
+
+    def batches(self) -> Iterator[list[str]]:
+        """Each different text once."""
+        distinct = list(
+            dict.fromkeys(text for row in self._texts for text in row if isinstance(text, str))
+        )
+        for start in range(0, len(distinct), BATCH):
+            yield distinct[start : start + BATCH]
+
+    def call(self, batch: list[str]) -> object:
+        """Ask the embedder; gives what it gave, maybe something to wait for."""
+        if self._embed is None:
+            return _Failed("there is no embedder")
+        try:
+            return self._embed(list(batch))
+        except Exception as error:  # noqa: BLE001 — a provider's own code
+            return _Failed(_words(error))
+
+    async def keep_awaited(self, batch: list[str], answer: object) -> None:
+        """Wait for an answer if it has to be waited for, and keep it."""
+        if inspect.isawaitable(answer):
+            try:
+                answer = await answer
+            except Exception as error:  # noqa: BLE001 — a provider's own code
+                answer = _Failed(_words(error))
+        self.keep(batch, answer)
+
+    async def finish(self, first: object, batch: list[str], rest: Iterable[list[str]]) -> None:
+        """Keep an answer, then ask for the other batches; all in one event loop."""
+        await self.keep_awaited(batch, first)
+        for texts in rest:
+            await self.keep_awaited(texts, self.call(texts))
+
+    def keep(self, batch: list[str], answer: object) -> None:
+        """Keep the vectors of a batch, or why there are none."""
+        found = _vectors(batch, answer)
+        if isinstance(found, _Failed):
+            warnings.warn(
+                f"no embeddings for {len(batch)} texts: {found.words}", RuntimeWarning, stacklevel=3
+            )
+            self._vectors.update(dict.fromkeys(batch, found))
+        else:
+            self._vectors.update(zip(batch, found, strict=True))
+
+    def annotations(self) -> Annotations:
+        """Everything that was found."""
+        records = None
+        if self._embed is not None:
+            means = {
+                text: math.fsum(value / len(vector) for value in vector)
+                for text, vector in self._vectors.items()
+                if not isinstance(vector, _Failed)
+            }
+            records = tuple(self._record(row, means) for row in self._texts)
+        histograms = None
+        if self._config.compute_histograms:
+            histograms = all_histograms(self._results, records)
+        return Annotations(records=records, histograms=histograms)
+
+    def _record(self, row: Sequence[str | _Failed], means: dict[str, float]) -> RecordAnnotations:
+        targets = self._config.embedding_targets or ()
+        vectors: dict[str, Vector] = {}
+        mean_of: dict[str, float] = {}
+        problems: list[str] = []
+        for target, text in zip(targets, row, strict=True):
+            vector = text if isinstance(text, _Failed) else self._vectors[text]
+            if isinstance(vector, _Failed):
+                problems.append(f"target {target!r}: {vector.words}")
+            else:
+                vectors[target] = vector
+                mean_of[target] = means[cast(str, text)]
+        scores: dict[str, float] = {}
+        if self._config.compute_similarity:
+            for left, right in combinations(vectors, 2):
+                score = similarity(vectors[left], vectors[right])
+                if score is None:
+                    problems.append(
+                        f"targets {left!r} and {right!r}: a vector of zeros has no direction, and "
+                        "vectors of different lengths cannot be compared"
+                    )
+                else:
+                    scores[f"{left}_{right}"] = score
+        return RecordAnnotations(
+            embeddings=vectors,
+            mean_embeddings=mean_of,
+            similarity_scores=scores,
+            problems=tuple(problems),
+        )
+
+
+def _texts_of(record: EvalRecord, paths: Sequence[Path]) -> list[str | _Failed]:
+    try:
+        context = plain_context(record)
+    except DataError as error:
+        return [_Failed(str(error)) for _ in paths]
+    found: list[str | _Failed] = []
+    for path in paths:
+        try:
+            value = path.get(context)
+        except TaskFault as fault:
+            found.append(_Failed(str(fault)))
+            continue
+        text = value if isinstance(value, str) else "" if value is None else _json(value)
+        found.append(text if text.strip() else _Failed("there is no text"))
+    return found
+
+
+def _vectors(batch: Sequence[str], answer: object) -> list[Vector] | _Failed:
+    """Check an embedder's answer and copy it."""
+    if isinstance(answer, _Failed):
+        return answer
+    try:
+        found = [array("d", row) for row in cast(Iterable[Iterable[float]], answer)]
+    except (TypeError, ValueError, OverflowError) as error:
+        return _Failed(f"the embedder's answer is no list of lists of numbers: {error}")
+    if len(found) != len(batch):
+        return _Failed(f"the embedder gave {len(found)} vectors for {len(batch)} texts")
+    if len({len(row) for row in found}) > 1 or not len(found[0]):
+        return _Failed("the embedder's vectors are empty or of different lengths")
+    if not all(map(math.isfinite, (value for row in found for value in row))):
+        return _Failed("the embedder's vectors hold NaN or infinities")
+    return found
+
+
+def similarity(left: Sequence[float], right: Sequence[float]) -> float | None:
+    """Compute the cosine of the angle between two vectors.
+
+    Args:
+        left: Length n, finite.
+        right: Length n, finite.
+
+    Returns:
+        From -1 (opposite) over 0 (orthogonal) to 1 (same direction); None where there is no
+        such angle: a vector of zeros, or two lengths.
+
+    Cost: 3n multiplications.
+    """
+    if len(left) != len(right):
+        return None
+    units = [_scaled(left), _scaled(right)]
+    if units[0] is None or units[1] is None:
+        return None
+    first, second = units[0], units[1]
+    dot = math.fsum(map(mul, first, second))
+    norms = math.sqrt(math.fsum(map(mul, first, first))) * math.sqrt(
+        math.fsum(map(mul, second, second))
+    )
+    return max(-1.0, min(1.0, dot / norms))
+
+
+def _scaled(vector: Sequence[float]) -> list[float] | None:
+    """Divide by the largest component, so that squares neither overflow nor vanish."""
+    largest = max(map(abs, vector), default=0.0)
+    if not largest:
+        return None
+    return [value / largest for value in vector]
+
+
+def _words(error: Exception) -> str:
+    return f"the embedder failed: {type(error).__name__}: {error}"
+
+
+def _run(work: Coroutine[object, object, None]) -> None:
+    """Run to the end, in a thread of its own where this one runs an event loop already."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        asyncio.run(work)
+        return
+    context = contextvars.copy_context()
+    failures: list[BaseException] = []
+
+    def in_thread() -> None:
+        try:
+            context.run(asyncio.run, work)
+        except BaseException as error:  # noqa: BLE001 — raised again in the caller's thread
+            failures.append(error)
+
+    thread = threading.Thread(target=in_thread, name="scouter-embedder")
+    thread.start()
+    thread.join()
+    if failures:
+        raise failures[0]
+
+
+__all__ = (
+    "Embedder",
+    "EvaluationConfig",
+    "annotate",
+    "annotate_async",
+    "apply_config",
+    "apply_config_async",
+    "as_embed",
+    "similarity",
+)

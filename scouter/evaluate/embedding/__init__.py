@@ -1,1 +1,0 @@
-"""Embedders that need no service; the port is `scouter.evaluate.config.Embedder`."""

@@ -1,0 +1,322 @@
+"""The port of the judge: what the engine asks a language model, and what it gets back.
+
+Whatever answers is a `Judge`: a provider's client, a plain function, or the scripted judge of
+`scouter.testing`. The engine renders the prompt, checks the answer and compares; a judge only
+answers.
+"""
+
+import asyncio
+import contextvars
+import inspect
+import threading
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Final, Protocol, TypeAlias, TypedDict, cast, runtime_checkable
+
+from pydantic import JsonValue
+
+from scouter.errors import ConfigError, ScouterError, TransientError
+from scouter.evaluate.judge.usage import JudgeUsage, sum_of
+from scouter.evaluate.outcome import Reason
+from scouter.model.json_value import to_json_value
+
+
+class Message(TypedDict):
+    """One message of a conversation with a model."""
+
+    role: str
+    """`system`, `developer`, `user`, `assistant`, `model` or `tool`."""
+    content: str
+
+
+def _always(reply: "JudgeReply") -> bool:
+    return True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgeRequest:
+    """One question to a judge."""
+
+    task_id: str
+    """The task that asks, for logs and scripts; for a simulated user `simulated_user`."""
+    messages: tuple[Message, ...]
+    """Rendered: nothing in them is a template any more."""
+    model: str = ""
+    provider: str = ""
+    """A provider's name, or that of an entry in the user's settings; never an address or a key."""
+    settings: Mapping[str, JsonValue] = field(default_factory=dict[str, JsonValue])
+    """What the prompt's author set for the model, such as `temperature`."""
+    response_schema: Mapping[str, JsonValue] | None = None
+    """JSON schema of the wanted answer; None for free text."""
+    record_uid: str = ""
+    """Key of the record that is judged; empty for a simulated user."""
+    sample: int = 0
+    """Which of a task's samples it is, from 0: the same question again, to be answered anew."""
+    is_usable: Callable[["JudgeReply"], bool] = field(default=_always, compare=False, repr=False)
+    """Tells whether who asks can use an answer, for whoever keeps answers: what is of no use is
+    neither kept nor given again. Never raises. No part of the question: a judge is not told of it.
+    """
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgeReply:
+    """What a judge answered, and what it took."""
+
+    response: JsonValue
+    """Structured, or a text; a text is read as JSON where structure is wanted."""
+    model: str = ""
+    """The model that answered, where it says so."""
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    cost_usd: float | None = None
+    is_cached: bool = False
+    """True where nobody was asked: the answer was there already, and so took nothing."""
+    earlier: JudgeUsage | None = None
+    """What attempts before it took, which failed; who asks again says so."""
+
+    @property
+    def taken(self) -> JudgeUsage:
+        """What it took, as far as it tells, with the attempts before it."""
+        own = JudgeUsage(
+            calls=1,
+            input_tokens=self.input_tokens,
+            output_tokens=self.output_tokens,
+            cost_usd=self.cost_usd,
+        )
+        own = JudgeUsage(cached=1) if self.is_cached else own
+        return own if self.earlier is None else sum_of((self.earlier, own))
+
+    def after(self, earlier: JudgeUsage) -> "JudgeReply":
+        """The same answer, as one that more attempts came before."""
+        known = () if self.earlier is None else (self.earlier,)
+        return replace(self, earlier=sum_of((earlier, *known)))
+
+
+class JudgeError(ScouterError):
+    """A judge gave no usable answer; becomes the `errored` result of the one task that asked.
+
+    Args:
+        reason: `PROVIDER` (nobody answered; asked again), `PARSE` (not what was asked for),
+            `REFUSAL` (the model declined), `ABSTAINED` (it could not tell) or `BUDGET` (there is
+            no money left to ask with; the task is then skipped).
+        message: What happened, without secrets.
+        retry_after_s: Seconds that the provider asked to wait.
+        permanent: Asking again is useless although it is the provider: a wrong key, an unknown
+            model.
+        usage: What it took all the same, as a refused answer is paid for; `JudgeUsage()` where
+            nobody was asked, None where that is not known.
+    """
+
+    def __init__(
+        self,
+        reason: Reason,
+        message: str,
+        retry_after_s: float | None = None,
+        permanent: bool = False,
+        usage: JudgeUsage | None = None,
+    ) -> None:
+        super().__init__(reason, message, retry_after_s, permanent, usage)
+        self.reason, self.message = reason, message
+        self.retry_after_s, self.permanent = retry_after_s, permanent
+        self.usage = usage
+
+    def __str__(self) -> str:
+        return self.message
+
+    @property
+    def taken(self) -> JudgeUsage:
+        """What it took, as far as is known; one question where nothing is."""
+        return JudgeUsage(calls=1) if self.usage is None else self.usage
+
+    def after(self, earlier: JudgeUsage) -> "JudgeError":
+        """The same failure, as one that more attempts came before."""
+        taken = sum_of((earlier, self.taken))
+        return JudgeError(self.reason, self.message, self.retry_after_s, self.permanent, taken)
+
+    @property
+    def is_worth_retrying(self) -> bool:
+        """True for what a later call may not meet again."""
+        return self.reason is Reason.PROVIDER and not self.permanent
+
+
+@runtime_checkable
+class Judge(Protocol):
+    """Answers questions. Called from one event loop, many questions at a time."""
+
+    async def ask(self, request: JudgeRequest) -> JudgeReply:
+        """Answer one question.
+
+        Raises:
+            JudgeError: There is no usable answer.
+        """
+        ...
+
+
+Answer: TypeAlias = JudgeReply | JsonValue
+JudgeFunction: TypeAlias = Callable[[JudgeRequest], "Answer | Awaitable[Answer]"]
+AnyJudge: TypeAlias = Judge | JudgeFunction
+"""What is accepted wherever a judge is."""
+
+TIME_LIMIT_S: Final = 60.0
+"""Most seconds for one question to a judge that does not say how long it may take."""
+
+NO_JUDGE: Final = (
+    "no judge is configured; in code, pass judge= (ModelJudge(), an object with `async def "
+    "ask(request)`, or a function from request to answer) to evaluate() or run()"
+)
+
+
+_USUAL: Final = "scouter.agent.model_judge:ModelJudge"
+"""By name: who asks models stands above this room, and is loaded where a task asks only."""
+
+
+def usual_judge() -> Judge:
+    """Make the judge that is asked where none is given: `ModelJudge()`, as in `scouter eval`.
+
+    Raises:
+        ConfigError: The settings file of the provider entries is wrong.
+    """
+    from pkgutil import resolve_name  # needed only where a task asks
+
+    judge: Judge = resolve_name(_USUAL)()
+    return judge
+
+
+def as_judge(obj: object, time_limit_s: float | None = None) -> Judge:
+    """Make a judge of anything that can answer.
+
+    Args:
+        obj: A judge, or a plain or async function from `JudgeRequest` to a `JudgeReply` or to
+            the answer alone (anything with a JSON form). A plain function, and an `ask` that is
+            not async, is called in threads of its own, several at a time. A question that takes
+            longer than the attribute `time_limit_s` of the object or function (`TIME_LIMIT_S`
+            seconds without it) is an error.
+        time_limit_s: Takes the place of the attribute.
+
+    Raises:
+        ConfigError: It can answer nothing.
+    """
+    if isinstance(obj, Judge) and not isinstance(obj, type):
+        if time_limit_s is None and inspect.iscoroutinefunction(obj.ask):
+            return obj
+        return _FunctionJudge(obj.ask, time_limit_s)
+    if callable(obj) and not isinstance(obj, type):
+        return _FunctionJudge(cast("JudgeFunction", obj), time_limit_s)
+    raise ConfigError(
+        f"judge: expected an object with `async def ask(request)` or a function from request to "
+        f"answer, got {obj if isinstance(obj, type) else type(obj).__name__}"
+    )
+
+
+def concurrency_of(judge: object) -> int | None:
+    """Questions at a time for a judge that bounds itself, as by the limits of its providers.
+
+    Returns:
+        Its attribute `concurrency`; None for a judge that has none.
+    """
+    found = getattr(judge, "concurrency", None)
+    return found if isinstance(found, int) and found >= 1 else None
+
+
+def time_limit_of(judge: object) -> float | None:
+    """Most seconds that one question may take.
+
+    Returns:
+        Its attribute `time_limit_s`, where None stands for a judge that bounds itself;
+        `TIME_LIMIT_S` for one without.
+    """
+    found = getattr(judge, "time_limit_s", TIME_LIMIT_S)
+    return float(found) if isinstance(found, int | float) else None
+
+
+class _FunctionJudge:
+    """A judge around a function."""
+
+    def __init__(self, function: JudgeFunction, time_limit_s: float | None) -> None:
+        self._function = function
+        call = getattr(type(function), "__call__", None)  # noqa: B004 — to look at, not to call
+        self._is_async = inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(call)
+        owner = getattr(function, "__self__", function)  # of a method that is not async
+        self.time_limit_s = time_limit_of(owner) if time_limit_s is None else time_limit_s
+        self.concurrency = concurrency_of(owner)
+
+    async def ask(self, request: JudgeRequest) -> JudgeReply:
+        """Call the function: in the loop if it is async, else in a thread."""
+        if self._is_async:
+            answer: object = self._function(request)
+        else:
+            answer = await _in_thread(self._function, request)
+        while inspect.isawaitable(answer):
+            answer = await answer
+        return to_answer(answer)
+
+
+async def _in_thread(function: JudgeFunction, request: JudgeRequest) -> object:
+    """Call a function in a thread of its own, which nobody waits for if the asker gives up.
+
+    A thread of a pool would keep the process from ending where the function hangs.
+    """
+    loop, context = asyncio.get_running_loop(), contextvars.copy_context()
+    future: asyncio.Future[object] = loop.create_future()
+
+    def hand_over(answer: object, error: BaseException | None) -> None:
+        if future.done():
+            close_unawaited(answer)
+        elif error is not None:
+            future.set_exception(error)
+        else:
+            future.set_result(answer)
+
+    def work() -> None:
+        answer, error = None, None
+        try:
+            answer = context.run(function, request)
+        except BaseException as raised:  # noqa: BLE001 — raised again where it is waited for
+            error = raised
+        if isinstance(error, StopIteration):  # a future takes none
+            error = RuntimeError("the judge raised StopIteration")
+        try:
+            loop.call_soon_threadsafe(hand_over, answer, error)
+        except RuntimeError:  # the loop has closed: nobody waits any more
+            close_unawaited(answer)
+
+    threading.Thread(target=work, name="scouter-judge-call", daemon=True).start()
+    return await future
+
+
+def close_unawaited(answer: object) -> None:
+    """Let go of a coroutine that nobody will await."""
+    if inspect.iscoroutine(answer):
+        answer.close()
+
+
+def to_answer(answer: object) -> JudgeReply:
+    """Make a reply of what a function gave back: a reply, or anything with a JSON form.
+
+    Raises:
+        JudgeError: It has no JSON form; names the place.
+    """
+    if isinstance(answer, JudgeReply):
+        return answer
+    try:
+        return JudgeReply(response=to_json_value(answer))
+    except ValueError as error:
+        text = f"the judge's answer has no JSON form: {error}"
+        raise JudgeError(Reason.PARSE, text) from error
+
+
+def to_judge_error(error: Exception) -> JudgeError:
+    """Say in a judge's terms what a judge raised.
+
+    What may pass is asked again: a `TransientError` and anything about connections, files and
+    time limits (`OSError`). Any other exception counts as the provider's too, but is taken for a
+    mistake in the judge that asking again does not mend.
+    """
+    if isinstance(error, JudgeError):
+        return error
+    name = type(error).__name__
+    if isinstance(error, TransientError):
+        return JudgeError(Reason.PROVIDER, error.message, error.retry_after_s)
+    if isinstance(error, OSError):
+        return JudgeError(Reason.PROVIDER, f"{name}: {error}")
+    return JudgeError(Reason.PROVIDER, f"the judge raised {name}: {error}", permanent=True)

@@ -1,0 +1,367 @@
+"""Prompts as data: what a judge is asked, with variables that a record fills in.
+
+`${path}` in any message, system messages too, is replaced by what the path leads to: a text as it
+is, everything else as JSON. Paths are those of `scouter.evaluate.paths.path`, such as `${answer}`
+and `${steps[0].output}`. `$${` stands for the characters `${`; `{x}` and `{{x}}` are plain text.
+What a variable puts in is never expanded again; it stands between fences
+(`scouter.evaluate.judge.fences`), and of a long value only both ends
+(`scouter.evaluate.judge.shorten`).
+"""
+
+import json
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from enum import StrEnum
+from pathlib import Path as FilePath
+from typing import TYPE_CHECKING, Annotated, Any, Final, Self, cast
+
+from pydantic import (
+    AliasChoices,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    JsonValue,
+    TypeAdapter,
+    model_validator,
+)
+from pydantic.errors import PydanticUserError
+
+from scouter.errors import ConfigError
+from scouter.evaluate.files.read import load_model
+from scouter.evaluate.judge.foreign_prompt import from_foreign, is_foreign
+from scouter.evaluate.judge.prompt_text import MAX_CHARACTERS as MAX_FILLED
+from scouter.evaluate.judge.prompt_text import bind, rename, split_variables
+from scouter.evaluate.paths.path import Path
+from scouter.model.json_value import to_json_value
+
+MAX_CHARACTERS: Final = 1_000_000
+"""Of one message, before variables are filled in."""
+MAX_VALUE_CHARACTERS: Final = 40_000
+"""Of what one variable puts in, by default: some 10,000 tokens of English."""
+
+
+class Role(StrEnum):
+    """Who speaks."""
+
+    User = "user"
+    Assistant = "assistant"
+    Developer = "developer"
+    System = "system"
+    Model = "model"
+    Tool = "tool"
+
+    def as_str(self) -> str:
+        """The role as it stands in a message."""
+        return self.value
+
+
+class Provider(StrEnum):
+    """Who runs the model. Other names are entries of the user's or the collector's settings."""
+
+    OpenAI = "openai"
+    Anthropic = "anthropic"
+    Gemini = "gemini"
+    Google = "google"
+    Vertex = "vertex"
+    GoogleAdk = "google_adk"
+
+
+class Score(BaseModel):
+    """The usual verdict: a number and why. The task says what the scale is (`scale`)."""
+
+    model_config = ConfigDict(defer_build=True)  # most programs that import this make none
+
+    score: int
+    reason: str
+
+
+_PROVIDERS: Final = {
+    name: provider for provider in Provider for name in (provider.value, provider.name.casefold())
+}
+_ENTRY: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,127}")
+
+
+def _provider(value: object) -> object:
+    if not isinstance(value, str) or isinstance(value, Provider):
+        return value
+    known = _PROVIDERS.get(value.casefold())
+    if known is None and not _ENTRY.fullmatch(value):
+        raise ValueError(
+            f"{value!r} is no provider's name; expected one of {', '.join(Provider)}, or the name "
+            "of an entry in the settings (letters, digits, '_', '-' and '.')"
+        )
+    return value if known is None else known
+
+
+def _role(value: object) -> object:
+    return value.lower() if isinstance(value, str) and not isinstance(value, Role) else value
+
+
+def _content(value: object) -> object:
+    """Join a message's parts: texts, or what has a `text`."""
+    if not isinstance(value, Sequence) or isinstance(value, str | bytes):
+        return value
+    return "\n".join(map(_text_of_part, cast("Sequence[object]", value)))
+
+
+def _text_of_part(part: object) -> str:
+    if isinstance(part, Mapping):
+        part = cast("Mapping[str, object]", part).get("text")
+    text = part if isinstance(part, str) else getattr(part, "text", None)
+    if not isinstance(text, str):
+        raise ValueError(f"a part of the message is no text but a {type(part).__name__}")
+    return text
+
+
+class PromptMessage(BaseModel):
+    """One message with variables; of several parts, which are texts, the lines."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
+
+    role: Annotated[Role, BeforeValidator(_role)] = Role.User
+    content: Annotated[str, BeforeValidator(_content)] = Field(max_length=MAX_CHARACTERS)
+
+    @property
+    def text(self) -> str:
+        """Another word for `content`."""
+        return self.content
+
+
+def _messages(value: object, role: Role) -> object:
+    """Read one message or several: texts, objects, or anything with `role` and `content`."""
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return tuple(_message(each, role) for each in cast("Sequence[object]", value))
+    return (_message(value, role),)
+
+
+def _message(value: object, role: Role) -> object:
+    if isinstance(value, str):
+        return {"role": role, "content": value}
+    if isinstance(value, PromptMessage):  # of a vendor's form: it is the same message
+        return value if type(value) is PromptMessage else dict(value)
+    if isinstance(value, Mapping):
+        return {"role": role, **cast("Mapping[str, object]", value)}
+    if hasattr(value, "role") and hasattr(value, "content"):
+        found = cast("Any", value)  # a message class of some vendor's package
+        return {"role": str(found.role), "content": found.content}
+    return value
+
+
+def _user_messages(value: object) -> object:
+    return _messages(value, Role.User)
+
+
+def _system_messages(value: object) -> object:
+    return () if value is None else _messages(value, Role.System)
+
+
+def _settings(value: object) -> object:
+    return None if value is None else to_json_value(value)
+
+
+def _schema(value: object) -> object:
+    """Turn a type into its JSON schema."""
+    if value is None:
+        return None
+    if isinstance(value, Mapping):
+        return to_json_value(cast("Mapping[str, object]", value))
+    if value == Score.__name__:
+        return Score.model_json_schema()
+    if isinstance(value, str):
+        raise ValueError(f"no type is called {value!r}; expected 'Score' or a JSON schema")
+    try:
+        return TypeAdapter(cast("type[object]", value)).json_schema()
+    except PydanticUserError as error:
+        raise ValueError(
+            f"{value!r} has no JSON schema; expected a pydantic model or a JSON schema"
+        ) from error
+
+
+class Prompt(BaseModel):
+    """What a model is asked, with variables.
+
+    Args:
+        messages: A text (the user's message), a message, or several of either.
+        model: The model's name, in the provider's words.
+        provider: One of `Provider`, or the name of an entry in the settings.
+        system_instructions: The same as messages, spoken by the system unless a role is given.
+        model_settings: Settings for the model, such as `{"temperature": 0}`.
+        output_type: What the answer must look like: a pydantic model, a JSON schema, `"Score"`,
+            or any type that pydantic knows. Kept as JSON schema; None leaves the answer free.
+        fence: Whether what variables put in stands between markers, which a sentence of the
+            system declares to be data. Turn it off only for values that nobody else writes.
+        max_value_characters: Most characters that one variable puts in, 100 to 10,000,000. Of a
+            longer value both ends stay, and a note says how much is left out.
+
+    Raises:
+        pydantic.ValidationError: A field is wrong, or a variable is not closed or no path.
+    """
+
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, protected_namespaces=(), defer_build=True
+    )
+
+    messages: Annotated[tuple[PromptMessage, ...], BeforeValidator(_user_messages)] = Field(
+        min_length=1
+    )
+    model: str = Field(min_length=1, max_length=256)
+    provider: Annotated[Provider | str, BeforeValidator(_provider)]
+    system_instructions: Annotated[
+        tuple[PromptMessage, ...], BeforeValidator(_system_messages)
+    ] = ()
+    model_settings: Annotated[dict[str, JsonValue] | None, BeforeValidator(_settings)] = Field(
+        default=None, validation_alias=AliasChoices("model_settings", "settings")
+    )
+    output_type: Annotated[dict[str, JsonValue] | None, BeforeValidator(_schema)] = None
+    fence: bool = Field(default=True, strict=True, exclude_if=True.__eq__)
+    max_value_characters: int = Field(
+        default=MAX_VALUE_CHARACTERS,
+        ge=100,
+        le=MAX_FILLED,
+        exclude_if=MAX_VALUE_CHARACTERS.__eq__,
+    )
+
+    if TYPE_CHECKING:
+
+        def __init__(
+            self,
+            messages: object,
+            model: str,
+            provider: Provider | str,
+            system_instructions: object = None,
+            model_settings: object = None,
+            output_type: object = None,
+            fence: bool = True,
+            max_value_characters: int = MAX_VALUE_CHARACTERS,
+        ) -> None: ...
+
+    else:
+
+        def __init__(self, *args: object, **fields: object) -> None:
+            names = tuple(type(self).model_fields)
+            if len(args) > len(names):
+                raise TypeError(f"Prompt takes {', '.join(names)}; got {len(args)} arguments")
+            twice = [name for name in names[: len(args)] if name in fields]
+            if twice:
+                raise TypeError(f"Prompt got {twice[0]!r} twice")
+            super().__init__(**dict(zip(names, args, strict=False)), **fields)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _read_foreign(cls, data: object) -> object:
+        return from_foreign(cast("Mapping[str, object]", data)) if is_foreign(data) else data
+
+    @model_validator(mode="after")
+    def _variables_are_paths(self) -> Self:
+        for each in self.all_messages:
+            split_variables(each.content)
+        return self
+
+    @property
+    def parameters(self) -> list[str]:
+        """The paths of all variables, each once, in the order of the messages."""
+        found = (
+            part.text
+            for each in self.all_messages
+            for part in split_variables(each.content)
+            if isinstance(part, Path)
+        )
+        return list(dict.fromkeys(found))
+
+    @property
+    def response_json_schema(self) -> str | None:
+        """The schema of the answer as JSON text."""
+        return None if self.output_type is None else json.dumps(self.output_type)
+
+    @property
+    def response_json_schema_pretty(self) -> str | None:
+        """The schema of the answer as JSON text, over several lines."""
+        return None if self.output_type is None else json.dumps(self.output_type, indent=2)
+
+    @property
+    def model_identifier(self) -> str:
+        """Provider and model, such as `openai:gpt-4o`."""
+        return f"{self.provider}:{self.model}"
+
+    @property
+    def all_messages(self) -> tuple[PromptMessage, ...]:
+        """What the system says, then the messages."""
+        return *self.system_instructions, *self.messages
+
+    @property
+    def message(self) -> PromptMessage:
+        """The last message."""
+        return self.messages[-1]
+
+    def bind(self, name: str | None = None, value: object = None, **values: object) -> "Prompt":
+        """Put values in for variables; the others stay to be filled in.
+
+        Args:
+            name: A variable's path, as it stands in the messages.
+            value: Anything with a JSON form.
+            **values: The same for variables that are plain names.
+
+        Returns:
+            A new prompt.
+
+        Raises:
+            ConfigError: The prompt has no such variable; names those it has.
+            DataError: A value has no JSON form.
+        """
+        given = values if name is None else {name: value, **values}
+        self._check_known(given)
+        plain = {each: to_json_value(content) for each, content in given.items()}
+        return self._with_texts(lambda text: bind(text, plain))
+
+    def renamed(self, paths: Mapping[str, str]) -> "Prompt":
+        """Let variables read from other paths.
+
+        Args:
+            paths: The new path by the variable as it stands in the messages.
+
+        Returns:
+            A new prompt.
+
+        Raises:
+            ConfigError: The prompt has no such variable; names those it has.
+            pydantic.ValidationError: A new path is none.
+        """
+        self._check_known(paths)
+        return self._with_texts(lambda text: rename(text, paths))
+
+    def _check_known(self, names: Iterable[str]) -> None:
+        known = self.parameters
+        for each in names:
+            if each not in known:
+                there = ", ".join(known) or "none"
+                raise ConfigError(f"the prompt has no variable {each!r}; its variables are {there}")
+
+    def _with_texts(self, change: Callable[[str], str]) -> "Prompt":
+        fields = {"messages": self.messages, "system_instructions": self.system_instructions}
+        changed = {
+            where: tuple(
+                each.model_copy(update={"content": change(each.content)}) for each in messages
+            )
+            for where, messages in fields.items()
+        }
+        return type(self).model_validate({**dict(self), **changed})
+
+    @classmethod
+    def from_path(cls, path: str | FilePath) -> "Prompt":
+        """Read a prompt from a `.json`, `.yaml` or `.yml` file.
+
+        Raises:
+            FileFormatError: Names the file, and the line and field where known.
+        """
+        return load_model(path, cls)
+
+    def save_prompt(self, path: str | FilePath) -> FilePath:
+        """Write the prompt as JSON that `from_path` reads.
+
+        Returns:
+            The file written.
+        """
+        target = FilePath(path)
+        target.write_text(self.model_dump_json(indent=2) + "\n", encoding="utf-8")
+        return target

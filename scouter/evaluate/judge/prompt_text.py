@@ -1,0 +1,135 @@
+"""Variables in the messages of a prompt: `${path}`, found and filled in."""
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Final
+
+from pydantic import JsonValue
+
+from scouter.errors import ConfigError
+from scouter.evaluate.fault import TaskFault
+from scouter.evaluate.files.json_ends import is_longer
+from scouter.evaluate.judge.shorten import shorten
+from scouter.evaluate.outcome import Reason
+from scouter.evaluate.paths.path import Path
+from scouter.evaluate.steps import Meter, charge, charge_weight
+
+MAX_CHARACTERS: Final = 10_000_000
+"""Of what variables put into the messages of one prompt."""
+FILLED: Final = Meter(
+    MAX_CHARACTERS, f"variables put more than {MAX_CHARACTERS:,} characters into the prompt"
+)
+"""Restarted for every prompt that is filled in."""
+_VALUES_PER_STEP: Final = 2
+"""That are written as JSON."""
+_CHARACTERS_PER_STEP: Final = 200
+"""Of that JSON."""
+CUT_JSON: Final = " of JSON, so that this is no whole JSON value,"
+
+_VARIABLE: Final = re.compile(
+    r"""\$\$\{ | \$\{ ( (?: [^}"'] | "(?:\\.|[^"\\])*+" | '(?:\\.|[^'\\])*+' )*+ ) \} | \$\{""",
+    re.VERBOSE | re.DOTALL,
+)
+
+
+def fill(path: Path, scope: JsonValue, most: int) -> str:
+    """Write what a variable stands for: a text as it is, everything else as JSON.
+
+    Args:
+        path: The variable's.
+        scope: What it is read from.
+        most: Characters that are put in; of a longer value both ends, and a note of the rest.
+
+    Raises:
+        TaskFault: The path leads nowhere; names it and the keys there are. Or what it leads to
+            is too large (`Reason.LIMIT`).
+    """
+    try:
+        value = path.get(scope)
+    except TaskFault as fault:
+        raise TaskFault(fault.reason, f"prompt variable ${{{path.text}}}: {fault}") from fault
+    if isinstance(value, str):
+        return shorten(value, most)
+    charge_weight(value, _VALUES_PER_STEP)
+    if is_longer(value, MAX_CHARACTERS):
+        raise TaskFault(
+            Reason.LIMIT,
+            f"prompt variable ${{{path.text}}}: its JSON has more than {MAX_CHARACTERS:,} "
+            "characters; name a part of it",
+        )
+    text = as_text(value)
+    charge(len(text) // _CHARACTERS_PER_STEP)
+    return shorten(text, most, CUT_JSON)
+
+
+def as_text(value: JsonValue) -> str:
+    """Write a value for a message: a text as it is, everything else as JSON."""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def bind(text: str, values: Mapping[str, JsonValue]) -> str:
+    """Put values in for some of the variables of a text.
+
+    Args:
+        text: Whose variables are paths.
+        values: By the path as it stands in the text. What they hold is never expanded.
+    """
+    return "".join(
+        part.replace("${", "$${")
+        if isinstance(part, str)
+        else as_text(values[part.text]).replace("${", "$${")
+        if part.text in values
+        else f"${{{part.text}}}"
+        for part in split_variables(text)
+    )
+
+
+def rename(text: str, names: Mapping[str, str]) -> str:
+    """Let variables of a text read from other paths.
+
+    Args:
+        text: Whose variables are paths.
+        names: The new path by the path as it stands in the text; others stay.
+    """
+    return "".join(
+        part.replace("${", "$${")
+        if isinstance(part, str)
+        else f"${{{names.get(part.text, part.text)}}}"
+        for part in split_variables(text)
+    )
+
+
+def split_variables(text: str) -> list[str | Path]:
+    """Cut a text into what stands there and the paths of its variables.
+
+    Raises:
+        ConfigError: A variable is not closed, or is no path.
+
+    Cost: linear.
+    """
+    parts: list[str | Path] = []
+    at = 0
+    for match in _VARIABLE.finditer(text):
+        parts.append(text[at : match.start()])
+        at = match.end()
+        inner = match.group(1)
+        if match.group() == "$${":
+            parts.append("${")
+        elif inner is None:
+            line = text.count("\n", 0, match.start()) + 1
+            raise ConfigError(
+                f"prompt, line {line} of a message: '${{' without '}}'; write '$${{' for the "
+                "characters themselves"
+            )
+        else:
+            parts.append(_variable(inner.strip()))
+    parts.append(text[at:])
+    return [part for part in parts if part != ""]
+
+
+def _variable(text: str) -> Path:
+    try:
+        return Path(text)
+    except ConfigError as error:
+        raise ConfigError(f"prompt variable ${{{text}}}: {error}") from error

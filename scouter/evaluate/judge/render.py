@@ -1,0 +1,93 @@
+"""Prompts filled in: the messages that a model gets, with what a record says between fences."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeAlias
+
+from pydantic import JsonValue
+
+from scouter.evaluate.judge.fences import fence_code, fence_sentence, fenced
+from scouter.evaluate.judge.port import Message
+from scouter.evaluate.judge.prompt import Prompt, PromptMessage
+from scouter.evaluate.judge.prompt_text import FILLED, fill, split_variables
+from scouter.evaluate.paths.path import Path
+from scouter.evaluate.steps import charge
+
+Render: TypeAlias = Callable[[JsonValue], tuple[Message, ...]]
+"""From a task's scope to the messages; raises `TaskFault` where a variable leads nowhere."""
+
+
+def compile_prompt(
+    prompt: Prompt,
+    *,
+    notes: Sequence[str] = (),
+    more: Sequence[PromptMessage] = (),
+    instead: Mapping[str, str] | None = None,
+) -> Render:
+    """Prepare a prompt for many records.
+
+    Args:
+        prompt: Whose messages are filled in.
+        notes: Sentences for the model. They and that on fences are one more message of the
+            system, behind the prompt's own, which stay as they were written.
+        more: Messages behind the prompt's, with variables too.
+        instead: Variables that are read from another path, by the path as it stands there.
+
+    Raises:
+        ConfigError: A variable is not closed, or is no path.
+
+    Cost: linear in the messages; rendering is linear in what comes out.
+    """
+    moved = {name: Path(path) for name, path in (instead or {}).items()}
+    system = _split(prompt.system_instructions, moved)
+    messages = _split((*prompt.messages, *more), moved)
+    every = (*system, *messages)
+    # In the order of the messages, as the code of the fences depends on it.
+    by_text = {each.text: each for _, parts in every for each in parts if isinstance(each, Path)}
+    fixed = [each for _, parts in every for each in parts if isinstance(each, str)]
+    most, is_fenced = prompt.max_value_characters, prompt.fence and bool(by_text)
+
+    def render(scope: JsonValue) -> tuple[Message, ...]:
+        FILLED.restart()
+        values = {text: fill(path, scope, most) for text, path in by_text.items()}
+        said = list(notes)
+        if is_fenced:
+            code = fence_code(fixed, list(values.values()))
+            values = {text: fenced(value, code) for text, value in values.items()}
+            said.insert(0, fence_sentence(code))
+        spoken = [Message(role="system", content="\n".join(said))] if said else []
+        return *_fill(system, values), *spoken, *_fill(messages, values)
+
+    return render
+
+
+_Parts: TypeAlias = tuple[str, list[str | Path]]
+"""A message's role, and its text cut at its variables."""
+
+
+def _split(messages: Sequence[PromptMessage], moved: Mapping[str, Path]) -> list[_Parts]:
+    return [
+        (
+            str(message.role),
+            [
+                moved.get(part.text, part) if isinstance(part, Path) else part
+                for part in split_variables(message.content)
+            ],
+        )
+        for message in messages
+    ]
+
+
+def _fill(messages: Sequence[_Parts], values: Mapping[str, str]) -> list[Message]:
+    return [
+        Message(
+            role=role,
+            content="".join(p if isinstance(p, str) else _put(values[p.text]) for p in parts),
+        )
+        for role, parts in messages
+    ]
+
+
+def _put(value: str) -> str:
+    FILLED.spend(len(value))
+    charge(1, held=len(value) if value.isascii() else 4 * len(value))
+    return value

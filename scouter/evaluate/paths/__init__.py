@@ -1,0 +1,1 @@
+"""Paths into values: dotted paths, JSONPath, and templates that hold them."""

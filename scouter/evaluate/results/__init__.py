@@ -1,0 +1,1 @@
+"""Results of tasks, records, scenarios and runs, and the file that keeps them."""

@@ -1,0 +1,257 @@
+"""Results of many records, held by column: a byte and a reference per task and record.
+
+An object per task and record would cost a hundred bytes each, and the garbage collector would walk
+over all of them again and again. So results lie in columns, and objects are made while somebody
+reads.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain, repeat
+from operator import eq
+from typing import Final, cast, overload
+
+from pydantic import JsonValue
+
+from scouter.evaluate.outcome import Outcome, Reason
+from scouter.evaluate.results.record_result import RecordResult
+from scouter.evaluate.results.task_result import EvalTaskResult, TaskSpec
+from scouter.model.record import EvalRecord
+
+OUTCOMES: Final = (Outcome.FAILED, Outcome.PASSED, Outcome.ERRORED, Outcome.SKIPPED)
+"""What a code stands for; the first two are False and True, as a comparison gives them."""
+
+_FAILED, _PASSED, _ERRORED, _SKIPPED = range(4)
+_CODES: Final = {str(outcome): code for code, outcome in enumerate(OUTCOMES)}
+_outcome: Final = OUTCOMES.__getitem__
+
+Rest = tuple[Reason | None, JsonValue, str | None, float | None]
+"""Reason, expected value, message and score of a result that do not follow from its column."""
+
+
+class TaskColumn:
+    """All results of one task, in the records' order.
+
+    Args:
+        spec: What the results share.
+        expected: The expected value, where it is the same for all.
+    """
+
+    __slots__ = ("actuals", "codes", "expected", "rest", "span_ids", "spec")
+
+    def __init__(self, spec: TaskSpec, expected: JsonValue) -> None:
+        self.spec = spec
+        self.expected = expected
+        self.codes = bytearray()
+        """One index into `OUTCOMES` per record."""
+        self.actuals: list[JsonValue] = []
+        self.rest: dict[int, Rest] = {}
+        """By row, what a result has beside outcome and actual value; most have nothing."""
+        self.span_ids: list[tuple[str, ...]] = []
+        """One item per record up to the last that has some; none for tasks that read no spans."""
+
+    def append(self, result: EvalTaskResult) -> None:
+        """Take the next record's result."""
+        message = result.given_message
+        reason, score = result.reason, result.stated_score
+        if (
+            message is not None
+            or reason is not None
+            or score is not None
+            or result.expected is not self.expected
+        ):
+            self.rest[len(self.codes)] = (reason, result.expected, message, score)
+        if result.span_ids:
+            self._fill_span_ids()
+            self.span_ids.append(result.span_ids)
+        self.codes.append(_CODES[result.outcome])
+        self.actuals.append(result.actual)
+
+    def extend(self, codes: bytes, actuals: list[JsonValue]) -> None:
+        """Take results of the next records that were compared with the shared expected value."""
+        self.codes += codes
+        self.actuals += actuals
+
+    def cut(self, rows: int) -> None:
+        """Forget the results behind so many rows."""
+        del self.codes[rows:]
+        del self.actuals[rows:]
+        del self.span_ids[rows:]
+        for row in [each for each in self.rest if each >= rows]:
+            del self.rest[row]
+
+    def result(self, row: int) -> EvalTaskResult:
+        """Make the object for one record."""
+        reason, expected, message, score = self.rest.get(row, (None, self.expected, None, None))
+        span_ids = self.span_ids[row] if row < len(self.span_ids) else ()
+        outcome = OUTCOMES[self.codes[row]]
+        actual = self.actuals[row]
+        made = EvalTaskResult(self.spec, outcome, reason, expected, actual, message, span_ids)
+        return made if score is None else made.scored(score)
+
+    def results(self) -> Iterator[EvalTaskResult]:
+        """Make the objects for all records, one after the other."""
+        if self.rest:
+            return map(self.result, range(len(self.codes)))
+        return map(
+            EvalTaskResult,
+            repeat(self.spec),
+            map(_outcome, self.codes),
+            repeat(None),
+            repeat(self.expected),
+            self.actuals,
+            repeat(None),
+            chain(self.span_ids, repeat(())),
+        )
+
+    def _fill_span_ids(self) -> None:
+        """Let the span ids be as long as the column, for the next record's to be added."""
+        missing = len(self.codes) - len(self.span_ids)
+        if missing:
+            self.span_ids += repeat((), missing)
+
+
+class RecordColumns(Sequence[RecordResult]):
+    """The results of a batch; a sequence whose items are made when they are read.
+
+    Args:
+        specs: One per task, in the tasks' order.
+        expected: The tasks' expected values.
+    """
+
+    __slots__ = (
+        "_parts", "created", "durations", "ids", "outcomes", "sessions", "tasks", "traces", "uids",
+    )  # fmt: skip
+
+    def __init__(self, specs: Sequence[TaskSpec], expected: Sequence[JsonValue]) -> None:
+        self.tasks = tuple(map(TaskColumn, specs, expected))
+        """One column per task."""
+        self._parts = [(c, c.spec, c.expected, c.codes, c.actuals) for c in self.tasks]
+        self.outcomes = bytearray()
+        """`record_outcome` of each record, an index into `OUTCOMES`."""
+        self.uids: list[str] = []
+        self.ids: list[str] = []
+        self.sessions: list[str] = []
+        self.traces: list[str | None] = []
+        self.created: list[int] = []
+        self.durations: list[int] = []
+
+    def append(self, result: RecordResult) -> None:
+        """Take one record's results, one per task in the tasks' order."""
+        self.uids.append(result.record_uid)
+        self.ids.append(result.record_id)
+        self.sessions.append(result.session_id)
+        self.traces.append(result.trace_id)
+        self.created.append(result.created_ns)
+        self.durations.append(result.duration_ns)
+        self.outcomes.append(_CODES[result.outcome])
+        for column, task in zip(self.tasks, result.tasks, strict=True):
+            column.append(task)
+
+    def extend(self, records: Sequence[EvalRecord], duration_ns: int) -> None:
+        """Take what is known of the next records, after their tasks' columns were filled.
+
+        Args:
+            records: The records.
+            duration_ns: How long the evaluation of one of them took.
+        """
+        start = len(self.uids)
+        self.uids += [record.uid for record in records]
+        self.ids += [record.record_id for record in records]
+        self.sessions += [record.session_id for record in records]
+        self.traces += [record.trace_id for record in records]
+        self.created += [record.created_ns for record in records]
+        self.durations += repeat(duration_ns, len(records))
+        if not self.tasks:  # all of the profile's tasks are those of sessions
+            self.outcomes += bytes([_SKIPPED]) * len(records)
+            return
+        self.outcomes += bytes(
+            map(_worst, zip(*(column.codes[start:] for column in self.tasks), strict=True))
+        )
+
+    def counts(self) -> dict[Outcome, int]:
+        """Count task results by outcome; all four are there."""
+        return {
+            outcome: sum(column.codes.count(code) for column in self.tasks)
+            for code, outcome in enumerate(OUTCOMES)
+        }
+
+    def count(self, value: object) -> int:
+        """Count equal items, as a list does."""
+        return sum(item == value for item in self)
+
+    def __len__(self) -> int:
+        return len(self.uids)
+
+    @overload
+    def __getitem__(self, index: int) -> RecordResult: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[RecordResult, ...]: ...
+    def __getitem__(self, index: int | slice) -> RecordResult | tuple[RecordResult, ...]:
+        if isinstance(index, slice):
+            return tuple(map(self.record, range(*index.indices(len(self)))))
+        row = index + len(self) if index < 0 else index
+        if not 0 <= row < len(self):
+            raise IndexError(f"record {index} of {len(self)}")
+        return self.record(row)
+
+    def record(self, row: int) -> RecordResult:
+        """Make the object for one record.
+
+        Args:
+            row: From 0; not checked.
+        """
+        tasks = [
+            column.result(row)
+            if column.rest or column.span_ids
+            else EvalTaskResult(spec, OUTCOMES[codes[row]], None, expected, actuals[row])
+            for column, spec, expected, codes, actuals in self._parts
+        ]
+        return RecordResult(
+            self.uids[row],
+            self.ids[row],
+            self.sessions[row],
+            self.traces[row],
+            OUTCOMES[self.outcomes[row]],
+            tuple(tasks),
+            self.created[row],
+            self.durations[row],
+        )
+
+    def __iter__(self) -> Iterator[RecordResult]:
+        tasks: Iterable[tuple[EvalTaskResult, ...]]
+        tasks = (
+            zip(*(column.results() for column in self.tasks), strict=True)
+            if self.tasks
+            else repeat((), len(self))
+        )
+        return map(
+            RecordResult,
+            self.uids,
+            self.ids,
+            self.sessions,
+            self.traces,
+            map(_outcome, self.outcomes),
+            tasks,
+            self.created,
+            self.durations,
+        )
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Sequence):
+            return NotImplemented
+        items = cast("Sequence[object]", other)
+        return len(self) == len(items) and all(map(eq, self, items))
+
+    __hash__ = None  # type: ignore[assignment]  # equal by content, which may hold lists
+
+    def __repr__(self) -> str:
+        return f"RecordColumns({len(self)} records, {len(self.tasks)} tasks)"
+
+
+def _worst(codes: tuple[int, ...]) -> int:
+    """`record_outcome` by codes."""
+    if _ERRORED in codes:
+        return _ERRORED
+    if _FAILED in codes:
+        return _FAILED
+    return _PASSED if _PASSED in codes else _SKIPPED

@@ -1,0 +1,235 @@
+"""Results as JSON, with the number of the format."""
+
+import json
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from typing import Any, Final, NotRequired
+
+from pydantic import BaseModel, ConfigDict, JsonValue, ValidationError
+from typing_extensions import TypedDict  # pydantic asks for this one below Python 3.12
+
+from scouter.errors import ConfigError
+from scouter.evaluate.files.read import Document
+from scouter.evaluate.judge.port import Message
+from scouter.evaluate.judge.talk import JudgeTalk
+from scouter.evaluate.judge.usage import JudgeUsage
+from scouter.evaluate.outcome import Outcome, Reason
+from scouter.evaluate.results.annotations_file import AnnotationsBody
+from scouter.evaluate.results.annotations_file import dump as dump_annotations
+from scouter.evaluate.results.gc_pause import collector_paused
+from scouter.evaluate.results.provenance import Provenance
+from scouter.evaluate.results.record_result import RecordResult, SessionResult
+from scouter.evaluate.results.results import EvalResults
+from scouter.evaluate.results.task_result import EvalTaskResult, TaskSpec, Window
+
+SCHEMA_VERSION: Final = 1
+"""Raised when a reader of the old number would misread the new form."""
+
+
+class _UsageBody(TypedDict):
+    calls: NotRequired[int]
+    cached: NotRequired[int]
+    input_tokens: NotRequired[int | None]
+    output_tokens: NotRequired[int | None]
+    cost_usd: NotRequired[float | None]
+    unpriced_calls: NotRequired[int]
+
+
+class _MessageBody(TypedDict):
+    role: str
+    content: str
+
+
+class _TalkBody(TypedDict):
+    messages: list[_MessageBody]
+    answer: NotRequired[JsonValue]
+
+
+class _TaskBody(TypedDict):
+    """A dict, as a model per result would take twice as long."""
+
+    task_id: str
+    task_type: str
+    outcome: Outcome
+    reason: NotRequired[Reason | None]
+    score: NotRequired[float | None]
+    """Absent in files of a time without scores; then it follows from the rest."""
+    expected: NotRequired[JsonValue]
+    actual: NotRequired[JsonValue]
+    message: NotRequired[str]
+    operator: NotRequired[str]
+    condition: NotRequired[bool]
+    stage: NotRequired[int]
+    assertion: NotRequired[JsonValue]
+    usage: NotRequired[_UsageBody | None]
+    judge: NotRequired[_TalkBody | None]
+    span_ids: NotRequired[list[str]]
+
+
+class _RecordBody(TypedDict):
+    scope: NotRequired[str]
+    record_uid: str
+    record_id: NotRequired[str]
+    session_id: NotRequired[str]
+    trace_id: NotRequired[str | None]
+    scenario_id: NotRequired[str | None]
+    attempt: NotRequired[int]
+    outcome: Outcome
+    created_ns: int
+    duration_ns: NotRequired[int]
+    tasks: list[_TaskBody]
+
+
+class _File(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    schema_version: int
+    provenance: Provenance | None = None
+    annotations: AnnotationsBody | None = None
+    window_ns: Window | None = None
+    """Begin and end of the evaluation, where there is no provenance to say so."""
+    results: list[_RecordBody]
+
+
+def dump(results: EvalResults) -> dict[str, JsonValue]:
+    """Write results as plain JSON values."""
+    scenario_ids: Sequence[str | None] = results.scenario_ids or [None] * len(results)
+    attempts: Sequence[int] = results.attempts or [0] * len(results)
+    rows: list[JsonValue] = [
+        {**record.to_json(), "scenario_id": scenario_id, "attempt": attempt}
+        for record, scenario_id, attempt in zip(
+            results.records, scenario_ids, attempts, strict=True
+        )
+    ]
+    found: dict[str, JsonValue] = {"schema_version": SCHEMA_VERSION}
+    if results.provenance is not None:
+        found["provenance"] = results.provenance.model_dump(mode="json")
+    elif results.window is not None:
+        found["window_ns"] = list(results.window)
+    if results.annotations is not None:
+        found["annotations"] = dump_annotations(results.annotations)
+    return {**found, "results": rows}
+
+
+def dump_json(results: EvalResults) -> str:
+    """Write results as one line of JSON."""
+    return json.dumps(dump(results), ensure_ascii=False, separators=(",", ":"))
+
+
+def load_json(text: str | bytes) -> EvalResults:
+    """Read what `dump_json` wrote.
+
+    Raises:
+        ConfigError: Not such a text, or a format of a later version; names the field.
+    """
+    with collector_paused(), _named():
+        return _results(_File.model_validate_json(text))
+
+
+def load(value: object) -> EvalResults:
+    """Read what `dump` gave.
+
+    Raises:
+        ConfigError: Not such a value, or a format of a later version; names the field.
+    """
+    with collector_paused(), _named():
+        return _results(_File.model_validate(value))
+
+
+def from_document(document: Document) -> EvalResults:
+    """Read what `dump_json` wrote from a file that was parsed already.
+
+    Raises:
+        FileFormatError: Names the file, and line and field where they are known.
+    """
+    with collector_paused():
+        try:
+            return _results(_File.model_validate(document.value))
+        except ValueError as error:
+            raise document.wrap(error, model=_File) from error
+
+
+@contextmanager
+def _named() -> Generator[None]:
+    """Name the field in which something is wrong."""
+    try:
+        yield
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        where = ".".join(map(str, first["loc"])) or "the text"
+        raise ConfigError(f"evaluation results: {where}: {first['msg']}") from error
+
+
+def _results(body: _File) -> EvalResults:
+    if body.schema_version > SCHEMA_VERSION:
+        raise ConfigError(
+            f"evaluation results: schema_version is {body.schema_version}, this version reads up "
+            f"to {SCHEMA_VERSION}; update Scouter"
+        )
+    specs: dict[Any, TaskSpec] = {}
+    records = [_record(row, specs) for row in body.results]
+    scenario_ids = [row.get("scenario_id") for row in body.results]
+    attempts = [row.get("attempt", 0) for row in body.results]
+    return EvalResults(
+        records,
+        scenario_ids if any(scenario_ids) else None,
+        attempts if any(attempts) else None,
+        None if body.annotations is None else body.annotations.value(),
+        body.provenance,
+        body.window_ns,
+    )
+
+
+def _record(row: _RecordBody, specs: dict[Any, TaskSpec]) -> RecordResult:
+    kind = SessionResult if row.get("scope") == "session" else RecordResult
+    return kind(
+        row["record_uid"],
+        row.get("record_id", ""),
+        row.get("session_id", ""),
+        row.get("trace_id"),
+        row["outcome"],
+        tuple([_task(task, specs) for task in row["tasks"]]),
+        row["created_ns"],
+        row.get("duration_ns", 0),
+    )
+
+
+def _task(task: _TaskBody, specs: dict[Any, TaskSpec]) -> EvalTaskResult:
+    """Make one result; results of one task share their spec, as they did when they were made."""
+    assertion = task.get("assertion")
+    key = (
+        task["task_id"],
+        task["task_type"],
+        task.get("operator", ""),
+        task.get("condition", False),
+        task.get("stage", 0),
+        (str, assertion) if isinstance(assertion, str) else json.dumps(assertion, sort_keys=True),
+    )
+    spec = specs.get(key)
+    if spec is None:
+        task_id, task_type, operator, condition, stage, _ = key
+        spec = specs[key] = TaskSpec(
+            task_id=task_id,
+            task_type=task_type,
+            operator=operator,
+            condition=condition,
+            stage=stage,
+            assertion=assertion,
+        )
+    result = EvalTaskResult(
+        spec,
+        task["outcome"],
+        task.get("reason"),
+        task.get("expected"),
+        task.get("actual"),
+        task.get("message", ""),
+        tuple(task.get("span_ids", ())),
+    ).scored(task.get("score"))
+    usage, said = task.get("usage"), task.get("judge")
+    if usage is None:
+        return result
+    talk = None
+    if said is not None:
+        messages = tuple(Message(role=m["role"], content=m["content"]) for m in said["messages"])
+        talk = JudgeTalk(messages=messages, answer=said.get("answer"))
+    return result.using(JudgeUsage(**usage), talk)

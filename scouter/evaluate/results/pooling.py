@@ -1,0 +1,263 @@
+"""Attempts of several runs as one run, and some attempts of a run as one of their own."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final, TypeAlias
+
+from scouter.errors import ConfigError
+from scouter.evaluate.results.annotations import Annotations
+from scouter.evaluate.results.lost import Loss, lost_of
+from scouter.evaluate.results.provenance import Provenance
+from scouter.evaluate.results.results import EvalResults
+from scouter.evaluate.results.scenario_results import ScenarioEvalResults, ScenarioResult, sum_up
+
+Numbers: TypeAlias = Mapping[int, int]
+"""The attempts that are kept, by their old numbers, with their new ones."""
+
+_SAME: Final = ("git_revision", "agent", "agent_version", "judge")
+"""What is said of several runs only where it is true of all."""
+
+
+def pooled(runs: Sequence[ScenarioEvalResults], names: Sequence[str]) -> ScenarioEvalResults:
+    """Put the attempts of several runs together, as if there had been one run with more repeats.
+
+    Args:
+        runs: At least one. Their scenarios and profiles are the same.
+        names: What each is called in an error, such as its file.
+
+    Returns:
+        All attempts with numbers of their own, in the order of the runs. What a run confirmed, and
+        what is known of its judges, is left out where there are several.
+
+    Raises:
+        ConfigError: Scenarios or profiles differ; names the run and the field.
+
+    Cost: linear in the number of task results.
+    """
+    first, *others = runs
+    if not others:
+        return first
+    for at, (run, name) in enumerate(zip(others, names[1:], strict=True), 1):
+        for field in _differences(first, run):
+            raise ConfigError(
+                f"{name}: {field} differs from that of {names[0]}, so that their attempts cannot "
+                "be put together; give results of the same scenarios and profiles"
+            )
+        if any(overlap(each, run) for each in runs[:at]):
+            raise ConfigError(f"{name}: a run in it is in an earlier file, too; give each run once")
+    parts: list[ScenarioEvalResults] = []
+    shift = 0
+    for run in runs:
+        parts.append(picked(run, {at: at + shift for at in range(run.repeats)}))
+        shift += run.repeats
+    return joined(parts)
+
+
+def overlap(first: ScenarioEvalResults, second: ScenarioEvalResults) -> bool:
+    """Tell whether two results have attempts in common, also those that a journal gave back.
+
+    Spans tell by their ids. Without any spans durations tell, where half of them are the same.
+    """
+    spans, durations = _marks_of(first), _durations_of(first)
+    other_spans, other_durations = _marks_of(second), _durations_of(second)
+    if spans and other_spans:
+        return bool(spans & other_spans)
+    least = min(len(durations), len(other_durations))
+    return 2 * len(durations & other_durations) >= max(least, 1)
+
+
+def _marks_of(results: ScenarioEvalResults) -> set[tuple[str, str]]:
+    found = (*results.scenario_results, *results.conversations)
+    return {(span.trace_id, span.span_id) for item in found for span in item.traces}
+
+
+def _durations_of(results: ScenarioEvalResults) -> set[tuple[str, int]]:
+    found = (*results.scenario_results, *results.conversations)
+    return {(item.scenario_id, item.duration_ns) for item in found if item.duration_ns}
+
+
+def picked(results: ScenarioEvalResults, numbers: Numbers) -> ScenarioEvalResults:
+    """Keep some attempts of a run, under other numbers.
+
+    What is not of single attempts (what was lost, where the results come from) stays as it is;
+    confirmations and rates of judges go.
+
+    Cost: linear in the number of task results.
+    """
+    datasets = {
+        alias: rows
+        for alias, found in results.dataset_results.items()
+        if len(rows := _rows(found, numbers))
+    }
+    own = tuple(
+        _renumbered(item, numbers)
+        for item in results.scenario_results
+        if item.attempt in numbers
+    )  # fmt: skip
+    uids = {record.record_uid for rows in datasets.values() for record in rows.records}
+    return results.model_copy(
+        update={
+            "dataset_results": datasets,
+            "scenario_results": own,
+            "metrics": sum_up(datasets, own),
+            "conversations": tuple(
+                item.model_copy(update={"attempt": numbers[item.attempt]})
+                for item in results.conversations
+                if item.attempt in numbers
+            ),
+            "repeats": max(numbers.values(), default=0) + 1,
+            "contexts": {uid: text for uid, text in results.contexts.items() if uid in uids},
+            "judge_rates": (),
+            "confirmations": (),
+            "reasked": None,
+        }
+    )
+
+
+def joined(parts: Sequence[ScenarioEvalResults]) -> ScenarioEvalResults:
+    """Put results together that have no attempt of a scenario in common.
+
+    Args:
+        parts: At least one; a scenario may be in some only.
+
+    Returns:
+        By scenario, then by attempt, as every run is.
+    """
+    scenarios = {info.scenario_id: info for part in parts for info in part.scenarios}
+    places = {name: at for at, name in enumerate(scenarios)}
+    aliases = dict.fromkeys(alias for part in parts for alias in part.dataset_results)
+    datasets = {
+        alias: _in_order(
+            [part.dataset_results[alias] for part in parts if alias in part.dataset_results],
+            places,
+        )
+        for alias in aliases
+    }
+
+    def place(item: ScenarioResult) -> tuple[int, int]:
+        return places.get(item.scenario_id, len(places)), item.attempt
+
+    own = tuple(sorted((item for part in parts for item in part.scenario_results), key=place))
+    lost: Counter[Loss] = Counter()
+    for part in parts:
+        lost.update({each.reason: each.count for each in part.lost})
+    return ScenarioEvalResults(
+        dataset_results=datasets,
+        scenario_results=own,
+        metrics=sum_up(datasets, own),
+        scenarios=tuple(scenarios.values()),
+        conversations=tuple(
+            sorted(
+                (item for part in parts for item in part.conversations),
+                key=lambda item: (places.get(item.scenario_id, len(places)), item.attempt),
+            )
+        ),
+        provenance=_provenance([part.provenance for part in parts]),
+        repeats=max(part.repeats for part in parts),
+        runs=sum(part.runs for part in parts),
+        contexts={uid: text for part in parts for uid, text in part.contexts.items()},
+        lost=lost_of(lost),
+        required_tasks={
+            alias: tasks for part in parts for alias, tasks in part.required_tasks.items()
+        },
+    )
+
+
+def _rows(results: EvalResults, numbers: Numbers) -> EvalResults:
+    """The rows of some attempts, renumbered."""
+    attempts = results.attempts or (0,) * len(results)
+    kept = [at for at, attempt in enumerate(attempts) if attempt in numbers]
+    found = [numbers[attempts[at]] for at in kept]
+    annotations, names = results.annotations, results.scenario_ids
+    if annotations is not None:
+        records = annotations.records
+        records = None if records is None else tuple(records[at] for at in kept)
+        annotations = Annotations(records=records)
+    return EvalResults(
+        [results.records[at] for at in kept],
+        None if names is None else [names[at] for at in kept],
+        found if any(found) else None,
+        annotations,
+        window=results.window,
+    )
+
+
+def _renumbered(item: ScenarioResult, numbers: Numbers) -> ScenarioResult:
+    inside = item.eval_results
+    if inside is not None:
+        inside = _rows(inside, numbers if inside.attempts else {0: numbers[item.attempt]})
+    return item.model_copy(update={"attempt": numbers[item.attempt], "eval_results": inside})
+
+
+def _in_order(parts: Sequence[EvalResults], places: Mapping[str, int]) -> EvalResults:
+    """All rows: records by scenario and attempt, then sessions in the same order."""
+    rows = [row for part in parts for row in part]
+    rows.sort(
+        key=lambda row: (
+            row.record.scope == "session",
+            places.get(row.scenario_id or "", len(places)),
+            row.attempt,
+        )
+    )
+    windows = [part.window for part in parts if part.window is not None]
+    has_annotations = any(part.annotations is not None for part in parts)
+    attempts = [row.attempt for row in rows]
+    return EvalResults(
+        [row.record for row in rows],
+        [row.scenario_id for row in rows],
+        attempts if any(attempts) else None,
+        Annotations(records=tuple(row.annotations for row in rows)) if has_annotations else None,
+        window=(min(a for a, _ in windows), max(b for _, b in windows)) if windows else None,
+    )
+
+
+def _provenance(found: Sequence[Provenance]) -> Provenance:
+    """That of the last, from the first's beginning; what differs is not said."""
+    last = found[-1]
+    same = {
+        name: getattr(last, name)
+        if len({getattr(each, name) for each in found}) == 1
+        else Provenance.model_fields[name].get_default()
+        for name in _SAME
+    }
+    dirty = {each.git_dirty for each in found}
+    return last.model_copy(
+        update={
+            **same,
+            "git_dirty": True if True in dirty else None if None in dirty else False,
+            "started_ns": min(each.started_ns for each in found),
+            "ended_ns": max(each.ended_ns for each in found),
+        }
+    )
+
+
+def _differences(first: ScenarioEvalResults, run: ScenarioEvalResults) -> Iterator[str]:
+    """The fields in which two runs are about something else."""
+    queries = [
+        {info.scenario_id: info.initial_query for info in each.scenarios} for each in (first, run)
+    ]
+    for name in dict.fromkeys([*queries[0], *queries[1]]):
+        if (name in queries[0]) is not (name in queries[1]):
+            yield f"scenarios ({name!r} is in one of them only)"
+        elif queries[0][name] != queries[1][name]:
+            yield f"the initial_query of scenario {name!r}"
+    tasks = [_own_tasks(each) for each in (first, run)]
+    for name in queries[0]:
+        known = [each[name] for each in tasks if name in each]
+        if len(known) == 2 and known[0] != known[1]:
+            yield f"the tasks of scenario {name!r}"
+    contents = {each.provenance.scenarios_digest for each in (first, run)} - {""}
+    if len(contents) > 1:
+        yield "the content of the scenarios"
+    digests = [each.provenance.profile_digests for each in (first, run)]
+    for alias in dict.fromkeys([*digests[0], *digests[1]]):
+        if digests[0].get(alias) != digests[1].get(alias):
+            yield f"provenance.profile_digests of {alias!r}"
+
+
+def _own_tasks(results: ScenarioEvalResults) -> dict[str, set[str]]:
+    """Ids of each scenario's own tasks, where an attempt tells them."""
+    found: dict[str, set[str]] = {}
+    for item in results.scenario_results:
+        found.setdefault(item.scenario_id, set()).update(task.task_id for task in item.task_results)
+    return found

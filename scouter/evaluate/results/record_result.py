@@ -1,0 +1,153 @@
+"""How all tasks ended for one record, and the rules that sum tasks up."""
+
+from collections.abc import Iterable, Mapping
+from typing import ClassVar, Final, cast
+
+from pydantic import JsonValue
+
+from scouter.errors import DataError
+from scouter.evaluate.outcome import DECIDED, Outcome
+from scouter.evaluate.results.task_result import EvalTaskResult
+
+_FAILED: Final = Outcome.FAILED
+_ERRORED: Final = Outcome.ERRORED
+_SKIPPED: Final = Outcome.SKIPPED
+_PENDING: Final = Outcome.PENDING
+
+
+class MissingKeyError(DataError, KeyError):
+    """No record, or no single one, has the id that was asked for."""
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
+class RecordResult:
+    """How all tasks of a profile ended for one record, in the tasks' order.
+
+    Args:
+        record_uid: The record's key.
+        record_id: The user's name for the record, maybe empty.
+        session_id: Conversation that the record belongs to.
+        trace_id: Trace of the record, if it has one.
+        outcome: `record_outcome` of the tasks.
+        tasks: One result per task.
+        created_ns: When the record was made, nanoseconds since the epoch.
+        duration_ns: How long the evaluation took.
+    """
+
+    __slots__ = (
+        "created_ns", "duration_ns", "outcome", "record_id", "record_uid", "session_id", "tasks",
+        "trace_id",
+    )  # fmt: skip
+
+    scope: ClassVar[str] = "record"
+    """What was judged: a record, or a session (see `SessionResult`)."""
+
+    def __init__(
+        self,
+        record_uid: str,
+        record_id: str,
+        session_id: str,
+        trace_id: str | None,
+        outcome: Outcome,
+        tasks: tuple[EvalTaskResult, ...],
+        created_ns: int,
+        duration_ns: int,
+    ) -> None:
+        self.record_uid = record_uid
+        self.record_id = record_id
+        self.session_id = session_id
+        self.trace_id = trace_id
+        self.outcome = outcome
+        self.tasks = tasks
+        self.created_ns = created_ns
+        self.duration_ns = duration_ns
+
+    def __getitem__(self, task_id: str) -> EvalTaskResult:
+        wanted = task_id.lower()  # as ids are everywhere
+        for task in self.tasks:
+            if task.task_id == wanted:
+                return task
+        known = ", ".join(repr(task.task_id) for task in self.tasks)
+        raise MissingKeyError(f"no task {task_id!r}; the tasks are {known}")
+
+    def to_json(self) -> dict[str, JsonValue]:
+        """Write all fields as plain JSON."""
+        return {
+            "record_uid": self.record_uid,
+            "record_id": self.record_id,
+            "session_id": self.session_id,
+            "trace_id": self.trace_id,
+            "outcome": str(self.outcome),
+            "created_ns": self.created_ns,
+            "duration_ns": self.duration_ns,
+            "tasks": [cast(JsonValue, task.to_json()) for task in self.tasks],
+        }
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, RecordResult):
+            return NotImplemented
+        return self.to_json() == other.to_json()
+
+    __hash__ = None  # type: ignore[assignment]  # equal by content, which may hold lists
+
+    def __repr__(self) -> str:
+        name = self.record_id or self.record_uid
+        return f"RecordResult({name!r}: {self.outcome}, {len(self.tasks)} tasks)"
+
+
+class SessionResult(RecordResult):
+    """How all session-scoped tasks of a profile ended for one session.
+
+    `record_uid` is made of what tells the session apart, `record_id` is a name for people;
+    `trace_id` is None, as a session may have many, and `created_ns` that of its first record.
+    """
+
+    __slots__ = ()
+
+    scope: ClassVar[str] = "session"
+
+    def to_json(self) -> dict[str, JsonValue]:
+        """Write all fields as plain JSON."""
+        return {"scope": self.scope, **super().to_json()}
+
+
+def record_outcome(results: Iterable[EvalTaskResult]) -> Outcome:
+    """Sum up the tasks of one record.
+
+    Returns:
+        Errored if any task is, else pending if any task is, else failed if any task is, else
+        passed; skipped only if all tasks are, and if there are none.
+    """
+    # Compared by identity with names of this module: looking a member of an enum up, and hashing
+    # it, are calls of Python code, and this runs for every record.
+    worst = _SKIPPED
+    for result in results:
+        outcome = result.outcome
+        if outcome is _ERRORED:
+            return outcome
+        if worst is _PENDING:
+            continue
+        if outcome is _FAILED or outcome is _PENDING or worst is _SKIPPED:
+            worst = outcome
+    return worst
+
+
+def pass_rate(counts: Mapping[Outcome, int]) -> float:
+    """Compute passed / (passed + failed + errored + skipped by a gate).
+
+    Args:
+        counts: Task results by outcome; of the skipped ones only those that a gate skipped.
+
+    Returns:
+        A rate in [0, 1]; 0.0 where nothing was counted, as nothing has passed.
+    """
+    total = sum(counts.values())
+    return counts.get(Outcome.PASSED, 0) / total if total else 0.0
+
+
+def count_outcomes(results: Iterable[EvalTaskResult]) -> dict[Outcome, int]:
+    """Count task results by outcome; all four are there."""
+    outcomes = [str(result.outcome) for result in results]
+    return {outcome: outcomes.count(outcome) for outcome in DECIDED}

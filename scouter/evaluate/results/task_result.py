@@ -1,0 +1,358 @@
+"""How one task ended for one record."""
+
+import datetime
+import json
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+from pydantic import JsonValue
+
+from scouter.evaluate.judge.talk import JudgeTalk
+from scouter.evaluate.judge.usage import JudgeUsage
+from scouter.evaluate.operators.show import show
+from scouter.evaluate.outcome import Outcome, Reason
+from scouter.evaluate.results.score import as_score, score_of
+from scouter.model.json_value import to_json_value
+
+_PASSED: Final = Outcome.PASSED
+"""Looking a member of an enum up is a call of Python code; messages are read often."""
+
+MOST_SPAN_IDS: Final = 20
+"""Of the spans that a result is about; who looks at it wants an example, not a list."""
+
+Window: TypeAlias = tuple[int, int]
+"""Begin and end of an evaluation, in nanoseconds since the epoch."""
+
+_EPOCH: Final = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
+
+Explain: TypeAlias = Callable[[JsonValue, JsonValue], str]
+"""From actual and expected of a failed task to words."""
+
+
+def _explain_plainly(actual: JsonValue, expected: JsonValue) -> str:
+    return f"found {show(actual)}, expected {show(expected)}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskSpec:
+    """What all results of one task share; held once, not per result."""
+
+    task_id: str
+    task_type: str
+    """Assertion, TraceAssertion or AgentAssertion."""
+    operator: str
+    condition: bool = False
+    """True for a gate."""
+    stage: int = 0
+    """Stage of the plan, from 0; later stages read from earlier ones."""
+    assertion: JsonValue = None
+    """What was looked at: a path, or the assertion in its wire form."""
+    label: str = ""
+    """The same in words, to begin a message with."""
+    passed_message: str = "passed"
+    explain: Explain = _explain_plainly
+
+
+class EvalTaskResult:
+    """How one task ended for one record.
+
+    A plain slotted class: a frozen dataclass takes four times as long to make, and there is one
+    object per task and record. Treat it as read-only.
+
+    Args:
+        spec: What it shares with the task's other results.
+        outcome: How it ended.
+        reason: Why, where it errored or was skipped.
+        expected: The expected value, templates resolved.
+        actual: The value that was compared; for HasLength operators the length.
+        message: In words; made when first read if not given.
+        span_ids: The first spans that it is about, in time order; at most `MOST_SPAN_IDS`.
+    """
+
+    __slots__ = ("_message", "actual", "expected", "outcome", "reason", "span_ids", "spec")
+
+    stated_score: float | None = None
+    """The score where it does not follow from the rest, such as the mean of a judge's votes. A
+    result that has one is made by `scored`; the others need no place for it."""
+
+    def __init__(
+        self,
+        spec: TaskSpec,
+        outcome: Outcome,
+        reason: Reason | None,
+        expected: JsonValue,
+        actual: JsonValue,
+        message: str | None = None,
+        span_ids: tuple[str, ...] = (),
+    ) -> None:
+        self.spec = spec
+        self.outcome = outcome
+        self.reason = reason
+        self.expected = expected
+        self.actual = actual
+        self._message = message
+        self.span_ids = span_ids
+
+    @property
+    def message(self) -> str:
+        """What happened, in words."""
+        text = self._message
+        if text is None:
+            if self.outcome is _PASSED:
+                return self.spec.passed_message
+            text = self._message = self.spec.explain(self.actual, self.expected)
+        return text
+
+    @property
+    def record_uid(self) -> str:
+        """Key of the record, where the result was read from `EvalSet.records`; else empty."""
+        return ""
+
+    @property
+    def usage(self) -> JudgeUsage | None:
+        """What the judge's answers took; None for all other tasks, and where none was asked."""
+        return None
+
+    @property
+    def talk(self) -> JudgeTalk | None:
+        """What the judge was asked and answered; None where none was, or where it is not kept."""
+        return None
+
+    def using(self, usage: JudgeUsage | None, talk: JudgeTalk | None = None) -> "EvalTaskResult":
+        """The same result, knowing what the judge's answers took, and what was said."""
+        return self if usage is None else _FullResult(self, usage, talk, self.stated_score)
+
+    @property
+    def score(self) -> float | None:
+        """The number beside the outcome: finite, or None where the task was not decided.
+
+        1.0 or 0.0 of an assertion that passed or failed; of any other task the value that its
+        judge or metric gave, see `scouter.evaluate.results.score`. None is not 0: the task has no
+        score.
+        """
+        return score_of(self.spec.task_type, self.outcome, self.actual, self.stated_score)
+
+    def scored(self, score: float | None) -> "EvalTaskResult":
+        """The same result with this score.
+
+        Args:
+            score: Kept where it differs from the one that follows from the rest; None, and a
+                number that is no score, leave the result as it is. A result that was not decided
+                has no score.
+        """
+        own, given = self.score, as_score(score)
+        if own is None or given is None or given == own:
+            return self
+        return _FullResult(self, self.usage, self.talk, given)
+
+    @property
+    def window(self) -> Window | None:
+        """When the evaluation began and ended that the result comes from, if that is known.
+
+        It is known where the result was read from `EvalSet.records`. Tasks are run by column, all
+        records of one task after the other; so a task has no time of its own, and this is the
+        time of the whole evaluation.
+        """
+        return None
+
+    @property
+    def start_time(self) -> datetime.datetime | None:
+        """When the evaluation began, in UTC; None where `window` is."""
+        return None if self.window is None else _moment(self.window[0])
+
+    @property
+    def end_time(self) -> datetime.datetime | None:
+        """When the evaluation ended, in UTC; None where `window` is."""
+        return None if self.window is None else _moment(self.window[1])
+
+    @property
+    def created_at(self) -> datetime.datetime | None:
+        """When the result was there: `end_time`."""
+        return self.end_time
+
+    @property
+    def given_message(self) -> str | None:
+        """The message if it was given or read before; None if it would have to be made."""
+        return self._message
+
+    @property
+    def task_id(self) -> str:
+        """The task's id."""
+        return self.spec.task_id
+
+    @property
+    def task_type(self) -> str:
+        """Assertion, TraceAssertion or AgentAssertion."""
+        return self.spec.task_type
+
+    @property
+    def operator(self) -> str:
+        """Name of the comparison."""
+        return self.spec.operator
+
+    @property
+    def condition(self) -> bool:
+        """True for a gate."""
+        return self.spec.condition
+
+    @property
+    def stage(self) -> int:
+        """Stage of the plan, from 0."""
+        return self.spec.stage
+
+    @property
+    def assertion(self) -> JsonValue:
+        """What was looked at: a path, or the assertion in its wire form."""
+        return self.spec.assertion
+
+    @property
+    def passed(self) -> bool:
+        """True only for the outcome `passed`."""
+        return self.outcome is _PASSED
+
+    @property
+    def value(self) -> float:
+        """1.0 where passed, else 0.0."""
+        return 1.0 if self.outcome is _PASSED else 0.0
+
+    def to_json(self) -> dict[str, JsonValue]:
+        """Write all fields as plain JSON."""
+        return {
+            "task_id": self.task_id,
+            "task_type": self.task_type,
+            "outcome": str(self.outcome),
+            "reason": None if self.reason is None else str(self.reason),
+            "score": self.score,
+            "expected": self.expected,
+            "actual": self.actual,
+            "message": self.message,
+            "operator": self.operator,
+            "condition": self.condition,
+            "stage": self.stage,
+            "assertion": self.assertion,
+            **({} if self.usage is None else {"usage": self.usage.to_json()}),
+            **({} if self.talk is None else {"judge": self.talk.to_json()}),
+            **({"span_ids": list(self.span_ids)} if self.span_ids else {}),
+        }
+
+    def model_dump_json(self) -> str:
+        """Write all fields as JSON, by the rule of `to_json_value`."""
+        return json.dumps(to_json_value(self.to_json()), ensure_ascii=False)
+
+    @staticmethod
+    def of(
+        *,
+        task_id: str,
+        task_type: str,
+        outcome: Outcome | str,
+        reason: Reason | str | None = None,
+        expected: JsonValue = None,
+        actual: JsonValue = None,
+        message: str = "",
+        operator: str = "",
+        condition: bool = False,
+        stage: int = 0,
+        assertion: JsonValue = None,
+        span_ids: Iterable[str] = (),
+        score: float | None = None,
+    ) -> "EvalTaskResult":
+        """Make a result from its fields, as they come from a file or a table."""
+        spec = TaskSpec(
+            task_id=task_id,
+            task_type=task_type,
+            operator=operator,
+            condition=condition,
+            stage=stage,
+            assertion=assertion,
+        )
+        why = None if reason is None else Reason(reason)
+        return EvalTaskResult(
+            spec, Outcome(outcome), why, expected, actual, message, tuple(span_ids)
+        ).scored(score)
+
+    def seen_in(self, record_uid: str, window: Window | None) -> "EvalTaskResult":
+        """The same result, knowing its record and when the evaluation was.
+
+        Args:
+            record_uid: The record's key.
+            window: When the evaluation began and ended, where known.
+        """
+        return _SeenResult(self, record_uid, window)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, EvalTaskResult):
+            return NotImplemented
+        return self.to_json() == other.to_json()
+
+    __hash__ = None  # type: ignore[assignment]  # equal by content, which may hold lists
+
+    def __repr__(self) -> str:
+        why = f" ({self.reason})" if self.reason else ""
+        return f"EvalTaskResult({self.task_id!r}: {self.outcome}{why}, {self.message!r})"
+
+
+class _FullResult(EvalTaskResult):
+    """A result that a judge or a metric says more of; the others need no place for it."""
+
+    __slots__ = ("_talk", "_usage", "stated_score")
+
+    def __init__(
+        self,
+        result: EvalTaskResult,
+        usage: JudgeUsage | None,
+        talk: JudgeTalk | None,
+        stated_score: float | None,
+    ) -> None:
+        super().__init__(
+            result.spec,
+            result.outcome,
+            result.reason,
+            result.expected,
+            result.actual,
+            result.given_message,
+            result.span_ids,
+        )
+        self._usage = usage
+        self._talk = talk
+        self.stated_score = stated_score
+
+    @property
+    def usage(self) -> JudgeUsage | None:
+        return self._usage
+
+    @property
+    def talk(self) -> JudgeTalk | None:
+        return self._talk
+
+
+class _SeenResult(_FullResult):
+    """A result that somebody reads through its record.
+
+    Made on reading: what all results know costs memory in each of them, and most are only counted.
+    """
+
+    __slots__ = ("_record_uid", "_window")
+
+    def __init__(self, result: EvalTaskResult, record_uid: str, window: Window | None) -> None:
+        super().__init__(result, result.usage, result.talk, result.stated_score)
+        self._record_uid = record_uid
+        self._window = window
+
+    @property
+    def record_uid(self) -> str:
+        return self._record_uid
+
+    @property
+    def window(self) -> Window | None:
+        return self._window
+
+    def model_dump_json(self) -> str:
+        """Write all fields as JSON, by the rule of `to_json_value`."""
+        times = {name: getattr(self, name) for name in ("created_at", "start_time", "end_time")}
+        fields = {**times, "record_uid": self._record_uid, **self.to_json()}
+        return json.dumps(to_json_value(fields), ensure_ascii=False)
+
+
+def _moment(at_ns: int) -> datetime.datetime:
+    return _EPOCH + datetime.timedelta(microseconds=at_ns // 1000)

@@ -1,0 +1,1 @@
+"""JSON Schema, checked within a bound of steps."""

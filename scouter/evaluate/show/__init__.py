@@ -1,0 +1,1 @@
+"""Results, comparisons and traces as tables and data frames."""

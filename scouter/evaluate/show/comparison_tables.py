@@ -1,0 +1,256 @@
+"""Comparisons as tables for people, on whatever standard output is at the moment."""
+
+from collections.abc import Mapping, Sequence
+from math import isclose
+from typing import Final
+
+from rich.console import RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from scouter.evaluate.compare.rates import too_few
+from scouter.evaluate.compare.results import (
+    ComparisonResults,
+    ScenarioComparisonResults,
+    ScenarioDelta,
+)
+from scouter.evaluate.compare.rows import ALL_TASKS, ENOUGH, ComparisonDecision, RateComparison
+from scouter.evaluate.compare.scores import ScoreChange
+from scouter.evaluate.outcome import Outcome
+from scouter.evaluate.show.tables import emit, outcome_text, percent, share, table_of
+
+SHOWN: Final = 5
+"""Reasons or names before "and n more"."""
+
+_STYLES: Final[Mapping[ComparisonDecision, str]] = {
+    ComparisonDecision.REGRESSED: "bold red",
+    ComparisonDecision.NO_REGRESSION: "bold green",
+    ComparisonDecision.INCONCLUSIVE: "bold yellow",
+}
+
+
+def print_comparison(comparison: ComparisonResults) -> None:
+    """Print a comparison of two evaluations: what it comes to and why, then the rates."""
+    emit(
+        _decision(comparison),
+        *_rates(comparison.rates),
+        _one_by_one(comparison),
+        *_score_tables(comparison.score_changes),
+        *_notes(comparison.notes),
+    )
+
+
+def print_missing_tasks(comparison: ComparisonResults) -> None:
+    """Print the tasks that only one of the two runs judged."""
+    table = table_of("Missing tasks", "Task", "Record", "Present in")
+    for task in comparison.missing_tasks:
+        table.add_row(Text(task.task_id), Text(task.record_id), task.present_in)
+    emit(table)
+
+
+def print_scenario_comparison(
+    comparison: ScenarioComparisonResults, *, with_decision: bool = True
+) -> None:
+    """Print a comparison of two replays: what it comes to, rates, aliases, scenarios.
+
+    Args:
+        comparison: The comparison.
+        with_decision: False where the caller tells the decision.
+    """
+    parts: list[RenderableType] = [_decision(comparison)] if with_decision else []
+    parts += [*_rates(comparison.rates), *_score_tables(comparison.score_changes)]
+    parts.append(_alias_deltas(comparison))
+    if comparison.scenario_deltas:
+        parts.append(_scenario_deltas(comparison))
+    emit(*parts, _one_by_one(comparison), *_notes(comparison.notes))
+
+
+def _notes(notes: Sequence[str]) -> list[Text]:
+    return [Text(f"Note: {note}", style="yellow") for note in notes]
+
+
+def _points(difference: float) -> Text:
+    """A difference of two rates, in percentage points."""
+    style = "red" if difference < 0 else "green" if difference > 0 else "dim"
+    return Text(f"{difference * 100:+.1f} pp" if difference else "0.0 pp", style=style)
+
+
+def _rates(rows: Sequence[RateComparison]) -> list[RenderableType]:
+    """What passed as a whole, then one section per alias, its sum first; it fits 80 columns."""
+    if not rows:
+        return []
+    table = table_of("Passed", "Rate", "Before", "Now", "Change", "95 %", "p", "")
+    table.padding = (0, 1, 0, 0)
+    for column in table.columns[1:]:
+        column.no_wrap = True  # on a narrow terminal the names fold, not the figures
+    for group in _groups(rows):
+        for row in group:
+            has_interval = row.has_interval
+            table.add_row(
+                _name(row),
+                _rate(row.baseline_passed, row.baseline_count),
+                _rate(row.comparison_passed, row.comparison_count),
+                _points(row.difference) if row.pairs or row.p_value is not None else "-",
+                f"{row.interval[0] * 100:+.0f} to {row.interval[1] * 100:+.0f}"
+                if has_interval
+                else "-",
+                _p(row.adjusted_p) if has_interval and row.adjusted_p is not None else "-",
+                Text(row.word, style="red" if row.regressed else "yellow"),
+            )
+        table.add_section()
+    most = max(row.clusters for row in rows)
+    return [table, *([Text(f"{too_few(most)}.\n", "dim")] if 0 < most < ENOUGH else [])]
+
+
+def _groups(rows: Sequence[RateComparison]) -> list[list[RateComparison]]:
+    whole = [row for row in rows if row.is_whole]
+    others = [row for row in rows if not row.is_whole]
+    aliases = dict.fromkeys(row.alias for row in others)
+    return [
+        whole,
+        *(
+            sorted((row for row in others if row.alias == alias), key=lambda row: not row.is_sum)
+            for alias in aliases
+        ),
+    ]
+
+
+def _score_tables(rows: Sequence[ScoreChange]) -> list[Table]:
+    """The means of scores, where a task has some; none where all only passed or failed."""
+    if not rows:
+        return []
+    table = table_of("Scores", "Task", "Before", "Now", "Change", "95 %")
+    for row in rows:
+        name = row.task_id if row.alias is None else f"{row.alias}: {row.task_id}"
+        low_high = row.interval
+        between = "-" if low_high is None else f"{low_high[0]:+.3g} to {low_high[1]:+.3g}"
+        table.add_row(
+            Text(name),
+            f"{row.baseline_mean:.3g}",
+            f"{row.comparison_mean:.3g}",
+            f"{row.difference:+.3g}",
+            between,
+        )
+    return [table]
+
+
+def _name(row: RateComparison) -> Text:
+    if row.task_id == ALL_TASKS:
+        return Text(row.alias or "all tasks", style="bold")
+    if row.is_whole:
+        return Text(row.label.removesuffix(" passed"), style="bold")
+    return Text(f"  {row.task_id}")
+
+
+def _rate(passed: int, total: int) -> Text:
+    """Write a rate as `75% 3/4`."""
+    if not total:
+        return Text("-", style="dim")
+    style = "green" if passed == total else "red" if passed == 0 else "yellow"
+    return Text(f"{passed / total:.0%} {passed}/{total}", style=style)
+
+
+def _p(value: float) -> str:
+    return "<0.001" if value < 0.001 else f"{value:.3f}"
+
+
+def _alias_deltas(comparison: ScenarioComparisonResults) -> Table:
+    table = table_of("Pass Rates", "Alias", "Baseline", "New", "Difference", "One by one")
+    before, after = comparison.baseline_alias_pass_rates, comparison.comparison_alias_pass_rates
+    sums = {row.alias: row for row in comparison.rates if row.task_id == ALL_TASKS}
+    for alias in dict.fromkeys([*before, *after]):
+        row = sums.get(alias)
+        old = None if row is None else percent(row.baseline_passed, row.baseline_count)
+        new = None if row is None else percent(row.comparison_passed, row.comparison_count)
+        table.add_row(
+            Text(alias),
+            old or (share(before[alias]) if alias in before else "-"),
+            new or (share(after[alias]) if alias in after else "-"),
+            _points(after[alias] - before[alias]) if alias in before and alias in after else "",
+            _alias_word(comparison, alias),
+        )
+    table.add_section()
+    (old, of_old), (new, of_new) = comparison.baseline_checks, comparison.comparison_checks
+    if of_old and of_new:
+        change = _points(new / of_new - old / of_old)
+        table.add_row("All checks", percent(old, of_old), percent(new, of_new), change, "")
+    was, now = comparison.baseline_overall_pass_rate, comparison.comparison_overall_pass_rate
+    table.add_row("Mean", share(was), share(now), _points(now - was), "")
+    return table
+
+
+def _alias_word(comparison: ScenarioComparisonResults, alias: str) -> Text:
+    if alias in comparison.removed_aliases:
+        return Text("missing", style="bold red")
+    if alias in comparison.regressed_aliases:
+        return Text("regressed", style="red")
+    if alias in comparison.new_aliases:
+        return Text("new", style="cyan")
+    if alias in comparison.improved_aliases:
+        return Text("improved", style="green")
+    return Text("not regressed", style="dim")
+
+
+def _scenario_deltas(comparison: ScenarioComparisonResults) -> Table:
+    table = table_of("Scenarios", "Scenario ID", "Baseline", "New", "Difference", "One by one")
+    for delta in comparison.scenario_deltas:
+        change = delta.comparison_pass_rate - delta.baseline_pass_rate
+        word = Text("not regressed", style="dim")
+        if delta.is_regression:
+            word = Text("regressed", style="red")
+        elif change > 0 or delta.status_changed:
+            word = Text("improved" if change >= 0 else "not regressed", style="green")
+        table.add_row(Text(delta.scenario_id), *_sides(delta), _points(change), word)
+    for name in comparison.new_scenarios:
+        table.add_row(Text(name), "-", "", "", Text("new", style="cyan"))
+    for name in comparison.removed_scenarios:
+        table.add_row(Text(name), "", "-", "", Text("missing", style="bold red"))
+    return table
+
+
+def _sides(delta: ScenarioDelta) -> tuple[Text, Text]:
+    if max(delta.baseline_attempts, delta.comparison_attempts) > 1:
+        before = _rate(delta.baseline_passed_attempts or 0, delta.baseline_attempts)
+        now = _rate(delta.comparison_passed_attempts or 0, delta.comparison_attempts)
+        if not _is_of_attempts(delta):
+            before += f", checks {share(delta.baseline_pass_rate)}"
+            now += f", checks {share(delta.comparison_pass_rate)}"
+        return before, now
+    return (
+        _with_rate(delta.baseline_outcome, delta.baseline_pass_rate),
+        _with_rate(delta.comparison_outcome, delta.comparison_pass_rate),
+    )
+
+
+def _is_of_attempts(delta: ScenarioDelta) -> bool:
+    """Tell whether the difference of the checks' rates is that of the attempts, too."""
+    before = (delta.baseline_passed_attempts or 0) / max(delta.baseline_attempts, 1)
+    now = (delta.comparison_passed_attempts or 0) / max(delta.comparison_attempts, 1)
+    change = delta.comparison_pass_rate - delta.baseline_pass_rate
+    return isclose(now - before, change, abs_tol=1e-9)
+
+
+def _with_rate(outcome: Outcome, rate: float) -> Text:
+    return Text.assemble(outcome_text(outcome), f" ({share(rate)})")
+
+
+def _decision(comparison: ComparisonResults | ScenarioComparisonResults) -> Text:
+    """What the runs come to, and why."""
+    decision = comparison.decision
+    text = Text(f"{decision.value.capitalize()}:", style=_STYLES[decision])
+    reasons = comparison.decision_reasons or (comparison.decision_reason,)
+    for reason in reasons[:SHOWN]:
+        text.append(f"\n  - {reason}", style="not bold default")
+    if len(reasons) > SHOWN:
+        text.append(f"\n  - and {len(reasons) - SHOWN} more", style="not bold default")
+    return text.append("\n")
+
+
+def _one_by_one(comparison: ComparisonResults | ScenarioComparisonResults) -> Text:
+    """The strict rule's finding, which leads the eye and decides nothing."""
+    if not comparison.regressed:
+        return Text("One by one, nothing got worse.", style="dim")
+    text = Text("One by one, these got worse (this decides nothing):", style="yellow")
+    for reason in comparison.reasons:
+        text.append(f"\n  - {reason}", style="default")
+    return text

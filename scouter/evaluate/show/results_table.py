@@ -1,0 +1,187 @@
+"""Results as a table: on the standard output, and as HTML for notebooks."""
+
+import html
+from collections.abc import Iterable, Sequence
+from itertools import islice
+from typing import Final, TypeAlias
+
+from scouter.evaluate.operators.show import show
+from scouter.evaluate.outcome import DECIDED, Outcome
+from scouter.evaluate.results.aligned import AlignedEvalResult
+from scouter.evaluate.results.results import EvalResults
+from scouter.model.visible import visible
+
+HTML_ROWS: Final = 100
+"""Rows of a table in a notebook; what is beyond is counted, not shown."""
+
+Cell: TypeAlias = str | int | float | Outcome | None
+"""What a cell can hold: an outcome is coloured, numbers stand at the right."""
+
+_COLOURS: Final = {
+    Outcome.PASSED: "green",
+    Outcome.FAILED: "red",
+    Outcome.ERRORED: "magenta",
+    Outcome.SKIPPED: "yellow",
+    Outcome.PENDING: "dim",
+}
+_HTML_COLOURS: Final = {  # readable on a white and on a black ground
+    Outcome.PASSED: "#2a9d4a",
+    Outcome.FAILED: "#e0433a",
+    Outcome.ERRORED: "#b455d6",
+    Outcome.SKIPPED: "#b58900",
+    Outcome.PENDING: "#888888",
+}
+_RECORD_COLUMNS: Final = (
+    "Created At", "Record ID", "Record UID", "Outcome", "Total Tasks", "Passed", "Failed",
+    "Pass Rate", "Duration (ms)",
+)  # fmt: skip
+_TASK_COLUMNS: Final = (
+    "Record", "Task", "Type", "Outcome", "Operator", "Expected", "Actual", "Message",
+)  # fmt: skip
+
+
+def print_table(results: EvalResults, show_tasks: bool) -> None:
+    """Print one row per record, or per task result; ids are shown whole.
+
+    On a terminal the table fits its width, and what is long is folded; elsewhere lines are as
+    long as they need to be.
+    """
+    from rich.table import Table  # rich loads when something is printed
+    from rich.text import Text
+
+    from scouter.evaluate.show.tables import emit
+
+    columns = _TASK_COLUMNS if show_tasks else _RECORD_COLUMNS
+    table = Table(title="Task Details" if show_tasks else "Workflow Summary")
+    numbers = () if show_tasks else _RECORD_COLUMNS[4:]
+    for name in columns:
+        table.add_column(
+            name, overflow="fold", justify="right" if name in numbers else "left", min_width=4
+        )
+    for row in _task_rows(results) if show_tasks else _record_rows(results):
+        outcome = row[3]
+        style = _COLOURS[outcome] if isinstance(outcome, Outcome) else ""
+        table.add_row(*(Text(visible(_text(cell))) for cell in row), style=style)
+    emit(table)
+
+
+def _record_rows(results: EvalResults) -> Iterable[Sequence[Cell]]:
+    for aligned in results:
+        counts = aligned.eval_set
+        yield (
+            f"{counts.created_at:%Y-%m-%d %H:%M:%S}",
+            aligned.record_id,
+            aligned.record_uid,
+            aligned.outcome,
+            counts.total_tasks,
+            counts.passed_tasks,
+            counts.failed_tasks,
+            f"{counts.pass_rate:.1%}",
+            counts.duration_ms,
+        )
+
+
+def _task_rows(results: EvalResults) -> Iterable[Sequence[Cell]]:
+    names = _names(list(results))
+    for aligned, name in zip(results, names, strict=True):
+        for task in aligned.eval_set.records:
+            yield (
+                name,
+                task.task_id,
+                task.task_type,
+                task.outcome,
+                str(task.operator),
+                show(task.expected),
+                show(task.actual),
+                task.message,
+            )
+
+
+def _names(records: Sequence[AlignedEvalResult]) -> list[str]:
+    """What each record is called: by its id, and by its uid too where that id is not its own."""
+    seen: dict[str, int] = {}
+    for record in records:
+        seen[record.record_id] = seen.get(record.record_id, 0) + 1
+    return [
+        record.record_uid
+        if not record.record_id
+        else record.record_id
+        if seen[record.record_id] == 1
+        else f"{record.record_id} ({record.record_uid})"
+        for record in records
+    ]
+
+
+def _text(cell: Cell) -> str:
+    if cell is None:
+        return "-"
+    if isinstance(cell, float):
+        return f"{cell:.4g}"
+    return str(cell)
+
+
+def html_table(
+    title: str, columns: Sequence[str], rows: Iterable[Sequence[Cell]], *, limit: int = HTML_ROWS
+) -> str:
+    """Write a table as HTML that stands alone; every text in it is escaped.
+
+    Args:
+        title: Above the table; may be empty.
+        columns: The heads.
+        rows: One cell per column.
+        limit: Rows to show; what is beyond is counted.
+
+    Returns:
+        A `<div>` without scripts, links or style sheets.
+
+    Cost: linear in rows, those that are only counted included.
+    """
+    iterator = iter(rows)
+    body = "".join(f"<tr>{''.join(map(_cell, row))}</tr>" for row in islice(iterator, limit))
+    beyond = sum(1 for _ in iterator)
+    head = "".join(f'<th style="text-align:left">{_safe(name)}</th>' for name in columns)
+    caption = f"<p><b>{_safe(title)}</b></p>" if title else ""
+    more = f"<p>… and {beyond:,} more</p>" if beyond else ""
+    return (
+        f'<div style="overflow-x:auto">{caption}<table><thead><tr>{head}</tr></thead>'
+        f"<tbody>{body}</tbody></table>{more}</div>"
+    )
+
+
+def _cell(value: Cell) -> str:
+    text = _safe(_text(value))
+    if isinstance(value, Outcome):
+        return f'<td style="text-align:left;color:{_HTML_COLOURS[value]}">{text}</td>'
+    if isinstance(value, int | float):
+        return f'<td style="text-align:right">{text}</td>'
+    return f'<td style="text-align:left;white-space:pre-wrap">{text}</td>'
+
+
+def _safe(text: str) -> str:
+    return html.escape(visible(text), quote=True)
+
+
+def results_html(results: EvalResults) -> str:
+    """Show results in a notebook: the counts, and one row per record."""
+    found = results.counts
+    counts = ", ".join(f"{found[outcome]:,} {outcome}" for outcome in DECIDED)
+    title = f"{results.size_text}, pass rate {results.pass_rate:.1%} ({counts} task results)"
+    return html_table(title, _RECORD_COLUMNS, _record_rows(results))
+
+
+def tasks_html(record: AlignedEvalResult) -> str:
+    """Show one record in a notebook: one row per task."""
+    name = record.record_id or record.record_uid
+    rows = (
+        (
+            task.task_id,
+            task.task_type,
+            task.outcome,
+            str(task.operator),
+            show(task.expected),
+            show(task.actual),
+            task.message,
+        )
+        for task in record.eval_set.records
+    )
+    return html_table(f"{name}: {record.outcome}", _TASK_COLUMNS[1:], rows)

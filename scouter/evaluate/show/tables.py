@@ -1,0 +1,308 @@
+"""Results as tables for people, on whatever standard output is at the moment."""
+
+import io
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from typing import Final
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
+from rich.segment import Segment
+from rich.table import Table
+from rich.text import Text
+
+from scouter.evaluate.compare.attempts import scenarios_passed
+from scouter.evaluate.compare.gate_checks import ALL_CHECKS, MEAN_RATE, count_checks
+from scouter.evaluate.compare.rates import too_few
+from scouter.evaluate.compare.rows import ENOUGH
+from scouter.evaluate.intervals import Interval, wilson
+from scouter.evaluate.outcome import Outcome, worst
+from scouter.evaluate.results.judge_rate import JudgeRate
+from scouter.evaluate.results.judge_rate_text import COLUMNS, TITLE, judge_text
+from scouter.evaluate.results.lost import Lost
+from scouter.evaluate.results.results import EvalResults
+from scouter.evaluate.results.scenario_results import (
+    EvalMetrics,
+    ScenarioEvalResults,
+    ScenarioResult,
+    is_counted,
+    is_decided,
+    rate_of,
+)
+from scouter.model.visible import visible
+
+QUERY_LETTERS: Final = 40
+_WORKFLOW_RATE: Final = "Workflow pass rate (mean of aliases)"
+_NO_RATE: Final = Text("-", style="dim")
+_PEOPLE: Final = COLUMNS.index("People would say")
+
+_STYLES: Final = {
+    Outcome.PASSED: "green",
+    Outcome.FAILED: "red",
+    Outcome.ERRORED: "bold red",
+    Outcome.SKIPPED: "dim",
+    Outcome.PENDING: "dim",
+}
+
+
+def print_scenario_results(results: ScenarioEvalResults, *, show_workflow: bool = False) -> None:
+    """Print metrics, sub-agents and scenarios; with `show_workflow` every record, too.
+
+    What there is none of is left out. A scenario with several attempts is one row.
+    """
+    tables: list[RenderableType] = [_metrics(results)]
+    if results.dataset_results:
+        tables.append(_aliases(results))
+        most = max(map(_conversations, results.dataset_results.values()))
+        tables += [Text(f"{too_few(most)}.\n", "dim")] if 0 < most < ENOUGH else []
+    if results.judge_rates:
+        tables += _judges(results.judge_rates)
+    if results.lost:
+        tables.append(_lost(results.lost))
+    if results.scenario_results:
+        tables.append(_scenarios(results) if results.repeats == 1 else _repeated(results))
+    if show_workflow:
+        tables += [_dataset(alias, found) for alias, found in results.dataset_results.items()]
+    emit(*tables)
+
+
+def _lost(found: Sequence[Lost]) -> Table:
+    table = table_of("Lost, and in no result", "Reason", "Count", "How to mend it")
+    for each in found:
+        noun = each.kind if each.count == 1 else f"{each.kind}s"
+        table.add_row(str(each.reason), f"{each.count:,} {noun}", Text(each.text))
+    return table
+
+
+def print_metrics(metrics: EvalMetrics) -> None:
+    """Print the rates of a replay, then one row per alias."""
+    table = table_of("Aggregate Metrics", "Metric", "Value")
+    has_any = bool(metrics.dataset_pass_rates or metrics.total_scenarios)
+    table.add_row(MEAN_RATE.capitalize(), share(metrics.overall_pass_rate) if has_any else _NO_RATE)
+    table.add_row(_WORKFLOW_RATE, _workflow_rate(metrics))
+    passed, total = metrics.passed_scenarios, metrics.total_scenarios
+    table.add_row("Scenario pass rate", percent(passed, total))
+    tables = [table]
+    if metrics.dataset_pass_rates:
+        aliases = table_of("Sub-Agent Pass Rates", "Alias", "Pass rate")
+        for alias, rate in metrics.dataset_pass_rates.items():
+            aliases.add_row(Text(alias), share(rate))
+        tables.append(aliases)
+    emit(*tables)
+
+
+def emit(*parts: RenderableType) -> None:
+    """Print to the standard output of this moment, so that it can be redirected.
+
+    On a terminal tables fit its width and long ids wrap; elsewhere lines are as long as they
+    need to be, so that an id can be searched for. Letters that the output's encoding lacks are
+    written as escapes, and so are those by which a text could act on the terminal.
+    """
+    stream = sys.stdout
+    console = Console(file=stream, highlight=False)
+    if not console.is_terminal:
+        widest = max(_width(part) for part in parts)
+        console = Console(file=stream, highlight=False, width=max(80, widest))
+    with console.capture() as capture:
+        console.print(_Visible(Group(*parts)))
+    text = capture.get()
+    encoding = getattr(stream, "encoding", None) or "utf-8"
+    stream.write(text.encode(encoding, "backslashreplace").decode(encoding))
+
+
+class _Visible:
+    """What a part draws, without the control characters of the texts in it."""
+
+    def __init__(self, part: RenderableType) -> None:
+        self._part = part
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        for segment in console.render(self._part, options):
+            text = segment.text if segment.text == "\n" else visible(segment.text)
+            yield Segment(text, segment.style, segment.control)
+
+
+def _width(part: RenderableType) -> int:
+    wide = Console(file=io.StringIO(), width=100_000)
+    return wide.measure(part).maximum
+
+
+def percent(passed: int, total: int) -> Text:
+    """Write a rate as `75.0% (3/4)`, green if all passed."""
+    if not total:
+        return Text("-", style="dim")
+    style = "green" if passed == total else "red" if passed == 0 else "yellow"
+    return Text(f"{passed / total:.1%} ({passed}/{total})", style=style)
+
+
+def share(rate: float) -> str:
+    """Write a rate as `75.0%`."""
+    return f"{rate:.1%}"
+
+
+def _interval(interval: Interval) -> str:
+    return f"{interval[0]:.0%} - {interval[1]:.0%}"
+
+
+def table_of(title: str, *columns: str) -> Table:
+    """A table whose first column is a name and whose other columns are figures."""
+    table = Table(title=Text(title), title_justify="left", title_style="bold", box=SIMPLE_HEAD)
+    for column in columns:
+        table.add_column(column, overflow="fold", justify="left")
+    return table
+
+
+def outcome_text(outcome: Outcome) -> Text:
+    """Write an outcome in its colour."""
+    return Text(outcome.value, style=_STYLES[outcome])
+
+
+def _metrics(results: ScenarioEvalResults) -> Table:
+    metrics = results.metrics
+    table = table_of("Aggregate Metrics", "Metric", "Value")
+    whole = scenarios_passed(results)
+    if whole[1]:
+        table.add_row("Scenarios passed", Text("{} of {}".format(*whole), "bold"))
+    passed, total = count_checks(results)
+    table.add_row(ALL_CHECKS.capitalize(), percent(passed, total))
+    if metrics.dataset_pass_rates or metrics.total_scenarios:
+        table.add_row(MEAN_RATE.capitalize(), share(metrics.overall_pass_rate))
+    if results.dataset_results:
+        table.add_row(_WORKFLOW_RATE, _workflow_rate(metrics))
+    if metrics.total_scenarios:
+        rate = percent(metrics.passed_scenarios, metrics.total_scenarios)
+        table.add_row("Scenario pass rate", rate)
+    table.add_row("Scenarios run", str(len(results.scenarios)))
+    if results.repeats > 1:
+        table.add_row("Attempts of each", str(results.repeats))
+    judged = {result.scenario_id for result in results.scenario_results if result.task_results}
+    table.add_row("Scenarios with tasks", str(len(judged)))
+    return table
+
+
+def _workflow_rate(metrics: EvalMetrics) -> RenderableType:
+    return share(metrics.workflow_pass_rate) if metrics.dataset_pass_rates else _NO_RATE
+
+
+def _counts(results: EvalResults) -> Counter[Outcome]:
+    return Counter(task.outcome for record in results.records for task in record.tasks)
+
+
+def _aliases(results: ScenarioEvalResults) -> Table:
+    table = table_of(
+        "Sub-Agent Pass Rates", "Alias", "Records", "Tasks passed", "95 % interval", "Failed",
+        "Errored", "Skipped",
+    )  # fmt: skip
+    for alias, found in results.dataset_results.items():
+        counts = _counts(found)
+        judged = sum(is_counted(task) for record in found.records for task in record.tasks)
+        sessions = len(found) - found.record_count
+        table.add_row(
+            Text(alias),
+            f"{found.record_count}{f' + {sessions} sessions' if sessions else ''}",
+            percent(counts[Outcome.PASSED], judged),
+            _interval(wilson(counts[Outcome.PASSED], judged))
+            if _conversations(found) >= ENOUGH
+            else "-",
+            *(str(counts[o]) for o in (Outcome.FAILED, Outcome.ERRORED, Outcome.SKIPPED)),
+        )
+    return table
+
+
+def _conversations(results: EvalResults) -> int:
+    """How many conversations stand behind the rates: scenarios, or else sessions."""
+    if results.scenario_ids is not None:
+        return len({*results.scenario_ids})
+    return len({record.session_id or record.record_uid for record in results.records})
+
+
+def _judges(rates: Sequence[JudgeRate]) -> list[RenderableType]:
+    """What each judge says, what a calibration makes of it, and below why it makes nothing."""
+    table = table_of(TITLE, *COLUMNS)
+    texts = [judge_text(rate) for rate in rates]
+    for rate, text in zip(rates, texts, strict=True):
+        style = "" if rate.standing == "corrected" else "yellow"
+        cells = (
+            Text(cell, style=style if at == _PEOPLE else "") for at, cell in enumerate(text.cells)
+        )
+        table.add_row(*cells)
+    notes = [Text(text.note) for text in texts if text.note]
+    return [table, *notes, *([Text("")] if notes else [])]
+
+
+def _scenarios(results: ScenarioEvalResults) -> Table:
+    table = table_of(
+        "Scenario Results", "Scenario ID", "Initial Query", "Tasks", "Passed", "Failed",
+        "Pass Rate", "Status", "Not passed",
+    )  # fmt: skip
+    for result in results.scenario_results:
+        passed = sum(task.passed for task in result.task_results)
+        total = len(result.task_results)
+        judged = sum(map(is_counted, result.task_results))
+        bad = [task.task_id for task in result.task_results if not task.passed]
+        table.add_row(
+            Text(result.scenario_id),
+            Text(_shorten(result.initial_query)),
+            str(total),
+            str(passed),
+            str(judged - passed),
+            share(result.pass_rate),
+            outcome_text(result.outcome),
+            Text(", ".join(bad)),
+        )
+    return table
+
+
+def _repeated(results: ScenarioEvalResults) -> Table:
+    table = table_of(
+        "Scenario Results", "Scenario ID", "Initial Query", "Tasks", "Attempts passed",
+        "Pass Rate", "Status", "Not passed (attempts)",
+    )  # fmt: skip
+    attempts: dict[str, list[ScenarioResult]] = {}
+    for result in results.scenario_results:
+        attempts.setdefault(result.scenario_id, []).append(result)
+    for name, found in attempts.items():
+        tasks = [task for result in found for task in result.task_results]
+        bad = Counter(task.task_id for task in tasks if not task.passed)
+        table.add_row(
+            Text(name),
+            Text(_shorten(found[0].initial_query)),
+            str(len({task.task_id for task in tasks})),
+            percent(sum(result.passed for result in found), sum(map(is_decided, found))),
+            share(rate_of(tasks)),
+            _status(found),
+            Text(", ".join(f"{task_id} ({count})" for task_id, count in bad.items())),
+        )
+    return table
+
+
+def _status(attempts: Sequence[ScenarioResult]) -> Text:
+    """The outcome of all attempts; of several outcomes the worst, or that some passed."""
+    outcomes = {result.outcome for result in attempts if is_decided(result)}
+    if Outcome.PASSED in outcomes and len(outcomes) > 1:
+        return Text("flaky", style="yellow")
+    return outcome_text(worst(outcomes))
+
+
+def _dataset(alias: str, results: EvalResults) -> Table:
+    table = table_of(
+        f"Dataset: {alias}", "Scenario", "Record", "Tasks passed", "Status", "Not passed"
+    )
+    for row in results.aligned_results:
+        tasks = row.record.tasks
+        judged = [task for task in tasks if is_counted(task)]
+        bad = [f"{task.task_id}: {task.message}" for task in tasks if not task.passed]
+        table.add_row(
+            Text(row.scenario_id or "-"),
+            Text(row.record_id or row.record_uid),
+            percent(sum(task.passed for task in judged), len(judged)),
+            outcome_text(row.outcome),
+            Text("\n".join(bad)),
+        )
+    return table
+
+
+def _shorten(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= QUERY_LETTERS else line[: QUERY_LETTERS - 3] + "..."

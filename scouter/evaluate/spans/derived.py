@@ -1,0 +1,77 @@
+"""A record made of a trace, for agents that send spans and no records."""
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from scouter.errors import DataError
+from scouter.evaluate.spans.session import trace_session
+from scouter.evaluate.spans.tree import SpanTree
+from scouter.model.genai.messages import MessageLog
+from scouter.model.genai.reader import read_facts
+from scouter.model.record import EvalRecord
+from scouter.model.span import Span
+
+_TAGS: Final = ("service.name", "service.version", "deployment.environment.name")
+
+
+def derived_uid(trace_id: str, profile: str = "") -> str:
+    """The uid of the record that is derived from a trace.
+
+    Args:
+        trace_id: 32 hex digits.
+        profile: Of the profile that judges it, where several may judge one trace.
+
+    Returns:
+        32 hex digits, the same every time.
+    """
+    text = f"scouter.derived\n{trace_id}\n{profile}"
+    return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+
+
+def derive_record(spans: Iterable[Span], *, profile: str = "") -> EvalRecord:
+    """Make the record that a trace tells of.
+
+    Its context has what the spans tell: `question`, the last thing that the user said before the
+    first answer, and `answer`, the last thing that the agent said. What they do not tell is not
+    there, so that a task that reads it is errored and does not pass.
+
+    Args:
+        spans: Of one trace, in any order, with their log events attached or not.
+        profile: See `derived_uid`.
+
+    Raises:
+        DataError: There are no spans, or they are of several traces.
+
+    Cost: linear in the spans and the size of their messages.
+    """
+    tree = SpanTree(spans)
+    if len(tree.trace_ids) != 1:
+        raise DataError(
+            f"a record is derived from one trace; these spans are of {len(tree.trace_ids)}"
+        )
+    trace_id = tree.trace_ids[0]
+    told = {"question": question_of(tree.spans), "answer": tree.agent_work.content}
+    resource = tree.true_roots[0].resource.attributes
+    return EvalRecord(
+        {key: value for key, value in told.items() if value is not None},
+        session_id=trace_session(tree.spans) or None,
+        trace_id=trace_id,
+        tags={name: str(resource[name]) for name in _TAGS if resource.get(name)},
+        uid=derived_uid(trace_id, profile),
+        created_ns=tree.start_ns,
+    )
+
+
+def question_of(spans: Sequence[Span]) -> str | None:
+    """What the user asked: the last of the messages that the first call of a model was given.
+
+    Args:
+        spans: Of one trace, in time order.
+    """
+    for span in spans:
+        log = MessageLog()
+        log.read(read_facts(span).input_messages or ())
+        if log.asked:
+            return log.asked[-1]
+    return None

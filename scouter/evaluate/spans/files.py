@@ -1,0 +1,288 @@
+"""Spans from files: OTLP requests as SDKs and the OpenTelemetry Collector write them.
+
+A file is told by its content, never by its name: protobuf or JSON, traces or logs, one request or
+many (JSON lines, JSON texts one behind the other, messages behind their length as the Collector's
+file exporter writes them), plain, gzip or zstd.
+
+Source: OTLP specification 1.x; opentelemetry-collector-contrib, `exporter/fileexporter`.
+"""
+
+import gzip
+import io
+import json
+import zlib
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Final, cast
+
+from google.protobuf.message import DecodeError
+from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+
+from scouter.errors import ConfigError, DataError, FileFormatError
+from scouter.evaluate.files.read import MAX_BYTES
+from scouter.model.log_event import attach_events, is_evidence
+from scouter.model.otlp import decode_request, spans_from_otlp_json
+from scouter.model.otlp_json import DecodedSpans
+from scouter.model.otlp_logs import decode_logs, logs_from_otlp_json
+from scouter.model.span import Span
+
+_GZIP: Final = b"\x1f\x8b"
+_ZSTD: Final = b"\x28\xb5\x2f\xfd"
+_ZSTD_STEP: Final = 1024
+"""Bytes that are decompressed at a time: they can become 32 MiB."""
+_BOM: Final = b"\xef\xbb\xbf"
+_SIZE_BYTES: Final = 4
+_EXPECTED: Final = (
+    "an OTLP trace or log request: protobuf, JSON, JSON lines, or what the OpenTelemetry "
+    "Collector's file exporter writes"
+)
+_SHOWN: Final = 20
+"""Faults that an error's text names."""
+
+
+class SpanFilesError(ConfigError):
+    """Something in files of spans could not be read.
+
+    Args:
+        faults: All of them, in the order of the files.
+    """
+
+    def __init__(self, faults: tuple[FileFormatError, ...]) -> None:
+        super().__init__(faults)
+        self.faults = faults
+
+    def __str__(self) -> str:
+        lines = [str(fault) for fault in self.faults[:_SHOWN]]
+        left = len(self.faults) - len(lines)
+        if left:
+            lines.append(f"and {left} more")
+        return "\n".join(lines)
+
+
+def read_spans(
+    *paths: str | Path, on_error: Callable[[FileFormatError], None] | None = None
+) -> tuple[Span, ...]:
+    """Read the spans of OTLP files; log events become events of the spans they belong to.
+
+    Log events that are results of evaluators are left out: they are no evidence.
+
+    Args:
+        paths: Files of traces and of logs, in any order: a span and its log events may be in
+            different ones.
+        on_error: Called with each fault, such as one bad line; all else is read. Without it the
+            first look goes over everything, and then all faults are raised together.
+
+    Returns:
+        Every span, in the order of files and lines. One that comes twice is there twice:
+        whatever judges spans knows it again.
+
+    Raises:
+        SpanFilesError: Without `on_error`, after the last file, if anything could not be read: a
+            file, a line, a span; or if the span of a log event is missing from its trace.
+
+    Cost: linear; a request is in memory as a whole, a file has 256 MiB at most.
+    """
+    faults: list[FileFormatError] = []
+    tell = on_error or faults.append
+    found: list[Span] = []
+    for path in paths:
+        found += filter(is_evidence, _SpanFile(str(path), tell).read())
+    spans, strays = attach_events(found)
+    traces = {span.trace_id for span in spans}
+    for event in strays:
+        if event.trace_id in traces:  # else its whole trace is elsewhere, or was not sampled
+            problem = (
+                f"the log event {event.name} of the trace {event.trace_id} belongs to the span "
+                f"{event.parent_span_id}, which is in none of the files"
+            )
+            tell(FileFormatError(", ".join(map(str, paths)), problem, expected="that span, too"))
+    if faults:
+        raise SpanFilesError(tuple(faults))
+    return tuple(spans)
+
+
+class _SpanFile:
+    """One file, read to its end whatever is in it."""
+
+    def __init__(self, path: str, tell: Callable[[FileFormatError], None]) -> None:
+        self._path, self._tell = path, tell
+
+    def read(self) -> list[Span]:
+        try:
+            data = Path(self._path).read_bytes()
+        except OSError as error:
+            self._fault(error.strerror or str(error), expected="a file that can be read")
+            return []
+        return self._read(data, "")
+
+    def _read(self, data: bytes, where: str) -> list[Span]:
+        """Read what a file holds, or one message of it; `where` says which."""
+        try:
+            data = _inflated(data)
+        except DataError as error:
+            self._fault(f"{where}{error}")
+            return []
+        messages = None if where else _messages(data)
+        if messages is not None:
+            return [
+                span
+                for at, message in messages
+                for span in self._read(message, f"the message at byte {at}: ")
+            ]
+        if (decoded := _of_protobuf(data)) is not None:
+            return self._kept(decoded, where)
+        if data.removeprefix(_BOM).lstrip()[:1] in (b"{", b"["):
+            return self._json(data.removeprefix(_BOM), where)
+        what = "the file is empty" if not data.strip() else f"{where}neither protobuf nor JSON"
+        self._fault(what, expected=_EXPECTED)
+        return []
+
+    def _json(self, data: bytes, where: str) -> list[Span]:
+        text = data.decode("utf-8", "surrogateescape")
+        found: list[Span] = []
+        for line, value in _documents(text):
+            if isinstance(value, Exception):
+                self._fault(f"{where}not JSON: {value}", line)
+                continue
+            try:
+                for decoded in _of_json(value):
+                    found += self._kept(decoded, where, line)
+            except (DataError, RecursionError) as error:
+                self._fault(f"{where}{error}", line, _EXPECTED)
+        return found
+
+    def _kept(self, decoded: DecodedSpans, where: str, line: int | None = None) -> list[Span]:
+        for index, problem in decoded.rejected:
+            self._fault(f"{where}item {index}: {problem}", line)
+        return decoded.spans
+
+    def _fault(self, problem: str, line: int | None = None, expected: str | None = None) -> None:
+        self._tell(FileFormatError(self._path, problem, line, expected=expected))
+
+
+def _inflated(data: bytes) -> bytes:
+    """Undo gzip or zstd.
+
+    Raises:
+        DataError: The content is broken, or holds more than a file may.
+    """
+    if not data.startswith((_GZIP, _ZSTD)):
+        inflated = data
+    elif data.startswith(_GZIP):
+        try:
+            with gzip.GzipFile(fileobj=io.BytesIO(data)) as file:
+                inflated = file.read(MAX_BYTES + 1)
+        except (OSError, EOFError, zlib.error) as error:
+            raise DataError(f"broken gzip: {error}") from error
+    else:
+        inflated = _of_zstd(data)
+    if len(inflated) > MAX_BYTES:
+        raise DataError(f"more than {MAX_BYTES} bytes; split the file")
+    return inflated
+
+
+def _of_zstd(data: bytes) -> bytes:
+    try:
+        import zstandard  # few files need it
+    except ImportError as error:
+        raise DataError("zstd: pip install zstandard, or decompress the file") from error
+    found = bytearray()
+    at = 0
+    try:
+        while at < len(data):
+            frame = zstandard.ZstdDecompressor().decompressobj()
+            while not frame.eof and at < len(data) and len(found) <= MAX_BYTES:
+                found += frame.decompress(data[at : at + _ZSTD_STEP])
+                at += _ZSTD_STEP
+            if not frame.eof:
+                break
+            at = min(at, len(data)) - len(frame.unused_data)
+        else:
+            return bytes(found)
+    except zstandard.ZstdError as error:
+        raise DataError(f"broken zstd: {error}") from error
+    if len(found) > MAX_BYTES:
+        return bytes(found)
+    raise DataError("broken zstd: it ends too early")
+
+
+def _messages(data: bytes) -> list[tuple[int, bytes]] | None:
+    """The messages of a file that has the length of each before it, and where they begin.
+
+    None where the lengths do not lead to the end of the file: it is something else.
+    """
+    found: list[tuple[int, bytes]] = []
+    at = 0
+    while at < len(data):
+        begin = at + _SIZE_BYTES
+        end = begin + int.from_bytes(data[at:begin], "big")
+        if end > len(data) or end == begin:
+            return None
+        found.append((at, data[begin:end]))
+        at = end
+    return found or None
+
+
+def _of_protobuf(data: bytes) -> DecodedSpans | None:
+    """Read a request of traces or of logs; None where the bytes hold neither.
+
+    The two have one frame, and each parser passes over what it does not know: a request is one of
+    traces if an item has the ids of a span, and one of logs otherwise.
+    """
+    try:
+        traces = ExportTraceServiceRequest.FromString(data)
+    except (DecodeError, RecursionError):
+        pass
+    else:
+        scopes = [scope for group in traces.resource_spans for scope in group.scope_spans]
+        if any(
+            len(s.trace_id) == 16 and len(s.span_id) == 8 for each in scopes for s in each.spans
+        ):
+            return decode_request(traces)
+    try:
+        logs = ExportLogsServiceRequest.FromString(data)
+    except (DecodeError, RecursionError):
+        return None
+    records = [
+        log for group in logs.resource_logs for each in group.scope_logs for log in each.log_records
+    ]
+    return decode_logs(logs) if any(log.ListFields() for log in records) else None
+
+
+def _documents(text: str) -> Iterator[tuple[int, object]]:
+    """Every JSON text of a file with the line that it begins on; an error in place of a bad one.
+
+    After a bad one the next text is looked for at the beginning of a line.
+    """
+    decoder = json.JSONDecoder()
+    at = line = 0
+    while at < len(text):
+        rest = len(text) - len(text[at:].lstrip())
+        if rest == len(text):
+            return
+        line += text.count("\n", at, rest)
+        try:
+            value, end = decoder.raw_decode(text, rest)
+        except (ValueError, RecursionError) as error:
+            yield line + 1, error
+            end = min(
+                (e for e in (text.find("\n{", rest), text.find("\n[", rest)) if e >= 0),
+                default=len(text),
+            )
+        else:
+            yield line + 1, value
+        line += text.count("\n", rest, end)
+        at = end
+
+
+def _of_json(value: object) -> Iterator[DecodedSpans]:
+    """Read one JSON text: a request of any signal, or spans as the API gives them."""
+    if not isinstance(value, Mapping):
+        yield spans_from_otlp_json(value)
+        return
+    request = cast("Mapping[str, object]", value)
+    if "resourceLogs" in request:
+        yield logs_from_otlp_json(request)
+    if "resourceSpans" in request or not {"resourceLogs", "resourceMetrics"} & request.keys():
+        yield spans_from_otlp_json(request)

@@ -1,0 +1,208 @@
+"""Records as JSON and spans as OTLP protobuf over HTTP.
+
+Source: OTLP specification 1.x, section "OTLP/HTTP": 429, 502, 503 and 504 may be tried again,
+`Retry-After` is honoured, every other 4xx and 5xx is final; a 200 may refuse part of a batch.
+"""
+
+import contextlib
+import email.utils
+import gzip
+import time
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final, cast
+
+import httpx
+from google.protobuf.message import DecodeError
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
+    ExportTracePartialSuccess,
+    ExportTraceServiceResponse,
+)
+from pydantic import SecretStr
+
+from scouter.errors import ConfigError, DataError, TransientError
+from scouter.transport.drops import DROPPED_HEADER, NONE_DROPPED, Dropped, dropped_text
+from scouter.transport.encode import encode_records
+from scouter.transport.item import RecordItem
+from scouter.transport.otlp.spans import OtlpSpans
+from scouter.transport.port import TooLargeError
+
+if TYPE_CHECKING:
+    from scouter.transport.config import HttpConfig
+
+RETRYABLE: Final = frozenset({429, 502, 503, 504})
+_SETTINGS: Final = frozenset({401, 403, 404, 407})
+"""Final, too, but no fault of the batch: a spool keeps it until address and token are right."""
+_TOO_LARGE: Final = 413
+PROTOBUF: Final = "application/x-protobuf"
+_GZIP_FROM_BYTES: Final = 1024
+
+
+def load_client() -> None:
+    """Have the client import what it imports at the first use, such as its connection pool."""
+    httpx.Client(trust_env=False).close()
+
+
+class HttpClient:
+    """A connection pool that sorts answers into taken, later and never.
+
+    Args:
+        auth_token: Sent as a bearer token.
+        timeout_s: Longest wait for one answer.
+        headers: Sent with each request.
+    """
+
+    def __init__(
+        self,
+        auth_token: SecretStr | None,
+        timeout_s: float,
+        headers: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
+        sent = {"User-Agent": "scouter-sdk", **headers}
+        if auth_token is not None:
+            sent["Authorization"] = f"Bearer {auth_token.get_secret_value()}"
+        self._client = httpx.Client(headers=sent, timeout=timeout_s)
+
+    def post(self, url: str, data: bytes, content_type: str, dropped: Dropped) -> httpx.Response:
+        """Send one body, compressed where that is worth it.
+
+        Raises:
+            TransientError, DataError, ConfigError: As `Transport` says.
+        """
+        headers = {"Content-Type": content_type}
+        if dropped:
+            headers[DROPPED_HEADER] = dropped_text(dropped)
+        if len(data) > _GZIP_FROM_BYTES:
+            data = gzip.compress(data, compresslevel=1, mtime=0)
+            headers["Content-Encoding"] = "gzip"
+        try:
+            answer = self._client.post(url, content=data, headers=headers)
+        except (httpx.InvalidURL, httpx.UnsupportedProtocol) as error:
+            raise ConfigError(f"POST {url}: {error}; check the address") from error
+        except httpx.LocalProtocolError as error:
+            # Its text, and so its traceback, may quote a header: the token.
+            raise TransientError(f"POST {url}: {type(error).__name__}") from None
+        except httpx.HTTPError as error:
+            raise TransientError(f"POST {url}: {type(error).__name__}: {error}") from error
+        if answer.is_success:
+            return answer
+        said = f"POST {url}: status {answer.status_code}: {_said(answer)[:200]!r}"
+        if answer.status_code in RETRYABLE:
+            raise TransientError(said, retry_after_s(answer.headers.get("Retry-After")))
+        if answer.status_code in _SETTINGS:
+            raise ConfigError(f"{said}; check address and token")
+        raise TooLargeError(said) if answer.status_code == _TOO_LARGE else DataError(said)
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._client.close()
+
+
+class HttpTransport(OtlpSpans):
+    """A connection pool to one collector.
+
+    Args:
+        config: Address, token, timeout.
+    """
+
+    def __init__(self, config: "HttpConfig") -> None:
+        base = config.server_uri.rstrip("/")
+        self._records_url = f"{base}/v1/records"
+        self._spans_url = f"{base}/v1/traces"
+        self._client = HttpClient(config.auth_token, config.timeout_s)
+
+    def send_records(self, items: Sequence[RecordItem], dropped: Dropped = NONE_DROPPED) -> int:
+        """Deliver records in one request; see `Transport`."""
+        data, unencodable = encode_records(items)
+        answer = self._client.post(self._records_url, data, "application/json", dropped)
+        return min(len(items), unencodable + _refused_records(answer))
+
+    def send_otlp(self, data: bytes, count: int, dropped: Dropped = NONE_DROPPED) -> int:
+        """Deliver spans in one request; see `Transport`."""
+        answer = self._client.post(self._spans_url, data, PROTOBUF, dropped)
+        return min(count, refused_spans(answer))
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._client.close()
+
+
+def retry_after_s(value: str | None, now_s: float | None = None) -> float | None:
+    """Read a `Retry-After` header.
+
+    Args:
+        value: Seconds, or an HTTP date.
+        now_s: Seconds since the epoch; now if not given.
+
+    Returns:
+        Seconds from now, not negative; None if there is none or it cannot be read.
+
+    Source: RFC 9110, section 10.2.3.
+    """
+    if value is None:
+        return None
+    text = value.strip()
+    if text.isascii() and text.isdigit():
+        return float(text)
+    try:
+        date = email.utils.parsedate_to_datetime(text)
+    except ValueError:
+        return None
+    return max(0.0, date.timestamp() - (time.time() if now_s is None else now_s))
+
+
+def refused_spans(answer: httpx.Response) -> int:
+    """How many spans of a request the far side refused for good."""
+    if not answer.content or "json" in answer.headers.get("Content-Type", ""):
+        return json_partial(answer).get("rejectedSpans", 0)
+    try:
+        response = ExportTraceServiceResponse.FromString(answer.content)
+    except DecodeError:
+        return 0  # taken all the same: the status said so
+    return max(0, response.partial_success.rejected_spans)
+
+
+def _refused_records(answer: httpx.Response) -> int:
+    return json_partial(answer).get("rejectedRecords", 0)
+
+
+def json_partial(answer: httpx.Response) -> dict[str, int]:
+    """The counts under `partialSuccess`, the way that OTLP/JSON writes them."""
+    try:
+        body = cast(object, answer.json()) if answer.content else None
+    except ValueError:
+        return {}
+    partial = cast(Mapping[str, object], body).get("partialSuccess") if _is_map(body) else None
+    if not _is_map(partial):
+        return {}
+    counts: dict[str, int] = {}
+    for name, count in cast(Mapping[str, object], partial).items():
+        if isinstance(count, int | str) and str(count).isdigit():
+            counts[name] = int(count)
+    return counts
+
+
+def _said(answer: httpx.Response) -> str:
+    """What an error answer says to people: RFC 9457's `detail`, OTLP's `message`, else the body.
+
+    Source: OTLP specification, section "OTLP/HTTP Response": the body of a failure is a
+        `google.rpc.Status`. Its package is no requirement of ours, and its code and message have
+        the numbers and types of a partial success's two fields.
+    """
+    kind = answer.headers.get("Content-Type", "")
+    if "json" in kind:
+        with contextlib.suppress(ValueError):
+            body = cast(object, answer.json())
+            if _is_map(body):
+                found = cast(Mapping[str, object], body)
+                said = found.get("detail") or found.get("message")
+                if isinstance(said, str):
+                    return said
+    if PROTOBUF in kind:
+        with contextlib.suppress(DecodeError):
+            return ExportTracePartialSuccess.FromString(answer.content).error_message
+    return answer.text
+
+
+def _is_map(value: object) -> bool:
+    return isinstance(value, Mapping)

@@ -1,0 +1,1 @@
+"""The transports to any OTLP endpoint, and the spans that they carry."""

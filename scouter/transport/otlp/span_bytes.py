@@ -1,0 +1,200 @@
+"""Finished spans as OTLP protobuf, written byte by byte: a third of the time of messages.
+
+Only what nearly all spans are made of is written here. A span with events, links, a trace state
+or a rare kind of attribute goes through OpenTelemetry's own encoder, after what OTLP has no form
+for is repaired, and so do resources and scopes, once per request.
+
+Source: the field numbers of opentelemetry/proto/trace/v1/trace.proto and common/v1/common.proto,
+    and https://protobuf.dev/programming-guides/encoding/.
+"""
+
+from collections.abc import Sequence
+from struct import Struct
+from typing import TYPE_CHECKING, Any, Final
+
+from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
+
+from scouter.transport.otlp.plain_span import plain_span
+
+if TYPE_CHECKING:
+    from opentelemetry.sdk.trace import ReadableSpan
+
+_MAX_KEYS: Final = 4_096
+_INT64: Final = range(-(2**63), 2**63)
+_MASK: Final = 2**64 - 1
+_HAS_IS_REMOTE: Final = 0x100
+_IS_REMOTE: Final = 0x200
+_TIMES: Final = Struct("<cQcQ")
+_FLAGS: Final = Struct("<2sI")
+_DOUBLE: Final = Struct("<cd")
+
+_UNWRITABLE: Final = (ValueError, TypeError, OverflowError, AttributeError)
+"""What protobuf raises for a time that is not a 64-bit number, or a span that is none."""
+
+
+def write_request(spans: Sequence["ReadableSpan"]) -> tuple[bytes, int]:
+    """Write spans as one `ExportTraceServiceRequest`.
+
+    Args:
+        spans: Finished spans.
+
+    Returns:
+        The request, and how many spans could not be written and are not in it.
+
+    Cost: about a microsecond for each attribute.
+    """
+    groups: dict[tuple[int, int], tuple[ReadableSpan, list[bytes]]] = {}
+    lost = 0
+    for span in spans:
+        try:
+            written = _span(span)
+        except _UNWRITABLE:
+            lost += 1
+            continue
+        key = id(span.resource), id(span.instrumentation_scope)
+        group = groups.get(key)
+        if group is None:
+            group = groups[key] = span, []
+        group[1].append(_field(b"\x12", written))
+    return b"".join(_resource_spans(first, texts) for first, texts in groups.values()), lost
+
+
+def _resource_spans(first: "ReadableSpan", spans: list[bytes]) -> bytes:
+    """The spans of one resource and scope, framed as OpenTelemetry frames the first of them."""
+    (resource,) = encode_spans([plain_span(first)]).resource_spans
+    (scope,) = resource.scope_spans
+    del scope.spans[:]
+    del resource.scope_spans[:]
+    in_scope = _field(b"\x12", scope.SerializeToString() + b"".join(spans))
+    return _field(b"\x0a", resource.SerializeToString() + in_scope)
+
+
+def _varint(number: int) -> bytes:
+    out = bytearray()
+    while number > 0x7F:
+        out.append(number & 0x7F | 0x80)
+        number >>= 7
+    out.append(number)
+    return bytes(out)
+
+
+_SIZES: Final = [_varint(number) for number in range(16_384)]
+
+
+def _field(tag: bytes, data: bytes) -> bytes:
+    size = len(data)
+    return tag + (_SIZES[size] if size < 16_384 else _varint(size)) + data
+
+
+def _span(span: "ReadableSpan") -> bytes:
+    context, parent = span.get_span_context(), span.parent
+    if context is None:
+        raise AttributeError(f"span {span.name!r} has no context")
+    is_rare = span.events or span.links or span.dropped_events or span.dropped_links
+    if is_rare or context.trace_state:
+        return _by_opentelemetry(span)
+    status = span.status
+    try:
+        attributes = _attributes(span)
+        name = span.name.encode()
+        message = (status.description or "").encode()
+    except (_RareError, UnicodeEncodeError, AttributeError):
+        return _by_opentelemetry(span)
+    flags = _HAS_IS_REMOTE
+    parts = [
+        b"\x0a\x10",
+        context.trace_id.to_bytes(16),
+        b"\x12\x08",
+        context.span_id.to_bytes(8),
+    ]
+    if parent is not None:
+        parts += b"\x22\x08", parent.span_id.to_bytes(8)
+        if parent.is_remote:
+            flags |= _IS_REMOTE
+    said = _field(b"\x12", message) if message else b""
+    if code := status.status_code.value:
+        said += b"\x18" + _SIZES[code]
+    parts += (
+        _field(b"\x2a", name),
+        b"\x30",
+        _SIZES[span.kind.value + 1],
+        _packed_times(span),
+        *attributes,
+        _field(b"\x7a", said),
+        _FLAGS.pack(b"\x85\x01", flags),
+    )
+    if dropped := span.dropped_attributes:
+        parts += b"\x50", _varint(dropped)
+    return b"".join(parts)
+
+
+def _packed_times(span: "ReadableSpan") -> bytes:
+    try:
+        return _TIMES.pack(b"\x39", span.start_time or 0, b"\x41", span.end_time or 0)
+    except Exception as error:
+        raise ValueError(f"span {span.name!r}: a time is no 64-bit number") from error
+
+
+class _RareError(Exception):
+    """An attribute that is left to OpenTelemetry's encoder."""
+
+
+_KEYS: Final[dict[str, bytes]] = {}
+
+
+def _attributes(span: "ReadableSpan") -> list[bytes]:
+    held: Any = span.attributes
+    if not held:
+        return []
+    out: list[bytes] = []
+    for key, value in held.copy().items():
+        data = _value(value)
+        if not data:
+            continue
+        name = _KEYS.get(key) or _key(key)
+        out.append(_field(b"\x4a", name + _field(b"\x12", data)))
+    return out
+
+
+def _key(key: str) -> bytes:
+    if type(key) is not str:
+        raise _RareError
+    if len(_KEYS) >= _MAX_KEYS:
+        _KEYS.clear()
+    data = _field(b"\x0a", key.encode())
+    if len(data) < 256:
+        _KEYS[key] = data
+    return data
+
+
+def _value(held: object) -> bytes:
+    """An `AnyValue`; empty for None, which is no attribute, but an item of a list."""
+    value: Any = held  # without `cast`, which is a call
+    kind = type(held)
+    if kind is str:
+        text: bytes = value.encode()
+        return _field(b"\x0a", text)
+    if kind is bool:
+        return b"\x10\x01" if held else b"\x10\x00"
+    if kind is int and value in _INT64:
+        number: int = value
+        return b"\x18" + (_SIZES[number] if 0 <= number < 16_384 else _varint(number & _MASK))
+    if kind is float:
+        return _DOUBLE.pack(b"\x21", value)
+    if kind is tuple:
+        items: tuple[object, ...] = value
+        if tuple not in map(type, items):  # how deep they go is not for this module
+            return _field(b"\x2a", b"".join([_field(b"\x0a", _value(item)) for item in items]))
+    if held is None:
+        return b""
+    raise _RareError
+
+
+def _by_opentelemetry(span: "ReadableSpan") -> bytes:
+    return (
+        encode_spans([plain_span(span)])
+        .resource_spans[0]
+        .scope_spans[0]
+        .spans[0]
+        .SerializeToString()
+    )

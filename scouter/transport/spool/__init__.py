@@ -1,0 +1,1 @@
+"""The spool: on disk, what the far side cannot take now."""

@@ -1,0 +1,37 @@
+"""Where to keep what the far side cannot take, and how much of it."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pydantic import BaseModel, ConfigDict, Field
+
+if TYPE_CHECKING:
+    from scouter.transport.spool.stats import SpoolStats
+
+
+class SpoolConfig(BaseModel):
+    """A folder on disk behind a transport: `HttpConfig(spool=SpoolConfig(folder="spool"))`.
+
+    Batches that the far side cannot take go there and are delivered when it is back, also by the
+    next process after a crash. Processes may share the folder if all send to one far side. Files
+    are readable by their owner only. A killed process loses nothing that was written; a machine
+    that loses its power may lose the last seconds.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
+
+    folder: Path
+    """Made if it is not there; nobody else may be able to write to it. Other files in it stay."""
+    max_bytes: int = Field(default=256 * 1024 * 1024, ge=65_536)
+    """Bound of all its files; the oldest are dropped for newer ones, and counted. Each process
+    may keep one file of a sixteenth of it (at most 8 MiB) beyond, if the others fill the folder."""
+
+    def stats(self) -> "SpoolStats":
+        """What this process has put there, and what waits there now.
+
+        Cost: a look at every record and request that waits.
+        """
+        from scouter.transport.spool.folder import waiting_in
+        from scouter.transport.spool.stats import counts_of
+
+        return counts_of(self.folder).stats(*waiting_in(self.folder))

@@ -1,0 +1,307 @@
+"""Keeps on disk what the far side cannot take now, and delivers it later."""
+
+import contextlib
+import json
+import random
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future, wait
+from typing import TYPE_CHECKING, Any, Final, cast
+
+from scouter.errors import ConfigError, DataError, ScouterError, TransientError
+from scouter.transport.drops import NONE_DROPPED, Dropped, joined
+from scouter.transport.encode import NOTHING_WRITTEN, encode_record
+from scouter.transport.fork import watch
+from scouter.transport.guard import GUARD
+from scouter.transport.item import RecordItem
+from scouter.transport.otlp.spans import OtlpSpans
+from scouter.transport.port import RemoteTransport
+from scouter.transport.spool.folder import CORRUPT, FULL, Backlog, SpoolFolder
+from scouter.transport.spool.segment import Frame, FrameKind
+from scouter.transport.spool.stats import counts_of
+from scouter.transport.worker import WorkerLimits, backoff_s
+
+if TYPE_CHECKING:
+    from scouter.transport.spool.config import SpoolConfig
+
+_Call = Callable[[], int]
+_Send = Callable[[RemoteTransport, Dropped], int]
+
+_CLOSE_S: Final = 0.8
+"""A spool that is delivering when it is closed goes on for so long."""
+_PATIENCE_S: Final = 2.0
+"""Less than a closing process has: what waits behind a batch that hangs still gets to disk."""
+
+
+class SpoolTransport(OtlpSpans):
+    """A transport with a folder behind it.
+
+    While nothing waits, a batch goes straight to the far side. Once the far side is away or slow,
+    or takes nothing with these settings, batches go to disk and return at once. What is on disk
+    counts as taken. One thread sends it all: what waits oldest first, with growing pauses.
+
+    Args:
+        connect: Opens the transport to the far side.
+        config: Folder and bound.
+        limits: Pauses between two tries.
+        clock: Seconds, monotonic.
+        jitter: Random numbers in [0, 1).
+        patience_s: Longest wait for the far side's answer before a batch goes to disk. The answer
+            may still come, and the batch is sent twice then.
+
+    Raises:
+        ConfigError: The folder cannot be used.
+        TransientError: The file system refuses.
+    """
+
+    def __init__(
+        self,
+        connect: Callable[[], RemoteTransport],
+        config: "SpoolConfig",
+        limits: WorkerLimits | None = None,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        jitter: Callable[[], float] = random.random,
+        patience_s: float = _PATIENCE_S,
+    ) -> None:
+        self._connect, self._limits, self._jitter = connect, limits or WorkerLimits(), jitter
+        self._clock, self._patience_s = clock, patience_s
+        self._max_bytes = config.max_bytes
+        self._folder = SpoolFolder(config.folder, config.max_bytes)
+        self._counts = counts_of(config.folder)
+        self._inner: RemoteTransport | None = None
+        self._thread: threading.Thread | None = None
+        self._asked: tuple[_Call, Future[int]] | None = None  # to be sent past the disk
+        self._is_slow = False  # the last answer took so long that the next one may take too long
+        self._end_s: float | None = None  # set by `close`: deliver until then
+        self._changed = threading.Condition()
+        watch(self)
+        self._wake()
+
+    def after_fork_in_child(self) -> None:
+        """Stay behind: a child opens a transport of its own."""
+        self._changed = threading.Condition()
+        self._thread = self._asked = None
+
+    def send_records(self, items: Sequence[RecordItem], dropped: Dropped = NONE_DROPPED) -> int:
+        """Deliver or keep records; see `Transport`."""
+        refused = self._direct(lambda inner, told: inner.send_records(items, told), dropped)
+        if refused is not None:
+            return refused
+        texts = [text for item in items if (text := encode_record(item)) is not None]
+        if not texts:
+            raise DataError(NOTHING_WRITTEN)
+        frames = [Frame(kind=FrameKind.RECORD, payload=text, count=1) for text in texts]
+        return len(items) - len(texts) + self._keep(frames, dropped)
+
+    def send_otlp(self, data: bytes, count: int, dropped: Dropped = NONE_DROPPED) -> int:
+        """Deliver or keep spans; see `Transport`."""
+        frame = Frame(kind=FrameKind.SPANS, payload=data, count=count)
+        refused = self._direct(
+            lambda inner, told: inner.send_otlp(data, count, told), dropped,
+            fits=frame.size_bytes <= self._max_bytes,
+        )  # fmt: skip
+        return self._keep([frame], dropped) if refused is None else refused
+
+    def close(self) -> None:
+        """Stop delivering; what waits is delivered by the next process."""
+        with self._changed:
+            if self._end_s is None:
+                self._end_s = self._clock() + _CLOSE_S
+            self._changed.notify_all()
+            thread = self._thread
+        if thread is None:
+            self._release()
+        else:
+            thread.join(_CLOSE_S)  # inside a longer send it releases at the end of it
+
+    def _release(self) -> None:
+        self._folder.close()
+        inner, self._inner = self._inner, None
+        if inner is not None:
+            inner.close()
+
+    # --- the worker's side ---
+
+    def _direct(self, send: _Send, dropped: Dropped, *, fits: bool = True) -> int | None:
+        """Send past the disk; None if something waits there, or the far side takes nothing now.
+
+        What does not fit on the disk has no other way, and waits for as long as it takes.
+        """
+        if not self._folder.is_empty or (self._is_slow and fits):
+            return None
+        told = joined(self._folder.untold(), dropped)
+        try:
+            refused = self._ask(
+                lambda: self._send(lambda inner: send(inner, told)),
+                self._patience_s if fits else None,
+            )
+        except (TransientError, ConfigError) as error:
+            # Nothing is given up for settings, which this or another process may have right later.
+            away = "far side is away" if isinstance(error, TransientError) else "settings are wrong"
+            GUARD.refuse("spool", f"the {away}, keeping on disk", error)
+            return None
+        self._folder.told(told)
+        return refused
+
+    def _ask(self, call: _Call, patience_s: float | None) -> int:
+        """Have the thread send; without one, send here."""
+        answer = Future[int]()
+        with self._changed:
+            self._wake()
+            if has_thread := self._thread is not None:
+                self._asked = call, answer
+        if not has_thread:
+            return call()
+        if not wait((answer,), patience_s).done:
+            answer.cancel()  # if it has not begun
+            self._is_slow = True
+            raise TransientError(f"no answer within {patience_s} s")
+        return answer.result()
+
+    def _keep(self, frames: Sequence[Frame], dropped: Dropped) -> int:
+        """Write frames; returns how many items are larger than the whole spool."""
+        fitting = [frame for frame in frames if frame.size_bytes <= self._max_bytes]
+        if fitting:
+            lost = self._folder.append(fitting, dropped)
+            self._counts.add(written=sum(frame.count for frame in fitting))
+            self._counts.drop(FULL, lost)
+            self._wake()
+        else:
+            self._folder.tell(dropped)  # with the next batch: this one is not sent
+        return sum(frame.count for frame in frames) - sum(frame.count for frame in fitting)
+
+    def _wake(self) -> None:
+        """Have the thread look what there is to do."""
+        with self._changed:
+            self._changed.notify_all()
+            if self._thread is not None or self._end_s is not None:
+                return
+            thread = threading.Thread(target=self._run, name="scouter-spool", daemon=True)
+            try:
+                thread.start()
+            except RuntimeError as error:  # the interpreter ends, or the system has none to give
+                GUARD.refuse("spool", "no thread yet", error)
+            else:
+                self._thread = thread
+
+    # --- the thread's side: it alone talks to the far side ---
+
+    def _run(self) -> None:
+        attempt = 0
+        backlog: Backlog | None = None
+        is_adopting = True  # what died since this process began
+        while self._has_more(attempt):
+            if self._answer():
+                continue
+            try:
+                if is_adopting:
+                    self._folder.adopt()
+                    is_adopting = False
+                backlog = backlog or self._folder.oldest()
+                if backlog is not None:
+                    self._deliver(backlog)
+                    self._counts.drop(CORRUPT, self._folder.settle(backlog))
+                attempt, backlog = 0, None
+                is_adopting = self._folder.is_empty  # once more when something waits again
+            except (TransientError, ConfigError) as error:
+                attempt += 1
+                GUARD.refuse("spool", "retrying", error)
+                asked_s = error.retry_after_s if isinstance(error, TransientError) else None
+                self._pause(backoff_s(attempt, self._limits, asked_s, self._jitter()))
+
+    def _has_more(self, attempt: int) -> bool:
+        """Wait for something to do; False once the spool is closed."""
+        with self._changed:
+            while self._asked is None and self._folder.is_empty and self._end_s is None:
+                self._changed.wait()
+            if self._end_s is None:
+                return True
+            is_over = attempt or self._clock() >= self._end_s
+            if not is_over and (self._asked is not None or not self._folder.is_empty):
+                return True
+            self._thread = None
+        self._release()
+        return False
+
+    def _answer(self) -> bool:
+        """Send what is to go past the disk; False if there is nothing."""
+        with self._changed:
+            asked, self._asked = self._asked, None
+        if asked is None:
+            return False
+        call, answer = asked
+        if answer.set_running_or_notify_cancel():
+            try:
+                answer.set_result(call())
+            except Exception as error:  # noqa: BLE001 - the caller's
+                answer.set_exception(error)
+        return True
+
+    def _send(self, send: Callable[[RemoteTransport], int]) -> int:
+        started_s = self._clock()
+        try:
+            if self._inner is None:
+                self._inner = self._connect()
+            return send(self._inner)
+        finally:
+            self._is_slow = self._clock() - started_s > self._patience_s / 2
+
+    def _deliver(self, backlog: Backlog) -> None:
+        if not backlog.frames:
+            return
+        reason = "rejected"
+        told = joined(self._folder.untold(), backlog.dropped)
+        try:
+            refused = self._send(lambda inner: _send(inner, backlog, told))
+        except (TransientError, ConfigError):
+            raise
+        except Exception as error:  # noqa: BLE001 - the thread has to outlive a bug
+            reason = "permanent" if isinstance(error, ScouterError) else "internal"
+            if reason == "permanent":
+                GUARD.refuse("spool", reason, error)
+            else:
+                with contextlib.suppress(type(error)):
+                    GUARD.internal("spool", error)
+            refused = backlog.count
+            self._folder.tell(backlog.dropped)
+        else:
+            self._folder.told(told)
+        if refused:
+            self._folder.count(reason, refused)
+        self._counts.add(delivered=backlog.count - refused)
+        self._counts.drop(reason, refused)
+
+    def _pause(self, pause_s: float) -> None:
+        until_s = self._clock() + pause_s
+        with self._changed:
+            while self._end_s is None and (left_s := until_s - self._clock()) > 0:
+                self._changed.wait(left_s)
+
+
+def _send(inner: RemoteTransport, backlog: Backlog, dropped: Dropped) -> int:
+    if backlog.frames[0].kind is FrameKind.SPANS:
+        (frame,) = backlog.frames
+        return inner.send_otlp(frame.payload, frame.count, dropped)
+    return inner.send_records([_item(frame.payload) for frame in backlog.frames], dropped)
+
+
+def _item(payload: bytes) -> RecordItem:
+    """A record as `encode_record` wrote it."""
+    wire = cast(Mapping[str, Any], json.loads(payload))
+    return RecordItem(
+        profile=wire["profile"],
+        uid=wire["uid"],
+        record_id=wire["record_id"],
+        session_id=wire["session_id"],
+        trace_id=wire["trace_id"],
+        created_ns=wire["created_at"],
+        context_json=_json(wire["context"]),
+        tags=wire["tags"],
+    )
+
+
+def _json(value: object) -> bytes:
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    return text.encode("utf-8", errors="replace")

@@ -1,0 +1,143 @@
+"""The join's time: for those who wait for a source, it stands still while that is behind."""
+
+from collections.abc import Callable
+
+import pytest
+
+from collector.pipeline.join.input_clock import InputClock, Via
+
+
+class Clock:
+    """A monotonic clock that the test moves, and a store that it stops."""
+
+    def __init__(self) -> None:
+        self.now = 500.0
+        self.is_stopped = False
+        self.inputs = InputClock(
+            lambda: self.now, grace_s=1, max_step_s=2, max_hold_s=100,
+            is_stopped=lambda: self.is_stopped,
+        )  # fmt: skip
+
+    def time(self, via: Via) -> float:
+        return self.inputs.tick() - self.inputs.held_s(via)
+
+    def run(
+        self, seconds: int, each: Callable[[], None] = lambda: None, via: Via = Via.BROKER
+    ) -> float:
+        """Tick every half second; returns how far the time went for those who wait for a way."""
+        before = after = self.time(via)
+        for _ in range(seconds * 2):
+            self.now += 0.5
+            each()
+            after = self.time(via)
+        return after - before
+
+    def report(self, behind_s: float | None) -> Callable[[], None]:
+        return lambda: self.inputs.report("kafka", behind_s)
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def kafka(clock: Clock) -> Clock:
+    """The same with a broker that is caught up at the start."""
+    clock.inputs.add("kafka")
+    clock.inputs.report("kafka", 0)
+    return clock
+
+
+@pytest.mark.parametrize("via", Via)
+def test_without_sources_all_time_counts(clock: Clock, via: Via) -> None:
+    assert clock.run(100, via=via) == 100
+    assert clock.inputs.behind() == ()
+
+
+def test_a_source_is_behind_until_it_says_otherwise(clock: Clock) -> None:
+    clock.inputs.add("kafka")
+    assert clock.run(100, clock.report(None)) == 0
+    assert clock.inputs.behind() == ("kafka",)
+    clock.inputs.report("kafka", 0)
+    assert clock.run(3, clock.report(0)) == 3
+
+
+def test_the_lag_of_each_source_is_told(kafka: Clock) -> None:
+    """Caught up but for 3 s at a report, 5 s ago; another, named 1 s ago, never was."""
+    kafka.now += 10
+    kafka.inputs.report("kafka", 3)
+    kafka.now += 4
+    kafka.inputs.add("redis")
+    kafka.now += 1
+    kafka.inputs.report("redis", None)
+    assert kafka.inputs.lags_s() == {"kafka": 8, "redis": 1}
+    kafka.inputs.remove("kafka")
+    assert kafka.inputs.lags_s() == {"redis": 1}
+
+
+def test_a_lag_stops_the_time_after_the_grace(kafka: Clock) -> None:
+    """One second of grace, then a minute of lag; what counted before stays."""
+    assert kafka.run(60, kafka.report(None)) == 1
+    assert kafka.run(10, kafka.report(0)) == 10
+
+
+@pytest.mark.parametrize(("behind_s", "seconds"), [(0.9, 60), (1.0, 60), (1.1, 0)])
+def test_a_source_that_is_a_little_behind_all_the_time_is_not_behind(
+    kafka: Clock, behind_s: float, seconds: float
+) -> None:
+    """As under constant load: what is read next came a moment ago. One half second is taken."""
+    kafka.now += 10
+    kafka.inputs.report("kafka", behind_s)
+    kafka.inputs.tick()
+    assert kafka.run(60, kafka.report(behind_s)) == seconds
+
+
+def test_an_older_report_does_not_take_back_a_newer_one(kafka: Clock) -> None:
+    """Said at the same moment: everything of now is here; everything of ten seconds ago is."""
+    kafka.inputs.report("kafka", 10)
+    assert kafka.inputs.behind() == ()
+
+
+def test_a_source_that_says_nothing_hangs(kafka: Clock) -> None:
+    assert kafka.run(60) == 1  # the grace
+    kafka.inputs.remove("kafka")
+    assert kafka.run(60) == 60
+
+
+@pytest.mark.parametrize("via", Via)
+def test_a_store_that_takes_nothing_stops_all_times(clock: Clock, via: Via) -> None:
+    clock.is_stopped = True
+    assert clock.run(10, via=via) == 0
+    assert clock.inputs.behind() == ("store",)
+    clock.is_stopped = False
+    assert clock.run(10, via=via) == 10
+
+
+def test_who_waits_for_no_broker_is_not_held_up_by_one(kafka: Clock) -> None:
+    """A broker is away for an hour; what comes directly is judged as ever."""
+    before = [kafka.time(via) for via in (Via.DIRECT, Via.BROKER)]
+    kafka.run(3600, kafka.report(None))
+    after = [kafka.time(via) for via in (Via.DIRECT, Via.BROKER)]
+    assert [b - a for a, b in zip(before, after, strict=True)] == [3600, 1]
+
+
+def test_who_may_wait_for_a_broker_is_held_up_for_a_bounded_time(kafka: Clock) -> None:
+    """1 s of grace; from then to second 100 it stands still; then it runs, for 500 s."""
+    assert kafka.run(600, kafka.report(None), via=Via.UNKNOWN) == 501
+    assert kafka.run(10, kafka.report(0), via=Via.UNKNOWN) == 10
+    assert kafka.run(50, kafka.report(None), via=Via.UNKNOWN) == 1  # a new lag, a new bound
+
+
+def test_a_broker_that_was_never_there_holds_for_a_bounded_time_too(clock: Clock) -> None:
+    clock.inputs.add("kafka")
+    assert clock.run(600, clock.report(None), via=Via.UNKNOWN) == 500
+
+
+def test_a_stopped_process_or_a_jump_counts_one_step(clock: Clock) -> None:
+    """A minute in which nothing ran: nothing could come in either. Backwards counts nothing."""
+    before = clock.inputs.tick()
+    clock.now += 60
+    assert clock.inputs.tick() - before == 2
+    clock.now -= 1000
+    assert clock.inputs.tick() - before == 2

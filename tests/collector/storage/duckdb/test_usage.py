@@ -1,0 +1,312 @@
+"""Use summed up from columns: buckets, quantiles and acts that several spans tell, by hand."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pytest
+
+from collector.receivers.otlp.traces import decode_protobuf
+from collector.storage.duckdb.store import DuckDBStore
+from collector.storage.port.search import Usage, UsageGroup, UsageQuery
+from scouter.model.genai.facts import Kind
+from scouter.model.genai.reader import read_facts
+from scouter.model.span import AttributeValue, Scope, Span, StatusCode
+from tests.support.agent_traces import PREFIXES, find_clients, load_client
+
+SPACE, HOUR, MS = "default", 3600 * 10**9, 10**6
+MODEL: dict[str, AttributeValue] = {"gen_ai.operation.name": "chat", "gen_ai.request.model": "m"}
+TOOL: dict[str, AttributeValue] = {"gen_ai.operation.name": "execute_tool"}
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[DuckDBStore]:
+    store = DuckDBStore(tmp_path)
+    yield store
+    store.close()
+
+
+def span(
+    number: int,
+    start_ns: int,
+    took_ns: int,
+    attributes: dict[str, AttributeValue],
+    *,
+    parent: int | None = None,
+    trace: int = 1,
+    scope: str = "a",
+    status: StatusCode = StatusCode.UNSET,
+) -> Span:
+    return Span(
+        trace_id=f"{trace:032x}", span_id=f"{number:016x}", name=f"step {number}",
+        parent_span_id=None if parent is None else f"{parent:016x}",
+        start_ns=start_ns, end_ns=start_ns + took_ns, attributes=attributes,
+        scope=Scope(name=scope), status=status,
+    )  # fmt: skip
+
+
+def used(
+    store: DuckDBStore,
+    spans: Sequence[Span],
+    group_by: UsageGroup = UsageGroup.MODEL,
+    bucket_ns: int | None = None,
+    since_ns: int | None = None,
+    until_ns: int | None = None,
+) -> tuple[Usage, ...]:
+    for each in spans:  # each in a request of its own: no rule may need them together
+        store.append_spans(SPACE, [each], 1).result()
+    query = UsageQuery(
+        space=SPACE, group_by=group_by, bucket_ns=bucket_ns, since_ns=since_ns, until_ns=until_ns
+    )
+    return store.usage(query).items
+
+
+def tokens(items: Sequence[Usage]) -> dict[str, tuple[int, int, int, int, int]]:
+    """By key calls, and tokens of input, output, cache and reasoning."""
+    return {
+        each.key: (
+            each.calls,
+            sum(part.input_tokens for part in each.tokens),
+            sum(part.output_tokens for part in each.tokens),
+            sum(part.cached_tokens for part in each.tokens),
+            sum(part.reasoning_tokens for part in each.tokens),
+        )
+        for each in items
+    }
+
+
+def test_a_bucket_has_what_began_in_it(store: DuckDBStore) -> None:
+    """Of hours 1 and 3: the first instant is in, the last one before the next is, too."""
+    starts = (HOUR, 2 * HOUR - 1, 3 * HOUR, 4 * HOUR - 1, 4 * HOUR)
+    spans = [span(n, start, n * MS, MODEL, trace=n) for n, start in enumerate(starts, start=1)]
+    items = used(store, spans, bucket_ns=HOUR)
+    assert [(each.start_ns, each.calls) for each in items] == [
+        (HOUR, 2), (3 * HOUR, 2), (4 * HOUR, 1),
+    ]  # fmt: skip
+    items = used(store, [], bucket_ns=HOUR, since_ns=2 * HOUR - 1, until_ns=4 * HOUR - 1)
+    assert [(each.start_ns, each.calls, each.p99_ms) for each in items] == [
+        (HOUR, 1, 2.0), (3 * HOUR, 1, 3.0),
+    ]  # fmt: skip
+
+
+def test_quantiles_are_durations_of_calls(store: DuckDBStore) -> None:
+    """Of 1 to 100 ms the 50th, the 95th and the 99th; every tenth call failed."""
+    spans = [
+        span(n, HOUR + n, n * MS, MODEL, trace=n,
+             status=StatusCode.ERROR if n % 10 == 0 else StatusCode.OK)
+        for n in range(1, 101)
+    ]  # fmt: skip
+    (item,) = used(store, spans)
+    assert (item.p50_ms, item.p95_ms, item.p99_ms, item.mean_ms) == (50, 95, 99, 50.5)
+    assert (item.calls, item.errors, item.is_exact) == (100, 10, True)
+
+
+def test_pages_go_through_buckets(store: DuckDBStore) -> None:
+    spans = [
+        span(n, (n % 3) * HOUR, MS, {**MODEL, "gen_ai.request.model": f"m{n % 2}"}, trace=n)
+        for n in range(1, 13)
+    ]
+    whole = used(store, spans, bucket_ns=HOUR)
+    assert [(each.start_ns, each.key) for each in whole] == [
+        (hour * HOUR, f"m{model}") for hour in range(3) for model in range(2)
+    ]
+    found: list[Usage] = []
+    offset: int | None = 0
+    while offset is not None:
+        page = store.usage(
+            UsageQuery(space=SPACE, group_by=UsageGroup.MODEL, bucket_ns=HOUR, limit=4,
+                       offset=offset)
+        )  # fmt: skip
+        found += page.items
+        offset = page.next_offset
+    assert tuple(found) == whole
+
+
+def counted(given: int, made: int, **more: AttributeValue) -> dict[str, AttributeValue]:
+    return {
+        **MODEL, "gen_ai.usage.input_tokens": given, "gen_ai.usage.output_tokens": made,
+        **{f"gen_ai.{name.replace('__', '.')}": value for name, value in more.items()},
+    }  # fmt: skip
+
+
+def test_parts_of_tokens(store: DuckDBStore) -> None:
+    more: dict[str, AttributeValue] = {
+        "usage__cache_read__input_tokens": 6, "usage__reasoning__output_tokens": 3,
+    }  # fmt: skip
+    items = used(store, [span(1, 0, MS, counted(10, 5, **more))])
+    assert tokens(items) == {"m": (1, 10, 5, 6, 3)}
+
+
+@pytest.mark.parametrize(
+    ("spans", "calls"),
+    [
+        pytest.param(
+            [span(1, 0, 9, counted(10, 5)), span(2, 1, 7, counted(10, 5), parent=1, scope="b")],
+            1, id="one-inside-another",
+        ),
+        pytest.param(
+            [span(1, 0, 9, MODEL), span(2, 1, 7, counted(10, 5), parent=1)],
+            1, id="outer-tells-nothing",
+        ),
+        pytest.param(
+            [span(1, 0, 9, counted(10, 5)), span(2, 1, 7, MODEL, parent=1, scope="b")],
+            1, id="inner-tells-nothing",
+        ),
+        pytest.param(
+            [span(1, 0, 9, counted(10, 5, response__id="r")),
+             span(2, 1, 7, counted(10, 5, response__id="r"), scope="b")],
+            1, id="one-response",
+        ),
+        pytest.param(
+            [span(1, 0, 9, counted(10, 5)), span(2, 1, 7, counted(10, 5), scope="b")],
+            1, id="side-by-side",
+        ),
+        pytest.param(
+            [span(1, 0, 9, counted(10, 5)), span(2, 1, 8, counted(10, 5)),
+             span(3, 2, 6, counted(10, 5), scope="b"), span(4, 3, 4, counted(10, 5), scope="b")],
+            2, id="two-equal-calls-at-a-time-told-twice",
+        ),
+        pytest.param(
+            [span(1, 0, 9, counted(10, 5)), span(2, 1, 7, counted(10, 5))],
+            2, id="one-library-tells-a-call-once",
+        ),
+        pytest.param(
+            [span(1, 0, 9, counted(10, 5)), span(2, 20, 7, counted(10, 5), scope="b")],
+            2, id="one-after-the-other",
+        ),
+        pytest.param(
+            [span(1, 0, 9, counted(10, 5, response__id="r1")),
+             span(2, 1, 7, counted(10, 5, response__id="r2"), parent=1, scope="b")],
+            2, id="two-responses",
+        ),
+        pytest.param(
+            [span(1, 0, 9, counted(10, 5), trace=1),
+             span(2, 1, 7, counted(10, 5), trace=2, scope="b")],
+            2, id="two-traces",
+        ),
+    ],
+)  # fmt: skip
+def test_calls_of_models(store: DuckDBStore, spans: Sequence[Span], calls: int) -> None:
+    """However many spans tell of a call, its ten tokens of input count once."""
+    assert tokens(used(store, spans)) == {"m": (calls, 10 * calls, 5 * calls, 0, 0)}
+
+
+def pay(call_id: str = "", name: str = "pay") -> dict[str, AttributeValue]:
+    return {**TOOL, "gen_ai.tool.name": name, "gen_ai.tool.call.id": call_id}
+
+
+@pytest.mark.parametrize(
+    ("spans", "calls"),
+    [
+        pytest.param(
+            [span(1, 0, 9, pay()), span(2, 1, 7, pay(), parent=1, scope="mcp"),
+             span(3, 2, 5, pay(), parent=2, scope="server")],
+            1, id="agent-client-and-server",
+        ),
+        pytest.param(
+            [span(1, 0, 9, pay("c1")), span(2, 0, 9, pay("c1"), scope="b")], 1, id="one-call-id"
+        ),
+        pytest.param(
+            [span(1, 0, 9, pay("c1")), span(2, 1, 7, pay("c2"))], 2, id="two-call-ids"
+        ),
+        pytest.param(
+            [span(1, 0, 9, pay()), span(2, 1, 7, {}, parent=1),
+             span(3, 2, 5, pay(), parent=2, scope="server")],
+            1, id="with-a-request-between",
+        ),
+        pytest.param(
+            [span(1, 0, 9, pay(name="mcp__shop__pay")), span(2, 1, 7, {}, parent=1),
+             span(3, 2, 5, pay(), parent=2, scope="server")],
+            1, id="with-a-prefix",
+        ),
+        pytest.param(
+            [span(1, 0, 9, pay()), span(2, 1, 7, counted(10, 5), parent=1)],
+            1, id="a-tool-that-asks-a-model",
+        ),
+    ],
+)  # fmt: skip
+def test_calls_of_tools(store: DuckDBStore, spans: Sequence[Span], calls: int) -> None:
+    assert tokens(used(store, spans, UsageGroup.TOOL)) == {"pay": (calls, 0, 0, 0, 0)}
+
+
+def test_a_tool_that_asks_a_model_is_a_call_of_both(store: DuckDBStore) -> None:
+    spans = [span(1, 0, 9, pay()), span(2, 1, 7, counted(10, 5), parent=1)]
+    assert tokens(used(store, spans)) == {"m": (1, 10, 5, 0, 0)}
+
+
+def test_an_act_at_the_edge_of_a_time_is_in_one_part(store: DuckDBStore) -> None:
+    """One span begins before the edge, the other behind it."""
+    spans = [
+        span(1, HOUR - 1, 9, counted(10, 5)),
+        span(2, HOUR + 1, 5, counted(10, 5), parent=1, scope="b"),
+    ]
+    before = used(store, spans, until_ns=HOUR)
+    behind = used(store, [], since_ns=HOUR)
+    assert tokens([*before, *behind]) == {"m": (1, 10, 5, 0, 0)}
+
+
+def test_tokens_of_an_agent_are_of_the_calls_that_name_it(store: DuckDBStore) -> None:
+    agent: dict[str, AttributeValue] = {
+        "gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "shop",
+    }  # fmt: skip
+    spans = [
+        span(1, 0, 9 * MS, agent),
+        span(2, 1, 7, counted(10, 5, agent__name="shop"), parent=1),
+        span(3, 20, 7, counted(20, 5, agent__name="shop"), parent=1),
+    ]
+    (item,) = used(store, spans, UsageGroup.AGENT)
+    assert (item.calls, item.p50_ms) == (1, 9)
+    assert tokens([item]) == {"shop": (1, 30, 10, 0, 0)}
+
+
+@pytest.fixture(scope="module")
+def of_clients(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DuckDBStore]:
+    """Every client's spans as they came over the wire, each client a space of its own."""
+    store = DuckDBStore(tmp_path_factory.mktemp("clients"))
+    for file in find_clients():
+        name = load_client(file).name
+        for batch in decode_protobuf(file.with_suffix(".binpb").read_bytes()).batches:
+            store.append_spans(name, batch.spans, 1, wire=batch.wire).result()
+    yield store
+    store.close()
+
+
+def test_models_of_clients(of_clients: DuckDBStore) -> None:
+    """Calls and tokens are those that the model server counted, where the spans tell them."""
+    right = 0
+    for client in map(load_client, find_clients()):
+        if client.truth["marks"]["tokens"] in ("s", "–"):
+            continue
+        calls = [call for turn in client.truth["turns"] for call in turn["model_calls"]]
+        expected = [len(calls), *(sum(call[name] for call in calls)
+                                  for name in ("input_tokens", "output_tokens"))]  # fmt: skip
+        query = UsageQuery(space=client.name, group_by=UsageGroup.MODEL)
+        found = tokens(of_clients.usage(query).items).values()
+        sums = [sum(column) for column in zip(*found, strict=True)]
+        assert sums[:3] == expected, client.name
+        right += 1
+    assert right == 40
+
+
+def test_tools_of_clients(of_clients: DuckDBStore) -> None:
+    """Executions are those that the tools counted, for every client that has spans of them.
+
+    The MCP server of one does not take its client's trace on: those are calls of their own.
+    """
+    right = 0
+    for client in map(load_client, find_clients()):
+        facts = [read_facts(each) for each in client.spans]
+        if not any(each.kind is Kind.TOOL for each in facts):
+            continue
+        done = (call["name"] for turn in client.truth["turns"] for call in turn["tool_calls"])
+        query = UsageQuery(space=client.name, group_by=UsageGroup.TOOL)
+        found: Counter[str] = Counter()
+        for item in of_clients.usage(query).items:
+            name = item.key.removeprefix(PREFIXES.get(client.name, "")).removeprefix("Tools-")
+            found[name] += item.calls
+        expected = Counter(done)
+        if client.name == "claude-openinference":
+            expected += expected
+        assert {name: found[name] for name in expected} == expected, client.name
+        right += 1
+    assert right >= 33

@@ -1,0 +1,89 @@
+"""Records that are derived from traces."""
+
+import json
+import re
+
+import pytest
+
+from scouter.errors import DataError
+from scouter.evaluate.spans.derived import derive_record, derived_uid
+from scouter.model.span import Resource, Span
+from tests.scouter.evaluate.spans_support import TRACE, span
+
+
+def chat(id: int, asked: list[str], said: str, at: tuple[float, float]) -> Span:
+    """A model call in the words of OpenTelemetry's conventions."""
+
+    def message(role: str, text: str) -> dict[str, object]:
+        return {"role": role, "parts": [{"type": "text", "content": text}]}
+
+    return span(
+        id,
+        "chat",
+        parent=1,
+        at=at,
+        attributes={
+            "gen_ai.operation.name": "chat",
+            "gen_ai.input.messages": json.dumps([message("user", text) for text in asked]),
+            "gen_ai.output.messages": json.dumps([message("assistant", said)]),
+        },
+    )
+
+
+ROOT = span(1, "invoke_agent geographer", at=(0, 50), attributes={"session.id": "s-1"})
+
+
+def test_question_answer_and_session_are_the_traces() -> None:
+    """The question is this turn's, not one of the turns before; the answer is the last one."""
+    spans = [
+        chat(3, ["Hi", "Capital of Australia?", "Sure?"], "Canberra.", (20, 30)),
+        chat(2, ["Hi", "Capital of Australia?"], "Let me look.", (5, 15)),
+        ROOT,
+    ]
+    record = derive_record(spans)
+
+    assert record.context == {"question": "Capital of Australia?", "answer": "Canberra."}
+    assert (record.session_id, record.trace_id, record.created_ns) == ("s-1", TRACE, 0)
+    assert record.tag_map == {"service.name": "agent"}
+    assert derive_record(spans[::-1]).uid == record.uid == derived_uid(TRACE)
+
+
+def test_the_session_is_that_of_the_trace() -> None:
+    """What the root names counts before what spans below it name; see `trace_session`."""
+    child = span(2, "chat", parent=1, attributes={"gen_ai.conversation.id": "c-9"})
+    assert derive_record([ROOT, child]).session_id == "s-1"
+
+
+def test_what_spans_do_not_tell_is_not_in_the_context() -> None:
+    """So a task that reads it is errored; a null could pass."""
+    record = derive_record([span(1, "GET /", at=(0, 1))])
+    assert record.context == {}
+    assert not record.names_session
+
+
+def test_uids_differ_by_trace_and_profile() -> None:
+    """They are ids that the collector takes, and each is the same every time."""
+    uids = {derived_uid(TRACE), derived_uid(TRACE, "a"), derived_uid(TRACE, "b"),
+            derived_uid("1" * 32)}  # fmt: skip
+    assert len(uids) == 4
+    assert all(re.fullmatch("[0-9a-f]{32}", uid) for uid in uids)
+    assert derive_record([ROOT], profile="a").uid == derived_uid(TRACE, "a")
+
+
+def test_a_record_is_of_one_trace() -> None:
+    """None, or several, is the caller's mistake."""
+    with pytest.raises(DataError, match="are of 0"):
+        derive_record([])
+    with pytest.raises(DataError, match="are of 2"):
+        derive_record([ROOT, span(1, "other", trace="1" * 32)])
+
+
+def test_tags_name_service_version_and_environment() -> None:
+    """As those of a record that came as a log record."""
+    said = {"service.name": "desk", "service.version": "2", "deployment.environment.name": "prod",
+            "host.name": "x"}  # fmt: skip
+    root = Span(trace_id=TRACE, span_id="01" * 8, name="r", start_ns=1, end_ns=2,
+                resource=Resource(attributes=said))  # fmt: skip
+    assert derive_record([root]).tag_map == {
+        "service.name": "desk", "service.version": "2", "deployment.environment.name": "prod"
+    }  # fmt: skip
