@@ -41,6 +41,7 @@ from collector.settings.model import CollectorSettings
 from collector.storage.care.housekeeping import Housekeeping
 from collector.storage.duckdb.store import DuckDBStore
 from collector.storage.port.rows import Completeness, EvaluationRow, Scope
+from collector.web.routes import serve_page
 from scouter.drift.profile import AgentEvalProfile
 from scouter.errors import ConfigError
 from scouter.evaluate.judge.port import Judge
@@ -219,6 +220,7 @@ class Collector:
             self.known_judges,
             self.gold,
         )
+        serve_page(self.app)
 
     def start(self) -> None:
         """Take up what was left waiting, then begin to consume."""

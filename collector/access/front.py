@@ -10,8 +10,18 @@ from collector.problem import ProblemError
 
 _PROBES: Final = frozenset(("/healthz", "/readyz"))
 """Supervisors ask them again and again, without a token."""
+_MACHINES: Final = ("/api/", "/v1/", "/metrics", "/openapi.json")
+"""Paths that programs ask, beside the probes. All others are the page's."""
 _HEADERS: Final = frozenset((b"authorization", b"host", b"origin"))
 _OF_PROXIES: Final = frozenset(name.encode() for name in OF_PROXIES)
+
+
+def is_page(path: str) -> bool:
+    """Tell whether a path belongs to the page, which people open without a token and then sign in.
+
+    The others take a token in a header only, so that no site can use a browser's session there.
+    """
+    return path not in _PROBES and not path.startswith(_MACHINES)
 
 
 class AccessFront:
@@ -46,7 +56,7 @@ class AccessFront:
                     headers.get(b"authorization"),
                     client[0] if client else "",
                     is_forwarded=not _OF_PROXIES.isdisjoint(name for name, _ in scope["headers"]),
-                    is_probe=scope["path"] in _PROBES,
+                    is_probe=scope["path"] in _PROBES or is_page(scope["path"]),
                 )
             except ProblemError as error:
                 scope[CALLER] = error

@@ -1,0 +1,1 @@
+"""The web page: server-rendered views of what the HTTP API answers."""

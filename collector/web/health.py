@@ -1,0 +1,45 @@
+"""The conservation sheet: what came in, and what became of it."""
+
+from collections.abc import Mapping
+from typing import Final
+
+from collector.web.source import Answer, Source
+
+_SUMS: Final[Mapping[str, tuple[str, tuple[str, ...]]]] = {
+    "records": (
+        "accepted",
+        ("waiting", "evaluated", "skipped", "expired", "dead_lettered", "erased", "lost"),
+    ),
+    "spans": ("accepted", ("stored", "expired", "erased", "lost")),
+    "events": ("accepted", ("stored", "expired", "erased", "lost")),
+}
+"""Of each kind the whole, and the states that make it up."""
+
+
+async def health_view(source: Source) -> Answer:
+    """What the view of the collector's health shows.
+
+    Args:
+        source: Asks the API.
+
+    Raises:
+        AskError: The API refused.
+    """
+    sheet = await source.get("conservation")
+    return {
+        "sheet": sheet,
+        "kinds": {
+            kind: {
+                "whole": sheet[kind][whole],
+                "states": {name: sheet[kind][name] for name in states},
+                "beside": {
+                    name: count
+                    for name, count in sheet[kind].items()
+                    if name != whole and name not in states
+                },
+                "missing": sheet[kind][whole] - sum(sheet[kind][name] for name in states),
+            }
+            for kind, (whole, states) in _SUMS.items()
+        },
+        "letters": (await source.get("dead-letters", limit=20))["items"],
+    }

@@ -1,0 +1,155 @@
+"""The overview: every profile and task, the worst first."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import groupby
+from typing import Final, Literal, TypeAlias
+
+from collector.web.period import Period
+from collector.web.plot import Plot, Point, plot_rates
+from collector.web.source import Answer, Source
+
+State: TypeAlias = Literal["regressed", "few", "silent", "watched", "unwatched"]
+
+FEW: Final = 30
+"""Results below which a rate says little: its interval is wider than 0.3."""
+
+_WIDTH: Final = 120.0
+_HEIGHT: Final = 26.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskRow:
+    """One task of a profile in a period."""
+
+    task_id: str
+    rate: Answer | None
+    """As `GET /api/v1/tasks` counts it; None where nothing was evaluated."""
+    plot: Plot | None
+    state: State
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProfileRows:
+    """A profile, its alert and its tasks."""
+
+    alias: str
+    name: str
+    version: str
+    alert: Answer | None
+    tasks: Sequence[TaskRow]
+    is_firing: bool
+
+
+async def overview(source: Source, period: Period, version: str, now_s: float) -> Answer:
+    """What the overview shows.
+
+    Args:
+        source: Asks the API.
+        period: That it covers.
+        version: Of the service; empty for all.
+        now_s: The end of the period.
+
+    Raises:
+        AskError: The API refused.
+    """
+    since = period.since(now_s)
+    asked = {"since": since, "service_version": version}
+    profiles = (await source.get("profiles"))["items"]
+    rates = (await source.get("tasks", **asked))["items"]
+    series = (await source.get("tasks/series", bucket=period.bucket, **asked))["items"]
+    alerts = (await source.get("alerts"))["items"]
+    sheet = await source.get("conservation")
+    rows = _rows(profiles, rates, _plots(series, since, now_s, period), alerts)
+    return {
+        "profiles": sorted(rows, key=lambda each: (not each.is_firing, each.alias)),
+        "firing": [each for each in alerts if each["state"] == "firing"],
+        "records": sheet["records"],
+        "is_empty": not sheet["records"]["accepted"],
+    }
+
+
+def points_of(items: Iterable[Answer], bucket_s: float) -> list[Point]:
+    """Buckets of a series that have a rate, as points in the middle of each."""
+    return [
+        Point(
+            at_s=datetime.fromisoformat(each["start"]).timestamp() + bucket_s / 2,
+            rate=each["pass_rate"],
+            lower=each["lower"],
+            upper=each["upper"],
+            n=each["total"],
+        )
+        for each in items
+        if each["pass_rate"] is not None
+    ]
+
+
+def _plots(
+    series: Iterable[Answer], since_s: float, until_s: float, period: Period
+) -> dict[tuple[str, str], Plot]:
+    by_task: dict[tuple[str, str], list[Answer]] = defaultdict(list)
+    for each in series:
+        by_task[each["profile"], each["task_id"]].append(each)
+    return {
+        key: plot_rates(
+            points_of(_merged(items), period.bucket_s),
+            since_s, until_s + period.bucket_s, period.bucket_s, _WIDTH, _HEIGHT,
+        )
+        for key, items in by_task.items()
+    }  # fmt: skip
+
+
+def _merged(items: Iterable[Answer]) -> list[Answer]:
+    """Of versions of a profile that share a bucket, the one with more results."""
+    return [
+        max(same, key=lambda each: each["total"])
+        for _, same in groupby(items, key=lambda each: each["start"])
+    ]
+
+
+def _rows(
+    profiles: Iterable[Answer],
+    rates: Iterable[Answer],
+    plots: dict[tuple[str, str], Plot],
+    alerts: Iterable[Answer],
+) -> list[ProfileRows]:
+    alert_of = {each["profile"]: each for each in alerts}
+    rate_of = {(each["profile_version"], each["task_id"]): each for each in rates}
+    rows: list[ProfileRows] = []
+    for profile in profiles:
+        if not profile["is_active"]:
+            continue
+        alias = profile["alias"]
+        alert = alert_of.get(alias)
+        is_firing = alert is not None and alert["state"] == "firing"
+        tasks = [
+            _row(task_id, rate_of.get((profile["profile_version"], task_id)),
+                 plots.get((alias, task_id)), alert)
+            for task_id in profile["tasks"]
+        ]  # fmt: skip
+        rows.append(
+            ProfileRows(
+                alias=alias,
+                name=profile["name"],
+                version=profile["profile_version"],
+                alert=alert,
+                tasks=tasks,
+                is_firing=is_firing,
+            )
+        )
+    return rows
+
+
+def _row(task_id: str, rate: Answer | None, plot: Plot | None, alert: Answer | None) -> TaskRow:
+    state: State
+    if rate is None or not rate["total"]:
+        state = "silent"
+    elif alert is not None and alert["state"] == "firing" and rate["passed"] < rate["total"]:
+        state = "regressed"
+    elif rate["total"] < FEW:
+        state = "few"
+    else:
+        state = "unwatched" if alert is None else "watched"
+    return TaskRow(task_id=task_id, rate=rate, plot=plot, state=state)

@@ -1,0 +1,81 @@
+"""Plots of rates as SVG: numbers in attributes, so that they need neither script nor style."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Point:
+    """The rate of one bucket.
+
+    Args:
+        at_s: Middle of the bucket, seconds since 1970.
+        rate: From 0 to 1.
+        lower: Lower end of its interval.
+        upper: Upper end.
+        n: Results that it counts.
+    """
+
+    at_s: float
+    rate: float
+    lower: float
+    upper: float
+    n: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dot:
+    """One bucket of a plot, in the plot's units."""
+
+    x: float
+    y: float
+    top: float
+    """Of the interval."""
+    height: float
+    title: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plot:
+    """A plot of `width` × `height` units; the rate 1 is at the top."""
+
+    width: float
+    height: float
+    dots: tuple[Dot, ...]
+    lines: tuple[str, ...]
+    """`points` of a polyline for each run of buckets without a gap."""
+
+
+def plot_rates(
+    points: Sequence[Point],
+    since_s: float,
+    until_s: float,
+    bucket_s: float,
+    width: float,
+    height: float,
+) -> Plot:
+    """Lay out the rates of buckets over time.
+
+    Args:
+        points: By time.
+        since_s: Left end, seconds since 1970.
+        until_s: Right end; after the left one.
+        bucket_s: Distance of two buckets that follow each other.
+        width: Of the plot, in its units.
+        height: Of the plot.
+    """
+    dots: list[Dot] = []
+    lines: list[list[str]] = []
+    last_s = float("-inf")
+    for point in points:
+        x = (point.at_s - since_s) / (until_s - since_s) * width
+        y = (1 - point.rate) * height
+        top = (1 - point.upper) * height
+        bottom = (1 - point.lower) * height
+        title = f"{point.rate:.1%} of {point.n:,}"
+        dots.append(Dot(x=x, y=y, top=top, height=bottom - top, title=title))
+        if point.at_s - last_s > 1.5 * bucket_s:
+            lines.append([])  # a bucket without results is a gap, not a straight line
+        lines[-1].append(f"{x:.1f},{y:.1f}")
+        last_s = point.at_s
+    return Plot(width=width, height=height, dots=tuple(dots), lines=tuple(map(" ".join, lines)))

@@ -1,0 +1,110 @@
+"""Templates to answers: everything that comes from data is escaped, and no view is kept."""
+
+import datetime
+import json
+from collections.abc import Mapping
+from http import HTTPStatus
+from pathlib import Path
+from typing import Final
+from urllib.parse import quote, urlencode
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, Response
+
+HEADERS: Final[Mapping[str, str]] = {
+    "Content-Security-Policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
+        "img-src 'self' data:; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+    ),
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cache-Control": "no-store",
+}
+"""Of every view. Agents' output is hostile: no script or style of a page's text runs, and nothing
+is fetched from or sent to another site."""
+
+CUT: Final = 4_000
+"""Characters of a value that a view shows; the rest is told by its size."""
+
+_FOLDER: Final = Path(__file__).parent
+
+
+def render(
+    request: Request, template: str, status: int = HTTPStatus.OK, **context: object
+) -> Response:
+    """Answer with a view.
+
+    Args:
+        request: The reader's.
+        template: File name below `templates`.
+        status: HTTP status.
+        context: What the template shows.
+    """
+    text = _ENVIRONMENT.get_template(template).render(request=request, **context)
+    return HTMLResponse(text, status_code=status, headers=dict(HEADERS))
+
+
+def text_of(value: object) -> str:
+    """A value of an answer as a person reads it: a text as it is, anything else as JSON."""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=2)
+
+
+def cut(value: object) -> tuple[str, int]:
+    """The beginning of a value's text, and how many characters are left out."""
+    text = text_of(value)
+    return text[:CUT], max(0, len(text) - CUT)
+
+
+def moment(text: str | None) -> str:
+    """A time of the API as a person reads it: to the second, in UTC."""
+    if not text:
+        return ""
+    at = datetime.datetime.fromisoformat(text).astimezone(datetime.UTC)
+    return at.strftime("%Y-%m-%d %H:%M:%S")
+
+
+def took(milliseconds: float) -> str:
+    """A length of time in the unit that a person would choose."""
+    if milliseconds < 1:
+        return f"{milliseconds * 1000:.0f} µs"
+    if milliseconds < 1_000:
+        return f"{milliseconds:.0f} ms"
+    return (
+        f"{milliseconds / 1000:.1f} s"
+        if milliseconds < 120_000
+        else f"{milliseconds / 60_000:.1f} min"
+    )
+
+
+def percent(rate: float | None) -> str:
+    """A rate in percent; a dash where there is none."""
+    return "–" if rate is None else f"{rate:.1%}"
+
+
+def path_part(text: str) -> str:
+    """A name as one part of an address."""
+    return quote(text, safe="")
+
+
+def query(values: Mapping[str, object]) -> str:
+    """Parameters as the query of an address, without those that are empty."""
+    return urlencode({name: value for name, value in values.items() if value not in (None, "")})
+
+
+_ENVIRONMENT: Final = Environment(
+    loader=FileSystemLoader(_FOLDER / "templates"),
+    autoescape=True,
+    undefined=StrictUndefined,
+    trim_blocks=True,
+    lstrip_blocks=True,
+)
+_ENVIRONMENT.filters.update(
+    moment=moment,
+    took=took,
+    percent=percent,
+    part=path_part,
+    query=query,
+    cut=cut,
+    words=text_of,
+)

@@ -1,0 +1,182 @@
+"""The routes of the page."""
+
+import time
+from collections.abc import Awaitable, Callable
+from http import HTTPStatus
+from pathlib import Path
+from typing import Final, TypeAlias
+from urllib.parse import parse_qs
+
+from fastapi import FastAPI
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+from starlette.routing import BaseRoute, Mount, Route
+from starlette.staticfiles import StaticFiles
+
+from collector.access.caller import CALLER, Caller
+from collector.problem import ProblemError
+from collector.web.health import health_view
+from collector.web.lists import LISTS, list_view
+from collector.web.overview import overview
+from collector.web.period import PERIODS, read_period
+from collector.web.record import record_view
+from collector.web.render import query, render
+from collector.web.session import COOKIE, SessionFront, is_local
+from collector.web.source import AskError, Source
+from collector.web.task import task_view
+from collector.web.trace import trace_view
+
+View: TypeAlias = Callable[[Request, Source], Awaitable[Response]]
+
+_STATIC: Final = Path(__file__).parent / "static"
+_FORM_BYTES: Final = 4096
+
+
+def serve_page(app: FastAPI) -> None:
+    """Let an application that serves the API serve the page, too.
+
+    Args:
+        app: Its middleware leaves the caller in each request.
+    """
+    app.router.routes.extend(page_routes())
+    app.add_middleware(SessionFront)
+
+
+def page_routes() -> list[BaseRoute]:
+    """Make the routes of the page.
+
+    Returns:
+        Routes of an application that also serves the API, and whose requests pass `SessionFront`.
+    """
+    return [
+        Mount("/static", _StaticFiles(directory=_STATIC)),
+        Route("/login", _login, methods=["GET", "POST"]),
+        Route("/logout", _logout, methods=["POST"]),
+        Route("/", _shown(_overview)),
+        Route("/task", _shown(_task)),
+        Route("/records/{uid:path}", _shown(_record)),
+        Route("/traces/{trace_id}", _shown(_trace)),
+        Route("/alerts", _shown(_alerts)),
+        Route("/health", _shown(_health)),
+        *(Route(f"/{name}", _shown(_list(name))) for name in LISTS),
+    ]
+
+
+class _StaticFiles(StaticFiles):
+    """Files of the page itself; their names carry versions or their content seldom changes."""
+
+    async def get_response(self, path: str, scope: object) -> Response:
+        answer = await super().get_response(path, scope)  # type: ignore[arg-type]
+        answer.headers["X-Content-Type-Options"] = "nosniff"
+        return answer
+
+
+def _shown(view: View) -> Callable[[Request], Awaitable[Response]]:
+    """Make an endpoint of a view: who is not let in is asked for a token."""
+
+    async def show(request: Request) -> Response:
+        caller: Caller | ProblemError = request.scope[CALLER]
+        try:
+            if isinstance(caller, ProblemError):
+                raise AskError(caller.status, caller.detail)
+            return await view(request, Source(request))
+        except AskError as error:
+            if error.status == HTTPStatus.UNAUTHORIZED:
+                target = request.url.path + (f"?{request.url.query}" if request.url.query else "")
+                return RedirectResponse(f"/login?{query({'next': target})}", 303)
+            return render(
+                request, "error.html", error.status,
+                title=HTTPStatus(error.status).phrase, detail=error.detail,
+            )  # fmt: skip
+
+    return show
+
+
+async def _overview(request: Request, source: Source) -> Response:
+    period, version = read_period(request.query_params.get("range")), _version(request)
+    shown = await overview(source, period, version, time.time())
+    return render(
+        request, "overview.html", period=period, periods=PERIODS, version=version, **shown
+    )
+
+
+async def _task(request: Request, source: Source) -> Response:
+    period, version = read_period(request.query_params.get("range")), _version(request)
+    profile, task_id = request.query_params.get("profile", ""), request.query_params.get("task", "")
+    shown = await task_view(source, profile, task_id, period, version, time.time())
+    return render(
+        request, "task.html", period=period, periods=PERIODS, version=version,
+        profile=profile, task_id=task_id, **shown,
+    )  # fmt: skip
+
+
+async def _record(request: Request, source: Source) -> Response:
+    return render(request, "record.html", **await record_view(source, request.path_params["uid"]))
+
+
+async def _trace(request: Request, source: Source) -> Response:
+    return render(
+        request, "trace.html", **await trace_view(source, request.path_params["trace_id"])
+    )
+
+
+async def _alerts(request: Request, source: Source) -> Response:
+    return render(request, "alerts.html", **await source.get("alerts"))
+
+
+async def _health(request: Request, source: Source) -> Response:
+    return render(request, "health.html", **await health_view(source))
+
+
+def _list(name: str) -> View:
+    async def show(request: Request, source: Source) -> Response:
+        shown = await list_view(source, LISTS[name], dict(request.query_params))
+        return render(request, "list.html", **shown)
+
+    return show
+
+
+async def _login(request: Request) -> Response:
+    """Show the form for a token, or take it."""
+    if request.method == "GET":
+        target = request.query_params.get("next", "/")
+        return render(request, "login.html", target=target, problem="")
+    form = await _form(request)
+    token, target = form.get("token", "").strip(), form.get("next", "/")
+    try:
+        if not token.isascii() or not token.isprintable() or set(token) & set(' ";,\\'):
+            raise AskError(HTTPStatus.UNAUTHORIZED, "this is no token; one begins with sct_")
+        await Source(request, token).get("conservation")
+    except AskError as error:
+        return render(request, "login.html", error.status, target=target, problem=error.detail)
+    answer = RedirectResponse(target if is_local(target) else "/", 303)
+    answer.set_cookie(
+        COOKIE, token, httponly=True, samesite="lax", secure=request.url.scheme == "https", path="/"
+    )
+    return answer
+
+
+async def _logout(request: Request) -> Response:
+    answer = RedirectResponse("/login", 303)
+    answer.delete_cookie(COOKIE, path="/", httponly=True, samesite="lax")
+    return answer
+
+
+async def _form(request: Request) -> dict[str, str]:
+    """Read a small form.
+
+    Raises:
+        HTTPException: 413, it is not small.
+    """
+    body = bytearray()
+    async for part in request.stream():
+        body += part
+        if len(body) > _FORM_BYTES:
+            raise HTTPException(413, f"a form here has at most {_FORM_BYTES} bytes")
+    fields = parse_qs(body.decode("utf-8", "replace"), keep_blank_values=True)
+    return {name: values[0] for name, values in fields.items()}
+
+
+def _version(request: Request) -> str:
+    return request.query_params.get("version", "")

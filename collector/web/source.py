@@ -1,0 +1,78 @@
+"""The page's one source: the HTTP API, asked in the process and in the reader's name.
+
+So the page shows nothing that the reader's token does not open, and every bound of the API holds.
+"""
+
+from collections.abc import Mapping
+from http import HTTPStatus
+from typing import Any, Final, TypeAlias
+
+import httpx
+from starlette.requests import Request
+
+from collector.access.gate import OF_PROXIES
+
+Answer: TypeAlias = dict[str, Any]
+"""An answer of the API, as its OpenAPI document describes it."""
+
+_PASSED_ON: Final = frozenset(("authorization", "host", *OF_PROXIES))
+"""Headers that decide who is let in."""
+
+
+class AskError(Exception):
+    """The API refused a question.
+
+    Args:
+        status: HTTP status.
+        detail: Its words.
+    """
+
+    def __init__(self, status: int, detail: str) -> None:
+        super().__init__(detail)
+        self.status, self.detail = status, detail
+
+
+class Source:
+    """Asks the API for one request of the page.
+
+    Args:
+        request: The reader's.
+        token: Presented in place of the request's own; for a login.
+    """
+
+    def __init__(self, request: Request, token: str = "") -> None:
+        headers = {name: value for name, value in request.headers.items() if name in _PASSED_ON}
+        if token:
+            headers["authorization"] = f"Bearer {token}"
+        client = request.client
+        transport = httpx.ASGITransport(
+            app=request.app, client=(client.host, client.port) if client else ("", 0)
+        )
+        self._http = httpx.AsyncClient(
+            transport=transport, base_url="http://localhost", headers=headers
+        )
+
+    async def get(self, path: str, **query: str | int | None) -> Answer:
+        """Ask a route.
+
+        Args:
+            path: Below `/api/v1`.
+            query: Its parameters; those that are None or empty are left out.
+
+        Raises:
+            AskError: The API refused, or the collector has a fault.
+        """
+        params: Mapping[str, str | int] = {
+            name: value for name, value in query.items() if value not in (None, "")
+        }  # type: ignore[assignment]  # no None is left
+        answer = await self._http.get(f"/api/v1/{path}", params=params)
+        if answer.status_code != HTTPStatus.OK:
+            raise AskError(answer.status_code, _detail(answer))
+        return answer.json()
+
+
+def _detail(answer: httpx.Response) -> str:
+    try:
+        return str(answer.json()["detail"])
+    except (ValueError, KeyError, TypeError):
+        return answer.reason_phrase

@@ -1,0 +1,205 @@
+"""Every view of the page: on stored data, on nothing, and on what is hostile."""
+
+import json
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Final
+
+import pytest
+from typing_extensions import override
+
+from collector.access.caller import Scope
+from collector.access.tokens import TokenFile
+from scouter.model.otlp import encode_request
+from tests.collector.conftest import Service, Start
+from tests.contracts.store_data import TRACE, span
+
+CASES: Final = Path(__file__).parents[2] / "cases" / "hostile.txt"
+HOSTILE: Final = [
+    line.encode().decode("unicode_escape")
+    for line in CASES.read_text(encoding="utf-8").splitlines()
+    if line and not line.startswith("#")
+]
+VIEWS: Final = (
+    "/", "/task?profile=answers&task=right", "/evaluations", "/records", "/traces",
+    "/conversations", "/alerts", "/health", f"/traces/{TRACE}",
+)  # fmt: skip
+PROTOBUF: Final = {"Content-Type": "application/x-protobuf"}
+
+
+class Parts(HTMLParser):
+    """What a browser would make of an answer."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.attributes: list[tuple[str, str, str]] = []
+        self.text: list[str] = []
+        self.feed(text)
+
+    @override
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self.attributes += [(tag, name, value or "") for name, value in attrs]
+
+    @override
+    def handle_data(self, data: str) -> None:
+        self.text.append(data)
+
+
+def shown(service: Service, address: str) -> str:
+    answer = service.http.get(address)
+    assert answer.status_code == 200, (address, answer.text)
+    assert "default-src 'none'" in answer.headers["content-security-policy"]
+    assert "unsafe" not in answer.headers["content-security-policy"]
+    assert answer.headers["cache-control"] == "no-store"
+    return answer.text
+
+
+@pytest.fixture
+def filled(start: Start, answers: Path) -> Service:
+    """A collector with one record that passed and one that failed, on one trace."""
+    service = start(profile=[str(answers)])
+    attributes = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "search"}
+    data = encode_request(
+        [
+            span(1, name="desk"),
+            span(2, parent_span_id=f"{1:016x}", name="tool", attributes=attributes),
+        ]
+    )
+    service.http.post("/v1/traces", content=data.SerializeToString(), headers=PROTOBUF)
+    service.send(
+        {"uid": "good", "profile": "answers", "session_id": "s1", "context": {"answer": 42}},
+        {"uid": "bad/one", "profile": "answers", "record_id": "A-7", "trace_id": TRACE,
+         "context": {"answer": 41, "other": ["a", "b"]}},
+    )  # fmt: skip
+    service.wait_for(2)
+    return service
+
+
+def test_a_reader_goes_from_the_overview_to_the_guilty_span(filled: Service) -> None:
+    """Three links: task, record, trace; each view says why."""
+    overview = shown(filled, "/")
+    assert "50.0%" in overview
+    task = re.search(r'href="(/task\?[^"]+)">right<', overview)
+    assert task
+    text = shown(filled, task[1].replace("&amp;", "&"))
+    record = re.search(r'href="(/records/[^"]+)">A-7<', text)
+    assert record
+    assert record[1] == "/records/bad%2Fone"
+    text = shown(filled, record[1])
+    for wanted in ("looked at", "41", "42", "Expected (Equals)"):
+        assert wanted in text
+    assert text.index("looked at") < text.index(">other<"), "the field that failed comes open"
+    trace = re.search(r'href="(/traces/[0-9a-f]{32})"', text)
+    assert trace
+    text = shown(filled, trace[1])
+    assert "search" in text
+    assert "A-7" in text
+
+
+@pytest.mark.parametrize("address", VIEWS)
+def test_every_view_of_nothing_says_what_to_do(start: Start, address: str) -> None:
+    answer = start().http.get(address)
+    assert answer.status_code == (404 if "traces/" in address or "task?" in address else 200)
+    words = " ".join(Parts(answer.text).text)
+    assert re.search(
+        "come yet|no alert|accepted|No active profile|no span|is not registered", words
+    ), words
+
+
+def test_a_view_that_is_refused_says_why(filled: Service) -> None:
+    answer = filled.http.get("/traces?min_duration_ms=-1")
+    assert answer.status_code == 400
+    assert "min_duration_ms" in answer.text
+    answer = filled.http.get("/records/none")
+    assert answer.status_code == 404
+    assert "no record" in answer.text
+
+
+def test_what_is_hostile_stays_text(start: Start, answers: Path) -> None:
+    """Each string in every place that a sender fills; the views have no more tags for it."""
+    service = start(profile=[str(answers)])
+    tags: dict[str, set[str]] = {}
+    for number, text in enumerate(["plain", *HOSTILE]):
+        trace_id = f"{number + 1:032x}"
+        attributes = {
+            "gen_ai.operation.name": "chat", "gen_ai.request.model": text,
+            "gen_ai.agent.name": text, "gen_ai.tool.name": text, text or "empty": text,
+            "gen_ai.output.messages": f'[{{"role": "assistant", "content": {json.dumps(text)}}}]',
+        }  # fmt: skip
+        one = span(1, name=text, attributes=attributes, trace_id=trace_id)
+        data = encode_request([one]).SerializeToString()
+        assert service.http.post("/v1/traces", content=data, headers=PROTOBUF).is_success
+        record = {"uid": f"u{number}", "profile": "answers", "trace_id": trace_id,
+                  "context": {"answer": text, text or "empty": [text]}}  # fmt: skip
+        service.send(record)
+    service.wait_for(len(HOSTILE) + 1)
+    for number, text in enumerate(["plain", *HOSTILE]):
+        for kind, address in (
+            ("record", f"/records/u{number}"),
+            ("trace", f"/traces/{number + 1:032x}"),
+        ):
+            parts = Parts(shown(service, address))
+            found = tags.setdefault(kind, set(parts.tags))
+            assert set(parts.tags) == found, text
+            assert not [name for _, name, _ in parts.attributes if name.startswith("on")], text
+            assert all(
+                value.startswith(("/", "#", "?"))
+                for _, name, value in parts.attributes
+                if name in ("href", "src", "action", "hx-get")
+            ), text
+            if text.isprintable():
+                assert any(text in each for each in parts.text), (kind, text)
+    for address in ("/", "/task?profile=answers&task=right", "/evaluations", "/records", "/traces"):
+        parts = Parts(shown(service, address))
+        assert "script" not in parts.tags[parts.tags.index("body") :]
+        assert not {"iframe", "img", "object", "base"} & set(parts.tags)
+
+
+def test_a_token_opens_the_page_and_nothing_else_does(start: Start, tmp_path: Path) -> None:
+    tokens = TokenFile(tmp_path / "data")
+    _, reader = tokens.create("", [Scope.READ], "default")
+    _, sender = tokens.create("", [Scope.INGEST], "default")
+    http = start().http
+    answer = http.get("/records?profile=a", follow_redirects=False)
+    assert answer.status_code == 303
+    assert answer.headers["location"] == "/login?next=%2Frecords%3Fprofile%3Da"
+    assert http.get("/login").status_code == 200
+    refused = http.post("/login", data={"token": "sct_guess", "next": "/records"})
+    assert refused.status_code == 401
+    assert "unknown, expired or revoked" in refused.text
+    refused = http.post("/login", data={"token": sender, "next": "/"})
+    assert refused.status_code == 403
+    assert "needs the scope read" in refused.text
+    form = {"token": reader, "next": "/records"}
+    refused = http.post("/login", data=form, headers={"Origin": "https://attacker.example"})
+    assert refused.status_code == 403, "a form of another site signs nobody in"
+    opened = http.post("/login", data=form, follow_redirects=False)
+    assert (opened.status_code, opened.headers["location"]) == (303, "/records")
+    cookie = opened.headers["set-cookie"].lower()
+    assert "httponly" in cookie
+    assert "samesite=lax" in cookie
+    assert http.get("/records").status_code == 200
+    assert http.get("/api/v1/records").status_code == 401, "programs send the token in a header"
+    assert http.post("/logout", follow_redirects=False).status_code == 303
+    assert http.get("/records", follow_redirects=False).status_code == 303
+
+
+@pytest.mark.parametrize("target", ["https://evil.example", "//evil.example", "/\\evil.example"])
+def test_a_login_leads_to_this_site_only(start: Start, tmp_path: Path, target: str) -> None:
+    _, reader = TokenFile(tmp_path / "data").create("", [Scope.READ], "default")
+    answer = start().http.post(
+        "/login", data={"token": reader, "next": target}, follow_redirects=False
+    )
+    assert answer.headers["location"] == "/"
+
+
+def test_unsigned_views_are_no_guesses(start: Start, tmp_path: Path) -> None:
+    """Ten guesses are let through; a browser that opens twenty views is no guesser."""
+    TokenFile(tmp_path / "data").create("", [Scope.READ], "default")
+    http = start().http
+    for _ in range(20):
+        assert http.get("/", follow_redirects=False).status_code == 303
+    assert http.get("/static/page.css").status_code == 200
