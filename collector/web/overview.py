@@ -8,10 +8,10 @@ from itertools import groupby
 from typing import Final, Literal, TypeAlias
 
 from collector.web.period import Period
-from collector.web.plot import Plot, Point, plot_rates
+from collector.web.plot import Plot, Point, beginning, plot_rates
 from collector.web.source import Answer, Source
 
-State: TypeAlias = Literal["regressed", "few", "silent", "watched", "unwatched"]
+State: TypeAlias = Literal["alert", "few", "silent", "watched", "unwatched"]
 
 FEW: Final = 30
 """Results below which a rate says little: its interval is wider than 0.3."""
@@ -92,13 +92,13 @@ def _plots(
     by_task: dict[tuple[str, str], list[Answer]] = defaultdict(list)
     for each in series:
         by_task[each["profile"], each["task_id"]].append(each)
-    return {
-        key: plot_rates(
-            points_of(_merged(items), period.bucket_s),
-            since_s, until_s + period.bucket_s, period.bucket_s, _WIDTH, _HEIGHT,
-        )
-        for key, items in by_task.items()
-    }  # fmt: skip
+    found: dict[tuple[str, str], Plot] = {}
+    end_s, bucket_s = until_s + period.bucket_s, period.bucket_s
+    for key, items in by_task.items():
+        points = points_of(_merged(items), bucket_s)
+        begin_s = beginning(points, since_s, end_s, bucket_s)
+        found[key] = plot_rates(points, begin_s, end_s, bucket_s, _WIDTH, _HEIGHT)
+    return found
 
 
 def _merged(items: Iterable[Answer]) -> list[Answer]:
@@ -147,7 +147,7 @@ def _row(task_id: str, rate: Answer | None, plot: Plot | None, alert: Answer | N
     if rate is None or not rate["total"]:
         state = "silent"
     elif alert is not None and alert["state"] == "firing" and rate["passed"] < rate["total"]:
-        state = "regressed"
+        state = "alert"
     elif rate["total"] < FEW:
         state = "few"
     else:

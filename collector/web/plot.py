@@ -46,6 +46,19 @@ class Plot:
     """`points` of a polyline for each run of buckets without a gap."""
 
 
+def beginning(points: Sequence[Point], since_s: float, until_s: float, bucket_s: float) -> float:
+    """Where a plot begins: with its first results, so that a young series is not a dot at the edge.
+
+    Args:
+        points: By time.
+        since_s: The earliest beginning, seconds since 1970.
+        until_s: The end.
+        bucket_s: Length of a bucket; the plot shows twelve at least.
+    """
+    first = points[0].at_s - bucket_s if points else since_s
+    return max(since_s, min(first, until_s - 12 * bucket_s))
+
+
 def plot_rates(
     points: Sequence[Point],
     since_s: float,

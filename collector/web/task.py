@@ -4,11 +4,12 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Final
 
 from collector.web.overview import points_of
 from collector.web.period import Period
-from collector.web.plot import plot_rates
+from collector.web.plot import beginning, plot_rates
 from collector.web.source import Answer, Source
 
 _WIDTH: Final = 860.0
@@ -57,6 +58,7 @@ async def task_view(
     series = await source.get("tasks/series", task_id=task_id, bucket=period.bucket, **asked)
     points = points_of(series["items"], period.bucket_s)
     until_s = now_s + period.bucket_s
+    begin_s = beginning(points, since, until_s, period.bucket_s)
     bad: list[Answer] = []
     for outcome in ("failed", "errored"):
         page = await source.get(
@@ -66,11 +68,16 @@ async def task_view(
     alerts = (await source.get("alerts"))["items"]
     return {
         "rates": rates,
-        "plot": plot_rates(points, since, until_s, period.bucket_s, _WIDTH, _HEIGHT),
+        "plot": plot_rates(points, begin_s, until_s, period.bucket_s, _WIDTH, _HEIGHT),
+        "plot_since": _clock(begin_s) if begin_s > since else "",
         "groups": groups_of(bad, task_id),
         "looked_at": len(bad),
         "alert": next((each for each in alerts if each["profile"] == profile), None),
     }
+
+
+def _clock(at_s: float) -> str:
+    return datetime.fromtimestamp(at_s, UTC).strftime("%Y-%m-%d %H:%M")
 
 
 def groups_of(evaluations: Iterable[Answer], task_id: str) -> list[Group]:

@@ -92,6 +92,11 @@ def start(tmp_path: Path) -> Iterator[Start]:
 @pytest.fixture
 def answers(tmp_path: Path) -> Path:
     """A profile without spans and with an alert: `context.answer` is 42."""
+    return save_answers(tmp_path)
+
+
+def save_answers(folder: Path) -> Path:
+    """Write the profile `answers`."""
     condition = AlertCondition(0.9, AlertThreshold.Below, 0.1)
     alert = AgentAlertConfig(alert_condition=condition, window=20, min_samples=5)
     profile = AgentEvalProfile(
@@ -99,7 +104,7 @@ def answers(tmp_path: Path) -> Path:
         AgentEvalConfig(name="deep-thought", version="4.2", alert_config=alert),
         alias="answers",
     )
-    return profile.save_to_json(tmp_path / "answers.json")
+    return profile.save_to_json(folder / "answers.json")
 
 
 @pytest.fixture

@@ -1,6 +1,5 @@
 """Every view of the page: on stored data, on nothing, and on what is hostile."""
 
-import json
 import re
 from html.parser import HTMLParser
 from pathlib import Path
@@ -13,19 +12,13 @@ from collector.access.caller import Scope
 from collector.access.tokens import TokenFile
 from scouter.model.otlp import encode_request
 from tests.collector.conftest import Service, Start
+from tests.collector.web.conftest import HOSTILE, PROTOBUF, Shown, trace_of
 from tests.contracts.store_data import TRACE, span
 
-CASES: Final = Path(__file__).parents[2] / "cases" / "hostile.txt"
-HOSTILE: Final = [
-    line.encode().decode("unicode_escape")
-    for line in CASES.read_text(encoding="utf-8").splitlines()
-    if line and not line.startswith("#")
-]
 VIEWS: Final = (
     "/", "/task?profile=answers&task=right", "/evaluations", "/records", "/traces",
     "/conversations", "/alerts", "/health", f"/traces/{TRACE}",
 )  # fmt: skip
-PROTOBUF: Final = {"Content-Type": "application/x-protobuf"}
 
 
 class Parts(HTMLParser):
@@ -48,7 +41,7 @@ class Parts(HTMLParser):
         self.text.append(data)
 
 
-def shown(service: Service, address: str) -> str:
+def view(service: Service, address: str) -> str:
     answer = service.http.get(address)
     assert answer.status_code == 200, (address, answer.text)
     assert "default-src 'none'" in answer.headers["content-security-policy"]
@@ -80,21 +73,21 @@ def filled(start: Start, answers: Path) -> Service:
 
 def test_a_reader_goes_from_the_overview_to_the_guilty_span(filled: Service) -> None:
     """Three links: task, record, trace; each view says why."""
-    overview = shown(filled, "/")
+    overview = view(filled, "/")
     assert "50.0%" in overview
     task = re.search(r'href="(/task\?[^"]+)">right<', overview)
     assert task
-    text = shown(filled, task[1].replace("&amp;", "&"))
+    text = view(filled, task[1].replace("&amp;", "&"))
     record = re.search(r'href="(/records/[^"]+)">A-7<', text)
     assert record
     assert record[1] == "/records/bad%2Fone"
-    text = shown(filled, record[1])
+    text = view(filled, record[1])
     for wanted in ("looked at", "41", "42", "Expected (Equals)"):
         assert wanted in text
     assert text.index("looked at") < text.index(">other<"), "the field that failed comes open"
     trace = re.search(r'href="(/traces/[0-9a-f]{32})"', text)
     assert trace
-    text = shown(filled, trace[1])
+    text = view(filled, trace[1])
     assert "search" in text
     assert "A-7" in text
 
@@ -118,32 +111,16 @@ def test_a_view_that_is_refused_says_why(filled: Service) -> None:
     assert "no record" in answer.text
 
 
-def test_what_is_hostile_stays_text(start: Start, answers: Path) -> None:
-    """Each string in every place that a sender fills; the views have no more tags for it."""
-    service = start(profile=[str(answers)])
+def test_what_is_hostile_stays_text(shown: Shown) -> None:
+    """Each text in every place that a sender fills; the views have no more tags for it."""
     tags: dict[str, set[str]] = {}
-    for number, text in enumerate(["plain", *HOSTILE]):
-        trace_id = f"{number + 1:032x}"
-        attributes = {
-            "gen_ai.operation.name": "chat", "gen_ai.request.model": text,
-            "gen_ai.agent.name": text, "gen_ai.tool.name": text, text or "empty": text,
-            "gen_ai.output.messages": f'[{{"role": "assistant", "content": {json.dumps(text)}}}]',
-        }  # fmt: skip
-        one = span(1, name=text, attributes=attributes, trace_id=trace_id)
-        data = encode_request([one]).SerializeToString()
-        assert service.http.post("/v1/traces", content=data, headers=PROTOBUF).is_success
-        record = {"uid": f"u{number}", "profile": "answers", "trace_id": trace_id,
-                  "context": {"answer": text, text or "empty": [text]}}  # fmt: skip
-        service.send(record)
-    service.wait_for(len(HOSTILE) + 1)
     for number, text in enumerate(["plain", *HOSTILE]):
         for kind, address in (
             ("record", f"/records/u{number}"),
-            ("trace", f"/traces/{number + 1:032x}"),
+            ("trace", f"/traces/{trace_of(number)}"),
         ):
-            parts = Parts(shown(service, address))
-            found = tags.setdefault(kind, set(parts.tags))
-            assert set(parts.tags) == found, text
+            parts = Parts(view(shown.service, address))
+            assert set(parts.tags) == tags.setdefault(kind, set(parts.tags)), text
             assert not [name for _, name, _ in parts.attributes if name.startswith("on")], text
             assert all(
                 value.startswith(("/", "#", "?"))
@@ -152,8 +129,8 @@ def test_what_is_hostile_stays_text(start: Start, answers: Path) -> None:
             ), text
             if text.isprintable():
                 assert any(text in each for each in parts.text), (kind, text)
-    for address in ("/", "/task?profile=answers&task=right", "/evaluations", "/records", "/traces"):
-        parts = Parts(shown(service, address))
+    for address in shown.addresses[:9]:
+        parts = Parts(view(shown.service, address))
         assert "script" not in parts.tags[parts.tags.index("body") :]
         assert not {"iframe", "img", "object", "base"} & set(parts.tags)
 

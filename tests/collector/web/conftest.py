@@ -1,0 +1,84 @@
+"""A collector with something on each view: healthy, failing, waiting, and hostile records."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from scouter.model.otlp import encode_request
+from scouter.model.span import Span, StatusCode
+from tests.collector.conftest import Service, save_answers
+from tests.support.served import serve
+
+HOSTILE: Final = [
+    line.encode().decode("unicode_escape")
+    for line in (Path(__file__).parents[2] / "cases" / "hostile.txt")
+    .read_text(encoding="utf-8")
+    .splitlines()
+    if line and not line.startswith("#")
+]
+PROTOBUF: Final = {"Content-Type": "application/x-protobuf"}
+
+
+@dataclass
+class Shown:
+    """A collector and the addresses of its views."""
+
+    service: Service
+    url: str
+    addresses: list[str]
+
+
+def trace_of(number: int) -> str:
+    """The trace of a text of `HOSTILE`; 0 is that of a plain one."""
+    return f"{number + 1:032x}"
+
+
+def send_text(service: Service, number: int, text: str) -> None:
+    """Send a trace and a record with one text in every place that a sender fills."""
+    attributes = {
+        "gen_ai.operation.name": "chat", "gen_ai.request.model": text, "gen_ai.agent.name": text,
+        text or "empty": text,
+        "gen_ai.output.messages": f'[{{"role": "assistant", "content": {json.dumps(text)}}}]',
+    }  # fmt: skip
+    tool = {
+        "gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": text,
+        "gen_ai.tool.call.arguments": json.dumps({text or "empty": text}),
+    }  # fmt: skip
+    spans = [
+        Span(trace_id=trace_of(number), span_id=f"{1:016x}", name=text, start_ns=0,
+             end_ns=10**9, attributes=attributes),
+        Span(trace_id=trace_of(number), span_id=f"{2:016x}", parent_span_id=f"{1:016x}",
+             name=text, start_ns=10**8, end_ns=10**9, attributes=tool, status=StatusCode.ERROR,
+             status_message=text),
+    ]  # fmt: skip
+    data = encode_request(spans).SerializeToString()
+    assert service.http.post("/v1/traces", content=data, headers=PROTOBUF).is_success
+    record = {
+        "uid": f"u{number}", "profile": "answers", "trace_id": trace_of(number),
+        "context": {"answer": text, text or "empty": [text]},
+    }  # fmt: skip
+    service.send(record)
+
+
+@pytest.fixture(scope="module")
+def shown(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shown]:
+    """A collector with each text of `HOSTILE`, served on a port of its own."""
+    folder = tmp_path_factory.mktemp("page")
+    service = Service(folder, profile=[str(save_answers(folder))])
+    for number, text in enumerate(["plain", *HOSTILE]):
+        send_text(service, number, text)
+    service.send({"uid": "good", "profile": "answers", "context": {"answer": 42}})
+    service.wait_for(len(HOSTILE) + 2)
+    addresses = [
+        "/", "/?range=1h", "/task?profile=answers&task=right", "/evaluations", "/records",
+        "/traces", "/conversations", "/alerts", "/health", "/login", "/records/none",
+        *(f"/records/u{number}" for number in range(len(HOSTILE) + 1)),
+        *(f"/traces/{trace_of(number)}" for number in range(len(HOSTILE) + 1)),
+    ]  # fmt: skip
+    with serve(service.collector.app) as url:
+        yield Shown(service, url, addresses)
+    service.stop()

@@ -1,0 +1,86 @@
+"""The page in a real browser."""
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Page
+
+from tests.collector.web.conftest import HOSTILE, Shown, trace_of
+from tests.support.browser import browser_page
+
+
+def test_no_text_of_an_agent_does_anything(shown: Shown) -> None:
+    """No dialog, no request to another site, no error, nothing that the policy had to stop."""
+    with browser_page(shown.url) as (page, seen):
+        for address in shown.addresses:
+            page.goto(address)
+            for each in page.locator("details").all():
+                each.evaluate("each => each.open = true")
+            assert page.evaluate("window.violations") == [], address
+        assert ["404" in each for each in seen.problems] == [True]  # /records/none is not there
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+def test_views_are_accessible(shown: Shown, dark: bool) -> None:
+    plain = [f"/records/u{0}", f"/traces/{trace_of(0)}"]
+    with browser_page(shown.url, dark=dark) as (page, _):
+        for address in [*shown.addresses[:11], *plain]:
+            page.goto(address)
+            for each in page.locator("details").all():
+                each.evaluate("each => each.open = true")
+            found = Axe().run(page)
+            assert found.violations_count == 0, (address, found.generate_report())
+
+
+def test_nothing_scrolls_sideways_on_a_phone(shown: Shown) -> None:
+    with browser_page(shown.url, width=390, height=844) as (page, _):
+        for address in [*shown.addresses[:11], f"/records/u{1}", f"/traces/{trace_of(1)}"]:
+            page.goto(address)
+            wide = page.evaluate("document.documentElement.scrollWidth")
+            assert wide <= 390, address
+
+
+def test_keys_alone_lead_from_the_overview_to_a_span(shown: Shown) -> None:
+    with browser_page(shown.url) as (page, _):
+        page.goto("/")
+        page.keyboard.press("Tab")
+        assert page.evaluate("document.activeElement.textContent") == "Skip to the content"
+        _tab_to(page, "right")
+        page.keyboard.press("Enter")
+        page.wait_for_url("**/task?*")
+        _tab_to(page, "trace")
+        page.keyboard.press("Enter")
+        page.wait_for_url("**/traces/*")
+        page.locator("summary").first.focus()
+        page.keyboard.press("Enter")
+        assert page.locator("details.span").first.get_attribute("open") is not None
+
+
+def test_new_results_appear_without_a_reload(shown: Shown) -> None:
+    """Whoever has moved the focus keeps it."""
+    with browser_page(shown.url) as (page, seen):
+        page.clock.install()
+        page.goto("/")
+        link = page.get_by_role("link", name="right", exact=True)
+        link.focus()
+        row = page.locator("tr", has=link)
+        count = int(row.locator("td").nth(2).inner_text())
+        assert count == len(HOSTILE) + 2
+        shown.service.send({"uid": "new", "profile": "answers", "context": {"answer": 42}})
+        shown.service.wait_for(len(HOSTILE) + 3)
+        with page.expect_response(lambda answer: answer.request.resource_type in ("fetch", "xhr")):
+            page.clock.run_for(10_500)
+        page.wait_for_function(
+            "n => [...document.querySelectorAll('td')].some(e => e.textContent === n)",
+            arg=str(count + 1),
+        )
+        assert page.evaluate("document.activeElement.textContent") == "right"
+        assert seen.problems == []
+        assert page.evaluate("window.violations") == []
+
+
+def _tab_to(page: Page, text: str) -> None:
+    for _ in range(60):
+        page.keyboard.press("Tab")
+        if page.evaluate("document.activeElement.textContent") == text:
+            return
+    raise AssertionError(f"no {text!r} within 60 steps")
