@@ -6,8 +6,8 @@ READY  := $(VENV)/.ready
 
 .PHONY: demo test fuzz check bench clean
 
-demo: $(READY) ## the main job, end to end, in about 20 s
-	$(BIN)/scouter demo
+demo: $(READY) ## the main job, end to end, in about 20 s; KEEP=1 leaves its page open
+	$(BIN)/scouter demo $(if $(KEEP),--keep)
 
 test: $(READY) ## all tests; what needs Kafka or Prometheus is skipped where they are missing
 	$(BIN)/python -m pytest -n 3 --dist loadfile

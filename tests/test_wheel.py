@@ -48,6 +48,8 @@ def test_the_wheel_holds_profiles_and_no_tests(wheel: Path) -> None:
     assert "scouter/shipped/support_writer.yaml" in names
     assert "scouter/py.typed" in names
     assert "scouter/replay/reports/report.html.j2" in names
+    assert "collector/web/templates/overview.html" in names
+    assert "collector/web/static/page.css" in names
     assert not [name for name in names if name.startswith(("tests/", "deploy/"))]
 
 

@@ -130,7 +130,7 @@ def _interrupt(signum: int, frame: object) -> None:
 
 
 def _wait_for_interrupt(console: Console, url: str) -> None:
-    console.print(f"The collector is still there: {url}/openapi.json – press Ctrl-C to end.")
+    console.print(f"The page shows it all: {url}/ – press Ctrl-C to end.")
     try:
         while True:
             time.sleep(1)

@@ -73,6 +73,7 @@ def addresses(url: str, metrics: str, data: str) -> RenderableType:
         ("evaluations", f"{url}/api/v1/evaluations?outcome=failed"),
         ("alerts", f"{url}/api/v1/alerts"),
         ("conservation", f"{url}/api/v1/conservation"),
+        ("page", f"{url}/"),
         ("API document", f"{url}/openapi.json"),
         ("store", data),
     ):
