@@ -19,10 +19,11 @@ if TYPE_CHECKING:
     from scouter.drift.profile import AgentEvalProfile
     from scouter.drift.profile import AgentEvalProfile as GenAIEvalProfile
     from scouter.evaluate.annotate.config import Embedder, EvaluationConfig
-    from scouter.evaluate.compare.results import (
-        ComparisonResults,
+    from scouter.evaluate.api.comparison import ComparisonResults, ScenarioComparisonResults
+    from scouter.evaluate.api.records import AlignedEvalResult, EvalResults
+    from scouter.evaluate.api.replay import EvalMetrics, ScenarioEvalResults, ScenarioResult
+    from scouter.evaluate.compare.data import (
         MissingTask,
-        ScenarioComparisonResults,
         ScenarioDelta,
         TaskAggregateStats,
         TaskComparison,
@@ -37,15 +38,8 @@ if TYPE_CHECKING:
     from scouter.evaluate.judge.prompt import Prompt, Provider, Role, Score
     from scouter.evaluate.judge.token_usage import TokenUsage
     from scouter.evaluate.operators.comparison import ComparisonOperator
-    from scouter.evaluate.results.aligned import AlignedEvalResult, EvalSet
-    from scouter.evaluate.results.result_set import EvalResultSet
-    from scouter.evaluate.results.results import EvalResults
-    from scouter.evaluate.results.scenario_results import (
-        EvalMetrics,
-        ScenarioEvalResults,
-        ScenarioResult,
-        TaskSummary,
-    )
+    from scouter.evaluate.results.attempt import TaskSummary
+    from scouter.evaluate.results.row import EvalResultSet, EvalSet
     from scouter.evaluate.results.task_result import EvalTaskResult
     from scouter.evaluate.scenario import EvalScenario, EvalScenarios
     from scouter.evaluate.tasks.agent import AgentAssertion, AgentAssertionTask
@@ -122,10 +116,12 @@ _MODELS = {
         "AgentEvalProfile",
         "AgentEvalProfile as GenAIEvalProfile",
     ),
-    "scouter.evaluate.compare.results": (
+    "scouter.evaluate.api.comparison": (
         "ComparisonResults",
-        "MissingTask",
         "ScenarioComparisonResults",
+    ),
+    "scouter.evaluate.compare.data": (
+        "MissingTask",
         "ScenarioDelta",
         "TaskAggregateStats",
         "WorkflowComparison",
@@ -138,12 +134,12 @@ _MODELS = {
         "EvalScenario",
         "EvalScenarios",
     ),
-    "scouter.evaluate.results.scenario_results": (
+    "scouter.evaluate.api.replay": (
         "EvalMetrics",
         "ScenarioEvalResults",
         "ScenarioResult",
-        "TaskSummary",
     ),
+    "scouter.evaluate.results.attempt": ("TaskSummary",),
     "scouter.evaluate.tasks.agent": (
         "AgentAssertion",
         "AgentAssertionTask",
@@ -172,11 +168,9 @@ _OTHERS = {
     "scouter.alert.crons": ("CommonCrons",),
     "scouter.client.client": ("ScouterClient",),
     "scouter.drift.drifter": ("Drifter",),
-    "scouter.evaluate.results.aligned": (
-        "AlignedEvalResult",
-        "EvalSet",
-    ),
-    "scouter.evaluate.compare.results": ("TaskComparison",),
+    "scouter.evaluate.api.records": ("AlignedEvalResult", "EvalResults"),
+    "scouter.evaluate.results.row": ("EvalResultSet", "EvalSet"),
+    "scouter.evaluate.compare.data": ("TaskComparison",),
     "scouter.evaluate.annotate.config": (
         "Embedder",
         "EvaluationConfig",
@@ -192,8 +186,6 @@ _OTHERS = {
         "Provider",
         "Role",
     ),
-    "scouter.evaluate.results.result_set": ("EvalResultSet",),
-    "scouter.evaluate.results.results": ("EvalResults",),
     "scouter.evaluate.results.task_result": ("EvalTaskResult",),
     "scouter.evaluate.tasks.base": ("EvaluationTaskType",),
     "scouter.evaluate.tasks.span_filter": ("SpanStatus",),

@@ -21,18 +21,19 @@ if TYPE_CHECKING:
     from scouter.evaluate.accuracy.performance import PerformanceEvaluator
     from scouter.evaluate.accuracy.reliability import ReliabilityEvaluator
     from scouter.evaluate.annotate.config import Embedder, EvaluationConfig
-    from scouter.evaluate.compare.gate_checks import GateCheck, check_gates
-    from scouter.evaluate.compare.gates import Gates
-    from scouter.evaluate.compare.results import (
-        ComparisonResults,
+    from scouter.evaluate.api.comparison import ComparisonResults, ScenarioComparisonResults
+    from scouter.evaluate.api.records import AlignedEvalResult, EvalResults
+    from scouter.evaluate.api.replay import EvalMetrics, ScenarioEvalResults, ScenarioResult
+    from scouter.evaluate.compare.data import (
         MissingRecord,
         MissingTask,
-        ScenarioComparisonResults,
         ScenarioDelta,
         TaskAggregateStats,
         TaskComparison,
         WorkflowComparison,
     )
+    from scouter.evaluate.compare.gate_checks import GateCheck, check_gates
+    from scouter.evaluate.compare.gates import Gates
     from scouter.evaluate.compare.rows import ComparisonDecision, RateComparison
     from scouter.evaluate.dataset import EvalDataset
     from scouter.evaluate.engine.direct import (
@@ -53,17 +54,10 @@ if TYPE_CHECKING:
     from scouter.evaluate.report.steps import TrajectoryStep
     from scouter.evaluate.report.trajectory_evaluator import TrajectoryEvaluator
     from scouter.evaluate.report.verdicts import EvaluatorOutput, ItemVerdict
-    from scouter.evaluate.results.aligned import AlignedEvalResult, EvalSet
+    from scouter.evaluate.results.attempt import TaskSummary
     from scouter.evaluate.results.provenance import Provenance
     from scouter.evaluate.results.reliability import Reliability, pass_at_k, pass_hat_k
-    from scouter.evaluate.results.result_set import EvalResultSet
-    from scouter.evaluate.results.results import EvalResults
-    from scouter.evaluate.results.scenario_results import (
-        EvalMetrics,
-        ScenarioEvalResults,
-        ScenarioResult,
-        TaskSummary,
-    )
+    from scouter.evaluate.results.row import EvalResultSet, EvalSet
     from scouter.evaluate.results.task_result import EvalTaskResult
     from scouter.evaluate.scenario import EvalScenario, EvalScenarios
     from scouter.evaluate.spans.files import SpanFilesError, read_spans
@@ -110,11 +104,13 @@ else:
                 "ReliabilityEvaluationResult",
                 "ToolCallCheck",
             ),
-            "scouter.evaluate.compare.results": (
+            "scouter.evaluate.api.comparison": (
                 "ComparisonResults",
+                "ScenarioComparisonResults",
+            ),
+            "scouter.evaluate.compare.data": (
                 "MissingRecord",
                 "MissingTask",
-                "ScenarioComparisonResults",
                 "ScenarioDelta",
                 "TaskAggregateStats",
                 "WorkflowComparison",
@@ -123,12 +119,12 @@ else:
             "scouter.evaluate.compare.rows": ("RateComparison",),
             "scouter.evaluate.results.provenance": ("Provenance",),
             "scouter.evaluate.scenario": ("EvalScenario", "EvalScenarios"),
-            "scouter.evaluate.results.scenario_results": (
+            "scouter.evaluate.api.replay": (
                 "EvalMetrics",
                 "ScenarioEvalResults",
                 "ScenarioResult",
-                "TaskSummary",
             ),
+            "scouter.evaluate.results.attempt": ("TaskSummary",),
             "scouter.evaluate.tasks.agent": ("AgentAssertion", "AgentAssertionTask"),
             "scouter.evaluate.tasks.assertion": ("AssertionTask",),
             "scouter.evaluate.tasks.journey": ("JourneyTask",),
@@ -149,8 +145,9 @@ else:
             "scouter.evaluate.accuracy.accuracy": ("AccuracyEvaluator",),
             "scouter.evaluate.accuracy.performance": ("PerformanceEvaluator",),
             "scouter.evaluate.accuracy.reliability": ("ReliabilityEvaluator",),
-            "scouter.evaluate.results.aligned": ("AlignedEvalResult", "EvalSet"),
-            "scouter.evaluate.compare.results": ("TaskComparison",),
+            "scouter.evaluate.api.records": ("AlignedEvalResult", "EvalResults"),
+            "scouter.evaluate.results.row": ("EvalResultSet", "EvalSet"),
+            "scouter.evaluate.compare.data": ("TaskComparison",),
             "scouter.evaluate.compare.rows": ("ComparisonDecision",),
             "scouter.evaluate.annotate.config": ("Embedder", "EvaluationConfig"),
             "scouter.evaluate.dataset": ("EvalDataset",),
@@ -176,8 +173,6 @@ else:
             "scouter.evaluate.report.steps": ("TrajectoryStep",),
             "scouter.evaluate.report.trajectory_evaluator": ("TrajectoryEvaluator",),
             "scouter.evaluate.report.verdicts": ("EvaluatorOutput", "ItemVerdict"),
-            "scouter.evaluate.results.result_set": ("EvalResultSet",),
-            "scouter.evaluate.results.results": ("EvalResults",),
             "scouter.evaluate.spans.files": ("SpanFilesError", "read_spans"),
             "scouter.evaluate.results.task_result": ("EvalTaskResult",),
             "scouter.evaluate.tasks.base": ("EvaluationTaskType",),

@@ -87,7 +87,7 @@ class Bias(BaseModel):
         )
 
 
-class Calibration(Stored):
+class Calibration(Stored, frozen=True):
     """How one judge task compares with people; its version is `identity.task_digest`."""
 
     created_at: datetime.datetime

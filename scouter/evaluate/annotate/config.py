@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from itertools import combinations
 from json import JSONEncoder
 from operator import mul
-from typing import Final, Protocol, TypeAlias, cast, runtime_checkable
+from typing import Final, Protocol, TypeAlias, TypeVar, cast, runtime_checkable
 
 from scouter.errors import ConfigError, DataError
 from scouter.evaluate.annotate.histograms import all_histograms
@@ -20,7 +20,7 @@ from scouter.evaluate.engine.context import plain_context
 from scouter.evaluate.fault import TaskFault
 from scouter.evaluate.paths.path import Path
 from scouter.evaluate.results.annotations import Annotations, RecordAnnotations, Vector
-from scouter.evaluate.results.results import EvalResults
+from scouter.evaluate.results.rows import ResultRows
 from scouter.model.record import EvalRecord
 
 BATCH: Final = 256
@@ -28,6 +28,8 @@ BATCH: Final = 256
 
 Vectors: TypeAlias = Sequence[Sequence[float]]
 _Embed: TypeAlias = Callable[[list[str]], Vectors | Awaitable[Vectors]]
+
+R = TypeVar("R", bound=ResultRows)
 
 _json: Final = JSONEncoder(ensure_ascii=False).encode
 
@@ -139,9 +141,7 @@ def as_embed(embedder: object) -> _Embed:
     )
 
 
-def apply_config(
-    records: Sequence[EvalRecord], results: EvalResults, config: EvaluationConfig
-) -> EvalResults:
+def apply_config(records: Sequence[EvalRecord], results: R, config: EvaluationConfig) -> R:
     """Add to results what a config asks for; the results themselves stay as they are.
 
     What cannot be embedded costs its record the embedding and nothing else: the record's
@@ -166,14 +166,14 @@ def apply_config(
 
 
 async def apply_config_async(
-    records: Sequence[EvalRecord], results: EvalResults, config: EvaluationConfig
-) -> EvalResults:
+    records: Sequence[EvalRecord], results: R, config: EvaluationConfig
+) -> R:
     """Do what `apply_config` does; an async embedder leaves the event loop free meanwhile."""
     return results.with_annotations(await annotate_async(records, results, config))
 
 
 def annotate(
-    records: Sequence[EvalRecord], results: EvalResults, config: EvaluationConfig
+    records: Sequence[EvalRecord], results: ResultRows, config: EvaluationConfig
 ) -> Annotations:
     """Compute what `apply_config` adds."""
     job = _Job(records, results, config)
@@ -188,7 +188,7 @@ def annotate(
 
 
 async def annotate_async(
-    records: Sequence[EvalRecord], results: EvalResults, config: EvaluationConfig
+    records: Sequence[EvalRecord], results: ResultRows, config: EvaluationConfig
 ) -> Annotations:
     """Compute what `apply_config_async` adds."""
     job = _Job(records, results, config)
@@ -210,7 +210,7 @@ class _Job:
     """One application of a config: texts to embed, vectors found, problems met."""
 
     def __init__(
-        self, records: Sequence[EvalRecord], results: EvalResults, config: EvaluationConfig
+        self, records: Sequence[EvalRecord], results: ResultRows, config: EvaluationConfig
     ) -> None:
         if len(records) != len(results):
             raise ValueError(f"{len(results)} results for {len(records)} records")

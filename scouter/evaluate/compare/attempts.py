@@ -6,7 +6,8 @@ from itertools import repeat
 from typing import NamedTuple
 
 from scouter.evaluate.outcome import Outcome, Reason
-from scouter.evaluate.results.scenario_results import Ended, ScenarioEvalResults
+from scouter.evaluate.results.counting import Ended
+from scouter.evaluate.results.run import RunResults
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,8 +54,8 @@ class _Seen:
 
 
 def attempts_of(
-    results: ScenarioEvalResults,
-    baseline: ScenarioEvalResults | None = None,
+    results: RunResults,
+    baseline: RunResults | None = None,
     aliases: Collection[str] | None = None,
 ) -> dict[str, list[Attempt]]:
     """List the attempts of a run, and say of each whether it passed.
@@ -89,7 +90,7 @@ def attempts_of(
     return {name: found[name] for name in dict.fromkeys(key.scenario_id for key in seen)}
 
 
-def scenarios_passed(results: ScenarioEvalResults) -> tuple[int, int]:
+def scenarios_passed(results: RunResults) -> tuple[int, int]:
     """Count the scenarios that passed: those of which every attempt that was decided did.
 
     Returns:
@@ -124,7 +125,7 @@ def _decided(attempts: Sequence[Attempt]) -> list[bool]:
     return [attempt.passed for attempt in attempts if attempt.passed is not None]
 
 
-def _look(results: ScenarioEvalResults) -> dict[_Key, _Seen]:
+def _look(results: RunResults) -> dict[_Key, _Seen]:
     """Every attempt that was made, by scenario and number, with what is known of it."""
     seen = {
         _Key(scenario_id, attempt): _Seen()
@@ -145,7 +146,7 @@ def _look(results: ScenarioEvalResults) -> dict[_Key, _Seen]:
 
 
 def _records(
-    results: ScenarioEvalResults,
+    results: RunResults,
 ) -> Iterator[tuple[str, str, int, tuple[Ended, ...]]]:
     """Alias, scenario, attempt and tasks of each record that a scenario left."""
     for alias, found in results.dataset_results.items():

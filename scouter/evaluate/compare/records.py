@@ -6,8 +6,8 @@ from typing import Final
 
 from scouter.evaluate.compare.changes import Change, change_of, counts, fell
 from scouter.evaluate.compare.counts import Judged, Tally
+from scouter.evaluate.compare.data import MissingTask, TaskComparison, WorkflowComparison
 from scouter.evaluate.compare.pairing import Identity, Matched, Pair, Row, by_identity, name_of
-from scouter.evaluate.compare.results import MissingTask, TaskComparison, WorkflowComparison
 from scouter.evaluate.compare.rows import ALL_TASKS
 from scouter.evaluate.compare.strata import (
     Sampled,

@@ -12,7 +12,8 @@ from pydantic import BaseModel, ConfigDict
 
 from scouter.evaluate.compare.pairing import Identity, Matched, Row
 from scouter.evaluate.intervals import Interval
-from scouter.evaluate.results.scenario_results import ScenarioEvalResults, ScenarioResult
+from scouter.evaluate.results.attempt import ScenarioAttempt
+from scouter.evaluate.results.run import RunResults
 from scouter.evaluate.results.score import ASSERTIONS
 from scouter.evaluate.statistics.clustered_mean import clustered_mean
 
@@ -94,9 +95,7 @@ def score_changes(matched: Matched, alias: str | None = None) -> tuple[ScoreChan
     return tuple(_changes(alias, read(matched.old_rows), read(matched.new_rows)))
 
 
-def scenario_score_changes(
-    baseline: ScenarioEvalResults, new: ScenarioEvalResults
-) -> tuple[ScoreChange, ...]:
+def scenario_score_changes(baseline: RunResults, new: RunResults) -> tuple[ScoreChange, ...]:
     """Compare the scores of the scenarios' own tasks; a scenario is a conversation.
 
     Args:
@@ -107,7 +106,7 @@ def scenario_score_changes(
         One row per task with scores other than 0 and 1.
     """
 
-    def read(results: Iterable[ScenarioResult]) -> Scores:
+    def read(results: Iterable[ScenarioAttempt]) -> Scores:
         return _by_task(
             (_Key(each.scenario_id, each.scenario_id), _own_tasks(each)) for each in results
         )
@@ -120,7 +119,7 @@ def _tasks_of(row: Row) -> Mapping[str, _Scored]:
     return cast("Mapping[str, _Scored]", row.tasks)
 
 
-def _own_tasks(result: ScenarioResult) -> Mapping[str, _Scored]:
+def _own_tasks(result: ScenarioAttempt) -> Mapping[str, _Scored]:
     """The full results: a summary in an older file knows no score of a judge."""
     rows = () if result.eval_results is None else result.eval_results.records
     return {task.task_id: task for row in rows for task in row.tasks}

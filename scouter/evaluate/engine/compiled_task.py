@@ -20,7 +20,7 @@ from scouter.evaluate.operators.table import (
 from scouter.evaluate.operators.text import PATTERN_OPERATORS
 from scouter.evaluate.operators.values import contains_all_of_none
 from scouter.evaluate.outcome import Outcome, Reason
-from scouter.evaluate.paths.path import Getter
+from scouter.evaluate.paths.syntax import Getter
 from scouter.evaluate.paths.templates import Resolve, compile_template, has_template
 from scouter.evaluate.results.task_result import EvalTaskResult, Explain, TaskSpec
 from scouter.evaluate.spans.tree import SpanTree

@@ -42,8 +42,7 @@ from scouter.errors import ConfigError
 from scouter.evaluate.fault import TaskFault
 from scouter.evaluate.operators.equality import deep_equal
 from scouter.evaluate.paths.fault import missing
-from scouter.evaluate.paths.path import Getter
-from scouter.evaluate.paths.syntax import check_count, check_size
+from scouter.evaluate.paths.syntax import Getter, check_count, check_size
 from scouter.evaluate.patterns import compile_pattern
 from scouter.evaluate.steps import (
     Meter,

@@ -8,7 +8,7 @@ from pydantic import JsonValue
 
 from scouter.evaluate.judge.usage import JudgeUsage, sum_of
 from scouter.evaluate.outcome import Reason
-from scouter.evaluate.results.scenario_results import ScenarioEvalResults
+from scouter.evaluate.results.run import RunResults
 
 
 class Judged(Protocol):
@@ -62,7 +62,7 @@ class JudgeTotals:
         return {**self.usage.to_json(), "over_budget": self.over_budget}
 
 
-def totals_of(results: ScenarioEvalResults) -> JudgeTotals | None:
+def totals_of(results: RunResults) -> JudgeTotals | None:
     """Add up what the judges of a replay took; None where no judge had anything to do.
 
     Cost: linear in the number of task results.

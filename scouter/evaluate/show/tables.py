@@ -18,18 +18,14 @@ from scouter.evaluate.compare.rates import too_few
 from scouter.evaluate.compare.rows import ENOUGH
 from scouter.evaluate.intervals import Interval, wilson
 from scouter.evaluate.outcome import Outcome, worst
+from scouter.evaluate.results.attempt import ScenarioAttempt, is_decided
+from scouter.evaluate.results.counting import is_counted, rate_of
 from scouter.evaluate.results.judge_rate import JudgeRate
 from scouter.evaluate.results.judge_rate_text import COLUMNS, TITLE, judge_text
 from scouter.evaluate.results.lost import Lost
-from scouter.evaluate.results.results import EvalResults
-from scouter.evaluate.results.scenario_results import (
-    EvalMetrics,
-    ScenarioEvalResults,
-    ScenarioResult,
-    is_counted,
-    is_decided,
-    rate_of,
-)
+from scouter.evaluate.results.metrics import RunMetrics
+from scouter.evaluate.results.rows import ResultRows
+from scouter.evaluate.results.run import RunResults
 from scouter.model.visible import visible
 
 QUERY_LETTERS: Final = 40
@@ -46,7 +42,7 @@ _STYLES: Final = {
 }
 
 
-def print_scenario_results(results: ScenarioEvalResults, *, show_workflow: bool = False) -> None:
+def print_scenario_results(results: RunResults, *, show_workflow: bool = False) -> None:
     """Print metrics, sub-agents and scenarios; with `show_workflow` every record, too.
 
     What there is none of is left out. A scenario with several attempts is one row.
@@ -75,7 +71,7 @@ def _lost(found: Sequence[Lost]) -> Table:
     return table
 
 
-def print_metrics(metrics: EvalMetrics) -> None:
+def print_metrics(metrics: RunMetrics) -> None:
     """Print the rates of a replay, then one row per alias."""
     table = table_of("Aggregate Metrics", "Metric", "Value")
     has_any = bool(metrics.dataset_pass_rates or metrics.total_scenarios)
@@ -158,7 +154,7 @@ def outcome_text(outcome: Outcome) -> Text:
     return Text(outcome.value, style=_STYLES[outcome])
 
 
-def _metrics(results: ScenarioEvalResults) -> Table:
+def _metrics(results: RunResults) -> Table:
     metrics = results.metrics
     table = table_of("Aggregate Metrics", "Metric", "Value")
     whole = scenarios_passed(results)
@@ -181,15 +177,15 @@ def _metrics(results: ScenarioEvalResults) -> Table:
     return table
 
 
-def _workflow_rate(metrics: EvalMetrics) -> RenderableType:
+def _workflow_rate(metrics: RunMetrics) -> RenderableType:
     return share(metrics.workflow_pass_rate) if metrics.dataset_pass_rates else _NO_RATE
 
 
-def _counts(results: EvalResults) -> Counter[Outcome]:
+def _counts(results: ResultRows) -> Counter[Outcome]:
     return Counter(task.outcome for record in results.records for task in record.tasks)
 
 
-def _aliases(results: ScenarioEvalResults) -> Table:
+def _aliases(results: RunResults) -> Table:
     table = table_of(
         "Sub-Agent Pass Rates", "Alias", "Records", "Tasks passed", "95 % interval", "Failed",
         "Errored", "Skipped",
@@ -210,7 +206,7 @@ def _aliases(results: ScenarioEvalResults) -> Table:
     return table
 
 
-def _conversations(results: EvalResults) -> int:
+def _conversations(results: ResultRows) -> int:
     """How many conversations stand behind the rates: scenarios, or else sessions."""
     if results.scenario_ids is not None:
         return len({*results.scenario_ids})
@@ -231,7 +227,7 @@ def _judges(rates: Sequence[JudgeRate]) -> list[RenderableType]:
     return [table, *notes, *([Text("")] if notes else [])]
 
 
-def _scenarios(results: ScenarioEvalResults) -> Table:
+def _scenarios(results: RunResults) -> Table:
     table = table_of(
         "Scenario Results", "Scenario ID", "Initial Query", "Tasks", "Passed", "Failed",
         "Pass Rate", "Status", "Not passed",
@@ -254,12 +250,12 @@ def _scenarios(results: ScenarioEvalResults) -> Table:
     return table
 
 
-def _repeated(results: ScenarioEvalResults) -> Table:
+def _repeated(results: RunResults) -> Table:
     table = table_of(
         "Scenario Results", "Scenario ID", "Initial Query", "Tasks", "Attempts passed",
         "Pass Rate", "Status", "Not passed (attempts)",
     )  # fmt: skip
-    attempts: dict[str, list[ScenarioResult]] = {}
+    attempts: dict[str, list[ScenarioAttempt]] = {}
     for result in results.scenario_results:
         attempts.setdefault(result.scenario_id, []).append(result)
     for name, found in attempts.items():
@@ -277,7 +273,7 @@ def _repeated(results: ScenarioEvalResults) -> Table:
     return table
 
 
-def _status(attempts: Sequence[ScenarioResult]) -> Text:
+def _status(attempts: Sequence[ScenarioAttempt]) -> Text:
     """The outcome of all attempts; of several outcomes the worst, or that some passed."""
     outcomes = {result.outcome for result in attempts if is_decided(result)}
     if Outcome.PASSED in outcomes and len(outcomes) > 1:
@@ -285,7 +281,7 @@ def _status(attempts: Sequence[ScenarioResult]) -> Text:
     return outcome_text(worst(outcomes))
 
 
-def _dataset(alias: str, results: EvalResults) -> Table:
+def _dataset(alias: str, results: ResultRows) -> Table:
     table = table_of(
         f"Dataset: {alias}", "Scenario", "Record", "Tasks passed", "Status", "Not passed"
     )

@@ -5,18 +5,14 @@ from pathlib import Path
 import pytest
 
 from scouter.errors import ConfigError, FileFormatError
+from scouter.evaluate.api.records import EvalResults
+from scouter.evaluate.api.replay import EvalMetrics, ScenarioEvalResults, ScenarioResult
 from scouter.evaluate.compare.gate_checks import GateCheck, check_gates
 from scouter.evaluate.compare.gates import Gates
 from scouter.evaluate.outcome import Outcome, Reason
 from scouter.evaluate.results.provenance import Provenance
 from scouter.evaluate.results.record_result import RecordResult, record_outcome
-from scouter.evaluate.results.results import EvalResults
-from scouter.evaluate.results.scenario_results import (
-    ScenarioEvalResults,
-    ScenarioInfo,
-    scenario_result,
-    sum_up,
-)
+from scouter.evaluate.results.run import ScenarioInfo
 from scouter.evaluate.results.task_result import EvalTaskResult
 from scouter.evaluate.scenario import EvalScenarios
 from scouter.model.ids import uuid7
@@ -51,11 +47,11 @@ def run(
             [RecordResult(uuid7(), "", "", None, record_outcome(r), r, 0, 0) for r in made],
             ["s"] * len(made),
         )
-    judged = [scenario_result(n, "q", tasks(**t)) for n, t in (scenarios or {}).items()]
+    judged = [ScenarioResult.of(n, "q", tasks(**t)) for n, t in (scenarios or {}).items()]
     return ScenarioEvalResults(
         dataset_results=datasets,
         scenario_results=tuple(judged),
-        metrics=sum_up(datasets, judged),
+        metrics=EvalMetrics.of(datasets, judged),
         scenarios=(ScenarioInfo(scenario_id="s", initial_query="q"),),
         provenance=Provenance(profile_digests={a: "d" for a in (*aliases, *silent)}),
     )
@@ -118,7 +114,7 @@ def test_a_gate_without_results_is_not_met() -> None:
 
 def test_an_attempt_that_raised_is_a_failure() -> None:
     """It has no task results, and must not vanish from the rate."""
-    broken = scenario_result("t", "q", ()).model_copy(
+    broken = ScenarioResult.of("t", "q", ()).model_copy(
         update={"outcome": Outcome.ERRORED, "passed": False, "error": "ValueError: no"}
     )
     results = RUN.model_copy(update={"scenario_results": (*RUN.scenario_results, broken)})

@@ -9,13 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import JsonValue, ValidationError
 
+from scouter.evaluate.api.records import EvalResults
 from scouter.evaluate.dataset import EvalDataset
 from scouter.evaluate.engine.votes import Vote, still_needed
 from scouter.evaluate.judge.port import JudgeError, JudgeReply, JudgeRequest
 from scouter.evaluate.judge.prompt import Prompt, Score
 from scouter.evaluate.judge.usage import JudgeUsage
 from scouter.evaluate.outcome import Outcome, Reason
-from scouter.evaluate.results.results import EvalResults
 from scouter.evaluate.results.task_result import EvalTaskResult
 from scouter.evaluate.tasks.assertion import AssertionTask
 from scouter.evaluate.tasks.judge import LLMJudgeTask

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import JsonValue, ValidationError
 
+from scouter.evaluate.api.records import EvalResults
 from scouter.evaluate.dataset import EvalDataset
 from scouter.evaluate.engine.compiled_task import Subject
 from scouter.evaluate.engine.metric import Measured, compile_metric
@@ -17,9 +18,8 @@ from scouter.evaluate.judge.port import JudgeError, JudgeRequest
 from scouter.evaluate.judge.prompt import Prompt, Score
 from scouter.evaluate.operators.comparison import ComparisonOperator as Op
 from scouter.evaluate.outcome import Outcome, Reason
+from scouter.evaluate.results.attempt import TaskSummary
 from scouter.evaluate.results.columns import TaskColumn
-from scouter.evaluate.results.results import EvalResults
-from scouter.evaluate.results.scenario_results import TaskSummary
 from scouter.evaluate.results.score import as_score, own_score, score_of
 from scouter.evaluate.results.task_result import EvalTaskResult
 from scouter.evaluate.tasks.agent import AgentAssertion, AgentAssertionTask

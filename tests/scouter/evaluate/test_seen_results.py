@@ -7,13 +7,13 @@ from pathlib import Path
 
 from scouter.drift.drifter import Drifter
 from scouter.drift.profile import AgentEvalProfile
+from scouter.evaluate.api.records import EvalResults
+from scouter.evaluate.api.replay import ScenarioEvalResults
 from scouter.evaluate.dataset import EvalDataset
 from scouter.evaluate.operators.comparison import ComparisonOperator
 from scouter.evaluate.outcome import Outcome
-from scouter.evaluate.results.aligned import EvalSet
 from scouter.evaluate.results.record_result import RecordResult
-from scouter.evaluate.results.results import EvalResults
-from scouter.evaluate.results.scenario_results import ScenarioEvalResults
+from scouter.evaluate.results.row import EvalSet
 from scouter.evaluate.results.task_result import EvalTaskResult
 from scouter.evaluate.scenario import EvalScenario, EvalScenarios
 from scouter.evaluate.tasks.assertion import AssertionTask

@@ -11,6 +11,7 @@ import pytest
 from scouter.drift.profile import AgentEvalProfile
 from scouter.errors import ConfigError
 from scouter.evaluate.annotate.config import EvaluationConfig
+from scouter.evaluate.api.records import EvalResults
 from scouter.evaluate.dataset import EvalDataset
 from scouter.evaluate.engine.direct import execute_trace_assertion_tasks
 from scouter.evaluate.engine.plan import compile_plan
@@ -20,7 +21,6 @@ from scouter.evaluate.judge.port import JudgeRequest
 from scouter.evaluate.judge.prompt import Prompt
 from scouter.evaluate.operators.comparison import ComparisonOperator as Op
 from scouter.evaluate.outcome import Outcome, Reason
-from scouter.evaluate.results.results import EvalResults
 from scouter.evaluate.scenario import EvalScenario
 from scouter.evaluate.tasks.agent import AgentAssertion, AgentAssertionTask
 from scouter.evaluate.tasks.assertion import AssertionTask

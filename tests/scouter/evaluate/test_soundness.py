@@ -2,8 +2,8 @@
 
 import pytest
 
+from scouter.evaluate.api.records import EvalResults
 from scouter.evaluate.dataset import EvalDataset
-from scouter.evaluate.results.results import EvalResults
 from scouter.evaluate.tasks.assertion import AssertionTask
 from scouter.evaluate.tasks.trace import AttributeFilterTask
 from scouter.model.record import EvalRecord

@@ -1,24 +1,20 @@
-"""What a comparison of two runs says, as data that can be stored."""
+"""A comparison of two runs, as data that can be stored."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Final, Literal, TypeAlias
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel
 
-from scouter.evaluate.compare.confirmation import Confirmation
 from scouter.evaluate.compare.rows import ComparisonDecision, RateComparison
 from scouter.evaluate.compare.scores import ScoreChange
 from scouter.evaluate.files.versioned import Stored
 from scouter.evaluate.intervals import Interval
 from scouter.evaluate.outcome import Outcome
+from scouter.evaluate.results.confirmation import Confirmation
 
 Side: TypeAlias = Literal["baseline_only", "comparison_only"]
-
-
-class _Part(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="ignore")
 
 
 _NO_DECISION: Final = "stored by a version that decided otherwise; compare the runs again"
@@ -39,7 +35,7 @@ class TaskComparison:
     """What the new run's result says."""
 
 
-class WorkflowComparison(_Part):
+class WorkflowComparison(BaseModel, frozen=True, extra="ignore"):
     """One record in both runs, over the tasks of the baseline.
 
     A task that is gone did not pass; one that is new is in neither rate.
@@ -65,7 +61,7 @@ class WorkflowComparison(_Part):
     """Tasks that passed in the baseline and are gone from the record."""
 
 
-class MissingTask(_Part):
+class MissingTask(BaseModel, frozen=True, extra="ignore"):
     """A task that only one of the two runs judged, of a record that both have."""
 
     task_id: str
@@ -73,7 +69,7 @@ class MissingTask(_Part):
     record_id: str
 
 
-class MissingRecord(_Part):
+class MissingRecord(BaseModel, frozen=True, extra="ignore"):
     """A record that only one of the two runs has."""
 
     record_id: str
@@ -85,7 +81,7 @@ class MissingRecord(_Part):
     """In the run that has it."""
 
 
-class TaskAggregateStats(_Part):
+class TaskAggregateStats(BaseModel, frozen=True, extra="ignore"):
     """One task over all records: what each run counted, and how sure the rates are."""
 
     task_id: str
@@ -109,7 +105,7 @@ class TaskAggregateStats(_Part):
     comparison_interval: Interval
 
 
-class ComparisonResults(Stored):
+class RecordsComparison(Stored, frozen=True):
     """Two runs of one profile, record by record.
 
     `regressed` is true if a record's pass rate fell by the threshold or more, if a record errors
@@ -166,22 +162,6 @@ class ComparisonResults(Stored):
         """0 for `no regression seen`, 1 for `regressed`, 3 for `inconclusive`."""
         return self.decision.exit_code
 
-    def print_missing_tasks(self) -> None:
-        """Print the tasks that one run only has, to standard output."""
-        from scouter.evaluate.show.comparison_tables import (
-            print_missing_tasks,
-        )  # rich loads when it is needed
-
-        print_missing_tasks(self)
-
-    def as_table(self) -> None:
-        """Print the comparison to standard output."""
-        from scouter.evaluate.show.comparison_tables import (
-            print_comparison,
-        )  # rich loads when it is needed
-
-        print_comparison(self)
-
     def __str__(self) -> str:
         return (
             f"{self.decision}: {self.regressed_workflows} of {self.total_workflows} records worse, "
@@ -189,7 +169,7 @@ class ComparisonResults(Stored):
         )
 
 
-class ScenarioDelta(_Part):
+class ScenarioDelta(BaseModel, frozen=True, extra="ignore"):
     """One scenario in both runs, judged by its own tasks.
 
     The rates are over the tasks of the baseline, as in `WorkflowComparison`.
@@ -218,17 +198,17 @@ class ScenarioDelta(_Part):
     """True if the baseline has tasks, of which none is there again."""
 
 
-class ScenarioComparisonResults(Stored):
+class RunComparison(Stored, frozen=True):
     """Two replays of one set of scenarios.
 
-    `regressed` is true if an alias regressed (see `ComparisonResults`), if a scenario passed and
+    `regressed` is true if an alias regressed (see `RecordsComparison`), if a scenario passed and
     fails now, errors now and did not before, lost the threshold or more of its pass rate, lost a
     task that passed or has no task in common with the baseline, or if a scenario or an alias of
     the baseline is missing; `reasons` says which.
     """
 
     regression_threshold: float
-    dataset_comparisons: Mapping[str, ComparisonResults]
+    dataset_comparisons: Mapping[str, RecordsComparison]
     scenario_deltas: tuple[ScenarioDelta, ...]
     baseline_overall_pass_rate: float
     comparison_overall_pass_rate: float
@@ -289,14 +269,6 @@ class ScenarioComparisonResults(Stored):
             alias: comparison.task_aggregate_stats
             for alias, comparison in self.dataset_comparisons.items()
         }
-
-    def as_table(self) -> None:
-        """Print the comparison to standard output."""
-        from scouter.evaluate.show.comparison_tables import (  # rich loads when it is needed
-            print_scenario_comparison,
-        )
-
-        print_scenario_comparison(self)
 
     def __str__(self) -> str:
         (was, of_was), (now, of_now) = (

@@ -1,4 +1,4 @@
-"""What evaluation gives back: results by record, and what is counted from them."""
+"""Results by record, as data, and the counts made from them."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -6,13 +6,9 @@ from dataclasses import replace
 from functools import cached_property
 from itertools import repeat
 from operator import eq
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
-
-from pydantic import JsonValue
+from typing import ClassVar, Final, Self
 
 from scouter.evaluate.outcome import DECIDED, Outcome, is_in_rate
-from scouter.evaluate.results.aligned import AlignedEvalResult
 from scouter.evaluate.results.annotations import EMPTY as NO_ANNOTATIONS
 from scouter.evaluate.results.annotations import Annotations, Histogram, RecordAnnotations
 from scouter.evaluate.results.columns import OUTCOMES, RecordColumns
@@ -23,17 +19,14 @@ from scouter.evaluate.results.record_result import (
     count_outcomes,
     pass_rate,
 )
+from scouter.evaluate.results.row import ResultRow
 from scouter.evaluate.results.task_result import Window
-from scouter.model.json_value import plain_text
-
-if TYPE_CHECKING:
-    from scouter.evaluate.compare.results import ComparisonResults
 
 _SHOWN: Final = 10
 _SEVERAL: Final = -1
 
 
-class EvalResults:
+class ResultRows:
     """All records of an evaluation, in the records' order; behind them its sessions, if any.
 
     A session is a row like a record, with the results of the session-scoped tasks. No task result
@@ -47,6 +40,9 @@ class EvalResults:
         provenance: Where the results come from, or a function that finds it out when asked.
         window: When the evaluation began and ended; from the provenance where that is given.
     """
+
+    row_type: ClassVar[type[ResultRow]] = ResultRow
+    """The class of the rows that are given out."""
 
     def __init__(
         self,
@@ -90,9 +86,9 @@ class EvalResults:
         found = self._provenance
         return found() if callable(found) else found
 
-    def with_annotations(self, annotations: Annotations) -> "EvalResults":
+    def with_annotations(self, annotations: Annotations) -> Self:
         """The same results with what an `EvaluationConfig` asked for."""
-        return EvalResults(
+        return type(self)(
             self.records,
             self.scenario_ids,
             self.attempts,
@@ -101,14 +97,14 @@ class EvalResults:
             self.window,
         )
 
-    def with_sessions(self, sessions: Iterable[RecordResult]) -> "EvalResults":
+    def with_sessions(self, sessions: Iterable[RecordResult]) -> Self:
         """The same results with those of sessions behind them, which have no annotations."""
         rows = (*self.records, *sessions)
         annotations = self.annotations
         if annotations is not None and annotations.records is not None:
             more = (NO_ANNOTATIONS,) * (len(rows) - len(self.records))
             annotations = replace(annotations, records=(*annotations.records, *more))
-        return EvalResults(
+        return type(self)(
             rows, self.scenario_ids, self.attempts, annotations, self._provenance, self.window
         )
 
@@ -120,7 +116,7 @@ class EvalResults:
         return [each for each in self.records if each.scope == "session"]
 
     @property
-    def aligned_results(self) -> list[AlignedEvalResult]:
+    def aligned_results(self) -> Sequence[ResultRow]:
         """One object per record, in order."""
         return list(self)
 
@@ -132,11 +128,11 @@ class EvalResults:
     def _annotated(self) -> Sequence[RecordAnnotations] | None:
         return None if self.annotations is None else self.annotations.records
 
-    def _aligned(self, at: int) -> AlignedEvalResult:
+    def _aligned(self, at: int) -> ResultRow:
         if self._is_plain:
-            return AlignedEvalResult(self._record(at), window=self.window)
+            return self.row_type(self._record(at), window=self.window)
         annotated = None if self.annotations is None else self.annotations.records
-        return AlignedEvalResult(
+        return self.row_type(
             self._record(at),
             None if self.scenario_ids is None else self.scenario_ids[at],
             0 if self.attempts is None else self.attempts[at],
@@ -147,9 +143,9 @@ class EvalResults:
     def __len__(self) -> int:
         return len(self.records)
 
-    def __iter__(self) -> Iterator[AlignedEvalResult]:
+    def __iter__(self) -> Iterator[ResultRow]:
         return map(
-            AlignedEvalResult,
+            self.row_type,
             self.records,
             self.scenario_ids or repeat(None),
             self.attempts or repeat(0),
@@ -157,7 +153,7 @@ class EvalResults:
             repeat(self.window),
         )
 
-    def __getitem__(self, key: str) -> AlignedEvalResult:
+    def __getitem__(self, key: str) -> ResultRow:
         """Find a record by its `record_id`, or else by its uid.
 
         Raises:
@@ -251,7 +247,7 @@ class EvalResults:
         )
 
     def __eq__(self, other: object) -> bool:
-        if not isinstance(other, EvalResults):
+        if not isinstance(other, ResultRows):
             return NotImplemented
         return (
             len(self) == len(other)
@@ -265,7 +261,9 @@ class EvalResults:
     def __repr__(self) -> str:
         rows, tasks = Counter(self._outcomes()), self.counts
         total = f"{sum(tasks.values()):,} task results"
-        return f"EvalResults({self.size_text}: {_counted(rows)}; {total}: {_counted(tasks)})"
+        return (
+            f"{type(self).__name__}({self.size_text}: {_counted(rows)}; {total}: {_counted(tasks)})"
+        )
 
     @property
     def size_text(self) -> str:
@@ -278,114 +276,6 @@ class EvalResults:
     def record_count(self) -> int:
         """How many rows are about a record, and not about a session."""
         return len(self) - len(self.sessions)
-
-    def model_dump(self) -> dict[str, JsonValue]:
-        """Write everything as plain JSON values; see `scouter.evaluate.results.file`."""
-        from scouter.evaluate.results.file import dump  # it builds objects of this module
-
-        return dump(self)
-
-    def model_dump_json(self) -> str:
-        """Write everything as JSON, with the number of the format."""
-        from scouter.evaluate.results.file import dump_json  # it builds objects of this module
-
-        return dump_json(self)
-
-    @staticmethod
-    def model_validate_json(json_string: str | bytes) -> "EvalResults":
-        """Read what `model_dump_json` wrote.
-
-        Raises:
-            ConfigError: Not such a text, or a format of a later version; names the field.
-        """
-        from scouter.evaluate.results.file import load_json  # it builds objects of this module
-
-        return load_json(json_string)
-
-    def save(self, path: str | Path) -> None:
-        """Write everything as JSON in UTF-8, all of the file or nothing.
-
-        A file that was there stays as it is until the new one is complete. Half characters (lone
-        surrogates), which UTF-8 lacks, are written as U+FFFD.
-
-        Raises:
-            OSError: The file cannot be written.
-        """
-        from scouter.evaluate.files.versioned import write_whole  # files are no part of judging
-
-        write_whole(Path(path), f"{plain_text(self.model_dump_json())}\n")
-
-    @staticmethod
-    def load(path: str | Path) -> "EvalResults":
-        """Read what `save` wrote, whatever the file is called.
-
-        Raises:
-            FileFormatError: Names the file, and line and field where they are known.
-        """
-        from scouter.evaluate.files.read import (  # files are no part of judging
-            parse_json,
-            read_text,
-        )
-        from scouter.evaluate.results.file import from_document  # it builds objects of this module
-
-        return from_document(parse_json(str(path), read_text(path)))
-
-    def compare_to(
-        self, baseline: "EvalResults", regression_threshold: float = 0.05
-    ) -> "ComparisonResults":
-        """Hold these results against earlier ones, record by record.
-
-        Args:
-            baseline: The earlier results.
-            regression_threshold: Drop of a record's pass rate, in [0, 1], that is a regression.
-
-        Raises:
-            TypeError: The baseline is something else, such as the results of a replay.
-            ValueError: The threshold is not in [0, 1].
-        """
-        from scouter.evaluate.compare.runs import compare_results  # it reads results itself
-
-        return compare_results(baseline, self, regression_threshold)
-
-    def to_dataframe(self, polars: bool = False) -> Any:  # noqa: ANN401 — pandas or polars
-        """Make a data frame with one row per task result; see `scouter.evaluate.show.frame`.
-
-        Args:
-            polars: A polars frame instead of a pandas one.
-
-        Raises:
-            TypeError: `polars` is neither True nor False.
-            ConfigError: The library is not installed; says how to install it.
-        """
-        from scouter.evaluate.show.frame import frame  # pandas and polars load on demand
-
-        return frame(self, polars)
-
-    def to_arrow(self) -> Any:  # noqa: ANN401 — pyarrow loads on demand
-        """Make an Arrow table with one row per task result; see `scouter.evaluate.show.frame`.
-
-        Raises:
-            ConfigError: pyarrow is not installed; says how to install it.
-        """
-        from scouter.evaluate.show.frame import arrow  # pyarrow loads on demand
-
-        return arrow(self)
-
-    def _repr_html_(self) -> str:
-        """Show the counts and one row per record in a notebook."""
-        from scouter.evaluate.show.results_table import results_html  # rich loads on demand
-
-        return results_html(self)
-
-    def as_table(self, show_tasks: bool = False) -> None:
-        """Print a table to the standard output.
-
-        Args:
-            show_tasks: One row per task result instead of one per record.
-        """
-        from scouter.evaluate.show.results_table import print_table  # rich loads on demand
-
-        print_table(self, show_tasks)
 
 
 def _counted(counts: Mapping[Outcome, int]) -> str:

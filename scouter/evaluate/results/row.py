@@ -2,6 +2,7 @@
 
 import datetime
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Final
 
 from scouter.evaluate.outcome import Outcome
@@ -86,7 +87,22 @@ class EvalSet:
         return f"EvalSet({self.passed_tasks} of {self.total_tasks} passed)"
 
 
-class AlignedEvalResult:
+@dataclass(frozen=True, slots=True)
+class EvalResultSet:
+    """The results of some records, without a dataset around them: those of `compute_drift`."""
+
+    records: tuple[EvalSet, ...]
+    """One for each record, in the records' order."""
+
+    def record(self, id: str) -> EvalSet | None:
+        """Find the results of a record by its uid; None if there are none.
+
+        Cost: linear.
+        """
+        return next((found for found in self.records if found.record_uid == id), None)
+
+
+class ResultRow:
     """One record of an evaluation.
 
     Args:
@@ -167,10 +183,4 @@ class AlignedEvalResult:
         return sum(task.outcome is not Outcome.SKIPPED for task in self.record.tasks)
 
     def __repr__(self) -> str:
-        return f"AlignedEvalResult({self.record!r})"
-
-    def _repr_html_(self) -> str:
-        """Show one row per task in a notebook."""
-        from scouter.evaluate.show.results_table import tasks_html  # rich loads on demand
-
-        return tasks_html(self)
+        return f"{type(self).__name__}({self.record!r})"
