@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from scouter.drift.drifter import Drifter
     from scouter.drift.profile import AgentEvalProfile
     from scouter.drift.profile import AgentEvalProfile as GenAIEvalProfile
-    from scouter.evaluate.annotate.config import Embedder, EvaluationConfig
+    from scouter.evaluate.annotate.config import EvaluationConfig
+    from scouter.evaluate.annotate.embed import Embedder
     from scouter.evaluate.api.comparison import ComparisonResults, ScenarioComparisonResults
     from scouter.evaluate.api.records import AlignedEvalResult, EvalResults
     from scouter.evaluate.api.replay import EvalMetrics, ScenarioEvalResults, ScenarioResult
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
         execute_trace_assertion_tasks,
     )
     from scouter.evaluate.judge.prompt import Prompt, Provider, Role, Score
-    from scouter.evaluate.judge.token_usage import TokenUsage
+    from scouter.evaluate.judge.usage import TokenUsage
     from scouter.evaluate.operators.comparison import ComparisonOperator
     from scouter.evaluate.results.attempt import TaskSummary
     from scouter.evaluate.results.row import EvalResultSet, EvalSet
@@ -84,11 +85,11 @@ if TYPE_CHECKING:
         extract_span_context_from_headers,
         get_tracing_headers_from_current_span,
     )
-    from scouter.tracing.provider import ScouterTracerProvider
     from scouter.tracing.span import ScouterSpan
     from scouter.tracing.span import ScouterSpan as ActiveSpan
     from scouter.tracing.tracer import (
         ScouterTracer,
+        ScouterTracerProvider,
         flush_tracer,
         get_current_active_span,
         get_tracer,
@@ -169,12 +170,11 @@ _OTHERS = {
     "scouter.client.client": ("ScouterClient",),
     "scouter.drift.drifter": ("Drifter",),
     "scouter.evaluate.api.records": ("AlignedEvalResult", "EvalResults"),
+    "scouter.evaluate.judge.usage": ("TokenUsage",),
     "scouter.evaluate.results.row": ("EvalResultSet", "EvalSet"),
     "scouter.evaluate.compare.data": ("TaskComparison",),
-    "scouter.evaluate.annotate.config": (
-        "Embedder",
-        "EvaluationConfig",
-    ),
+    "scouter.evaluate.annotate.config": ("EvaluationConfig",),
+    "scouter.evaluate.annotate.embed": ("Embedder",),
     "scouter.evaluate.dataset": ("EvalDataset",),
     "scouter.evaluate.engine.direct": (
         "AssertionResults",
@@ -194,7 +194,6 @@ _OTHERS = {
         "AggregationType",
         "MultiResponseMode",
     ),
-    "scouter.evaluate.judge.token_usage": ("TokenUsage",),
     "scouter.model.attributes": ("ACTIVE_ENTITY as SCOUTER_ACTIVE_ENTITY_UID_BAGGAGE_KEY",),
     "scouter.model.kinds": (
         "DriftType",
@@ -236,12 +235,12 @@ _OTHERS = {
         "extract_span_context_from_headers",
         "get_tracing_headers_from_current_span",
     ),
-    "scouter.tracing.provider": ("ScouterTracerProvider",),
     "scouter.tracing.span": (
         "ScouterSpan as ActiveSpan",
         "ScouterSpan",
     ),
     "scouter.tracing.tracer": (
+        "ScouterTracerProvider",
         "ScouterTracer",
         "ScouterTracer as Tracer",
         "flush_tracer",

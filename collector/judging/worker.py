@@ -18,8 +18,8 @@ from collector.pipeline.profiles import ProfileRegistry
 from collector.storage.port.rows import PendingVerdict
 from collector.storage.port.store import Store
 from scouter.errors import TransientError
-from scouter.evaluate.engine.asking import Backoff, Reply, ask
 from scouter.evaluate.engine.execute import Question
+from scouter.evaluate.judge.ask import Backoff, Reply, ask
 from scouter.evaluate.judge.port import Judge, JudgeReply
 
 _log: Final = logging.getLogger(__name__)

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     )
     from scouter.evaluate.accuracy.performance import PerformanceEvaluator
     from scouter.evaluate.accuracy.reliability import ReliabilityEvaluator
-    from scouter.evaluate.annotate.config import Embedder, EvaluationConfig
+    from scouter.evaluate.annotate.config import EvaluationConfig
+    from scouter.evaluate.annotate.embed import Embedder
     from scouter.evaluate.api.comparison import ComparisonResults, ScenarioComparisonResults
     from scouter.evaluate.api.records import AlignedEvalResult, EvalResults
     from scouter.evaluate.api.replay import EvalMetrics, ScenarioEvalResults, ScenarioResult
@@ -44,8 +45,7 @@ if TYPE_CHECKING:
     from scouter.evaluate.journey.evaluate import evaluate_journey
     from scouter.evaluate.journey.result import JourneyResult
     from scouter.evaluate.judge.port import Judge, JudgeError, JudgeReply, JudgeRequest
-    from scouter.evaluate.judge.token_usage import TokenUsage
-    from scouter.evaluate.judge.usage import JudgeUsage
+    from scouter.evaluate.judge.usage import JudgeUsage, TokenUsage
     from scouter.evaluate.operators.comparison import ComparisonOperator
     from scouter.evaluate.outcome import Outcome, Reason
     from scouter.evaluate.report.item import EvalItem
@@ -149,7 +149,8 @@ else:
             "scouter.evaluate.results.row": ("EvalResultSet", "EvalSet"),
             "scouter.evaluate.compare.data": ("TaskComparison",),
             "scouter.evaluate.compare.rows": ("ComparisonDecision",),
-            "scouter.evaluate.annotate.config": ("Embedder", "EvaluationConfig"),
+            "scouter.evaluate.annotate.config": ("EvaluationConfig",),
+            "scouter.evaluate.annotate.embed": ("Embedder",),
             "scouter.evaluate.dataset": ("EvalDataset",),
             "scouter.evaluate.engine.direct": (
                 "AssertionResults",
@@ -163,7 +164,7 @@ else:
             "scouter.evaluate.journey.evaluate": ("evaluate_journey",),
             "scouter.evaluate.journey.result": ("JourneyResult",),
             "scouter.evaluate.judge.port": ("Judge", "JudgeError", "JudgeReply", "JudgeRequest"),
-            "scouter.evaluate.judge.usage": ("JudgeUsage",),
+            "scouter.evaluate.judge.usage": ("JudgeUsage", "TokenUsage"),
             "scouter.evaluate.operators.comparison": ("ComparisonOperator",),
             "scouter.evaluate.outcome": ("Outcome", "Reason"),
             "scouter.evaluate.results.reliability": ("Reliability", "pass_at_k", "pass_hat_k"),
@@ -179,7 +180,6 @@ else:
             "scouter.evaluate.tasks.span_filter": ("SpanStatus",),
             "scouter.evaluate.tasks.task": ("TasksFile",),
             "scouter.evaluate.tasks.trace": ("AggregationType", "MultiResponseMode"),
-            "scouter.evaluate.judge.token_usage": ("TokenUsage",),
             "scouter.evaluate.trajectory.metrics": (
                 "trajectory_any_order_match",
                 "trajectory_exact_match",

@@ -16,8 +16,7 @@ from functools import lru_cache
 from typing import Final, Protocol, cast
 
 from scouter.errors import ConfigError
-from scouter.evaluate.fault import TaskFault
-from scouter.evaluate.outcome import Reason
+from scouter.evaluate.outcome import Reason, TaskFault
 from scouter.evaluate.pattern_proof import prove
 from scouter.evaluate.steps import charge
 from scouter.model.json_value import plain_text

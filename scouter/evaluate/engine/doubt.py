@@ -21,12 +21,11 @@ from scouter.evaluate.engine.more_spans import (
     more_calls_reach,
     reach_of,
 )
-from scouter.evaluate.fault import TaskFault
 from scouter.evaluate.operators.comparison import ComparisonOperator as Op
 from scouter.evaluate.operators.compiled import Check, Comparison, Number, is_number, want_flag
 from scouter.evaluate.operators.show import show
 from scouter.evaluate.operators.table import compile_comparison
-from scouter.evaluate.outcome import Outcome, Reason
+from scouter.evaluate.outcome import Outcome, Reason, TaskFault
 from scouter.evaluate.responses.read import untold_outcomes
 from scouter.evaluate.results.task_result import EvalTaskResult
 from scouter.evaluate.spans.about import Find

@@ -13,7 +13,6 @@ from contextlib import suppress
 from typing import Final, TypeAlias, TypeVar
 
 from scouter.errors import ConfigError, DataError
-from scouter.evaluate.engine.asking import Backoff, Reply, ask
 from scouter.evaluate.engine.batch import evaluate_batch
 from scouter.evaluate.engine.context import plain_context
 from scouter.evaluate.engine.execute import (
@@ -24,6 +23,7 @@ from scouter.evaluate.engine.execute import (
     walk,
 )
 from scouter.evaluate.engine.plan import Plan
+from scouter.evaluate.judge.ask import Backoff, Reply, ask
 from scouter.evaluate.judge.port import AnyJudge, Judge, as_judge
 from scouter.evaluate.results.record_result import RecordResult, record_outcome
 from scouter.evaluate.results.task_result import EvalTaskResult

@@ -39,8 +39,8 @@ from jsonpath.selectors import (
 from pydantic import JsonValue
 
 from scouter.errors import ConfigError
-from scouter.evaluate.fault import TaskFault
 from scouter.evaluate.operators.equality import deep_equal
+from scouter.evaluate.outcome import TaskFault
 from scouter.evaluate.paths.fault import missing
 from scouter.evaluate.paths.syntax import Getter, check_count, check_size
 from scouter.evaluate.patterns import compile_pattern

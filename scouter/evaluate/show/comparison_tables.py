@@ -13,7 +13,7 @@ from scouter.evaluate.compare.rates import too_few
 from scouter.evaluate.compare.rows import ALL_TASKS, ENOUGH, ComparisonDecision, RateComparison
 from scouter.evaluate.compare.scores import ScoreChange
 from scouter.evaluate.outcome import Outcome
-from scouter.evaluate.show.tables import emit, outcome_text, percent, share, table_of
+from scouter.evaluate.show.console import emit, outcome_text, percent, share, table_of
 
 SHOWN: Final = 5
 """Reasons or names before "and n more"."""

@@ -49,7 +49,7 @@ def print_table(results: ResultRows, show_tasks: bool) -> None:
     from rich.table import Table  # rich loads when something is printed
     from rich.text import Text
 
-    from scouter.evaluate.show.tables import emit
+    from scouter.evaluate.show.console import emit
 
     columns = _TASK_COLUMNS if show_tasks else _RECORD_COLUMNS
     table = Table(title="Task Details" if show_tasks else "Workflow Summary")

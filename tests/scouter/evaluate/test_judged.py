@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 from scouter.errors import ConfigError, TransientError
 from scouter.evaluate.dataset import EvalDataset
-from scouter.evaluate.engine.asking import Backoff
 from scouter.evaluate.engine.batch import evaluate_batch
 from scouter.evaluate.engine.execute import evaluate_record
 from scouter.evaluate.engine.judged import (
@@ -23,6 +22,7 @@ from scouter.evaluate.engine.judged import (
     run_apart,
 )
 from scouter.evaluate.engine.plan import compile_plan
+from scouter.evaluate.judge.ask import Backoff
 from scouter.evaluate.judge.port import JudgeError, JudgeReply, JudgeRequest
 from scouter.evaluate.judge.prompt import Prompt
 from scouter.evaluate.judge.usage import JudgeUsage

@@ -5,7 +5,7 @@ from importlib.util import find_spec
 import pytest
 
 from scouter.evaluate.annotate import minilm
-from scouter.evaluate.annotate.config import Embedder, similarity
+from scouter.evaluate.annotate.embed import Embedder, similarity
 from scouter.evaluate.annotate.minilm import MissingModelError, local_embedder
 from tests.support.components import require
 

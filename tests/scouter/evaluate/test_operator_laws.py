@@ -13,7 +13,6 @@ from pydantic import JsonValue
 from scouter.errors import ConfigError
 from scouter.evaluate.engine.execute import evaluate_record
 from scouter.evaluate.engine.plan import compile_plan
-from scouter.evaluate.fault import TaskFault
 from scouter.evaluate.operators.comparison import ComparisonOperator as Op
 from scouter.evaluate.operators.compiled import Comparison
 from scouter.evaluate.operators.costs import (
@@ -27,7 +26,7 @@ from scouter.evaluate.operators.costs import (
 from scouter.evaluate.operators.equality import deep_equal, identity
 from scouter.evaluate.operators.similarity import is_similar, similarity
 from scouter.evaluate.operators.table import compile_comparison
-from scouter.evaluate.outcome import Reason
+from scouter.evaluate.outcome import Reason, TaskFault
 from scouter.evaluate.patterns import MAX_TEXT
 from scouter.evaluate.tasks.assertion import AssertionTask
 from scouter.model.record import EvalRecord

@@ -9,8 +9,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from scouter.errors import ConfigError
-from scouter.evaluate.fault import TaskFault
-from scouter.evaluate.outcome import Reason
+from scouter.evaluate.outcome import Reason, TaskFault
 from scouter.evaluate.pattern_proof import prove
 from scouter.evaluate.patterns import (
     MAX_PATTERN,

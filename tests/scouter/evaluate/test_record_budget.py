@@ -14,10 +14,9 @@ from scouter.evaluate import steps as meter
 from scouter.evaluate.engine.batch import evaluate_batch, evaluate_in_turn
 from scouter.evaluate.engine.execute import evaluate_record
 from scouter.evaluate.engine.plan import compile_plan
-from scouter.evaluate.fault import TaskFault
 from scouter.evaluate.judge.prompt_text import fill
 from scouter.evaluate.operators.comparison import ComparisonOperator as Op
-from scouter.evaluate.outcome import Outcome, Reason
+from scouter.evaluate.outcome import Outcome, Reason, TaskFault
 from scouter.evaluate.paths.path import Path
 from scouter.evaluate.results.record_result import RecordResult
 from scouter.evaluate.steps import (

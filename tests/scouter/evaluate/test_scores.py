@@ -13,11 +13,10 @@ from scouter.evaluate.api.records import EvalResults
 from scouter.evaluate.dataset import EvalDataset
 from scouter.evaluate.engine.compiled_task import Subject
 from scouter.evaluate.engine.metric import Measured, compile_metric
-from scouter.evaluate.fault import TaskFault
 from scouter.evaluate.judge.port import JudgeError, JudgeRequest
 from scouter.evaluate.judge.prompt import Prompt, Score
 from scouter.evaluate.operators.comparison import ComparisonOperator as Op
-from scouter.evaluate.outcome import Outcome, Reason
+from scouter.evaluate.outcome import Outcome, Reason, TaskFault
 from scouter.evaluate.results.attempt import TaskSummary
 from scouter.evaluate.results.columns import TaskColumn
 from scouter.evaluate.results.score import as_score, own_score, score_of

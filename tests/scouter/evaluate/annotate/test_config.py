@@ -21,8 +21,8 @@ from scouter.evaluate.annotate.config import (
     annotate,
     annotate_async,
     apply_config,
-    similarity,
 )
+from scouter.evaluate.annotate.embed import similarity
 from scouter.evaluate.annotate.histograms import BINS, histogram
 from scouter.evaluate.api.records import EvalResults
 from scouter.evaluate.dataset import EvalDataset

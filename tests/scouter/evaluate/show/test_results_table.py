@@ -14,8 +14,8 @@ from scouter.evaluate.api.records import EvalResults
 from scouter.evaluate.dataset import EvalDataset
 from scouter.evaluate.operators.comparison import ComparisonOperator as Op
 from scouter.evaluate.outcome import Outcome
+from scouter.evaluate.show.console import emit, table_of
 from scouter.evaluate.show.results_table import html_table, results_html, tasks_html
-from scouter.evaluate.show.tables import emit, table_of
 from scouter.evaluate.tasks.assertion import AssertionTask
 from scouter.model.record import EvalRecord
 from scouter.model.visible import visible

@@ -9,7 +9,7 @@ from typing import TypeVar
 from pydantic import JsonValue
 
 from scouter.errors import ConfigError
-from scouter.evaluate.engine.asking import Backoff, ask
+from scouter.evaluate.judge.ask import Backoff, ask
 from scouter.evaluate.judge.port import (
     AnyJudge,
     Judge,
