@@ -20,7 +20,7 @@ from scouter.evaluate.operators.compiled import (
 from scouter.evaluate.operators.costs import MAX_CHARACTERS, MAX_SEARCHED, MAX_SIMILAR, too_large
 from scouter.evaluate.operators.similarity import is_similar
 from scouter.evaluate.outcome import Reason, TaskFault
-from scouter.evaluate.patterns import compile_pattern
+from scouter.evaluate.patterns.pattern import compile_pattern
 from scouter.evaluate.steps import charge
 
 PATTERN_OPERATORS: Final = frozenset({Op.Matches, Op.MatchesRegex, Op.MatchesJsonSchema})

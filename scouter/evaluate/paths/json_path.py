@@ -43,7 +43,7 @@ from scouter.evaluate.operators.equality import deep_equal
 from scouter.evaluate.outcome import TaskFault
 from scouter.evaluate.paths.fault import missing
 from scouter.evaluate.paths.syntax import Getter, check_count, check_size
-from scouter.evaluate.patterns import compile_pattern
+from scouter.evaluate.patterns.pattern import compile_pattern
 from scouter.evaluate.steps import (
     Meter,
     charge,

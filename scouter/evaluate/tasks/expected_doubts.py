@@ -15,7 +15,7 @@ from scouter.evaluate.operators.show import show
 from scouter.evaluate.operators.table import compile_comparison
 from scouter.evaluate.outcome import TaskFault
 from scouter.evaluate.paths.templates import has_template
-from scouter.evaluate.pattern_never import is_found_everywhere, is_found_nowhere
+from scouter.evaluate.patterns.never import is_found_everywhere, is_found_nowhere
 from scouter.evaluate.tasks.agent import AgentAssertionTask
 from scouter.evaluate.tasks.scored import ScoredTask
 from scouter.evaluate.tasks.task import Task

@@ -15,7 +15,13 @@ from scouter.evaluate.paths.json_path import MAX_NODES
 from scouter.evaluate.paths.path import Path
 from scouter.evaluate.paths.syntax import MAX_BYTES, MAX_SEGMENTS
 from scouter.evaluate.paths.templates import compile_template
-from scouter.evaluate.patterns import MAX_PATTERN, MAX_PROGRAM, MAX_TEXT, MAX_WORK, SHORT_TEXT
+from scouter.evaluate.patterns.pattern import (
+    MAX_PATTERN,
+    MAX_PROGRAM,
+    MAX_TEXT,
+    MAX_WORK,
+    SHORT_TEXT,
+)
 from scouter.evaluate.schema.formats import FORMATS
 from scouter.evaluate.schema.keywords import MAX_UNEVALUATED
 from scouter.evaluate.schema.schema import MAX_SCHEMA

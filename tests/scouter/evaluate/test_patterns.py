@@ -10,13 +10,8 @@ from hypothesis import strategies as st
 
 from scouter.errors import ConfigError
 from scouter.evaluate.outcome import Reason, TaskFault
-from scouter.evaluate.pattern_proof import prove
-from scouter.evaluate.patterns import (
-    MAX_PATTERN,
-    MAX_TEXT,
-    SHORT_TEXT,
-    compile_pattern,
-)
+from scouter.evaluate.patterns.pattern import MAX_PATTERN, MAX_TEXT, SHORT_TEXT, compile_pattern
+from scouter.evaluate.patterns.proof import prove
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ end of the text unless `(?m)` is set. Look-around, backreferences, atomic groups
 repetition do not exist, as no linear search can have them. A pattern is searched for anywhere.
 
 RE2 decides what is a pattern. A short ASCII text is searched by Python's `re`, which is quicker
-there, if `scouter.evaluate.pattern_proof` shows that it is linear too; the verdict is the same.
+there, if `scouter.evaluate.patterns.proof` shows that it is linear too; the verdict is the same.
 """
 
 import re
@@ -17,7 +17,7 @@ from typing import Final, Protocol, cast
 
 from scouter.errors import ConfigError
 from scouter.evaluate.outcome import Reason, TaskFault
-from scouter.evaluate.pattern_proof import prove
+from scouter.evaluate.patterns.proof import prove
 from scouter.evaluate.steps import charge
 from scouter.model.json_value import plain_text
 

@@ -16,7 +16,7 @@ from collections.abc import Sequence as Items
 from dataclasses import dataclass
 from typing import Final
 
-from scouter.evaluate.pattern_syntax import (
+from scouter.evaluate.patterns.syntax import (
     ALL,
     Chars,
     Choice,

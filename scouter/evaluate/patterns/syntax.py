@@ -1,4 +1,4 @@
-"""A small part of RE2's syntax, parsed: the patterns that `pattern_proof` can reason about.
+"""A small part of RE2's syntax, parsed: the patterns that `proof` can reason about.
 
 Only what a pattern means on ASCII text is kept. A character class is an integer of 128 bits, one
 per character; the order of alternatives and whether a repetition is greedy are dropped, as both

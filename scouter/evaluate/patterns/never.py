@@ -2,7 +2,8 @@
 
 from typing import Final
 
-from scouter.evaluate.pattern_syntax import (
+from scouter.evaluate.patterns.pattern import compile_pattern
+from scouter.evaluate.patterns.syntax import (
     Chars,
     Choice,
     Edge,
@@ -12,7 +13,6 @@ from scouter.evaluate.pattern_syntax import (
     Unproven,
     parse_pattern,
 )
-from scouter.evaluate.patterns import compile_pattern
 
 _PROBES: Final = ("", " ", "\n", "a", "Z", "0", "_", "-", "é", "\x00", "\n\n", "a b\nc", "0.5\n")
 
@@ -21,7 +21,7 @@ def is_found_nowhere(pattern: str) -> bool:
     """Tell whether a pattern asks for something before the beginning or behind the end of a text.
 
     Returns:
-        False also where it is not known: for patterns outside of `pattern_syntax`.
+        False also where it is not known: for patterns outside of `syntax`.
 
     Cost: linear in the pattern, times its nesting.
     """
