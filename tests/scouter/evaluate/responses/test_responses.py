@@ -24,7 +24,7 @@ from scouter.evaluate.tasks.agent import AgentAssertion, AgentAssertionTask
 from scouter.model.genai.messages import ERROR_STARTS, MessageLog
 from scouter.model.record import EvalRecord
 
-FOLDER = Path(__file__).parents[2] / "cases"
+FOLDER = Path(__file__).parents[3] / "cases"
 DETAILS: dict[str, Any] = yaml.safe_load(
     (FOLDER / "agent_details.yaml").read_text(encoding="utf-8")
 )

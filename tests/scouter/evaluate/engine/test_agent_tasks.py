@@ -23,7 +23,7 @@ from scouter.model.record import EvalRecord
 from tests.scouter.evaluate.spans_support import agent_trace, span
 
 CASES: dict[str, Any] = yaml.safe_load(
-    (Path(__file__).parents[2] / "cases" / "agent_responses.yaml").read_text(encoding="utf-8")
+    (Path(__file__).parents[3] / "cases" / "agent_responses.yaml").read_text(encoding="utf-8")
 )
 ARGUMENTS = {"q": "sky", "opts": {"lang": "en", "n": 3}}
 

@@ -25,7 +25,7 @@ from scouter.evaluate.results.task_result import EvalTaskResult
 from scouter.evaluate.tasks.assertion import AssertionTask
 from scouter.model.record import EvalRecord
 
-TABLE = Path(__file__).parents[2] / "cases" / "operators.txt"
+TABLE = Path(__file__).parents[3] / "cases" / "operators.txt"
 ROWS = [
     (number, *[column.strip() for column in line.split(" | ")])
     for number, line in enumerate(TABLE.read_text(encoding="utf-8").splitlines(), start=1)

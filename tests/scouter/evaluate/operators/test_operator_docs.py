@@ -27,7 +27,7 @@ from scouter.evaluate.schema.keywords import MAX_UNEVALUATED
 from scouter.evaluate.schema.schema import MAX_SCHEMA
 from scouter.evaluate.steps import MAX_RECORD_STEPS
 
-DOCS = File(__file__).parents[3] / "docs"
+DOCS = File(__file__).parents[4] / "docs"
 OPERATORS = (DOCS / "operators.md").read_text(encoding="utf-8")
 PATHS = (DOCS / "paths.md").read_text(encoding="utf-8")
 

@@ -10,7 +10,7 @@ from scouter.evaluate.tasks.span_filter import SpanFilter
 from scouter.evaluate.tasks.tagged import Tagged
 from scouter.evaluate.tasks.trace import TraceAssertion
 
-PAGE = (Path(__file__).parents[3] / "docs/trace_assertions.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[4] / "docs/trace_assertions.md").read_text(encoding="utf-8")
 
 
 def test_the_example_prints_what_the_page_says(capsys: pytest.CaptureFixture[str]) -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from scouter.drift.profile import AgentEvalProfile
 
-DOCS = Path(__file__).parents[3] / "docs"
+DOCS = Path(__file__).parents[4] / "docs"
 PAGE = (DOCS / "sessions.md").read_text(encoding="utf-8")
 
 

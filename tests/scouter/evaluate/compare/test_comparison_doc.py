@@ -15,7 +15,7 @@ from scouter.evaluate.statistics.fall_limit import fall_limit
 from scouter.evaluate.statistics.flakiness import falls_beyond_flakiness
 from scouter.evaluate.statistics.power import pairs_needed
 
-TEXT = (Path(__file__).parents[3] / "docs" / "comparison.md").read_text(encoding="utf-8")
+TEXT = (Path(__file__).parents[4] / "docs" / "comparison.md").read_text(encoding="utf-8")
 
 
 def rows(header: str) -> list[list[str]]:
