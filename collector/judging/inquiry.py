@@ -17,7 +17,7 @@ from collector.storage.port.rows import EvaluationRow, RecordRow, Scope, TaskRow
 from collector.storage.port.store import Store
 from scouter.evaluate.engine.context import plain_context
 from scouter.evaluate.engine.deferred import question_of
-from scouter.evaluate.engine.execute import Found, Question, walk
+from scouter.evaluate.engine.execute import Found, JudgeQuestion, walk
 from scouter.evaluate.engine.judged import answered
 from scouter.evaluate.engine.plan import Plan, reads_spans
 from scouter.evaluate.engine.sessions import session_of
@@ -27,7 +27,7 @@ from scouter.evaluate.results.task_result import EvalTaskResult
 from scouter.evaluate.spans.tree import SpanTree
 from scouter.model.record import EvalRecord
 
-Put = Callable[[Question], Awaitable[Reply]]
+Put = Callable[[JudgeQuestion], Awaitable[Reply]]
 VerdictKey = tuple[str, str]
 """Space and uid."""
 

@@ -141,7 +141,7 @@ def annotate(
     records: Sequence[EvalRecord], results: ResultRows, config: EvaluationConfig
 ) -> Annotations:
     """Compute what `apply_config` adds."""
-    job = _Job(records, results, config)
+    job = _Annotating(records, results, config)
     batches = job.batches()
     for batch in batches:
         answer = job.call(batch)
@@ -156,7 +156,7 @@ async def annotate_async(
     records: Sequence[EvalRecord], results: ResultRows, config: EvaluationConfig
 ) -> Annotations:
     """Compute what `apply_config_async` adds."""
-    job = _Job(records, results, config)
+    job = _Annotating(records, results, config)
     for batch in job.batches():
         await job.keep_awaited(batch, job.call(batch))
     return job.annotations()
@@ -171,7 +171,7 @@ class _Failed:
         self.words = words
 
 
-class _Job:
+class _Annotating:
     """One application of a config: texts to embed, vectors found, problems met."""
 
     def __init__(

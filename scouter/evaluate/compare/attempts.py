@@ -25,7 +25,7 @@ class Attempt:
     """True if it raised or took too long, or if a task in it errored."""
 
 
-class _Key(NamedTuple):
+class _AttemptKey(NamedTuple):
     scenario_id: str
     attempt: int
 
@@ -125,20 +125,20 @@ def _decided(attempts: Sequence[Attempt]) -> list[bool]:
     return [attempt.passed for attempt in attempts if attempt.passed is not None]
 
 
-def _look(results: RunResults) -> dict[_Key, _Seen]:
+def _look(results: RunResults) -> dict[_AttemptKey, _Seen]:
     """Every attempt that was made, by scenario and number, with what is known of it."""
     seen = {
-        _Key(scenario_id, attempt): _Seen()
+        _AttemptKey(scenario_id, attempt): _Seen()
         for scenario_id in results.scenario_ids
         for attempt in range(results.repeats)
     }
     for result in results.scenario_results:
-        one = seen.setdefault(_Key(result.scenario_id, result.attempt), _Seen())
+        one = seen.setdefault(_AttemptKey(result.scenario_id, result.attempt), _Seen())
         one.add(result.outcome)
         for task in result.task_results:
             one.add(task.outcome, task.reason)
     for alias, scenario_id, attempt, tasks in _records(results):
-        one = seen.setdefault(_Key(scenario_id, attempt), _Seen())
+        one = seen.setdefault(_AttemptKey(scenario_id, attempt), _Seen())
         one.aliases.add(alias)
         for task in tasks:
             one.add(task.outcome, task.reason)
@@ -160,7 +160,7 @@ def _records(
                 yield alias, scenario_id, attempt, record.tasks
 
 
-def _usual_aliases(seen: dict[_Key, _Seen]) -> dict[str, set[str]]:
+def _usual_aliases(seen: dict[_AttemptKey, _Seen]) -> dict[str, set[str]]:
     """Per scenario, the aliases that each of its attempts left a record for."""
     usual: dict[str, set[str]] = {}
     for key, one in seen.items():

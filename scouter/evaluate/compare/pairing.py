@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import repeat
 from typing import Final, NamedTuple
 
-from scouter.evaluate.compare.counts import Judged
+from scouter.evaluate.compare.counts import ComparedTask
 from scouter.evaluate.outcome import Outcome
 from scouter.evaluate.results.rows import ResultRows
 
@@ -37,7 +37,7 @@ class Row(NamedTuple):
     session_id: str
     record_id: str
     outcome: Outcome
-    tasks: Mapping[str, Judged]
+    tasks: Mapping[str, ComparedTask]
 
 
 class Pair(NamedTuple):

@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from scouter.evaluate.compare.changes import change_of, counts
-from scouter.evaluate.compare.counts import Judged, Tally
+from scouter.evaluate.compare.counts import ComparedTask, Tally
 from scouter.evaluate.compare.data import ScenarioDelta
 from scouter.evaluate.compare.pairing import Sides
 from scouter.evaluate.compare.strata import Made, Sampled, add_strata
@@ -69,7 +69,7 @@ def _by_scenario(results: RunResults) -> dict[str, list[ScenarioAttempt]]:
     return found
 
 
-def _tasks(result: ScenarioAttempt) -> Mapping[str, Judged]:
+def _tasks(result: ScenarioAttempt) -> Mapping[str, ComparedTask]:
     return {task.task_id: task for task in result.task_results}
 
 
@@ -158,7 +158,7 @@ def _count_tasks(
     is_run: bool,
 ) -> None:
     """Count the tasks of one attempt; `is_run` if the new run made this attempt."""
-    now_tasks: Mapping[str, Judged] = {} if new is None else _tasks(new)
+    now_tasks: Mapping[str, ComparedTask] = {} if new is None else _tasks(new)
     was_tasks = _tasks(old)
     for task_id, was in was_tasks.items():
         tally, passed, was_counted = of(task_id), was.outcome is Outcome.PASSED, counts(was)

@@ -58,14 +58,14 @@ class _Scored(Protocol):
     def score(self) -> float | None: ...
 
 
-class _Key(NamedTuple):
+class _RecordKey(NamedTuple):
     """A record, whatever the attempt, and the conversation that it belongs to."""
 
     record: Hashable
     conversation: Hashable
 
 
-Scores = dict[str, dict[_Key, list[float]]]
+Scores = dict[str, dict[_RecordKey, list[float]]]
 """By task and record the scores of its attempts."""
 
 
@@ -88,7 +88,7 @@ def score_changes(matched: Matched, alias: str | None = None) -> tuple[ScoreChan
 
     def read(rows: Iterable[Row]) -> Scores:
         return _by_task(
-            (_Key(row.identity, clusters.get(row.identity, row.identity)), _tasks_of(row))
+            (_RecordKey(row.identity, clusters.get(row.identity, row.identity)), _tasks_of(row))
             for row in rows
         )
 
@@ -108,7 +108,7 @@ def scenario_score_changes(baseline: RunResults, new: RunResults) -> tuple[Score
 
     def read(results: Iterable[ScenarioAttempt]) -> Scores:
         return _by_task(
-            (_Key(each.scenario_id, each.scenario_id), _own_tasks(each)) for each in results
+            (_RecordKey(each.scenario_id, each.scenario_id), _own_tasks(each)) for each in results
         )
 
     old, now = read(baseline.scenario_results), read(new.scenario_results)
@@ -125,7 +125,7 @@ def _own_tasks(result: ScenarioAttempt) -> Mapping[str, _Scored]:
     return {task.task_id: task for row in rows for task in row.tasks}
 
 
-def _by_task(rows: Iterable[tuple[_Key, Mapping[str, _Scored]]]) -> Scores:
+def _by_task(rows: Iterable[tuple[_RecordKey, Mapping[str, _Scored]]]) -> Scores:
     found: Scores = {}
     measuring: dict[tuple[str, ...], list[str]] = {}
     """By the tasks of a row, those that are no assertions; one run has one plan."""
@@ -164,5 +164,5 @@ def _changes(alias: str | None, old: Scores, now: Scores) -> Iterator[ScoreChang
         )
 
 
-def _says_more(*runs: Mapping[_Key, list[float]]) -> bool:
+def _says_more(*runs: Mapping[_RecordKey, list[float]]) -> bool:
     return any(score not in _PLAIN for run in runs for scores in run.values() for score in scores)

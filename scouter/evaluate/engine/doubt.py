@@ -10,7 +10,7 @@ from pydantic import JsonValue
 
 from scouter.evaluate.engine.compiled_task import CompiledTask, Run
 from scouter.evaluate.engine.cut_values import ReadsPart, name_cut, reach_of_cut, reads_part
-from scouter.evaluate.engine.filter_motion import Loss
+from scouter.evaluate.engine.filter_motion import MissingParts
 from scouter.evaluate.engine.more_spans import (
     Fixed,
     Longer,
@@ -69,8 +69,8 @@ def on_spans(
     """Let the results of a task on spans name these; see `on_moving_spans`."""
     assertion = task.assertion
     motion = Motion(
-        by_spans=reach_of(assertion, Loss.SPANS),
-        by_attributes=reach_of(assertion, Loss.ATTRIBUTES)
+        by_spans=reach_of(assertion, MissingParts.SPANS),
+        by_attributes=reach_of(assertion, MissingParts.ATTRIBUTES)
         if looks_at_attributes(assertion)
         else None,
         by_cut=reach_of_cut(assertion),

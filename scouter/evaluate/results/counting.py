@@ -9,7 +9,7 @@ from scouter.evaluate.results.record_result import pass_rate
 
 
 class Ended(Protocol):
-    """What a rate needs to know of a task's result."""
+    """The part of a task's result that a rate reads."""
 
     @property
     def outcome(self) -> Outcome:
