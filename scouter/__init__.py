@@ -18,11 +18,13 @@ if TYPE_CHECKING:
     from scouter.drift.drifter import Drifter
     from scouter.drift.profile import AgentEvalProfile
     from scouter.drift.profile import AgentEvalProfile as GenAIEvalProfile
-    from scouter.evaluate.annotate.config import Embedder, EvaluationConfig
-    from scouter.evaluate.compare.results import (
-        ComparisonResults,
+    from scouter.evaluate.annotate.config import EvaluationConfig
+    from scouter.evaluate.annotate.embed import Embedder
+    from scouter.evaluate.api.comparison import ComparisonResults, ScenarioComparisonResults
+    from scouter.evaluate.api.records import AlignedEvalResult, EvalResults
+    from scouter.evaluate.api.replay import EvalMetrics, ScenarioEvalResults, ScenarioResult
+    from scouter.evaluate.compare.data import (
         MissingTask,
-        ScenarioComparisonResults,
         ScenarioDelta,
         TaskAggregateStats,
         TaskComparison,
@@ -35,17 +37,10 @@ if TYPE_CHECKING:
         execute_trace_assertion_tasks,
     )
     from scouter.evaluate.judge.prompt import Prompt, Provider, Role, Score
-    from scouter.evaluate.judge.token_usage import TokenUsage
+    from scouter.evaluate.judge.usage import TokenUsage
     from scouter.evaluate.operators.comparison import ComparisonOperator
-    from scouter.evaluate.results.aligned import AlignedEvalResult, EvalSet
-    from scouter.evaluate.results.result_set import EvalResultSet
-    from scouter.evaluate.results.results import EvalResults
-    from scouter.evaluate.results.scenario_results import (
-        EvalMetrics,
-        ScenarioEvalResults,
-        ScenarioResult,
-        TaskSummary,
-    )
+    from scouter.evaluate.results.attempt import TaskSummary
+    from scouter.evaluate.results.row import EvalResultSet, EvalSet
     from scouter.evaluate.results.task_result import EvalTaskResult
     from scouter.evaluate.scenario import EvalScenario, EvalScenarios
     from scouter.evaluate.tasks.agent import AgentAssertion, AgentAssertionTask
@@ -90,11 +85,11 @@ if TYPE_CHECKING:
         extract_span_context_from_headers,
         get_tracing_headers_from_current_span,
     )
-    from scouter.tracing.provider import ScouterTracerProvider
     from scouter.tracing.span import ScouterSpan
     from scouter.tracing.span import ScouterSpan as ActiveSpan
     from scouter.tracing.tracer import (
         ScouterTracer,
+        ScouterTracerProvider,
         flush_tracer,
         get_current_active_span,
         get_tracer,
@@ -122,10 +117,12 @@ _MODELS = {
         "AgentEvalProfile",
         "AgentEvalProfile as GenAIEvalProfile",
     ),
-    "scouter.evaluate.compare.results": (
+    "scouter.evaluate.api.comparison": (
         "ComparisonResults",
-        "MissingTask",
         "ScenarioComparisonResults",
+    ),
+    "scouter.evaluate.compare.data": (
+        "MissingTask",
         "ScenarioDelta",
         "TaskAggregateStats",
         "WorkflowComparison",
@@ -138,12 +135,12 @@ _MODELS = {
         "EvalScenario",
         "EvalScenarios",
     ),
-    "scouter.evaluate.results.scenario_results": (
+    "scouter.evaluate.api.replay": (
         "EvalMetrics",
         "ScenarioEvalResults",
         "ScenarioResult",
-        "TaskSummary",
     ),
+    "scouter.evaluate.results.attempt": ("TaskSummary",),
     "scouter.evaluate.tasks.agent": (
         "AgentAssertion",
         "AgentAssertionTask",
@@ -172,15 +169,12 @@ _OTHERS = {
     "scouter.alert.crons": ("CommonCrons",),
     "scouter.client.client": ("ScouterClient",),
     "scouter.drift.drifter": ("Drifter",),
-    "scouter.evaluate.results.aligned": (
-        "AlignedEvalResult",
-        "EvalSet",
-    ),
-    "scouter.evaluate.compare.results": ("TaskComparison",),
-    "scouter.evaluate.annotate.config": (
-        "Embedder",
-        "EvaluationConfig",
-    ),
+    "scouter.evaluate.api.records": ("AlignedEvalResult", "EvalResults"),
+    "scouter.evaluate.judge.usage": ("TokenUsage",),
+    "scouter.evaluate.results.row": ("EvalResultSet", "EvalSet"),
+    "scouter.evaluate.compare.data": ("TaskComparison",),
+    "scouter.evaluate.annotate.config": ("EvaluationConfig",),
+    "scouter.evaluate.annotate.embed": ("Embedder",),
     "scouter.evaluate.dataset": ("EvalDataset",),
     "scouter.evaluate.engine.direct": (
         "AssertionResults",
@@ -192,8 +186,6 @@ _OTHERS = {
         "Provider",
         "Role",
     ),
-    "scouter.evaluate.results.result_set": ("EvalResultSet",),
-    "scouter.evaluate.results.results": ("EvalResults",),
     "scouter.evaluate.results.task_result": ("EvalTaskResult",),
     "scouter.evaluate.tasks.base": ("EvaluationTaskType",),
     "scouter.evaluate.tasks.span_filter": ("SpanStatus",),
@@ -202,7 +194,6 @@ _OTHERS = {
         "AggregationType",
         "MultiResponseMode",
     ),
-    "scouter.evaluate.judge.token_usage": ("TokenUsage",),
     "scouter.model.attributes": ("ACTIVE_ENTITY as SCOUTER_ACTIVE_ENTITY_UID_BAGGAGE_KEY",),
     "scouter.model.kinds": (
         "DriftType",
@@ -244,12 +235,12 @@ _OTHERS = {
         "extract_span_context_from_headers",
         "get_tracing_headers_from_current_span",
     ),
-    "scouter.tracing.provider": ("ScouterTracerProvider",),
     "scouter.tracing.span": (
         "ScouterSpan as ActiveSpan",
         "ScouterSpan",
     ),
     "scouter.tracing.tracer": (
+        "ScouterTracerProvider",
         "ScouterTracer",
         "ScouterTracer as Tracer",
         "flush_tracer",

@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 
 if TYPE_CHECKING:
+    from scouter.evaluate.api.replay import ScenarioEvalResults
     from scouter.evaluate.compare.gates import Gates
     from scouter.evaluate.compare.required import Required
-    from scouter.evaluate.results.scenario_results import ScenarioEvalResults
     from scouter.evaluate.scenario import EvalScenarios
     from scouter.replay.named_run import NamedRun
     from scouter.replay.reports.decision import Policy
@@ -212,10 +212,10 @@ class ScenarioFile(pytest.File):
     def _run(self) -> "Report":
         from dataclasses import replace
 
+        from scouter.evaluate.api.replay import ScenarioEvalResults
         from scouter.evaluate.compare.gate_checks import check_gates
         from scouter.evaluate.compare.gates import Gates
         from scouter.evaluate.compare.required import required_of
-        from scouter.evaluate.results.scenario_results import ScenarioEvalResults
         from scouter.evaluate.scenario import EvalScenarios
         from scouter.replay.named_run import run_named
         from scouter.replay.reports.report import Report
@@ -372,7 +372,7 @@ class ScenarioRunner:
         """
         from dataclasses import replace
 
-        from scouter.evaluate.results.scenario_results import ScenarioEvalResults
+        from scouter.evaluate.api.replay import ScenarioEvalResults
         from scouter.evaluate.scenario import EvalScenarios
         from scouter.replay.named_run import run_named
 
@@ -411,9 +411,9 @@ class ScenarioRunner:
             allow_unjudged: Pass although the budget left judge tasks unasked.
         """
         __tracebackhide__ = True
+        from scouter.evaluate.api.replay import ScenarioEvalResults
         from scouter.evaluate.compare.gate_checks import check_gates
         from scouter.evaluate.compare.gates import Gates
-        from scouter.evaluate.results.scenario_results import ScenarioEvalResults
         from scouter.replay.reports.decision import Policy
         from scouter.replay.reports.plain import scenario_text
         from scouter.replay.reports.report import Report

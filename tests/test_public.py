@@ -51,7 +51,7 @@ NOT_YET = (
     "pydantic",  # the first model loads it, and a stand-in makes none before its first use
     "pydantic_core",
     "scouter.evaluate.engine",
-    "scouter.evaluate.results.results",
+    "scouter.evaluate.results.rows",
     "scouter.model.span",
     "scouter.replay.options",
 )

@@ -25,11 +25,11 @@ from scouter.agent.calibration.asking import plan_of
 from scouter.agent.calibration.identity import Identity, identify
 from scouter.agent.calibration.known import Calibrations
 from scouter.errors import ConfigError, TransientError
-from scouter.evaluate.engine.asking import Backoff, Reply, ask
 from scouter.evaluate.engine.context import plain_context
-from scouter.evaluate.engine.execute import Question, walk
+from scouter.evaluate.engine.execute import JudgeQuestion, walk
 from scouter.evaluate.engine.judged import answered
 from scouter.evaluate.engine.plan import Plan
+from scouter.evaluate.judge.ask import Backoff, Reply, ask
 from scouter.evaluate.judge.port import Judge
 from scouter.evaluate.outcome import Outcome, Reason
 from scouter.evaluate.results.task_result import EvalTaskResult
@@ -220,7 +220,7 @@ class GoldAsker:
             return False
         item = item_of(task.items, slot)
 
-        async def put(question: Question) -> Reply:
+        async def put(question: JudgeQuestion) -> Reply:
             request, retries = question.request, question.task.max_retries
             slots = slots_of(request.provider)
             return await ask(self._judge, request, retries, self._backoff, slots)

@@ -15,19 +15,19 @@ from collector.pipeline.profiles import ProfileRegistry
 from collector.pipeline.sessions.read import SessionReader
 from collector.storage.port.rows import EvaluationRow, RecordRow, Scope, TaskRow
 from collector.storage.port.store import Store
-from scouter.evaluate.engine.asking import Reply
 from scouter.evaluate.engine.context import plain_context
 from scouter.evaluate.engine.deferred import question_of
-from scouter.evaluate.engine.execute import Found, Question, walk
+from scouter.evaluate.engine.execute import Found, JudgeQuestion, walk
 from scouter.evaluate.engine.judged import answered
 from scouter.evaluate.engine.plan import Plan, reads_spans
 from scouter.evaluate.engine.sessions import session_of
+from scouter.evaluate.judge.ask import Reply
 from scouter.evaluate.outcome import Outcome, Reason
 from scouter.evaluate.results.task_result import EvalTaskResult
 from scouter.evaluate.spans.tree import SpanTree
 from scouter.model.record import EvalRecord
 
-Put = Callable[[Question], Awaitable[Reply]]
+Put = Callable[[JudgeQuestion], Awaitable[Reply]]
 VerdictKey = tuple[str, str]
 """Space and uid."""
 

@@ -18,8 +18,8 @@ from collector.pipeline.profiles import ProfileRegistry
 from collector.storage.port.rows import PendingVerdict
 from collector.storage.port.store import Store
 from scouter.errors import TransientError
-from scouter.evaluate.engine.asking import Backoff, Reply, ask
-from scouter.evaluate.engine.execute import Question
+from scouter.evaluate.engine.execute import JudgeQuestion
+from scouter.evaluate.judge.ask import Backoff, Reply, ask
 from scouter.evaluate.judge.port import Judge, JudgeReply
 
 _log: Final = logging.getLogger(__name__)
@@ -265,7 +265,7 @@ class JudgeWorker:
         if isinstance(inquiry, Answered):
             return inquiry
 
-        async def put(question: Question) -> Reply:
+        async def put(question: JudgeQuestion) -> Reply:
             request, retries = question.request, question.task.max_retries
             slots = self._slots_of(request.provider)
             return await ask(judge, request, retries, self._backoff, slots)

@@ -17,7 +17,7 @@ from scouter.agent.model_judge import ModelJudge
 from scouter.cli.outputs import folder_by_time
 from scouter.errors import ConfigError
 from scouter.evaluate.judge.port import Judge
-from scouter.evaluate.show.tables import emit, table_of
+from scouter.evaluate.show.console import emit, table_of
 from scouter.evaluate.trajectory.comparison import TrajectoryMetric
 from scouter.formats.adk import read_eval_set
 from scouter.formats.vertex.eval_task import EvalTask

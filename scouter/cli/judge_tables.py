@@ -6,7 +6,7 @@ from rich.text import Text
 from scouter.agent.calibration.calibration import Calibration, Rate
 from scouter.agent.calibration.correction import Corrected
 from scouter.evaluate.intervals import Interval
-from scouter.evaluate.show.tables import emit, table_of
+from scouter.evaluate.show.console import emit, table_of
 from scouter.evaluate.statistics.corrected_rate import CannotSay
 from scouter.replay.reports.texts import counted
 

@@ -10,18 +10,18 @@ import typer
 from scouter.cli.outputs import Outputs
 from scouter.cli.verdict_text import print_decision
 from scouter.errors import ConfigError
+from scouter.evaluate.api.replay import ScenarioEvalResults
 from scouter.evaluate.compare.gate_checks import check_gates
 from scouter.evaluate.compare.gates import Gates
 from scouter.evaluate.results.kept_runs import save_run
 from scouter.evaluate.results.pooling import pooled
-from scouter.evaluate.results.scenario_results import ScenarioEvalResults
 from scouter.evaluate.scenario import EvalScenarios
 from scouter.evaluate.show.comparison_tables import print_scenario_comparison
-from scouter.evaluate.tasks.unread import unread_warning
 from scouter.model.visible import one_line
 from scouter.replay.named_run import BOTH_BASELINES, NamedRun, run_both
 from scouter.replay.reports.decision import Policy
 from scouter.replay.reports.report import Report
+from scouter.replay.unread import unread_warning
 
 INTERRUPTED = 130
 """What a shell says of a program that Ctrl-C ended."""

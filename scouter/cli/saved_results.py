@@ -5,11 +5,11 @@ from pathlib import Path
 from typing import Final
 
 from scouter.errors import ConfigError
+from scouter.evaluate.api.records import EvalResults
+from scouter.evaluate.api.replay import EvalMetrics, ScenarioEvalResults
 from scouter.evaluate.files.read import Document, parse_json, read_text
 from scouter.evaluate.results.file import from_document
 from scouter.evaluate.results.provenance import Provenance
-from scouter.evaluate.results.results import EvalResults
-from scouter.evaluate.results.scenario_results import ScenarioEvalResults, sum_up
 
 RECORDS: Final = "records"
 """What the only alias of results without a replay is called."""
@@ -43,11 +43,11 @@ def _is_bare(file: Document) -> bool:
 
 
 def _replay_of_records(file: Document) -> ScenarioEvalResults:
-    found: EvalResults = from_document(file)
+    found: EvalResults = from_document(file, EvalResults)
     return ScenarioEvalResults(
         dataset_results={RECORDS: found},
         scenario_results=(),
-        metrics=sum_up({RECORDS: found}, ()),
+        metrics=EvalMetrics.of({RECORDS: found}, ()),
         provenance=found.provenance or Provenance(),
         repeats=max(found.attempts or (0,)) + 1,
     )

@@ -44,7 +44,7 @@ def validate(
     """
     from scouter.evaluate.compare.gate_checks import check_tags
     from scouter.evaluate.scenario import EvalScenarios  # the engine takes most of the start
-    from scouter.evaluate.tasks.unread import unread_warning
+    from scouter.replay.unread import unread_warning
 
     broken = 0
     for file in files:

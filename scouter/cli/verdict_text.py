@@ -6,7 +6,7 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from scouter.evaluate.show.tables import emit, table_of
+from scouter.evaluate.show.console import emit, table_of
 from scouter.replay.reports.confirmations import Reasked
 from scouter.replay.reports.decision import Word
 from scouter.replay.reports.examples import Example

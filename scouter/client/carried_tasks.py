@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from pydantic import JsonValue
 
 from scouter.errors import ScouterError
-from scouter.evaluate.fault import TaskFault
+from scouter.evaluate.outcome import TaskFault
 from scouter.evaluate.paths.path import Path
 from scouter.evaluate.paths.templates import compile_template, has_template, template_paths
 from scouter.evaluate.tasks.agent import AgentAssertionTask

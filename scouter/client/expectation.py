@@ -8,8 +8,8 @@ from pydantic import JsonValue
 
 from scouter.client.carried_tasks import resolved_expected
 from scouter.errors import ScouterError
-from scouter.evaluate.fault import TaskFault
 from scouter.evaluate.operators.comparison import ComparisonOperator
+from scouter.evaluate.outcome import TaskFault
 from scouter.evaluate.paths.path import Path
 from scouter.evaluate.tasks.assertion import AssertionTask
 from scouter.evaluate.tasks.judge import LLMJudgeTask

@@ -14,7 +14,7 @@ from scouter.drift.profile import AgentEvalProfile
 from scouter.errors import ScouterError
 from scouter.evaluate.engine.judge_task import JudgeTask
 from scouter.evaluate.engine.plan import Plan
-from scouter.evaluate.fault import TaskFault
+from scouter.evaluate.outcome import TaskFault
 from scouter.evaluate.steps import OneRecord
 
 

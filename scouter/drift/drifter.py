@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from scouter.drift.profile import AgentEvalProfile
 from scouter.evaluate.dataset import EvalDataset
-from scouter.evaluate.results.result_set import EvalResultSet
+from scouter.evaluate.results.row import EvalResultSet
 from scouter.model.record import EvalRecord
 from scouter.model.span import Span
 

@@ -20,19 +20,21 @@ if TYPE_CHECKING:
     )
     from scouter.evaluate.accuracy.performance import PerformanceEvaluator
     from scouter.evaluate.accuracy.reliability import ReliabilityEvaluator
-    from scouter.evaluate.annotate.config import Embedder, EvaluationConfig
-    from scouter.evaluate.compare.gate_checks import GateCheck, check_gates
-    from scouter.evaluate.compare.gates import Gates
-    from scouter.evaluate.compare.results import (
-        ComparisonResults,
+    from scouter.evaluate.annotate.config import EvaluationConfig
+    from scouter.evaluate.annotate.embed import Embedder
+    from scouter.evaluate.api.comparison import ComparisonResults, ScenarioComparisonResults
+    from scouter.evaluate.api.records import AlignedEvalResult, EvalResults
+    from scouter.evaluate.api.replay import EvalMetrics, ScenarioEvalResults, ScenarioResult
+    from scouter.evaluate.compare.data import (
         MissingRecord,
         MissingTask,
-        ScenarioComparisonResults,
         ScenarioDelta,
         TaskAggregateStats,
         TaskComparison,
         WorkflowComparison,
     )
+    from scouter.evaluate.compare.gate_checks import GateCheck, check_gates
+    from scouter.evaluate.compare.gates import Gates
     from scouter.evaluate.compare.rows import ComparisonDecision, RateComparison
     from scouter.evaluate.dataset import EvalDataset
     from scouter.evaluate.engine.direct import (
@@ -43,8 +45,7 @@ if TYPE_CHECKING:
     from scouter.evaluate.journey.evaluate import evaluate_journey
     from scouter.evaluate.journey.result import JourneyResult
     from scouter.evaluate.judge.port import Judge, JudgeError, JudgeReply, JudgeRequest
-    from scouter.evaluate.judge.token_usage import TokenUsage
-    from scouter.evaluate.judge.usage import JudgeUsage
+    from scouter.evaluate.judge.usage import JudgeUsage, TokenUsage
     from scouter.evaluate.operators.comparison import ComparisonOperator
     from scouter.evaluate.outcome import Outcome, Reason
     from scouter.evaluate.report.item import EvalItem
@@ -53,17 +54,10 @@ if TYPE_CHECKING:
     from scouter.evaluate.report.steps import TrajectoryStep
     from scouter.evaluate.report.trajectory_evaluator import TrajectoryEvaluator
     from scouter.evaluate.report.verdicts import EvaluatorOutput, ItemVerdict
-    from scouter.evaluate.results.aligned import AlignedEvalResult, EvalSet
+    from scouter.evaluate.results.attempt import TaskSummary
     from scouter.evaluate.results.provenance import Provenance
     from scouter.evaluate.results.reliability import Reliability, pass_at_k, pass_hat_k
-    from scouter.evaluate.results.result_set import EvalResultSet
-    from scouter.evaluate.results.results import EvalResults
-    from scouter.evaluate.results.scenario_results import (
-        EvalMetrics,
-        ScenarioEvalResults,
-        ScenarioResult,
-        TaskSummary,
-    )
+    from scouter.evaluate.results.row import EvalResultSet, EvalSet
     from scouter.evaluate.results.task_result import EvalTaskResult
     from scouter.evaluate.scenario import EvalScenario, EvalScenarios
     from scouter.evaluate.spans.files import SpanFilesError, read_spans
@@ -110,11 +104,13 @@ else:
                 "ReliabilityEvaluationResult",
                 "ToolCallCheck",
             ),
-            "scouter.evaluate.compare.results": (
+            "scouter.evaluate.api.comparison": (
                 "ComparisonResults",
+                "ScenarioComparisonResults",
+            ),
+            "scouter.evaluate.compare.data": (
                 "MissingRecord",
                 "MissingTask",
-                "ScenarioComparisonResults",
                 "ScenarioDelta",
                 "TaskAggregateStats",
                 "WorkflowComparison",
@@ -123,12 +119,12 @@ else:
             "scouter.evaluate.compare.rows": ("RateComparison",),
             "scouter.evaluate.results.provenance": ("Provenance",),
             "scouter.evaluate.scenario": ("EvalScenario", "EvalScenarios"),
-            "scouter.evaluate.results.scenario_results": (
+            "scouter.evaluate.api.replay": (
                 "EvalMetrics",
                 "ScenarioEvalResults",
                 "ScenarioResult",
-                "TaskSummary",
             ),
+            "scouter.evaluate.results.attempt": ("TaskSummary",),
             "scouter.evaluate.tasks.agent": ("AgentAssertion", "AgentAssertionTask"),
             "scouter.evaluate.tasks.assertion": ("AssertionTask",),
             "scouter.evaluate.tasks.journey": ("JourneyTask",),
@@ -149,10 +145,12 @@ else:
             "scouter.evaluate.accuracy.accuracy": ("AccuracyEvaluator",),
             "scouter.evaluate.accuracy.performance": ("PerformanceEvaluator",),
             "scouter.evaluate.accuracy.reliability": ("ReliabilityEvaluator",),
-            "scouter.evaluate.results.aligned": ("AlignedEvalResult", "EvalSet"),
-            "scouter.evaluate.compare.results": ("TaskComparison",),
+            "scouter.evaluate.api.records": ("AlignedEvalResult", "EvalResults"),
+            "scouter.evaluate.results.row": ("EvalResultSet", "EvalSet"),
+            "scouter.evaluate.compare.data": ("TaskComparison",),
             "scouter.evaluate.compare.rows": ("ComparisonDecision",),
-            "scouter.evaluate.annotate.config": ("Embedder", "EvaluationConfig"),
+            "scouter.evaluate.annotate.config": ("EvaluationConfig",),
+            "scouter.evaluate.annotate.embed": ("Embedder",),
             "scouter.evaluate.dataset": ("EvalDataset",),
             "scouter.evaluate.engine.direct": (
                 "AssertionResults",
@@ -166,7 +164,7 @@ else:
             "scouter.evaluate.journey.evaluate": ("evaluate_journey",),
             "scouter.evaluate.journey.result": ("JourneyResult",),
             "scouter.evaluate.judge.port": ("Judge", "JudgeError", "JudgeReply", "JudgeRequest"),
-            "scouter.evaluate.judge.usage": ("JudgeUsage",),
+            "scouter.evaluate.judge.usage": ("JudgeUsage", "TokenUsage"),
             "scouter.evaluate.operators.comparison": ("ComparisonOperator",),
             "scouter.evaluate.outcome": ("Outcome", "Reason"),
             "scouter.evaluate.results.reliability": ("Reliability", "pass_at_k", "pass_hat_k"),
@@ -176,15 +174,12 @@ else:
             "scouter.evaluate.report.steps": ("TrajectoryStep",),
             "scouter.evaluate.report.trajectory_evaluator": ("TrajectoryEvaluator",),
             "scouter.evaluate.report.verdicts": ("EvaluatorOutput", "ItemVerdict"),
-            "scouter.evaluate.results.result_set": ("EvalResultSet",),
-            "scouter.evaluate.results.results": ("EvalResults",),
             "scouter.evaluate.spans.files": ("SpanFilesError", "read_spans"),
             "scouter.evaluate.results.task_result": ("EvalTaskResult",),
             "scouter.evaluate.tasks.base": ("EvaluationTaskType",),
             "scouter.evaluate.tasks.span_filter": ("SpanStatus",),
             "scouter.evaluate.tasks.task": ("TasksFile",),
             "scouter.evaluate.tasks.trace": ("AggregationType", "MultiResponseMode"),
-            "scouter.evaluate.judge.token_usage": ("TokenUsage",),
             "scouter.evaluate.trajectory.metrics": (
                 "trajectory_any_order_match",
                 "trajectory_exact_match",

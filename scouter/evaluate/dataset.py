@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Literal, cast
 from pydantic import JsonValue
 
 from scouter.errors import DataError
+from scouter.evaluate.api.records import EvalResults
 from scouter.evaluate.engine.batch import evaluate_batch
 from scouter.evaluate.engine.plan import Plan, compile_plan
 from scouter.evaluate.results.provenance import collect_provenance
 from scouter.evaluate.results.record_result import RecordResult
-from scouter.evaluate.results.results import EvalResults
 from scouter.evaluate.spans.tree import SpanTree
 from scouter.evaluate.tasks.task import Task, parse_tasks, with_calls_told_by
 from scouter.evaluate.tasks.task_list import TasksByKind

@@ -1,8 +1,10 @@
-"""How a task or a record ended: one word, and where it is not simply right or wrong, why."""
+"""The outcome of a task or a record, its reason, and the fault by which a check says the reason."""
 
 from collections.abc import Iterable
 from enum import StrEnum
 from typing import Final
+
+from scouter.errors import DataError
 
 
 class Outcome(StrEnum):
@@ -78,3 +80,26 @@ def is_in_rate(outcome: Outcome, reason: Reason | None) -> bool:
     if outcome is Outcome.PENDING:
         return False
     return outcome is not Outcome.SKIPPED or reason is None or reason is Reason.GATE
+
+
+class TaskFault(DataError):
+    """One task cannot be decided for one record; it becomes that task's `errored` result.
+
+    Args:
+        reason: Kind of fault, as results carry it.
+        message: What was wrong, where, and what is there instead.
+    """
+
+    def __init__(self, reason: Reason, message: str) -> None:
+        super().__init__(reason, message)
+        self.reason, self.message = reason, message
+
+    def __str__(self) -> str:
+        return self.message
+
+
+class VacuousFault(TaskFault):
+    """The expected value asks nothing: whatever is found would pass, or fail.
+
+    Unlike other expected values that do not fit, it is refused where the task is compiled.
+    """

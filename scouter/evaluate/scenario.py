@@ -34,19 +34,15 @@ from scouter.model.deferred import Deferred
 from scouter.model.ids import uuid7
 
 if TYPE_CHECKING:
+    from scouter.evaluate.api.records import EvalResults
+    from scouter.evaluate.api.replay import EvalMetrics, ScenarioEvalResults, ScenarioResult
     from scouter.evaluate.engine.plan import Plan
-    from scouter.evaluate.results.results import EvalResults
-    from scouter.evaluate.results.scenario_results import (
-        EvalMetrics,
-        ScenarioEvalResults,
-        ScenarioResult,
-    )
     from scouter.evaluate.tasks.task import Task, TasksFile
 
     DatasetResults = dict[str, EvalResults]
     ScenarioResults = tuple[ScenarioResult, ...]
 else:  # loaded with the first tasks that are read, and the first results that there are
-    _RESULTS = "scouter.evaluate.results.scenario_results"
+    _RESULTS = "scouter.evaluate.api.replay"
     DatasetResults = Annotated[Any, Deferred(_RESULTS, "DatasetResults")]
     ScenarioResults = Annotated[Any, Deferred(_RESULTS, "ScenarioResults")]
     EvalMetrics = Annotated[Any, Deferred(_RESULTS, "EvalMetrics")]

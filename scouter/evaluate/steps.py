@@ -10,8 +10,7 @@ from typing import Final
 
 from pydantic import JsonValue
 
-from scouter.evaluate.fault import TaskFault
-from scouter.evaluate.outcome import Reason
+from scouter.evaluate.outcome import Reason, TaskFault
 
 MAX_RECORD_STEPS: Final = 2_000_000
 """What all tasks of one record may take, in steps of about 1 µs."""

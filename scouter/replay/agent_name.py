@@ -4,13 +4,12 @@ import functools
 import inspect
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from scouter.replay.orchestrator import EvalOrchestrator
+from scouter.replay.hooks import Hooks
 
 
-def agent_name(hooks: "EvalOrchestrator") -> str:
+def agent_name(hooks: Hooks) -> str:
     """Name who is asked: `agent_name` where it is set, else the agent and a class of one's own."""
     if hooks.agent_name:
         return hooks.agent_name

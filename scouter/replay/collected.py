@@ -10,7 +10,7 @@ from pydantic import JsonValue
 from scouter.errors import DataError
 from scouter.evaluate.engine.context import plain_context
 from scouter.evaluate.judge.shorten import shorten
-from scouter.evaluate.results.scenario_results import Exchange
+from scouter.evaluate.results.attempt import Exchange
 from scouter.evaluate.scenario import EvalScenario
 from scouter.model.attributes import SCENARIO_ATTEMPT, SCENARIO_ID
 from scouter.model.json_value import to_json_value

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Coroutine, Generator, Iterable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
+from typing import Any, Final, TypeAlias, TypeVar
 
 from pydantic import JsonValue
 
@@ -18,6 +18,7 @@ from scouter.replay.calls import Calls, DirectCalls, LoopCalls
 from scouter.replay.collected import plain_turns
 from scouter.replay.filing import OUTSIDE, Filing, Job, Try
 from scouter.replay.frames import own_frames
+from scouter.replay.hooks import Hooks
 from scouter.replay.journal import Entry, Journal
 from scouter.replay.options import RunOptions
 from scouter.replay.progress import Progress
@@ -25,9 +26,6 @@ from scouter.replay.runner import EvalRunner
 from scouter.replay.turn import TALK, Talk, Turn
 from scouter.tracing.scenario import scenario_scope
 from scouter.transport.guard import text_of
-
-if TYPE_CHECKING:
-    from scouter.replay.orchestrator import EvalOrchestrator
 
 MakeCalls: TypeAlias = Callable[[], AbstractAsyncContextManager[Calls]]
 
@@ -62,8 +60,8 @@ class Conductor:
 
     def __init__(
         self,
-        hooks: "EvalOrchestrator",
-        beside: "EvalOrchestrator | None",
+        hooks: Hooks,
+        beside: Hooks | None,
         options: RunOptions,
         filing: Filing,
         runner: EvalRunner,
@@ -92,7 +90,7 @@ class Conductor:
         self._runner = runner
         self._progress = progress
 
-    def _hooks_of(self, job: Job) -> "EvalOrchestrator":
+    def _hooks_of(self, job: Job) -> Hooks:
         """Whose methods are called for an attempt."""
         return self._beside if job.is_beside and self._beside is not None else self._hooks
 

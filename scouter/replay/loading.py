@@ -19,7 +19,8 @@ from scouter.evaluate.scenario import EvalScenarios
 from scouter.model.near import did_you_mean
 from scouter.queue.scouter_queue import ScouterQueue
 from scouter.replay.agent import makes_agents, misfit
-from scouter.replay.orchestrator import EvalOrchestrator, SimulatedUserFn
+from scouter.replay.hooks import SimulatedUserFn
+from scouter.replay.orchestrator import EvalOrchestrator
 from scouter.tracing.instrumentor import ScouterInstrumentor
 from scouter.tracing.runtime import RUNTIME
 from scouter.transport.config import MockConfig

@@ -18,9 +18,9 @@ from scouter.agent.entries import ProviderEntries
 from scouter.agent.model_judge import ModelJudge
 from scouter.drift.profile import AgentEvalProfile
 from scouter.errors import ConfigError, ScouterError, UnknownProfileError
+from scouter.evaluate.api.replay import ScenarioEvalResults
 from scouter.evaluate.compare.gate_checks import check_names
 from scouter.evaluate.judge.port import Judge, as_judge
-from scouter.evaluate.results.scenario_results import ScenarioEvalResults
 from scouter.evaluate.scenario import EvalScenario, EvalScenarios
 from scouter.evaluate.tasks.judge import LLMJudgeTask
 from scouter.replay.agent_name import name_of

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final, Literal, TypeAlias, cast
 
 from scouter.errors import ConfigError
-from scouter.evaluate.results.scenario_results import ScenarioEvalResults
+from scouter.evaluate.api.replay import ScenarioEvalResults
 
 OnError: TypeAlias = Literal["raise", "record"]
 

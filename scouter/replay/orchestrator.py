@@ -5,37 +5,30 @@ import random
 import warnings
 from collections.abc import Awaitable, Callable, Iterable
 from os import PathLike
-from typing import TYPE_CHECKING, Any, Concatenate, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final
 
-from scouter.errors import ConfigError, TransientError
+from scouter.errors import TransientError
 from scouter.queue.scouter_queue import ScouterQueue
 from scouter.replay.agent import answering
 from scouter.replay.at_once import always, is_async, over_at_once
+from scouter.replay.hooks import (
+    AgentFn,
+    MissingFunctionError,
+    Response,
+    SimulatedUserFn,
+    missing,
+)
 from scouter.replay.turn import Turn, running_talk
 
 if TYPE_CHECKING:
     from scouter.evaluate.annotate.config import EvaluationConfig
+    from scouter.evaluate.api.replay import ScenarioEvalResults
     from scouter.evaluate.judge.port import AnyJudge
-    from scouter.evaluate.results.scenario_results import ScenarioEvalResults
     from scouter.evaluate.scenario import EvalScenario, EvalScenarios
     from scouter.replay.options import OnError
 
 FIRST_PAUSE_S: Final = 1.0
 LONGEST_PAUSE_S: Final = 30.0
-
-Response: TypeAlias = Any
-"""What an agent answers: anything with a JSON form. `Any`, as overriding methods narrow it."""
-
-AgentFn: TypeAlias = Callable[Concatenate[str, ...], Response] | type[Any]
-"""A plain or an async function of the message and, by name, of `session`, `history` and `queue`; or
-a class that is called like one, of which each conversation gets an instance."""
-SimulatedUserFn: TypeAlias = Callable[[str, Response, list[Turn]], Any]
-"""A plain or an async function, or an object with the method
-`reply(scenario, agent_response, history)`, plain or async."""
-
-
-class MissingFunctionError(ConfigError, NotImplementedError):
-    """There is neither a function nor an overridden method to call."""
 
 
 class EvalOrchestrator:
@@ -300,6 +293,11 @@ class EvalOrchestrator:
         """Called once at the end; the results that it returns are what `run` returns."""
         return results
 
+    def overrides(self, method: str) -> bool:
+        """Tell whether a subclass or this object has a method of its own, by the method's name."""
+        own = getattr(getattr(self, method), "__func__", None)
+        return own is not getattr(EvalOrchestrator, method)
+
     def backoff_s(self, failures: int, error: Exception) -> float:
         """Say how long to wait before the next try of an attempt.
 
@@ -327,8 +325,3 @@ async def _go_on(
         if inspect.isawaitable(answer):
             answer = await answer
     return answer
-
-
-def missing(argument: str, method: str) -> str:
-    """Say that nothing is there to be called."""
-    return f"Either pass {argument} to EvalOrchestrator() or subclass and override {method}"

@@ -3,12 +3,13 @@
 from collections.abc import Sequence
 from typing import Final
 
+from scouter.evaluate.api.replay import ScenarioEvalResults
 from scouter.evaluate.compare.attempts import attempts_of
 from scouter.evaluate.compare.candidates import candidates, usual_wanted
-from scouter.evaluate.compare.confirmation import Confirmation
 from scouter.evaluate.outcome import Outcome, Reason
+from scouter.evaluate.results.confirmation import Confirmation
+from scouter.evaluate.results.counting import is_counted
 from scouter.evaluate.results.pooling import joined, picked
-from scouter.evaluate.results.scenario_results import ScenarioEvalResults, is_counted
 from scouter.evaluate.results.task_result import EvalTaskResult
 
 _UNANSWERED: Final[frozenset[Reason | None]] = frozenset(

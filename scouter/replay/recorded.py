@@ -9,8 +9,8 @@ from typing import Final
 from scouter.agent.calibration.known import Calibrations
 from scouter.drift.profile import AgentEvalProfile
 from scouter.errors import ConfigError, FileFormatError
+from scouter.evaluate.api.replay import ScenarioEvalResults
 from scouter.evaluate.results.lost import Loss, lost_of
-from scouter.evaluate.results.scenario_results import ScenarioEvalResults
 from scouter.evaluate.scenario import EvalScenario, EvalScenarios
 from scouter.evaluate.spans.derived import derive_record
 from scouter.evaluate.spans.files import SpanFilesError, read_spans

@@ -10,10 +10,10 @@ from contextlib import ExitStack, closing, contextmanager
 from typing import TYPE_CHECKING, Final, TypeAlias, cast
 
 from scouter.errors import ConfigError
+from scouter.evaluate.api.replay import ScenarioEvalResults
 from scouter.evaluate.judge.port import as_judge, concurrency_of
 from scouter.evaluate.results.lost import Loss, Lost, lost_of
 from scouter.evaluate.results.pooling import picked
-from scouter.evaluate.results.scenario_results import ScenarioEvalResults
 from scouter.evaluate.scenario import EvalScenarios
 from scouter.model.record import EvalRecord
 from scouter.model.span import Span
@@ -21,6 +21,7 @@ from scouter.replay.agent_name import agent_name
 from scouter.replay.calls import Calls, DirectCalls, LoopCalls, drive, in_other_thread
 from scouter.replay.conduct import Conductor, collect, settle
 from scouter.replay.filing import Filing, Job
+from scouter.replay.hooks import Hooks
 from scouter.replay.journal import Entry, Journal
 from scouter.replay.options import RunOptions
 from scouter.replay.progress import progress_bar, tell_asked_again, tell_resumed
@@ -37,7 +38,6 @@ from scouter.transport.fork import watch
 if TYPE_CHECKING:
     from scouter.evaluate.annotate.config import EvaluationConfig
     from scouter.evaluate.judge.port import AnyJudge
-    from scouter.replay.orchestrator import EvalOrchestrator
 
 Make: TypeAlias = Callable[[Sequence[Job]], Awaitable[None]]
 """Makes attempts, in this thread or in a loop."""
@@ -86,11 +86,11 @@ class Run:
 
     def __init__(
         self,
-        hooks: "EvalOrchestrator",
+        hooks: Hooks,
         options: RunOptions,
         config: "EvaluationConfig | None" = None,
         judge: "AnyJudge | None" = None,
-        beside: "EvalOrchestrator | None" = None,
+        beside: Hooks | None = None,
     ) -> None:
         self.notes: list[str] = []
         """What a user should be warned of, once the run is over."""
@@ -272,9 +272,7 @@ class Run:
             changed = changed.model_copy(update={"lost": lost})
         return cast("ScenarioEvalResults", changed)  # or whatever else an own hook returns
 
-    async def _completed(
-        self, hooks: "EvalOrchestrator", results: ScenarioEvalResults, calls: Calls
-    ) -> object:
+    async def _completed(self, hooks: Hooks, results: ScenarioEvalResults, calls: Calls) -> object:
         """What the hook makes of the results."""
         changed = await calls.call(hooks.on_evaluation_complete, results)
         if changed is None:
@@ -285,7 +283,7 @@ class Run:
         return changed
 
     async def _told_apart(
-        self, both: ScenarioEvalResults, beside: "EvalOrchestrator", calls: Calls
+        self, both: ScenarioEvalResults, beside: Hooks, calls: Calls
     ) -> ScenarioEvalResults:
         """Keep what the other version did as the baseline; return what the new one did."""
         repeats = range(self._options.repeats)

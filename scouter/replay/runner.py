@@ -9,23 +9,18 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from scouter.drift.profile import AgentEvalProfile
 from scouter.errors import ConfigError, DataError
+from scouter.evaluate.api.records import EvalResults
+from scouter.evaluate.api.replay import EvalMetrics, ScenarioEvalResults, ScenarioResult
 from scouter.evaluate.dataset import EvalDataset
 from scouter.evaluate.engine.execute import evaluate_record
 from scouter.evaluate.engine.plan import Plan
 from scouter.evaluate.outcome import Outcome, Reason
+from scouter.evaluate.results.attempt import Conversation
+from scouter.evaluate.results.json_spans import by_start
 from scouter.evaluate.results.lost import Lost
 from scouter.evaluate.results.provenance import collect_provenance
 from scouter.evaluate.results.record_result import RecordResult
-from scouter.evaluate.results.results import EvalResults
-from scouter.evaluate.results.scenario_results import (
-    Conversation,
-    ScenarioEvalResults,
-    ScenarioInfo,
-    ScenarioResult,
-    by_start,
-    scenario_result,
-    sum_up,
-)
+from scouter.evaluate.results.run import ScenarioInfo
 from scouter.evaluate.results.task_result import EvalTaskResult, Window
 from scouter.evaluate.scenario import EvalScenario, EvalScenarios, scenarios_digest
 from scouter.evaluate.spans.tree import SpanTree
@@ -320,7 +315,7 @@ class EvalRunner:
         results = ScenarioEvalResults(
             dataset_results=dataset_results,
             scenario_results=tuple(scenario_results),
-            metrics=sum_up(dataset_results, scenario_results),
+            metrics=EvalMetrics.of(dataset_results, scenario_results),
             scenarios=tuple(
                 ScenarioInfo(
                     scenario_id=scenario.id,
@@ -439,7 +434,7 @@ def _attempt_result(
     results = None
     if judged is not None:
         results = _with_keys(EvalResults([judged], window=window), [item.key], repeats)
-    return scenario_result(
+    return ScenarioResult.of(
         scenario.id,
         scenario.initial_query,
         () if judged is None else judged.tasks,

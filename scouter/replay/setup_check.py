@@ -7,12 +7,12 @@ from typing import Final
 from scouter.errors import ConfigError
 from scouter.evaluate.scenario import EvalScenario
 from scouter.replay.agent import misfit
-from scouter.replay.orchestrator import AgentFn, EvalOrchestrator, MissingFunctionError, missing
+from scouter.replay.hooks import AgentFn, Hooks, MissingFunctionError, missing
 
 _SHOWN: Final = 3
 
 
-def check_functions(hooks: EvalOrchestrator) -> None:
+def check_functions(hooks: Hooks) -> None:
     """Refuse a run whose agent or simulated user could not be called.
 
     Raises:
@@ -20,10 +20,10 @@ def check_functions(hooks: EvalOrchestrator) -> None:
             its user.
         ConfigError: A function does not take the arguments that it would get.
     """
-    if _overrides(hooks, "on_scenario_start"):
+    if hooks.overrides("on_scenario_start"):
         return  # it may set the functions anew for each scenario
     talks = [scenario for scenario in hooks.scenarios if scenario.is_interactive()]
-    is_own = _overrides(hooks, "execute_agent"), _overrides(hooks, "execute_agent_turn")
+    is_own = hooks.overrides("execute_agent"), hooks.overrides("execute_agent_turn")
     if hooks.agent_fn is None and len(talks) < len(hooks.scenarios) and not is_own[0]:
         raise MissingFunctionError(missing("agent_fn", "execute_agent()"))
     if hooks.agent_fn is None and talks and not is_own[1]:
@@ -31,7 +31,7 @@ def check_functions(hooks: EvalOrchestrator) -> None:
     if not any(is_own):
         _check_agent(hooks.agent_fn)
     replied_to = [scenario for scenario in talks if scenario.max_turns > 1]
-    if replied_to and not _overrides(hooks, "execute_simulated_user_turn"):
+    if replied_to and not hooks.overrides("execute_simulated_user_turn"):
         _check_user(hooks, replied_to)
 
 
@@ -41,7 +41,7 @@ def _check_agent(agent: AgentFn | None) -> None:
         raise ConfigError(f"{_expected('agent_fn', agent, ('message',))}: it {problem}")
 
 
-def _check_user(hooks: EvalOrchestrator, talks: Sequence[EvalScenario]) -> None:
+def _check_user(hooks: Hooks, talks: Sequence[EvalScenario]) -> None:
     user = hooks.simulated_user()
     if user is None:
         what = missing("simulated_user_fn", "execute_simulated_user_turn()")
@@ -51,10 +51,6 @@ def _check_user(hooks: EvalOrchestrator, talks: Sequence[EvalScenario]) -> None:
         )
     first = "initial_query" if user is hooks.simulated_user_fn else "scenario"
     _check_call(user, "simulated_user_fn", (first, "agent_response", "history"))
-
-
-def _overrides(hooks: EvalOrchestrator, name: str) -> bool:
-    return getattr(getattr(hooks, name), "__func__", None) is not getattr(EvalOrchestrator, name)
 
 
 def _check_call(function: object, what: str, arguments: tuple[str, ...]) -> None:

@@ -13,7 +13,7 @@ from typing import Any, Final, cast
 
 from pydantic import JsonValue
 
-from scouter.evaluate.engine.asking import Backoff, ask
+from scouter.evaluate.judge.ask import Backoff, ask
 from scouter.evaluate.judge.port import (
     AnyJudge,
     JudgeError,

@@ -33,12 +33,12 @@ if TYPE_CHECKING:
         extract_span_context_from_headers,
         get_tracing_headers_from_current_span,
     )
-    from scouter.tracing.provider import ScouterTracerProvider
     from scouter.tracing.scenario import active_scenario, scenario_scope
     from scouter.tracing.span import ScouterSpan
     from scouter.tracing.span import ScouterSpan as ActiveSpan
     from scouter.tracing.tracer import (
         ScouterTracer,
+        ScouterTracerProvider,
         flush_tracer,
         get_current_active_span,
         get_tracer,
@@ -80,10 +80,10 @@ else:
                 "extract_span_context_from_headers",
                 "get_tracing_headers_from_current_span",
             ),
-            "scouter.tracing.provider": ("ScouterTracerProvider",),
             "scouter.tracing.scenario": ("active_scenario", "scenario_scope"),
             "scouter.tracing.span": ("ScouterSpan", "ScouterSpan as ActiveSpan"),
             "scouter.tracing.tracer": (
+                "ScouterTracerProvider",
                 "ScouterTracer",
                 "ScouterTracer as Tracer",
                 "flush_tracer",

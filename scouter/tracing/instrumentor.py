@@ -18,8 +18,8 @@ from scouter.queue.scouter_queue import ScouterQueue
 from scouter.tracing.batch import BatchConfig
 from scouter.tracing.processor import ScouterSpanProcessor
 from scouter.tracing.propagation import W3C
-from scouter.tracing.provider import ScouterTracerProvider
 from scouter.tracing.runtime import RUNTIME, is_ours
+from scouter.tracing.tracer import ScouterTracerProvider
 from scouter.tracing.values import attribute_values
 from scouter.transport.config import TransportConfig
 

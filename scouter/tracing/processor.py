@@ -1,7 +1,7 @@
 """The span processor: marks spans with scenario and profile, counts, captures, hands over."""
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from opentelemetry import baggage
 from opentelemetry.context import Context, get_current
@@ -26,13 +26,31 @@ from scouter.transport.guard import GUARD
 
 if TYPE_CHECKING:
     from scouter.queue.redactor import Redactor
+    from scouter.queue.sampling import Sampling
+    from scouter.tracing.capture import SpanCapture
+    from scouter.tracing.census import TraceCensus
     from scouter.tracing.export import SpanExport
-    from scouter.tracing.runtime import Runtime
 
 _MAX_ENTITY_CHARS = 256
 """Baggage comes from other processes too: longer values are not copied onto spans."""
 
 _NOTHING: Mapping[str, object] = {}
+
+
+class SpanState(Protocol):
+    """The part of the process' tracing state that a processor reads; see `Runtime`."""
+
+    capture: "SpanCapture"
+    census: "TraceCensus"
+    export: "SpanExport | None"
+    ended: "SpanExport | None"
+    extra_processors: tuple[SpanProcessor, ...]
+    redactor: "Redactor | None"
+    sampling: "Sampling"
+
+    def flush(self, timeout_s: float) -> bool:
+        """Deliver what was queued so far; False if the time ran out."""
+        ...
 
 
 class ScouterSpanProcessor(SpanProcessor):
@@ -47,7 +65,7 @@ class ScouterSpanProcessor(SpanProcessor):
 
     def __init__(
         self,
-        runtime: "Runtime",
+        runtime: SpanState,
         thins: bool = False,
         extra: Mapping[str, AnyValue] | None = None,
         propagate_baggage: bool = True,

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 from opentelemetry import baggage as otel_baggage
 from opentelemetry import context as otel_context
 from opentelemetry import trace
+from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SpanExporter
 from opentelemetry.trace import Link, SpanKind
 from opentelemetry.util import types
@@ -15,7 +16,6 @@ from scouter.queue.scouter_queue import ScouterQueue
 from scouter.tracing.current import CurrentSpan
 from scouter.tracing.decorate import FunctionSpan, qualified_name, traced
 from scouter.tracing.propagation import parent_context
-from scouter.tracing.provider import sdk_tracer
 from scouter.tracing.runtime import DEFAULT_SERVICE, RUNTIME
 from scouter.tracing.span import DEFAULT_MAX_LENGTH, ScouterSpan
 from scouter.tracing.values import attribute_values
@@ -86,7 +86,7 @@ class ScouterTracer(trace.Tracer):
             return found[1]
         generation = RUNTIME.generation
         provider = RUNTIME.provider(self._service_name)
-        tracer = sdk_tracer(
+        tracer = _sdk_tracer(
             provider, self._scope, self._version, self._schema_url, self._scope_attributes
         )
         self._found = (generation, tracer)
@@ -288,6 +288,40 @@ class ScouterTracer(trace.Tracer):
     def get_local_spans_by_trace_ids(self, trace_ids: Iterable[str]) -> "list[Span]":
         """The captured spans of these traces; they stay captured."""
         return RUNTIME.capture.spans_of(trace_ids)
+
+
+class ScouterTracerProvider(TracerProvider):
+    """A provider of the OpenTelemetry SDK whose tracers are `ScouterTracer`s.
+
+    So `opentelemetry.trace.get_tracer` gives tracers whose spans take tags, inputs, outputs and
+    records, and the current span of other libraries' instrumentation does, too.
+    """
+
+    def get_tracer(
+        self,
+        instrumenting_module_name: str,
+        instrumenting_library_version: str | None = None,
+        schema_url: str | None = None,
+        attributes: types.Attributes = None,
+    ) -> trace.Tracer:
+        """Make a tracer of a scope."""
+        maker = super().get_tracer(
+            instrumenting_module_name, instrumenting_library_version, schema_url, attributes
+        )
+        return ScouterTracer(scope=instrumenting_module_name, maker=maker)
+
+
+def _sdk_tracer(
+    provider: TracerProvider,
+    name: str,
+    version: str | None = None,
+    schema_url: str | None = None,
+    attributes: types.Attributes = None,
+) -> trace.Tracer:
+    """A provider's tracer whose spans are the SDK's own, to be wrapped."""
+    if isinstance(provider, ScouterTracerProvider):
+        return TracerProvider.get_tracer(provider, name, version, schema_url, attributes)
+    return provider.get_tracer(name, version, schema_url, attributes)
 
 
 def init_tracer(

@@ -7,9 +7,9 @@ starts.
 import random
 import time
 
+from scouter.evaluate.api.records import EvalResults
 from scouter.evaluate.outcome import Outcome
 from scouter.evaluate.results.record_result import RecordResult, record_outcome
-from scouter.evaluate.results.results import EvalResults
 from scouter.evaluate.results.task_result import EvalTaskResult, TaskSpec
 
 TASKS = tuple(

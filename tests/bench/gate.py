@@ -24,18 +24,14 @@ from typing import Final, TypeAlias
 
 import numpy as np
 
+from scouter.evaluate.api.comparison import ScenarioComparisonResults
+from scouter.evaluate.api.records import EvalResults
+from scouter.evaluate.api.replay import EvalMetrics, ScenarioEvalResults, ScenarioResult
 from scouter.evaluate.compare.gate_checks import check_gates
 from scouter.evaluate.compare.gates import Gates
-from scouter.evaluate.compare.results import ScenarioComparisonResults
 from scouter.evaluate.outcome import Outcome
 from scouter.evaluate.results.record_result import RecordResult, record_outcome
-from scouter.evaluate.results.results import EvalResults
-from scouter.evaluate.results.scenario_results import (
-    ScenarioEvalResults,
-    ScenarioInfo,
-    scenario_result,
-    sum_up,
-)
+from scouter.evaluate.results.run import ScenarioInfo
 from scouter.evaluate.results.task_result import EvalTaskResult, TaskSpec
 from scouter.evaluate.scenario import EvalScenario, EvalScenarios
 from scouter.evaluate.tasks.assertion import AssertionTask
@@ -90,7 +86,9 @@ def results(
         records: Scenario, attempt and, by task, whether it passed.
     """
     judged = [
-        scenario_result(f"s{at}", "q", [task(OWN, passed)]).model_copy(update={"attempt": attempt})
+        ScenarioResult.of(f"s{at}", "q", [task(OWN, passed)]).model_copy(
+            update={"attempt": attempt}
+        )
         for at, attempts in enumerate(own)
         for attempt, passed in enumerate(attempts)
     ]
@@ -109,7 +107,7 @@ def results(
     return ScenarioEvalResults(
         dataset_results=datasets,
         scenario_results=tuple(judged),
-        metrics=sum_up(datasets, judged),
+        metrics=EvalMetrics.of(datasets, judged),
         scenarios=tuple(
             ScenarioInfo(scenario_id=f"s{at}", initial_query="q") for at in range(len(own))
         ),

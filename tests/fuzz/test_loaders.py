@@ -17,10 +17,10 @@ from hypothesis import strategies as st
 
 from scouter.drift.profile import AgentEvalProfile
 from scouter.errors import ConfigError
-from scouter.evaluate.compare.results import ScenarioComparisonResults
+from scouter.evaluate.api.comparison import ScenarioComparisonResults
+from scouter.evaluate.api.records import EvalResults
+from scouter.evaluate.api.replay import EvalMetrics, ScenarioEvalResults, ScenarioResult
 from scouter.evaluate.judge.prompt import Prompt
-from scouter.evaluate.results.results import EvalResults
-from scouter.evaluate.results.scenario_results import ScenarioEvalResults, scenario_result, sum_up
 from scouter.evaluate.scenario import EvalScenarios
 from scouter.evaluate.tasks.assertion import AssertionTask
 from scouter.evaluate.tasks.task import TasksFile
@@ -58,11 +58,11 @@ SCENARIOS: dict[str, Any] = {
 def replay() -> ScenarioEvalResults:
     """A small run with one of each outcome."""
     results = EvalResults([record("r1", {"t": True, "u": False}), record("r2", {"t": "lost"})])
-    judged = [scenario_result("s", "query", [task("t", True)], results)]
+    judged = [ScenarioResult.of("s", "query", [task("t", True)], results)]
     return ScenarioEvalResults(
         dataset_results={"alias": results},
         scenario_results=tuple(judged),
-        metrics=sum_up({"alias": results}, judged),
+        metrics=EvalMetrics.of({"alias": results}, judged),
     )
 
 

@@ -10,6 +10,8 @@ from hypothesis import strategies as st
 
 from scouter.drift.profile import AgentEvalProfile
 from scouter.errors import ConfigError
+from scouter.evaluate.api.records import EvalResults
+from scouter.evaluate.api.replay import EvalMetrics, ScenarioEvalResults, ScenarioResult
 from scouter.evaluate.compare.gates import Gates
 from scouter.evaluate.dataset import EvalDataset
 from scouter.evaluate.judge.prompt import Prompt
@@ -17,8 +19,6 @@ from scouter.evaluate.operators.comparison import ComparisonOperator
 from scouter.evaluate.outcome import Outcome, Reason
 from scouter.evaluate.results.annotations import Annotations, Histogram, RecordAnnotations
 from scouter.evaluate.results.record_result import RecordResult, record_outcome
-from scouter.evaluate.results.results import EvalResults
-from scouter.evaluate.results.scenario_results import ScenarioEvalResults, scenario_result, sum_up
 from scouter.evaluate.results.task_result import EvalTaskResult
 from scouter.evaluate.scenario import EvalScenario, EvalScenarios
 from scouter.evaluate.tasks.agent import AgentAssertion, AgentAssertionTask
@@ -279,11 +279,11 @@ def test_results(tmp_path: Path, made: EvalResults) -> None:
     assert again == made
     assert again.model_dump_json() == text
     json.loads(text, parse_constant=lambda word: 1 / 0)
-    judged = [scenario_result("s", "q", task_rows(made), made)]
+    judged = [ScenarioResult.of("s", "q", task_rows(made), made)]
     run = ScenarioEvalResults(
         dataset_results={"alias": made},
         scenario_results=tuple(judged),
-        metrics=sum_up({"alias": made}, judged),
+        metrics=EvalMetrics.of({"alias": made}, judged),
     )
     run.save(tmp_path / "run.json")
     assert ScenarioEvalResults.load(tmp_path / "run.json") == run

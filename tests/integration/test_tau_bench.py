@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from scouter.drift.profile import AgentEvalProfile
+from scouter.evaluate.api.records import AlignedEvalResult
 from scouter.evaluate.dataset import EvalDataset
 from scouter.evaluate.operators.comparison import ComparisonOperator
-from scouter.evaluate.results.aligned import AlignedEvalResult
 from scouter.evaluate.tasks.assertion import AssertionTask
 from scouter.queue.scouter_queue import ScouterQueue
 from scouter.tracing.capture import (

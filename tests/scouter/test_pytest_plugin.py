@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from scouter.evaluate.results.scenario_results import ScenarioEvalResults
+from scouter.evaluate.api.replay import ScenarioEvalResults
 from scouter.mock.llm_server import LLMTestServer
 from scouter.tracing.instrumentor import ScouterInstrumentor
 from scouter.tracing.tracer import shutdown_tracer

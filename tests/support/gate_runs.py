@@ -2,16 +2,12 @@
 
 from collections.abc import Mapping, Sequence
 
+from scouter.evaluate.api.records import EvalResults
+from scouter.evaluate.api.replay import EvalMetrics, ScenarioEvalResults, ScenarioResult
 from scouter.evaluate.outcome import Reason
 from scouter.evaluate.results.judge_rate import JudgeRate
 from scouter.evaluate.results.record_result import RecordResult, record_outcome
-from scouter.evaluate.results.results import EvalResults
-from scouter.evaluate.results.scenario_results import (
-    ScenarioEvalResults,
-    ScenarioInfo,
-    scenario_result,
-    sum_up,
-)
+from scouter.evaluate.results.run import ScenarioInfo
 from scouter.evaluate.results.task_result import EvalTaskResult
 
 _WORDS = {"P": "passed", "F": "failed", "E": "errored"}
@@ -62,7 +58,7 @@ def replay(
         ]  # fmt: skip
         datasets[alias] = EvalResults(found, [row[0] for row in rows], [row[1] for row in rows])
     judged = [
-        scenario_result(name, "q", task_results(tasks)).model_copy(update={"attempt": at})
+        ScenarioResult.of(name, "q", task_results(tasks)).model_copy(update={"attempt": at})
         for name, attempts in scenarios.items()
         for at, tasks in enumerate(attempts)
         if tasks
@@ -70,7 +66,7 @@ def replay(
     return ScenarioEvalResults(
         dataset_results=datasets,
         scenario_results=tuple(judged),
-        metrics=sum_up(datasets, judged),
+        metrics=EvalMetrics.of(datasets, judged),
         scenarios=tuple(
             ScenarioInfo.model_validate(
                 {"scenario_id": name, "initial_query": "q", **(infos or {}).get(name, {})}

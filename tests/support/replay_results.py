@@ -4,17 +4,12 @@ from collections.abc import Mapping, Sequence
 
 from pydantic import JsonValue
 
+from scouter.evaluate.api.records import EvalResults
+from scouter.evaluate.api.replay import EvalMetrics, ScenarioEvalResults, ScenarioResult
 from scouter.evaluate.outcome import Outcome, Reason
 from scouter.evaluate.results.provenance import Provenance
 from scouter.evaluate.results.record_result import RecordResult, record_outcome
-from scouter.evaluate.results.results import EvalResults
-from scouter.evaluate.results.scenario_results import (
-    ScenarioEvalResults,
-    ScenarioInfo,
-    ScenarioResult,
-    scenario_result,
-    sum_up,
-)
+from scouter.evaluate.results.run import ScenarioInfo
 from scouter.evaluate.results.task_result import EvalTaskResult
 from scouter.model.span import Span, StatusCode
 
@@ -81,7 +76,7 @@ def scenario(
     """One attempt of one scenario, asked one question."""
     query = f"What about {name}?"
     tasks = [task(task_id, ended, answer) for task_id, ended in checks.items()]
-    result = scenario_result(name, query, tasks, error=error)
+    result = ScenarioResult.of(name, query, tasks, error=error)
     row = RecordResult("uid", name, "", None, record_outcome(tasks), tuple(tasks), 0, 0)
     return result.model_copy(
         update={
@@ -118,7 +113,7 @@ def results(
     return ScenarioEvalResults(
         dataset_results=datasets,
         scenario_results=tuple(scenarios),
-        metrics=sum_up(datasets, scenarios),
+        metrics=EvalMetrics.of(datasets, scenarios),
         scenarios=tuple(
             ScenarioInfo(scenario_id=name, initial_query=query) for name, query in queries.items()
         ),

@@ -192,8 +192,8 @@ def length_of(context: JsonValue, path: str) -> float | None:
     Returns:
         None where the path leads nowhere.
     """
-    from scouter.evaluate.fault import TaskFault
     from scouter.evaluate.judge.prompt_text import as_text
+    from scouter.evaluate.outcome import TaskFault
 
     try:
         return float(len(as_text(Path(path or None).get(context))))

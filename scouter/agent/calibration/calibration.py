@@ -16,7 +16,7 @@ from scouter.evaluate.intervals import Interval, wilson
 from scouter.evaluate.statistics.agreement import Kappa, cohen_kappa, fleiss_kappa
 from scouter.evaluate.statistics.bias import (
     Finding,
-    Judged,
+    SizedItem,
     consistency,
     length_bias,
     leniency,
@@ -87,7 +87,7 @@ class Bias(BaseModel):
         )
 
 
-class Calibration(Stored):
+class Calibration(Stored, frozen=True):
     """How one judge task compares with people; its version is `identity.task_digest`."""
 
     created_at: datetime.datetime
@@ -158,7 +158,7 @@ def calibrate(identity: Identity, evidence: Evidence, now: datetime.datetime) ->
     several = [item for item in items if len(item.votes) > 1]
     same = sum(len(set(item.votes)) == 1 for item in several)
     lengths = [
-        Judged(is_good=each.is_good, passed=each.passed, length=each.item.length)
+        SizedItem(is_good=each.is_good, passed=each.passed, length=each.item.length)
         for each in decided
         if each.item.length is not None
     ]

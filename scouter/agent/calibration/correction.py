@@ -9,13 +9,13 @@ from scouter.agent.calibration.calibration import Calibration
 from scouter.agent.calibration.identity import identify, judge_task
 from scouter.drift.profile import AgentEvalProfile
 from scouter.errors import ConfigError
+from scouter.evaluate.api.records import EvalResults
+from scouter.evaluate.api.replay import ScenarioEvalResults
 from scouter.evaluate.files.read import parse_json, read_text
 from scouter.evaluate.intervals import Interval, wilson
 from scouter.evaluate.outcome import Outcome
 from scouter.evaluate.results.file import from_document
 from scouter.evaluate.results.provenance import Provenance
-from scouter.evaluate.results.results import EvalResults
-from scouter.evaluate.results.scenario_results import ScenarioEvalResults
 from scouter.evaluate.statistics.corrected_rate import Correction, corrected_rate
 
 
@@ -65,7 +65,7 @@ def load_results(path: Path) -> Loaded:
     document = parse_json(str(path), read_text(path))
     value = document.value
     if isinstance(value, dict) and isinstance(value.get("results"), list):
-        found = from_document(document)
+        found = from_document(document, EvalResults)
         origin = found.provenance or Provenance()
         parts = {alias: Part(digest, found) for alias, digest in origin.profile_digests.items()}
         return Loaded(parts or {"": Part("", found)}, origin.judge)

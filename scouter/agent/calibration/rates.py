@@ -11,9 +11,9 @@ from scouter.agent.calibration.calibration import Calibration
 from scouter.agent.calibration.identity import Identity, identify, identify_among
 from scouter.agent.calibration.known import Calibrations, Unfit
 from scouter.drift.profile import AgentEvalProfile
+from scouter.evaluate.api.replay import ScenarioEvalResults
 from scouter.evaluate.outcome import Outcome
 from scouter.evaluate.results.judge_rate import JudgeKnown, JudgeRate
-from scouter.evaluate.results.scenario_results import ScenarioEvalResults
 from scouter.evaluate.scenario import EvalScenario
 from scouter.evaluate.statistics.corrected_rate import CannotSay, corrected_rate
 from scouter.evaluate.tasks.judge import LLMJudgeTask

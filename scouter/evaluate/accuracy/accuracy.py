@@ -16,9 +16,9 @@ from scouter.evaluate.accuracy.subject import (
     check_count,
     refuse,
 )
-from scouter.evaluate.engine.asked_judge import AskedJudge
-from scouter.evaluate.engine.form import fill_form
 from scouter.evaluate.judge.answer_text import json_part
+from scouter.evaluate.judge.asked_judge import AskedJudge
+from scouter.evaluate.judge.form import fill_form
 from scouter.evaluate.judge.port import AnyJudge, JudgeError, JudgeReply, Message
 from scouter.evaluate.outcome import Reason
 

@@ -13,7 +13,7 @@ from scouter.evaluate.accuracy.models import (
     PerformanceEvaluationResult,
     ReliabilityEvaluationResult,
 )
-from scouter.evaluate.show.tables import emit
+from scouter.evaluate.show.console import emit
 
 _KILO = 1024.0
 _COLUMNS = ("average", "median", "min", "max", "std_dev")

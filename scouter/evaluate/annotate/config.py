@@ -1,4 +1,4 @@
-"""EvaluationConfig: what to compute beside the tasks, and the port for embeddings."""
+"""EvaluationConfig: embeddings, similarities and histograms beside the tasks."""
 
 import asyncio
 import contextvars
@@ -7,46 +7,29 @@ import math
 import threading
 import warnings
 from array import array
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Sequence
+from collections.abc import Coroutine, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 from json import JSONEncoder
-from operator import mul
-from typing import Final, Protocol, TypeAlias, cast, runtime_checkable
+from typing import Final, TypeVar, cast
 
 from scouter.errors import ConfigError, DataError
+from scouter.evaluate.annotate.embed import Embed, Embedder, as_embed, similarity
 from scouter.evaluate.annotate.histograms import all_histograms
 from scouter.evaluate.engine.context import plain_context
-from scouter.evaluate.fault import TaskFault
+from scouter.evaluate.outcome import TaskFault
 from scouter.evaluate.paths.path import Path
 from scouter.evaluate.results.annotations import Annotations, RecordAnnotations, Vector
-from scouter.evaluate.results.results import EvalResults
+from scouter.evaluate.results.rows import ResultRows
 from scouter.model.record import EvalRecord
 
 BATCH: Final = 256
 """Texts that an embedder gets at once."""
 
-Vectors: TypeAlias = Sequence[Sequence[float]]
-_Embed: TypeAlias = Callable[[list[str]], Vectors | Awaitable[Vectors]]
+
+R = TypeVar("R", bound=ResultRows)
 
 _json: Final = JSONEncoder(ensure_ascii=False).encode
-
-
-@runtime_checkable
-class Embedder(Protocol):
-    """Turns texts into vectors; the port that every provider of embeddings implements.
-
-    A plain function with the same argument and result is accepted wherever an embedder is; both
-    may be `async`.
-    """
-
-    def embed(self, texts: list[str]) -> Vectors | Awaitable[Vectors]:
-        """Give one vector per text, in order, all of the same length.
-
-        Args:
-            texts: From 1 to 256 different texts, none of them empty.
-        """
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +48,7 @@ class EvaluationConfig:
             stands twice, or similarity of fewer than two targets.
     """
 
-    embedder: Embedder | _Embed | None = None
+    embedder: Embedder | Embed | None = None
     embedding_targets: Sequence[str] | None = None
     compute_similarity: bool = False
     compute_histograms: bool = False
@@ -123,25 +106,7 @@ def _check_names(targets: Sequence[str]) -> None:
         seen[name] = pair
 
 
-def as_embed(embedder: object) -> _Embed:
-    """Give the function behind an embedder.
-
-    Raises:
-        ConfigError: Neither an `Embedder` nor a function.
-    """
-    if isinstance(embedder, Embedder) and not isinstance(embedder, type):
-        return embedder.embed
-    if callable(embedder) and not isinstance(embedder, type):
-        return cast(_Embed, embedder)
-    raise ConfigError(
-        f"Invalid embedder type: {type(embedder).__name__}. Expected an object with "
-        "embed(texts) -> vectors, or a function texts -> vectors"
-    )
-
-
-def apply_config(
-    records: Sequence[EvalRecord], results: EvalResults, config: EvaluationConfig
-) -> EvalResults:
+def apply_config(records: Sequence[EvalRecord], results: R, config: EvaluationConfig) -> R:
     """Add to results what a config asks for; the results themselves stay as they are.
 
     What cannot be embedded costs its record the embedding and nothing else: the record's
@@ -166,17 +131,17 @@ def apply_config(
 
 
 async def apply_config_async(
-    records: Sequence[EvalRecord], results: EvalResults, config: EvaluationConfig
-) -> EvalResults:
+    records: Sequence[EvalRecord], results: R, config: EvaluationConfig
+) -> R:
     """Do what `apply_config` does; an async embedder leaves the event loop free meanwhile."""
     return results.with_annotations(await annotate_async(records, results, config))
 
 
 def annotate(
-    records: Sequence[EvalRecord], results: EvalResults, config: EvaluationConfig
+    records: Sequence[EvalRecord], results: ResultRows, config: EvaluationConfig
 ) -> Annotations:
     """Compute what `apply_config` adds."""
-    job = _Job(records, results, config)
+    job = _Annotating(records, results, config)
     batches = job.batches()
     for batch in batches:
         answer = job.call(batch)
@@ -188,10 +153,10 @@ def annotate(
 
 
 async def annotate_async(
-    records: Sequence[EvalRecord], results: EvalResults, config: EvaluationConfig
+    records: Sequence[EvalRecord], results: ResultRows, config: EvaluationConfig
 ) -> Annotations:
     """Compute what `apply_config_async` adds."""
-    job = _Job(records, results, config)
+    job = _Annotating(records, results, config)
     for batch in job.batches():
         await job.keep_awaited(batch, job.call(batch))
     return job.annotations()
@@ -206,11 +171,11 @@ class _Failed:
         self.words = words
 
 
-class _Job:
+class _Annotating:
     """One application of a config: texts to embed, vectors found, problems met."""
 
     def __init__(
-        self, records: Sequence[EvalRecord], results: EvalResults, config: EvaluationConfig
+        self, records: Sequence[EvalRecord], results: ResultRows, config: EvaluationConfig
     ) -> None:
         if len(records) != len(results):
             raise ValueError(f"{len(results)} results for {len(records)} records")
@@ -344,40 +309,6 @@ def _vectors(batch: Sequence[str], answer: object) -> list[Vector] | _Failed:
     return found
 
 
-def similarity(left: Sequence[float], right: Sequence[float]) -> float | None:
-    """Compute the cosine of the angle between two vectors.
-
-    Args:
-        left: Length n, finite.
-        right: Length n, finite.
-
-    Returns:
-        From -1 (opposite) over 0 (orthogonal) to 1 (same direction); None where there is no
-        such angle: a vector of zeros, or two lengths.
-
-    Cost: 3n multiplications.
-    """
-    if len(left) != len(right):
-        return None
-    units = [_scaled(left), _scaled(right)]
-    if units[0] is None or units[1] is None:
-        return None
-    first, second = units[0], units[1]
-    dot = math.fsum(map(mul, first, second))
-    norms = math.sqrt(math.fsum(map(mul, first, first))) * math.sqrt(
-        math.fsum(map(mul, second, second))
-    )
-    return max(-1.0, min(1.0, dot / norms))
-
-
-def _scaled(vector: Sequence[float]) -> list[float] | None:
-    """Divide by the largest component, so that squares neither overflow nor vanish."""
-    largest = max(map(abs, vector), default=0.0)
-    if not largest:
-        return None
-    return [value / largest for value in vector]
-
-
 def _words(error: Exception) -> str:
     return f"the embedder failed: {type(error).__name__}: {error}"
 
@@ -403,15 +334,3 @@ def _run(work: Coroutine[object, object, None]) -> None:
     thread.join()
     if failures:
         raise failures[0]
-
-
-__all__ = (
-    "Embedder",
-    "EvaluationConfig",
-    "annotate",
-    "annotate_async",
-    "apply_config",
-    "apply_config_async",
-    "as_embed",
-    "similarity",
-)

@@ -12,7 +12,7 @@ from pydantic import JsonValue
 from scouter.errors import ConfigError
 from scouter.evaluate.outcome import Outcome
 from scouter.evaluate.results.annotations import Histogram, RecordAnnotations
-from scouter.evaluate.results.results import EvalResults
+from scouter.evaluate.results.rows import ResultRows
 
 BINS: Final = 10
 
@@ -66,7 +66,7 @@ def _between(low: float, high: float) -> list[float]:
 
 
 def all_histograms(
-    results: EvalResults, records: Sequence[RecordAnnotations] | None
+    results: ResultRows, records: Sequence[RecordAnnotations] | None
 ) -> dict[str, Histogram]:
     """Make the histogram of every column of numbers, wherever in the records it first appears.
 
@@ -94,7 +94,7 @@ def _padded(column: Sequence[float | None], length: int) -> Iterator[float | Non
     yield from [None] * (length - len(column))
 
 
-def _task_columns(results: EvalResults) -> dict[str, list[float | None]]:
+def _task_columns(results: ResultRows) -> dict[str, list[float | None]]:
     passed: dict[str, list[float | None]] = {}
     actual: dict[str, list[float | None]] = {}
     for record in results.records:

@@ -6,7 +6,8 @@ from itertools import repeat
 from typing import NamedTuple
 
 from scouter.evaluate.outcome import Outcome, Reason
-from scouter.evaluate.results.scenario_results import Ended, ScenarioEvalResults
+from scouter.evaluate.results.counting import Ended
+from scouter.evaluate.results.run import RunResults
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,7 +25,7 @@ class Attempt:
     """True if it raised or took too long, or if a task in it errored."""
 
 
-class _Key(NamedTuple):
+class _AttemptKey(NamedTuple):
     scenario_id: str
     attempt: int
 
@@ -53,8 +54,8 @@ class _Seen:
 
 
 def attempts_of(
-    results: ScenarioEvalResults,
-    baseline: ScenarioEvalResults | None = None,
+    results: RunResults,
+    baseline: RunResults | None = None,
     aliases: Collection[str] | None = None,
 ) -> dict[str, list[Attempt]]:
     """List the attempts of a run, and say of each whether it passed.
@@ -89,7 +90,7 @@ def attempts_of(
     return {name: found[name] for name in dict.fromkeys(key.scenario_id for key in seen)}
 
 
-def scenarios_passed(results: ScenarioEvalResults) -> tuple[int, int]:
+def scenarios_passed(results: RunResults) -> tuple[int, int]:
     """Count the scenarios that passed: those of which every attempt that was decided did.
 
     Returns:
@@ -124,20 +125,20 @@ def _decided(attempts: Sequence[Attempt]) -> list[bool]:
     return [attempt.passed for attempt in attempts if attempt.passed is not None]
 
 
-def _look(results: ScenarioEvalResults) -> dict[_Key, _Seen]:
+def _look(results: RunResults) -> dict[_AttemptKey, _Seen]:
     """Every attempt that was made, by scenario and number, with what is known of it."""
     seen = {
-        _Key(scenario_id, attempt): _Seen()
+        _AttemptKey(scenario_id, attempt): _Seen()
         for scenario_id in results.scenario_ids
         for attempt in range(results.repeats)
     }
     for result in results.scenario_results:
-        one = seen.setdefault(_Key(result.scenario_id, result.attempt), _Seen())
+        one = seen.setdefault(_AttemptKey(result.scenario_id, result.attempt), _Seen())
         one.add(result.outcome)
         for task in result.task_results:
             one.add(task.outcome, task.reason)
     for alias, scenario_id, attempt, tasks in _records(results):
-        one = seen.setdefault(_Key(scenario_id, attempt), _Seen())
+        one = seen.setdefault(_AttemptKey(scenario_id, attempt), _Seen())
         one.aliases.add(alias)
         for task in tasks:
             one.add(task.outcome, task.reason)
@@ -145,7 +146,7 @@ def _look(results: ScenarioEvalResults) -> dict[_Key, _Seen]:
 
 
 def _records(
-    results: ScenarioEvalResults,
+    results: RunResults,
 ) -> Iterator[tuple[str, str, int, tuple[Ended, ...]]]:
     """Alias, scenario, attempt and tasks of each record that a scenario left."""
     for alias, found in results.dataset_results.items():
@@ -159,7 +160,7 @@ def _records(
                 yield alias, scenario_id, attempt, record.tasks
 
 
-def _usual_aliases(seen: dict[_Key, _Seen]) -> dict[str, set[str]]:
+def _usual_aliases(seen: dict[_AttemptKey, _Seen]) -> dict[str, set[str]]:
     """Per scenario, the aliases that each of its attempts left a record for."""
     usual: dict[str, set[str]] = {}
     for key, one in seen.items():

@@ -8,7 +8,7 @@ all of them fail.
 from typing import Final
 
 from scouter.evaluate.compare.attempts import attempts_of, flipped
-from scouter.evaluate.results.scenario_results import ScenarioEvalResults
+from scouter.evaluate.results.run import RunResults
 
 MAX_ASKED: Final = 20
 """Most attempts that the default asks for."""
@@ -20,7 +20,7 @@ _FALSE_ALARMS: Final = 0.01
 """Unchanged scenarios of a release that may be called broken, on average."""
 
 
-def candidates(baseline: ScenarioEvalResults, new: ScenarioEvalResults) -> tuple[str, ...]:
+def candidates(baseline: RunResults, new: RunResults) -> tuple[str, ...]:
     """Pick the scenarios to ask again: every attempt of the baseline passed, and none does now.
 
     Attempts that were not decided count for neither; where a run decided none, nobody is asked.
@@ -33,7 +33,7 @@ def candidates(baseline: ScenarioEvalResults, new: ScenarioEvalResults) -> tuple
     return tuple(flipped(attempts_of(baseline), attempts_of(new, baseline)))
 
 
-def usual_wanted(baseline: ScenarioEvalResults) -> int:
+def usual_wanted(baseline: RunResults) -> int:
     """Say how many attempts have to fail, if nobody says otherwise.
 
     Four up to 25 scenarios, six up to 100, eight up to 400 and so on. More where the scenarios of

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from scouter.evaluate.compare.counts import Judged
+from scouter.evaluate.compare.counts import ComparedTask
 from scouter.evaluate.outcome import Outcome, is_in_rate
 from scouter.evaluate.statistics.flakiness import falls_beyond_flakiness
 
@@ -53,7 +53,7 @@ class Change:
         return fell(self.before - self.after, threshold) and bool(self.risen)
 
 
-def counts(task: Judged) -> bool:
+def counts(task: ComparedTask) -> bool:
     """Tell whether a task belongs into a pass rate."""
     return is_in_rate(task.outcome, task.reason)
 
@@ -63,7 +63,9 @@ def fell(delta: float, threshold: float) -> bool:
     return delta < -_EPSILON and delta <= -threshold + _EPSILON
 
 
-def change_of(old: Sequence[Mapping[str, Judged]], new: Sequence[Mapping[str, Judged]]) -> Change:
+def change_of(
+    old: Sequence[Mapping[str, ComparedTask]], new: Sequence[Mapping[str, ComparedTask]]
+) -> Change:
     """Compare the attempts of one record or scenario.
 
     Args:
@@ -91,6 +93,6 @@ def change_of(old: Sequence[Mapping[str, Judged]], new: Sequence[Mapping[str, Ju
     )
 
 
-def _passes(name: str, attempts: Sequence[Mapping[str, Judged]]) -> tuple[int, int]:
+def _passes(name: str, attempts: Sequence[Mapping[str, ComparedTask]]) -> tuple[int, int]:
     passed = sum(name in tasks and tasks[name].outcome is _PASSED for tasks in attempts)
     return passed, sum(name not in tasks or counts(tasks[name]) for tasks in attempts)

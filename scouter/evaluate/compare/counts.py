@@ -5,7 +5,7 @@ from fractions import Fraction
 from itertools import repeat
 from typing import Final, Protocol
 
-from scouter.evaluate.outcome import Outcome, Reason
+from scouter.evaluate.results.counting import Ended
 from scouter.evaluate.statistics.clustered import Cluster
 from scouter.evaluate.statistics.permutation import Stratum
 
@@ -14,8 +14,8 @@ _ROSE: Final = Stratum((0,), (1,))
 _SAME: Final = Stratum((0,), (0,))
 
 
-class Judged(Protocol):
-    """What a comparison reads of a task's result."""
+class ComparedTask(Ended, Protocol):
+    """The part of a task's result that a comparison reads."""
 
     @property
     def task_id(self) -> str:
@@ -23,18 +23,8 @@ class Judged(Protocol):
         ...
 
     @property
-    def outcome(self) -> Outcome:
-        """One of four."""
-        ...
-
-    @property
-    def reason(self) -> Reason | None:
-        """Why it errored or was skipped."""
-        ...
-
-    @property
     def message(self) -> str:
-        """What happened, in words."""
+        """The result in words."""
         ...
 
 

@@ -4,9 +4,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from scouter.evaluate.compare.confirmation import Confirmation
 from scouter.evaluate.compare.rates import points
 from scouter.evaluate.compare.rows import ComparisonDecision, RateComparison
+from scouter.evaluate.results.confirmation import Confirmation
 
 LARGE_FALL: Final = 0.2
 """Fall of the share of scenarios that pass which is never let go without a word."""

@@ -23,7 +23,7 @@ from scouter.evaluate.compare.gate_counts import (
 from scouter.evaluate.compare.gates import Gates
 from scouter.evaluate.compare.required import Required, required_of
 from scouter.evaluate.intervals import wilson
-from scouter.evaluate.results.scenario_results import ScenarioEvalResults
+from scouter.evaluate.results.run import RunResults
 from scouter.model.near import did_you_mean
 
 SCENARIOS_PASSED: Final = "scenarios passed"
@@ -121,7 +121,7 @@ def check_tags(gates: Gates, tags: Collection[str]) -> None:
             )
 
 
-def check_gates(results: ScenarioEvalResults, gates: Gates) -> tuple[GateCheck, ...]:
+def check_gates(results: RunResults, gates: Gates) -> tuple[GateCheck, ...]:
     """Hold a run against its gates, and against what its scenarios and profiles require.
 
     A gate on something without results is not met: nothing was shown. A rate of checks is corrected
@@ -162,7 +162,7 @@ def check_gates(results: ScenarioEvalResults, gates: Gates) -> tuple[GateCheck, 
     return tuple(checks)
 
 
-def count_checks(results: ScenarioEvalResults) -> tuple[int, int]:
+def count_checks(results: RunResults) -> tuple[int, int]:
     """Count the checks of a run: all task results of all records and scenarios.
 
     Returns:
@@ -174,7 +174,7 @@ def count_checks(results: ScenarioEvalResults) -> tuple[int, int]:
     return add_up(count_tasks(results))
 
 
-def broken_attempts(results: ScenarioEvalResults) -> int:
+def broken_attempts(results: RunResults) -> int:
     """Count the attempts that raised or took too long and have no task of their own."""
     return sum(map(is_broken, results.scenario_results))
 
@@ -195,7 +195,7 @@ def _check_required(found: Required) -> GateCheck:
     )
 
 
-def _check_tags(results: ScenarioEvalResults, gates: Gates) -> Iterator[GateCheck]:
+def _check_tags(results: RunResults, gates: Gates) -> Iterator[GateCheck]:
     attempts = attempts_of(results) if gates.tags else {}
     for tag, wanted in gates.tags.items():
         ids = [each.scenario_id for each in results.scenarios if tag in each.tags]

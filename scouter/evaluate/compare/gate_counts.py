@@ -5,12 +5,9 @@ from itertools import repeat
 from typing import Final, NamedTuple, Protocol
 
 from scouter.evaluate.outcome import Outcome
-from scouter.evaluate.results.scenario_results import (
-    Ended,
-    ScenarioEvalResults,
-    ScenarioResult,
-    is_counted,
-)
+from scouter.evaluate.results.attempt import ScenarioAttempt
+from scouter.evaluate.results.counting import Ended, is_counted
+from scouter.evaluate.results.run import RunResults
 
 BROKEN: Final = "(broken scenarios)"
 """Where attempts are counted that raised or took too long."""
@@ -65,7 +62,7 @@ class TaskCount(NamedTuple):
     """Those that belong into a rate."""
 
 
-def task_rows(results: ScenarioEvalResults) -> Iterator[TaskRow]:
+def task_rows(results: RunResults) -> Iterator[TaskRow]:
     """Give every task result of a run: alias by alias, last the scenarios' own.
 
     Cost: linear in the number of task results.
@@ -76,7 +73,7 @@ def task_rows(results: ScenarioEvalResults) -> Iterator[TaskRow]:
 
 
 def count_tasks(
-    results: ScenarioEvalResults, scenario_ids: Collection[str] | None = None
+    results: RunResults, scenario_ids: Collection[str] | None = None
 ) -> list[TaskCount]:
     """Count the results of each task.
 
@@ -114,13 +111,13 @@ def add_up(counts: Iterable[TaskCount]) -> tuple[int, int]:
     return sum(each.passed for each in found), sum(each.total for each in found)
 
 
-def is_broken(result: ScenarioResult) -> bool:
+def is_broken(result: ScenarioAttempt) -> bool:
     """Tell whether an attempt raised or took too long, and no task of its own says so."""
     has_errored_task = any(task.outcome is Outcome.ERRORED for task in result.task_results)
     return result.outcome is Outcome.ERRORED and not has_errored_task
 
 
-def _groups(results: ScenarioEvalResults) -> Iterator[_Group]:
+def _groups(results: RunResults) -> Iterator[_Group]:
     for alias, found in results.dataset_results.items():
         names, attempts = found.scenario_ids or repeat(None), found.attempts or repeat(0)
         for record, scenario_id, attempt in zip(found.records, names, attempts, strict=False):

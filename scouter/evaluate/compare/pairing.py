@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from itertools import repeat
 from typing import Final, NamedTuple
 
-from scouter.evaluate.compare.counts import Judged
+from scouter.evaluate.compare.counts import ComparedTask
 from scouter.evaluate.outcome import Outcome
-from scouter.evaluate.results.results import EvalResults
+from scouter.evaluate.results.rows import ResultRows
 
 
 class Identity(NamedTuple):
@@ -37,7 +37,7 @@ class Row(NamedTuple):
     session_id: str
     record_id: str
     outcome: Outcome
-    tasks: Mapping[str, Judged]
+    tasks: Mapping[str, ComparedTask]
 
 
 class Pair(NamedTuple):
@@ -96,7 +96,7 @@ class Matched:
         ], [row.identity.scenario_id or row.session_id or row.key for row in self.missing]
 
 
-def match(old: EvalResults, new: EvalResults, repeats: tuple[int, int] | None = None) -> Matched:
+def match(old: ResultRows, new: ResultRows, repeats: tuple[int, int] | None = None) -> Matched:
     """Find the records of the baseline again.
 
     Args:
@@ -143,11 +143,11 @@ def name_of(row: Row, *, with_attempt: bool = False) -> str:
 _ONCE: Final = 1
 
 
-def _attempts(results: EvalResults) -> int:
+def _attempts(results: ResultRows) -> int:
     return max(results.attempts, default=0) + 1 if results.attempts else _ONCE
 
 
-def _unstable(old: EvalResults, new: EvalResults) -> Set[str]:
+def _unstable(old: ResultRows, new: ResultRows) -> Set[str]:
     """Scenarios with record ids in both runs, of which none is in both."""
     if old.scenario_ids is None or new.scenario_ids is None:
         return frozenset()
@@ -159,7 +159,7 @@ def _unstable(old: EvalResults, new: EvalResults) -> Set[str]:
     }
 
 
-def _ids(results: EvalResults) -> dict[str, set[str]]:
+def _ids(results: ResultRows) -> dict[str, set[str]]:
     found: dict[str, set[str]] = {}
     for scenario, record in zip(results.scenario_ids or (), results.records, strict=True):
         if scenario is not None and record.record_id and record.scope == "record":
@@ -167,13 +167,13 @@ def _ids(results: EvalResults) -> dict[str, set[str]]:
     return found
 
 
-def _share_sessions(old: EvalResults, new: EvalResults) -> bool:
+def _share_sessions(old: ResultRows, new: ResultRows) -> bool:
     """Tell whether sessions can be found by name: ids that nobody gave are others in every run."""
     names = {session.record_id for session in old.sessions}
     return any(session.record_id in names for session in new.sessions)
 
 
-def _rows(results: EvalResults, unstable: Set[str], *, by_name: bool) -> Iterator[Row]:
+def _rows(results: ResultRows, unstable: Set[str], *, by_name: bool) -> Iterator[Row]:
     seen: dict[tuple[str | None, int, str], int] = {}
     scenarios: Iterable[str | None] = results.scenario_ids or repeat(None)
     attempts: Iterable[int] = results.attempts or repeat(0)

@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from scouter.evaluate.compare.changes import Change, change_of, counts, fell
-from scouter.evaluate.compare.counts import Judged, Tally
+from scouter.evaluate.compare.counts import ComparedTask, Tally
+from scouter.evaluate.compare.data import MissingTask, TaskComparison, WorkflowComparison
 from scouter.evaluate.compare.pairing import Identity, Matched, Pair, Row, by_identity, name_of
-from scouter.evaluate.compare.results import MissingTask, TaskComparison, WorkflowComparison
 from scouter.evaluate.compare.rows import ALL_TASKS
 from scouter.evaluate.compare.strata import (
     Sampled,
@@ -272,7 +272,7 @@ def _compared(
     )
 
 
-def _task(old: Judged, now: Judged, record: str) -> TaskComparison:
+def _task(old: ComparedTask, now: ComparedTask, record: str) -> TaskComparison:
     was, passes = old.outcome is _PASSED, now.outcome is _PASSED
     return TaskComparison(
         task_id=now.task_id,

@@ -8,7 +8,7 @@ from scouter.evaluate.compare.attempts import attempts_of
 from scouter.evaluate.compare.gate_counts import TaskRow, task_rows
 from scouter.evaluate.judge.shorten import shorten
 from scouter.evaluate.outcome import Outcome, Reason
-from scouter.evaluate.results.scenario_results import ScenarioEvalResults
+from scouter.evaluate.results.run import RunResults
 
 _MESSAGE: Final = 300
 """Characters of a message that a reason keeps."""
@@ -43,7 +43,7 @@ class Required:
         return self.total > 0 and not self.misses
 
 
-def required_of(results: ScenarioEvalResults) -> tuple[Required, ...]:
+def required_of(results: RunResults) -> tuple[Required, ...]:
     """Look at everything that the scenarios and the profiles of a run require.
 
     A required scenario is met if every attempt of it passed as a whole. A required task is met if
@@ -77,7 +77,7 @@ def required_of(results: ScenarioEvalResults) -> tuple[Required, ...]:
 
 
 def _scenarios(
-    results: ScenarioEvalResults, required: Sequence[str], rows: Iterable[TaskRow]
+    results: RunResults, required: Sequence[str], rows: Iterable[TaskRow]
 ) -> Iterator[Required]:
     if not required:
         return
@@ -102,9 +102,7 @@ def _scenarios(
         )
 
 
-def _causes(
-    results: ScenarioEvalResults, rows: Iterable[TaskRow]
-) -> Mapping[tuple[str | None, int], str]:
+def _causes(results: RunResults, rows: Iterable[TaskRow]) -> Mapping[tuple[str | None, int], str]:
     """Say why attempts did not pass: an exception, or else the first task that says so."""
     causes: dict[tuple[str | None, int], str] = {
         (each.scenario_id, each.attempt): shorten(each.error_line, _MESSAGE)
@@ -121,7 +119,7 @@ def _causes(
 
 
 def _tasks(
-    results: ScenarioEvalResults, required: Iterable[str], rows: Iterable[TaskRow]
+    results: RunResults, required: Iterable[str], rows: Iterable[TaskRow]
 ) -> Iterator[Required]:
     found: dict[str, list[TaskRow]] = {task_id: [] for task_id in required}
     for row in rows:
@@ -158,7 +156,7 @@ def _joined(*parts: str, end: str) -> str:
     return f"{place}: {end}" if place else end
 
 
-def _nth(results: ScenarioEvalResults, attempt: int) -> str:
+def _nth(results: RunResults, attempt: int) -> str:
     return f"attempt {attempt + 1} of {results.repeats}" if results.repeats > 1 else ""
 
 

@@ -10,20 +10,19 @@ from typing import Final
 
 from scouter.evaluate.compare.attempts import Attempt, attempts_of, count_passed, flipped
 from scouter.evaluate.compare.changes import fell
-from scouter.evaluate.compare.confirmation import Confirmation
 from scouter.evaluate.compare.counts import Tally
+from scouter.evaluate.compare.data import (
+    MissingRecord,
+    RecordsComparison,
+    RunComparison,
+    Side,
+    TaskAggregateStats,
+)
 from scouter.evaluate.compare.decision import Evidence, decide_comparison
 from scouter.evaluate.compare.gate_checks import broken_attempts
 from scouter.evaluate.compare.pairing import Matched, Row, Sides, match, name_of
 from scouter.evaluate.compare.rates import judge, net_fall
 from scouter.evaluate.compare.records import compare_records
-from scouter.evaluate.compare.results import (
-    ComparisonResults,
-    MissingRecord,
-    ScenarioComparisonResults,
-    Side,
-    TaskAggregateStats,
-)
 from scouter.evaluate.compare.rows import ALL_TASKS, RateComparison
 from scouter.evaluate.compare.scenarios import compare_scenarios
 from scouter.evaluate.compare.scores import scenario_score_changes, score_changes
@@ -36,18 +35,19 @@ from scouter.evaluate.compare.sentences import (
 )
 from scouter.evaluate.compare.strata import whole_conversations, whole_scenarios
 from scouter.evaluate.intervals import wilson
+from scouter.evaluate.results.confirmation import Confirmation
 from scouter.evaluate.results.gc_pause import collector_paused
-from scouter.evaluate.results.results import EvalResults
-from scouter.evaluate.results.scenario_results import ScenarioEvalResults
+from scouter.evaluate.results.rows import ResultRows
+from scouter.evaluate.results.run import RunResults
 
 DEFAULT_THRESHOLD: Final = 0.05
 
 
 def compare_results(
-    baseline: EvalResults,
-    new: EvalResults,
+    baseline: ResultRows,
+    new: ResultRows,
     regression_threshold: float = DEFAULT_THRESHOLD,
-) -> ComparisonResults:
+) -> RecordsComparison:
     """Compare two evaluations of one profile, record by record.
 
     Args:
@@ -65,7 +65,7 @@ def compare_results(
     Cost: linear in the number of task results.
     """
     _check_threshold(regression_threshold)
-    _check_kind(EvalResults, baseline, new)
+    _check_kind(ResultRows, baseline, new)
     with collector_paused():
         matched = match(baseline, new)
         comparison, tallies = _compare(matched, None, regression_threshold)
@@ -78,10 +78,10 @@ def compare_results(
 
 
 def compare_scenario_results(
-    baseline: ScenarioEvalResults,
-    new: ScenarioEvalResults,
+    baseline: RunResults,
+    new: RunResults,
     regression_threshold: float = DEFAULT_THRESHOLD,
-) -> ScenarioComparisonResults:
+) -> RunComparison:
     """Compare two replays: every alias, every scenario, every record.
 
     Args:
@@ -100,17 +100,17 @@ def compare_scenario_results(
     Cost: linear in the number of task results.
     """
     _check_threshold(regression_threshold)
-    _check_kind(ScenarioEvalResults, baseline, new)
+    _check_kind(RunResults, baseline, new)
     with collector_paused():
         return _compare_replays(baseline, new, regression_threshold)
 
 
 def _compare_replays(
-    baseline: ScenarioEvalResults, new: ScenarioEvalResults, regression_threshold: float
-) -> ScenarioComparisonResults:
+    baseline: RunResults, new: RunResults, regression_threshold: float
+) -> RunComparison:
     aliases = Sides(baseline.dataset_results, new.dataset_results)
     ran = Sides(baseline.scenario_ids, new.scenario_ids)
-    comparisons: dict[str, ComparisonResults] = {}
+    comparisons: dict[str, RecordsComparison] = {}
     tallies: list[Tally] = []
     for alias in (*aliases.both, *aliases.removed, *aliases.added):
         matched = match(
@@ -180,7 +180,7 @@ def _compare_replays(
         *scenarios.no_longer_judged,
         *scenarios.removed,
     ]
-    return ScenarioComparisonResults(
+    return RunComparison(
         regression_threshold=regression_threshold,
         dataset_comparisons=comparisons,
         scenario_deltas=scenarios.deltas,
@@ -249,7 +249,7 @@ def _open_fall(
     return net_fall(whole) - net_fall(settled) * count / scenarios if scenarios else 0.0
 
 
-_EMPTY: Final = EvalResults([])
+_EMPTY: Final = ResultRows([])
 
 
 def _check_threshold(value: float) -> None:
@@ -257,12 +257,13 @@ def _check_threshold(value: float) -> None:
         raise ValueError(f"regression_threshold is {value}; expected a share from 0 to 1")
 
 
-def _check_kind(kind: type, *results: object) -> None:
-    for found in results:
+def _check_kind(kind: type, baseline: object, new: object) -> None:
+    for found, other in ((baseline, new), (new, baseline)):
         if not isinstance(found, kind):
             raise TypeError(
-                f"cannot compare {kind.__name__} with {type(found).__name__}; compare results of "
-                "records (EvalResults) or of replays (ScenarioEvalResults) with their like"
+                f"cannot compare {type(other).__name__} with {type(found).__name__}; compare "
+                "results of records (EvalResults) or of replays (ScenarioEvalResults) with their "
+                "like"
             )
 
 
@@ -290,7 +291,7 @@ def _evidence_of(alias: str, rows: Sequence[RateComparison], tallies: Iterable[T
 
 def _compare(
     matched: Matched, alias: str | None, threshold: float, scenarios: Set[str] | None = None
-) -> tuple[ComparisonResults, list[Tally]]:
+) -> tuple[RecordsComparison, list[Tally]]:
     """Compare one alias, without the decision, which needs every row of the comparison."""
     found = compare_records(matched, alias, threshold, scenarios)
     tallies = list(found.tallies.values())
@@ -304,7 +305,7 @@ def _compare(
     )
     deltas = [workflow.pass_rate_delta for workflow in found.workflows]
     old_rows, new_rows = list(matched.old_rows), list(matched.new_rows)
-    comparison = ComparisonResults(
+    comparison = RecordsComparison(
         regression_threshold=threshold,
         workflow_comparisons=tuple(found.workflows),
         total_workflows=len(found.workflows),
@@ -354,8 +355,8 @@ def _missing(matched: Matched, rows: Iterable[Row], side: Side) -> Iterator[Miss
 
 
 def _with_decision(
-    comparison: ComparisonResults, evidence: Evidence, *, is_repeated: bool
-) -> ComparisonResults:
+    comparison: RecordsComparison, evidence: Evidence, *, is_repeated: bool
+) -> RecordsComparison:
     """Add the rows, and what they come to."""
     decided = decide_comparison(evidence)
     reasons = comparison.reasons

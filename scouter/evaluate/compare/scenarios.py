@@ -4,16 +4,13 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from scouter.evaluate.compare.changes import change_of, counts
-from scouter.evaluate.compare.counts import Judged, Tally
+from scouter.evaluate.compare.counts import ComparedTask, Tally
+from scouter.evaluate.compare.data import ScenarioDelta
 from scouter.evaluate.compare.pairing import Sides
-from scouter.evaluate.compare.results import ScenarioDelta
 from scouter.evaluate.compare.strata import Made, Sampled, add_strata
 from scouter.evaluate.outcome import Outcome, worst
-from scouter.evaluate.results.scenario_results import (
-    ScenarioEvalResults,
-    ScenarioResult,
-    is_decided,
-)
+from scouter.evaluate.results.attempt import ScenarioAttempt, is_decided
+from scouter.evaluate.results.run import RunResults
 from scouter.evaluate.statistics.flakiness import falls_beyond_flakiness
 
 
@@ -22,7 +19,7 @@ class ScenarioChanges:
     """Everything that a comparison says of the scenarios' own tasks."""
 
     deltas: tuple[ScenarioDelta, ...]
-    regressions: Sequence[tuple[ScenarioDelta, ScenarioResult]]
+    regressions: Sequence[tuple[ScenarioDelta, ScenarioAttempt]]
     """Those that regressed, each with an attempt of the new run that shows it."""
     added: list[str]
     removed: list[str]
@@ -34,9 +31,7 @@ class ScenarioChanges:
     """Per task of a scenario."""
 
 
-def compare_scenarios(
-    baseline: ScenarioEvalResults, new: ScenarioEvalResults, threshold: float
-) -> ScenarioChanges:
+def compare_scenarios(baseline: RunResults, new: RunResults, threshold: float) -> ScenarioChanges:
     """Compare the scenarios of two replays.
 
     Args:
@@ -67,30 +62,30 @@ def compare_scenarios(
     )
 
 
-def _by_scenario(results: ScenarioEvalResults) -> dict[str, list[ScenarioResult]]:
-    found: dict[str, list[ScenarioResult]] = {}
+def _by_scenario(results: RunResults) -> dict[str, list[ScenarioAttempt]]:
+    found: dict[str, list[ScenarioAttempt]] = {}
     for result in results.scenario_results:
         found.setdefault(result.scenario_id, []).append(result)
     return found
 
 
-def _tasks(result: ScenarioResult) -> Mapping[str, Judged]:
+def _tasks(result: ScenarioAttempt) -> Mapping[str, ComparedTask]:
     return {task.task_id: task for task in result.task_results}
 
 
-def _outcome(results: Sequence[ScenarioResult]) -> Outcome:
+def _outcome(results: Sequence[ScenarioAttempt]) -> Outcome:
     """The worst of all attempts."""
     return worst(result.outcome for result in results)
 
 
-def _telling(results: Sequence[ScenarioResult]) -> ScenarioResult:
+def _telling(results: Sequence[ScenarioAttempt]) -> ScenarioAttempt:
     """The attempt that says most about what went wrong."""
     outcome = _outcome(results)
     return next((result for result in results if result.outcome is outcome), results[0])
 
 
 def _delta(
-    old: Sequence[ScenarioResult], now: Sequence[ScenarioResult], threshold: float
+    old: Sequence[ScenarioAttempt], now: Sequence[ScenarioAttempt], threshold: float
 ) -> ScenarioDelta:
     change = change_of([_tasks(item) for item in old], [_tasks(item) for item in now])
     outcome_before, outcome_now = _outcome(old), _outcome(now)
@@ -123,8 +118,8 @@ def _delta(
 
 
 def _tallies(
-    old: Mapping[str, Sequence[ScenarioResult]],
-    new: Mapping[str, Sequence[ScenarioResult]],
+    old: Mapping[str, Sequence[ScenarioAttempt]],
+    new: Mapping[str, Sequence[ScenarioAttempt]],
     repeats: tuple[int, int],
     scenarios: Collection[str],
 ) -> list[Tally]:
@@ -148,7 +143,7 @@ def _tallies(
     return [*tallies.values()]
 
 
-def _made(results: Mapping[str, Sequence[ScenarioResult]]) -> Iterator[Made]:
+def _made(results: Mapping[str, Sequence[ScenarioAttempt]]) -> Iterator[Made]:
     for name, attempts in results.items():
         for item in attempts:
             yield Made(name, item.attempt, _tasks(item))
@@ -157,13 +152,13 @@ def _made(results: Mapping[str, Sequence[ScenarioResult]]) -> Iterator[Made]:
 def _count_tasks(
     of: Callable[[str], Tally],
     name: str,
-    old: ScenarioResult,
-    new: ScenarioResult | None,
+    old: ScenarioAttempt,
+    new: ScenarioAttempt | None,
     *,
     is_run: bool,
 ) -> None:
     """Count the tasks of one attempt; `is_run` if the new run made this attempt."""
-    now_tasks: Mapping[str, Judged] = {} if new is None else _tasks(new)
+    now_tasks: Mapping[str, ComparedTask] = {} if new is None else _tasks(new)
     was_tasks = _tasks(old)
     for task_id, was in was_tasks.items():
         tally, passed, was_counted = of(task_id), was.outcome is Outcome.PASSED, counts(was)

@@ -12,7 +12,8 @@ from pydantic import BaseModel, ConfigDict
 
 from scouter.evaluate.compare.pairing import Identity, Matched, Row
 from scouter.evaluate.intervals import Interval
-from scouter.evaluate.results.scenario_results import ScenarioEvalResults, ScenarioResult
+from scouter.evaluate.results.attempt import ScenarioAttempt
+from scouter.evaluate.results.run import RunResults
 from scouter.evaluate.results.score import ASSERTIONS
 from scouter.evaluate.statistics.clustered_mean import clustered_mean
 
@@ -57,14 +58,14 @@ class _Scored(Protocol):
     def score(self) -> float | None: ...
 
 
-class _Key(NamedTuple):
+class _RecordKey(NamedTuple):
     """A record, whatever the attempt, and the conversation that it belongs to."""
 
     record: Hashable
     conversation: Hashable
 
 
-Scores = dict[str, dict[_Key, list[float]]]
+Scores = dict[str, dict[_RecordKey, list[float]]]
 """By task and record the scores of its attempts."""
 
 
@@ -87,16 +88,14 @@ def score_changes(matched: Matched, alias: str | None = None) -> tuple[ScoreChan
 
     def read(rows: Iterable[Row]) -> Scores:
         return _by_task(
-            (_Key(row.identity, clusters.get(row.identity, row.identity)), _tasks_of(row))
+            (_RecordKey(row.identity, clusters.get(row.identity, row.identity)), _tasks_of(row))
             for row in rows
         )
 
     return tuple(_changes(alias, read(matched.old_rows), read(matched.new_rows)))
 
 
-def scenario_score_changes(
-    baseline: ScenarioEvalResults, new: ScenarioEvalResults
-) -> tuple[ScoreChange, ...]:
+def scenario_score_changes(baseline: RunResults, new: RunResults) -> tuple[ScoreChange, ...]:
     """Compare the scores of the scenarios' own tasks; a scenario is a conversation.
 
     Args:
@@ -107,9 +106,9 @@ def scenario_score_changes(
         One row per task with scores other than 0 and 1.
     """
 
-    def read(results: Iterable[ScenarioResult]) -> Scores:
+    def read(results: Iterable[ScenarioAttempt]) -> Scores:
         return _by_task(
-            (_Key(each.scenario_id, each.scenario_id), _own_tasks(each)) for each in results
+            (_RecordKey(each.scenario_id, each.scenario_id), _own_tasks(each)) for each in results
         )
 
     old, now = read(baseline.scenario_results), read(new.scenario_results)
@@ -120,13 +119,13 @@ def _tasks_of(row: Row) -> Mapping[str, _Scored]:
     return cast("Mapping[str, _Scored]", row.tasks)
 
 
-def _own_tasks(result: ScenarioResult) -> Mapping[str, _Scored]:
+def _own_tasks(result: ScenarioAttempt) -> Mapping[str, _Scored]:
     """The full results: a summary in an older file knows no score of a judge."""
     rows = () if result.eval_results is None else result.eval_results.records
     return {task.task_id: task for row in rows for task in row.tasks}
 
 
-def _by_task(rows: Iterable[tuple[_Key, Mapping[str, _Scored]]]) -> Scores:
+def _by_task(rows: Iterable[tuple[_RecordKey, Mapping[str, _Scored]]]) -> Scores:
     found: Scores = {}
     measuring: dict[tuple[str, ...], list[str]] = {}
     """By the tasks of a row, those that are no assertions; one run has one plan."""
@@ -165,5 +164,5 @@ def _changes(alias: str | None, old: Scores, now: Scores) -> Iterator[ScoreChang
         )
 
 
-def _says_more(*runs: Mapping[_Key, list[float]]) -> bool:
+def _says_more(*runs: Mapping[_RecordKey, list[float]]) -> bool:
     return any(score not in _PLAIN for run in runs for scores in run.values() for score in scores)

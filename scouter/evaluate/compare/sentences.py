@@ -5,13 +5,13 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
 from scouter.evaluate.compare.changes import Change
-from scouter.evaluate.compare.results import (
-    ComparisonResults,
+from scouter.evaluate.compare.data import (
+    RecordsComparison,
     ScenarioDelta,
     TaskComparison,
     WorkflowComparison,
 )
-from scouter.evaluate.results.scenario_results import ScenarioResult
+from scouter.evaluate.results.attempt import ScenarioAttempt
 
 SHOWN: Final = 5
 """Names listed before "and n more"."""
@@ -90,8 +90,8 @@ def _fallen(fallen: Sequence[tuple[str, Change]]) -> list[str]:
 
 
 def scenario_reasons(
-    comparisons: Mapping[str, ComparisonResults],
-    regressions: Sequence[tuple[ScenarioDelta, ScenarioResult]],
+    comparisons: Mapping[str, RecordsComparison],
+    regressions: Sequence[tuple[ScenarioDelta, ScenarioAttempt]],
     *,
     removed_aliases: Sequence[str],
     removed_scenarios: Sequence[str],
@@ -117,7 +117,7 @@ def scenario_reasons(
     return tuple(reasons)
 
 
-def _scenario(delta: ScenarioDelta, result: ScenarioResult) -> str:
+def _scenario(delta: ScenarioDelta, result: ScenarioAttempt) -> str:
     bad = [
         f"{task.task_id} {task.outcome}" + (f" ({task.message})" if task.message else "")
         for task in result.task_results

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple, TypeAlias
 
 from scouter.evaluate.compare.attempts import Attempt
 from scouter.evaluate.compare.changes import counts
-from scouter.evaluate.compare.counts import Judged, Tally
+from scouter.evaluate.compare.counts import ComparedTask, Tally
 from scouter.evaluate.compare.pairing import Matched, Row
 from scouter.evaluate.compare.rows import WHOLE_CONVERSATIONS, WHOLE_RECORDS, WHOLE_SCENARIOS
 from scouter.evaluate.outcome import Outcome, Reason
@@ -28,7 +28,7 @@ class Made(NamedTuple):
 
     scenario_id: str
     attempt: int
-    tasks: Mapping[str, Judged]
+    tasks: Mapping[str, ComparedTask]
     is_missing: bool = False
     """True for a record that the attempt should have left and did not: no task of it passed."""
 

@@ -19,9 +19,9 @@ from scouter.evaluate.engine.compiled_task import Run
 from scouter.evaluate.engine.context import are_plain, plain_context
 from scouter.evaluate.engine.execute import evaluate_record
 from scouter.evaluate.engine.plan import Plan
-from scouter.evaluate.fault import TaskFault
 from scouter.evaluate.operators.compiled import Comparison
 from scouter.evaluate.operators.table import compile_comparison
+from scouter.evaluate.outcome import TaskFault
 from scouter.evaluate.paths.path import Path
 from scouter.evaluate.paths.templates import has_template
 from scouter.evaluate.responses.parse import shared_responses

@@ -10,9 +10,8 @@ from scouter.evaluate.engine.compiled_task import CompiledTask, Read, Subject, c
 from scouter.evaluate.engine.doubt import doubting_calls, on_spans
 from scouter.evaluate.engine.judge_task import JudgeTask, compile_judge
 from scouter.evaluate.engine.trajectory import compile_trajectory
-from scouter.evaluate.fault import TaskFault
 from scouter.evaluate.operators.show import show, show_name
-from scouter.evaluate.outcome import Outcome, Reason
+from scouter.evaluate.outcome import Outcome, Reason, TaskFault
 from scouter.evaluate.paths.path import Path
 from scouter.evaluate.responses.metered import parsed
 from scouter.evaluate.responses.read import compile_reader

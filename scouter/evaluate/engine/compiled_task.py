@@ -7,7 +7,6 @@ from typing import Final, TypeAlias
 from pydantic import JsonValue
 
 from scouter.errors import ConfigError
-from scouter.evaluate.fault import TaskFault, VacuousFault
 from scouter.evaluate.judge.shorten import shorten
 from scouter.evaluate.operators.comparison import NEEDS_NO_EXPECTED, ComparisonOperator
 from scouter.evaluate.operators.compiled import Check, Comparison
@@ -19,8 +18,8 @@ from scouter.evaluate.operators.table import (
 )
 from scouter.evaluate.operators.text import PATTERN_OPERATORS
 from scouter.evaluate.operators.values import contains_all_of_none
-from scouter.evaluate.outcome import Outcome, Reason
-from scouter.evaluate.paths.path import Getter
+from scouter.evaluate.outcome import Outcome, Reason, TaskFault, VacuousFault
+from scouter.evaluate.paths.syntax import Getter
 from scouter.evaluate.paths.templates import Resolve, compile_template, has_template
 from scouter.evaluate.results.task_result import EvalTaskResult, Explain, TaskSpec
 from scouter.evaluate.spans.tree import SpanTree

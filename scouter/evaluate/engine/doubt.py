@@ -10,7 +10,7 @@ from pydantic import JsonValue
 
 from scouter.evaluate.engine.compiled_task import CompiledTask, Run
 from scouter.evaluate.engine.cut_values import ReadsPart, name_cut, reach_of_cut, reads_part
-from scouter.evaluate.engine.filter_motion import Loss
+from scouter.evaluate.engine.filter_motion import MissingParts
 from scouter.evaluate.engine.more_spans import (
     Fixed,
     Longer,
@@ -21,12 +21,11 @@ from scouter.evaluate.engine.more_spans import (
     more_calls_reach,
     reach_of,
 )
-from scouter.evaluate.fault import TaskFault
 from scouter.evaluate.operators.comparison import ComparisonOperator as Op
 from scouter.evaluate.operators.compiled import Check, Comparison, Number, is_number, want_flag
 from scouter.evaluate.operators.show import show
 from scouter.evaluate.operators.table import compile_comparison
-from scouter.evaluate.outcome import Outcome, Reason
+from scouter.evaluate.outcome import Outcome, Reason, TaskFault
 from scouter.evaluate.responses.read import untold_outcomes
 from scouter.evaluate.results.task_result import EvalTaskResult
 from scouter.evaluate.spans.about import Find
@@ -70,8 +69,8 @@ def on_spans(
     """Let the results of a task on spans name these; see `on_moving_spans`."""
     assertion = task.assertion
     motion = Motion(
-        by_spans=reach_of(assertion, Loss.SPANS),
-        by_attributes=reach_of(assertion, Loss.ATTRIBUTES)
+        by_spans=reach_of(assertion, MissingParts.SPANS),
+        by_attributes=reach_of(assertion, MissingParts.ATTRIBUTES)
         if looks_at_attributes(assertion)
         else None,
         by_cut=reach_of_cut(assertion),

@@ -50,7 +50,7 @@ class Found:
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class JudgeQuestion:
     """What a walk waits for: a judge task, and what to ask for it."""
 
     task: JudgeTask
@@ -58,7 +58,7 @@ class Question:
 
 
 Walk: TypeAlias = Generator[
-    Sequence[Question], Sequence[JudgeReply | JudgeError], tuple[EvalTaskResult, ...]
+    Sequence[JudgeQuestion], Sequence[JudgeReply | JudgeError], tuple[EvalTaskResult, ...]
 ]
 
 
@@ -166,7 +166,7 @@ def walk(
 
 def _ask(
     judges: Mapping[int, JudgeTask], asking: Mapping[int, Asking], one_record: OneRecord
-) -> Generator[Sequence[Question], Sequence[JudgeReply | JudgeError], dict[int, Verdict]]:
+) -> Generator[Sequence[JudgeQuestion], Sequence[JudgeReply | JudgeError], dict[int, Verdict]]:
     """Let the judge tasks of one stage ask together, until each has its verdict.
 
     A task that asks more than once does so in rounds; in each round, the questions of all tasks
@@ -191,7 +191,7 @@ def _ask(
     while waiting:
         counts = [(at, len(requests)) for at, requests in waiting.items()]
         replies = yield [
-            Question(judges[at], request)
+            JudgeQuestion(judges[at], request)
             for at, requests in waiting.items()
             for request in requests
         ]

@@ -26,8 +26,8 @@ _READERS = (
 )
 
 
-class Loss(Enum):
-    """What may be missing of a trace."""
+class MissingParts(Enum):
+    """Parts of a trace that may be missing."""
 
     SPANS = auto()
     ATTRIBUTES = auto()
@@ -39,7 +39,7 @@ def reads_attributes(filter: SpanFilter) -> bool:
     return isinstance(filter, _READERS) or any(map(reads_attributes, filter.inner()))
 
 
-def can_unmatch(filter: SpanFilter, loss: Loss, *, is_negated: bool = False) -> bool:
+def can_unmatch(filter: SpanFilter, loss: MissingParts, *, is_negated: bool = False) -> bool:
     """Tell whether a span that is selected may not be, once what was lost is here.
 
     A new relative makes a relation true, a new attribute the filters that look for one; neither
@@ -52,7 +52,7 @@ def can_unmatch(filter: SpanFilter, loss: Loss, *, is_negated: bool = False) -> 
     """
     if isinstance(filter, NotFilter):
         return can_unmatch(filter.filter, loss, is_negated=not is_negated)
-    grows = _RELATIONS if loss is Loss.SPANS else _READERS
+    grows = _RELATIONS if loss is MissingParts.SPANS else _READERS
     if is_negated and isinstance(filter, grows):
         return True
     return any(can_unmatch(part, loss, is_negated=is_negated) for part in filter.inner())

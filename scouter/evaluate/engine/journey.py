@@ -9,7 +9,6 @@ from scouter.errors import DataError
 from scouter.evaluate.engine.compiled_task import CompiledTask, Subject
 from scouter.evaluate.engine.doubt import doubting_growth
 from scouter.evaluate.engine.metric import Measured, compile_metric
-from scouter.evaluate.fault import TaskFault
 from scouter.evaluate.journey.case import Case
 from scouter.evaluate.journey.fuzzy import FuzzyChain
 from scouter.evaluate.journey.message import (
@@ -21,7 +20,7 @@ from scouter.evaluate.journey.message import (
 from scouter.evaluate.journey.result import JourneyResult
 from scouter.evaluate.journey.routing import Agents
 from scouter.evaluate.journey.sound import calls_of, evaluate_soundly
-from scouter.evaluate.outcome import Reason
+from scouter.evaluate.outcome import Reason, TaskFault
 from scouter.evaluate.paths.path import Path
 from scouter.evaluate.responses.read import work_of_spans
 from scouter.evaluate.results.task_result import EvalTaskResult

@@ -8,12 +8,11 @@ from typing import Final, TypeAlias, TypeGuard, cast
 
 from pydantic import JsonValue
 
-from scouter.evaluate.fault import TaskFault
 from scouter.evaluate.judge.answer_text import json_part
 from scouter.evaluate.judge.port import JudgeError, JudgeReply
 from scouter.evaluate.judge.shorten import shorten
 from scouter.evaluate.operators.show import show
-from scouter.evaluate.outcome import Reason
+from scouter.evaluate.outcome import Reason, TaskFault
 from scouter.evaluate.paths.path import Path
 from scouter.evaluate.results.score import as_score
 from scouter.evaluate.tasks.judge import LLMJudgeTask

@@ -13,13 +13,12 @@ from pydantic import JsonValue
 from scouter.evaluate.engine.compiled_task import Run, Subject, compile_run, errored
 from scouter.evaluate.engine.judge_answer import MAX_TOLD, AnswerForm, answer_form
 from scouter.evaluate.engine.votes import Vote, middle, still_needed, tally, usage_of, winner
-from scouter.evaluate.fault import TaskFault
 from scouter.evaluate.judge.port import NO_JUDGE, JudgeError, JudgeReply, JudgeRequest, Message
 from scouter.evaluate.judge.prompt import Prompt, PromptMessage
 from scouter.evaluate.judge.render import Render, compile_prompt
 from scouter.evaluate.judge.shorten import shorten
 from scouter.evaluate.judge.talk import JudgeTalk
-from scouter.evaluate.outcome import Outcome, Reason
+from scouter.evaluate.outcome import Outcome, Reason, TaskFault
 from scouter.evaluate.paths.path import Path
 from scouter.evaluate.results.task_result import EvalTaskResult, TaskSpec
 from scouter.evaluate.spans.tree import SpanTree

@@ -13,17 +13,17 @@ from contextlib import suppress
 from typing import Final, TypeAlias, TypeVar
 
 from scouter.errors import ConfigError, DataError
-from scouter.evaluate.engine.asking import Backoff, Reply, ask
 from scouter.evaluate.engine.batch import evaluate_batch
 from scouter.evaluate.engine.context import plain_context
 from scouter.evaluate.engine.execute import (
-    Question,
+    JudgeQuestion,
     Walk,
     evaluate_record,
     unreadable,
     walk,
 )
 from scouter.evaluate.engine.plan import Plan
+from scouter.evaluate.judge.ask import Backoff, Reply, ask
 from scouter.evaluate.judge.port import AnyJudge, Judge, as_judge
 from scouter.evaluate.results.record_result import RecordResult, record_outcome
 from scouter.evaluate.results.task_result import EvalTaskResult
@@ -163,13 +163,13 @@ class JudgedRun:
             return unreadable(self._plan, error)
         return await answered(walk(self._plan, context, tree, record.uid), self._answer)
 
-    async def _answer(self, question: Question) -> Reply:
+    async def _answer(self, question: JudgeQuestion) -> Reply:
         retries = question.task.max_retries
         return await ask(self._judge, question.request, retries, self._backoff, self._slots)
 
 
 async def answered(
-    steps: Walk, answer: Callable[[Question], Awaitable[Reply]]
+    steps: Walk, answer: Callable[[JudgeQuestion], Awaitable[Reply]]
 ) -> tuple[EvalTaskResult, ...]:
     """Go on with a walk to its end; the questions of one stop are answered at the same time."""
     try:

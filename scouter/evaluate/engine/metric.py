@@ -7,9 +7,8 @@ from typing import TypeAlias
 from pydantic import JsonValue
 
 from scouter.evaluate.engine.compiled_task import CompiledTask, Subject, compile_run, errored
-from scouter.evaluate.fault import TaskFault
 from scouter.evaluate.operators.show import show
-from scouter.evaluate.outcome import Outcome, Reason
+from scouter.evaluate.outcome import Outcome, Reason, TaskFault
 from scouter.evaluate.results.score import as_score
 from scouter.evaluate.results.task_result import EvalTaskResult
 from scouter.evaluate.spans.tree import SpanTree

@@ -12,7 +12,7 @@ from typing import Final, TypeAlias, cast
 
 from pydantic import JsonValue
 
-from scouter.evaluate.engine.filter_motion import Loss, can_unmatch, reads_attributes
+from scouter.evaluate.engine.filter_motion import MissingParts, can_unmatch, reads_attributes
 from scouter.evaluate.operators.compiled import Number, is_number
 from scouter.evaluate.responses.read import compile_question, is_subsequence
 from scouter.evaluate.spans.attribute_value import attribute_json
@@ -89,14 +89,14 @@ ReachOf: TypeAlias = Callable[[SpanTree, JsonValue], Reach]
 _COUNT: Final = Numbers(low=0, is_whole=True)
 
 
-def reach_of(assertion: TraceAssertion | AgentAssertion, loss: Loss) -> ReachOf:
+def reach_of(assertion: TraceAssertion | AgentAssertion, loss: MissingParts) -> ReachOf:
     """Tell what a task's value can become.
 
     Args:
         assertion: What the task looks at, on spans.
         loss: What is missing: whole spans, or attributes of spans that are here.
     """
-    if loss is Loss.ATTRIBUTES and not looks_at_attributes(assertion):
+    if loss is MissingParts.ATTRIBUTES and not looks_at_attributes(assertion):
         return _same
     match assertion:
         case SpanSequenceAssertion(span_names=names):
@@ -169,7 +169,7 @@ def _falls(_: SpanTree, value: JsonValue) -> Reach:
     return Numbers(high=cast(Number, value))
 
 
-def _only_gains(filter: SpanFilter, loss: Loss) -> bool:
+def _only_gains(filter: SpanFilter, loss: MissingParts) -> bool:
     """Tell whether what a filter selects now is selected however much comes."""
     return sequence_names(filter) is None and not can_unmatch(filter, loss)
 
@@ -185,13 +185,13 @@ def _sequence(names: list[str], tree: SpanTree, value: JsonValue) -> Reach:
     return Fixed.EITHER if is_open and len(tree.names) < len(names) else Fixed.SAME
 
 
-def _durations(filter: SpanFilter, loss: Loss) -> ReachOf:
+def _durations(filter: SpanFilter, loss: MissingParts) -> ReachOf:
     if not _only_gains(filter, loss):
         return _anything
     return lambda _, value: Longer(items=_COUNT, is_list=isinstance(value, list))
 
 
-def _attributes(filter: SpanFilter, key: str, loss: Loss) -> ReachOf:
+def _attributes(filter: SpanFilter, key: str, loss: MissingParts) -> ReachOf:
     if not _only_gains(filter, loss):
         return _anything
     select = compile_filter(filter)
@@ -207,7 +207,7 @@ def _attributes(filter: SpanFilter, key: str, loss: Loss) -> ReachOf:
     return reach
 
 
-def _aggregation(assertion: SpanAggregationAssertion, loss: Loss) -> ReachOf:
+def _aggregation(assertion: SpanAggregationAssertion, loss: MissingParts) -> ReachOf:
     how, key = assertion.aggregation, assertion.attribute_key
     only_gains = _only_gains(assertion.filter, loss)
     if how is AggregationType.Count:

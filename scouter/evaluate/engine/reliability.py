@@ -7,8 +7,7 @@ from scouter.evaluate.accuracy.reliability import ReliabilityEvaluator
 from scouter.evaluate.engine.calls_motion import CallsScore
 from scouter.evaluate.engine.compiled_task import CompiledTask, Subject
 from scouter.evaluate.engine.metric import Measured, compile_metric
-from scouter.evaluate.fault import TaskFault
-from scouter.evaluate.outcome import Reason
+from scouter.evaluate.outcome import Reason, TaskFault
 from scouter.evaluate.paths.path import Path
 from scouter.evaluate.responses.read import work_of_spans
 from scouter.evaluate.spans.tree import SpanTree

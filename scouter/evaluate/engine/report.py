@@ -8,9 +8,8 @@ from pydantic import JsonValue
 
 from scouter.evaluate.engine.compiled_task import CompiledTask, Subject
 from scouter.evaluate.engine.metric import Measured, compile_metric
-from scouter.evaluate.fault import TaskFault
 from scouter.evaluate.operators.show import kind_of
-from scouter.evaluate.outcome import Reason
+from scouter.evaluate.outcome import Reason, TaskFault
 from scouter.evaluate.paths.path import Path
 from scouter.evaluate.report.field_metrics import as_text
 from scouter.evaluate.report.markdown import read_report

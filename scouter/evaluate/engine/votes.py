@@ -8,10 +8,9 @@ from statistics import median
 from pydantic import JsonValue
 
 from scouter.evaluate.engine.judge_answer import is_number
-from scouter.evaluate.fault import TaskFault
 from scouter.evaluate.judge.port import JudgeError, JudgeReply
 from scouter.evaluate.judge.usage import JudgeUsage, sum_of
-from scouter.evaluate.outcome import DECIDED, Outcome, Reason
+from scouter.evaluate.outcome import DECIDED, Outcome, Reason, TaskFault
 from scouter.evaluate.results.task_result import EvalTaskResult
 
 

@@ -2,7 +2,8 @@
 
 import re
 from ast import literal_eval
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Annotated, Any, Final, Literal, TypeAlias, cast, get_args, get_origin
 
 from pydantic import BaseModel, JsonValue, ValidationError
@@ -13,6 +14,13 @@ Loc: TypeAlias = tuple[str | int, ...]
 _QUOTED: Final = re.compile(r"'([^']*)'")
 _OF_TASK: Final = re.compile(r"""task ('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"): (\w*)""")
 _OF_PLACE: Final = re.compile(r"tasks\[(\d+)\]: (?:the (id) )?")
+
+
+@dataclass(frozen=True, slots=True)
+class ReadAs:
+    """Says in a field's annotation as which type its values are read, where that loads later."""
+
+    load: Callable[[], object]
 
 
 def first_problem(error: ValidationError, model: object = None) -> tuple[Loc, str, str | None]:
@@ -109,12 +117,7 @@ def _type_at(annotation: object, loc: Sequence[str | int]) -> object:
 
 
 def _bare(annotation: object) -> object:
-    """Without `Annotated` and without the `None` of an optional field.
-
-    A class that stands for its kinds (`TaskBase.of_any_kind`) becomes their union.
-    """
-    if isinstance(annotation, type) and "of_any_kind" in vars(annotation):
-        annotation = cast(Any, annotation).of_any_kind()
+    """Without `Annotated` and without the `None` of an optional field."""
     while get_origin(annotation) is Annotated:
         annotation = get_args(annotation)[0]
     options = [option for option in get_args(annotation) if option is not type(None)]
@@ -127,7 +130,10 @@ def _child_type(annotation: object, part: str | int) -> object:
     annotation = _bare(annotation)
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         field = annotation.model_fields.get(str(part))
-        return None if field is None else field.annotation
+        if field is None:
+            return None
+        told = (each.load() for each in field.metadata if isinstance(each, ReadAs))
+        return next(told, field.annotation)
     options = get_args(annotation)
     origin = get_origin(annotation)
     if isinstance(origin, type) and issubclass(origin, Mapping):

@@ -132,7 +132,7 @@ def _is_beyond(word: str) -> bool:
         return False
 
 
-class _Frame:
+class _OpenValue:
     """One list or object that is open."""
 
     __slots__ = ("at", "is_object", "keys")
@@ -146,7 +146,7 @@ class _Frame:
 
 def _steps(text: str) -> Iterator[_Step]:
     """Walk over the values and keys of a text without recursion; ends where it is malformed."""
-    frames: list[_Frame] = []
+    frames: list[_OpenValue] = []
     position = 0
     while match := _TOKEN.match(text, position):
         position = match.end()
@@ -173,7 +173,7 @@ def _steps(text: str) -> Iterator[_Step]:
             is_open = word in {"[", "{"}
             yield _Step(start, loc, len(frames) + is_open, word, None)
             if is_open:
-                frames.append(_Frame(word == "{"))
+                frames.append(_OpenValue(word == "{"))
 
 
 def _decoded(word: str) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final, Self, cast
 
-from pydantic import BaseModel, ConfigDict, JsonValue, field_validator
+from pydantic import BaseModel, JsonValue, field_validator
 from pydantic_core import PydanticSerializationError
 
 from scouter.errors import ConfigError
@@ -19,10 +19,8 @@ SCHEMA_VERSION: Final = 1
 """Raised when a stored result can no longer be read as before."""
 
 
-class Stored(BaseModel):
+class Stored(BaseModel, frozen=True, extra="ignore"):
     """A result that can be saved and loaded. Fields that a later version added are ignored."""
-
-    model_config = ConfigDict(frozen=True, extra="ignore")
 
     schema_version: int = SCHEMA_VERSION
 

@@ -10,7 +10,7 @@ from typing import Any, Final, TypeVar, cast
 
 from pydantic import JsonValue
 
-from scouter.evaluate.engine.asking import Backoff, ask
+from scouter.evaluate.judge.ask import Backoff, ask
 from scouter.evaluate.judge.port import (
     AnyJudge,
     JudgeError,

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final, Literal, TypeAlias
 
 from scouter.errors import ConfigError
-from scouter.evaluate.annotate.config import as_embed
+from scouter.evaluate.annotate.embed import as_embed
 from scouter.evaluate.journey.asking import JourneyJudge
 from scouter.evaluate.journey.case import Case, read_case
 from scouter.evaluate.journey.fuzzy import FuzzyChain

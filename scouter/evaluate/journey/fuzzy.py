@@ -7,7 +7,7 @@ from typing import Final
 from pydantic import JsonValue
 
 from scouter.errors import ConfigError
-from scouter.evaluate.annotate.config import Vectors, as_embed, similarity
+from scouter.evaluate.annotate.embed import Vectors, as_embed, similarity
 from scouter.evaluate.annotate.minilm import local_embedder
 from scouter.evaluate.journey.asking import ARGUMENT, SEMANTIC, JourneyJudge, JudgeError, run_apart
 from scouter.evaluate.journey.message import as_text

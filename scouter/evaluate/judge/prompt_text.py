@@ -8,10 +8,9 @@ from typing import Final
 from pydantic import JsonValue
 
 from scouter.errors import ConfigError
-from scouter.evaluate.fault import TaskFault
 from scouter.evaluate.files.json_ends import is_longer
 from scouter.evaluate.judge.shorten import shorten
-from scouter.evaluate.outcome import Reason
+from scouter.evaluate.outcome import Reason, TaskFault
 from scouter.evaluate.paths.path import Path
 from scouter.evaluate.steps import Meter, charge, charge_weight
 

@@ -1,9 +1,24 @@
-"""What the questions of one judge task took."""
+"""Tokens and money: those of one response, and of all questions of a judge task."""
 
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 
 from pydantic import JsonValue
+
+
+@dataclass(slots=True)
+class TokenUsage:
+    """Tokens of one response; None where a provider does not say.
+
+    Args:
+        input_tokens: Read.
+        output_tokens: Written.
+        total_tokens: Both, as the provider counts them.
+    """
+
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    total_tokens: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

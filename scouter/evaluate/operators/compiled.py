@@ -6,11 +6,10 @@ from typing import Final, TypeAlias
 
 from pydantic import JsonValue
 
-from scouter.evaluate.fault import TaskFault, VacuousFault
 from scouter.evaluate.operators.canonical import canonical
 from scouter.evaluate.operators.costs import MAX_FORMAT, MAX_ITEMS, too_large
 from scouter.evaluate.operators.show import kind_of, show
-from scouter.evaluate.outcome import Reason
+from scouter.evaluate.outcome import Reason, TaskFault, VacuousFault
 from scouter.evaluate.steps import charge
 
 Check: TypeAlias = Callable[[JsonValue], bool]

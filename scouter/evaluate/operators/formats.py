@@ -10,11 +10,10 @@ from urllib.parse import urlsplit
 
 from pydantic import JsonValue
 
-from scouter.evaluate.fault import TaskFault
 from scouter.evaluate.operators.comparison import ComparisonOperator as Op
 from scouter.evaluate.operators.compiled import Comparison
 from scouter.evaluate.operators.text import property_of_text
-from scouter.evaluate.outcome import Reason
+from scouter.evaluate.outcome import Reason, TaskFault
 
 _LOCAL: Final = re.compile(r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~\-\u0080-\U0010FFFF.]{1,64}")
 _LABEL: Final = re.compile(r"[^\W_](?:[\w\-]{0,61}[^\W_])?")

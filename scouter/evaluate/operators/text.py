@@ -5,7 +5,6 @@ from typing import Final, cast
 
 from pydantic import JsonValue
 
-from scouter.evaluate.fault import TaskFault
 from scouter.evaluate.operators.canonical import canonical
 from scouter.evaluate.operators.comparison import ComparisonOperator as Op
 from scouter.evaluate.operators.compiled import (
@@ -20,8 +19,8 @@ from scouter.evaluate.operators.compiled import (
 )
 from scouter.evaluate.operators.costs import MAX_CHARACTERS, MAX_SEARCHED, MAX_SIMILAR, too_large
 from scouter.evaluate.operators.similarity import is_similar
-from scouter.evaluate.outcome import Reason
-from scouter.evaluate.patterns import compile_pattern
+from scouter.evaluate.outcome import Reason, TaskFault
+from scouter.evaluate.patterns.pattern import compile_pattern
 from scouter.evaluate.steps import charge
 
 PATTERN_OPERATORS: Final = frozenset({Op.Matches, Op.MatchesRegex, Op.MatchesJsonSchema})

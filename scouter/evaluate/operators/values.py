@@ -5,7 +5,6 @@ from typing import Final, cast
 
 from pydantic import JsonValue
 
-from scouter.evaluate.fault import TaskFault
 from scouter.evaluate.operators.canonical import canonical
 from scouter.evaluate.operators.comparison import ComparisonOperator as Op
 from scouter.evaluate.operators.compiled import (
@@ -35,7 +34,7 @@ from scouter.evaluate.operators.equality import (
     text_is,
 )
 from scouter.evaluate.operators.show import kind_of, show
-from scouter.evaluate.outcome import Reason
+from scouter.evaluate.outcome import Reason, TaskFault
 from scouter.evaluate.steps import charge, charge_weight
 
 _GROUPS: Final = frozenset({dict, list})

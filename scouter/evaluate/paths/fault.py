@@ -2,9 +2,8 @@
 
 from pydantic import JsonValue
 
-from scouter.evaluate.fault import TaskFault
 from scouter.evaluate.operators.show import LIMIT, kind_of, show_names
-from scouter.evaluate.outcome import Reason
+from scouter.evaluate.outcome import Reason, TaskFault
 from scouter.evaluate.paths.syntax import Segment, format_path, show_segment
 
 

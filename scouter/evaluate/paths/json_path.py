@@ -39,12 +39,11 @@ from jsonpath.selectors import (
 from pydantic import JsonValue
 
 from scouter.errors import ConfigError
-from scouter.evaluate.fault import TaskFault
 from scouter.evaluate.operators.equality import deep_equal
+from scouter.evaluate.outcome import TaskFault
 from scouter.evaluate.paths.fault import missing
-from scouter.evaluate.paths.path import Getter
-from scouter.evaluate.paths.syntax import check_count, check_size
-from scouter.evaluate.patterns import compile_pattern
+from scouter.evaluate.paths.syntax import Getter, check_count, check_size
+from scouter.evaluate.patterns.pattern import compile_pattern
 from scouter.evaluate.steps import (
     Meter,
     charge,
@@ -96,7 +95,7 @@ def _width(value: object) -> int:
     return len(inside) if isinstance(inside, list) or isinstance(inside, dict) else 0  # noqa: SIM101
 
 
-class _Pattern(FilterFunction):
+class _PatternFunction(FilterFunction):
     """`match` and `search`, which differ in the pattern that they make of theirs."""
 
     def __init__(self, shape: str) -> None:
@@ -123,8 +122,8 @@ class _Environment(JSONPathEnvironment):
 
     def setup_function_extensions(self) -> None:
         self.function_extensions["length"] = Length()
-        self.function_extensions["match"] = _Pattern(r"\A(?:{})\z")
-        self.function_extensions["search"] = _Pattern("{}")
+        self.function_extensions["match"] = _PatternFunction(r"\A(?:{})\z")
+        self.function_extensions["search"] = _PatternFunction("{}")
 
     def compare(self, left: object, operator: str, right: object) -> bool:
         """Compare as the standard says: typed, deeply, only numbers or texts by order."""

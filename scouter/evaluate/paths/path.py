@@ -1,17 +1,15 @@
 """Paths into JSON values, as `scouter.evaluate.paths.syntax` writes them, or JSONPath after `$`."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from itertools import chain
 from operator import itemgetter
-from typing import Final, TypeAlias, cast
+from typing import Final, cast
 
 from pydantic import JsonValue
 
 from scouter.evaluate.paths.fault import missing
-from scouter.evaluate.paths.syntax import Segment, is_digits, parse_path
+from scouter.evaluate.paths.syntax import Getter, Segment, is_digits, parse_path
 from scouter.evaluate.steps import charge
-
-Getter: TypeAlias = Callable[[JsonValue], JsonValue]
 
 _ITEM_BYTES: Final = 16
 """Of the lists that a spread makes of each item."""

@@ -1,7 +1,10 @@
 """How a path is written: `a.b[0].c`, `a.b.0.c`, `a[-1]`, `a[1:3]`, `a["x.y"]`, `items[*].id`."""
 
 import json
+from collections.abc import Callable
 from typing import Final, TypeAlias
+
+from pydantic import JsonValue
 
 from scouter.errors import ConfigError
 
@@ -13,6 +16,9 @@ ALL: Final = None
 
 Segment: TypeAlias = str | int | slice | None
 """A key (text; of digits it is an index where it meets a list), an index, a slice, or `ALL`."""
+
+Getter: TypeAlias = Callable[[JsonValue], JsonValue]
+"""Follows a path in a value; raises `TaskFault` with `Reason.MISSING_PATH`."""
 
 _BREAKS: Final = frozenset(".[]\"'")
 

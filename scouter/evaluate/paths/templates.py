@@ -13,10 +13,9 @@ from typing import Final, TypeAlias
 from pydantic import JsonValue
 
 from scouter.errors import ConfigError
-from scouter.evaluate.fault import TaskFault
 from scouter.evaluate.files.json_ends import is_longer
 from scouter.evaluate.operators.show import show
-from scouter.evaluate.outcome import Reason
+from scouter.evaluate.outcome import Reason, TaskFault
 from scouter.evaluate.paths.path import Path
 from scouter.evaluate.steps import Meter, charge, charge_weight
 

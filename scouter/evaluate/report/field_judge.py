@@ -8,9 +8,9 @@ from typing import Final, TypeAlias, cast
 
 from pydantic import JsonValue
 
-from scouter.evaluate.engine.asked_judge import AskedJudge
-from scouter.evaluate.engine.form import fill_form
 from scouter.evaluate.judge.answer_text import json_part
+from scouter.evaluate.judge.asked_judge import AskedJudge
+from scouter.evaluate.judge.form import fill_form
 from scouter.evaluate.judge.port import JudgeError, JudgeReply
 from scouter.evaluate.outcome import Reason
 from scouter.evaluate.report.field_metrics import as_text

@@ -6,8 +6,8 @@ from typing import Final
 
 from pydantic import JsonValue
 
-from scouter.evaluate.engine.asked_judge import AskedJudge
-from scouter.evaluate.engine.form import fill_form
+from scouter.evaluate.judge.asked_judge import AskedJudge
+from scouter.evaluate.judge.form import fill_form
 from scouter.evaluate.judge.port import AnyJudge, JudgeError
 from scouter.evaluate.report.evaluator import ItemEvaluator
 from scouter.evaluate.report.field_metrics import as_text

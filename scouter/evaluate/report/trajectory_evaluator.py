@@ -6,7 +6,7 @@ from typing import Final
 
 from pydantic import JsonValue
 
-from scouter.evaluate.engine.asked_judge import AskedJudge
+from scouter.evaluate.judge.asked_judge import AskedJudge
 from scouter.evaluate.judge.port import AnyJudge, JudgeError
 from scouter.evaluate.report.evaluator import ItemEvaluator
 from scouter.evaluate.report.field_metrics import as_text

@@ -4,9 +4,8 @@ from collections.abc import Sequence
 from itertools import islice
 from typing import Final
 
-from scouter.evaluate.fault import TaskFault
 from scouter.evaluate.operators.show import KEYS_SHOWN, show_name
-from scouter.evaluate.outcome import Reason
+from scouter.evaluate.outcome import Reason, TaskFault
 from scouter.model.agent_work import GuardrailRun
 
 _STRICTNESS: Final = {

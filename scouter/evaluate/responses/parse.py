@@ -9,9 +9,8 @@ from typing import Final, TypeAlias
 from pydantic import JsonValue
 
 from scouter.errors import ConfigError
-from scouter.evaluate.fault import TaskFault
 from scouter.evaluate.operators.show import KEYS_SHOWN, kind_of, show_name
-from scouter.evaluate.outcome import Reason
+from scouter.evaluate.outcome import Reason, TaskFault
 from scouter.evaluate.responses import vendors
 from scouter.evaluate.responses.metered import charge_response, parsed
 from scouter.model.agent_work import AgentWork

@@ -7,10 +7,9 @@ from typing import Final, TypeAlias
 from pydantic import JsonValue
 
 from scouter.errors import ConfigError
-from scouter.evaluate.fault import TaskFault
 from scouter.evaluate.operators.equality import deep_equal
 from scouter.evaluate.operators.show import KEYS_SHOWN, kind_of, show, show_name
-from scouter.evaluate.outcome import Reason
+from scouter.evaluate.outcome import Reason, TaskFault
 from scouter.evaluate.paths.path import Path
 from scouter.evaluate.responses.guardrails import action_taken, count_runs, strictest_verdict
 from scouter.evaluate.responses.parse import find_response, formats_of

@@ -8,25 +8,25 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
 from scouter.evaluate.results.annotations import Annotations, Histogram, RecordAnnotations
 
 
-class _Part(BaseModel):
+class _Body(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore", allow_inf_nan=False)
 
 
-class _Record(_Part):
+class _Record(_Body):
     embeddings: dict[str, list[float]] = Field(default_factory=dict[str, list[float]])
     mean_embeddings: dict[str, float] = Field(default_factory=dict[str, float])
     similarity_scores: dict[str, float] = Field(default_factory=dict[str, float])
     problems: tuple[str, ...] = ()
 
 
-class _Histogram(_Part):
+class _HistogramBody(_Body):
     bin_edges: tuple[float, ...]
     bin_counts: tuple[int, ...]
     total: int
     missing: int = 0
 
     @model_validator(mode="after")
-    def _edges_fit(self) -> "_Histogram":
+    def _edges_fit(self) -> "_HistogramBody":
         if len(self.bin_edges) != len(self.bin_counts) + 1:
             raise ValueError(
                 f"{len(self.bin_edges)} edges for {len(self.bin_counts)} bins; expected one more"
@@ -34,11 +34,11 @@ class _Histogram(_Part):
         return self
 
 
-class AnnotationsBody(_Part):
+class AnnotationsBody(_Body):
     """The wire form of `Annotations`, to be a field of a larger model."""
 
     records: tuple[_Record, ...] | None = None
-    histograms: dict[str, _Histogram] | None = None
+    histograms: dict[str, _HistogramBody] | None = None
 
     def value(self) -> Annotations:
         """Make the annotations themselves."""

@@ -3,9 +3,10 @@
 import json
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
-from typing import Any, Final, NotRequired
+from typing import Annotated, Any, Final, NotRequired, TypeAlias, TypeVar
 
-from pydantic import BaseModel, ConfigDict, JsonValue, ValidationError
+from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler, JsonValue, ValidationError
+from pydantic_core import CoreSchema, core_schema
 from typing_extensions import TypedDict  # pydantic asks for this one below Python 3.12
 
 from scouter.errors import ConfigError
@@ -19,8 +20,10 @@ from scouter.evaluate.results.annotations_file import dump as dump_annotations
 from scouter.evaluate.results.gc_pause import collector_paused
 from scouter.evaluate.results.provenance import Provenance
 from scouter.evaluate.results.record_result import RecordResult, SessionResult
-from scouter.evaluate.results.results import EvalResults
+from scouter.evaluate.results.rows import ResultRows
 from scouter.evaluate.results.task_result import EvalTaskResult, TaskSpec, Window
+
+R = TypeVar("R", bound=ResultRows)
 
 SCHEMA_VERSION: Final = 1
 """Raised when a reader of the old number would misread the new form."""
@@ -91,7 +94,7 @@ class _File(BaseModel):
     results: list[_RecordBody]
 
 
-def dump(results: EvalResults) -> dict[str, JsonValue]:
+def dump(results: ResultRows) -> dict[str, JsonValue]:
     """Write results as plain JSON values."""
     scenario_ids: Sequence[str | None] = results.scenario_ids or [None] * len(results)
     attempts: Sequence[int] = results.attempts or [0] * len(results)
@@ -111,42 +114,72 @@ def dump(results: EvalResults) -> dict[str, JsonValue]:
     return {**found, "results": rows}
 
 
-def dump_json(results: EvalResults) -> str:
+def dump_json(results: ResultRows) -> str:
     """Write results as one line of JSON."""
     return json.dumps(dump(results), ensure_ascii=False, separators=(",", ":"))
 
 
-def load_json(text: str | bytes) -> EvalResults:
+def load_json(text: str | bytes, kind: type[R]) -> R:
     """Read what `dump_json` wrote.
+
+    Args:
+        text: That text.
+        kind: The class of the results.
 
     Raises:
         ConfigError: Not such a text, or a format of a later version; names the field.
     """
     with collector_paused(), _named():
-        return _results(_File.model_validate_json(text))
+        return _results(_File.model_validate_json(text), kind)
 
 
-def load(value: object) -> EvalResults:
+def load(value: object, kind: type[R]) -> R:
     """Read what `dump` gave.
+
+    Args:
+        value: That value.
+        kind: The class of the results.
 
     Raises:
         ConfigError: Not such a value, or a format of a later version; names the field.
     """
     with collector_paused(), _named():
-        return _results(_File.model_validate(value))
+        return _results(_File.model_validate(value), kind)
 
 
-def from_document(document: Document) -> EvalResults:
+def from_document(document: Document, kind: type[R]) -> R:
     """Read what `dump_json` wrote from a file that was parsed already.
+
+    Args:
+        document: The file.
+        kind: The class of the results.
 
     Raises:
         FileFormatError: Names the file, and line and field where they are known.
     """
     with collector_paused():
         try:
-            return _results(_File.model_validate(document.value))
+            return _results(_File.model_validate(document.value), kind)
         except ValueError as error:
             raise document.wrap(error, model=_File) from error
+
+
+class RowsAsJson:
+    """Tells pydantic how the results of one dataset stand in a file, as the class of the field."""
+
+    def __get_pydantic_core_schema__(
+        self, source: type[ResultRows], handler: GetCoreSchemaHandler
+    ) -> CoreSchema:
+        def read(value: object) -> ResultRows:
+            return value if isinstance(value, source) else load(value, source)
+
+        return core_schema.no_info_plain_validator_function(
+            read, serialization=core_schema.plain_serializer_function_ser_schema(dump)
+        )
+
+
+JsonRows: TypeAlias = Annotated[ResultRows, RowsAsJson()]
+"""Results of one dataset as a field of a model that can be stored."""
 
 
 @contextmanager
@@ -160,7 +193,7 @@ def _named() -> Generator[None]:
         raise ConfigError(f"evaluation results: {where}: {first['msg']}") from error
 
 
-def _results(body: _File) -> EvalResults:
+def _results(body: _File, kind: type[R]) -> R:
     if body.schema_version > SCHEMA_VERSION:
         raise ConfigError(
             f"evaluation results: schema_version is {body.schema_version}, this version reads up "
@@ -170,7 +203,7 @@ def _results(body: _File) -> EvalResults:
     records = [_record(row, specs) for row in body.results]
     scenario_ids = [row.get("scenario_id") for row in body.results]
     attempts = [row.get("attempt", 0) for row in body.results]
-    return EvalResults(
+    return kind(
         records,
         scenario_ids if any(scenario_ids) else None,
         attempts if any(attempts) else None,

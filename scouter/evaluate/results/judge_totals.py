@@ -8,11 +8,11 @@ from pydantic import JsonValue
 
 from scouter.evaluate.judge.usage import JudgeUsage, sum_of
 from scouter.evaluate.outcome import Reason
-from scouter.evaluate.results.scenario_results import ScenarioEvalResults
+from scouter.evaluate.results.run import RunResults
 
 
-class Judged(Protocol):
-    """A task's result, as far as it matters here."""
+class JudgedTask(Protocol):
+    """The part of a task's result that a sum of judges' usage reads."""
 
     @property
     def reason(self) -> Reason | None:
@@ -62,12 +62,12 @@ class JudgeTotals:
         return {**self.usage.to_json(), "over_budget": self.over_budget}
 
 
-def totals_of(results: ScenarioEvalResults) -> JudgeTotals | None:
+def totals_of(results: RunResults) -> JudgeTotals | None:
     """Add up what the judges of a replay took; None where no judge had anything to do.
 
     Cost: linear in the number of task results.
     """
-    tasks: list[Judged] = [
+    tasks: list[JudgedTask] = [
         task
         for rows in results.dataset_results.values()
         for aligned in rows.aligned_results
@@ -77,7 +77,7 @@ def totals_of(results: ScenarioEvalResults) -> JudgeTotals | None:
     return judge_totals(tasks)
 
 
-def judge_totals(tasks: Iterable[Judged]) -> JudgeTotals | None:
+def judge_totals(tasks: Iterable[JudgedTask]) -> JudgeTotals | None:
     """Add up what judges took; None where no judge had anything to do.
 
     Args:

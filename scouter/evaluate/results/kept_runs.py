@@ -1,12 +1,14 @@
 """A file of results to which further runs of the same version are added."""
 
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
 
 from scouter.errors import ConfigError, FileFormatError
 from scouter.evaluate.results.pooling import overlap, pooled
 from scouter.evaluate.results.provenance import Provenance, git_dirty, git_revision
-from scouter.evaluate.results.scenario_results import ScenarioEvalResults
+from scouter.evaluate.results.run import RunResults
+
+R = TypeVar("R", bound=RunResults)
 
 _PICKED: Final = "a baseline that is picked among runs is too good by luck"
 _BEST_OF: Final = (
@@ -14,7 +16,7 @@ _BEST_OF: Final = (
 )
 
 
-def save_run(results: ScenarioEvalResults, path: Path) -> str:
+def save_run(results: RunResults, path: Path) -> str:
     """Write results to a file; a run of the same scenarios, profiles and version is kept there.
 
     Two runs are of one version if both have the same `agent_version`, or neither has one and both
@@ -37,7 +39,7 @@ def save_run(results: ScenarioEvalResults, path: Path) -> str:
         return ""
     results = _but_for(path, results)
     try:
-        earlier = ScenarioEvalResults.load(path)
+        earlier = type(results).load(path)
     except FileFormatError:
         results.save(path)
         return f"{path}: replaced, as it held no results of a replay"
@@ -60,7 +62,7 @@ def save_run(results: ScenarioEvalResults, path: Path) -> str:
     return f"{path}: {kept.runs} runs of {scenarios} are kept; {_PICKED}"
 
 
-def _but_for(path: Path, results: ScenarioEvalResults) -> ScenarioEvalResults:
+def _but_for(path: Path, results: R) -> R:
     """The same, and clean if only the file itself differs: an earlier run may have written it."""
     found = results.provenance
     here = Path.cwd()

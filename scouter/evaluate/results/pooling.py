@@ -2,14 +2,17 @@
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Final, TypeAlias
+from typing import Final, TypeAlias, TypeVar
 
 from scouter.errors import ConfigError
 from scouter.evaluate.results.annotations import Annotations
+from scouter.evaluate.results.attempt import ScenarioAttempt
 from scouter.evaluate.results.lost import Loss, lost_of
 from scouter.evaluate.results.provenance import Provenance
-from scouter.evaluate.results.results import EvalResults
-from scouter.evaluate.results.scenario_results import ScenarioEvalResults, ScenarioResult, sum_up
+from scouter.evaluate.results.rows import ResultRows
+from scouter.evaluate.results.run import RunResults
+
+R = TypeVar("R", bound=RunResults)
 
 Numbers: TypeAlias = Mapping[int, int]
 """The attempts that are kept, by their old numbers, with their new ones."""
@@ -18,7 +21,7 @@ _SAME: Final = ("git_revision", "agent", "agent_version", "judge")
 """What is said of several runs only where it is true of all."""
 
 
-def pooled(runs: Sequence[ScenarioEvalResults], names: Sequence[str]) -> ScenarioEvalResults:
+def pooled(runs: Sequence[R], names: Sequence[str]) -> R:
     """Put the attempts of several runs together, as if there had been one run with more repeats.
 
     Args:
@@ -45,7 +48,7 @@ def pooled(runs: Sequence[ScenarioEvalResults], names: Sequence[str]) -> Scenari
             )
         if any(overlap(each, run) for each in runs[:at]):
             raise ConfigError(f"{name}: a run in it is in an earlier file, too; give each run once")
-    parts: list[ScenarioEvalResults] = []
+    parts: list[R] = []
     shift = 0
     for run in runs:
         parts.append(picked(run, {at: at + shift for at in range(run.repeats)}))
@@ -53,7 +56,7 @@ def pooled(runs: Sequence[ScenarioEvalResults], names: Sequence[str]) -> Scenari
     return joined(parts)
 
 
-def overlap(first: ScenarioEvalResults, second: ScenarioEvalResults) -> bool:
+def overlap(first: RunResults, second: RunResults) -> bool:
     """Tell whether two results have attempts in common, also those that a journal gave back.
 
     Spans tell by their ids. Without any spans durations tell, where half of them are the same.
@@ -66,17 +69,17 @@ def overlap(first: ScenarioEvalResults, second: ScenarioEvalResults) -> bool:
     return 2 * len(durations & other_durations) >= max(least, 1)
 
 
-def _marks_of(results: ScenarioEvalResults) -> set[tuple[str, str]]:
+def _marks_of(results: RunResults) -> set[tuple[str, str]]:
     found = (*results.scenario_results, *results.conversations)
     return {(span.trace_id, span.span_id) for item in found for span in item.traces}
 
 
-def _durations_of(results: ScenarioEvalResults) -> set[tuple[str, int]]:
+def _durations_of(results: RunResults) -> set[tuple[str, int]]:
     found = (*results.scenario_results, *results.conversations)
     return {(item.scenario_id, item.duration_ns) for item in found if item.duration_ns}
 
 
-def picked(results: ScenarioEvalResults, numbers: Numbers) -> ScenarioEvalResults:
+def picked(results: R, numbers: Numbers) -> R:
     """Keep some attempts of a run, under other numbers.
 
     What is not of single attempts (what was lost, where the results come from) stays as it is;
@@ -99,7 +102,7 @@ def picked(results: ScenarioEvalResults, numbers: Numbers) -> ScenarioEvalResult
         update={
             "dataset_results": datasets,
             "scenario_results": own,
-            "metrics": sum_up(datasets, own),
+            "metrics": results.metrics.of(datasets, own),
             "conversations": tuple(
                 item.model_copy(update={"attempt": numbers[item.attempt]})
                 for item in results.conversations
@@ -114,7 +117,7 @@ def picked(results: ScenarioEvalResults, numbers: Numbers) -> ScenarioEvalResult
     )
 
 
-def joined(parts: Sequence[ScenarioEvalResults]) -> ScenarioEvalResults:
+def joined(parts: Sequence[R]) -> R:
     """Put results together that have no attempt of a scenario in common.
 
     Args:
@@ -134,17 +137,17 @@ def joined(parts: Sequence[ScenarioEvalResults]) -> ScenarioEvalResults:
         for alias in aliases
     }
 
-    def place(item: ScenarioResult) -> tuple[int, int]:
+    def place(item: ScenarioAttempt) -> tuple[int, int]:
         return places.get(item.scenario_id, len(places)), item.attempt
 
     own = tuple(sorted((item for part in parts for item in part.scenario_results), key=place))
     lost: Counter[Loss] = Counter()
     for part in parts:
         lost.update({each.reason: each.count for each in part.lost})
-    return ScenarioEvalResults(
+    return type(parts[0])(
         dataset_results=datasets,
         scenario_results=own,
-        metrics=sum_up(datasets, own),
+        metrics=parts[0].metrics.of(datasets, own),
         scenarios=tuple(scenarios.values()),
         conversations=tuple(
             sorted(
@@ -163,7 +166,7 @@ def joined(parts: Sequence[ScenarioEvalResults]) -> ScenarioEvalResults:
     )
 
 
-def _rows(results: EvalResults, numbers: Numbers) -> EvalResults:
+def _rows(results: ResultRows, numbers: Numbers) -> ResultRows:
     """The rows of some attempts, renumbered."""
     attempts = results.attempts or (0,) * len(results)
     kept = [at for at, attempt in enumerate(attempts) if attempt in numbers]
@@ -173,7 +176,7 @@ def _rows(results: EvalResults, numbers: Numbers) -> EvalResults:
         records = annotations.records
         records = None if records is None else tuple(records[at] for at in kept)
         annotations = Annotations(records=records)
-    return EvalResults(
+    return type(results)(
         [results.records[at] for at in kept],
         None if names is None else [names[at] for at in kept],
         found if any(found) else None,
@@ -182,14 +185,14 @@ def _rows(results: EvalResults, numbers: Numbers) -> EvalResults:
     )
 
 
-def _renumbered(item: ScenarioResult, numbers: Numbers) -> ScenarioResult:
+def _renumbered(item: ScenarioAttempt, numbers: Numbers) -> ScenarioAttempt:
     inside = item.eval_results
     if inside is not None:
         inside = _rows(inside, numbers if inside.attempts else {0: numbers[item.attempt]})
     return item.model_copy(update={"attempt": numbers[item.attempt], "eval_results": inside})
 
 
-def _in_order(parts: Sequence[EvalResults], places: Mapping[str, int]) -> EvalResults:
+def _in_order(parts: Sequence[ResultRows], places: Mapping[str, int]) -> ResultRows:
     """All rows: records by scenario and attempt, then sessions in the same order."""
     rows = [row for part in parts for row in part]
     rows.sort(
@@ -202,7 +205,7 @@ def _in_order(parts: Sequence[EvalResults], places: Mapping[str, int]) -> EvalRe
     windows = [part.window for part in parts if part.window is not None]
     has_annotations = any(part.annotations is not None for part in parts)
     attempts = [row.attempt for row in rows]
-    return EvalResults(
+    return type(parts[0])(
         [row.record for row in rows],
         [row.scenario_id for row in rows],
         attempts if any(attempts) else None,
@@ -231,7 +234,7 @@ def _provenance(found: Sequence[Provenance]) -> Provenance:
     )
 
 
-def _differences(first: ScenarioEvalResults, run: ScenarioEvalResults) -> Iterator[str]:
+def _differences(first: RunResults, run: RunResults) -> Iterator[str]:
     """The fields in which two runs are about something else."""
     queries = [
         {info.scenario_id: info.initial_query for info in each.scenarios} for each in (first, run)
@@ -255,7 +258,7 @@ def _differences(first: ScenarioEvalResults, run: ScenarioEvalResults) -> Iterat
             yield f"provenance.profile_digests of {alias!r}"
 
 
-def _own_tasks(results: ScenarioEvalResults) -> dict[str, set[str]]:
+def _own_tasks(results: RunResults) -> dict[str, set[str]]:
     """Ids of each scenario's own tasks, where an attempt tells them."""
     found: dict[str, set[str]] = {}
     for item in results.scenario_results:

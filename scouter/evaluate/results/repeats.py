@@ -4,13 +4,10 @@ from collections.abc import Iterator
 from typing import TypeAlias
 
 from scouter.evaluate.outcome import Outcome
+from scouter.evaluate.results.attempt import is_decided
+from scouter.evaluate.results.counting import Ended, is_counted
 from scouter.evaluate.results.reliability import WHOLE_SCENARIO, Reliability, reliability_of
-from scouter.evaluate.results.scenario_results import (
-    Ended,
-    ScenarioEvalResults,
-    is_counted,
-    is_decided,
-)
+from scouter.evaluate.results.run import RunResults
 
 _Key: TypeAlias = tuple[str, str | None, str]
 """Scenario id, alias, task id."""
@@ -18,7 +15,7 @@ _Verdicts: TypeAlias = dict[_Key, dict[int, bool]]
 """Per check and attempt, whether it passed."""
 
 
-def reliability(results: ScenarioEvalResults) -> tuple[Reliability, ...]:
+def reliability(results: RunResults) -> tuple[Reliability, ...]:
     """Say for each check of a run how it did over the attempts.
 
     Args:
@@ -65,13 +62,13 @@ def reliability(results: ScenarioEvalResults) -> tuple[Reliability, ...]:
     )
 
 
-def _only_raised(results: ScenarioEvalResults) -> set[str]:
+def _only_raised(results: RunResults) -> set[str]:
     """Scenarios that are among the results only because an attempt raised."""
     names = {result.scenario_id for result in results.scenario_results}
     return names - {r.scenario_id for r in results.scenario_results if r.task_results}
 
 
-def _in_order(verdicts: _Verdicts, results: ScenarioEvalResults) -> list[_Key]:
+def _in_order(verdicts: _Verdicts, results: RunResults) -> list[_Key]:
     places = {scenario_id: at for at, scenario_id in enumerate(results.scenario_ids)}
     aliases = {alias: at for at, alias in enumerate(results.dataset_results)}
 
@@ -83,7 +80,7 @@ def _in_order(verdicts: _Verdicts, results: ScenarioEvalResults) -> list[_Key]:
     return sorted(verdicts, key=place)
 
 
-def _judged(results: ScenarioEvalResults) -> Iterator[tuple[_Key, int, Ended]]:
+def _judged(results: RunResults) -> Iterator[tuple[_Key, int, Ended]]:
     for result in results.scenario_results:
         for task in result.task_results:
             yield (result.scenario_id, None, task.task_id), result.attempt, task

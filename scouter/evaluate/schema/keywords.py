@@ -14,11 +14,10 @@ from jsonschema.exceptions import ValidationError
 from jsonschema.protocols import Validator
 from pydantic import JsonValue
 
-from scouter.evaluate.fault import TaskFault
 from scouter.evaluate.operators.costs import MAX_STEPS
 from scouter.evaluate.operators.equality import identity
-from scouter.evaluate.outcome import Reason
-from scouter.evaluate.patterns import compile_pattern
+from scouter.evaluate.outcome import Reason, TaskFault
+from scouter.evaluate.patterns.pattern import compile_pattern
 from scouter.evaluate.schema.formats import FORMATS
 from scouter.evaluate.steps import RecordMeter, weight
 

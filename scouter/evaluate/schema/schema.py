@@ -22,11 +22,10 @@ from referencing.jsonschema import Schema as AnySchema
 from referencing.jsonschema import specification_with
 
 from scouter.errors import ConfigError
-from scouter.evaluate.fault import TaskFault
 from scouter.evaluate.operators.show import show
-from scouter.evaluate.outcome import Reason
+from scouter.evaluate.outcome import Reason, TaskFault
 from scouter.evaluate.paths.syntax import format_path
-from scouter.evaluate.patterns import compile_pattern
+from scouter.evaluate.patterns.pattern import compile_pattern
 from scouter.evaluate.schema.keywords import METER, NO_FORMATS, Object, metered
 from scouter.evaluate.steps import charge, charge_done
 

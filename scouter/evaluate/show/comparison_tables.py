@@ -8,16 +8,12 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from scouter.evaluate.compare.data import RecordsComparison, RunComparison, ScenarioDelta
 from scouter.evaluate.compare.rates import too_few
-from scouter.evaluate.compare.results import (
-    ComparisonResults,
-    ScenarioComparisonResults,
-    ScenarioDelta,
-)
 from scouter.evaluate.compare.rows import ALL_TASKS, ENOUGH, ComparisonDecision, RateComparison
 from scouter.evaluate.compare.scores import ScoreChange
 from scouter.evaluate.outcome import Outcome
-from scouter.evaluate.show.tables import emit, outcome_text, percent, share, table_of
+from scouter.evaluate.show.console import emit, outcome_text, percent, share, table_of
 
 SHOWN: Final = 5
 """Reasons or names before "and n more"."""
@@ -29,7 +25,7 @@ _STYLES: Final[Mapping[ComparisonDecision, str]] = {
 }
 
 
-def print_comparison(comparison: ComparisonResults) -> None:
+def print_comparison(comparison: RecordsComparison) -> None:
     """Print a comparison of two evaluations: what it comes to and why, then the rates."""
     emit(
         _decision(comparison),
@@ -40,7 +36,7 @@ def print_comparison(comparison: ComparisonResults) -> None:
     )
 
 
-def print_missing_tasks(comparison: ComparisonResults) -> None:
+def print_missing_tasks(comparison: RecordsComparison) -> None:
     """Print the tasks that only one of the two runs judged."""
     table = table_of("Missing tasks", "Task", "Record", "Present in")
     for task in comparison.missing_tasks:
@@ -48,9 +44,7 @@ def print_missing_tasks(comparison: ComparisonResults) -> None:
     emit(table)
 
 
-def print_scenario_comparison(
-    comparison: ScenarioComparisonResults, *, with_decision: bool = True
-) -> None:
+def print_scenario_comparison(comparison: RunComparison, *, with_decision: bool = True) -> None:
     """Print a comparison of two replays: what it comes to, rates, aliases, scenarios.
 
     Args:
@@ -154,7 +148,7 @@ def _p(value: float) -> str:
     return "<0.001" if value < 0.001 else f"{value:.3f}"
 
 
-def _alias_deltas(comparison: ScenarioComparisonResults) -> Table:
+def _alias_deltas(comparison: RunComparison) -> Table:
     table = table_of("Pass Rates", "Alias", "Baseline", "New", "Difference", "One by one")
     before, after = comparison.baseline_alias_pass_rates, comparison.comparison_alias_pass_rates
     sums = {row.alias: row for row in comparison.rates if row.task_id == ALL_TASKS}
@@ -179,7 +173,7 @@ def _alias_deltas(comparison: ScenarioComparisonResults) -> Table:
     return table
 
 
-def _alias_word(comparison: ScenarioComparisonResults, alias: str) -> Text:
+def _alias_word(comparison: RunComparison, alias: str) -> Text:
     if alias in comparison.removed_aliases:
         return Text("missing", style="bold red")
     if alias in comparison.regressed_aliases:
@@ -191,7 +185,7 @@ def _alias_word(comparison: ScenarioComparisonResults, alias: str) -> Text:
     return Text("not regressed", style="dim")
 
 
-def _scenario_deltas(comparison: ScenarioComparisonResults) -> Table:
+def _scenario_deltas(comparison: RunComparison) -> Table:
     table = table_of("Scenarios", "Scenario ID", "Baseline", "New", "Difference", "One by one")
     for delta in comparison.scenario_deltas:
         change = delta.comparison_pass_rate - delta.baseline_pass_rate
@@ -234,7 +228,7 @@ def _with_rate(outcome: Outcome, rate: float) -> Text:
     return Text.assemble(outcome_text(outcome), f" ({share(rate)})")
 
 
-def _decision(comparison: ComparisonResults | ScenarioComparisonResults) -> Text:
+def _decision(comparison: RecordsComparison | RunComparison) -> Text:
     """What the runs come to, and why."""
     decision = comparison.decision
     text = Text(f"{decision.value.capitalize()}:", style=_STYLES[decision])
@@ -246,7 +240,7 @@ def _decision(comparison: ComparisonResults | ScenarioComparisonResults) -> Text
     return text.append("\n")
 
 
-def _one_by_one(comparison: ComparisonResults | ScenarioComparisonResults) -> Text:
+def _one_by_one(comparison: RecordsComparison | RunComparison) -> Text:
     """The strict rule's finding, which leads the eye and decides nothing."""
     if not comparison.regressed:
         return Text("One by one, nothing got worse.", style="dim")

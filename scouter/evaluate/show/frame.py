@@ -43,7 +43,7 @@ from pydantic import JsonValue
 from scouter.errors import ConfigError
 from scouter.evaluate.judge.usage import JudgeUsage
 from scouter.evaluate.outcome import Outcome
-from scouter.evaluate.results.results import EvalResults
+from scouter.evaluate.results.rows import ResultRows
 from scouter.evaluate.results.task_result import EvalTaskResult, TaskSpec
 from scouter.model.json_value import plain_text, to_json_value
 
@@ -113,7 +113,7 @@ def json_text(value: JsonValue) -> str:
         return _encode(to_json_value(value))
 
 
-def columns(results: EvalResults) -> dict[str, Column]:
+def columns(results: ResultRows) -> dict[str, Column]:
     """Lay all task results out by column, as `SCHEMA` says; times are ns since the epoch.
 
     Cost: linear in task results; reads `results.records` once.
@@ -167,7 +167,7 @@ _JUDGES: Final = frozenset({"LLMJudge", "QA", "Accuracy"})
 class _Rows:
     """One walk over the results: values by record, by task, and by row."""
 
-    def __init__(self, results: EvalResults) -> None:
+    def __init__(self, results: ResultRows) -> None:
         self.record_of_row: list[int] = []
         self.spec_of_row: list[int] = []
         self.specs: list[TaskSpec] = []
@@ -195,7 +195,7 @@ class _Rows:
         self.by_row |= self._usage_columns()
         self._walk_beside(results)
 
-    def _walk(self, results: EvalResults) -> None:
+    def _walk(self, results: ResultRows) -> None:
         into = self.by_record
         for at, record in enumerate(results.records):
             counts = _Counts()
@@ -261,7 +261,7 @@ class _Rows:
             found["task_unpriced_calls"][row] = usage.unpriced_calls
         return found
 
-    def _walk_beside(self, results: EvalResults) -> None:
+    def _walk_beside(self, results: ResultRows) -> None:
         """Add what results keep beside the records: scenarios, attempts, annotations."""
         count, into = len(results), self.by_record
         ids: Iterable[str | None] = results.scenario_ids or repeat(None, count)
@@ -280,7 +280,7 @@ class _Rows:
             )
 
 
-def frame(results: EvalResults, polars: bool) -> Any:  # noqa: ANN401 — pandas or polars
+def frame(results: ResultRows, polars: bool) -> Any:  # noqa: ANN401 — pandas or polars
     """Make a pandas or a polars frame of `columns`.
 
     Raises:
@@ -292,7 +292,7 @@ def frame(results: EvalResults, polars: bool) -> Any:  # noqa: ANN401 — pandas
     return _polars(results) if polars else _pandas(results)
 
 
-def _pandas(results: EvalResults) -> Any:  # noqa: ANN401 — pandas has no types of its own
+def _pandas(results: ResultRows) -> Any:  # noqa: ANN401 — pandas has no types of its own
     pandas = _library("pandas", "to_dataframe()")
     # Before version 3 "str" would turn None into the text 'None'.
     text = "str" if int(pandas.__version__.split(".")[0]) >= 3 else "object"
@@ -305,7 +305,7 @@ def _pandas(results: EvalResults) -> Any:  # noqa: ANN401 — pandas has no type
     return pandas.DataFrame(made, copy=False)
 
 
-def _polars(results: EvalResults) -> Any:  # noqa: ANN401 — polars is no dependency
+def _polars(results: ResultRows) -> Any:  # noqa: ANN401 — polars is no dependency
     polars = _library("polars", "to_dataframe(polars=True)")
     dtypes = {
         TEXT: polars.String,
@@ -322,7 +322,7 @@ def _polars(results: EvalResults) -> Any:  # noqa: ANN401 — polars is no depen
     return polars.DataFrame(made)
 
 
-def arrow(results: EvalResults) -> Any:  # noqa: ANN401 — pyarrow has no types of its own
+def arrow(results: ResultRows) -> Any:  # noqa: ANN401 — pyarrow has no types of its own
     """Make an Arrow table of `columns`.
 
     Raises:

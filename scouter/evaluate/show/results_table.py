@@ -7,8 +7,8 @@ from typing import Final, TypeAlias
 
 from scouter.evaluate.operators.show import show
 from scouter.evaluate.outcome import DECIDED, Outcome
-from scouter.evaluate.results.aligned import AlignedEvalResult
-from scouter.evaluate.results.results import EvalResults
+from scouter.evaluate.results.row import ResultRow
+from scouter.evaluate.results.rows import ResultRows
 from scouter.model.visible import visible
 
 HTML_ROWS: Final = 100
@@ -40,7 +40,7 @@ _TASK_COLUMNS: Final = (
 )  # fmt: skip
 
 
-def print_table(results: EvalResults, show_tasks: bool) -> None:
+def print_table(results: ResultRows, show_tasks: bool) -> None:
     """Print one row per record, or per task result; ids are shown whole.
 
     On a terminal the table fits its width, and what is long is folded; elsewhere lines are as
@@ -49,7 +49,7 @@ def print_table(results: EvalResults, show_tasks: bool) -> None:
     from rich.table import Table  # rich loads when something is printed
     from rich.text import Text
 
-    from scouter.evaluate.show.tables import emit
+    from scouter.evaluate.show.console import emit
 
     columns = _TASK_COLUMNS if show_tasks else _RECORD_COLUMNS
     table = Table(title="Task Details" if show_tasks else "Workflow Summary")
@@ -65,7 +65,7 @@ def print_table(results: EvalResults, show_tasks: bool) -> None:
     emit(table)
 
 
-def _record_rows(results: EvalResults) -> Iterable[Sequence[Cell]]:
+def _record_rows(results: ResultRows) -> Iterable[Sequence[Cell]]:
     for aligned in results:
         counts = aligned.eval_set
         yield (
@@ -81,7 +81,7 @@ def _record_rows(results: EvalResults) -> Iterable[Sequence[Cell]]:
         )
 
 
-def _task_rows(results: EvalResults) -> Iterable[Sequence[Cell]]:
+def _task_rows(results: ResultRows) -> Iterable[Sequence[Cell]]:
     names = _names(list(results))
     for aligned, name in zip(results, names, strict=True):
         for task in aligned.eval_set.records:
@@ -97,7 +97,7 @@ def _task_rows(results: EvalResults) -> Iterable[Sequence[Cell]]:
             )
 
 
-def _names(records: Sequence[AlignedEvalResult]) -> list[str]:
+def _names(records: Sequence[ResultRow]) -> list[str]:
     """What each record is called: by its id, and by its uid too where that id is not its own."""
     seen: dict[str, int] = {}
     for record in records:
@@ -161,7 +161,7 @@ def _safe(text: str) -> str:
     return html.escape(visible(text), quote=True)
 
 
-def results_html(results: EvalResults) -> str:
+def results_html(results: ResultRows) -> str:
     """Show results in a notebook: the counts, and one row per record."""
     found = results.counts
     counts = ", ".join(f"{found[outcome]:,} {outcome}" for outcome in DECIDED)
@@ -169,7 +169,7 @@ def results_html(results: EvalResults) -> str:
     return html_table(title, _RECORD_COLUMNS, _record_rows(results))
 
 
-def tasks_html(record: AlignedEvalResult) -> str:
+def tasks_html(record: ResultRow) -> str:
     """Show one record in a notebook: one row per task."""
     name = record.record_id or record.record_uid
     rows = (

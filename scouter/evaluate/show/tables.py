@@ -1,14 +1,10 @@
 """Results as tables for people, on whatever standard output is at the moment."""
 
-import io
-import sys
 from collections import Counter
 from collections.abc import Sequence
 from typing import Final
 
-from rich.box import SIMPLE_HEAD
-from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
-from rich.segment import Segment
+from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
@@ -18,35 +14,23 @@ from scouter.evaluate.compare.rates import too_few
 from scouter.evaluate.compare.rows import ENOUGH
 from scouter.evaluate.intervals import Interval, wilson
 from scouter.evaluate.outcome import Outcome, worst
+from scouter.evaluate.results.attempt import ScenarioAttempt, is_decided
+from scouter.evaluate.results.counting import is_counted, rate_of
 from scouter.evaluate.results.judge_rate import JudgeRate
 from scouter.evaluate.results.judge_rate_text import COLUMNS, TITLE, judge_text
 from scouter.evaluate.results.lost import Lost
-from scouter.evaluate.results.results import EvalResults
-from scouter.evaluate.results.scenario_results import (
-    EvalMetrics,
-    ScenarioEvalResults,
-    ScenarioResult,
-    is_counted,
-    is_decided,
-    rate_of,
-)
-from scouter.model.visible import visible
+from scouter.evaluate.results.metrics import RunMetrics
+from scouter.evaluate.results.rows import ResultRows
+from scouter.evaluate.results.run import RunResults
+from scouter.evaluate.show.console import emit, outcome_text, percent, share, table_of
 
 QUERY_LETTERS: Final = 40
 _WORKFLOW_RATE: Final = "Workflow pass rate (mean of aliases)"
 _NO_RATE: Final = Text("-", style="dim")
 _PEOPLE: Final = COLUMNS.index("People would say")
 
-_STYLES: Final = {
-    Outcome.PASSED: "green",
-    Outcome.FAILED: "red",
-    Outcome.ERRORED: "bold red",
-    Outcome.SKIPPED: "dim",
-    Outcome.PENDING: "dim",
-}
 
-
-def print_scenario_results(results: ScenarioEvalResults, *, show_workflow: bool = False) -> None:
+def print_scenario_results(results: RunResults, *, show_workflow: bool = False) -> None:
     """Print metrics, sub-agents and scenarios; with `show_workflow` every record, too.
 
     What there is none of is left out. A scenario with several attempts is one row.
@@ -75,7 +59,7 @@ def _lost(found: Sequence[Lost]) -> Table:
     return table
 
 
-def print_metrics(metrics: EvalMetrics) -> None:
+def print_metrics(metrics: RunMetrics) -> None:
     """Print the rates of a replay, then one row per alias."""
     table = table_of("Aggregate Metrics", "Metric", "Value")
     has_any = bool(metrics.dataset_pass_rates or metrics.total_scenarios)
@@ -92,73 +76,11 @@ def print_metrics(metrics: EvalMetrics) -> None:
     emit(*tables)
 
 
-def emit(*parts: RenderableType) -> None:
-    """Print to the standard output of this moment, so that it can be redirected.
-
-    On a terminal tables fit its width and long ids wrap; elsewhere lines are as long as they
-    need to be, so that an id can be searched for. Letters that the output's encoding lacks are
-    written as escapes, and so are those by which a text could act on the terminal.
-    """
-    stream = sys.stdout
-    console = Console(file=stream, highlight=False)
-    if not console.is_terminal:
-        widest = max(_width(part) for part in parts)
-        console = Console(file=stream, highlight=False, width=max(80, widest))
-    with console.capture() as capture:
-        console.print(_Visible(Group(*parts)))
-    text = capture.get()
-    encoding = getattr(stream, "encoding", None) or "utf-8"
-    stream.write(text.encode(encoding, "backslashreplace").decode(encoding))
-
-
-class _Visible:
-    """What a part draws, without the control characters of the texts in it."""
-
-    def __init__(self, part: RenderableType) -> None:
-        self._part = part
-
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        for segment in console.render(self._part, options):
-            text = segment.text if segment.text == "\n" else visible(segment.text)
-            yield Segment(text, segment.style, segment.control)
-
-
-def _width(part: RenderableType) -> int:
-    wide = Console(file=io.StringIO(), width=100_000)
-    return wide.measure(part).maximum
-
-
-def percent(passed: int, total: int) -> Text:
-    """Write a rate as `75.0% (3/4)`, green if all passed."""
-    if not total:
-        return Text("-", style="dim")
-    style = "green" if passed == total else "red" if passed == 0 else "yellow"
-    return Text(f"{passed / total:.1%} ({passed}/{total})", style=style)
-
-
-def share(rate: float) -> str:
-    """Write a rate as `75.0%`."""
-    return f"{rate:.1%}"
-
-
 def _interval(interval: Interval) -> str:
     return f"{interval[0]:.0%} - {interval[1]:.0%}"
 
 
-def table_of(title: str, *columns: str) -> Table:
-    """A table whose first column is a name and whose other columns are figures."""
-    table = Table(title=Text(title), title_justify="left", title_style="bold", box=SIMPLE_HEAD)
-    for column in columns:
-        table.add_column(column, overflow="fold", justify="left")
-    return table
-
-
-def outcome_text(outcome: Outcome) -> Text:
-    """Write an outcome in its colour."""
-    return Text(outcome.value, style=_STYLES[outcome])
-
-
-def _metrics(results: ScenarioEvalResults) -> Table:
+def _metrics(results: RunResults) -> Table:
     metrics = results.metrics
     table = table_of("Aggregate Metrics", "Metric", "Value")
     whole = scenarios_passed(results)
@@ -181,15 +103,15 @@ def _metrics(results: ScenarioEvalResults) -> Table:
     return table
 
 
-def _workflow_rate(metrics: EvalMetrics) -> RenderableType:
+def _workflow_rate(metrics: RunMetrics) -> RenderableType:
     return share(metrics.workflow_pass_rate) if metrics.dataset_pass_rates else _NO_RATE
 
 
-def _counts(results: EvalResults) -> Counter[Outcome]:
+def _counts(results: ResultRows) -> Counter[Outcome]:
     return Counter(task.outcome for record in results.records for task in record.tasks)
 
 
-def _aliases(results: ScenarioEvalResults) -> Table:
+def _aliases(results: RunResults) -> Table:
     table = table_of(
         "Sub-Agent Pass Rates", "Alias", "Records", "Tasks passed", "95 % interval", "Failed",
         "Errored", "Skipped",
@@ -210,7 +132,7 @@ def _aliases(results: ScenarioEvalResults) -> Table:
     return table
 
 
-def _conversations(results: EvalResults) -> int:
+def _conversations(results: ResultRows) -> int:
     """How many conversations stand behind the rates: scenarios, or else sessions."""
     if results.scenario_ids is not None:
         return len({*results.scenario_ids})
@@ -231,7 +153,7 @@ def _judges(rates: Sequence[JudgeRate]) -> list[RenderableType]:
     return [table, *notes, *([Text("")] if notes else [])]
 
 
-def _scenarios(results: ScenarioEvalResults) -> Table:
+def _scenarios(results: RunResults) -> Table:
     table = table_of(
         "Scenario Results", "Scenario ID", "Initial Query", "Tasks", "Passed", "Failed",
         "Pass Rate", "Status", "Not passed",
@@ -254,12 +176,12 @@ def _scenarios(results: ScenarioEvalResults) -> Table:
     return table
 
 
-def _repeated(results: ScenarioEvalResults) -> Table:
+def _repeated(results: RunResults) -> Table:
     table = table_of(
         "Scenario Results", "Scenario ID", "Initial Query", "Tasks", "Attempts passed",
         "Pass Rate", "Status", "Not passed (attempts)",
     )  # fmt: skip
-    attempts: dict[str, list[ScenarioResult]] = {}
+    attempts: dict[str, list[ScenarioAttempt]] = {}
     for result in results.scenario_results:
         attempts.setdefault(result.scenario_id, []).append(result)
     for name, found in attempts.items():
@@ -277,7 +199,7 @@ def _repeated(results: ScenarioEvalResults) -> Table:
     return table
 
 
-def _status(attempts: Sequence[ScenarioResult]) -> Text:
+def _status(attempts: Sequence[ScenarioAttempt]) -> Text:
     """The outcome of all attempts; of several outcomes the worst, or that some passed."""
     outcomes = {result.outcome for result in attempts if is_decided(result)}
     if Outcome.PASSED in outcomes and len(outcomes) > 1:
@@ -285,7 +207,7 @@ def _status(attempts: Sequence[ScenarioResult]) -> Text:
     return outcome_text(worst(outcomes))
 
 
-def _dataset(alias: str, results: EvalResults) -> Table:
+def _dataset(alias: str, results: ResultRows) -> Table:
     table = table_of(
         f"Dataset: {alias}", "Scenario", "Record", "Tasks passed", "Status", "Not passed"
     )

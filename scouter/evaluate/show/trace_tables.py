@@ -8,7 +8,7 @@ from rich.box import SIMPLE_HEAD
 from rich.table import Table
 from rich.text import Text
 
-from scouter.evaluate.show.tables import emit
+from scouter.evaluate.show.console import emit
 from scouter.evaluate.show.trace_view import view_trace
 from scouter.model.span import AttributeValue, Span
 

@@ -6,10 +6,9 @@ from typing import Final, TypeAlias, cast
 from pydantic import JsonValue
 
 from scouter.errors import ConfigError
-from scouter.evaluate.fault import TaskFault
 from scouter.evaluate.operators.compiled import Number, is_number
 from scouter.evaluate.operators.show import kind_of, show, show_name, show_names
-from scouter.evaluate.outcome import Reason
+from scouter.evaluate.outcome import Reason, TaskFault
 from scouter.evaluate.spans.attribute_value import attribute_json, has_attribute
 from scouter.evaluate.spans.filters import compile_filter, compile_mask
 from scouter.evaluate.spans.runs import count_runs, sequence_names

@@ -77,7 +77,7 @@ def leniency(labels: Confusion, confidence: float = CONFIDENCE) -> Finding:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Judged:
+class SizedItem:
     """One item with its length."""
 
     is_good: bool
@@ -87,7 +87,7 @@ class Judged:
     length: float
 
 
-def length_bias(items: Iterable[Judged], confidence: float = CONFIDENCE) -> Finding:
+def length_bias(items: Iterable[SizedItem], confidence: float = CONFIDENCE) -> Finding:
     """Does the judge prefer long answers, or short ones, where people see no difference?
 
     Of all pairs of items of which people say the same, and of which the judge passes one and

@@ -115,13 +115,6 @@ class TaskBase(BaseModel):
         return self
 
     @classmethod
-    def of_any_kind(cls) -> object:
-        """The union of all kinds of tasks, loaded when it is asked for."""
-        from scouter.evaluate.tasks.task import Task
-
-        return Task
-
-    @classmethod
     def from_path(cls, path: str | Path) -> Self:
         """Read one task from a `.json`, `.yaml` or `.yml` file.
 

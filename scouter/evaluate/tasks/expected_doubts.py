@@ -7,15 +7,15 @@ from typing import Final
 
 from pydantic import JsonValue
 
-from scouter.evaluate.fault import TaskFault
 from scouter.evaluate.operators.comparison import NEEDS_NO_EXPECTED
 from scouter.evaluate.operators.comparison import ComparisonOperator as Op
 from scouter.evaluate.operators.compiled import is_number
 from scouter.evaluate.operators.formats import is_iso8601
 from scouter.evaluate.operators.show import show
 from scouter.evaluate.operators.table import compile_comparison
+from scouter.evaluate.outcome import TaskFault
 from scouter.evaluate.paths.templates import has_template
-from scouter.evaluate.pattern_never import is_found_everywhere, is_found_nowhere
+from scouter.evaluate.patterns.never import is_found_everywhere, is_found_nowhere
 from scouter.evaluate.tasks.agent import AgentAssertionTask
 from scouter.evaluate.tasks.scored import ScoredTask
 from scouter.evaluate.tasks.task import Task

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal, Self
 from pydantic import JsonValue, ValidationError, model_validator
 
 from scouter.errors import ConfigError
-from scouter.evaluate.patterns import compile_pattern
+from scouter.evaluate.patterns.pattern import compile_pattern
 from scouter.evaluate.report.field_metrics import as_text
 from scouter.evaluate.report.metrics_config import JUDGE, FieldConfig, MetricsConfig
 from scouter.evaluate.tasks.scored import ScoredTask

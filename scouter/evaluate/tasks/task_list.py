@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 from pydantic import BeforeValidator, PlainSerializer
 
+from scouter.evaluate.files.field_errors import ReadAs
 from scouter.evaluate.tasks.assertion import AssertionTask
 from scouter.evaluate.tasks.base import TaskBase
 
@@ -30,7 +31,15 @@ def _write(tasks: tuple[Task, ...]) -> list[dict[str, Any]]:
     return [task.model_dump(mode="json") for task in tasks]
 
 
-TaskList = Annotated[tuple[Task, ...], BeforeValidator(_read), PlainSerializer(_write)]
+def _any_kinds() -> object:
+    from scouter.evaluate.tasks.task import Task
+
+    return tuple[Task, ...]
+
+
+TaskList = Annotated[
+    tuple[Task, ...], BeforeValidator(_read), PlainSerializer(_write), ReadAs(_any_kinds)
+]
 """Tasks as a field of a model: read from tasks, their wire form or a `TasksFile`."""
 
 

@@ -9,12 +9,12 @@ from typing import Any, Final
 from pydantic import JsonValue
 
 from scouter.errors import ConfigError
+from scouter.evaluate.api.replay import ScenarioResult
 from scouter.evaluate.report.field_metrics import as_text
 from scouter.evaluate.report.item import HISTORY_KEY
 from scouter.evaluate.report.qa_evaluator import plain_answer
 from scouter.evaluate.report.span_steps import steps_of
 from scouter.evaluate.report.steps import TrajectoryStep
-from scouter.evaluate.results.scenario_results import ScenarioResult
 from scouter.evaluate.scenario import EvalScenario, EvalScenarios
 from scouter.formats.nvidia.outputs import Answered
 from scouter.formats.nvidia.turns import Conversation

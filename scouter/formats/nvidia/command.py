@@ -17,8 +17,8 @@ from scouter.agent.cache.sqlite import SqliteCache, cache_file, usual_cache_file
 from scouter.agent.entries import ProviderEntries
 from scouter.agent.model_judge import ModelJudge
 from scouter.errors import ConfigError
-from scouter.evaluate.engine.asked_judge import slots_of
 from scouter.evaluate.engine.judged import run_apart
+from scouter.evaluate.judge.asked_judge import slots_of
 from scouter.evaluate.judge.port import Judge
 from scouter.evaluate.report.item import EvalItem
 from scouter.evaluate.report.verdicts import EvaluatorOutput, ItemVerdict

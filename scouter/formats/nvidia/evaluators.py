@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Protocol, TypeAlias
 
 from scouter.errors import ConfigError
-from scouter.evaluate.engine.asked_judge import AskedJudge
 from scouter.evaluate.files.read import read_document
+from scouter.evaluate.judge.asked_judge import AskedJudge
 from scouter.evaluate.judge.port import Judge
 from scouter.evaluate.report.item import EvalItem
 from scouter.evaluate.report.metrics_config import MetricsConfig

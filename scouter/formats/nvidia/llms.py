@@ -11,7 +11,7 @@ from pydantic import JsonValue, ValidationError
 from scouter.agent.entries import ProviderEntries, ProviderEntry
 from scouter.agent.model_judge import ModelJudge
 from scouter.errors import ConfigError
-from scouter.evaluate.engine.asked_judge import AskedJudge
+from scouter.evaluate.judge.asked_judge import AskedJudge
 from scouter.evaluate.judge.port import Judge
 from scouter.formats.nvidia.config import LlmConfig
 

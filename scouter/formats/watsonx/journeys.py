@@ -7,13 +7,13 @@ from typing import Any, Final
 from pydantic import JsonValue
 
 from scouter.errors import ConfigError
+from scouter.evaluate.api.replay import ScenarioEvalResults, ScenarioResult
 from scouter.evaluate.journey.asking import run_apart
 from scouter.evaluate.journey.case import Case
 from scouter.evaluate.journey.evaluate import SOUND, Compat, evaluate_journey
 from scouter.evaluate.journey.message import messages_of_turns
 from scouter.evaluate.journey.result import JourneyResult
 from scouter.evaluate.operators.comparison import ComparisonOperator
-from scouter.evaluate.results.scenario_results import ScenarioEvalResults, ScenarioResult
 from scouter.evaluate.scenario import EvalScenario, EvalScenarios
 from scouter.evaluate.tasks.assertion import AssertionTask
 from scouter.formats.watsonx.config import WatsonxConfig

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from scouter.evaluate.compare.confirmation import Confirmation
+from scouter.evaluate.api.replay import ScenarioEvalResults
 from scouter.evaluate.outcome import Outcome
+from scouter.evaluate.results.confirmation import Confirmation
 from scouter.evaluate.results.judge_totals import JudgeTotals, totals_of
-from scouter.evaluate.results.scenario_results import ScenarioEvalResults
 from scouter.replay.reports.texts import counted
 
 

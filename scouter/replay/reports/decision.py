@@ -6,15 +6,15 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, Literal, TypeAlias
 
+from scouter.evaluate.api.comparison import ComparisonResults, ScenarioComparisonResults
+from scouter.evaluate.api.replay import ScenarioEvalResults
 from scouter.evaluate.compare.attempts import scenarios_passed
 from scouter.evaluate.compare.decision import ruled_out_text
 from scouter.evaluate.compare.gate_checks import ALL_CHECKS, GateCheck, count_checks
-from scouter.evaluate.compare.results import ComparisonResults, ScenarioComparisonResults
 from scouter.evaluate.compare.rows import ComparisonDecision
 from scouter.evaluate.outcome import Outcome
 from scouter.evaluate.results.judge_totals import totals_of
 from scouter.evaluate.results.lost import Lost
-from scouter.evaluate.results.scenario_results import ScenarioEvalResults
 from scouter.replay.reports.texts import counted, percent
 
 AnyComparison: TypeAlias = ScenarioComparisonResults | ComparisonResults

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from scouter.evaluate.compare.results import ScenarioComparisonResults
+from scouter.evaluate.api.comparison import ScenarioComparisonResults
 from scouter.evaluate.outcome import Outcome
 from scouter.replay.reports.texts import clip, counted, duration, quoted
 from scouter.replay.reports.view import AttemptView, CheckView, ScenarioView, View

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from scouter.evaluate.api.replay import ScenarioEvalResults
 from scouter.evaluate.results.reliability import WHOLE_SCENARIO, Reliability
-from scouter.evaluate.results.scenario_results import ScenarioEvalResults
 from scouter.replay.reports.texts import percent
 
 

@@ -35,7 +35,7 @@ _TAGS: Final = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Case:
+class _TestCase:
     suite: str
     name: str
     outcome: Outcome
@@ -47,7 +47,7 @@ class _Case:
 
 @dataclass(slots=True)
 class _Suite:
-    cases: list[_Case] = field(default_factory=list[_Case])
+    cases: list[_TestCase] = field(default_factory=list[_TestCase])
 
     def count(self, outcome: Outcome) -> int:
         return sum(case.outcome is outcome for case in self.cases)
@@ -104,7 +104,7 @@ def _count(element: Xml.Element, suite: _Suite) -> None:
     element.set("time", f"{suite.seconds:.3f}")
 
 
-def _case_element(case: _Case) -> Xml.Element:
+def _case_element(case: _TestCase) -> Xml.Element:
     element = Xml.Element(
         "testcase",
         classname=xml_text(case.suite),
@@ -120,21 +120,21 @@ def _case_element(case: _Case) -> Xml.Element:
     return element
 
 
-def _cases(report: Report) -> Iterator[_Case]:
+def _cases(report: Report) -> Iterator[_TestCase]:
     for scenario in report.view.scenarios:
         yield from _scenario_cases(scenario)
     for scenario in report.view.scenarios:
         yield from _record_cases(scenario)
     for gate in report.gate_checks:
         outcome = Outcome.PASSED if gate.met else Outcome.FAILED
-        yield _Case(suite="gates", name=gate.name, outcome=outcome, message=gate.reason)
+        yield _TestCase(suite="gates", name=gate.name, outcome=outcome, message=gate.reason)
     comparison = report.comparison
     if comparison is not None:
         found = compared(comparison, report.policy)
         reasons = [reason for _, reason in found]
         is_open = any(word is Word.INCONCLUSIVE for word, _ in found)
         outcome = Outcome.ERRORED if is_open else Outcome.FAILED if found else Outcome.PASSED
-        yield _Case(
+        yield _TestCase(
             suite=_COMPARISON,
             name=str(Word.NO_REGRESSION),
             outcome=outcome,
@@ -144,19 +144,21 @@ def _cases(report: Report) -> Iterator[_Case]:
         )
     for row in () if report.reasked is None else report.reasked.rows:
         name = row.confirmation.scenario_id
-        yield _Case(suite=_AGAIN, name=name, outcome=row.outcome, message=row.text)
+        yield _TestCase(suite=_AGAIN, name=name, outcome=row.outcome, message=row.text)
     if report.decision.word is Word.UNJUDGED:
         (why,) = report.decision.reasons
-        yield _Case(suite="gates", name="something was judged", outcome=Outcome.FAILED, message=why)
+        yield _TestCase(
+            suite="gates", name="something was judged", outcome=Outcome.FAILED, message=why
+        )
     if report.judges is not None and report.judges.over_budget:
-        yield _Case(
+        yield _TestCase(
             suite="gates",
             name="every judge task was asked",
             outcome=Outcome.SKIPPED if report.policy.allow_unjudged else Outcome.FAILED,
             message=report.judges.text,
         )
     if lost := report.results.lost:
-        yield _Case(
+        yield _TestCase(
             suite="gates",
             name="nothing was lost",
             outcome=Outcome.SKIPPED if report.policy.allow_lost else Outcome.FAILED,
@@ -165,13 +167,13 @@ def _cases(report: Report) -> Iterator[_Case]:
         )
 
 
-def _scenario_cases(scenario: ScenarioView) -> Iterator[_Case]:
+def _scenario_cases(scenario: ScenarioView) -> Iterator[_TestCase]:
     suite = f"scenario {scenario.scenario_id}"
     for attempt in scenario.attempts:
         end = _attempt_suffix(scenario, attempt)
         seconds = attempt.duration_ns / 1e9
         if attempt.error:
-            yield _Case(
+            yield _TestCase(
                 suite=suite,
                 name=f"runs to its end{end}",
                 outcome=Outcome.ERRORED,
@@ -186,7 +188,7 @@ def _scenario_cases(scenario: ScenarioView) -> Iterator[_Case]:
             seconds = 0.0  # the time is the agent's, told once
 
 
-def _record_cases(scenario: ScenarioView) -> Iterator[_Case]:
+def _record_cases(scenario: ScenarioView) -> Iterator[_TestCase]:
     for attempt in scenario.attempts:
         end = _attempt_suffix(scenario, attempt)
         seen: Counter[tuple[str, str]] = Counter()
@@ -206,8 +208,8 @@ def _record_cases(scenario: ScenarioView) -> Iterator[_Case]:
 
 def _check_case(
     suite: str, name: str, check: CheckView, seconds: float = 0.0, record: str = ""
-) -> _Case:
-    return _Case(
+) -> _TestCase:
+    return _TestCase(
         suite=suite,
         name=name,
         outcome=check.outcome,

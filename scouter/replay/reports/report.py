@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from scouter.evaluate.api.comparison import ScenarioComparisonResults
+from scouter.evaluate.api.replay import ScenarioEvalResults
 from scouter.evaluate.compare.gate_checks import GateCheck
-from scouter.evaluate.compare.results import ScenarioComparisonResults
 from scouter.evaluate.results.judge_totals import JudgeTotals, totals_of
-from scouter.evaluate.results.scenario_results import ScenarioEvalResults
 from scouter.replay.reports.confirmations import Reasked, reasked_of
 from scouter.replay.reports.decision import Decision, Policy, decide
 from scouter.replay.reports.examples import Example, examples

@@ -10,21 +10,17 @@ from typing import Final, Literal, TypeAlias
 
 from pydantic import JsonValue
 
+from scouter.evaluate.api.comparison import ScenarioComparisonResults
+from scouter.evaluate.api.records import AlignedEvalResult
+from scouter.evaluate.api.replay import ScenarioEvalResults, ScenarioResult
 from scouter.evaluate.compare.rates import too_few
-from scouter.evaluate.compare.results import ScenarioComparisonResults
 from scouter.evaluate.compare.rows import ENOUGH
 from scouter.evaluate.intervals import Interval, wilson
 from scouter.evaluate.judge.talk import JudgeTalk
 from scouter.evaluate.outcome import WORST_FIRST, Outcome, Reason, worst
 from scouter.evaluate.paths.templates import has_template
-from scouter.evaluate.results.aligned import AlignedEvalResult
-from scouter.evaluate.results.scenario_results import (
-    Conversation,
-    ScenarioEvalResults,
-    ScenarioResult,
-    TaskSummary,
-    is_counted,
-)
+from scouter.evaluate.results.attempt import Conversation, TaskSummary
+from scouter.evaluate.results.counting import is_counted
 from scouter.evaluate.results.task_result import EvalTaskResult
 from scouter.evaluate.show.trace_view import ResultView, TraceView, view_trace
 from scouter.model.span import Span

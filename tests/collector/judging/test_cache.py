@@ -15,7 +15,7 @@ from collector.judging.judges import RememberingJudge
 from scouter.agent.cache.keys import cache_key
 from scouter.agent.entries import ProviderEntries
 from scouter.agent.model_judge import ModelJudge
-from scouter.evaluate.engine.asking import Backoff, ask
+from scouter.evaluate.judge.ask import Backoff, ask
 from scouter.evaluate.judge.port import JudgeError, JudgeReply, JudgeRequest, as_judge
 from scouter.evaluate.judge.usage import JudgeUsage
 from scouter.evaluate.outcome import Reason

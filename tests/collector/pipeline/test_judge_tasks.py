@@ -19,7 +19,7 @@ from collector.storage.port.lists import EvaluationQuery
 from collector.storage.port.rows import EvaluationRow, TaskRow
 from scouter.drift.profile import AgentEvalProfile
 from scouter.evaluate.engine.deferred import evaluate_deferred
-from scouter.evaluate.engine.execute import Found, Question, walk
+from scouter.evaluate.engine.execute import Found, JudgeQuestion, walk
 from scouter.evaluate.engine.judged import answered
 from scouter.evaluate.engine.plan import compile_plan
 from scouter.evaluate.judge.port import JudgeReply
@@ -187,7 +187,7 @@ class Scripted:
         assert self._process.work.settle([self.decide(uid)]) == [True]
         return self._process.verdicts()[uid]
 
-    async def _put(self, question: Question) -> JudgeReply:
+    async def _put(self, question: JudgeQuestion) -> JudgeReply:
         self.asked.append(question.request.messages[-1]["content"])
         return JudgeReply(response={"score": 4, "reason": "why not"}, input_tokens=9)
 
@@ -374,7 +374,7 @@ def test_deciding_in_two_steps_is_deciding_at_once(
     plan = compile_plan(tasks)
     one = EvalRecord({"answer": 1}, uid="u")
 
-    async def put(question: Question) -> JudgeReply:
+    async def put(question: JudgeQuestion) -> JudgeReply:
         is_right = passes[int(question.task.spec.task_id[1:]) // 2]
         return JudgeReply(response={"score": 5 if is_right else 1, "reason": ""})
 

@@ -13,7 +13,7 @@ from collector.storage.port.counts import TaskQuery
 from collector.storage.port.rows import EvaluationRow
 from scouter.drift.profile import AgentEvalProfile
 from scouter.evaluate.dataset import EvalDataset
-from scouter.evaluate.engine.execute import Question
+from scouter.evaluate.engine.execute import JudgeQuestion
 from scouter.evaluate.judge.port import JudgeReply, JudgeRequest
 from scouter.evaluate.judge.prompt import Prompt
 from scouter.evaluate.outcome import Outcome
@@ -80,7 +80,7 @@ def test_live_scores_are_the_offline_ones_in_every_revision(said: Any, answer: A
         process = Process(Path(folder), AgentEvalProfile(TASKS, alias="answers"))
         inquiries = Inquiries(process.store, process.registry)
 
-        async def put(question: Question) -> JudgeReply:
+        async def put(question: JudgeQuestion) -> JudgeReply:
             return JudgeReply(response=answer_of(said, question.request))
 
         try:

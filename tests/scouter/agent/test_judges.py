@@ -14,10 +14,10 @@ from scouter.drift.profile import AgentEvalProfile
 from scouter.drift.shipped import shipped_folder
 from scouter.drift.wire import read_wire_profile
 from scouter.errors import ConfigError
+from scouter.evaluate.api.records import EvalResults
 from scouter.evaluate.dataset import EvalDataset
 from scouter.evaluate.judge.port import JudgeError, JudgeRequest
 from scouter.evaluate.outcome import Reason
-from scouter.evaluate.results.results import EvalResults
 from scouter.evaluate.tasks.judge import LLMJudgeTask
 from scouter.evaluate.tasks.task import TasksFile
 from scouter.model.record import EvalRecord

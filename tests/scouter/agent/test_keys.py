@@ -14,7 +14,7 @@ import pytest
 from scouter.agent.entries import Kind, ProviderEntry
 from scouter.agent.model_judge import ModelJudge
 from scouter.errors import ConfigError
-from scouter.evaluate.engine.asking import Backoff, ask
+from scouter.evaluate.judge.ask import Backoff, ask
 from scouter.evaluate.judge.port import JudgeError
 from scouter.mock.llm_faults import Fault, FaultKind
 from scouter.mock.llm_server import LLMTestServer

@@ -20,9 +20,9 @@ from scouter.agent.model_settings import ModelSettings
 from scouter.agent.openai import OpenAIChatSettings
 from scouter.evaluate.dataset import EvalDataset
 from scouter.evaluate.engine import asking
-from scouter.evaluate.engine.asking import Backoff
 from scouter.evaluate.engine.judged import evaluate_records_async
 from scouter.evaluate.engine.plan import compile_plan
+from scouter.evaluate.judge.ask import Backoff
 from scouter.evaluate.judge.port import JudgeError, JudgeReply, JudgeRequest, Message
 from scouter.evaluate.judge.prompt import Prompt, Score
 from scouter.evaluate.operators.comparison import ComparisonOperator

@@ -13,7 +13,7 @@ from pydantic_ai.exceptions import ModelHTTPError
 from scouter.agent.entries import Kind, ProviderEntry
 from scouter.agent.faults import is_unpaid
 from scouter.agent.model_judge import ModelJudge
-from scouter.evaluate.engine.asking import Backoff, ask
+from scouter.evaluate.judge.ask import Backoff, ask
 from scouter.evaluate.judge.port import JudgeError, JudgeReply
 from scouter.mock.http_server import HttpRequest, HttpResponse, HttpServer
 from scouter.mock.llm_faults import Fault, FaultKind

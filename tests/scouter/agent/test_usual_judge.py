@@ -14,7 +14,7 @@ from scouter.evaluate.dataset import EvalDataset
 from scouter.evaluate.judge.prompt import Prompt, Score
 from scouter.evaluate.operators.comparison import ComparisonOperator
 from scouter.evaluate.outcome import Outcome
-from scouter.evaluate.results.scenario_results import TaskSummary
+from scouter.evaluate.results.attempt import TaskSummary
 from scouter.evaluate.results.task_result import EvalTaskResult
 from scouter.evaluate.scenario import EvalScenario, EvalScenarios
 from scouter.evaluate.tasks.base import Scope

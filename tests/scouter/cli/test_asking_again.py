@@ -10,7 +10,7 @@ from xml.etree import ElementTree as Xml
 
 import pytest
 
-from scouter.evaluate.results.scenario_results import ScenarioEvalResults
+from scouter.evaluate.api.replay import ScenarioEvalResults
 from scouter.mock.llm_server import LLMTestServer
 from tests.scouter.cli.conftest import ROOT, Scouter
 from tests.scouter.cli.test_eval import one_line

@@ -12,9 +12,9 @@ from xml.etree import ElementTree as Xml
 
 import pytest
 
+from scouter.evaluate.api.records import EvalResults
+from scouter.evaluate.api.replay import ScenarioEvalResults
 from scouter.evaluate.dataset import EvalDataset
-from scouter.evaluate.results.results import EvalResults
-from scouter.evaluate.results.scenario_results import ScenarioEvalResults
 from scouter.evaluate.tasks.assertion import AssertionTask
 from scouter.model.record import EvalRecord
 from tests.scouter.cli.conftest import Scouter

@@ -7,7 +7,7 @@ import pytest
 
 from scouter.agent.calibration.calibration import Calibration
 from scouter.drift.profile import AgentEvalProfile
-from scouter.evaluate.results.scenario_results import ScenarioEvalResults
+from scouter.evaluate.api.replay import ScenarioEvalResults
 from tests.scouter.cli.conftest import Scouter
 from tests.scouter.cli.test_eval import one_line
 from tests.scouter.cli.test_eval_judges import PROFILE, RUN

@@ -6,9 +6,9 @@ from xml.etree import ElementTree as Xml
 
 import pytest
 
+from scouter.evaluate.api.replay import ScenarioEvalResults
 from scouter.evaluate.compare.gate_checks import check_gates
 from scouter.evaluate.compare.gates import Gates
-from scouter.evaluate.results.scenario_results import ScenarioEvalResults
 from tests.scouter.cli.conftest import Scouter
 from tests.scouter.cli.test_eval import RUN, one_line
 from tests.scouter.cli.test_eval_calibration import FORTY, save, shop

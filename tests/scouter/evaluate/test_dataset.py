@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 from scouter.errors import ConfigError, DataError
+from scouter.evaluate.api.records import EvalResults
 from scouter.evaluate.dataset import EvalDataset
 from scouter.evaluate.operators.comparison import ComparisonOperator as Op
 from scouter.evaluate.outcome import Outcome
 from scouter.evaluate.results.record_result import pass_rate, record_outcome
-from scouter.evaluate.results.results import EvalResults
 from scouter.evaluate.results.task_result import EvalTaskResult
 from scouter.evaluate.tasks.assertion import AssertionTask
 from scouter.evaluate.tasks.trace import TraceAssertion, TraceAssertionTask

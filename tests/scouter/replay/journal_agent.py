@@ -9,7 +9,7 @@ from typing import Any
 from opentelemetry import baggage
 
 from scouter.drift.profile import AgentEvalProfile
-from scouter.evaluate.results.scenario_results import ScenarioEvalResults
+from scouter.evaluate.api.replay import ScenarioEvalResults
 from scouter.evaluate.scenario import EvalScenario, EvalScenarios
 from scouter.model.attributes import SCENARIO_ATTEMPT
 from scouter.model.record import EvalRecord

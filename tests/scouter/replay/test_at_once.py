@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from scouter.errors import ConfigError
+from scouter.evaluate.api.replay import ScenarioEvalResults
 from scouter.evaluate.operators.comparison import ComparisonOperator
-from scouter.evaluate.results.scenario_results import ScenarioEvalResults
 from scouter.evaluate.scenario import EvalScenario, EvalScenarios
 from scouter.evaluate.tasks.trace import TraceAssertion, TraceAssertionTask
 from scouter.model.record import EvalRecord

@@ -2,7 +2,7 @@
 
 import json
 
-from scouter.evaluate.results.scenario_results import ScenarioEvalResults
+from scouter.evaluate.api.replay import ScenarioEvalResults
 from scouter.model.record import EvalRecord
 from scouter.replay.collected import contexts_of
 from tests.support.replay_results import results

@@ -10,7 +10,7 @@ import pytest
 
 from scouter.drift.profile import AgentEvalProfile
 from scouter.errors import ConfigError
-from scouter.evaluate.results.scenario_results import ScenarioEvalResults
+from scouter.evaluate.api.replay import ScenarioEvalResults
 from scouter.evaluate.scenario import EvalScenario, EvalScenarios
 from scouter.model.attributes import CONVERSATION_ID, ENTITY_PREFIX, SCENARIO_TRY
 from scouter.model.record import EvalRecord

@@ -9,8 +9,8 @@ import pytest
 
 from scouter.drift.profile import AgentEvalProfile
 from scouter.errors import TransientError
+from scouter.evaluate.api.replay import ScenarioEvalResults
 from scouter.evaluate.outcome import Outcome, Reason
-from scouter.evaluate.results.scenario_results import ScenarioEvalResults
 from scouter.evaluate.scenario import EvalScenario, EvalScenarios
 from scouter.queue.scouter_queue import ScouterQueue
 from scouter.replay.orchestrator import EvalOrchestrator

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from scouter.evaluate.results.scenario_results import ScenarioEvalResults
+from scouter.evaluate.api.replay import ScenarioEvalResults
 from scouter.evaluate.scenario import EvalScenario
 from scouter.model.record import EvalRecord
 from scouter.replay.orchestrator import EvalOrchestrator

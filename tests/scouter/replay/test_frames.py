@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from scouter.evaluate.results.scenario_results import ScenarioEvalResults
+from scouter.evaluate.api.replay import ScenarioEvalResults
 from scouter.evaluate.scenario import EvalScenario
 from scouter.replay.frames import own_frames
 from tests.scouter.replay.bench import Bench, equals

@@ -12,7 +12,7 @@ from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCall
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 from pydantic_ai.models.test import TestModel
 
-from scouter.evaluate.results.scenario_results import ScenarioEvalResults
+from scouter.evaluate.api.replay import ScenarioEvalResults
 from scouter.model.attributes import CONVERSATION_ID
 from tests.scouter.replay.bench import Bench
 from tests.scouter.replay.test_conversation import SIX, TALK, WAYS, answers, more

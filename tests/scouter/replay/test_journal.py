@@ -13,7 +13,7 @@ import pytest
 
 from scouter.drift.profile import AgentEvalProfile
 from scouter.errors import ConfigError, FileFormatError
-from scouter.evaluate.results.scenario_results import ScenarioEvalResults
+from scouter.evaluate.api.replay import ScenarioEvalResults
 from scouter.evaluate.scenario import EvalScenario, EvalScenarios
 from scouter.model.attributes import CONVERSATION_ID, SCENARIO_TRY
 from scouter.replay.journal import Entry, Journal

@@ -15,12 +15,12 @@ from pydantic import JsonValue
 from scouter.agent.cache.cached_judge import CachedJudge
 from scouter.agent.cache.sqlite import SqliteCache
 from scouter.errors import ConfigError
-from scouter.evaluate.compare.confirmation import Confirmation
+from scouter.evaluate.api.replay import ScenarioEvalResults
 from scouter.evaluate.judge.port import JudgeError, JudgeRequest
 from scouter.evaluate.judge.prompt import Prompt
 from scouter.evaluate.outcome import Reason
+from scouter.evaluate.results.confirmation import Confirmation
 from scouter.evaluate.results.lost import Loss
-from scouter.evaluate.results.scenario_results import ScenarioEvalResults
 from scouter.evaluate.scenario import EvalScenario, EvalScenarios
 from scouter.evaluate.tasks.judge import LLMJudgeTask
 from scouter.model.attributes import SCENARIO_ATTEMPT

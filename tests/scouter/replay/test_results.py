@@ -13,10 +13,10 @@ from pydantic import JsonValue, ValidationError
 from scouter.drift.profile import AgentEvalProfile
 from scouter.errors import ConfigError
 from scouter.evaluate.annotate.config import EvaluationConfig
+from scouter.evaluate.api.replay import EvalMetrics, ScenarioEvalResults
 from scouter.evaluate.judge.port import JudgeRequest
 from scouter.evaluate.judge.prompt import Prompt
 from scouter.evaluate.operators.comparison import ComparisonOperator
-from scouter.evaluate.results.scenario_results import EvalMetrics, ScenarioEvalResults
 from scouter.evaluate.scenario import EvalScenario, EvalScenarios
 from scouter.evaluate.tasks.judge import LLMJudgeTask
 from scouter.model.record import EvalRecord

@@ -13,12 +13,12 @@ from pydantic import JsonValue
 
 from scouter.drift.profile import AgentEvalProfile
 from scouter.errors import ConfigError, DataError
+from scouter.evaluate.api.replay import ScenarioEvalResults
 from scouter.evaluate.judge.port import JudgeRequest
 from scouter.evaluate.judge.prompt import Prompt
 from scouter.evaluate.operators.comparison import ComparisonOperator
 from scouter.evaluate.outcome import Outcome
 from scouter.evaluate.results.provenance import git_revision
-from scouter.evaluate.results.scenario_results import ScenarioEvalResults
 from scouter.evaluate.scenario import EvalScenario, EvalScenarios
 from scouter.evaluate.tasks.assertion import AssertionTask
 from scouter.evaluate.tasks.judge import LLMJudgeTask

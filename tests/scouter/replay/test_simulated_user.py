@@ -8,7 +8,7 @@ import pytest
 
 from scouter.agent.cache.cached_judge import CachedJudge
 from scouter.agent.cache.memory import MemoryCache
-from scouter.evaluate.engine.asking import Backoff
+from scouter.evaluate.judge.ask import Backoff
 from scouter.evaluate.judge.port import JudgeError, JudgeRequest
 from scouter.evaluate.judge.prompt import Prompt
 from scouter.evaluate.outcome import Reason

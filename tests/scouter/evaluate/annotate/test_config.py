@@ -21,14 +21,14 @@ from scouter.evaluate.annotate.config import (
     annotate,
     annotate_async,
     apply_config,
-    similarity,
 )
+from scouter.evaluate.annotate.embed import similarity
 from scouter.evaluate.annotate.histograms import BINS, histogram
+from scouter.evaluate.api.records import EvalResults
 from scouter.evaluate.dataset import EvalDataset
 from scouter.evaluate.operators.comparison import ComparisonOperator as Op
 from scouter.evaluate.results.annotations import Annotations
 from scouter.evaluate.results.annotations_file import AnnotationsBody, dump
-from scouter.evaluate.results.results import EvalResults
 from scouter.evaluate.tasks.assertion import AssertionTask
 from scouter.model.record import EvalRecord
 

@@ -4,16 +4,12 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
+from scouter.evaluate.api.records import EvalResults
+from scouter.evaluate.api.replay import EvalMetrics, ScenarioEvalResults, ScenarioResult
 from scouter.evaluate.compare.attempts import attempts_of, scenarios_passed
 from scouter.evaluate.outcome import Reason
 from scouter.evaluate.results.record_result import RecordResult, record_outcome
-from scouter.evaluate.results.results import EvalResults
-from scouter.evaluate.results.scenario_results import (
-    ScenarioEvalResults,
-    ScenarioInfo,
-    scenario_result,
-    sum_up,
-)
+from scouter.evaluate.results.run import ScenarioInfo
 from scouter.evaluate.results.task_result import EvalTaskResult
 from scouter.model.ids import uuid7
 
@@ -53,7 +49,7 @@ def run(
         aliases: Per alias, scenario and attempt: the tasks of a record; empty without a record.
     """
     judged = [
-        scenario_result(
+        ScenarioResult.of(
             name, "q", tasks_of(letters.strip("!")), error="boom" if "!" in letters else None
         ).model_copy(update={"attempt": at})
         for name, row in own.items()
@@ -76,7 +72,7 @@ def run(
     return ScenarioEvalResults(
         dataset_results=datasets,
         scenario_results=tuple(judged),
-        metrics=sum_up(datasets, judged),
+        metrics=EvalMetrics.of(datasets, judged),
         scenarios=tuple(ScenarioInfo(scenario_id=name, initial_query="q") for name in own),
         repeats=max(len(row) for row in own.values()),
     )

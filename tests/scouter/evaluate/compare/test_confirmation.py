@@ -7,7 +7,7 @@ import pytest
 
 from scouter.evaluate.compare.attempts import Attempt, flipped
 from scouter.evaluate.compare.candidates import wanted_for
-from scouter.evaluate.compare.confirmation import Confirmation
+from scouter.evaluate.results.confirmation import Confirmation
 
 _CASES: Final = Path(__file__).parents[3] / "cases" / "asked_again.txt"
 _PASSED: Final = {"+": True, "-": False, "?": None}

@@ -10,9 +10,10 @@ from random import Random
 import pytest
 import scipy.stats as reference
 
-from scouter.evaluate.compare.confirmation import Confirmation
+from scouter.evaluate.api.comparison import ComparisonResults, ScenarioComparisonResults
+from scouter.evaluate.api.records import EvalResults
+from scouter.evaluate.api.replay import EvalMetrics, ScenarioEvalResults, ScenarioResult
 from scouter.evaluate.compare.rates import CLUSTERED, NO_TEST, PAIRED, UNPAIRED
-from scouter.evaluate.compare.results import ComparisonResults, ScenarioComparisonResults
 from scouter.evaluate.compare.rows import (
     WHOLE_CONVERSATIONS,
     WHOLE_RECORDS,
@@ -22,15 +23,9 @@ from scouter.evaluate.compare.rows import (
 )
 from scouter.evaluate.compare.sentences import repeats_notes
 from scouter.evaluate.outcome import Outcome, Reason
+from scouter.evaluate.results.confirmation import Confirmation
 from scouter.evaluate.results.record_result import RecordResult, record_outcome
-from scouter.evaluate.results.results import EvalResults
-from scouter.evaluate.results.scenario_results import (
-    ScenarioEvalResults,
-    ScenarioInfo,
-    ScenarioResult,
-    scenario_result,
-    sum_up,
-)
+from scouter.evaluate.results.run import ScenarioInfo
 from scouter.evaluate.results.task_result import EvalTaskResult
 from scouter.model.ids import uuid7
 
@@ -81,13 +76,13 @@ def attempts(rows: Sequence[Sequence[str]], alias: str | None = "a") -> Scenario
         )
     else:
         judged = [
-            scenario_result(name, "q", tasks_of(letter)).model_copy(update={"attempt": try_})
+            ScenarioResult.of(name, "q", tasks_of(letter)).model_copy(update={"attempt": try_})
             for name, try_, letter in made
         ]
     return ScenarioEvalResults(
         dataset_results=datasets,
         scenario_results=tuple(judged),
-        metrics=sum_up(datasets, judged),
+        metrics=EvalMetrics.of(datasets, judged),
         scenarios=tuple(
             ScenarioInfo(scenario_id=f"s{at}", initial_query="q") for at in range(len(rows))
         ),
@@ -290,7 +285,7 @@ def replay_of(counts: Sequence[int]) -> ScenarioEvalResults:
     return ScenarioEvalResults(
         dataset_results={"a": found},
         scenario_results=(),
-        metrics=sum_up({"a": found}, []),
+        metrics=EvalMetrics.of({"a": found}, []),
         scenarios=tuple(
             ScenarioInfo(scenario_id=f"s{at}", initial_query="q") for at in range(len(counts))
         ),
@@ -557,7 +552,7 @@ def test_a_record_that_comes_and_goes() -> None:
         return ScenarioEvalResults(
             dataset_results={"a": results},
             scenario_results=(),
-            metrics=sum_up({"a": results}, []),
+            metrics=EvalMetrics.of({"a": results}, []),
             scenarios=(ScenarioInfo(scenario_id="s", initial_query="q"),),
             repeats=len(counts),
         )

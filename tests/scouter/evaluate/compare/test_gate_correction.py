@@ -4,11 +4,11 @@ import json
 
 import pytest
 
+from scouter.evaluate.api.replay import ScenarioEvalResults
 from scouter.evaluate.compare.gate_checks import GateCheck, check_gates
 from scouter.evaluate.compare.gates import Gates
 from scouter.evaluate.intervals import wilson
 from scouter.evaluate.results.judge_rate import JudgeKnown, JudgeRate
-from scouter.evaluate.results.scenario_results import ScenarioEvalResults
 from scouter.evaluate.statistics.confusion import Confusion
 from scouter.evaluate.statistics.corrected_rate import CorrectedRate, corrected_rate
 from tests.support.gate_runs import replay

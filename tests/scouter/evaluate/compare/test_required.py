@@ -2,11 +2,11 @@
 
 import pytest
 
+from scouter.evaluate.api.replay import ScenarioEvalResults
 from scouter.evaluate.compare.gate_checks import check_gates
 from scouter.evaluate.compare.gates import Gates
 from scouter.evaluate.compare.required import required_of
 from scouter.evaluate.outcome import Outcome
-from scouter.evaluate.results.scenario_results import ScenarioEvalResults
 from tests.support.gate_runs import Tasks, replay
 
 GOOD: Tasks = {"own": "P"}

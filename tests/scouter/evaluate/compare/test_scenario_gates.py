@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from scouter.errors import ConfigError, FileFormatError
+from scouter.evaluate.api.replay import ScenarioEvalResults
 from scouter.evaluate.compare.gate_checks import check_gates, check_names
 from scouter.evaluate.compare.gates import Gates
-from scouter.evaluate.results.scenario_results import ScenarioEvalResults
 from scouter.evaluate.scenario import EvalScenario, EvalScenarios
 from tests.support.gate_runs import replay
 

@@ -8,17 +8,13 @@ import pytest
 from pydantic import JsonValue
 
 from scouter.errors import FileFormatError
+from scouter.evaluate.api.records import EvalResults
+from scouter.evaluate.api.replay import EvalMetrics, ScenarioEvalResults, ScenarioResult
 from scouter.evaluate.dataset import EvalDataset
 from scouter.evaluate.files.versioned import Stored
 from scouter.evaluate.operators.comparison import ComparisonOperator
 from scouter.evaluate.results.record_result import RecordResult, record_outcome
-from scouter.evaluate.results.results import EvalResults
-from scouter.evaluate.results.scenario_results import (
-    ScenarioEvalResults,
-    ScenarioInfo,
-    scenario_result,
-    sum_up,
-)
+from scouter.evaluate.results.run import ScenarioInfo
 from scouter.evaluate.results.task_result import EvalTaskResult
 from scouter.evaluate.tasks.agent import AgentAssertion, AgentAssertionTask
 from scouter.evaluate.tasks.assertion import AssertionTask
@@ -38,11 +34,11 @@ class Note(Stored):
 def replay_of(results: EvalResults) -> ScenarioEvalResults:
     """A replay of one scenario with these results in both levels."""
     results = EvalResults(results.records, ["s"] * len(results.records))
-    judged = [scenario_result("s", "query", results.records[0].tasks, results)]
+    judged = [ScenarioResult.of("s", "query", results.records[0].tasks, results)]
     return ScenarioEvalResults(
         dataset_results={"alias": results},
         scenario_results=tuple(judged),
-        metrics=sum_up({"alias": results}, judged),
+        metrics=EvalMetrics.of({"alias": results}, judged),
         scenarios=(ScenarioInfo(scenario_id="s", initial_query="query"),),
     )
 

@@ -9,8 +9,8 @@ from pydantic import ValidationError
 from scouter.drift.profile import AgentEvalProfile
 from scouter.drift.wire import read_wire_profile
 from scouter.errors import ConfigError
+from scouter.evaluate.api.records import EvalResults
 from scouter.evaluate.dataset import EvalDataset
-from scouter.evaluate.results.results import EvalResults
 from scouter.evaluate.scenario import EvalScenario
 from scouter.evaluate.tasks.journey import JourneyTask
 from scouter.evaluate.tasks.task import Task, parse_task

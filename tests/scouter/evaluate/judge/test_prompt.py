@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from pydantic import BaseModel, JsonValue, ValidationError
 
 from scouter.errors import ConfigError, FileFormatError
-from scouter.evaluate.fault import TaskFault
 from scouter.evaluate.judge.prompt import (
     Prompt,
     PromptMessage,
@@ -23,7 +22,7 @@ from scouter.evaluate.judge.prompt import (
 )
 from scouter.evaluate.judge.prompt_text import MAX_CHARACTERS
 from scouter.evaluate.judge.render import compile_prompt
-from scouter.evaluate.outcome import Reason
+from scouter.evaluate.outcome import Reason, TaskFault
 from scouter.evaluate.tasks.prompt_file import prompts_beside, read_prompt
 
 

@@ -8,9 +8,8 @@ from pydantic import JsonValue
 from scouter.errors import ConfigError
 from scouter.evaluate.engine.execute import evaluate_record
 from scouter.evaluate.engine.plan import compile_plan
-from scouter.evaluate.fault import TaskFault
 from scouter.evaluate.operators.comparison import ComparisonOperator as Op
-from scouter.evaluate.outcome import Reason
+from scouter.evaluate.outcome import Reason, TaskFault
 from scouter.evaluate.paths.json_path import MAX_NODES
 from scouter.evaluate.paths.path import Path
 from scouter.evaluate.paths.templates import compile_template

@@ -10,9 +10,8 @@ from pydantic import JsonValue
 from scouter.errors import ConfigError
 from scouter.evaluate.engine.execute import evaluate_record
 from scouter.evaluate.engine.plan import compile_plan
-from scouter.evaluate.fault import TaskFault
 from scouter.evaluate.operators.comparison import ComparisonOperator as Op
-from scouter.evaluate.outcome import Outcome, Reason
+from scouter.evaluate.outcome import Outcome, Reason, TaskFault
 from scouter.evaluate.paths.templates import MAX_CHARACTERS, compile_template
 from scouter.evaluate.tasks.assertion import AssertionTask
 from scouter.model.record import EvalRecord

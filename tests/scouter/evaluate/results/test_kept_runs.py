@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from scouter.evaluate.api.replay import ScenarioEvalResults
 from scouter.evaluate.results.kept_runs import save_run
 from scouter.evaluate.results.provenance import git_dirty, git_revision
-from scouter.evaluate.results.scenario_results import ScenarioEvalResults
 from tests.support.replay_results import results, scenario, span
 
 KEPT = "a baseline that is picked among runs is too good by luck"

@@ -6,11 +6,10 @@ from pathlib import Path
 import pytest
 
 from scouter.errors import ConfigError
-from scouter.evaluate.results.aligned import AlignedEvalResult
+from scouter.evaluate.api.records import AlignedEvalResult, EvalResults
+from scouter.evaluate.api.replay import ScenarioEvalResults
 from scouter.evaluate.results.lost import Loss, Lost
 from scouter.evaluate.results.pooling import joined, picked, pooled
-from scouter.evaluate.results.results import EvalResults
-from scouter.evaluate.results.scenario_results import ScenarioEvalResults
 from tests.support.replay_results import record, results, scenario
 
 _TOOK = count(1)

@@ -9,7 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from scouter.evaluate.api.records import EvalResults
+from scouter.evaluate.api.replay import EvalMetrics, ScenarioEvalResults, ScenarioResult
 from scouter.evaluate.outcome import Outcome, Reason
+from scouter.evaluate.results.record_result import RecordResult
 from scouter.evaluate.results.reliability import (
     MAX_K,
     flakiness_of,
@@ -18,14 +21,7 @@ from scouter.evaluate.results.reliability import (
     pass_hat_k,
     reliability_of,
 )
-from scouter.evaluate.results.results import EvalResults, RecordResult
-from scouter.evaluate.results.scenario_results import (
-    ScenarioEvalResults,
-    ScenarioInfo,
-    ScenarioResult,
-    scenario_result,
-    sum_up,
-)
+from scouter.evaluate.results.run import ScenarioInfo
 from scouter.evaluate.results.task_result import EvalTaskResult
 
 SIZES = [(n, c) for n in range(1, 8) for c in range(n + 1)]
@@ -125,7 +121,7 @@ def results(
     return ScenarioEvalResults(
         dataset_results=datasets,
         scenario_results=tuple(details),
-        metrics=sum_up(datasets, details),
+        metrics=EvalMetrics.of(datasets, details),
         scenarios=tuple(ScenarioInfo(scenario_id=name, initial_query="q") for name in ("s", "t")),
         repeats=repeats,
     )
@@ -158,10 +154,10 @@ def test_what_counts_follows_the_pass_rate() -> None:
 def test_the_scenario_as_a_whole() -> None:
     """All of its own tasks; an attempt that raised passed none of them."""
     details = [
-        scenario_result("s", "q", [task("x", "passed"), task("y", "passed")]),
-        scenario_result("s", "q", [task("x", "passed"), task("y", "failed")]),
-        scenario_result("s", "q", [task("x", "errored"), task("y", "errored")], None, "E: no"),
-        scenario_result("t", "q", [], None, "E: no"),
+        ScenarioResult.of("s", "q", [task("x", "passed"), task("y", "passed")]),
+        ScenarioResult.of("s", "q", [task("x", "passed"), task("y", "failed")]),
+        ScenarioResult.of("s", "q", [task("x", "errored"), task("y", "errored")], None, "E: no"),
+        ScenarioResult.of("t", "q", [], None, "E: no"),
     ]
     details = [
         detail.model_copy(update={"attempt": at if detail.scenario_id == "s" else 1})
@@ -180,10 +176,10 @@ def test_an_attempt_that_no_judge_has_seen_is_in_no_rate() -> None:
     """Of four attempts one passed, one failed without its judge, one raised, one is not decided."""
     unseen = task("j", "skipped", Reason.BUDGET)
     details = [
-        scenario_result("s", "q", [task("x", "passed"), task("j", "passed")]),
-        scenario_result("s", "q", [task("x", "failed"), unseen]),
-        scenario_result("s", "q", [task("x", "errored"), task("j", "errored")], None, "E: no"),
-        scenario_result("s", "q", [task("x", "passed"), unseen]),
+        ScenarioResult.of("s", "q", [task("x", "passed"), task("j", "passed")]),
+        ScenarioResult.of("s", "q", [task("x", "failed"), unseen]),
+        ScenarioResult.of("s", "q", [task("x", "errored"), task("j", "errored")], None, "E: no"),
+        ScenarioResult.of("s", "q", [task("x", "passed"), unseen]),
     ]
     assert [(each.outcome, each.passed) for each in details] == [
         ("passed", True), ("failed", False), ("errored", False), ("skipped", False)
@@ -193,11 +189,11 @@ def test_an_attempt_that_no_judge_has_seen_is_in_no_rate() -> None:
     assert passed(found) == {
         ("s", None, ""): (1, 3), ("s", None, "x"): (2, 4), ("s", None, "j"): (1, 2),
     }  # fmt: skip
-    metrics = sum_up({}, details)
+    metrics = EvalMetrics.of({}, details)
     assert (metrics.passed_scenarios, metrics.total_scenarios) == (1, 3)
     assert metrics.scenario_task_pass_rates == {"s": {"x": 0.5, "j": 0.5}}
 
-    alone = sum_up({}, [scenario_result("t", "q", [unseen])])
+    alone = EvalMetrics.of({}, [ScenarioResult.of("t", "q", [unseen])])
     assert (alone.total_scenarios, alone.overall_pass_rate) == (0, 0.0)
 
 
@@ -206,7 +202,7 @@ def test_a_spent_budget_is_no_regression_and_no_improvement() -> None:
     unseen = task("j", "skipped", Reason.BUDGET)
 
     def run(**tasks: list[EvalTaskResult]) -> ScenarioEvalResults:
-        return results([], [scenario_result(name, "q", each) for name, each in tasks.items()], 1)
+        return results([], [ScenarioResult.of(name, "q", each) for name, each in tasks.items()], 1)
 
     good = [task("x", "passed"), task("j", "passed")]
     bad = [task("x", "failed"), unseen]
@@ -224,7 +220,7 @@ def test_a_spent_budget_is_no_regression_and_no_improvement() -> None:
 
 def test_a_scenario_without_tasks_that_raised_once() -> None:
     """Attempt 0 raised, 1 has a record that fails, 2 one that passes."""
-    raised = scenario_result("s", "q", [], None, "E: no")
+    raised = ScenarioResult.of("s", "q", [], None, "E: no")
     rows = [("s", 1, record(task("x", "failed"))), ("s", 2, record(task("x", "passed")))]
     found = passed(results(rows, [raised], 3))
     assert found == {("s", None, ""): (1, 3), ("s", "a", "x"): (1, 3)}

@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 from rich.text import Text
 
 from scouter.drift.profile import AgentEvalProfile
+from scouter.evaluate.api.records import EvalResults
 from scouter.evaluate.dataset import EvalDataset
 from scouter.evaluate.operators.comparison import ComparisonOperator as Op
 from scouter.evaluate.outcome import Outcome
-from scouter.evaluate.results.results import EvalResults
+from scouter.evaluate.show.console import emit, table_of
 from scouter.evaluate.show.results_table import html_table, results_html, tasks_html
-from scouter.evaluate.show.tables import emit, table_of
 from scouter.evaluate.tasks.assertion import AssertionTask
 from scouter.model.record import EvalRecord
 from scouter.model.visible import visible

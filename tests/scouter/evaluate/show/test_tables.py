@@ -3,7 +3,7 @@
 import io
 from contextlib import redirect_stdout
 
-from scouter.evaluate.results.scenario_results import ScenarioEvalResults
+from scouter.evaluate.api.replay import ScenarioEvalResults
 from tests.support.replay_results import record, results, scenario
 
 

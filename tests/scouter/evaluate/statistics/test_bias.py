@@ -11,7 +11,7 @@ from scipy import stats
 from scouter.evaluate.intervals import wilson
 from scouter.evaluate.statistics.bias import (
     Finding,
-    Judged,
+    SizedItem,
     consistency,
     length_bias,
     leniency,
@@ -20,8 +20,8 @@ from scouter.evaluate.statistics.bias import (
 from scouter.evaluate.statistics.confusion import Confusion
 
 
-def judged(good: bool, passed: bool, *lengths: float) -> list[Judged]:
-    return [Judged(is_good=good, passed=passed, length=length) for length in lengths]
+def judged(good: bool, passed: bool, *lengths: float) -> list[SizedItem]:
+    return [SizedItem(is_good=good, passed=passed, length=length) for length in lengths]
 
 
 def test_leniency_by_hand() -> None:
@@ -84,7 +84,7 @@ def test_length_is_the_rank_sum_test_for_one_label() -> None:
 @given(st.lists(st.tuples(st.booleans(), st.booleans(), st.integers(1, 50)), max_size=60))
 def test_length_laws(rows: list[tuple[bool, bool, int]]) -> None:
     """Counted pair by pair; mirrored where long becomes short; the interval agrees with p."""
-    items = [Judged(is_good=good, passed=passed, length=size) for good, passed, size in rows]
+    items = [SizedItem(is_good=good, passed=passed, length=size) for good, passed, size in rows]
     found = length_bias(items)
     pairs = [
         1.0 if a.length > b.length else 0.5 if a.length == b.length else 0.0
@@ -93,7 +93,7 @@ def test_length_laws(rows: list[tuple[bool, bool, int]]) -> None:
         if a.is_good == b.is_good and a.passed and not b.passed
     ]
     mirror = length_bias(
-        [Judged(is_good=each.is_good, passed=each.passed, length=-each.length) for each in items]
+        [SizedItem(is_good=each.is_good, passed=each.passed, length=-each.length) for each in items]
     )
     if not pairs:
         assert found.value is None
@@ -114,7 +114,7 @@ def test_length_of_a_judge_that_likes_long_answers() -> None:
     def once(slope: float) -> Finding:
         lengths = [random.uniform(0, 1) for _ in range(120)]
         return length_bias(
-            Judged(
+            SizedItem(
                 is_good=at % 3 > 0,
                 passed=random.random() < (0.7 if at % 3 else 0.3) + slope * (size - 0.5),
                 length=size,

@@ -10,8 +10,8 @@ from pydantic import JsonValue
 
 from scouter.drift.profile import AgentEvalProfile
 from scouter.evaluate.operators.comparison import ComparisonOperator as Op
-from scouter.evaluate.pattern_never import is_found_nowhere
-from scouter.evaluate.patterns import compile_pattern
+from scouter.evaluate.patterns.never import is_found_nowhere
+from scouter.evaluate.patterns.pattern import compile_pattern
 from scouter.evaluate.tasks.agent import AgentAssertion, AgentAssertionTask
 from scouter.evaluate.tasks.assertion import AssertionTask
 from scouter.evaluate.tasks.expected_doubts import doubts

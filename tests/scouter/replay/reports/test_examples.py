@@ -2,8 +2,8 @@
 
 import json
 
-from scouter.evaluate.compare.confirmation import Confirmation
-from scouter.evaluate.results.scenario_results import ScenarioEvalResults
+from scouter.evaluate.api.replay import ScenarioEvalResults
+from scouter.evaluate.results.confirmation import Confirmation
 from scouter.replay.reports import html, json_report, markdown
 from scouter.replay.reports.examples import examples
 from scouter.replay.reports.report import Report

@@ -3,9 +3,9 @@
 import json
 from pathlib import Path
 
+from scouter.evaluate.api.replay import ScenarioEvalResults
 from scouter.evaluate.compare.gate_checks import check_gates
 from scouter.evaluate.compare.gates import Gates
-from scouter.evaluate.results.scenario_results import ScenarioEvalResults
 from scouter.replay.reports import json_report
 from scouter.replay.reports.report import Report
 from tests.support.replay_results import record, results, scenario

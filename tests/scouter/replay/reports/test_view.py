@@ -1,7 +1,7 @@
 """The one reading of results that all reports share."""
 
+from scouter.evaluate.api.replay import ScenarioEvalResults
 from scouter.evaluate.outcome import Outcome
-from scouter.evaluate.results.scenario_results import ScenarioEvalResults
 from scouter.replay.reports.view import make_view
 from tests.support.replay_results import record, results, scenario
 

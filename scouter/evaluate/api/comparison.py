@@ -1,0 +1,73 @@
+"""Comparisons of two runs, with the ways to save and show them."""
+
+from collections.abc import Mapping
+
+from scouter.evaluate.compare.data import RecordsComparison, RunComparison
+from scouter.evaluate.compare.runs import (
+    DEFAULT_THRESHOLD,
+    compare_results,
+    compare_scenario_results,
+)
+from scouter.evaluate.results.rows import ResultRows
+from scouter.evaluate.results.run import RunResults
+
+
+class ComparisonResults(RecordsComparison, frozen=True):
+    """Two runs of one profile, record by record.
+
+    `regressed` is true if a record's pass rate fell by the threshold or more, if a record errors
+    now that did not before, if a record of the baseline is missing, if a task that passed is gone
+    from a record or if none of its tasks is there again; `reasons` says which.
+    """
+
+    def print_missing_tasks(self) -> None:
+        """Print the tasks that one run only has, to standard output."""
+        from scouter.evaluate.show.comparison_tables import print_missing_tasks  # rich is slow
+
+        print_missing_tasks(self)
+
+    def as_table(self) -> None:
+        """Print the comparison to standard output."""
+        from scouter.evaluate.show.comparison_tables import print_comparison  # rich is slow
+
+        print_comparison(self)
+
+
+class ScenarioComparisonResults(RunComparison, frozen=True):
+    """Two replays of one set of scenarios.
+
+    `regressed` is true if an alias regressed (see `ComparisonResults`), if a scenario passed and
+    fails now, errors now and did not before, lost the threshold or more of its pass rate, lost a
+    task that passed or has no task in common with the baseline, or if a scenario or an alias of
+    the baseline is missing; `reasons` says which.
+    """
+
+    dataset_comparisons: Mapping[str, ComparisonResults]
+
+    def as_table(self) -> None:
+        """Print the comparison to standard output."""
+        from scouter.evaluate.show.comparison_tables import print_scenario_comparison  # rich
+
+        print_scenario_comparison(self)
+
+
+def compare_records(
+    baseline: ResultRows, new: ResultRows, regression_threshold: float = DEFAULT_THRESHOLD
+) -> ComparisonResults:
+    """Compare two evaluations of one profile; see `scouter.evaluate.compare.runs`."""
+    return _of_records(compare_results(baseline, new, regression_threshold))
+
+
+def compare_replays(
+    baseline: RunResults, new: RunResults, regression_threshold: float = DEFAULT_THRESHOLD
+) -> ScenarioComparisonResults:
+    """Compare two replays; see `scouter.evaluate.compare.runs`."""
+    found = compare_scenario_results(baseline, new, regression_threshold)
+    parts = {alias: _of_records(each) for alias, each in found.dataset_comparisons.items()}
+    fields = {**dict(found), "dataset_comparisons": parts}
+    return ScenarioComparisonResults.model_construct(found.model_fields_set, **fields)
+
+
+def _of_records(found: RecordsComparison) -> ComparisonResults:
+    """Take the fields over; they were checked, and there may be one per task result."""
+    return ComparisonResults.model_construct(found.model_fields_set, **dict(found))

@@ -1,0 +1,277 @@
+"""A comparison of two runs, as data that can be stored."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final, Literal, TypeAlias
+
+from pydantic import BaseModel
+
+from scouter.evaluate.compare.rows import ComparisonDecision, RateComparison
+from scouter.evaluate.compare.scores import ScoreChange
+from scouter.evaluate.files.versioned import Stored
+from scouter.evaluate.intervals import Interval
+from scouter.evaluate.outcome import Outcome
+from scouter.evaluate.results.confirmation import Confirmation
+
+Side: TypeAlias = Literal["baseline_only", "comparison_only"]
+
+
+_NO_DECISION: Final = "stored by a version that decided otherwise; compare the runs again"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskComparison:
+    """One task of one record, in both runs. No model: there is one per task result."""
+
+    task_id: str
+    record_id: str
+    baseline_passed: bool
+    comparison_passed: bool
+    status_changed: bool
+    baseline_outcome: Outcome
+    comparison_outcome: Outcome
+    message: str = ""
+    """What the new run's result says."""
+
+
+class WorkflowComparison(BaseModel, frozen=True, extra="ignore"):
+    """One record in both runs, over the tasks of the baseline.
+
+    A task that is gone did not pass; one that is new is in neither rate.
+    """
+
+    baseline_id: str
+    comparison_id: str
+    scenario_id: str | None = None
+    ordinal: int
+    """Place, from 0, among the records of its scenario (or run) with the same record id."""
+    attempt: int = 0
+    """Which repeat of its scenario, from 0."""
+    baseline_outcome: Outcome
+    comparison_outcome: Outcome
+    baseline_pass_rate: float
+    comparison_pass_rate: float
+    pass_rate_delta: float
+    """New minus old."""
+    is_regression: bool
+    task_comparisons: tuple[TaskComparison, ...]
+    """The tasks that both runs have."""
+    lost_tasks: tuple[str, ...] = ()
+    """Tasks that passed in the baseline and are gone from the record."""
+
+
+class MissingTask(BaseModel, frozen=True, extra="ignore"):
+    """A task that only one of the two runs judged, of a record that both have."""
+
+    task_id: str
+    present_in: Side
+    record_id: str
+
+
+class MissingRecord(BaseModel, frozen=True, extra="ignore"):
+    """A record that only one of the two runs has."""
+
+    record_id: str
+    scenario_id: str | None = None
+    ordinal: int
+    attempt: int = 0
+    present_in: Side
+    outcome: Outcome
+    """In the run that has it."""
+
+
+class TaskAggregateStats(BaseModel, frozen=True, extra="ignore"):
+    """One task over all records: what each run counted, and how sure the rates are."""
+
+    task_id: str
+    workflows_evaluated: int
+    """Records in which both runs judged the task; the two pass counts are over these."""
+    baseline_pass_count: int
+    comparison_pass_count: int
+    status_changed_count: int
+    baseline_count: int
+    """Records of the baseline in which this task was judged, or a gate kept it from that; the
+    rate and its interval are over these."""
+    comparison_count: int
+    baseline_passed: int
+    comparison_passed: int
+    baseline_pass_rate: float
+    comparison_pass_rate: float
+    difference: float
+    """New rate minus old rate."""
+    baseline_interval: Interval
+    """Wilson interval, 95 %, of the baseline's rate."""
+    comparison_interval: Interval
+
+
+class RecordsComparison(Stored, frozen=True):
+    """Two runs of one profile, record by record.
+
+    `regressed` is true if a record's pass rate fell by the threshold or more, if a record errors
+    now that did not before, if a record of the baseline is missing, if a task that passed is gone
+    from a record or if none of its tasks is there again; `reasons` says which.
+    """
+
+    regression_threshold: float
+    workflow_comparisons: tuple[WorkflowComparison, ...]
+    total_workflows: int
+    improved_workflows: int
+    regressed_workflows: int
+    unchanged_workflows: int
+    mean_pass_rate_delta: float
+    task_status_changes: tuple[TaskComparison, ...]
+    missing_tasks: tuple[MissingTask, ...]
+    missing_records: tuple[MissingRecord, ...]
+    errored_records: tuple[str, ...]
+    """Records that error now and did not before, or that are new and error."""
+    baseline_workflow_count: int
+    comparison_workflow_count: int
+    task_aggregate_stats: tuple[TaskAggregateStats, ...]
+    baseline_pass_rate: float
+    """Passed tasks / all tasks that were judged or that a gate skipped, over all records."""
+    comparison_pass_rate: float
+    regressed: bool
+    reasons: tuple[str, ...]
+    """Why it regressed, in words; empty if it did not."""
+    decision: ComparisonDecision = ComparisonDecision.INCONCLUSIVE
+    """The decision, which the exit code follows; `regressed` is the strict rule."""
+    decision_reason: str = _NO_DECISION
+    """The decision in words."""
+    decision_reasons: tuple[str, ...] = ()
+    """Each reason for `regressed` or `inconclusive`; empty for `no regression seen`."""
+    ruled_out: float | None = None
+    """A fall of more points than this is ruled out; None where nothing could be compared."""
+    not_cleared: tuple[str, ...] = ()
+    """Names of rates that are worth a look: their own p-value is at most 0.05, which is too much
+    for a regression among so many rates."""
+    rates: tuple[RateComparison, ...] = ()
+    """One row per task, one for all of them, and one for whole records or conversations."""
+    score_changes: tuple[ScoreChange, ...] = ()
+    """One row per task with scores other than 0 and 1; they decide nothing."""
+    notes: tuple[str, ...] = ()
+    """What a reader should know beside that, such as how records were matched."""
+
+    @property
+    def has_missing_tasks(self) -> bool:
+        """Tell whether a task was judged in one run only."""
+        return bool(self.missing_tasks)
+
+    @property
+    def exit_code(self) -> int:
+        """0 for `no regression seen`, 1 for `regressed`, 3 for `inconclusive`."""
+        return self.decision.exit_code
+
+    def __str__(self) -> str:
+        return (
+            f"{self.decision}: {self.regressed_workflows} of {self.total_workflows} records worse, "
+            f"{self.improved_workflows} better, mean change {self.mean_pass_rate_delta:+.1%}"
+        )
+
+
+class ScenarioDelta(BaseModel, frozen=True, extra="ignore"):
+    """One scenario in both runs, judged by its own tasks.
+
+    The rates are over the tasks of the baseline, as in `WorkflowComparison`.
+    """
+
+    scenario_id: str
+    initial_query: str
+    baseline_passed: bool
+    comparison_passed: bool
+    baseline_pass_rate: float
+    comparison_pass_rate: float
+    status_changed: bool
+    baseline_outcome: Outcome
+    comparison_outcome: Outcome
+    is_regression: bool
+    baseline_attempts: int = 1
+    """Times that the baseline ran the scenario; with several, `passed` means every time, the
+    outcome is the worst one and the rate is the mean."""
+    comparison_attempts: int = 1
+    baseline_passed_attempts: int | None = None
+    """Attempts of which every task passed; None in files of a time without repeats."""
+    comparison_passed_attempts: int | None = None
+    lost_tasks: tuple[str, ...] = ()
+    """Tasks that passed in the baseline and are gone from the scenario."""
+    has_no_common_task: bool = False
+    """True if the baseline has tasks, of which none is there again."""
+
+
+class RunComparison(Stored, frozen=True):
+    """Two replays of one set of scenarios.
+
+    `regressed` is true if an alias regressed (see `RecordsComparison`), if a scenario passed and
+    fails now, errors now and did not before, lost the threshold or more of its pass rate, lost a
+    task that passed or has no task in common with the baseline, or if a scenario or an alias of
+    the baseline is missing; `reasons` says which.
+    """
+
+    regression_threshold: float
+    dataset_comparisons: Mapping[str, RecordsComparison]
+    scenario_deltas: tuple[ScenarioDelta, ...]
+    baseline_overall_pass_rate: float
+    comparison_overall_pass_rate: float
+    baseline_alias_pass_rates: dict[str, float]
+    comparison_alias_pass_rates: dict[str, float]
+    baseline_checks: tuple[int, int] = (0, 0)
+    """Task results that passed, and all of them, over aliases and scenarios; the overall rates are
+    means of the aliases' rates and the scenarios' rate."""
+    comparison_checks: tuple[int, int] = (0, 0)
+    regressed: bool
+    improved_aliases: list[str]
+    regressed_aliases: list[str]
+    new_aliases: list[str]
+    removed_aliases: list[str]
+    regressed_scenarios: list[str]
+    new_scenarios: list[str]
+    removed_scenarios: list[str]
+    scenario_task_stats: tuple[TaskAggregateStats, ...]
+    """The scenarios' own tasks, each over all scenarios that have it."""
+    reasons: tuple[str, ...]
+    """Why it regressed, in words; empty if it did not."""
+    decision: ComparisonDecision = ComparisonDecision.INCONCLUSIVE
+    """The decision, which the exit code follows; `regressed` is the strict rule."""
+    decision_reason: str = _NO_DECISION
+    """The decision in words."""
+    decision_reasons: tuple[str, ...] = ()
+    """Each reason for `regressed` or `inconclusive`; empty for `no regression seen`."""
+    ruled_out: float | None = None
+    """A fall of more points than this, of scenarios passed, is ruled out; None where nothing could
+    be compared."""
+    not_cleared: tuple[str, ...] = ()
+    """Names of rates that are worth a look: their own p-value is at most 0.05, which is too much
+    for a regression among so many rates."""
+    rates: tuple[RateComparison, ...] = ()
+    """One row for the scenarios passed, one per alias and task, one per alias, one per scenario
+    task."""
+    baseline_scenarios_passed: tuple[int, int] = (0, 0)
+    """Scenarios of which every attempt passed as a whole, and scenarios that were decided."""
+    comparison_scenarios_passed: tuple[int, int] = (0, 0)
+    flips: tuple[str, ...] = ()
+    """Scenarios that passed in every attempt of the baseline and in none now."""
+    confirmations: tuple[Confirmation, ...] = ()
+    """Of the flips that were asked again."""
+    score_changes: tuple[ScoreChange, ...] = ()
+    """One row per alias or scenario task with scores other than 0 and 1; they decide nothing."""
+    notes: tuple[str, ...] = ()
+    """What a reader should know beside that, such as profiles whose tasks were changed."""
+
+    @property
+    def exit_code(self) -> int:
+        """0 for `no regression seen`, 1 for `regressed`, 3 for `inconclusive`."""
+        return self.decision.exit_code
+
+    @cached_property
+    def task_stats(self) -> dict[str, tuple[TaskAggregateStats, ...]]:
+        """Per alias, the counts of each task."""
+        return {
+            alias: comparison.task_aggregate_stats
+            for alias, comparison in self.dataset_comparisons.items()
+        }
+
+    def __str__(self) -> str:
+        (was, of_was), (now, of_now) = (
+            self.baseline_scenarios_passed, self.comparison_scenarios_passed
+        )  # fmt: skip
+        return f"{self.decision}: {now} of {of_now} scenarios passed, {was} of {of_was} before"

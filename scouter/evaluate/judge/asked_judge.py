@@ -1,0 +1,121 @@
+"""A judge that is asked outside of a plan, until its answer can be read."""
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from pydantic import JsonValue
+
+from scouter.errors import ConfigError
+from scouter.evaluate.judge.ask import Backoff, ask
+from scouter.evaluate.judge.port import (
+    AnyJudge,
+    Judge,
+    JudgeError,
+    JudgeReply,
+    JudgeRequest,
+    Message,
+    as_judge,
+    usual_judge,
+)
+from scouter.evaluate.outcome import Reason
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AskedJudge:
+    """A judge with what it is asked with."""
+
+    judge: Judge
+    model: str = ""
+    provider: str = ""
+    settings: Mapping[str, JsonValue] = field(default_factory=dict[str, JsonValue])
+    max_retries: int = 2
+    """How often a question is put again whose answer cannot be read, or that nobody answered."""
+    backoff: Backoff = field(default_factory=Backoff)
+    slots: AbstractAsyncContextManager[object] = field(default_factory=nullcontext[None])
+    """Bounds how many questions are asked at a time."""
+
+    @staticmethod
+    def of(judge: "AskedJudge | AnyJudge | str") -> "AskedJudge":
+        """Take a judge as users give it.
+
+        Args:
+            judge: A judge, a plain or async function from `JudgeRequest` to the answer, or
+                `entry/model` of a provider entry, such as `openai/gpt-4o-mini`.
+
+        Raises:
+            ConfigError: It can answer nothing, or the text names no model.
+        """
+        if isinstance(judge, AskedJudge):
+            return judge
+        if not isinstance(judge, str):
+            return AskedJudge(judge=as_judge(judge))
+        provider, _, model = judge.partition("/")
+        if not (provider and model):
+            raise ConfigError(
+                f"judge {judge!r}: expected entry/model, such as openai/gpt-4o-mini, a judge, or "
+                "a function from JudgeRequest to the answer"
+            )
+        return AskedJudge(judge=usual_judge(), provider=provider, model=model)
+
+    async def ask(
+        self,
+        task_id: str,
+        messages: Sequence[Message],
+        read: Callable[[JudgeReply], T],
+        schema: Mapping[str, JsonValue] | None = None,
+        retries: int | None = None,
+    ) -> T:
+        """Ask until there is an answer that can be read.
+
+        Args:
+            task_id: Who asks, for logs and scripts.
+            messages: The question.
+            read: Makes something of a reply; raises `JudgeError` for one of no use.
+            schema: JSON schema of the wanted answer.
+            retries: In place of `max_retries`.
+
+        Raises:
+            JudgeError: No attempt gave an answer of use; says what was wrong with the last one.
+        """
+
+        def is_usable(reply: JudgeReply) -> bool:
+            try:
+                read(reply)
+            except JudgeError:
+                return False
+            return True
+
+        request = JudgeRequest(
+            task_id=task_id, messages=tuple(messages), model=self.model, provider=self.provider,
+            settings=self.settings, response_schema=schema, is_usable=is_usable,
+        )  # fmt: skip
+        attempts = 1 + (self.max_retries if retries is None else retries)
+        for attempt in range(attempts):
+            is_last = attempt == attempts - 1
+            reply = await ask(self.judge, request, 0, self.backoff, self.slots)
+            if isinstance(reply, JudgeReply):
+                try:
+                    return read(reply)
+                except JudgeError as error:
+                    if is_last:
+                        raise _counted(error, attempts) from error
+            elif is_last or not reply.is_worth_retrying:
+                raise _counted(reply, attempt + 1)
+            else:
+                await self.backoff.sleep(self.backoff.seconds(attempt, reply))
+        raise JudgeError(Reason.PARSE, "the judge was not asked: max_retries is below 0")
+
+
+def _counted(error: JudgeError, attempts: int) -> JudgeError:
+    times = f" (asked {attempts} times)" if attempts > 1 else ""
+    return JudgeError(error.reason, f"{error.message}{times}", usage=error.usage)
+
+
+def slots_of(most: int) -> AbstractAsyncContextManager[object]:
+    """A bound on questions at a time; belongs to the event loop that first waits for it."""
+    return asyncio.Semaphore(most)

@@ -1,0 +1,1 @@
+"""Regular expressions that come from other people."""

@@ -1,0 +1,202 @@
+r"""Regular expressions that come from other people: RE2's syntax, linear time.
+
+The syntax is RE2's (https://github.com/google/re2/wiki/Syntax), and so is the meaning: `\d`, `\w`,
+`\s` and `\b` are ASCII (write `\pN`, `\pL` for digits and letters of any script), `(?i)` folds
+case as Unicode does, `.` is any character but a newline, `^` and `$` are the very beginning and
+end of the text unless `(?m)` is set. Look-around, backreferences, atomic groups and possessive
+repetition do not exist, as no linear search can have them. A pattern is searched for anywhere.
+
+RE2 decides what is a pattern. A short ASCII text is searched by Python's `re`, which is quicker
+there, if `scouter.evaluate.patterns.proof` shows that it is linear too; the verdict is the same.
+"""
+
+import re
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Final, Protocol, cast
+
+from scouter.errors import ConfigError
+from scouter.evaluate.outcome import Reason, TaskFault
+from scouter.evaluate.patterns.proof import prove
+from scouter.evaluate.steps import charge
+from scouter.model.json_value import plain_text
+
+MAX_PATTERN: Final = 4_096
+"""Characters of a pattern."""
+MAX_PROGRAM: Final = 10_000
+"""Instructions that a pattern may become; counted repetition multiplies them."""
+MAX_TEXT: Final = 1_000_000
+"""Characters of a text that is searched; a longer one is a `TaskFault` (`Reason.LIMIT`)."""
+MAX_WORK: Final = 200_000_000
+"""Instructions of the pattern times bytes of the text, about a second at the very worst."""
+SHORT_TEXT: Final = 4_096
+"""Characters up to which Python's `re` is asked, where it may be."""
+_MAX_MEMORY: Final = 8 << 20
+_WORK_PER_STEP: Final = 2_000
+"""Of the steps of schemas and JSONPaths."""
+_WORK_PER_CHARGE: Final = 200
+_LITTLE_WORK: Final = 200
+"""Instructions times characters that cost too little to be charged."""
+
+Found = Callable[[str], bool]
+
+
+class _Searcher(Protocol):
+    """What is used of a compiled pattern of `re2`, which has no types of its own."""
+
+    programsize: int
+
+    def search(self, text: bytes) -> object: ...
+
+
+class Pattern:
+    """A compiled pattern; made by `compile_pattern`.
+
+    Safe to use from several threads.
+    """
+
+    __slots__ = ("found_in", "in_linear_re", "size", "text")
+
+    def __init__(self, text: str, found_in: Found, in_linear_re: bool, size: int) -> None:
+        self.text: str = text
+        self.found_in: Found = found_in
+        """Tell whether the pattern is somewhere in a text; linear in the text.
+
+        Raises `TaskFault` (`Reason.LIMIT`) beyond `MAX_TEXT`, `MAX_WORK` or what the tasks of one
+        record may take together."""
+        self.in_linear_re: bool = in_linear_re
+        """True if short ASCII texts are searched by Python's `re`."""
+        self.size: int = size
+        """Instructions that the pattern becomes."""
+
+    def steps(self, text: str) -> int:
+        """What a search is charged where many are metered together, at least 1."""
+        return 1 + self.size * len(text) // _WORK_PER_STEP
+
+    def __repr__(self) -> str:
+        return f"Pattern({self.text!r})"
+
+
+@lru_cache(maxsize=512)
+def compile_pattern(text: str, what: str = "pattern") -> Pattern:
+    """Compile a regular expression of RE2's syntax.
+
+    Args:
+        text: The pattern, at most `MAX_PATTERN` characters.
+        what: What the pattern is for, as messages name it.
+
+    Raises:
+        ConfigError: Not a pattern; says what is wrong and what to write instead.
+
+    Cost: linear in the pattern with its counted repetitions written out.
+    """
+    if len(text) > MAX_PATTERN:
+        raise ConfigError(
+            f"{what}: the pattern has {len(text)} characters, at most {MAX_PATTERN} are allowed"
+        )
+    searcher = _compile(text, what)
+    size = searcher.programsize
+    if size > MAX_PROGRAM:
+        raise ConfigError(
+            f"{what} {_short(text)}: it becomes {size} instructions, at most {MAX_PROGRAM} are "
+            "allowed; use smaller counts in {…} and fewer of them"
+        )
+    slow = _search_by_re2(searcher, size, what)
+    proven = prove(text)
+    if proven is None:
+        return Pattern(text, slow, False, size)
+    compiled = re.compile(proven.pattern, re.ASCII)
+    return Pattern(
+        text,
+        _search_by_re(compiled.match if proven.anchored else compiled.search, slow, size),
+        True,
+        size,
+    )
+
+
+def _compile(text: str, what: str) -> _Searcher:
+    if plain_text(text) is not text:
+        raise ConfigError(f"{what} {_short(text)}: it holds half a character (a lone surrogate)")
+    import re2  # slow to load, and not every profile has patterns
+
+    options = re2.Options()
+    options.log_errors = False  # it would write to stderr
+    options.never_capture = True
+    options.max_mem = _MAX_MEMORY
+    try:
+        return cast("_Searcher", re2.compile(text, options))
+    except cast("type[Exception]", re2.error) as fault:
+        raise ConfigError(f"{what} {_short(text)}: {_advice(text, fault)}") from None
+
+
+def _search_by_re2(searcher: _Searcher, size: int, what: str) -> Found:
+    search, longest = searcher.search, MAX_WORK // size
+
+    def found_in(text: str) -> bool:
+        if len(text) > MAX_TEXT:
+            raise TaskFault(
+                Reason.LIMIT,
+                f"{what}: the text has {len(text)} characters, at most {MAX_TEXT} are searched",
+            )
+        try:
+            data = text.encode()
+        except UnicodeEncodeError:
+            data = plain_text(text).encode()
+        if len(data) > longest:
+            raise TaskFault(
+                Reason.LIMIT,
+                f"{what}: the text has {len(data)} bytes; with a pattern of {size} instructions "
+                f"at most {longest} are searched",
+            )
+        charge(1 + size * len(data) // _WORK_PER_CHARGE)
+        return search(data) is not None
+
+    return found_in
+
+
+def _search_by_re(search: Callable[[str], object], slow: Found, size: int) -> Found:
+    little = _LITTLE_WORK // size
+
+    def found_in(text: str) -> bool:
+        if len(text) <= SHORT_TEXT and text.isascii():
+            if len(text) > little:
+                charge(1 + size * len(text) // _WORK_PER_CHARGE)
+            return search(text) is not None
+        return slow(text)
+
+    return found_in
+
+
+def _short(text: str) -> str:
+    return repr(text) if len(text) <= 80 else f"{text[:80]!r}…"
+
+
+_ADVICE: Final = (
+    (
+        r"\(\?<?[=!]",
+        "look-around is not supported, as it cannot be searched in linear time; use a task for "
+        "each condition (NotContains, or a pattern of its own)",
+    ),
+    (
+        r"\\\d|\(\?P=|\\k",
+        "backreferences are not supported, as they cannot be searched in linear time; write the "
+        "alternatives out",
+    ),
+    (r"\(\?[>(]", "atomic and conditional groups are not supported; use (?:…)"),
+    (r"\(\?#", "comments are not supported; leave them out"),
+    (r": [*+?]\+|: \{.*\}\+", "possessive repetition is not supported; leave out the + behind"),
+    (r"\\Z", r"\Z is not supported; write \z or $ for the end of the text"),
+    ("too large|repetition size", "use smaller counts in {…}, and fewer of them"),
+)
+"""What people write who know other engines, as RE2 quotes it, and what to tell them."""
+
+
+def _advice(text: str, fault: Exception) -> str:
+    raw = fault.args[0] if fault.args else b""
+    told = raw.decode("utf-8", "replace") if isinstance(raw, bytes) else str(raw)
+    if told.endswith("(?P") and "(?P=" in text:
+        told += "="
+    for quoted, advice in _ADVICE:
+        if re.search(quoted, told):
+            return f"{advice} ({told})"
+    return f"not a regular expression of RE2's syntax: {told}"

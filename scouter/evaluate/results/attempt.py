@@ -1,0 +1,133 @@
+"""One attempt of one scenario: what was said and traced, and how it ended."""
+
+from collections.abc import Sequence
+from typing import Any, Self, TypeAlias
+
+from pydantic import BaseModel, Field, JsonValue
+
+from scouter.evaluate.judge.usage import JudgeUsage
+from scouter.evaluate.outcome import Outcome, Reason
+from scouter.evaluate.results.counting import is_counted, rate_of
+from scouter.evaluate.results.file import JsonRows
+from scouter.evaluate.results.json_spans import JsonSpans
+from scouter.evaluate.results.record_result import record_outcome
+from scouter.evaluate.results.rows import ResultRows
+from scouter.evaluate.results.score import plain_score
+from scouter.evaluate.results.task_result import EvalTaskResult
+
+Exchange: TypeAlias = dict[str, JsonValue]
+"""One turn of a conversation: `{"user": message, "agent": response}`."""
+
+
+def _plain_score(fields: dict[str, Any]) -> float | None:
+    outcome = fields.get("outcome")
+    return plain_score(outcome) if isinstance(outcome, Outcome) else None
+
+
+class TaskSummary(BaseModel, frozen=True, extra="ignore"):
+    """How one task of a scenario ended."""
+
+    task_id: str
+    passed: bool
+    value: float
+    outcome: Outcome
+    reason: Reason | None = None
+    message: str = ""
+    score: float | None = Field(default_factory=_plain_score)
+    """The number beside the outcome; None where the task was errored or skipped. Files of a time
+    without scores tell it here by the outcome; `eval_results` have it as it is."""
+    usage: JudgeUsage | None = None
+    """What the judge's answers took; None for all other tasks."""
+
+
+class ScenarioAttempt(BaseModel, frozen=True, extra="ignore"):
+    """How one attempt of one scenario ended.
+
+    `passed` and `pass_rate` are about the scenario's own tasks. A scenario without any is judged
+    by the tasks of the records that it produced (see `ScenarioEvalResults.get_scenario_detail`).
+    """
+
+    scenario_id: str
+    initial_query: str
+    outcome: Outcome
+    """`errored` if the attempt raised or took too long, whatever its tasks say; `skipped` if
+    nothing failed, but a judge was not asked, for its budget or its sample: nobody knows then."""
+    passed: bool
+    pass_rate: float
+    task_results: tuple[TaskSummary, ...]
+    eval_results: JsonRows | None = None
+    """The full results of the scenario's own tasks."""
+    attempt: int = 0
+    """Which repeat, from 0."""
+    error: str | None = None
+    """What the agent, the simulated user or a hook raised, or that the time ran out."""
+    error_frames: tuple[str, ...] = ()
+    """Where in the agent's own code that was, such as `shop.py:12 in answer`; innermost last."""
+    duration_ns: int = 0
+    """How long the conversation took: its last try, the simulated user included."""
+    response: JsonValue = None
+    """What the tasks read as `response`."""
+    turns: tuple[Exchange, ...] = ()
+    """The conversation, as far as it is known: an overridden `execute_agent` keeps the answers
+    to predefined turns to itself."""
+    traces: JsonSpans = ()
+    """The spans of this scenario and attempt, by start time."""
+
+    @property
+    def error_line(self) -> str:
+        """The error's first line with its place: `KeyError: 'k' (shop.py:12 in answer)`."""
+        first, *_ = (self.error or "").splitlines() or [""]
+        where = f" ({self.error_frames[-1]})" if self.error_frames else ""
+        return f"{first}{where}"
+
+    @classmethod
+    def of(
+        cls,
+        scenario_id: str,
+        initial_query: str,
+        tasks: Sequence[EvalTaskResult],
+        eval_results: ResultRows | None = None,
+        error: str | None = None,
+    ) -> Self:
+        """Sum an attempt up from task results, and from the error that ended it, if any."""
+        outcome = record_outcome(tasks) if error is None else Outcome.ERRORED
+        if outcome is Outcome.PASSED and not all(map(is_counted, tasks)):
+            outcome = Outcome.SKIPPED
+        return cls(
+            scenario_id=scenario_id,
+            initial_query=initial_query,
+            outcome=outcome,
+            passed=outcome is Outcome.PASSED,
+            pass_rate=rate_of(tasks),
+            task_results=tuple(
+                TaskSummary(
+                    task_id=task.task_id,
+                    passed=task.passed,
+                    value=task.value,
+                    outcome=task.outcome,
+                    reason=task.reason,
+                    message=task.message,
+                    score=task.score,
+                    usage=task.usage,
+                )
+                for task in tasks
+            ),
+            eval_results=eval_results,
+            error=error,
+        )
+
+
+class Conversation(BaseModel, frozen=True, extra="ignore"):
+    """What was said and traced in one attempt of a scenario without tasks of its own."""
+
+    scenario_id: str
+    attempt: int = 0
+    duration_ns: int = 0
+    response: JsonValue = None
+    turns: tuple[Exchange, ...] = ()
+    traces: JsonSpans = ()
+
+
+def is_decided(result: ScenarioAttempt) -> bool:
+    """Tell whether an attempt belongs into the pass rate of scenarios."""
+    return result.outcome is not Outcome.SKIPPED

@@ -1,0 +1,186 @@
+"""One record of an evaluation, as readers of results see it."""
+
+import datetime
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from scouter.evaluate.outcome import Outcome
+from scouter.evaluate.results.annotations import EMPTY as NO_ANNOTATIONS
+from scouter.evaluate.results.annotations import RecordAnnotations, Vector
+from scouter.evaluate.results.record_result import RecordResult
+from scouter.evaluate.results.task_result import EvalTaskResult, Window
+
+_EPOCH: Final = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
+
+
+class EvalSet:
+    """The task results of one record, and their counts.
+
+    `total_tasks`, `passed_tasks`, `failed_tasks` and `pass_rate` leave gates out; an errored task
+    counts as failed, a skipped one counts for nothing.
+
+    Args:
+        record: The results.
+        window: When the evaluation began and ended, where known.
+    """
+
+    __slots__ = ("_record", "_window")
+
+    def __init__(self, record: RecordResult, window: Window | None = None) -> None:
+        self._record = record
+        self._window = window
+
+    @property
+    def records(self) -> tuple[EvalTaskResult, ...]:
+        """One result per task, in the tasks' order; skipped ones too.
+
+        They know their record and when they were evaluated. `RecordResult.tasks` are the same
+        without that, and quicker to read.
+        """
+        uid, window = self._record.record_uid, self._window
+        return tuple([task.seen_in(uid, window) for task in self._record.tasks])
+
+    def _counted(self) -> list[EvalTaskResult]:
+        return [
+            task
+            for task in self._record.tasks
+            if not task.condition and task.outcome is not Outcome.SKIPPED
+        ]
+
+    @property
+    def record_uid(self) -> str:
+        """The record's key."""
+        return self._record.record_uid
+
+    @property
+    def total_tasks(self) -> int:
+        """Tasks that ran and are no gates."""
+        return len(self._counted())
+
+    @property
+    def passed_tasks(self) -> int:
+        """Those of them that passed."""
+        return sum(task.passed for task in self._counted())
+
+    @property
+    def failed_tasks(self) -> int:
+        """Those of them that did not pass."""
+        return self.total_tasks - self.passed_tasks
+
+    @property
+    def pass_rate(self) -> float:
+        """Passed of total, in [0, 1]; 0.0 where no task ran."""
+        return self.passed_tasks / total if (total := self.total_tasks) else 0.0
+
+    @property
+    def duration_ms(self) -> int:
+        """How long the record's evaluation took, in whole milliseconds."""
+        return self._record.duration_ns // 1_000_000
+
+    @property
+    def created_at(self) -> datetime.datetime:
+        """When the record was made, in UTC."""
+        return _EPOCH + datetime.timedelta(microseconds=self._record.created_ns // 1000)
+
+    def __repr__(self) -> str:
+        return f"EvalSet({self.passed_tasks} of {self.total_tasks} passed)"
+
+
+@dataclass(frozen=True, slots=True)
+class EvalResultSet:
+    """The results of some records, without a dataset around them: those of `compute_drift`."""
+
+    records: tuple[EvalSet, ...]
+    """One for each record, in the records' order."""
+
+    def record(self, id: str) -> EvalSet | None:
+        """Find the results of a record by its uid; None if there are none.
+
+        Cost: linear.
+        """
+        return next((found for found in self.records if found.record_uid == id), None)
+
+
+class ResultRow:
+    """One record of an evaluation.
+
+    Args:
+        record: Its results.
+        scenario_id: The scenario that the record came from, in a replay.
+        attempt: Which repeat of the scenario, from 0.
+        annotations: What an `EvaluationConfig` asked for.
+        window: When the evaluation began and ended, where known.
+    """
+
+    __slots__ = ("annotations", "attempt", "record", "scenario_id", "window")
+
+    def __init__(
+        self,
+        record: RecordResult,
+        scenario_id: str | None = None,
+        attempt: int = 0,
+        annotations: RecordAnnotations = NO_ANNOTATIONS,
+        window: Window | None = None,
+    ) -> None:
+        self.record = record
+        self.scenario_id = scenario_id
+        self.attempt = attempt
+        self.annotations = annotations
+        self.window = window
+
+    @property
+    def record_uid(self) -> str:
+        """The record's key."""
+        return self.record.record_uid
+
+    @property
+    def record_id(self) -> str:
+        """The user's name for the record, maybe empty."""
+        return self.record.record_id
+
+    @property
+    def outcome(self) -> Outcome:
+        """How the record ended as a whole."""
+        return self.record.outcome
+
+    @property
+    def eval_set(self) -> EvalSet:
+        """Task results and counts."""
+        return EvalSet(self.record, self.window)
+
+    @property
+    def success(self) -> bool:
+        """True if every task could be decided, passed or not."""
+        return self.record.outcome is not Outcome.ERRORED
+
+    @property
+    def error_message(self) -> str | None:
+        """Message of the first errored task, if there is one."""
+        for task in self.record.tasks:
+            if task.outcome is Outcome.ERRORED:
+                return f"task {task.task_id!r}: {task.message}"
+        return None
+
+    @property
+    def embeddings(self) -> Mapping[str, Vector]:
+        """By target: the vector that the embedder gave."""
+        return self.annotations.embeddings
+
+    @property
+    def mean_embeddings(self) -> Mapping[str, float]:
+        """By target: the mean of the vector's components."""
+        return self.annotations.mean_embeddings
+
+    @property
+    def similarity_scores(self) -> Mapping[str, float]:
+        """By pair of targets: cosine similarity, in [-1, 1]."""
+        return self.annotations.similarity_scores
+
+    @property
+    def task_count(self) -> int:
+        """Tasks that ran, gates included; those that a closed gate skipped are not counted."""
+        return sum(task.outcome is not Outcome.SKIPPED for task in self.record.tasks)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.record!r})"

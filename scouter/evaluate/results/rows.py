@@ -1,0 +1,291 @@
+"""Results by record, as data, and the counts made from them."""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
+from itertools import repeat
+from operator import eq
+from typing import ClassVar, Final, Self
+
+from scouter.evaluate.outcome import DECIDED, Outcome, is_in_rate
+from scouter.evaluate.results.annotations import EMPTY as NO_ANNOTATIONS
+from scouter.evaluate.results.annotations import Annotations, Histogram, RecordAnnotations
+from scouter.evaluate.results.columns import OUTCOMES, RecordColumns
+from scouter.evaluate.results.provenance import Provenance
+from scouter.evaluate.results.record_result import (
+    MissingKeyError,
+    RecordResult,
+    count_outcomes,
+    pass_rate,
+)
+from scouter.evaluate.results.row import ResultRow
+from scouter.evaluate.results.task_result import Window
+
+_SHOWN: Final = 10
+_SEVERAL: Final = -1
+
+
+class ResultRows:
+    """All records of an evaluation, in the records' order; behind them its sessions, if any.
+
+    A session is a row like a record, with the results of the session-scoped tasks. No task result
+    stands in two rows, so that counts and rates are over all rows alike.
+
+    Args:
+        records: One result per record, then one per session.
+        scenario_ids: The scenario of each record, in a replay; as many as records.
+        attempts: Which repeat of its scenario each record is from, counted from 0; as many.
+        annotations: What an `EvaluationConfig` asked for.
+        provenance: Where the results come from, or a function that finds it out when asked.
+        window: When the evaluation began and ended; from the provenance where that is given.
+    """
+
+    row_type: ClassVar[type[ResultRow]] = ResultRow
+    """The class of the rows that are given out."""
+
+    def __init__(
+        self,
+        records: Iterable[RecordResult],
+        scenario_ids: Sequence[str | None] | None = None,
+        attempts: Sequence[int] | None = None,
+        annotations: Annotations | None = None,
+        provenance: Provenance | Callable[[], Provenance] | None = None,
+        window: Window | None = None,
+    ) -> None:
+        self.records: Sequence[RecordResult] = (
+            records if isinstance(records, Sequence) else tuple(records)
+        )
+        """The results themselves, without any wrapping; those of a batch are made when read."""
+        self._record = (
+            self.records.record
+            if isinstance(self.records, RecordColumns)
+            else self.records.__getitem__
+        )
+        if scenario_ids is not None and len(scenario_ids) != len(self.records):
+            raise ValueError(f"{len(scenario_ids)} scenario ids for {len(self.records)} records")
+        self.scenario_ids: tuple[str | None, ...] | None = (
+            None if scenario_ids is None else tuple(scenario_ids)
+        )
+        if attempts is not None and len(attempts) != len(self.records):
+            raise ValueError(f"{len(attempts)} attempts for {len(self.records)} records")
+        self.attempts: tuple[int, ...] | None = None if attempts is None else tuple(attempts)
+        self.annotations = annotations
+        self._provenance = provenance
+        if window is None and isinstance(provenance, Provenance) and provenance.ended_ns:
+            window = provenance.started_ns, provenance.ended_ns
+        self.window = window
+        self._is_plain = scenario_ids is attempts is annotations is None
+
+    @cached_property
+    def provenance(self) -> Provenance | None:
+        """Versions, revision, times and digests.
+
+        None for the parts of a replay, which has its own.
+        """
+        found = self._provenance
+        return found() if callable(found) else found
+
+    def with_annotations(self, annotations: Annotations) -> Self:
+        """The same results with what an `EvaluationConfig` asked for."""
+        return type(self)(
+            self.records,
+            self.scenario_ids,
+            self.attempts,
+            annotations,
+            self._provenance,
+            self.window,
+        )
+
+    def with_sessions(self, sessions: Iterable[RecordResult]) -> Self:
+        """The same results with those of sessions behind them, which have no annotations."""
+        rows = (*self.records, *sessions)
+        annotations = self.annotations
+        if annotations is not None and annotations.records is not None:
+            more = (NO_ANNOTATIONS,) * (len(rows) - len(self.records))
+            annotations = replace(annotations, records=(*annotations.records, *more))
+        return type(self)(
+            rows, self.scenario_ids, self.attempts, annotations, self._provenance, self.window
+        )
+
+    @property
+    def sessions(self) -> list[RecordResult]:
+        """The rows that are about a session, where tasks have that scope."""
+        if isinstance(self.records, RecordColumns):
+            return []
+        return [each for each in self.records if each.scope == "session"]
+
+    @property
+    def aligned_results(self) -> Sequence[ResultRow]:
+        """One object per record, in order."""
+        return list(self)
+
+    @property
+    def histograms(self) -> Mapping[str, Histogram] | None:
+        """By column, how its values are spread; None where no `EvaluationConfig` asked for it."""
+        return None if self.annotations is None else self.annotations.histograms
+
+    def _annotated(self) -> Sequence[RecordAnnotations] | None:
+        return None if self.annotations is None else self.annotations.records
+
+    def _aligned(self, at: int) -> ResultRow:
+        if self._is_plain:
+            return self.row_type(self._record(at), window=self.window)
+        annotated = None if self.annotations is None else self.annotations.records
+        return self.row_type(
+            self._record(at),
+            None if self.scenario_ids is None else self.scenario_ids[at],
+            0 if self.attempts is None else self.attempts[at],
+            NO_ANNOTATIONS if annotated is None else annotated[at],
+            self.window,
+        )
+
+    def __len__(self) -> int:
+        return len(self.records)
+
+    def __iter__(self) -> Iterator[ResultRow]:
+        return map(
+            self.row_type,
+            self.records,
+            self.scenario_ids or repeat(None),
+            self.attempts or repeat(0),
+            self._annotated() or repeat(NO_ANNOTATIONS),
+            repeat(self.window),
+        )
+
+    def __getitem__(self, key: str) -> ResultRow:
+        """Find a record by its `record_id`, or else by its uid.
+
+        Raises:
+            KeyError: No record has this id, or several have; says which ids there are.
+
+        Cost: linear the first time, then constant.
+        """
+        at = self._by_id.get(key)
+        if at is None:
+            at = self._by_uid.get(key)
+        if at is not None and at >= 0:
+            return self._aligned(at)
+        if at is not None:
+            names = self._ids() if key in self._by_id else self._uids()
+            places = [at for at, name in enumerate(names) if name == key]
+            uids = ", ".join(repr(self._uids()[at]) for at in places[:_SHOWN])
+            raise MissingKeyError(f"{len(places)} records have the id {key!r}; ask by uid: {uids}")
+        ids = dict.fromkeys(
+            record_id or uid for record_id, uid in zip(self._ids(), self._uids(), strict=True)
+        )
+        shown = ", ".join(map(repr, list(ids)[:_SHOWN])) or "none"
+        more = f" and {len(ids) - _SHOWN} more" if len(ids) > _SHOWN else ""
+        raise MissingKeyError(f"Missing key: {key}; the records are {shown}{more}")
+
+    @cached_property
+    def _by_id(self) -> dict[str, int]:
+        return _places(self._ids())
+
+    @cached_property
+    def _by_uid(self) -> dict[str, int]:
+        return _places(self._uids())
+
+    def _ids(self) -> Sequence[str]:
+        records = self.records
+        if isinstance(records, RecordColumns):
+            return records.ids
+        return [record.record_id for record in records]
+
+    def _uids(self) -> Sequence[str]:
+        records = self.records
+        if isinstance(records, RecordColumns):
+            return records.uids
+        return [record.record_uid for record in records]
+
+    @property
+    def successful_count(self) -> int:
+        """Records of which every task could be decided, passed or not."""
+        return len(self.records) - self.failed_count
+
+    @property
+    def failed_count(self) -> int:
+        """Records with at least one errored task."""
+        return self._outcomes().count(Outcome.ERRORED)
+
+    @property
+    def errored_tasks(self) -> list[str]:
+        """Uids of the records with an errored task."""
+        return [
+            uid
+            for uid, outcome in zip(self._uids(), self._outcomes(), strict=True)
+            if outcome is Outcome.ERRORED
+        ]
+
+    def _outcomes(self) -> list[Outcome]:
+        records = self.records
+        if isinstance(records, RecordColumns):
+            return [OUTCOMES[code] for code in records.outcomes]
+        return [record.outcome for record in records]
+
+    @property
+    def counts(self) -> dict[Outcome, int]:
+        """Task results by outcome, over all records."""
+        records = self.records
+        if isinstance(records, RecordColumns):
+            return records.counts()
+        return count_outcomes(task for record in records for task in record.tasks)
+
+    @property
+    def pass_rate(self) -> float:
+        """Passed of all task results, of those skipped only those that a gate did; in [0, 1]."""
+        records = self.records
+        if isinstance(records, RecordColumns):  # no judge, so that only gates skip
+            return pass_rate(self.counts)
+        return pass_rate(
+            count_outcomes(
+                task
+                for record in records
+                for task in record.tasks
+                if is_in_rate(task.outcome, task.reason)
+            )
+        )
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, ResultRows):
+            return NotImplemented
+        return (
+            len(self) == len(other)
+            and all(map(eq, self.records, other.records))
+            and self.scenario_ids == other.scenario_ids
+            and self.attempts == other.attempts
+        )
+
+    __hash__ = None  # type: ignore[assignment]  # equal by content, which may hold lists
+
+    def __repr__(self) -> str:
+        rows, tasks = Counter(self._outcomes()), self.counts
+        total = f"{sum(tasks.values()):,} task results"
+        return (
+            f"{type(self).__name__}({self.size_text}: {_counted(rows)}; {total}: {_counted(tasks)})"
+        )
+
+    @property
+    def size_text(self) -> str:
+        """How many records and, if any, sessions there are, in words."""
+        sessions = len(self) - self.record_count
+        also = f", {sessions:,} sessions" if sessions else ""
+        return f"{self.record_count:,} records{also}"
+
+    @property
+    def record_count(self) -> int:
+        """How many rows are about a record, and not about a session."""
+        return len(self) - len(self.sessions)
+
+
+def _counted(counts: Mapping[Outcome, int]) -> str:
+    return ", ".join(f"{counts[outcome]:,} {outcome}" for outcome in DECIDED)
+
+
+def _places(names: Sequence[str]) -> dict[str, int]:
+    """Position by name; `_SEVERAL` for a name that is there more than once, none for no name."""
+    places = dict(zip(names, range(len(names)), strict=True))
+    if len(places) < len(names):
+        places |= {name: _SEVERAL for name, count in Counter(names).items() if count > 1}
+    places.pop("", None)
+    return places

@@ -1,0 +1,64 @@
+"""All results of one replay, as data: per alias, per scenario, and summed up."""
+
+from collections.abc import Mapping
+
+from pydantic import BaseModel, Field, JsonValue
+
+from scouter.evaluate.files.versioned import Stored
+from scouter.evaluate.results.attempt import Conversation, ScenarioAttempt
+from scouter.evaluate.results.confirmation import Confirmation
+from scouter.evaluate.results.file import JsonRows
+from scouter.evaluate.results.judge_rate import JudgeRate
+from scouter.evaluate.results.lost import Lost
+from scouter.evaluate.results.metrics import RunMetrics
+from scouter.evaluate.results.provenance import Provenance
+
+
+class ScenarioInfo(BaseModel, frozen=True, extra="ignore"):
+    """One scenario that was run, with tasks or without."""
+
+    scenario_id: str
+    initial_query: str
+    tags: tuple[str, ...] = ()
+    required: bool = False
+    """Whether a release stops where an attempt does not pass."""
+    required_tasks: tuple[str, ...] = ()
+    """Ids of those of its own tasks that have to pass."""
+
+
+class RunResults(Stored, frozen=True):
+    """All results of one replay."""
+
+    dataset_results: Mapping[str, JsonRows]
+    """Per alias, one row for each record of any scenario and attempt."""
+    scenario_results: tuple[ScenarioAttempt, ...]
+    """One for each attempt of a scenario that has tasks of its own, or that raised; by scenario,
+    then by attempt."""
+    metrics: RunMetrics
+    scenarios: tuple[ScenarioInfo, ...] = ()
+    """Every scenario that was run."""
+    conversations: tuple[Conversation, ...] = ()
+    """One for each attempt that is not among the `scenario_results`."""
+    provenance: Provenance = Provenance()
+    repeats: int = 1
+    """How often each scenario was run."""
+    runs: int = 1
+    """Runs whose attempts are here; several where a baseline keeps them all."""
+    reasked: "RunResults | None" = None
+    """The further attempts behind the confirmations; they are in no rate and no count of these."""
+    contexts: dict[str, JsonValue] = Field(default_factory=dict[str, JsonValue])
+    """The records' contexts by uid, for people; a large one is a text that is cut."""
+    judge_rates: tuple[JudgeRate, ...] = ()
+    """Of each judge task: how often it passed, beside what a calibration says of its judge."""
+    required_tasks: dict[str, tuple[str, ...]] = Field(default_factory=dict[str, tuple[str, ...]])
+    """Per alias, the ids of the tasks that have to pass; aliases without one are left out."""
+    lost: tuple[Lost, ...] = ()
+    """Records and spans that were captured, or should have been, and are in no result: by reason,
+    with the way to mend it. A release check does not pass over them."""
+    confirmations: tuple[Confirmation, ...] = ()
+    """Scenarios that passed in the baseline, failed here and were asked again."""
+
+    @property
+    def scenario_ids(self) -> list[str]:
+        """Ids of every scenario that was run."""
+        return [scenario.scenario_id for scenario in self.scenarios]

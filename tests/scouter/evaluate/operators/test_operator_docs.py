@@ -1,0 +1,112 @@
+"""The pages about operators and paths say what the code does."""
+
+import re
+from pathlib import Path as File
+
+import pytest
+from pydantic import JsonValue
+
+from scouter.evaluate.operators.comparison import NEEDS_NO_EXPECTED
+from scouter.evaluate.operators.comparison import ComparisonOperator as Op
+from scouter.evaluate.operators.compiled import Comparison
+from scouter.evaluate.operators.costs import COSTS, MAX_SIMILAR, MAX_STEPS
+from scouter.evaluate.operators.table import compile_comparison
+from scouter.evaluate.paths.json_path import MAX_NODES
+from scouter.evaluate.paths.path import Path
+from scouter.evaluate.paths.syntax import MAX_BYTES, MAX_SEGMENTS
+from scouter.evaluate.paths.templates import compile_template
+from scouter.evaluate.patterns.pattern import (
+    MAX_PATTERN,
+    MAX_PROGRAM,
+    MAX_TEXT,
+    MAX_WORK,
+    SHORT_TEXT,
+)
+from scouter.evaluate.schema.formats import FORMATS
+from scouter.evaluate.schema.keywords import MAX_UNEVALUATED
+from scouter.evaluate.schema.schema import MAX_SCHEMA
+from scouter.evaluate.steps import MAX_RECORD_STEPS
+
+DOCS = File(__file__).parents[4] / "docs"
+OPERATORS = (DOCS / "operators.md").read_text(encoding="utf-8")
+PATHS = (DOCS / "paths.md").read_text(encoding="utf-8")
+
+
+def rows() -> dict[str, list[str]]:
+    r"""Cells by operator; `\|` is a bar inside a cell."""
+    found: dict[str, list[str]] = {}
+    for line in OPERATORS.splitlines():
+        if line.startswith("| `"):
+            cells = [cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]]
+            found[cells[0].strip("`")] = cells
+    return found
+
+
+ROWS = rows()
+
+
+def test_every_operator_has_its_row() -> None:
+    assert (
+        set(ROWS) == {operator.value for operator in Op} == {operator.value for operator in COSTS}
+    )
+
+
+EXPECTED: dict[str, JsonValue] = {
+    "number": 1, "text": "a", "list": ["a"], "any value": 1, "text or item": "a", "pattern": "a",
+    "schema": True, "flag": True, "`[lowest, highest]`": [0, 1], "`[value, tolerance]`": [0, 1],
+    "`[text, ratio]`": ["a", 0.5],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("operator", list(Op))
+def test_a_row_says_what_the_code_does(operator: Op) -> None:
+    _, what, expected, over_lists, cost, limit = ROWS[operator]
+    comparison: Comparison = compile_comparison(operator, EXPECTED[expected])
+    limits = "; ".join(f"{number:,} {unit}" for number, unit in COSTS[operator].limits)
+
+    assert what
+    assert (expected == "flag") is (operator in NEEDS_NO_EXPECTED)
+    assert over_lists.startswith("each") is (comparison.item is not None)
+    assert (cost, limit) == (COSTS[operator].cost, limits or "none")
+
+
+def test_the_numbers_of_the_text() -> None:
+    for number in (
+        MAX_PATTERN, MAX_PROGRAM, MAX_WORK, MAX_TEXT, SHORT_TEXT, MAX_SIMILAR, MAX_STEPS,
+        MAX_RECORD_STEPS,
+        MAX_SCHEMA, MAX_UNEVALUATED,
+    ):  # fmt: skip
+        assert f"{number:,}" in OPERATORS
+    for number in (MAX_BYTES, MAX_SEGMENTS, MAX_NODES):
+        assert f"{number:,}" in PATHS
+    for name in FORMATS:
+        assert f"`{name}`" in OPERATORS
+
+
+def test_every_path_of_the_page_is_one() -> None:
+    table = PATHS[PATHS.index("| written") : PATHS.index("* A key of digits")]
+    plain = [path for line in table.splitlines()[2:] for path in re.findall(r"`([^`]+)`", line)[:4]]
+    jsonpath = [path for path in re.findall(r"`(\$[.\[][^`]+)`", PATHS) if "${" not in path]
+
+    assert len(plain) >= 12
+    assert len(jsonpath) >= 3
+    for path in (*(p for p in plain if p != "[*]"), *jsonpath):
+        assert Path(path).text == path
+
+
+@pytest.mark.parametrize(
+    ("template", "becomes"),
+    [
+        ("${n}", 5),
+        ("${name} has ${n}", "Ada has 5"),
+        ("tags: ${tags}", 'tags: ["a"]'),
+        (["${name}", {"count": "${n}"}], ["Ada", {"count": 5}]),
+        ("$${n}", "${n}"),
+        ("${$.items[?@.id == 7].name}", ["x"]),
+    ],
+)
+def test_the_templates_of_the_page(template: object, becomes: object) -> None:
+    resolve = compile_template(template)  # type: ignore[arg-type]  # plain JSON
+    assert resolve is not None
+    scope: dict[str, object] = {"n": 5, "name": "Ada", "tags": ["a"]}
+    assert resolve({**scope, "items": [{"id": 7, "name": "x"}, {"id": 8}]}) == becomes  # type: ignore[arg-type]
