@@ -157,6 +157,9 @@ class TaskCosts:
         self._spend("report_fields", sum(1 for _ in task.tree.root.nodes()), "metrics")
         for where, pattern in task.patterns():
             self._pattern(f"reference.{where}"[:200], pattern)
+        if task.prompt is not None:
+            self._prompt(task.prompt)
+            self._spend("judge_calls", task.most_questions * (1 + task.max_retries), "max_retries")
 
     def _trace(self, task: TraceAssertionTask) -> None:
         assertion = task.assertion
