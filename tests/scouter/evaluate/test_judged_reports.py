@@ -294,7 +294,9 @@ OWN: Final = Prompt("Is ${actual} the same as ${reference}?", "m", "openai")
 )
 def test_tasks_that_are_wrong(fields: dict[str, Any], told: str) -> None:
     with pytest.raises(ValidationError, match=told):
-        ReportTask(**{"id": "t", "metrics": METRICS, "reference": REFERENCE, **fields})
+        parse_task(
+            {"task_type": "Report", "id": "t", "metrics": METRICS, "reference": REFERENCE, **fields}
+        )
 
 
 def test_a_question_of_ones_own() -> None:
@@ -318,7 +320,7 @@ def test_files() -> None:
     assert profile.has_llm_tasks()
     plain = ReportTask("t", {"r": {"method": "f1"}}, {})
     assert not AgentEvalProfile([plain], alias="a").has_llm_tasks()
-    stored = {
+    stored: dict[str, Any] = {
         "id": "t", "task_type": "Report", "metrics": {"r": {"method": "f1"}}, "reference": {},
         "report": "report", "operator": "Equals", "expected_value": 1, "description": None,
         "depends_on": [], "condition": False,
