@@ -59,6 +59,12 @@ def test_the_command(
     reports = AgentEvalProfile.from_file("reports.yaml")
     [record] = EvalDataset([EvalRecord({"answer": report})], reports.tasks).evaluate().records
     assert (record.tasks[0].score, str(record.tasks[0].outcome)) == (0.75, "failed")
+    # (0 + 0.5) / 2: another place again, and what the judge says of the events.
+    judged = AgentEvalProfile.from_file("judged_reports.yaml")
+    events = {"answer": {"Place": "Elm Road", "Events": "A truck turns."}}
+    dataset = EvalDataset([EvalRecord(events)], judged.tasks)
+    [record] = dataset.evaluate(judge=lambda _: {"reasoning": "", "score": 0.5}).records
+    assert (record.tasks[0].score, str(record.tasks[0].outcome)) == (0.25, "failed")
     assert read_config("config.yml").output_dir == Path("results")
 
 

@@ -80,7 +80,7 @@ class Inquiry:
             found.results[at] = EvalTaskResult(
                 spec, row.outcome, reason, row.expected, row.actual, row.message
             )
-            if at in self.plan.judges:
+            if at in self.plan.judges and (row.question or row.answer is not None):
                 found.answers[at] = row.answer
         return found
 

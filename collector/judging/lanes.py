@@ -8,7 +8,6 @@ from collector.judging.inquiry import VerdictKey
 from collector.pipeline.profiles import ProfileRegistry
 from collector.storage.port.rows import FIRST_RESULT, PendingVerdict, ResultPlace
 from scouter.drift.profile import AgentEvalProfile
-from scouter.evaluate.tasks.judge import LLMJudgeTask
 
 _LAST_ORDINAL: Final = 2**31 - 1
 
@@ -102,8 +101,8 @@ class Lanes:
 
     def _entries(self, profile: AgentEvalProfile) -> Iterable[str]:
         for task in profile.tasks:
-            if isinstance(task, LLMJudgeTask):
-                yield self._name_of(str(task.prompt.provider)) or ""
+            if (prompt := task.judge_prompt) is not None:
+                yield self._name_of(str(prompt.provider)) or ""
 
     def is_full(self, lane: Lane) -> bool:
         """Say whether reading on has to wait for verdicts to leave."""

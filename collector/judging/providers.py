@@ -16,7 +16,6 @@ from scouter.agent.entries import ProviderEntries, UnknownEntryError, UnsetKeyEr
 from scouter.agent.model_judge import ModelJudge
 from scouter.drift.profile import AgentEvalProfile
 from scouter.errors import ConfigError
-from scouter.evaluate.tasks.judge import LLMJudgeTask
 
 _log: Final = logging.getLogger(__name__)
 
@@ -93,11 +92,12 @@ class JudgeProviders:
                 not installed, or the prompt has settings that it does not take; says of which task.
         """
         for task in profile.tasks:
-            if not isinstance(task, LLMJudgeTask):
+            prompt = task.judge_prompt
+            if prompt is None:
                 continue
-            name = str(task.prompt.provider)
+            name = str(prompt.provider)
             try:
-                self.judge.check(name, task.prompt.model_settings, task.prompt.model)
+                self.judge.check(name, prompt.model_settings, prompt.model)
             except UnknownEntryError as error:
                 raise UnaskableJudgeError(
                     f"task {task.id!r}: the collector has no provider entry {name!r}; it has "

@@ -206,8 +206,7 @@ def _judge(
     judge = ModelJudge(
         entries, budget_usd=wanted.judge_budget_usd, timeout_s=wanted.judge_timeout_s
     )
-    needs = needed(profile.tasks, task.id)
-    check_prompts(judge, [each for each in needs if isinstance(each, LLMJudgeTask)])
+    check_prompts(judge, needed(profile.tasks, task.id))
     return _Watched(judge)
 
 

@@ -12,7 +12,7 @@ from scouter.client import models
 from scouter.client.client import ScouterClient
 from scouter.drift.profile import AgentEvalProfile
 from scouter.errors import ScouterError
-from scouter.evaluate.engine.judge_task import JudgeTask
+from scouter.evaluate.engine.asking_task import AskingTask
 from scouter.evaluate.engine.plan import Plan
 from scouter.evaluate.outcome import TaskFault
 from scouter.evaluate.steps import OneRecord
@@ -77,7 +77,7 @@ def _plan_of(client: ScouterClient, verdict: models.Evaluation) -> Plan | None:
 
 
 def _asked(
-    plan: Plan, at: int, judge: JudgeTask, record: models.Record, verdict: models.Evaluation
+    plan: Plan, at: int, judge: AskingTask, record: models.Record, verdict: models.Evaluation
 ) -> Sequence[Asked]:
     """What the judge was asked first; nothing where it was not, as what it reads was not there."""
     found = {task.task_id: task for task in verdict.tasks}
@@ -94,7 +94,7 @@ def _asked(
         }
     try:
         with OneRecord():
-            (first, *_) = next(judge.ask(context, record.uid))
+            (first, *_) = next(judge.ask(context, record.uid, record.context))
     except TaskFault:
         return ()
     return [Asked(role=each["role"], content=each["content"]) for each in first.messages]

@@ -152,7 +152,7 @@ class AgentEvalProfile(TasksByKind, BaseModel):
 
     def has_llm_tasks(self) -> bool:
         """Tell whether any task asks a model."""
-        return bool(self.llm_judge_tasks)
+        return any(task.judge_prompt is not None for task in self.tasks)
 
     def has_trace_assertions(self) -> bool:
         """Tell whether any task reads spans."""

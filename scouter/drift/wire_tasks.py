@@ -27,7 +27,7 @@ from scouter.evaluate.tasks.span_filter import ByNamePatternFilter, SpanFilter
 from scouter.evaluate.tasks.task import Task
 from scouter.evaluate.tasks.trace import AttributeFilterAssertion, TraceAssertionTask
 from scouter.evaluate.tasks.trajectory import TrajectoryTask
-from scouter.evaluate.trajectory.call import read_trajectory
+from scouter.evaluate.trajectory.call import read_reference
 
 _MODEL: Final = re.compile(r"(?!.*(?://|\.\.))[A-Za-z0-9][A-Za-z0-9._:/@+-]*")
 """A model's name: no address and no place in a file system."""
@@ -144,7 +144,7 @@ class TaskCosts:
         if isinstance(task.reference, str):
             self._path("reference", task.reference)
             return
-        calls = read_trajectory(task.reference, "reference")
+        calls = read_reference(task.reference, "reference")
         self._spend("reference_calls", len(calls), "reference")
         is_paired = rules.partial_credit or rules.compat == "agentevals-0.0.9"
         assigned = sum(is_paired or not rules.of(call.name).are_exact for call in calls)
@@ -157,6 +157,9 @@ class TaskCosts:
         self._spend("report_fields", sum(1 for _ in task.tree.root.nodes()), "metrics")
         for where, pattern in task.patterns():
             self._pattern(f"reference.{where}"[:200], pattern)
+        if task.prompt is not None:
+            self._prompt(task.prompt)
+            self._spend("judge_calls", task.most_questions * (1 + task.max_retries), "max_retries")
 
     def _trace(self, task: TraceAssertionTask) -> None:
         assertion = task.assertion

@@ -52,6 +52,8 @@ class AgentWork:
 
     tool_calls: tuple[ToolCall, ...] = ()
     """In the order in which they were made."""
+    has_overlaps: bool = False
+    """Some calls are one step only because they ran at the same time: no message asks for them."""
     evidence: Evidence = COMPLETE
     """Whether these are all; see `why_untold`."""
     guardrails: tuple[GuardrailRun, ...] = ()

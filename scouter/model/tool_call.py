@@ -20,6 +20,9 @@ class ToolCall:
     """Error type or message, empty where the call did not fail as far as is known."""
     is_executed: bool = field(default=False, compare=False)
     """A span tells of its execution; else only messages tell of it."""
+    step: int | None = field(default=None, compare=False)
+    """Calls with one number were made side by side: one message asked for them or, where no
+    message did, they ran at the same time under one parent. None where nobody tells."""
     span_ids: tuple[str, ...] = field(default=(), compare=False)
     """Spans of its execution, the outermost first; where there is none, of the model's call that
     asked for it; none where no span was read."""

@@ -22,7 +22,7 @@ from scouter.evaluate.api.replay import ScenarioEvalResults
 from scouter.evaluate.compare.gate_checks import check_names
 from scouter.evaluate.judge.port import Judge, as_judge
 from scouter.evaluate.scenario import EvalScenario, EvalScenarios
-from scouter.evaluate.tasks.judge import LLMJudgeTask
+from scouter.evaluate.tasks.task import Task
 from scouter.replay.agent_name import name_of
 from scouter.replay.loading import load_object, loaded_agent, read_profiles
 from scouter.replay.options import RunOptions
@@ -264,7 +264,7 @@ def answering_judge(
     """
     tasks = [task for profile in profiles.values() for task in profile.tasks]
     tasks += [task for scenario in scenarios for task in scenario.tasks]
-    asking = [task for task in tasks if isinstance(task, LLMJudgeTask)]
+    asking = [task for task in tasks if task.judge_prompt is not None]
     is_own = judge is not None
     if judge is None and asking:
         judge = models or _models(run)
@@ -298,14 +298,16 @@ def _models(run: NamedJudging) -> ModelJudge:
     return ModelJudge(entries, budget_usd=run.judge_budget_usd, timeout_s=run.judge_timeout_s)
 
 
-def check_prompts(judge: ModelJudge, tasks: Iterable[LLMJudgeTask]) -> None:
+def check_prompts(judge: ModelJudge, tasks: Iterable[Task]) -> None:
     """Refuse tasks that a judge could not be asked for, before any is.
 
     Raises:
         ConfigError: Names the task, and says what is missing.
     """
     for task in tasks:
-        prompt = task.prompt
+        prompt = task.judge_prompt
+        if prompt is None:
+            continue
         try:
             judge.check(str(prompt.provider), prompt.model_settings, prompt.model)
         except ConfigError as error:

@@ -51,6 +51,14 @@ _METRICS: Final = {
         }},
     }
 }  # fmt: skip
+_JUDGED: Final = {
+    "Report": {
+        "method": "average",
+        "fields": {"title": {"method": "exact_match"}, "Found": {
+            "method": "average", "fields": {"Date": {"method": "regex"}, "Hours": {}},
+        }},
+    }
+}  # fmt: skip
 _REFERENCE: Final = {"title": "Time off", "Found": {"Date": "2025-01-0[0-9]", "Hours": 8}}
 _REPORT: Final = "# Time off\n\n## Found\n\n| Date | 2025-01-05 |\n| Hours | {hours} |\n"
 _PART: Final[dict[str, Any]] = {"operator": "GreaterThanOrEqual", "expected_value": 0.75}
@@ -60,6 +68,8 @@ PROFILE: Final = AgentEvalProfile(
         ReliabilityTask("tools", [ASSIGNMENT[0], SCHEDULE[0]], order_matters=True,
                         exact_match=True),
         ReportTask("report", _METRICS, _REFERENCE, **_PART),
+        ReportTask("judged", _JUDGED, _REFERENCE, model="model-1", provider=_PROVIDER, samples=3,
+                   operator="GreaterThan", expected_value=0.9),
         QATask("right", "model-1", _PROVIDER, operator="GreaterThan", expected_value=0.5),
         AccuracyTask("accurate", "model-1", _PROVIDER),
         JourneyTask("journey", hr(), "recall"),
@@ -87,12 +97,15 @@ TALKS: Final = {
 EXPECTED: Final[dict[str, list[Triple]]] = {
     "good": [
         ("calls", "passed", 1.0), ("tools", "passed", 1.0), ("report", "passed", 1.0),
-        ("right", "passed", 0.9), ("accurate", "passed", 9.0), ("journey", "passed", 1.0),
+        ("judged", "passed", 0.9375), ("right", "passed", 0.9), ("accurate", "passed", 9.0),
+        ("journey", "passed", 1.0),
     ],
-    # By hand: one of two calls was expected, one of two goals is met; (1 + (1 + 0) / 2) / 2.
+    # By hand: one of two calls was expected, one of two goals is met; (1 + (1 + 0) / 2) / 2, and
+    # judged (1 + (1 + 1/4) / 2) / 2.
     "poor": [
         ("calls", "failed", 0.5), ("tools", "failed", 0.0), ("report", "passed", 0.75),
-        ("right", "failed", 0.2), ("accurate", "failed", 3.0), ("journey", "failed", 0.5),
+        ("judged", "failed", 0.8125), ("right", "failed", 0.2), ("accurate", "failed", 3.0),
+        ("journey", "failed", 0.5),
     ],
 }  # fmt: skip
 
@@ -142,7 +155,10 @@ def work(tracer: Tracer, queue: ScouterQueue, name: str) -> str:
 
 
 def verdict(text: str, schema: object) -> dict[str, Any]:
-    """What the judge thinks: it knows the right answer when it sees it."""
+    """What the judge thinks: it knows the right answer, and the right hours, when it sees them."""
+    if "generated report" in text:
+        is_eight = text.rpartition("</data")[0].endswith(">8")
+        return {"reasoning": "r", "score": 0.75 if is_eight else 0.25}
     is_right = ANSWER in text
     if "critique" in str(schema):
         score = 9 if is_right else 3

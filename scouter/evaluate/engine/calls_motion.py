@@ -48,7 +48,8 @@ class CallsScore:
         def by_spans(tree: SpanTree, value: JsonValue) -> Reach:
             # The execution of a call that only a message tells of may come, and tell otherwise.
             is_open = not all(call.is_executed for call in tree.agent_work.tool_calls)
-            is_loose = self.minds_order and tree.has_loose_order
+            # A message that comes may say that calls which overlap were asked for in turn.
+            is_loose = self.minds_order and (tree.has_loose_order or tree.agent_work.has_overlaps)
             return free if is_open or is_loose else self._risen(tree, value)
 
         return Motion(

@@ -6,9 +6,10 @@ from typing import Final
 from pydantic import JsonValue
 
 from scouter.errors import ConfigError
+from scouter.evaluate.engine.asking_task import AskingTask
 from scouter.evaluate.engine.compiled_task import CompiledTask, Read, Subject, compile_run
 from scouter.evaluate.engine.doubt import doubting_calls, on_spans
-from scouter.evaluate.engine.judge_task import JudgeTask, compile_judge
+from scouter.evaluate.engine.judge_task import compile_judge
 from scouter.evaluate.engine.trajectory import compile_trajectory
 from scouter.evaluate.operators.show import show, show_name
 from scouter.evaluate.outcome import Outcome, Reason, TaskFault
@@ -52,7 +53,7 @@ _SPANS_PER_STEP: Final = 4
 """At each of which any trace assertion may look."""
 
 
-def compile_task(task: Task, stage: int) -> CompiledTask | JudgeTask:
+def compile_task(task: Task, stage: int) -> CompiledTask | AskingTask:
     """Turn a task into a function from record to result; a judge task into its two halves.
 
     Raises:
@@ -78,10 +79,8 @@ def compile_task(task: Task, stage: int) -> CompiledTask | JudgeTask:
                 wire = task.model_dump(mode="json", include=_OF_JOURNEY)
                 return compile_journey(task, _subject(task, stage, wire, f"journey_{task.measure}"))
             case ReportTask():
-                from scouter.evaluate.engine.report import compile_report  # few need it
-
                 wire = task.model_dump(mode="json", include=_OF_REPORT)
-                return compile_report(task, _subject(task, stage, wire, "report"))
+                return _report(task, _subject(task, stage, wire, "report"))
             case ReliabilityTask():
                 from scouter.evaluate.engine.reliability import compile_reliability  # few need it
 
@@ -91,6 +90,16 @@ def compile_task(task: Task, stage: int) -> CompiledTask | JudgeTask:
         if str(error).startswith("task "):
             raise
         raise ConfigError(f"task {task.id!r}: {error}") from error
+
+
+def _report(task: ReportTask, subject: Subject) -> CompiledTask | AskingTask:
+    if task.prompt is None:
+        from scouter.evaluate.engine.report import compile_report  # few need it
+
+        return compile_report(task, subject)
+    from scouter.evaluate.engine.judged_report import JudgedReport  # few need it
+
+    return JudgedReport.of(task, task.prompt, subject)
 
 
 def _label(assertion: Tagged) -> str:

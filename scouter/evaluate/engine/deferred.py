@@ -15,14 +15,13 @@ from typing import Final, cast
 from pydantic import JsonValue
 
 from scouter.errors import DataError
+from scouter.evaluate.engine.asking_task import AskingTask
 from scouter.evaluate.engine.context import plain_context
 from scouter.evaluate.engine.execute import Found, blocked_by, unreadable
-from scouter.evaluate.engine.judge_task import JudgeTask
 from scouter.evaluate.engine.plan import Plan
 from scouter.evaluate.files.json_ends import is_longer
 from scouter.evaluate.judge.port import JudgeRequest
 from scouter.evaluate.outcome import Outcome
-from scouter.evaluate.paths.templates import has_template
 from scouter.evaluate.responses.parse import shared_responses
 from scouter.evaluate.results.task_result import EvalTaskResult
 from scouter.evaluate.spans.tree import SpanTree
@@ -106,7 +105,9 @@ def _deferred(
                     found.results[at] = plan.runs[at](scope, spans, context)
                 continue
             with one_record:
-                result, question = _not_asked(judge, scope, uid, is_wanted=spec.task_id in known)
+                result, question = _not_asked(
+                    judge, scope, uid, context, is_wanted=spec.task_id in known
+                )
             earlier = known.get(spec.task_id)
             if earlier is not None and question == earlier.question:
                 result = earlier.result
@@ -118,19 +119,22 @@ def _deferred(
 
 
 def _not_asked(
-    judge: JudgeTask, scope: JsonValue, uid: str, *, is_wanted: bool
+    judge: AskingTask, scope: JsonValue, uid: str, base: JsonValue, *, is_wanted: bool
 ) -> tuple[EvalTaskResult, str]:
     """What a judge task comes to before anybody is asked, and its question if that is wanted."""
     if not judge.is_sampled(uid):
         return judge.not_sampled(), ""
     try:
-        requests = next(judge.ask(scope, uid))
+        requests = next(judge.ask(scope, uid, base))
+        question = _digest(judge, requests, scope, uid, base) if is_wanted else ""
+    except StopIteration as end:  # there is nothing to ask about
+        result: EvalTaskResult = end.value[0]
+        return result, ""
     except Exception as error:  # noqa: BLE001 — one task never touches another
         return judge.fault(error), ""
     expected = judge.task.expected_value
     text = "a judge has yet to answer"
-    result = EvalTaskResult(judge.spec, Outcome.PENDING, None, expected, None, text)
-    return result, _digest(judge, requests, scope, uid) if is_wanted else ""
+    return EvalTaskResult(judge.spec, Outcome.PENDING, None, expected, None, text), question
 
 
 def question_of(plan: Plan, at: int, context: JsonValue, found: Found, uid: str) -> str:
@@ -153,14 +157,19 @@ def question_of(plan: Plan, at: int, context: JsonValue, found: Found, uid: str)
         return ""
     needs, judge = plan.dependencies[at], plan.judges[at]
     scope = found.scope_of(context, needs) if needs else context
-    return _digest(judge, next(judge.ask(scope, uid)), scope, uid)
+    return _digest(judge, next(judge.ask(scope, uid, context)), scope, uid, context)
 
 
-def _digest(judge: JudgeTask, requests: Sequence[JudgeRequest], scope: JsonValue, uid: str) -> str:
+def _digest(
+    judge: AskingTask,
+    requests: Sequence[JudgeRequest],
+    scope: JsonValue,
+    uid: str,
+    base: JsonValue,
+) -> str:
     parts: list[object] = [judge.task.model_dump(mode="json"), uid]
     parts += [each.messages for each in requests]
-    if has_template(judge.task.expected_value):
-        parts.append(scope)
+    parts += judge.basis(scope, base)
     # Paths may have made values of a small context that are a hundred times as long as text.
     if is_longer(cast(JsonValue, parts), _LONGEST):
         return ""

@@ -8,10 +8,10 @@ from typing import Final, TypeAlias, cast
 from pydantic import JsonValue
 
 from scouter.errors import DataError
+from scouter.evaluate.engine.asking_task import Asking, AskingTask, Reply, Verdict, together
 from scouter.evaluate.engine.context import plain_context
-from scouter.evaluate.engine.judge_task import Asking, JudgeTask, Verdict
 from scouter.evaluate.engine.plan import Plan
-from scouter.evaluate.judge.port import JudgeError, JudgeReply, JudgeRequest
+from scouter.evaluate.judge.port import JudgeRequest
 from scouter.evaluate.outcome import Outcome, Reason
 from scouter.evaluate.responses.parse import shared_responses
 from scouter.evaluate.results.record_result import RecordResult, record_outcome
@@ -53,13 +53,11 @@ class Found:
 class JudgeQuestion:
     """What a walk waits for: a judge task, and what to ask for it."""
 
-    task: JudgeTask
+    task: AskingTask
     request: JudgeRequest
 
 
-Walk: TypeAlias = Generator[
-    Sequence[JudgeQuestion], Sequence[JudgeReply | JudgeError], tuple[EvalTaskResult, ...]
-]
+Walk: TypeAlias = Generator[Sequence[JudgeQuestion], Sequence[Reply], tuple[EvalTaskResult, ...]]
 
 
 def evaluate_record(plan: Plan, record: EvalRecord, spans: SpanTree | None = None) -> RecordResult:
@@ -135,7 +133,7 @@ def walk(
     """
     found = Found() if found is None else found
     results, answers = found.results, found.answers
-    judges: Mapping[int, JudgeTask] = {} if asking_for is None else plan.judges
+    judges: Mapping[int, AskingTask] = {} if asking_for is None else plan.judges
     one_record = OneRecord()
     for step in plan.steps:
         asking: dict[int, Asking] = {}
@@ -155,7 +153,7 @@ def walk(
                 if at not in judges:
                     results[at] = plan.runs[at](scope, spans, context)
                 elif judges[at].is_sampled(asking_for or ""):
-                    asking[at] = judges[at].ask(scope, asking_for or "")
+                    asking[at] = judges[at].ask(scope, asking_for or "", context)
                 else:
                     results[at] = judges[at].not_sampled()
         if asking:
@@ -165,40 +163,19 @@ def walk(
 
 
 def _ask(
-    judges: Mapping[int, JudgeTask], asking: Mapping[int, Asking], one_record: OneRecord
-) -> Generator[Sequence[JudgeQuestion], Sequence[JudgeReply | JudgeError], dict[int, Verdict]]:
-    """Let the judge tasks of one stage ask together, until each has its verdict.
-
-    A task that asks more than once does so in rounds; in each round, the questions of all tasks
-    that are not done are put at the same time.
-    """
-    verdicts: dict[int, Verdict] = {}
-    waiting: dict[int, Sequence[JudgeRequest]] = {}
-
-    def go_on(at: int, replies: Sequence[JudgeReply | JudgeError] | None) -> None:
-        waiting.pop(at, None)
-        try:
-            steps = asking[at]
+    judges: Mapping[int, AskingTask], asking: Mapping[int, Asking], one_record: OneRecord
+) -> Generator[Sequence[JudgeQuestion], Sequence[Reply], dict[int, Verdict]]:
+    """Let the judge tasks of one stage ask together, until each has its verdict."""
+    steps = together(asking, lambda at, error: judges[at].fault(error))
+    try:
+        with one_record:
+            asked = next(steps)
+        while True:
+            replies = yield [JudgeQuestion(judges[at], request) for at, request in asked]
             with one_record:
-                waiting[at] = next(steps) if replies is None else steps.send(replies)
-        except StopIteration as end:
-            verdicts[at] = end.value
-        except Exception as error:  # noqa: BLE001 — one task never touches another
-            verdicts[at] = judges[at].fault(error), None
-
-    for at in asking:
-        go_on(at, None)
-    while waiting:
-        counts = [(at, len(requests)) for at, requests in waiting.items()]
-        replies = yield [
-            JudgeQuestion(judges[at], request)
-            for at, requests in waiting.items()
-            for request in requests
-        ]
-        given = iter(replies)
-        for at, count in counts:
-            go_on(at, [next(given) for _ in range(count)])
-    return verdicts
+                asked = steps.send(replies)
+    except StopIteration as end:
+        return cast("dict[int, Verdict]", end.value)
 
 
 def _finish(steps: Walk) -> tuple[EvalTaskResult, ...]:

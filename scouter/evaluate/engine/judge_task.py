@@ -1,34 +1,28 @@
 """A judge task, compiled: its questions before the judge is asked, its verdict after."""
 
 import json
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from hashlib import blake2b
 from statistics import fmean
-from typing import Final, TypeAlias
+from typing import Final
 
 from pydantic import JsonValue
 
+from scouter.evaluate.engine.asking_task import Asking, AskingTask, Reply, Verdict
 from scouter.evaluate.engine.compiled_task import Run, Subject, compile_run, errored
 from scouter.evaluate.engine.judge_answer import MAX_TOLD, AnswerForm, answer_form
 from scouter.evaluate.engine.votes import Vote, middle, still_needed, tally, usage_of, winner
-from scouter.evaluate.judge.port import NO_JUDGE, JudgeError, JudgeReply, JudgeRequest, Message
+from scouter.evaluate.outcome import TaskFault
+from scouter.evaluate.judge.port import JudgeReply, JudgeRequest, Message
 from scouter.evaluate.judge.prompt import Prompt, PromptMessage
 from scouter.evaluate.judge.render import Render, compile_prompt
 from scouter.evaluate.judge.shorten import shorten
 from scouter.evaluate.judge.talk import JudgeTalk
 from scouter.evaluate.outcome import Outcome, Reason, TaskFault
 from scouter.evaluate.paths.path import Path
-from scouter.evaluate.results.task_result import EvalTaskResult, TaskSpec
-from scouter.evaluate.spans.tree import SpanTree
+from scouter.evaluate.results.task_result import EvalTaskResult
 from scouter.evaluate.tasks.judge import LLMJudgeTask, PairSwap
-
-Reply: TypeAlias = JudgeReply | JudgeError
-Verdict: TypeAlias = tuple[EvalTaskResult, JsonValue]
-"""A task's result, and the answer that dependent tasks read."""
-Asking: TypeAlias = Generator[Sequence[JudgeRequest], Sequence[Reply], Verdict]
-"""Yields questions that can be put at the same time, gets their replies in the same order."""
 
 _REFERENCE: Final = "For reference, this is taken to be a right answer:\n${{{path}}}"
 _NO_REFERENCE: Final = "There is no reference answer; judge without one."
@@ -39,10 +33,9 @@ _NOT_THE_ANSWER: Final = (Reason.ABSTAINED, Reason.EXPECTED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class JudgeTask:
+class JudgeTask(AskingTask):
     """What is asked for one record, and what the answers amount to."""
 
-    spec: TaskSpec
     task: LLMJudgeTask
     form: AnswerForm
     renders: Mapping[bool, tuple[Render, ...]]
@@ -51,39 +44,13 @@ class JudgeTask:
     compare: Run
     """Compares a value, which it takes in the place of the record's context."""
 
-    @property
-    def max_retries(self) -> int:
-        """How often a question is asked again where the provider failed."""
-        return self.task.max_retries
-
-    def is_sampled(self, record_uid: str) -> bool:
-        """Tell whether the task judges a record; the same in every process and at any time."""
-        rate = self.task.sample_rate
-        if rate >= 1.0:
-            return True
-        key = f"{len(record_uid)}:{record_uid}{self.task.id}".encode("utf-8", "surrogatepass")
-        drawn = int.from_bytes(blake2b(key, digest_size=8).digest())
-        return drawn < rate * 2.0**64
-
-    def not_sampled(self) -> EvalTaskResult:
-        """The result of a record that is not among those judged."""
-        rate = self.task.sample_rate
-        text = f"not among the {rate:.3%} of the records that this task judges"
-        if not rate:
-            text = "judges are not asked about this record"
-        return self._skipped(Reason.SAMPLED, text)
-
-    def ask(self, scope: JsonValue, record_uid: str) -> Asking:
+    def ask(self, scope: JsonValue, record_uid: str, base: JsonValue) -> Asking:
         """Ask about one record until there is a verdict.
-
-        Args:
-            scope: The record's context and what the task depends on; anything but an object can
-                be read as `${context}`.
-            record_uid: Key of the record.
 
         Raises:
             TaskFault: A variable leads nowhere; raised before anything is asked.
         """
+        del base
         fields: JsonValue = scope if isinstance(scope, dict) else {"context": scope}
         orders = [render(fields) for render in self.renders[self._has_reference(fields)]]
         samples = self.task.samples
@@ -243,25 +210,11 @@ class JudgeTask:
             self.spec, found.outcome, found.reason, found.expected, found.actual, message
         )
 
-    def _errored(self, reason: Reason, message: str) -> EvalTaskResult:
-        return EvalTaskResult(
-            self.spec, Outcome.ERRORED, reason, self.task.expected_value, None, message
-        )
-
-    def _skipped(self, reason: Reason, message: str) -> EvalTaskResult:
-        return EvalTaskResult(
-            self.spec, Outcome.SKIPPED, reason, self.task.expected_value, None, message
-        )
-
     def fault(self, error: Exception) -> EvalTaskResult:
         """The result where the question could not even be put."""
-        if isinstance(error, TaskFault):
+        if isinstance(error, TaskFault):  # it is about the question, not about the answer
             return self._errored(error.reason, error.message)
         return errored(self.spec, self.task.expected_value, None, error)
-
-    def run(self, scope: JsonValue, spans: SpanTree | None, base: JsonValue) -> EvalTaskResult:
-        """The result where nobody is there to answer."""
-        return self._errored(Reason.PROVIDER, NO_JUDGE)
 
 
 def compile_judge(task: LLMJudgeTask, stage: int) -> JudgeTask:

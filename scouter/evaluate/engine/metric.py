@@ -10,7 +10,7 @@ from scouter.evaluate.engine.compiled_task import CompiledTask, Subject, compile
 from scouter.evaluate.operators.show import show
 from scouter.evaluate.outcome import Outcome, Reason, TaskFault
 from scouter.evaluate.results.score import as_score
-from scouter.evaluate.results.task_result import EvalTaskResult
+from scouter.evaluate.results.task_result import EvalTaskResult, TaskSpec
 from scouter.evaluate.spans.tree import SpanTree
 
 
@@ -47,18 +47,48 @@ def compile_metric(subject: Subject, measure: Measure) -> CompiledTask:
     Raises:
         ConfigError: A pattern or a template that can never work.
     """
-    compared = compile_run(subject, lambda _, __, value: value)
-    spec, compare = compared.spec, compared.run
+    metric = Metric.of(subject)
 
     def run(scope: JsonValue, spans: SpanTree | None, base: JsonValue) -> EvalTaskResult:
         try:
-            found = measure(scope, spans, base)
-            score = as_score(found.score)
-            if score is None:
-                raise TaskFault(Reason.TYPE, f"{show(found.score)} is no score: no finite number")
+            return metric.result(measure(scope, spans, base), scope)
         except Exception as error:  # noqa: BLE001 — one task never touches another
-            return errored(spec, subject.expected, None, error)
-        result = compare(scope, spans, score)
+            return errored(metric.spec, subject.expected, None, error)
+
+    return CompiledTask(run, metric.spec)
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """The comparison of a number that was measured."""
+
+    compared: CompiledTask
+    """Takes the number in the place of the record's own context."""
+
+    @staticmethod
+    def of(subject: Subject) -> "Metric":
+        """Prepare the comparison.
+
+        Raises:
+            ConfigError: A pattern or a template that can never work.
+        """
+        return Metric(compile_run(subject, lambda _, __, value: value))
+
+    @property
+    def spec(self) -> TaskSpec:
+        """What all results share."""
+        return self.compared.spec
+
+    def result(self, found: Measured, scope: JsonValue) -> EvalTaskResult:
+        """Compare what was measured.
+
+        Raises:
+            TaskFault: It is no finite number.
+        """
+        score = as_score(found.score)
+        if score is None:
+            raise TaskFault(Reason.TYPE, f"{show(found.score)} is no score: no finite number")
+        result = self.compared.run(scope, None, score)
         if result.outcome is Outcome.ERRORED:
             return result
         message = result.given_message
@@ -66,7 +96,5 @@ def compile_metric(subject: Subject, measure: Measure) -> CompiledTask:
             message = f"{result.message}; {found.told}"
         actual = score if found.actual is None else found.actual
         return EvalTaskResult(
-            spec, result.outcome, None, result.expected, actual, message, found.span_ids
+            self.spec, result.outcome, None, result.expected, actual, message, found.span_ids
         ).scored(score)
-
-    return CompiledTask(run, spec)

@@ -4,9 +4,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from scouter.errors import ConfigError
+from scouter.evaluate.engine.asking_task import AskingTask
 from scouter.evaluate.engine.compile import compile_task
 from scouter.evaluate.engine.compiled_task import Run
-from scouter.evaluate.engine.judge_task import JudgeTask
 from scouter.evaluate.operators.comparison import ComparisonOperator
 from scouter.evaluate.results.task_result import TaskSpec
 from scouter.evaluate.tasks.agent import AgentAssertionTask
@@ -36,7 +36,7 @@ class Plan:
     runs: tuple[Run, ...] = field(repr=False)
     """A judge task's says that nobody is there to answer."""
     specs: tuple[TaskSpec, ...] = field(repr=False)
-    judges: Mapping[int, JudgeTask] = field(repr=False)
+    judges: Mapping[int, AskingTask] = field(repr=False)
     """The judge tasks, by their index."""
     steps: tuple[tuple[int, ...], ...] = field(repr=False)
     """The stages as indexes of tasks; in each the judge tasks come last."""
@@ -107,7 +107,7 @@ def _compiled(
     digest: str,
 ) -> Plan:
     compiled = tuple(map(compile_task, given, levels))
-    judges = {at: each for at, each in enumerate(compiled) if isinstance(each, JudgeTask)}
+    judges = {at: each for at, each in enumerate(compiled) if isinstance(each, AskingTask)}
     stages: list[list[int]] = [[] for _ in range(max(levels, default=-1) + 1)]
     for at, level in enumerate(levels):
         stages[level].append(at)

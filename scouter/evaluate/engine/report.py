@@ -1,8 +1,9 @@
 """Report tasks, compiled: a report of the context against a reference, field by field."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from itertools import islice
-from typing import Final
+from typing import Final, TypeAlias
 
 from pydantic import JsonValue
 
@@ -11,9 +12,10 @@ from scouter.evaluate.engine.metric import Measured, compile_metric
 from scouter.evaluate.operators.show import kind_of
 from scouter.evaluate.outcome import Reason, TaskFault
 from scouter.evaluate.paths.path import Path
+from scouter.evaluate.report.field_judge import AnyFieldJudge
 from scouter.evaluate.report.field_metrics import as_text
 from scouter.evaluate.report.markdown import read_report
-from scouter.evaluate.report.metrics_config import FieldConfig
+from scouter.evaluate.report.metrics_config import AVERAGE, FieldConfig
 from scouter.evaluate.report.tree import SectionScore, TreeScorer
 from scouter.evaluate.spans.tree import SpanTree
 from scouter.evaluate.steps import charge
@@ -29,9 +31,12 @@ _STEPS_PER_FIELD: Final = 15
 _TOLD_FIELDS: Final = 5
 """Fields that are named in the message of a result."""
 
+Pair: TypeAlias = tuple[JsonValue, JsonValue]
+"""A report and its reference."""
+
 
 def compile_report(task: ReportTask, subject: Subject) -> CompiledTask:
-    """Turn a report task into a function from record to result.
+    """Turn a report task that asks no judge into a function from record to result.
 
     Args:
         task: The task.
@@ -40,20 +45,78 @@ def compile_report(task: ReportTask, subject: Subject) -> CompiledTask:
     Raises:
         ConfigError: A path or a template that can never work.
     """
-    tree = task.tree
-    scorer, levels = TreeScorer(config=tree), _levels(tree.root)
-    fields = sum(1 for _ in tree.root.nodes())
-    path = Path(task.report)
-    reference = _reference(task)
+    reports = Reports.of(task)
 
     def measure(scope: JsonValue, spans: SpanTree | None, base: JsonValue) -> Measured:
         del spans
-        report, expected = _read(path, base), reference(scope)
-        size = len(as_text(report)) + len(as_text(expected))
-        charge(_STEPS_PER_FIELD * fields + levels * size // _CHARACTERS_PER_STEP)
-        return _measured(scorer.score_now(expected, report))
+        return measured(reports.score(reports.pair(scope, base)))
 
     return compile_metric(subject, measure)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reports:
+    """Finds reports and references in records, and scores them."""
+
+    scorer: TreeScorer
+    path: Path
+    reference: Path | Mapping[str, JsonValue]
+    fields: int
+    levels: int
+
+    @staticmethod
+    def of(task: ReportTask) -> "Reports":
+        """Prepare for one task.
+
+        Raises:
+            ConfigError: A path that can never work.
+        """
+        tree = task.tree
+        return Reports(
+            scorer=TreeScorer(config=tree),
+            path=Path(task.report),
+            reference=Path(given) if isinstance(given := task.reference, str) else given,
+            fields=sum(1 for _ in tree.root.nodes()),
+            levels=_levels(tree.root),
+        )
+
+    def pair(self, scope: JsonValue, base: JsonValue) -> Pair:
+        """Find the report in a record's own context, and the reference in the task's scope.
+
+        Raises:
+            TaskFault: One of them is not there, is of another kind, or is too large.
+        """
+        given, expected = self.raw(scope, base)
+        report = _read(self.path, given)
+        if not isinstance(expected, dict):
+            path = self.reference.text if isinstance(self.reference, Path) else ""
+            text = f"path {path!r}: expected an object, got {kind_of(expected)}"
+            raise TaskFault(Reason.TYPE, text)
+        return report, expected
+
+    def raw(self, scope: JsonValue, base: JsonValue) -> Pair:
+        """Give report and reference as they stand in a record, whatever they are.
+
+        Raises:
+            TaskFault: One of them is not there.
+        """
+        own = self.reference
+        return self.path.get(base), own.get(scope) if isinstance(own, Path) else dict(own)
+
+    def score(self, pair: Pair, judge: AnyFieldJudge | None = None) -> SectionScore:
+        """Score a report.
+
+        Args:
+            pair: The report and the reference.
+            judge: Scores fields without waiting.
+
+        Raises:
+            TaskFault: The record's tasks take more steps than they may.
+        """
+        report, expected = pair
+        size = len(as_text(report)) + len(as_text(expected))
+        charge(_STEPS_PER_FIELD * self.fields + self.levels * size // _CHARACTERS_PER_STEP)
+        return replace(self.scorer, judge=judge).score_now(expected, report)
 
 
 def _levels(node: FieldConfig) -> int:
@@ -61,25 +124,7 @@ def _levels(node: FieldConfig) -> int:
     return 1 + max(map(_levels, (node.fields or {}).values()), default=0)
 
 
-def _reference(task: ReportTask) -> Callable[[JsonValue], JsonValue]:
-    given = task.reference
-    if not isinstance(given, str):
-        return lambda _: given
-    path = Path(given)
-
-    def read(scope: JsonValue) -> JsonValue:
-        found = path.get(scope)
-        if not isinstance(found, dict):
-            raise TaskFault(
-                Reason.TYPE, f"path {path.text!r}: expected an object, got {kind_of(found)}"
-            )
-        return found
-
-    return read
-
-
-def _read(path: Path, base: JsonValue) -> JsonValue:
-    found = path.get(base)
+def _read(path: Path, found: JsonValue) -> JsonValue:
     if isinstance(found, dict):
         return found
     if not isinstance(found, str):
@@ -97,13 +142,21 @@ def _read(path: Path, base: JsonValue) -> JsonValue:
     return read_report(found)
 
 
-def _measured(found: SectionScore) -> Measured:
+def measured(found: SectionScore) -> Measured:
+    """Take the score of a whole report, and say which fields are below 1.
+
+    Raises:
+        TaskFault: There is no score, or a field that should have one has none; names the fields.
+    """
     fields = list(_fields("", found))
-    if found.section_score is None:
-        faults = [f"{path}: {each.error}" if path else str(each.error)
-                  for path, each in fields if each.error is not None]  # fmt: skip
-        told = "; ".join(faults[:_TOLD_FIELDS])
-        raise TaskFault(Reason.TYPE, told or "neither report nor reference has what is scored")
+    faults = [(path, each) for path, each in fields if each.error is not None]
+    if found.section_score is None or faults:
+        told = "; ".join(
+            f"{path}: {each.error}" if path else str(each.error)
+            for path, each in faults[:_TOLD_FIELDS]
+        )
+        reason = (faults[0][1].reason if faults else None) or Reason.TYPE
+        raise TaskFault(reason, told or "neither report nor reference has what is scored")
     short = (
         f"{path} {each.section_score:g}"
         for path, each in fields
@@ -113,8 +166,11 @@ def _measured(found: SectionScore) -> Measured:
 
 
 def _fields(path: str, found: SectionScore) -> Iterator[tuple[str, SectionScore]]:
-    """The values that were compared, by their paths, in the order of the tree."""
-    if not found.field_scores:
+    """The values that were compared, by their paths, in the order of the tree.
+
+    The error of a section that is an average only repeats those of its fields.
+    """
+    if not found.field_scores or found.method != AVERAGE:
         yield path, found
     for name, each in found.field_scores.items():
         yield from _fields(f"{path}.{name}" if path else name, each)

@@ -4,7 +4,7 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, TypeAlias, cast
+from typing import Final, Protocol, TypeAlias, cast
 
 from pydantic import JsonValue
 
@@ -57,6 +57,31 @@ class Match:
 
 Matches: TypeAlias = dict[str, Match | None]
 """By the field of the report; None where the judge gave no verdict."""
+
+
+class AnyFieldJudge(Protocol):
+    """Scores fields that no metric can compare."""
+
+    async def single(self, name: str, actual: JsonValue, reference: JsonValue) -> float:
+        """Score one field or a whole section, from 0 to 1.
+
+        Raises:
+            JudgeError: There is no score.
+        """
+        ...
+
+    async def discover(
+        self,
+        reference: Mapping[str, JsonValue],
+        actual: Mapping[str, JsonValue],
+        fields: Sequence[str],
+    ) -> Matches:
+        """Score fields of which nobody said beforehand what they are.
+
+        Raises:
+            JudgeError: There are no scores.
+        """
+        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -35,6 +35,8 @@ class EvalItem:
         default_factory=dict[str, tuple[TrajectoryStep, ...]]
     )
     """By the id of an earlier turn, what the agent did in it."""
+    tools: tuple[JsonValue, ...] = ()
+    """Definitions of the tools that the agent had, as its spans tell them."""
     failure: str = ""
     """Why the agent gave no answer."""
 

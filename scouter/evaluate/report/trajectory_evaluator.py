@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Final
+from typing import Final, cast
 
 from pydantic import JsonValue
 
@@ -30,6 +30,9 @@ from scouter.evaluate.report.verdicts import (
     skipped,
 )
 
+NO_TOOLS: Final = (
+    "(not known: no file gives them, and no span tells of them; judge no parameter by a schema)"
+)
 NO_HISTORY: Final = "(no previous turns)"
 WITH_REFERENCE: Final = """\
 Judge the calls of tools that an AI agent made by those that were expected.
@@ -87,6 +90,8 @@ class TrajectoryEvaluator(ItemEvaluator):
         custom_prompt_template_without_reference: For all others; the blanks are `{question}`,
             `{agent_trajectory}`, `{answer}`, `{tool_schemas}` and `{conversation_history}`.
         tool_schemas: The tools that the agent has; a text, or their definitions as plain data.
+            Without them an item's `tool_schemas` count, else what its spans tell; where nobody
+            tells, the judge is told so.
         llm_judge_reasoning: Whether the judge writes its reasoning, too.
         compat: `sound`, or `vss`: the first number of an answer is the score, what cannot be
             judged scores 0, and an item whose template is not given is an error.
@@ -118,8 +123,7 @@ class TrajectoryEvaluator(ItemEvaluator):
             "with_reference": custom_prompt_template_with_reference,
             "without_reference": custom_prompt_template_without_reference,
         }
-        is_text = isinstance(tool_schemas, str)
-        self._schemas = tool_schemas if is_text else _json(list(tool_schemas or ()))
+        self._schemas = tool_schemas
 
     async def judge_item(self, item: EvalItem) -> ItemVerdict:
         """Judge one item.
@@ -156,13 +160,20 @@ class TrajectoryEvaluator(ItemEvaluator):
         else:
             form = self._form(item, "without_reference")
             values["agent_trajectory"] = trajectory_text(steps)
-            values["tool_schemas"] = self._schemas or _json(item.entry.get("tool_schemas") or [])
+            values["tool_schemas"] = self._tools(item)
             values["conversation_history"] = _history(item.history)
         try:
             score, reasoning = await self._asker.ask("trajectory", form, values)
         except JudgeError as error:
             return self._asker.without_score(item, error)
         return ItemVerdict(id=item.id, score=score, reasoning={**said, "reasoning": reasoning})
+
+    def _tools(self, item: EvalItem) -> str:
+        """The agent's tools: those that are given, else the row's, else what spans tell."""
+        found = self._schemas or item.entry.get("tool_schemas") or list(item.tools)
+        if not found and self._compat != "vss":
+            return NO_TOOLS
+        return found if isinstance(found, str) else _json(cast("JsonValue", found))
 
     def _form(self, item: EvalItem, mode: str) -> str:
         own = self._forms[mode]

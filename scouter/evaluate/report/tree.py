@@ -2,15 +2,17 @@
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from statistics import fmean
-from typing import Annotated, Final, cast
+from typing import Annotated, Final, TypeAlias, cast
 
 from pydantic import Field, JsonValue, TypeAdapter
 
 from scouter.errors import DataError
+from scouter.evaluate.outcome import TaskFault
 from scouter.evaluate.judge.port import JudgeError
-from scouter.evaluate.report.field_judge import FieldJudge, Match
+from scouter.evaluate.outcome import Reason
+from scouter.evaluate.report.field_judge import AnyFieldJudge, Match
 from scouter.evaluate.report.field_metrics import METRICS, field_score
 from scouter.evaluate.report.metrics_config import AVERAGE, JUDGE, FieldConfig, MetricsConfig
 from scouter.evaluate.report.rules import Compat
@@ -18,6 +20,8 @@ from scouter.evaluate.report.rules import Compat
 NOT_TOLD: Final = "LLM failed to score this field during discovery"
 NON_EMPTY: Final = "non_empty"
 DISCOVERED: Final = "llm_judge_with_field_discovery"
+_Scored: TypeAlias = tuple[float | None, str | None, Reason | None]
+"""A score, or what went wrong and of which kind it is; none of them where there is nothing."""
 _RATIO: Final = TypeAdapter(Annotated[float, Field(ge=0, le=1)])
 
 
@@ -31,6 +35,8 @@ class SectionScore:
     actual_value: JsonValue = None
     reference_value: JsonValue = None
     error: str | None = None
+    reason: Reason | None = None
+    """Kind of the error; None where there is none."""
     field_scores: Mapping[str, "SectionScore"] = field(default_factory=dict[str, "SectionScore"])
     is_absent: bool = False
     """Neither report nor reference has it; it is in no average."""
@@ -52,8 +58,10 @@ class TreeScorer:
     """Scores reports by one tree of metrics."""
 
     config: MetricsConfig
-    judge: FieldJudge | None = None
+    judge: AnyFieldJudge | None = None
     compat: Compat = "sound"
+    is_at_once: bool = True
+    """Whether the judge is asked about several fields at a time, which needs an event loop."""
 
     async def score(self, reference: JsonValue, actual: JsonValue) -> SectionScore:
         """Score a report.
@@ -69,15 +77,15 @@ class TreeScorer:
         return await self._node(self.config.root, key, key, reference, actual)
 
     def score_now(self, reference: JsonValue, actual: JsonValue) -> SectionScore:
-        """Score a report by a tree that asks no judge, and so waits for nothing."""
-        walk = self.score(reference, actual)
+        """Score a report field by field, without an event loop; the judge may wait for nothing."""
+        walk = replace(self, is_at_once=False).score(reference, actual)
         try:
             walk.send(None)
         except StopIteration as done:
             return cast("SectionScore", done.value)
         finally:
             walk.close()
-        raise RuntimeError("a tree without a judge waits for something")
+        raise RuntimeError("the judge of a report waits for something")
 
     async def _node(
         self, config: FieldConfig, name: str, path: str, reference: JsonValue, actual: JsonValue
@@ -85,13 +93,14 @@ class TreeScorer:
         if config.fields or config.allow_dynamic_field_discovery:
             return await self._section(config, name, path, reference, actual)
         method = config.method or JUDGE
-        score, error = await self._value(method, name, reference, actual)
+        score, error, reason = await self._value(method, name, reference, actual)
         return SectionScore(
             section_score=score,
             method=method,
             actual_value=actual,
             reference_value=reference,
             error=error,
+            reason=reason,
             is_absent=score is None and error is None,
         )
 
@@ -112,21 +121,22 @@ class TreeScorer:
                 actual_value=actual,
                 reference_value=reference,
                 error=f"Reference at '{path}' is {kind}, expected dict for section",
+                reason=Reason.TYPE,
             )
         given = actual if isinstance(actual, dict) else {}
         fields = dict(await self._fields(config, path, reference, given))
         fields.update(await self._discovered(config, reference, given))
-        error = None
         if method == AVERAGE:
-            score, error = self._average(config, fields, reference)
+            score, error, reason = self._average(config, fields, reference)
         else:
-            score, error = await self._value(method, name, whole, actual)
+            score, error, reason = await self._value(method, name, whole, actual)
         return SectionScore(
             section_score=score,
             method=method,
             actual_value=actual,
             reference_value=whole,
             error=error,
+            reason=reason,
             field_scores=fields,
             is_absent=error is None and score is None,
         )
@@ -143,7 +153,7 @@ class TreeScorer:
             self._node(each, name, f"{path}.{name}", reference.get(name), actual.get(name))
             for name, each in listed.items()
         ]
-        if self.judge is None:  # one by one, which needs no event loop
+        if self.judge is None or not self.is_at_once:
             scores = [await walk for walk in walks]
         else:
             scores = await asyncio.gather(*walks)
@@ -163,13 +173,14 @@ class TreeScorer:
         listed = config.fields or {}
         unlisted = {name: each for name, each in reference.items() if name not in listed}
         shown = unlisted if self.compat != "vss" else reference
-        found, error = dict[str, Match | None](), NOT_TOLD
+        found, error, reason = dict[str, Match | None](), NOT_TOLD, Reason.PARSE
         try:
             found = await self.judge.discover(shown, actual, names)
         except JudgeError as fault:
-            error = f"{fault.reason}: {fault}"
+            error, reason = f"{fault.reason}: {fault}", fault.reason
         return {
-            name: _discovered(actual[name], found.get(name), reference, error) for name in names
+            name: _discovered(actual[name], found.get(name), reference, error, reason)
+            for name in names
         }
 
     def _average(
@@ -177,45 +188,48 @@ class TreeScorer:
         config: FieldConfig,
         fields: Mapping[str, SectionScore],
         reference: Mapping[str, JsonValue],
-    ) -> tuple[float | None, str | None]:
+    ) -> _Scored:
         """The mean of the fields' scores, and why there is none."""
         counted = [each for each in fields.values() if not each.is_absent]
         scores = [each.section_score for each in counted]
         if self.compat == "vss":
-            return (fmean(score or 0.0 for score in scores) if scores else 0.0), None
+            return (fmean(score or 0.0 for score in scores) if scores else 0.0), None, None
         if config.recall_penalty:
             scores += [0.0] * len(_unmatched(config, fields, reference))
         unknown = [name for name, each in fields.items() if each.error is not None]
         if unknown:
-            return None, f"no score of {', '.join(unknown)}"
+            reason = fields[unknown[0]].reason or Reason.TYPE
+            return None, f"no score of {', '.join(unknown)}", reason
         if scores:
-            return fmean(cast("Sequence[float]", scores)), None
+            return fmean(cast("Sequence[float]", scores)), None, None
         # Nothing was written where the reference has something to say.
-        return (0.0 if reference else None), None
+        return (0.0 if reference else None), None, None
 
     async def _value(
         self, method: str, name: str, reference: JsonValue, actual: JsonValue
-    ) -> tuple[float | None, str | None]:
+    ) -> _Scored:
         """Score one value as a whole."""
         is_absent = method != NON_EMPTY and _is_nothing(reference) and _is_nothing(actual)
         if is_absent and self.compat != "vss":
-            return None, None
+            return None, None, None
         try:
             if method == JUDGE:
                 if self.judge is None:
-                    return None, "there is no judge"
+                    return None, "there is no judge", Reason.PROVIDER
                 score = await self.judge.single(name, actual, reference)
             elif method in METRICS:
                 score = field_score(method, actual, reference, self.compat)
             else:
-                return None, f"there is no metric {method!r}"
+                return None, f"there is no metric {method!r}", Reason.TYPE
         except JudgeError as error:
             if self.compat == "vss":
-                return None, "Evaluation failed: metric returned None"
-            return None, f"{error.reason}: {error}"
+                return None, "Evaluation failed: metric returned None", error.reason
+            return None, f"{error.reason}: {error}", error.reason
+        except TaskFault as fault:
+            return None, fault.message, fault.reason
         except Exception as error:  # noqa: BLE001 - one field's failure is that field's result
-            return None, str(error)
-        return _RATIO.validate_python(score), None
+            return None, str(error), Reason.TYPE
+        return _RATIO.validate_python(score), None, None
 
 
 def _is_nothing(value: JsonValue) -> bool:
@@ -238,7 +252,11 @@ class _Discovered(SectionScore):
 
 
 def _discovered(
-    actual: JsonValue, match: Match | None, reference: Mapping[str, JsonValue], error: str
+    actual: JsonValue,
+    match: Match | None,
+    reference: Mapping[str, JsonValue],
+    error: str,
+    reason: Reason,
 ) -> SectionScore:
     if match is None:
         return _Discovered(
@@ -247,6 +265,7 @@ def _discovered(
             actual_value=actual,
             reference_value="[no matching reference field found in LLM response]",
             error=error,
+            reason=reason,
         )
     name = match.reference_field
     missing = f"[no matching reference field: {name}]"

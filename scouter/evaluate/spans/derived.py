@@ -4,11 +4,14 @@ import hashlib
 from collections.abc import Iterable, Sequence
 from typing import Final
 
+from pydantic import JsonValue
+
 from scouter.errors import DataError
 from scouter.evaluate.spans.session import trace_session
 from scouter.evaluate.spans.tree import SpanTree
 from scouter.model.genai.messages import MessageLog
 from scouter.model.genai.reader import read_facts
+from scouter.model.genai.tool_definitions import tool_definitions
 from scouter.model.record import EvalRecord
 from scouter.model.span import Span
 
@@ -33,8 +36,9 @@ def derive_record(spans: Iterable[Span], *, profile: str = "") -> EvalRecord:
     """Make the record that a trace tells of.
 
     Its context has what the spans tell: `question`, the last thing that the user said before the
-    first answer, and `answer`, the last thing that the agent said. What they do not tell is not
-    there, so that a task that reads it is errored and does not pass.
+    first answer; `answer`, the last thing that the agent said; and `tool_definitions`, those of the
+    tools that its models were given. What they do not tell is not there, so that a task that reads
+    it is errored and does not pass.
 
     Args:
         spans: Of one trace, in any order, with their log events attached or not.
@@ -51,7 +55,11 @@ def derive_record(spans: Iterable[Span], *, profile: str = "") -> EvalRecord:
             f"a record is derived from one trace; these spans are of {len(tree.trace_ids)}"
         )
     trace_id = tree.trace_ids[0]
-    told = {"question": question_of(tree.spans), "answer": tree.agent_work.content}
+    told: dict[str, JsonValue] = {
+        "question": question_of(tree.spans),
+        "answer": tree.agent_work.content,
+        "tool_definitions": tool_definitions(tree.spans) or None,
+    }
     resource = tree.true_roots[0].resource.attributes
     return EvalRecord(
         {key: value for key, value in told.items() if value is not None},

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
-from typing import ClassVar, Literal, Self, TypeAlias, cast
+from typing import TYPE_CHECKING, ClassVar, Literal, Self, TypeAlias, cast
 
 from pydantic import (
     BaseModel,
@@ -17,6 +17,9 @@ from scouter.evaluate.files.read import load_model
 from scouter.evaluate.operators.comparison import NEEDS_NO_EXPECTED, ComparisonOperator
 from scouter.evaluate.tasks.json_input import JsonInput
 from scouter.evaluate.tasks.prompt_file import prompts_beside
+
+if TYPE_CHECKING:
+    from scouter.evaluate.judge.prompt import Prompt
 
 
 class EvaluationTaskType(StrEnum):
@@ -113,6 +116,11 @@ class TaskBase(BaseModel):
         ):
             raise ValueError(f"{self.operator} needs an expected_value")
         return self
+
+    @property
+    def judge_prompt(self) -> "Prompt | None":
+        """What a judge is asked with; None for a task that asks none."""
+        return None
 
     @classmethod
     def from_path(cls, path: str | Path) -> Self:

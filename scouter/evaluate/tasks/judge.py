@@ -26,11 +26,13 @@ if TYPE_CHECKING:
 DEFAULT_RETRIES: Final = 3
 
 
-def _write(prompt: Prompt) -> dict[str, Any]:
+def write_prompt(prompt: Prompt) -> dict[str, Any]:
+    """Write a task's prompt as stored tasks have it."""
     return prompt.model_dump(mode="json")
 
 
-def _retries(value: object) -> object:
+def retries_or_usual(value: object) -> object:
+    """Read None as the usual number of retries."""
     return DEFAULT_RETRIES if value is None else value
 
 
@@ -116,9 +118,9 @@ class LLMJudgeTask(TaskBase):
     )  # fmt: skip
 
     task_type: Literal["LLMJudge"] = "LLMJudge"
-    prompt: Annotated[Prompt, PlainValidator(read_prompt), PlainSerializer(_write)]
+    prompt: Annotated[Prompt, PlainValidator(read_prompt), PlainSerializer(write_prompt)]
     context_path: str | None = None
-    max_retries: Annotated[int, BeforeValidator(_retries)] = Field(
+    max_retries: Annotated[int, BeforeValidator(retries_or_usual)] = Field(
         default=DEFAULT_RETRIES, ge=0, le=20
     )
     scale: Annotated[tuple[_Bound, _Bound], AfterValidator(_ordered)] | None = Field(
@@ -191,6 +193,11 @@ class LLMJudgeTask(TaskBase):
         ):
             if given:
                 raise ValueError(f"rubric: its criteria answer for themselves; leave {name} out")
+
+    @property
+    def judge_prompt(self) -> Prompt:
+        """What a judge is asked with."""
+        return self.prompt
 
     @property
     def most_questions(self) -> int:

@@ -1,38 +1,87 @@
 """ReportTask: hold a report against a reference, field by field."""
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, ClassVar, Literal, Self
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Annotated, ClassVar, Final, Literal, Self, cast
 
-from pydantic import JsonValue, ValidationError, model_validator
+from pydantic import (
+    BeforeValidator,
+    Field,
+    JsonValue,
+    PlainSerializer,
+    PlainValidator,
+    ValidationError,
+    model_validator,
+)
 
 from scouter.errors import ConfigError
+from scouter.evaluate.judge.prompt import Prompt
+from scouter.evaluate.paths.path import Path
 from scouter.evaluate.patterns.pattern import compile_pattern
 from scouter.evaluate.report.field_metrics import as_text
 from scouter.evaluate.report.metrics_config import JUDGE, FieldConfig, MetricsConfig
+from scouter.evaluate.tasks.judge import DEFAULT_RETRIES, retries_or_usual, write_prompt
+from scouter.evaluate.tasks.prompt_file import read_prompt
 from scouter.evaluate.tasks.scored import ScoredTask
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from scouter.evaluate.operators.comparison import ComparisonOperator
     from scouter.evaluate.tasks.base import Scope
 
-_PATTERN = "regex"
+_PATTERN: Final = "regex"
+_VARIABLES: Final = {("field",), ("reference",), ("actual",)}
+_ASKED: Final = """\
+Compare a value of a generated report with what a right report says there.
+
+Name of the field or section:
+${field}
+
+Right value:
+${reference}
+
+Value of the report:
+${actual}
+
+Say how far the report's value means the same. Wording and order do not count; numbers, names, \
+dates and colors do.
+
+Answer with a JSON object. "reasoning" are your steps; "score" is 1 for the same, 0 for something \
+else or nothing, and a number between them for a part.
+"""
+_ANSWER: Final[dict[str, JsonValue]] = {
+    "type": "object",
+    "properties": {"reasoning": {"type": "string"}, "score": {"type": "number"}},
+    "required": ["reasoning", "score"],
+}
+
+
+def _is_none(value: object) -> bool:
+    return value is None
 
 
 class ReportTask(ScoredTask):
-    """Score a report in the record by a tree of sections and fields; asks no model.
+    """Score a report in the record by a tree of sections and fields.
 
-    Without `operator` and `expected_value` it passes where the score is 1.
+    Without `operator` and `expected_value` it passes where the score is 1. Where one field's judge
+    gives no score, the whole task is errored.
 
     Args:
         id: Unique inside one profile; lower-cased.
         metrics: The tree, as a `ReportEvaluator` takes it, with the methods `exact_match`, `f1`,
-            `regex`, `non_empty` and `average`.
+            `regex`, `non_empty`, `average` and `llm_judge`; a field without a method is judged.
         reference: What a right report says, or the path in the context that leads to it. The
             patterns of `regex` come from a reference that is written here only.
         report: Path in the context that leads to the report: Markdown, or an object of sections
             and fields.
+        model: The judge's model; needed where a field asks a judge.
+        provider: The name of a provider entry.
+        prompt: Another question than the usual one, in place of both. Its variables are
+            `${field}`, `${reference}` and `${actual}`; `score` of the answer is from 0 to 1.
+        max_retries: How often to ask again where the provider failed, 0 to 20.
+        samples: How often the same is asked, 1 to 25; the median of the scores counts.
+        sample_rate: The part of the records that are judged, in [0, 1]; the others are skipped
+            (sampled), with all of their fields.
         operator: How the score is compared.
         expected_value: With what.
         description: For people.
@@ -47,6 +96,14 @@ class ReportTask(ScoredTask):
     metrics: dict[str, JsonValue]
     reference: str | dict[str, JsonValue]
     report: str = "report"
+    prompt: Annotated[Prompt, PlainValidator(read_prompt), PlainSerializer(write_prompt)] | None = (
+        Field(default=None, exclude_if=_is_none)
+    )
+    max_retries: Annotated[int, BeforeValidator(retries_or_usual)] = Field(
+        default=DEFAULT_RETRIES, ge=0, le=20, exclude_if=DEFAULT_RETRIES.__eq__
+    )
+    samples: int = Field(default=1, ge=1, le=25, exclude_if=(1).__eq__)
+    sample_rate: float = Field(default=1.0, ge=0, le=1, exclude_if=(1.0).__eq__)
 
     if TYPE_CHECKING:
 
@@ -57,6 +114,12 @@ class ReportTask(ScoredTask):
             reference: str | Mapping[str, object],
             *,
             report: str = "report",
+            model: str | None = None,
+            provider: str | None = None,
+            prompt: Prompt | None = None,
+            max_retries: int | None = None,
+            samples: int = 1,
+            sample_rate: float = 1.0,
             operator: ComparisonOperator | str = ...,
             expected_value: object = ...,
             description: str | None = None,
@@ -65,6 +128,22 @@ class ReportTask(ScoredTask):
             scope: Scope = "record",
             task_type: Literal["Report"] = "Report",
         ) -> None: ...
+
+    @model_validator(mode="before")
+    @classmethod
+    def _make_prompt(cls, data: object) -> object:
+        if not isinstance(data, Mapping):
+            return data
+        fields = dict(cast("Mapping[str, object]", data))
+        model, provider = fields.pop("model", None), fields.pop("provider", None)
+        if model is None and provider is None:
+            return fields
+        if fields.get("prompt") is not None:
+            raise ValueError("model and provider stand in the prompt, where there is one")
+        if not (isinstance(model, str) and isinstance(provider, str)):
+            raise ValueError("expected model and provider, both texts")
+        fields["prompt"] = Prompt(_ASKED, model, provider, output_type=_ANSWER)
+        return fields
 
     @model_validator(mode="after")
     def _tree_is_one(self) -> Self:
@@ -77,23 +156,52 @@ class ReportTask(ScoredTask):
         except ConfigError as error:
             raise ValueError(f"metrics: {error}") from error
         for path, node in _nodes(tree.root_key, tree.root):
-            if node.allow_dynamic_field_discovery or (node.method or JUDGE) == JUDGE:
+            if node.allow_dynamic_field_discovery:
                 raise ValueError(
-                    f"metrics.{path}: {JUDGE}, discovery, and a field without a method ask a "
-                    "judge, which this task does not; give the field another method, use a QA or "
-                    "LLMJudge task for it, or a ReportEvaluator in Python"
+                    f"metrics.{path}: this task discovers no fields; list them, or use a "
+                    "ReportEvaluator in Python"
+                )
+            if self.prompt is None and asks_judge(node):
+                raise ValueError(
+                    f"metrics.{path}: {JUDGE}, and a field without a method, ask a judge; give the "
+                    "task a model and a provider, or the field another method"
                 )
             if node.method == _PATTERN and isinstance(self.reference, str):
                 raise ValueError(
                     f"metrics.{path}: {_PATTERN} takes its pattern from the reference, and no "
                     "record gives patterns; write the reference into the task"
                 )
+        self._check_judge()
         for path, pattern in self.patterns():
             try:
                 compile_pattern(pattern)
             except ConfigError as error:
                 raise ValueError(f"reference.{path}: {error}") from error
         return self
+
+    def _check_judge(self) -> None:
+        if self.prompt is None:
+            if self.samples > 1 or self.sample_rate < 1:
+                raise ValueError("samples and sample_rate: no field asks a judge")
+            return
+        if not self.most_questions:
+            raise ValueError(f"prompt: no field asks a judge; give one the method {JUDGE}")
+        read = {Path(text).segments[:1] for text in self.prompt.parameters}
+        if not {("actual",)} <= read <= _VARIABLES:
+            raise ValueError(
+                "prompt: its variables are ${actual}, and if wanted ${reference} and ${field}; "
+                f"it has {', '.join(self.prompt.parameters) or 'none'}"
+            )
+
+    @property
+    def judge_prompt(self) -> Prompt | None:
+        """What a judge is asked with; None where no field asks one."""
+        return self.prompt
+
+    @property
+    def most_questions(self) -> int:
+        """How often a judge is asked for one record at most, retries left out."""
+        return self.samples * sum(map(asks_judge, self.tree.root.nodes()))
 
     @property
     def tree(self) -> MetricsConfig:
@@ -104,6 +212,11 @@ class ReportTask(ScoredTask):
         """The patterns of the reference: where each stands, and its text."""
         if isinstance(self.reference, dict):
             yield from _patterns("", self.tree.root, self.reference)
+
+
+def asks_judge(node: FieldConfig) -> bool:
+    """Tell whether a section or field as a whole is compared by a judge."""
+    return (node.method or JUDGE) == JUDGE
 
 
 def _nodes(path: str, node: FieldConfig) -> Iterator[tuple[str, FieldConfig]]:

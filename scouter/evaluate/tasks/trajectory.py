@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self
 from pydantic import BeforeValidator, Field, JsonValue, model_validator
 
 from scouter.evaluate.tasks.scored import ScoredTask
-from scouter.evaluate.trajectory.call import read_trajectory
+from scouter.evaluate.trajectory.call import read_reference
 from scouter.evaluate.trajectory.rules import TrajectoryRules
 from scouter.model.agent_work import CallsToldBy
 
@@ -88,7 +88,7 @@ class TrajectoryTask(ScoredTask):
         if self.rules.empty == "skip":
             raise ValueError("rules.empty: a task has a score or an error; expected score or error")
         if isinstance(self.reference, list):
-            read_trajectory(self.reference, "reference", is_wire=self.rules.compat == "vertex")
+            read_reference(self.reference, "reference", is_wire=self.rules.compat == "vertex")
         return self
 
     @property

@@ -5,12 +5,15 @@ depend on the order of the reference. These are small enough to be written here;
 has them (scipy) weighs more than all of Scouter and would be needed for nothing else.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from math import inf
 from typing import Final, TypeAlias
 
 Edges: TypeAlias = Sequence[Sequence[int]]
 """For each left node the right nodes that it may be matched with."""
+Choose: TypeAlias = Callable[[int], Sequence[int]]
+"""From an expected place to the calls that fit it."""
 
 _FREE: Final = -1
 
@@ -89,49 +92,93 @@ def _augment(
             places[node] += 1
 
 
-class Filling:
-    """A few places that are filled one call at a time, as many as can be.
+def fill_in_order(
+    called: Iterable[Sequence[int]],
+    expected: Sequence[Sequence[int]],
+    choose: Callable[[Sequence[int]], Choose],
+    spend: Callable[[int], None],
+) -> dict[int, int] | None:
+    """Give each expected call one that was made, so that no step is filled before the one before.
+
+    Calls of one step, on either side, have no order among each other. A step takes the first calls
+    that fill it, and no more of them than it needs, so that most are left for the steps behind it.
 
     Args:
-        places: How many there are.
+        called: The calls of each step that was made.
+        expected: The places of each expected step.
+        choose: For the calls of a step, which of them fit a place.
+        spend: Is told how many choices were looked at.
+
+    Returns:
+        By place its call; None where not all can be filled.
+
+    Cost: linear where first choices fit; else, for each place, the choices of its step.
     """
+    filling = _Filling({}, {}, {}, spend)
+    at = 0
+    for calls in called:
+        choose_of = choose(calls)
+        while at < len(expected):
+            places = expected[at]
+            if filling.offer(places, choose_of):
+                filling.fill(places)
+            if not filling.is_full(places):
+                break
+            at += 1
+    return filling.call_of if at == len(expected) else None
 
-    __slots__ = ("_choices", "held")
 
-    def __init__(self, places: int) -> None:
-        self.held: list[int] = [_FREE] * places
-        """By place, who fills it."""
-        self._choices: dict[int, Sequence[int]] = {}
+@dataclass(slots=True)
+class _Filling:
+    choices: dict[int, list[int]]
+    """By place, the calls that fit it, of the steps that came while it could be filled."""
+    call_of: dict[int, int]
+    place_of: dict[int, int]
+    spend: Callable[[int], None]
 
-    def add(self, node: int, choices: Sequence[int]) -> bool:
-        """Place one more, moving others where that helps.
+    def offer(self, places: Sequence[int], choose: Choose) -> bool:
+        """Note which calls of a step fit; tells whether any does."""
+        is_any = False
+        for place in places:
+            if found := choose(place):
+                self.choices.setdefault(place, []).extend(found)
+                is_any = True
+        return is_any
 
-        Returns:
-            True if it found a place.
+    def fill(self, places: Sequence[int]) -> None:
+        """Fill as many places as can be, moving calls where that helps."""
+        for place in places:
+            if place not in self.call_of:
+                self._seat(place)
 
-        Cost: linear in the choices of all that were added.
-        """
-        self._choices[node] = choices
-        came_from: dict[int, tuple[int, int]] = {}  # place: who wants it, and that one's place
-        waiting = [(node, _FREE)]
-        for mover, old in waiting:  # grows meanwhile
-            for place in self._choices[mover]:
-                if place in came_from:
-                    continue
-                came_from[place] = (mover, old)
-                holder = self.held[place]
-                if holder == _FREE:
-                    while place != _FREE:
-                        self.held[place], place = came_from[place]
-                    return True
-                waiting.append((holder, place))
-        del self._choices[node]
-        return False
-
-    @property
-    def is_full(self) -> bool:
+    def is_full(self, places: Sequence[int]) -> bool:
         """True if every place is filled."""
-        return _FREE not in self.held
+        return all(place in self.call_of for place in places)
+
+    def _seat(self, place: int) -> None:
+        """Find a free call for a place, perhaps by giving others another one."""
+        wanted_by: dict[int, int] = {}
+        waiting = [place]
+        for wanting in waiting:  # grows meanwhile
+            for call in self.choices.get(wanting, ()):
+                if call in wanted_by:
+                    continue
+                wanted_by[call] = wanting
+                if call not in self.place_of:
+                    self._turn(call, wanted_by, place)
+                    self.spend(len(wanted_by))
+                    return
+                waiting.append(self.place_of[call])
+        self.spend(len(wanted_by))
+
+    def _turn(self, call: int, wanted_by: Mapping[int, int], place: int) -> None:
+        """Give each place on the way the call that it wants, back to where the way began."""
+        at = wanted_by[call]
+        while at != place:
+            given_up = self.call_of[at]
+            self.call_of[at], self.place_of[call] = call, at
+            call, at = given_up, wanted_by[given_up]
+        self.call_of[at], self.place_of[call] = call, at
 
 
 def heaviest_matching(

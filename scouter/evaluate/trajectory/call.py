@@ -1,6 +1,6 @@
 """Trajectories as plain data: lists of calls, read into one form."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, cast
 
@@ -16,7 +16,7 @@ from scouter.model.tool_call import ToolCall
 MAX_CALLS: Final = 10_000
 """Of one trajectory."""
 MAX_SIDE_BY_SIDE: Final = 64
-"""Calls of one step."""
+"""Calls of one step of a reference."""
 
 _FORM: Final = 'expected a list of calls such as {"tool_name": "search", "tool_input": {"q": "x"}}'
 
@@ -37,7 +37,11 @@ class Call:
 
 
 def read_trajectory(
-    value: object, what: str = "trajectory", *, is_wire: bool = False
+    value: object,
+    what: str = "trajectory",
+    *,
+    is_wire: bool = False,
+    most_side_by_side: int = MAX_CALLS,
 ) -> tuple[Call, ...]:
     """Read a trajectory.
 
@@ -45,24 +49,26 @@ def read_trajectory(
         value: A list of calls, or its JSON text. A call is an object with `tool_name` and
             `tool_input` (an object, or its JSON text; nothing is an empty one), or a `ToolCall`;
             other keys of the object are ignored. A list among the calls is a step: its calls run
-            side by side.
+            side by side. So are `ToolCall`s of one step, wherever they stand.
         what: The trajectory's name in messages.
-        is_wire: True reads as Vertex's client does: `tool_input` must be there, and a text stays
-            a text.
+        is_wire: True reads as Vertex's client does: `tool_input` must be there, a text stays a
+            text, and `ToolCall`s have no steps.
+        most_side_by_side: Calls of one step.
 
     Raises:
-        DataError: None of these, more than `MAX_CALLS` calls, or more than
-            `MAX_SIDE_BY_SIDE` in one step; names the call.
+        DataError: None of these, more than `MAX_CALLS` calls, or too many in one step; names
+            the call.
 
     Cost: linear in the size of the calls.
     """
     items = _items(value, what)
     calls: list[Call] = []
-    for step, (place, group) in enumerate(_steps(items)):
-        if len(group) > MAX_SIDE_BY_SIDE:
+    groups = _steps(items) if is_wire else _told_steps(_steps(items))
+    for step, (place, group) in enumerate(groups):
+        if len(group) > most_side_by_side:
             raise DataError(
-                f"{what}[{place}]: {len(group):,} calls side by side; at most {MAX_SIDE_BY_SIDE} "
-                "are compared"
+                f"{what}[{place}]: {len(group):,} calls side by side; at most "
+                f"{most_side_by_side:,} are compared"
             )
         for at, item in enumerate(group):
             where = f"{what}[{place}]" if len(group) == 1 else f"{what}[{place}][{at}]"
@@ -70,6 +76,15 @@ def read_trajectory(
         if len(calls) > MAX_CALLS:
             raise DataError(f"{what}: more than {MAX_CALLS:,} calls; at most so many are compared")
     return tuple(calls)
+
+
+def read_reference(value: object, what: str, *, is_wire: bool = False) -> tuple[Call, ...]:
+    """Read the calls that are expected; see `read_trajectory`.
+
+    Raises:
+        DataError: The same, and more than `MAX_SIDE_BY_SIDE` calls in one step.
+    """
+    return read_trajectory(value, what, is_wire=is_wire, most_side_by_side=MAX_SIDE_BY_SIDE)
 
 
 def _items(value: object, what: str) -> Sequence[object]:
@@ -90,6 +105,30 @@ def _steps(items: Sequence[object]) -> Iterator[tuple[int, Sequence[object]]]:
     for place, item in enumerate(items):
         is_step = isinstance(item, list | tuple)
         yield place, cast("Sequence[object]", item) if is_step else (item,)
+
+
+def _told_steps(
+    groups: Iterable[tuple[int, Sequence[object]]],
+) -> Iterator[tuple[int, Sequence[object]]]:
+    """Put calls together that say that they are of one step, where the first of them stands."""
+    found: list[tuple[int, Sequence[object]]] = []
+    by_step: dict[int, list[object]] = {}
+    for place, group in groups:
+        step = _step_told(group)
+        if step is None:
+            found.append((place, group))
+        elif step in by_step:
+            by_step[step] += group
+        else:
+            by_step[step] = [*group]
+            found.append((place, by_step[step]))
+    yield from found
+
+
+def _step_told(group: Sequence[object]) -> int | None:
+    """The step that a call says it is of; None where it stands in a list, or says none."""
+    alone = group[0] if len(group) == 1 else None
+    return alone.step if isinstance(alone, ToolCall | Call) else None
 
 
 def _call(item: object, where: str, step: int, is_wire: bool) -> Call:

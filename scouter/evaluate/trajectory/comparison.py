@@ -8,7 +8,7 @@ from typing import Final, Literal, TypeAlias, Unpack
 
 from scouter.errors import DataError
 from scouter.evaluate.operators.show import show
-from scouter.evaluate.trajectory.call import Call, read_trajectory
+from scouter.evaluate.trajectory.call import Call, read_reference, read_trajectory
 from scouter.evaluate.trajectory.matching import Matcher, Pair, out_of_order
 from scouter.evaluate.trajectory.rules import TrajectoryOptions, TrajectoryRules, rules_of
 
@@ -148,7 +148,8 @@ class TrajectoryComparison:
         The credits add up to `matched`. Nothing is missing where recall is 1, nothing is extra
         where precision is 1, and something is moved where all calls are there but not in order.
         """
-        moved = out_of_order([pair[:2] for pair in self._credited], self.reference)
+        pairs = [pair[:2] for pair in self._credited]
+        moved = out_of_order(pairs, self.predicted, self.reference)
         found = {called: (expected, credit) for called, expected, credit in self._credited}
         taken = {expected for _, expected, _ in self._credited}
         free: dict[str, list[int]] = {}
@@ -207,7 +208,8 @@ def compare_trajectories(
 
     Args:
         predicted: A list of `{"tool_name": …, "tool_input": {…}}`, its JSON text, or `ToolCall`s.
-        reference: The same; a list among the calls is a step whose calls may come in any order.
+        reference: The same. In both, a list among the calls is a step, whose calls may come in any
+            order.
         **options: Fields of `TrajectoryRules`.
 
     Raises:
@@ -224,7 +226,7 @@ def compare(predicted: object, reference: object, rules: TrajectoryRules) -> Tra
     """Hold a trajectory against a reference by rules that are read already."""
     is_wire = rules.compat == "vertex"
     called = read_trajectory(predicted, "predicted_trajectory", is_wire=is_wire)
-    expected = read_trajectory(reference, "reference_trajectory", is_wire=is_wire)
+    expected = read_reference(reference, "reference_trajectory", is_wire=is_wire)
     return TrajectoryComparison(
         predicted=called,
         reference=expected,

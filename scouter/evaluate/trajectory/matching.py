@@ -10,7 +10,12 @@ from typing import Final, TypeAlias
 from scouter.errors import DataError
 from scouter.evaluate.steps import charge
 from scouter.evaluate.trajectory.arguments import Agreement, Verdicts, agreement
-from scouter.evaluate.trajectory.assignment import Filling, heaviest_matching, maximum_matching
+from scouter.evaluate.trajectory.assignment import (
+    Choose,
+    fill_in_order,
+    heaviest_matching,
+    maximum_matching,
+)
 from scouter.evaluate.trajectory.call import Call
 from scouter.evaluate.trajectory.equality import KeyOf, json_key, python_key, wire_key
 from scouter.evaluate.trajectory.rules import TrajectoryRules
@@ -20,8 +25,8 @@ MAX_COMPARISONS: Final = 500_000
 MAX_WEIGHING: Final = 10_000_000
 """With partial credit, of one tool: the smaller number of calls squared times the larger one."""
 
-_FITS_PER_STEP: Final = 10
-"""Calls of a step that others may have to make room for."""
+_CHOICES_PER_STEP: Final = 10
+"""Calls that may fill a place."""
 
 Pair: TypeAlias = tuple[int, int]
 """Places of a call in the predicted and in the reference trajectory."""
@@ -102,8 +107,8 @@ class Matcher:
         verdicts = self.verdicts(predicted, reference)
         return sum(verdicts.values()) / len(verdicts) if verdicts else 1.0
 
-    def _count(self) -> None:
-        self._left -= 1
+    def _count(self, comparisons: int = 1) -> None:
+        self._left -= comparisons
         if self._left < 0:
             raise DataError(
                 f"trajectories of {len(self.predicted):,} and {len(self.reference):,} calls: they "
@@ -114,27 +119,41 @@ class Matcher:
     def in_order(self) -> list[Pair] | None:
         """Find all expected calls in their order, others between them allowed.
 
-        Calls of one step of the reference may come in any order. A step takes the first calls that
-        fill it, so that most are left for the steps behind it.
+        Calls of one step, made or expected, may come in any order.
 
         Returns:
             A pair for each expected call; None where they are not all there in this order.
         """
-        pairs: list[Pair] = []
-        at = 0
-        for _, group in groupby(enumerate(self.reference), key=_step_of):
-            places = [place for place, _ in group]
-            filling = Filling(len(places))
-            while not filling.is_full:
-                if at == len(self.predicted):
-                    return None
-                fits = [n for n, place in enumerate(places) if self.is_match(at, place)]
-                if fits:
-                    charge(len(fits) * len(places) // _FITS_PER_STEP)
-                    filling.add(at, fits)
-                at += 1
-            pairs += zip(filling.held, places, strict=True)
-        return pairs
+        found = fill_in_order(
+            steps_of(self.predicted), list(steps_of(self.reference)), self._choose, self._spend
+        )
+        return None if found is None else [(found[at], at) for at in range(len(self.reference))]
+
+    def _choose(self, calls: Sequence[int]) -> Choose:
+        """Prepare to say which calls of a step fit a place."""
+        if len(calls) == 1:
+            return lambda place: calls if self.is_match(calls[0], place) else ()
+        index: defaultdict[Hashable, list[int]] = defaultdict(list)
+        for at in calls:
+            index[self._group(self.predicted[at])].append(at)
+
+        def choose(place: int) -> Sequence[int]:
+            expected = self.reference[place]
+            alike = index.get(self._group(expected), ())
+            if self.is_exact(expected.name):
+                return alike
+            return [at for at in alike if self.is_match(at, place)]
+
+        return choose
+
+    def _group(self, call: Call) -> Hashable:
+        """Of calls that may match each other the same."""
+        return self.key(call) if self.is_exact(call.name) else call.name
+
+    def _spend(self, choices: int) -> None:
+        charge(choices // _CHOICES_PER_STEP)
+        if choices > 1:  # the first one did not fit
+            self._count(choices)
 
     def most(self) -> list[Pair]:
         """Match as many calls as possible, in any order.
@@ -213,21 +232,27 @@ class Matcher:
                 yield tool, places, expected[tool]
 
 
-def _step_of(place: tuple[int, Call]) -> int:
-    return place[1].step
+def steps_of(calls: Sequence[Call]) -> Iterator[Sequence[int]]:
+    """Places of the calls of each step, in order."""
+    places = range(len(calls))
+    return (list(group) for _, group in groupby(places, key=lambda at: calls[at].step))
 
 
-def out_of_order(pairs: Sequence[Pair], reference: Sequence[Call]) -> set[Pair]:
+def out_of_order(
+    pairs: Sequence[Pair], predicted: Sequence[Call], reference: Sequence[Call]
+) -> set[Pair]:
     """Pick the fewest pairs whose removal leaves the others in the order of the reference.
 
     Args:
-        pairs: Ordered by the first place.
+        pairs: Places of calls that stand for each other.
+        predicted: Whose steps say what was called after what; calls of one step have no order.
         reference: Whose steps say the order; calls of one step have none.
 
     Cost: n log n.
     Source: longest non-decreasing subsequence by patience, Fredman 1975,
         doi:10.1016/0012-365X(75)90103-X.
     """
+    pairs = sorted(pairs, key=lambda pair: (predicted[pair[0]].step, reference[pair[1]].step))
     ends: list[int] = []
     last: list[int] = []
     before: list[int] = []

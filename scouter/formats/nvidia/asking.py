@@ -18,6 +18,7 @@ from scouter.evaluate.report.steps import TrajectoryStep
 from scouter.evaluate.scenario import EvalScenario, EvalScenarios
 from scouter.formats.nvidia.outputs import Answered
 from scouter.formats.nvidia.turns import Conversation
+from scouter.model.genai.tool_definitions import tool_definitions
 from scouter.model.span import Span
 from scouter.replay.agent_name import name_of
 from scouter.replay.at_once import is_async, over_at_once
@@ -136,7 +137,8 @@ def _answers(conversation: Conversation, result: ScenarioResult) -> list[Answere
         entry: Mapping[str, JsonValue] = item.entry
         if history:
             entry = {**entry, HISTORY_KEY: list(history)}
-        item = replace(item, entry=entry, steps=steps, earlier=dict(earlier))
+        tools = tool_definitions(spans) or tool_definitions(result.traces)
+        item = replace(item, entry=entry, steps=steps, earlier=dict(earlier), tools=tuple(tools))
         if at < len(result.turns):
             answer = result.turns[at]["agent"]
             item = replace(item, answer=answer)

@@ -22,7 +22,7 @@ from scouter.formats.vertex.metrics import (
     read_metrics,
 )
 from scouter.formats.vertex.result import EvalResult, Summary, summarize
-from scouter.formats.vertex.runnable import FAULT, GIVEN, run_agent
+from scouter.formats.vertex.runnable import FAULT, GIVEN, Patience, run_agent
 from scouter.model.record import EvalRecord
 
 if TYPE_CHECKING:
@@ -66,6 +66,8 @@ class EvalTask:
         prompt_template: str | None = None,
         judge: "AnyJudge | None" = None,
         concurrency: int = 8,
+        retries: int = 0,
+        timeout_s: float | None = None,
     ) -> EvalResult:
         """Score every row; a fault of one leaves the others as they are.
 
@@ -76,21 +78,26 @@ class EvalTask:
             prompt_template: Makes the prompt of a row's columns, as in `Say {this}`.
             judge: Answers judge metrics; by default the models that they name.
             concurrency: Most calls of the agent, and most questions to the judge, at a time.
+            retries: How often a call of the agent that failed is made again.
+            timeout_s: Seconds for each call of the agent; one that takes longer has failed.
 
         Raises:
-            ConfigError: A column is in no row that a metric needs, or the agent cannot be called.
+            ConfigError: A column is in no row that a metric needs, the agent cannot be called, or
+                a number is none that it can be.
 
         Cost: that of the agent and the judge by `concurrency`; else linear in the rows.
         """
         if concurrency < 1:
             raise ConfigError(f"concurrency: expected an integer from 1, got {concurrency!r}")
+        patience = Patience(retries=retries, timeout_s=timeout_s)
         rows = [dict(row) for row in self.rows]
         if prompt_template is not None:
             for row in rows:
                 row[_PROMPT] = fill_template(prompt_template, row)
         self._check_columns(rows, runnable is not None)
         if runnable is not None:
-            answers = run_agent(runnable, [row.get(_PROMPT) for row in rows], concurrency)
+            prompts = [row.get(_PROMPT) for row in rows]
+            answers = run_agent(runnable, prompts, concurrency, patience)
             rows = [_with(row, answer) for row, answer in zip(rows, answers, strict=True)]
         return self._result(rows, self._scores(rows, judge, concurrency), runnable is not None)
 

@@ -3,11 +3,14 @@
 import asyncio
 import contextvars
 import inspect
+import math
+import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
-from typing import Final, cast
+from dataclasses import dataclass, replace
+from queue import Empty, SimpleQueue
+from typing import Final, TypeAlias, cast
 
 from pydantic import JsonValue
 
@@ -16,10 +19,36 @@ from scouter.formats.vertex.dataset import Row
 from scouter.model.json_value import to_json_value
 from scouter.model.text_json import parse_if_json
 
+Call: TypeAlias = Callable[[JsonValue], object]
+
 GIVEN: Final = ("response", "latency_in_seconds", "failure", "predicted_trajectory")
 """Columns that every call of an agent fills."""
+_LATE: Final = "no answer within timeout_s={:g}"
 FAULT: Final = "failure_explanation"
 """Column with the agent's error; there where an agent raised."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Patience:
+    """What is done about an agent that raises or does not answer.
+
+    Args:
+        retries: How often a call that failed is made again.
+        timeout_s: Seconds for each call; None for no limit. A call that takes longer has failed. A
+            coroutine is cancelled; a plain function goes on in its thread, and nobody waits for it.
+
+    Raises:
+        ConfigError: One of them is no such number.
+    """
+
+    retries: int = 0
+    timeout_s: float | None = None
+
+    def __post_init__(self) -> None:
+        if isinstance(self.retries, bool) or self.retries < 0:
+            raise ConfigError(f"retries: expected an integer from 0, got {self.retries!r}")
+        if self.timeout_s is not None and not 0 < self.timeout_s < math.inf:
+            raise ConfigError(f"timeout_s: expected seconds above 0, got {self.timeout_s!r}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +60,12 @@ class _Called:
     fault: str = ""
 
 
-def run_agent(runnable: object, prompts: Sequence[JsonValue], concurrency: int) -> list[Row]:
+def run_agent(
+    runnable: object,
+    prompts: Sequence[JsonValue],
+    concurrency: int,
+    patience: Patience | None = None,
+) -> list[Row]:
     """Call an agent for each prompt.
 
     Args:
@@ -41,18 +75,20 @@ def run_agent(runnable: object, prompts: Sequence[JsonValue], concurrency: int) 
             `intermediate_steps`; other keys are kept.
         prompts: In the dataset's order, which the answers keep.
         concurrency: Calls at a time, each in a thread of its own.
+        patience: What is done about calls that fail.
 
     Returns:
-        The columns of `GIVEN`, one object per prompt. Where the agent raised, `failure` is 1, the
-        others are None, and `FAULT` says why.
+        The columns of `GIVEN`, one object per prompt. Where the last call failed, `failure` is 1,
+        the others are None, and `FAULT` says why; the latency is that of the call that answered.
 
     Raises:
         ConfigError: It cannot be called so.
     """
-    call = _caller(runnable)
+    call, patience = _caller(runnable), patience or Patience()
     with ThreadPoolExecutor(concurrency, "scouter-agent") as pool:
         started = [
-            pool.submit(contextvars.copy_context().run, _call, call, prompt) for prompt in prompts
+            pool.submit(contextvars.copy_context().run, _called, call, prompt, patience)
+            for prompt in prompts
         ]
         try:
             called = [each.result() for each in started]
@@ -75,11 +111,11 @@ def _row(called: _Called, has_faults: bool) -> Row:
     return {**called.answer, **row}
 
 
-def _caller(runnable: object) -> Callable[[JsonValue], object]:
+def _caller(runnable: object) -> Call:
     query = getattr(runnable, "query", None)
     is_class_of_agents = isinstance(runnable, type) and query is not None
     if callable(runnable) and not is_class_of_agents:
-        return cast("Callable[[JsonValue], object]", runnable)
+        return cast("Call", runnable)
     if callable(query) and not is_class_of_agents:
         return lambda prompt: query(input=prompt)
     raise ConfigError(
@@ -88,20 +124,56 @@ def _caller(runnable: object) -> Callable[[JsonValue], object]:
     )
 
 
-def _call(call: Callable[[JsonValue], object], prompt: JsonValue) -> _Called:
+def _called(call: Call, prompt: JsonValue, patience: Patience) -> _Called:
+    """Call until there is an answer, or as often as it is called at most."""
+    attempts = 1 + patience.retries
+    found = _Called({}, None)
+    for _ in range(attempts):
+        found = _within(call, prompt, patience.timeout_s)
+        if not found.fault:
+            return found
+    times = f" (called {attempts} times)" if attempts > 1 else ""
+    return replace(found, fault=f"{found.fault}{times}")
+
+
+def _within(call: Call, prompt: JsonValue, timeout_s: float | None) -> _Called:
+    """Call in a thread that nobody waits for longer than that."""
+    if timeout_s is None:
+        return _call(call, prompt, None)
+    done: SimpleQueue[_Called] = SimpleQueue()
+    context = contextvars.copy_context()
+
+    def work() -> None:
+        done.put(context.run(_call, call, prompt, timeout_s))
+
+    threading.Thread(target=work, name="scouter-agent-call", daemon=True).start()
+    try:
+        return done.get(timeout=timeout_s)
+    except Empty:
+        return _Called({}, None, f"TimeoutError: {_LATE.format(timeout_s)}")
+
+
+def _call(call: Call, prompt: JsonValue, timeout_s: float | None) -> _Called:
     start = time.perf_counter()
     try:
         answer = call(prompt)
         if inspect.isawaitable(answer):
-            answer = asyncio.run(_awaited(answer))
+            answer = asyncio.run(_awaited(answer, timeout_s))
         latency_s = time.perf_counter() - start
         return _Called(read_answer(answer), latency_s)
-    except (Exception, SystemExit) as error:  # noqa: BLE001 — an agent's failure is one row's
+    except (Exception, SystemExit, asyncio.CancelledError) as error:  # noqa: BLE001 — of one row
         return _Called({}, None, f"{type(error).__name__}: {error}")
 
 
-async def _awaited(answer: object) -> object:
-    return await cast("asyncio.Future[object]", answer)
+async def _awaited(answer: object, timeout_s: float | None) -> object:
+    limit = asyncio.timeout(timeout_s)
+    try:
+        async with limit:
+            return await cast("asyncio.Future[object]", answer)
+    except TimeoutError as error:
+        if not limit.expired():  # the agent's own
+            raise
+        raise TimeoutError(_LATE.format(timeout_s)) from error
 
 
 def read_answer(answer: object) -> Row:

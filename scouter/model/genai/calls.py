@@ -1,7 +1,7 @@
 """The calls of tools in a trace: one set, of what models asked for and what was executed."""
 
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from operator import itemgetter
@@ -32,6 +32,11 @@ class Calls:
     """Places, among the models, of those that are known to have asked for a call."""
     unasked: Sequence[Act] = ()
     """The executions that no message asks for."""
+
+    @property
+    def has_overlaps(self) -> bool:
+        """Tells whether executions that no message asks for are one step, as they overlap."""
+        return len(set(_side_by_side(self.unasked))) < len(self.unasked)
 
 
 @dataclass(slots=True, eq=False)
@@ -143,20 +148,44 @@ def _is_open(each: _Asked, act: Act) -> bool:
 def _in_order(
     asked: Sequence[_Asked], unasked: Sequence[Act], places: Mapping[int, int]
 ) -> tuple[ToolCall, ...]:
-    """Put all calls into the order in which they were made."""
-    found = [((act.start_ns, 0, places[id(act)]), _executed(act)) for act in unasked]
+    """Put all calls into the order in which they were made, and number their steps."""
+    found: list[tuple[tuple[int, int, int], ToolCall, Hashable]] = [
+        ((act.start_ns, 0, places[id(act)]), _executed(act), step)
+        for act, step in zip(unasked, _side_by_side(unasked), strict=True)
+    ]
     last: dict[int, tuple[int, int, int]] = {}
     for number, each in enumerate(asked):
         before = last.get(each.by, (each.start_ns, 0, 0))
         if (act := each.execution) is None:
             place = (before[0], 1, number)
-            found.append((place, each.call))
+            found.append((place, each.call, (each.by, each.call.step)))
         else:
             place = (act.start_ns, 0, places[id(act)])
-            found.append((place, _both(each.call, act)))
+            found.append((place, _both(each.call, act), (each.by, each.call.step)))
         last[each.by] = max(place, before)
     found.sort(key=itemgetter(0))
-    return tuple(call for _, call in found)
+    numbers: dict[Hashable, int] = {}
+    return tuple(
+        replace(call, step=numbers.setdefault(step, len(numbers))) for _, call, step in found
+    )
+
+
+def _side_by_side(acts: Sequence[Act]) -> list[int]:
+    """Number the steps of executions, given by their start.
+
+    Those of one parent whose times overlap, or that others between join, are one step.
+    """
+    steps: list[int] = []
+    ends: dict[tuple[str, str], tuple[int, int]] = {}
+    for number, act in enumerate(acts):
+        span = act.spans[0]
+        key = (span.trace_id, span.parent_span_id or f"root {number}")
+        end_ns, step = ends.get(key, (0, number))
+        if act.start_ns >= end_ns:
+            step = number
+        ends[key] = max(end_ns, span.end_ns), step
+        steps.append(step)
+    return steps
 
 
 def tool_call_of(facts: SpanFacts) -> ToolCall:

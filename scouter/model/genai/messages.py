@@ -60,6 +60,7 @@ class _Call:
     name: str
     arguments: JsonValue
     call_id: str
+    step: int
     result: JsonValue = None
     has_result: bool = False
     error: str = ""
@@ -81,6 +82,9 @@ class MessageLog:
         self._answered: dict[str, _Call] = {}
         """Calls that have a result, by id; the last of each."""
         self._strays: list[_Call] = []
+        self._step = 0
+        """Number of the message that asks for calls; items that stand alone are of one message, up
+        to the next result."""
         self._recent: list[_Call] = []
         """Calls since the last result."""
         self._has_answered = False
@@ -124,6 +128,7 @@ class MessageLog:
             return
         if self._item(message):
             return
+        self._step += 1
         texts = self._parts(message)
         calls = message.get("tool_calls")
         for call in calls if isinstance(calls, list) else [calls] if calls else []:
@@ -214,10 +219,11 @@ class MessageLog:
             if (call_id, name) in self._in_message:
                 return
             self._in_message.add((call_id, name))
-        call = _Call(name, open_json(arguments), call_id)
-        self._calls.append(call)
         if self._has_answered:
             self._recent, self._has_answered = [], False
+            self._step += 1
+        call = _Call(name, open_json(arguments), call_id, self._step)
+        self._calls.append(call)
         self._recent.append(call)
         self._by_id.setdefault(call_id, deque()).append(call)
         for key in {name, ""}:
@@ -238,7 +244,7 @@ class MessageLog:
             known.error = known.error or ("error" if failed else "")  # told again, and better
             return
         if call is None:
-            call = _Call(name, None, call_id)
+            call = _Call(name, None, call_id, self._step)
             self._strays.append(call)
         call.result, call.has_result = result, True
         call.error = "error" if failed else ""
@@ -264,6 +270,7 @@ def _tool_call(call: _Call) -> ToolCall:
         name=call.name,
         arguments=call.arguments,
         call_id=call.call_id,
+        step=call.step,
         result=call.result,
         has_result=call.has_result,
         error=call.error,

@@ -132,7 +132,8 @@ class ToldCalls:
                     known, result=call.result, has_result=True, error=call.error
                 )
         elif asker is not None and call.name:
-            self._calls.append(call)
+            # Another message than any that the asker's own answer tells of.
+            self._calls.append(replace(call, step=-1 - (call.step or 0)))
             self._askers.append(asker)
 
 

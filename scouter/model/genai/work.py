@@ -51,6 +51,7 @@ def work_of(acts: Sequence[Act], spans: Sequence[Span]) -> AgentWork:
     usages = [each.usage for each in models]
     return AgentWork(
         tool_calls=calls.calls,
+        has_overlaps=calls.has_overlaps,
         evidence=find_evidence(acts, calls),
         guardrails=tuple(guardrail_run(act) for act in acts if act.facts.kind is Kind.GUARDRAIL),
         content=calls.told.content or answer_of_agents(facts) or answer_of_steps(spans),

@@ -19,7 +19,7 @@ from scouter.agent.model_judge import ModelJudge
 from scouter.agent.model_settings import ModelSettings
 from scouter.agent.openai import OpenAIChatSettings
 from scouter.evaluate.dataset import EvalDataset
-from scouter.evaluate.engine import asking
+from tests.scouter.model.genai.test_acts import asking
 from scouter.evaluate.engine.judged import evaluate_records_async
 from scouter.evaluate.engine.plan import compile_plan
 from scouter.evaluate.judge.ask import Backoff

@@ -197,6 +197,56 @@ def test_no_outcome_that_more_spans_turn(
     assert found.outcome != "errored" or found.reason == "incomplete"
 
 
+@settings(max_examples=300)
+@given(
+    st.data(),
+    st.lists(
+        st.tuples(st.sampled_from("ab"), st.integers(1, 20), st.booleans()), min_size=1, max_size=4
+    ),
+    names,
+)
+def test_no_step_that_more_spans_turn(
+    data: st.DataObject, made_calls: list[tuple[str, int, bool]], wanted: list[str]
+) -> None:
+    """Executions that overlap, and models that ask for them one by one, of which some are lost."""
+    spans: list[Span] = []
+    for number, (name, length, is_asked) in enumerate(made_calls):
+        if is_asked:
+            parts: list[dict[str, Any]] = [
+                {"type": "tool_call", "id": f"c{number}", "name": name, "arguments": {}}
+            ]
+            message = json.dumps([{"role": "assistant", "parts": parts}])
+            at = (number * 10, number * 10 + 1)
+            spans.append(made(100 + number, "model", "m", 1, at, output_messages=message))
+        at = (number * 10 + 2, number * 10 + 2 + length)
+        given_id = {"call": f"c{number}"} if is_asked else {}
+        spans.append(made(200 + number, "tool", name, 1, at, args="{}", **given_id))
+    seen = [each for each in spans if data.draw(st.booleans())] or spans[:1]
+    task = TrajectoryTask("t", "in_order_match", [call(name) for name in wanted])
+    found = run(task, {}, seen, lost="a span was refused")
+    assert found.outcome == "errored" or found.outcome == run(task, {}, spans).outcome
+
+
+def test_a_step_that_only_overlapping_tells() -> None:
+    """By hand: b began before a, at the same time; two models may still turn out to have asked."""
+    overlapping = [made(2, "tool", "b", 1, (0, 5)), made(3, "tool", "a", 1, (1, 5), args='{"x":1}')]
+    task = TrajectoryTask("t", "in_order_match", REFERENCE)
+    assert run(task, {}, overlapping).passed
+    assert run(task, {}, overlapping, lost="a span was refused").reason == "incomplete"
+    behind = [overlapping[0], made(3, "tool", "a", 1, (5, 9), args='{"x":1}')]
+    assert run(task, {}, behind).outcome == "failed"
+
+
+def test_vertex_knows_no_steps() -> None:
+    overlapping = [made(2, "tool", "b", 1, (0, 5)), made(3, "tool", "a", 1, (1, 5), args='{"x":1}')]
+    rules = {"compat": "vertex"}
+    assert (
+        run(TrajectoryTask("t", "in_order_match", REFERENCE, rules=rules), {}, overlapping).score
+        == 0
+    )
+    assert run(TrajectoryTask("t", "recall", REFERENCE, rules=rules), {}, overlapping).score == 1
+
+
 def test_what_more_spans_cannot_turn_stands() -> None:
     seen = [tool(1, "a", x=1), tool(2, "b")]
     for metric in ("in_order_match", "any_order_match", "recall"):

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, cast
 
@@ -473,6 +474,21 @@ def test_calls_without_expected_ones() -> None:
     assert "Action: search" in first
     assert "Action: inner" not in first
     assert "(no previous turns)" in second
+
+
+def test_where_the_definitions_of_tools_come_from() -> None:
+    """A file before the row, the row before spans; where nobody tells, the judge hears so."""
+    judge = Replies(["0.5"] * 5)
+    row: Any = {"tool_schemas": [{"name": "of_row"}]}
+    spans: Any = ({"name": "of_spans"},)
+    given: Any = [{"name": "of_file"}]
+    trajectory(judge, tool_schemas=given).evaluate([replace(walked(entry=row), tools=spans)])
+    trajectory(judge).evaluate([replace(walked(entry=row), tools=spans)])
+    trajectory(judge).evaluate([replace(walked(), tools=spans)])
+    trajectory(judge).evaluate([walked()])
+    named = [[n for n in ("of_file", "of_row", "of_spans") if n in p] for p in judge.prompts]
+    assert named == [["of_file"], ["of_row"], ["of_spans"], []]
+    assert "no file gives them, and no span tells of them" in judge.prompts[3]
 
 
 def test_tools_stay_where_no_model_tells_of_its_calls() -> None:

@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 
 import pytest
 
@@ -46,6 +47,18 @@ def test_question_answer_and_session_are_the_traces() -> None:
     assert (record.session_id, record.trace_id, record.created_ns) == ("s-1", TRACE, 0)
     assert record.tag_map == {"service.name": "agent"}
     assert derive_record(spans[::-1]).uid == record.uid == derived_uid(TRACE)
+
+
+def test_definitions_of_tools_are_told_to_judges() -> None:
+    """In a record of a trace, so that a judge's prompt can have them, live and offline."""
+    tools = [{"name": "search", "parameters": {"type": "object"}}]
+    asked = chat(2, ["Hi"], "Hello.", (5, 15))
+    told = replace(
+        asked, attributes={**asked.attributes, "gen_ai.tool.definitions": json.dumps(tools)}
+    )
+    assert derive_record([ROOT, told]).context == {
+        "question": "Hi", "answer": "Hello.", "tool_definitions": tools,
+    }  # fmt: skip
 
 
 def test_the_session_is_that_of_the_trace() -> None:

@@ -12,6 +12,7 @@ from scouter.evaluate.trajectory.comparison import compare_trajectories
 from scouter.evaluate.trajectory.metrics import (
     trajectory_any_order_match,
     trajectory_exact_match,
+    trajectory_in_order_match,
     trajectory_precision,
     trajectory_recall,
 )
@@ -227,12 +228,19 @@ def test_options_that_are_wrong(options: Any, message: str) -> None:
         ([call(), 7], r"predicted_trajectory\[1\]: got a number"),
         ([call(), [call(), {"name": "x"}]], r"\[1\]\[1\]: 'tool_name'.*'name'"),
         ([call()] * 10_001, "more than 10,000 calls"),
-        ([[call()] * 65], "65 calls side by side; at most 64"),
     ],
 )
 def test_what_is_no_trajectory(predicted: Any, message: str) -> None:
     with pytest.raises(DataError, match=message):
         trajectory_precision(predicted, [])
+
+
+def test_steps_that_are_too_wide() -> None:
+    """A step of the reference is bounded, one that was made is not."""
+    wide = [[call(x=n) for n in range(65)]]
+    with pytest.raises(DataError, match="65 calls side by side; at most 64"):
+        trajectory_precision([], wide)
+    assert trajectory_in_order_match(wide, wide[0][::-1]) == 1
 
 
 def test_large_assignments_are_refused_with_the_limit() -> None:

@@ -1,6 +1,7 @@
 """Assignments against a search through all of them."""
 
 import math
+from collections.abc import Callable, Sequence
 from itertools import permutations
 
 import pytest
@@ -8,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scouter.evaluate.trajectory.assignment import (
-    Filling,
+    fill_in_order,
     heaviest_matching,
     maximum_matching,
 )
@@ -41,16 +42,59 @@ def test_the_largest_matching(graph: tuple[Edges, int]) -> None:
     assert len(used) == len(set(used)) == most(edges)
 
 
-@given(graphs())
-def test_filling_places_one_by_one(graph: tuple[Edges, int]) -> None:
-    """After each node as many are placed as can be."""
-    edges, rights = graph
-    filling = Filling(rights)
-    for node, choices in enumerate(edges):
-        filling.add(node, choices)
-        held = [each for each in filling.held if each >= 0]
-        assert len(held) == len(set(held)) == most(edges[: node + 1])
-        assert all(place in edges[n] for place, n in enumerate(filling.held) if n >= 0)
+@st.composite
+def stepped(draw: st.DrawFn) -> tuple[list[int], list[int], set[tuple[int, int]]]:
+    """Steps of calls and of places, and which call fits which place."""
+    called, expected = (sorted(draw(st.lists(st.integers(0, 3), max_size=most))) for most in (6, 5))
+    pairs = [(call, place) for call in range(len(called)) for place in range(len(expected))]
+    fits = draw(st.sets(st.sampled_from(pairs))) if pairs else set[tuple[int, int]]()
+    return called, expected, fits
+
+
+def can_be_filled(
+    called: list[int],
+    expected: list[int],
+    fits: set[tuple[int, int]],
+    place: int = 0,
+    taken: frozenset[tuple[int, int]] = frozenset(),
+) -> bool:
+    """By trying all: no call of a step before one that an earlier place took."""
+    if place == len(expected):
+        return True
+    earliest = max((called[c] for c, at in taken if expected[at] < expected[place]), default=-1)
+    return any(
+        (call, place) in fits
+        and step >= earliest
+        and all(call != other for other, _ in taken)
+        and can_be_filled(called, expected, fits, place + 1, taken | {(call, place)})
+        for call, step in enumerate(called)
+    )
+
+
+@given(stepped())
+def test_steps_filled_in_order(case: tuple[list[int], list[int], set[tuple[int, int]]]) -> None:
+    called, expected, fits = case
+    looked = 0
+
+    def groups(steps: list[int]) -> list[list[int]]:
+        return [[at for at, each in enumerate(steps) if each == n] for n in sorted({*steps})]
+
+    def choose(calls: Sequence[int]) -> Callable[[int], list[int]]:
+        return lambda place: [call for call in calls if (call, place) in fits]
+
+    def spend(choices: int) -> None:
+        nonlocal looked
+        looked += choices
+
+    found = fill_in_order(groups(called), groups(expected), choose, spend)
+    assert (found is not None) == can_be_filled(called, expected, fits)
+    if found is not None:
+        assert sorted(found) == [*range(len(expected))]
+        assert len(set(found.values())) == len(found) <= looked
+        assert all((call, place) in fits for place, call in found.items())
+        for one, other in permutations(found, 2):
+            if expected[one] < expected[other]:
+                assert called[found[one]] <= called[found[other]]
 
 
 weights = st.integers(0, 4).flatmap(

@@ -70,6 +70,23 @@ class Stateful:
         return f"re {message}" if self.count <= 3 else "another conversation's"
 
 
+def test_definitions_of_tools_come_from_the_spans(tmp_path: Path) -> None:
+    """Those of the turn; of a turn that tells none, those of the conversation."""
+
+    def agent(message: str) -> str:
+        tools = json.dumps([{"name": f"tool_of_{message}"}])
+        attributes = {"gen_ai.operation.name": "chat", "gen_ai.tool.definitions": tools}
+        if message != "third":
+            with get_tracer("agent").start_as_current_span("chat m", attributes=attributes):
+                pass
+        return message
+
+    asking = Asking(agent=agent, progress=False)
+    answered = ask_all(conversations(), asking, tmp_path / "journal")
+    first, second = {"name": "tool_of_first"}, {"name": "tool_of_second"}
+    assert [each.item.tools for each in answered] == [(first,), (second,), (first, second)]
+
+
 @pytest.mark.parametrize("agent", [plain, in_loop, gives_awaitable, Stateful])
 @pytest.mark.parametrize("concurrency", [1, 4])
 def test_each_turn_has_its_own_steps(
