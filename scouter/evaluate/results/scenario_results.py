@@ -195,6 +195,9 @@ class ScenarioResult(_Part):
     turns: tuple[Exchange, ...] = ()
     """The conversation, as far as it is known: an overridden `execute_agent` keeps the answers
     to predefined turns to itself."""
+    turn_times_ns: tuple[tuple[int, int], ...] = ()
+    """Of each turn when the agent was asked and when it had answered, in ns since the epoch; empty
+    where nobody measured."""
     traces: JsonSpans = ()
     """The spans of this scenario and attempt, by start time."""
 
@@ -240,6 +243,7 @@ class Conversation(_Part):
     duration_ns: int = 0
     response: JsonValue = None
     turns: tuple[Exchange, ...] = ()
+    turn_times_ns: tuple[tuple[int, int], ...] = ()
     traces: JsonSpans = ()
 
 
