@@ -155,6 +155,14 @@ def open_content(content: JsonValue) -> Mapping[str, Any]:
     return _object(content)
 
 
+def asked_calls(message: JourneyMessage) -> tuple[AskedCall, ...]:
+    """Every call of a message: parallel ones, or the one that only its content tells of."""
+    if message.calls or message.type != TOOL_CALL:
+        return message.calls or ()
+    inner = call_in_content(message)
+    return () if inner is None else (inner,)
+
+
 def call_in_content(message: JourneyMessage) -> AskedCall | None:
     """The call that only the content tells of, as older tools wrote it."""
     inner = open_content(message.content)

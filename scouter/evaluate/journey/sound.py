@@ -20,7 +20,7 @@ from scouter.evaluate.journey.message import (
     TOOL_RESPONSE,
     JourneyMessage,
     as_text,
-    call_in_content,
+    asked_calls,
     open_content,
 )
 from scouter.evaluate.journey.result import (
@@ -115,11 +115,7 @@ def calls_of(messages: Sequence[JourneyMessage]) -> list[Call]:
     """Every call: parallel ones too, and those that only a content tells of."""
     found: list[Call] = []
     for at, message in enumerate(messages):
-        asked = message.calls or ()
-        if not asked and message.type == TOOL_CALL:
-            inner = call_in_content(message)
-            asked = () if inner is None else (inner,)
-        for index, call in enumerate(asked):
+        for index, call in enumerate(asked_calls(message)):
             arguments = open_content(call.arguments)
             found.append(Call(place=(at, index), tool=call.name.strip(), arguments=arguments))
     return found
