@@ -10,7 +10,7 @@ from scouter.evaluate.journey.arguments import compare_arguments, f1_of_argument
 from scouter.evaluate.journey.asking import ASSERT, JourneyJudge, JudgeError
 from scouter.evaluate.journey.assign import Place, assign, comes_after
 from scouter.evaluate.journey.case import Case, Check, Goal
-from scouter.evaluate.journey.fuzzy import NO_LINK, FuzzyChain, fold
+from scouter.evaluate.journey.fuzzy import NO_LINK, FuzzyChain, Likeness, fold
 from scouter.evaluate.journey.graph import pairs
 from scouter.evaluate.journey.message import (
     INTERACTION,
@@ -32,7 +32,13 @@ from scouter.evaluate.journey.result import (
     Measure,
 )
 from scouter.evaluate.journey.routing import Agents, routing_f1
-from scouter.evaluate.journey.sentences import reasons_of, sentence, why_unmet, why_wrong
+from scouter.evaluate.journey.sentences import (
+    alike,
+    reasons_of,
+    sentence,
+    why_unmet,
+    why_wrong,
+)
 
 TOO_MANY: Final = "too many calls are alike to say whether an order of them would do"
 
@@ -51,7 +57,10 @@ class _Said:
     """What the texts of the agent mean for the text goals."""
 
     places: dict[str, list[Place]] = field(default_factory=dict[str, list[Place]])
-    links: dict[str, str] = field(default_factory=dict[str, str])
+    likeness: dict[str, tuple[int, Likeness]] = field(
+        default_factory=dict[str, tuple[int, Likeness]]
+    )
+    """By goal: the message that is nearest to what is wanted, of those with its keywords."""
     has_keywords: bool = False
     has_meaning: bool = False
 
@@ -102,7 +111,13 @@ def evaluate_soundly(
         checks=checks,
         broken_edges=broken,
         text_match=text_match_word(len(said.places), sum(name in found for name in said.places)),
-        message=sentence(goals, broken, checks, success),
+        message=sentence(
+            goals,
+            broken,
+            checks,
+            success,
+            [] if success is not None else [each for each in problems if _is_open(each)],
+        ),
         messages=tuple(messages),
         reasons=reasons_of(messages, call_results),
         missed_tools=tuple(sorted({g.tool_name for g in tools} - {c.tool for c in calls})),
@@ -167,13 +182,18 @@ def _heard(case: Case, messages: Sequence[JourneyMessage], chain: FuzzyChain) ->
             said.has_keywords = True
             if goal.wanted_text:
                 likeness = chain.text(goal.wanted_text, spoken, question=question)
-                said.links.setdefault(goal.name, likeness.link)
+                known = said.likeness.get(goal.name)
+                if known is None or _rank(likeness) > _rank(known[1]):
+                    said.likeness[goal.name] = at, likeness
                 if not likeness.matched:
                     continue
-                said.links[goal.name] = likeness.link
             said.has_meaning = True
             said.places[goal.name].append((at, 0))
     return said
+
+
+def _rank(likeness: Likeness) -> tuple[bool, float]:
+    return likeness.matched, likeness.similarity or 0.0
 
 
 def _calls_of_goals(
@@ -229,17 +249,20 @@ def _fate(
 ) -> GoalResult:
     place = found.get(goal.name)
     reason = ""
+    at, likeness = said.likeness.get(goal.name, (0, Likeness(matched=False)))
     if place is None:
         wrong = [
             result
             for result in call_results
             if result.tool == goal.tool_name.strip() and result.reason == "incorrect parameter"
         ]
-        reason = why_unmet(goal, wrong, is_taken=bool(candidates[goal.name]))
+        words = alike(likeness.link, likeness.similarity)
+        nearest = f"the nearest is message {at}, {words}" if words else ""
+        reason = why_unmet(goal, wrong, is_taken=bool(candidates[goal.name]), nearest=nearest)
     return GoalResult(
         name=goal.name, type=goal.type, met=place is not None,
         message=None if place is None else place[0], reason=reason,
-        link=said.links.get(goal.name, ""),
+        link=likeness.link, similarity=likeness.similarity,
     )  # fmt: skip
 
 
@@ -284,13 +307,18 @@ def _success(
     """
     if any(check.passed is False for check in checks):
         return False
-    if any(text == TOO_MANY or text.startswith(NO_LINK) for text in problems):
+    if any(map(_is_open, problems)):
         return None
     if broken:
         return False
     if not all(goal.met for goal in goals):
         return False
     return None if any(check.passed is None for check in checks) else True
+
+
+def _is_open(problem: str) -> bool:
+    """Whether something could not be compared or assigned that decides over success."""
+    return problem == TOO_MANY or problem.startswith(NO_LINK)
 
 
 def _of_tools(

@@ -132,7 +132,7 @@ def _with_turns(found: JourneyResult, said: ScenarioResult) -> JourneyResult:
     return replace(
         found,
         metrics={**found.metrics, "is_success": None},
-        message=problem,
+        message=f"undecided: {problem}",
         problems=(*found.problems, problem),
     )
 
@@ -166,7 +166,7 @@ def _judged(
     by_id = {scenario.id: scenario for scenario in judged}
     for run in runs:
         said = results.get_scenario_detail(run.result.name, run.attempt)
-        undecided = f"undecided: {run.result.message}" if run.result.success is None else None
+        undecided = run.result.message if run.result.success is None else None
         last: JsonValue = said.turns[-1]["agent"] if said.turns else None
         runner.add_spans(said.traces)
         runner.collect_scenario_data(

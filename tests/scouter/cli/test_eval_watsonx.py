@@ -207,6 +207,7 @@ def test_a_run_is_taken_up(folder: Path, scouter: Scouter) -> None:
     assert scouter(*run).returncode == 0
     again = scouter(*run, USERNAME="other")  # what is done is not asked again
     assert again.returncode == 0, again.stdout + again.stderr
+    assert "Means of 1 run: Journey Success 1, Journey Completion 1," in again.stdout
     (folder / "hr.json").write_text(json.dumps(hr(user_prompts=["I am nwaters"])), "utf-8")
     other = scouter(*run)  # another user has led the conversation in the journal
     assert other.returncode == 2
@@ -224,7 +225,7 @@ def test_a_journal_without_times_leaves_the_order_undecided(folder: Path, scoute
     journal.write_text(bare, encoding="utf-8")
     again = scouter(*run)
     assert again.returncode == 1
-    assert "hr: the journal does not tell when turns ended; start a new one" in again.stdout
+    assert "hr: undecided: the journal does not tell when turns ended; start" in again.stdout
 
 
 @pytest.mark.parametrize(
@@ -243,6 +244,14 @@ def test_what_is_wrong_is_told_before_anything_runs(
     done = scouter("eval", "hr.json", *args)
     assert done.returncode == 2, done.stdout
     assert words in done.stderr
+
+
+def test_a_path_with_nothing_behind_it_is_named(folder: Path, scouter: Scouter) -> None:
+    config = {"test_paths": ["nope.json"], "n_runs": 2}
+    (folder / "config.yml").write_text(yaml.safe_dump(config), encoding="utf-8")
+    done = scouter("eval", "config.yml", *RUN)
+    assert done.returncode == 2
+    assert "note: nope.json: there is no dataset" in done.stderr
 
 
 def test_the_page(project: Path, scouter: Scouter, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -145,6 +145,33 @@ def test_where_no_link_can_compare_nothing_is_decided(monkeypatch: pytest.Monkey
     result = evaluate_journey(dataset, [calls(("t", {"x": "b"}))], embedder=down)
     assert result.success is None
     assert fuzzy.NO_RAPIDFUZZ in result.problems
+    assert result.message.startswith("undecided: no link could compare 'b' with 'alpha'; goal 'g'")
+
+
+def test_what_the_chain_measured_is_told() -> None:
+    """The vectors stand at right angles, so that nothing is alike."""
+    dataset = one_tool({"x": "time off"}, {"x": "fuzzy"})
+    result = evaluate_journey(dataset, [calls(("t", {"x": "rain"}))], embedder=unit)
+    assert result.message.endswith('x "rain" in place of "time off" (alike 0.00 by embedding)')
+    reason = result.reasons[0] or {}
+    parameters: Any = reason["parameters"]
+    assert (parameters[0]["link"], parameters[0]["similarity"]) == ("embedding", 0.0)
+
+
+def test_the_nearest_text_is_told() -> None:
+    goal = {"type": "text", "name": "g", "response": "You have time off.", "keywords": ["you"]}
+    dataset = {"story": "s", "goals": {"g": []}, "goal_details": [goal]}
+    talk = [says("It rains."), says("Are you there?"), user("yes")]
+    far = evaluate_journey(dataset, talk, embedder=unit)
+    assert far.message == (
+        "goal 'g' is not met: no message of the agent says 'You have time off.'; the nearest is "
+        "message 1, alike 0.00 by embedding"
+    )
+    near = evaluate_journey(dataset, [*talk, says("You are off.")], embedder=unit)
+    assert (near.success, near.goals[0].message) == (True, 3)
+    assert (near.goals[0].link, near.goals[0].similarity) == ("embedding", 1.0)
+    judged = evaluate_journey(dataset, talk, judge=denies)
+    assert judged.message.endswith("the nearest is message 1, not alike by judge")
 
 
 def test_parallel_calls_of_one_message_all_count() -> None:

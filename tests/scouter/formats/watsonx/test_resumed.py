@@ -17,6 +17,7 @@ AGENT: Final = '''
 import json
 import os
 import signal
+import sys
 
 from scouter.tracing import get_tracer
 
@@ -29,6 +30,9 @@ def killed_at(kind):
     """Kill the process, as `kill -9` does, at the event of this kind and number."""
     counts[kind] = counts.get(kind, 0) + 1
     if (kind, counts[kind]) == (KIND, int(AT)):
+        if os.path.exists("hold"):  # a pipe, of which nobody writes the other end
+            print("held", file=sys.stderr, flush=True)
+            open("hold").read()
         os.kill(os.getpid(), signal.SIGKILL)
 
 
@@ -93,6 +97,22 @@ def run(folder: Path, *options: str, kill: str = "") -> "subprocess.CompletedPro
         [sys.executable, "-c", "from scouter.cli.app import main; main()", *OPTIONS, *options],
         cwd=folder, env=environ, capture_output=True, text=True, timeout=120, check=False,
     )  # fmt: skip
+
+
+def interrupted(folder: Path, *options: str, at: str) -> "tuple[int, str]":
+    """Press Ctrl-C once the agent is in the middle of something that does not end."""
+    os.mkfifo(folder / "hold")
+    environ = {**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{folder}", "KILL": at}
+    with subprocess.Popen(
+        [sys.executable, "-c", "from scouter.cli.app import main; main()", *OPTIONS, *options],
+        cwd=folder, env=environ, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+    ) as running:  # fmt: skip
+        assert running.stderr is not None
+        before = "".join(iter(running.stderr.readline, "held\n"))
+        running.send_signal(signal.SIGINT)
+        _, after = running.communicate(timeout=60)
+    (folder / "hold").unlink()
+    return running.returncode, before + after
 
 
 def project(folder: Path) -> Path:
@@ -167,4 +187,17 @@ def test_kill_9_and_take_up(tmp_path: Path, whole: dict[str, Any], kill: str, do
     second = run(folder, *journal)
     assert second.returncode == 1, second.stderr
     assert f"{done} of 4 attempts taken from j.jsonl" in second.stderr
+    assert told(folder) == whole
+
+
+def test_ctrl_c_and_take_up(tmp_path: Path, whole: dict[str, Any]) -> None:
+    """It ends at once, says how to go on, and the same command does."""
+    folder = project(tmp_path / "interrupted")
+    journal = ("--resume", "j.jsonl", "--output", "out")
+    code, said = interrupted(folder, *journal, at="tool 5")
+    assert code == 130, said
+    assert "scouter: interrupted; the same command goes on from j.jsonl" in said
+    assert "Traceback" not in said
+    second = run(folder, *journal)
+    assert "1 of 4 attempts taken from j.jsonl" in second.stderr
     assert told(folder) == whole
