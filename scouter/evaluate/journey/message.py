@@ -256,10 +256,11 @@ def messages_of_turns(
         times = [started[each] for each in call.span_ids if each in started]
         turn = bisect_left(ends_ns, min(times)) if times else max(0, len(turns) - 1)
         by_turn.setdefault(turn, []).append(call)
+    has_calls = bool(by_turn)
     found: list[JourneyMessage] = []
     for at, turn in enumerate(turns):
         found.append(JourneyMessage(role="user", type=TEXT, content=turn["user"]))
-        answer = _answer(turn["agent"], has_calls=bool(by_turn))
+        answer = _answer(turn["agent"], has_calls=has_calls)
         found += _worked(by_turn.pop(at, ()))
         found += _timed(answer, times_ns[at]) if at < len(times_ns) else answer
     for _, calls in sorted(by_turn.items()):
@@ -284,7 +285,7 @@ def _answer(answer: JsonValue, *, has_calls: bool) -> list[JourneyMessage]:
     if not messages:
         return [JourneyMessage(role="assistant", type=TEXT, content=answer)]
     read = [each for each in read_messages(messages) if each.role != "user"]
-    return [each for each in read if each.type == TEXT or not has_calls]
+    return [each for each in read if not has_calls or each.type not in (TOOL_CALL, TOOL_RESPONSE)]
 
 
 def _timed(answer: list[JourneyMessage], times_ns: tuple[int, int]) -> list[JourneyMessage]:

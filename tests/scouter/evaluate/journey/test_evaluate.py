@@ -160,7 +160,7 @@ def test_what_the_chain_measured_is_told() -> None:
 
 def test_the_nearest_text_is_told() -> None:
     goal = {"type": "text", "name": "g", "response": "You have time off.", "keywords": ["you"]}
-    dataset = {"story": "s", "goals": {"g": []}, "goal_details": [goal]}
+    dataset: dict[str, Any] = {"story": "s", "goals": {"g": []}, "goal_details": [goal]}
     talk = [says("It rains."), says("Are you there?"), user("yes")]
     far = evaluate_journey(dataset, talk, embedder=unit)
     assert far.message == (
@@ -210,6 +210,27 @@ def test_each_wrong_call_has_a_reason() -> None:
     assert [reason and reason["reason"] for reason in result.reasons] == [
         None, None, "repeated call", "incorrect parameter", "irrelevant tool call", None, None,
     ]  # fmt: skip
+
+
+def test_texts_steps_and_times_by_hand() -> None:
+    """Of two texts that are wanted one is said; tools' responses are no time of the agent."""
+    wanted = {"type": "text", "name": "more", "keywords": ["never"]}
+    dataset = hr(goal_details=[*hr()["goal_details"], wanted], goals={**hr()["goals"], "more": []})
+    talk: list[dict[str, Any]] = [
+        user("hi"),
+        {**calls(ASSIGNMENT), "response_time": 1.0},
+        {"role": "assistant", "type": "tool_response", "content": "ok", "response_time": 9.0},
+        {**calls(SCHEDULE), "response_time": 2.0},
+        {**says(ANSWER), "response_time": 4.5},
+    ]
+    metrics = evaluate_journey(dataset, talk).metrics
+    assert {name: metrics[name] for name in (
+        "total_steps", "llm_steps", "average_agent_response_time", "keyword_match",
+        "semantic_match", "text_match", "journey_completion",
+    )} == {
+        "total_steps": 5, "llm_steps": 3, "average_agent_response_time": 2.5,
+        "keyword_match": True, "semantic_match": True, "text_match": 0, "journey_completion": 0.75,
+    }  # fmt: skip
 
 
 def test_parameter_f1_counts_every_goal() -> None:

@@ -137,8 +137,11 @@ def test_an_answer_of_messages_tells_of_its_calls_where_no_span_does() -> None:
     turns = [{"user": "hi", "agent": {"messages": [openai_call(ASSIGNMENT), openai_call(SCHEDULE),
                                                    says(ANSWER)]}}]  # fmt: skip
     assert evaluate_journey(hr(), messages_of_turns(turns)).success is True
-    both = messages_of_turns(turns, [tool_span(2, ASSIGNMENT, (10, 20))])
+    spans = [tool_span(2, ASSIGNMENT, (10, 20))]
+    both = messages_of_turns(turns, spans)
     assert [m.type for m in both] == ["text", "tool_call", "tool_response", "text"]
+    twice = messages_of_turns([*turns, *turns], spans, [(0, 30 * MS), (40 * MS, 50 * MS)])
+    assert [m.type for m in twice] == ["text", "tool_call", "tool_response", "text", "text", "text"]
 
 
 def test_what_is_no_message_is_named() -> None:
