@@ -100,10 +100,7 @@ def evaluate_soundly(
             "tool_parameter_f1": _parameters(tools, calls, found, call_results, chain),
             **_of_texts(case, found, said),
             **_of_steps(messages),
-            "assert_llm": _share(sum(c.passed is True for c in checks), len(checks)),
-            "journey_completion": _share(
-                len(found) + sum(c.passed is True for c in checks), len(goals) + len(checks)
-            ),
+            **_of_checks(checks, len(found), len(goals)),
             "is_success": success,
         },
         goals=goals,
@@ -393,6 +390,17 @@ def _of_texts(case: Case, found: Mapping[str, Place], said: _Said) -> dict[str, 
         "keyword_match": said.has_keywords if count else None,
         "semantic_match": said.has_meaning if count else None,
         "text_match": int(met == count) if count else None,
+    }
+
+
+def _of_checks(checks: Sequence[CheckResult], met: int, goals: int) -> dict[str, Measure]:
+    """Shares of what is true; null where a statement is undecided, as nobody knows them then."""
+    if any(check.passed is None for check in checks):
+        return {"assert_llm": None, "journey_completion": None}
+    passed = sum(check.passed is True for check in checks)
+    return {
+        "assert_llm": _share(passed, len(checks)),
+        "journey_completion": _share(met + passed, goals + len(checks)),
     }
 
 

@@ -288,6 +288,10 @@ def test_statements_are_for_a_judge() -> None:
     )
     result = evaluate_journey(dataset, GOOD, judge=judge)
     assert (result.success, result.completion) == (False, 4 / 5)
+    assert result.metrics["assert_llm"] == 0.5
+    unheard = evaluate_journey(dataset, GOOD, judge=broke)
+    assert (unheard.success, unheard.completion) == (None, None)
+    assert unheard.metrics["assert_llm"] is None
     assert "tells no secret (it does)" in result.message
     context = json.loads(judge.requests[0].messages[1]["content"])["context"]
     assert context.startswith("user: I want to know my time off schedule")
