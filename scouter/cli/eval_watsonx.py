@@ -9,7 +9,7 @@ import typer
 from scouter.agent.entries import ProviderEntries
 from scouter.agent.model_judge import ModelJudge
 from scouter.cli.outputs import Outputs, folder_by_time
-from scouter.cli.release_check import INTERRUPTED, Standard, conclude
+from scouter.cli.release_check import INTERRUPTED, Standard, conclude, interrupted
 from scouter.errors import ConfigError
 from scouter.evaluate.files.read import read_document
 from scouter.evaluate.journey.evaluate import Compat
@@ -23,10 +23,18 @@ from scouter.formats.watsonx.config import (
 )
 from scouter.formats.watsonx.datasets import find_datasets, read_cases
 from scouter.formats.watsonx.journeys import Journeys, run_journeys
-from scouter.formats.watsonx.result_files import write_results
+from scouter.formats.watsonx.names import DISPLAY_NAMES
+from scouter.formats.watsonx.result_files import average_metrics, write_results
 from scouter.model.visible import one_line
 from scouter.replay.named_run import NamedRun
+from scouter.replay.reports.texts import counted
 
+_SHOWN: Final = (
+    "is_success", "journey_completion", "tool_call_recall", "tool_call_precision",
+    "tool_parameter_f1", "orchestrate_agent_routing_accuracy", "text_match", "assert_llm",
+    "total_steps", "average_agent_response_time",
+)  # fmt: skip
+"""Measures of which the means are printed; result files have all."""
 _ALL: Final = 1.0
 """Pass rate that stops a release where nothing else says what does."""
 
@@ -60,10 +68,10 @@ def check_watsonx(check: WatsonxCheck, outputs: Outputs) -> None:
     read = _config(check.path)
     config = read.config
     files, left_out = find_datasets(config.test_paths, is_recursive=config.enable_recursive_search)
+    _note(*read.notes, *left_out)
     cases = read_cases(files, config.tags)
     judge, more = _judge(check.run, config.judge)
-    for note in (*read.notes, *left_out, *more):
-        typer.echo(f"scouter: note: {one_line(note)}", err=True)
+    _note(*more)
     run = replace(
         check.run,
         repeats=max(check.run.repeats, config.n_runs),
@@ -73,7 +81,7 @@ def check_watsonx(check: WatsonxCheck, outputs: Outputs) -> None:
     try:
         journeys = run_journeys(cases, run, config, compat=check.compat, judge=judge)
     except KeyboardInterrupt:
-        typer.echo("scouter: interrupted", err=True)
+        typer.echo(interrupted(run), err=True)
         raise typer.Exit(INTERRUPTED) from None
     parent = check.output or (Path(config.output_dir) if config.output_dir else None)
     if parent is not None:
@@ -84,7 +92,8 @@ def check_watsonx(check: WatsonxCheck, outputs: Outputs) -> None:
     rates = (standard.min_pass_rate, standard.min_scenario_pass_rate)
     if rates == (None, None):
         standard = replace(standard, min_pass_rate=_ALL)
-    _tell(journeys, quiet=standard.quiet)
+    if not standard.quiet:
+        _tell(journeys, check.compat)
     conclude(journeys.results, baseline, standard, outputs, f"Journeys of {check.run.agent}")
 
 
@@ -127,14 +136,23 @@ class _OneModel:
         return await self._models.ask(named)
 
 
-def _tell(journeys: Journeys, *, quiet: bool) -> None:
-    """Print a line for each journey that did not succeed, and for what could not be decided."""
-    if quiet:
-        return
+def _note(*notes: str) -> None:
+    for note in notes:
+        typer.echo(f"scouter: note: {one_line(note)}", err=True)
+
+
+def _tell(journeys: Journeys, compat: Compat) -> None:
+    """Print a line for each journey that did not succeed, what could not be decided, and means."""
     for run in journeys.runs:
         attempt = f", run {run.attempt + 1}" if journeys.results.repeats > 1 else ""
         name = f"{run.result.name}{attempt}"
         if run.result.success is not True:
             typer.echo(f"{name}: {one_line(run.result.message)}")
-        for problem in run.result.problems:
-            typer.echo(f"scouter: note: {name}: {one_line(problem)}", err=True)
+        _note(*(f"{name}: {problem}" for problem in run.result.problems))
+    means = average_metrics(journeys.runs, compat)
+    shown = [
+        f"{name} {value:.3g}"
+        for name in map(DISPLAY_NAMES.__getitem__, _SHOWN)
+        if (value := means.get(name)) is not None
+    ]
+    typer.echo(f"Means of {counted(len(journeys.runs), 'run')}: {', '.join(shown)}\n")

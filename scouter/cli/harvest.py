@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from pydantic import JsonValue
 
     from scouter.client.harvest import Harvest
+    from scouter.evaluate.journey.evaluate import Compat
 
 _NOTHING = 1
 
@@ -59,6 +60,10 @@ def harvest(
             help="Write ground-truth datasets of watsonx Orchestrate, of records that passed.",
         ),
     ] = None,
+    compat: Annotated[
+        Literal["sound", "wxo-1.6.9"],
+        typer.Option(help="Datasets of --format: as documented, or as the original records them."),
+    ] = "sound",
     overwrite: Annotated[
         bool,
         typer.Option("--overwrite", help="Replace FILE if it is there, with what was corrected."),
@@ -84,6 +89,8 @@ def harvest(
         check_writable("FILE", output)
     elif failed:
         raise ConfigError("--failed: a dataset wants what the agent did; what failed is no example")
+    if file_format is None and compat != "sound":
+        raise ConfigError(f"--compat {compat} belongs to --format watsonx")
     if save_profiles is not None and not save_profiles.is_dir():
         raise ConfigError(f"--save-profiles {save_profiles}: there is no such folder")
     from scouter.client.harvest import Wanted  # the engine takes most of the start
@@ -118,7 +125,7 @@ def harvest(
         write_scenarios(output, found.items)
         typer.echo(f"wrote {output}: {len(found.items)} scenarios")
     else:
-        _write_datasets(output, found, overwrite=overwrite)
+        _write_datasets(output, found, compat, overwrite=overwrite)
     if save_profiles is not None:
         for digest, each in sorted(found.profiles.items()):
             name = "".join(letter if letter.isalnum() else "_" for letter in each.alias)
@@ -126,7 +133,7 @@ def harvest(
             typer.echo(f"wrote {path}")
 
 
-def _write_datasets(folder: Path, found: "Harvest", *, overwrite: bool) -> None:
+def _write_datasets(folder: Path, found: "Harvest", compat: "Compat", *, overwrite: bool) -> None:
     """Write the records that passed as datasets; the others are no examples."""
     from scouter.evaluate.outcome import Outcome
     from scouter.formats.watsonx.recorded import dataset_of, write_datasets
@@ -136,7 +143,7 @@ def _write_datasets(folder: Path, found: "Harvest", *, overwrite: bool) -> None:
         said = (each.scenario.metadata or {}).get("observed_answer")
         asked = [each.scenario.initial_query, *each.scenario.predefined_turns]
         answer = said if isinstance(said, str) else None
-        dataset = dataset_of(each.scenario.id, asked, each.tool_calls, answer)
+        dataset = dataset_of(each.scenario.id, asked, each.tool_calls, answer, compat=compat)
         if each.evaluation.outcome is Outcome.PASSED and dataset is not None:
             datasets[each.scenario.id] = dataset
     left = len(found.items) - len(datasets)

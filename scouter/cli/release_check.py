@@ -91,7 +91,7 @@ def run_check(check: Check, outputs: Outputs) -> None:
     try:
         ran = run_both(scenarios, replace(check.run, baseline=baseline))
     except KeyboardInterrupt:
-        typer.echo(_interrupted(check), err=True)
+        typer.echo(interrupted(check.run), err=True)
         raise typer.Exit(INTERRUPTED) from None
     if outputs.save_baseline is not None and ran.baseline is not None:
         _save(ran.baseline, outputs.save_baseline, "--save-baseline")
@@ -192,10 +192,11 @@ def _gates(gates: Gates | None, standard: Standard) -> Gates:
     return (gates or Gates()).model_copy(update=update)
 
 
-def _interrupted(check: Check) -> str:
-    if check.run.resume is None:
+def interrupted(run: NamedRun) -> str:
+    """Say what Ctrl-C left of a run."""
+    if run.resume is None:
         return "scouter: interrupted; nothing was kept. With --resume FILE a run can be continued"
-    return f"scouter: interrupted; the same command goes on from {check.run.resume}"
+    return f"scouter: interrupted; the same command goes on from {run.resume}"
 
 
 def _interrupted_again(check: Check) -> str:

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
         execute_agent_assertion_tasks,
         execute_trace_assertion_tasks,
     )
+    from scouter.evaluate.journey.call_check import check_tool_calls
     from scouter.evaluate.journey.evaluate import evaluate_journey
     from scouter.evaluate.journey.result import JourneyResult
     from scouter.evaluate.judge.port import Judge, JudgeError, JudgeReply, JudgeRequest
@@ -161,6 +162,7 @@ else:
                 "GateCheck",
                 "check_gates",
             ),
+            "scouter.evaluate.journey.call_check": ("check_tool_calls",),
             "scouter.evaluate.journey.evaluate": ("evaluate_journey",),
             "scouter.evaluate.journey.result": ("JourneyResult",),
             "scouter.evaluate.judge.port": ("Judge", "JudgeError", "JudgeReply", "JudgeRequest"),
@@ -277,6 +279,7 @@ __all__ = (
     "TrajectoryTask",
     "WorkflowComparison",
     "check_gates",
+    "check_tool_calls",
     "evaluate_journey",
     "execute_agent_assertion_tasks",
     "execute_trace_assertion_tasks",

@@ -2,6 +2,7 @@
 
 import functools
 import inspect
+import time
 from collections.abc import (
     AsyncIterable,
     Awaitable,
@@ -115,11 +116,12 @@ def answering(found: Agent, queue: "ScouterQueue", talk: Talk) -> Callable[[str]
     if is_async(function):
 
         async def answer_async(message: str) -> object:
-            return await _noted(talk, message, ask(message))
+            return await _noted(talk, message, ask(message), time.time_ns())
 
         return answer_async
 
     def answer(message: str) -> object:
+        asked_ns = time.time_ns()
         with _ExitNamed():
             answer = ask(message)
             if inspect.isgenerator(answer):
@@ -127,8 +129,8 @@ def answering(found: Agent, queue: "ScouterQueue", talk: Talk) -> Callable[[str]
         if inspect.isasyncgen(answer):
             answer = _read(answer)
         if inspect.isawaitable(answer):
-            return _noted(talk, message, answer)
-        talk.note(message, answer)
+            return _noted(talk, message, answer, asked_ns)
+        talk.note(message, answer, asked_ns)
         return answer
 
     return answer
@@ -175,12 +177,12 @@ class _ExitNamed:
             raise AgentExitError(error.code) from error
 
 
-async def _noted(talk: Talk, message: str, answer: Awaitable[object]) -> object:
+async def _noted(talk: Talk, message: str, answer: Awaitable[object], asked_ns: int) -> object:
     with _ExitNamed():
         value = await answer
         if inspect.isasyncgen(value):
             value = await _read(value)
-    talk.note(message, value)
+    talk.note(message, value, asked_ns)
     return value
 
 

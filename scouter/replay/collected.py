@@ -32,6 +32,7 @@ class Collected:
     attempt: int
     response: JsonValue
     turns: tuple[Exchange, ...]
+    turn_times_ns: tuple[tuple[int, int], ...] = ()
     error: str | None
     error_frames: tuple[str, ...] = ()
     duration_ns: int

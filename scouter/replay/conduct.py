@@ -39,6 +39,7 @@ class _Told:
     """What a try has brought so far."""
 
     turns: list[Turn] = field(default_factory=list[Turn])
+    times_ns: list[tuple[int, int]] = field(default_factory=list[tuple[int, int]])
     response: JsonValue = None
     duration_ns: int = 0
     is_conversing: bool = False
@@ -193,7 +194,7 @@ class Conductor:
         job, scenario = tried.job, tried.job.scenario
         told.is_conversing = True
         started_ns = time.perf_counter_ns()
-        talk = Talk(session=tried.key, turns=told.turns)
+        talk = Talk(session=tried.key, turns=told.turns, times_ns=told.times_ns)
         token = TALK.set(talk)
         try:
             response, history = await self._in_time(job, self._converse(tried, calls, talk))
@@ -229,10 +230,11 @@ class Conductor:
         job, scenario = tried.job, tried.job.scenario
         if scenario.is_interactive():
             return await self._converse_freely(tried, calls, talk)
+        asked_ns = time.time_ns()
         with scenario_scope(scenario.id, job.attempt, tried.key):
             response = await calls.call(self._hooks_of(job).execute_agent, scenario)
         if not talk.turns and not scenario.predefined_turns:
-            talk.note(scenario.initial_query, response)
+            talk.note(scenario.initial_query, response, asked_ns)
         return response, []
 
     async def _converse_freely(
@@ -245,13 +247,14 @@ class Conductor:
         """
         job, scenario = tried.job, tried.job.scenario
         hooks = self._hooks_of(job)
-        message = scenario.initial_query
+        message = scenario.initial_query or await self._opening(job, calls)
         while True:
             history = list(talk.turns)
+            asked_ns = time.time_ns()
             with scenario_scope(scenario.id, job.attempt, tried.key):
                 response = await calls.call(hooks.execute_agent_turn, scenario, message)
-            del talk.turns[len(history) :]  # an own method may have asked otherwise, or twice
-            talk.note(message, response)
+            talk.forget_after(len(history))  # an own method may have asked otherwise, or twice
+            talk.note(message, response, asked_ns)
             if len(talk.turns) >= scenario.max_turns:
                 return response, history
             with self._outside(job):
@@ -264,6 +267,14 @@ class Conductor:
                 return response, history
             message = answer
 
+    async def _opening(self, job: Job, calls: Calls) -> str:
+        """Have the simulated user say the first message."""
+        with self._outside(job):
+            said = await calls.call(
+                self._hooks_of(job).execute_simulated_user_opening, job.scenario
+            )
+        return _text(job.scenario, said, "the first message as text")
+
     def _end(
         self, tried: Try, told: _Told, failure: Exception | None, spans: Sequence[Span]
     ) -> None:
@@ -272,6 +283,7 @@ class Conductor:
             attempt=tried.job.attempt,
             response=told.response,
             turns=plain_turns(told.turns),
+            turn_times_ns=tuple(told.times_ns),
             error=None if failure is None else error_text(failure),
             error_frames=() if failure is None else own_frames(failure),
             duration_ns=told.duration_ns,
@@ -294,6 +306,7 @@ def collect(runner: EvalRunner, scenario: EvalScenario, entry: Entry) -> None:
         scenario,
         attempt=entry.attempt,
         turns=entry.turns,
+        turn_times_ns=entry.turn_times_ns,
         error=entry.error,
         error_frames=entry.error_frames,
         duration_ns=entry.duration_ns,
@@ -336,10 +349,15 @@ def _message(scenario: EvalScenario, reply: object) -> str | None:
     """What the simulated user says next; None if that ends the conversation."""
     if reply is None:
         return None
-    if not isinstance(reply, str):
-        raise ConfigError(
-            f"scenario {scenario.id!r}: the simulated user returned a {type(reply).__name__}; "
-            "expected the next message as text, or None to end the conversation"
-        )
+    message = _text(scenario, reply, "the next message as text, or None to end the conversation")
     signal = scenario.termination_signal
-    return None if signal is not None and signal in reply else reply
+    return None if signal is not None and signal in message else message
+
+
+def _text(scenario: EvalScenario, said: object, wanted: str) -> str:
+    if not isinstance(said, str):
+        raise ConfigError(
+            f"scenario {scenario.id!r}: the simulated user returned a {type(said).__name__}; "
+            f"expected {wanted}"
+        )
+    return said

@@ -60,6 +60,7 @@ class Entry(BaseModel):
     attempt: int
     response: JsonValue = None
     turns: tuple[Exchange, ...] = ()
+    turn_times_ns: tuple[tuple[int, int], ...] = ()
     error: str | None = None
     error_frames: tuple[str, ...] = ()
     duration_ns: int = 0

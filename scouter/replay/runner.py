@@ -100,6 +100,7 @@ class EvalRunner:
         *,
         attempt: int = 0,
         turns: Iterable[Mapping[str, object]] = (),
+        turn_times_ns: Iterable[tuple[int, int]] = (),
         error: str | None = None,
         error_frames: Iterable[str] = (),
         duration_ns: int = 0,
@@ -112,6 +113,8 @@ class EvalRunner:
             scenario: One of the runner's scenarios.
             attempt: Which repeat, from 0.
             turns: The exchanges, `{"user": message, "agent": answer}` each.
+            turn_times_ns: Of each exchange when the agent was asked and when it had answered, in ns
+                since the epoch; none where that is not known.
             error: What ended the attempt, if it did not end well.
             error_frames: Where that came from, such as `shop.py:12 in answer`, innermost last.
             duration_ns: How long the conversation took.
@@ -140,6 +143,7 @@ class EvalRunner:
             attempt=attempt,
             response=value,
             turns=plain_turns(turns),
+            turn_times_ns=tuple(turn_times_ns),
             error=error,
             error_frames=tuple(error_frames),
             duration_ns=duration_ns,
@@ -450,6 +454,7 @@ def _said(item: Collected, spans: SpanIndex) -> dict[str, object]:
         "duration_ns": item.duration_ns,
         "response": item.response,
         "turns": item.turns,
+        "turn_times_ns": item.turn_times_ns,
         "traces": by_start(spans.of_attempt(item)),
     }
 

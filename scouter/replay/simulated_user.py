@@ -128,15 +128,16 @@ class SimulatedUser:
         spoken = message.replace(signal, "").strip()
         return f"{spoken}\n{signal}".lstrip() if said["done"] or not spoken else spoken
 
-    async def opening(self, persona: str) -> str:
-        """Make up the first message of a user.
+    async def opening(self, scenario: EvalScenario) -> str:
+        """Make up the first message of the user of a scenario that has none.
 
         Args:
-            persona: Who the user is, and what the user wants.
+            scenario: Its persona says who the user is, and what the user wants.
 
         Raises:
             JudgeError: The model gave no usable answer.
         """
+        persona = scenario.simulated_user_persona or self._persona
         return str((await self._asked(self._framed(persona)))["message"])
 
     async def __call__(

@@ -1,6 +1,7 @@
 """The conversation of an attempt that is running."""
 
 import json
+import time
 from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -22,12 +23,20 @@ class Talk:
     """Its id."""
     turns: list[Turn] = field(default_factory=list[Turn])
     """The exchanges so far."""
+    times_ns: list[tuple[int, int]] = field(default_factory=list[tuple[int, int]])
+    """Of each exchange when the agent was asked and when it had answered, in ns since the epoch: by
+    the clock of the spans, so that these can be told apart by it."""
     agent: Callable[[str], Any] | None = None
     """Who answers in it."""
 
-    def note(self, message: str, response: object) -> None:
-        """Remember an exchange."""
+    def note(self, message: str, response: object, asked_ns: int) -> None:
+        """Remember an exchange that ends now."""
         self.turns.append({"user": message, "agent": response})
+        self.times_ns.append((asked_ns, time.time_ns()))
+
+    def forget_after(self, turns: int) -> None:
+        """Keep so many exchanges."""
+        del self.turns[turns:], self.times_ns[turns:]
 
 
 TALK: Final[ContextVar[Talk | None]] = ContextVar("scouter_replay_talk", default=None)

@@ -19,10 +19,18 @@ import httpx
 from kafka import KafkaProducer
 
 from scouter.transport.kafka.partition import partition_of
-from tests.bench.collector import Request, Texts, cpu_seconds, make_profile, make_requests, process_id, status_mb
-from tests.bench.large import PEAK_MB
-from tests.bench.soak import RATE
-from tests.support.load import SPANS_PER_TRACE
+from tests.bench.collector import (
+    PEAK_MB,
+    RATE,
+    SPANS_PER_TRACE,
+    Request,
+    Texts,
+    cpu_seconds,
+    make_profile,
+    make_requests,
+    process_id,
+    status_mb,
+)
 from tests.bench.figures import Figures
 from tests.support.collector_process import CollectorProcess
 from tests.support.kafka_broker import create_topics, run_broker

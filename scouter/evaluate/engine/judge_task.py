@@ -13,7 +13,6 @@ from scouter.evaluate.engine.asking_task import Asking, AskingTask, Reply, Verdi
 from scouter.evaluate.engine.compiled_task import Run, Subject, compile_run, errored
 from scouter.evaluate.engine.judge_answer import MAX_TOLD, AnswerForm, answer_form
 from scouter.evaluate.engine.votes import Vote, middle, still_needed, tally, usage_of, winner
-from scouter.evaluate.outcome import TaskFault
 from scouter.evaluate.judge.port import JudgeReply, JudgeRequest, Message
 from scouter.evaluate.judge.prompt import Prompt, PromptMessage
 from scouter.evaluate.judge.render import Render, compile_prompt

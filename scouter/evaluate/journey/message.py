@@ -3,7 +3,7 @@
 import json
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, TypeAlias, cast
 
 from pydantic import JsonValue
@@ -21,6 +21,7 @@ TOOL_CALL: Final = "tool_call"
 TOOL_RESPONSE: Final = "tool_response"
 SEARCH: Final = "conversational_search"
 INTERACTION: Final = "interaction"
+_NS: Final = 1e9
 _TYPES: Final = frozenset({TEXT, TOOL_CALL, TOOL_RESPONSE, SEARCH, INTERACTION})
 
 Raw: TypeAlias = Mapping[str, Any]
@@ -154,6 +155,14 @@ def open_content(content: JsonValue) -> Mapping[str, Any]:
     return _object(content)
 
 
+def asked_calls(message: JourneyMessage) -> tuple[AskedCall, ...]:
+    """Every call of a message: parallel ones, or the one that only its content tells of."""
+    if message.calls or message.type != TOOL_CALL:
+        return message.calls or ()
+    inner = call_in_content(message)
+    return () if inner is None else (inner,)
+
+
 def call_in_content(message: JourneyMessage) -> AskedCall | None:
     """The call that only the content tells of, as older tools wrote it."""
     inner = open_content(message.content)
@@ -216,10 +225,7 @@ def _of_trace(spans: Sequence[Span]) -> Iterator[JourneyMessage]:
     question, work = question_of(spans), agent_work(spans)
     if question:
         yield JourneyMessage(role="user", type=TEXT, content=question)
-    for call in work.tool_calls:
-        yield _request([call])
-        if call.has_result:
-            yield _response(call)
+    yield from _worked(work.tool_calls)
     if work.content:
         yield JourneyMessage(role="assistant", type=TEXT, content=work.content)
 
@@ -227,8 +233,7 @@ def _of_trace(spans: Sequence[Span]) -> Iterator[JourneyMessage]:
 def messages_of_turns(
     turns: Sequence[Mapping[str, Any]],
     spans: Iterable[Span] = (),
-    ends_ns: Sequence[int] = (),
-    response_times_s: Sequence[float | None] = (),
+    times_ns: Sequence[tuple[int, int]] = (),
 ) -> tuple[JourneyMessage, ...]:
     """Put a replayed conversation together: in each turn the user, the calls, the answer.
 
@@ -236,30 +241,39 @@ def messages_of_turns(
         turns: `{"user": message, "agent": answer}` each. An answer that is messages, or holds
             them, tells of its calls itself where no span does.
         spans: Of the conversation.
-        ends_ns: When turns ended, in ns since the epoch; a call belongs to the turn in which it
-            began. The last turns may have none.
-        response_times_s: How long the agent took for each turn, where known.
+        times_ns: Of each turn when the agent was asked and when it had answered, in ns since the
+            epoch. A call belongs to the turn in which it began; one that began after the last
+            answer stands behind it, as in a turn that the agent did not end. Without times all
+            calls come before the first answer.
 
     Cost: that of `agent_work`.
     """
     ordered = sorted(spans, key=lambda span: (span.start_ns, span.trace_id, span.span_id))
     started = {span.span_id: span.start_ns for span in ordered}
+    ends_ns = [end_ns for _, end_ns in times_ns]
     by_turn: dict[int, list[ToolCall]] = {}
     for call in agent_work(ordered).tool_calls if acts_of(ordered) else ():
         times = [started[each] for each in call.span_ids if each in started]
-        turn = bisect_left(ends_ns, min(times)) if times else len(turns) - 1
-        by_turn.setdefault(min(turn, len(turns) - 1), []).append(call)
+        turn = bisect_left(ends_ns, min(times)) if times else max(0, len(turns) - 1)
+        by_turn.setdefault(turn, []).append(call)
+    has_calls = bool(by_turn)
     found: list[JourneyMessage] = []
     for at, turn in enumerate(turns):
         found.append(JourneyMessage(role="user", type=TEXT, content=turn["user"]))
-        answer = _answer(turn["agent"], has_calls=bool(by_turn))
-        for call in by_turn.get(at, []):
-            found.append(_request([call]))
-            if call.has_result:
-                found.append(_response(call))
-        seconds = response_times_s[at] if at < len(response_times_s) else None
-        found += _timed(answer, seconds)
+        answer = _answer(turn["agent"], has_calls=has_calls)
+        found += _worked(by_turn.pop(at, ()))
+        found += _timed(answer, times_ns[at]) if at < len(times_ns) else answer
+    for _, calls in sorted(by_turn.items()):
+        found += _worked(calls)
     return tuple(found)
+
+
+def _worked(calls: Iterable[ToolCall]) -> Iterator[JourneyMessage]:
+    """Calls, each with its result."""
+    for call in calls:
+        yield _request([call])
+        if call.has_result:
+            yield _response(call)
 
 
 def _answer(answer: JsonValue, *, has_calls: bool) -> list[JourneyMessage]:
@@ -271,19 +285,16 @@ def _answer(answer: JsonValue, *, has_calls: bool) -> list[JourneyMessage]:
     if not messages:
         return [JourneyMessage(role="assistant", type=TEXT, content=answer)]
     read = [each for each in read_messages(messages) if each.role != "user"]
-    return [each for each in read if each.type == TEXT or not has_calls]
+    return [each for each in read if not has_calls or each.type not in (TOOL_CALL, TOOL_RESPONSE)]
 
 
-def _timed(answer: list[JourneyMessage], seconds: float | None) -> list[JourneyMessage]:
+def _timed(answer: list[JourneyMessage], times_ns: tuple[int, int]) -> list[JourneyMessage]:
     """Give the time of a turn to the last thing that the agent says in it."""
-    if seconds is None or not answer:
+    if not answer:
         return answer
-    last = answer[-1]
-    timed = JourneyMessage(
-        role=last.role, type=last.type, content=last.content, calls=last.calls,
-        response_time_s=round(seconds, 3), payload=last.payload, error=last.error,
-    )  # fmt: skip
-    return [*answer[:-1], timed]
+    asked_ns, answered_ns = times_ns
+    seconds = round((answered_ns - asked_ns) / _NS, 3)
+    return [*answer[:-1], replace(answer[-1], response_time_s=seconds)]
 
 
 def to_documented(message: JourneyMessage) -> dict[str, JsonValue]:

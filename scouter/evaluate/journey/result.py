@@ -40,7 +40,9 @@ class GoalResult:
     reason: str = ""
     """Why it was not met; empty where it was."""
     link: str = ""
-    """Of a text goal, who found the text to mean the wanted one."""
+    """Of a text goal, who compared its meaning with the text that met it, or came nearest."""
+    similarity: float | None = None
+    """What the link measured, in [0, 1]."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

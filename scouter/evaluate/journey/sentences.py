@@ -20,9 +20,11 @@ def sentence(
     broken: Sequence[tuple[str, str]],
     checks: Sequence[CheckResult],
     success: bool | None,
+    open_questions: Sequence[str] = (),
 ) -> str:
-    """Say how a journey went."""
-    parts = [f"goal {goal.name!r} is not met: {goal.reason}" for goal in goals if not goal.met]
+    """Say how a journey went; first what kept it from being decided."""
+    parts = [f"undecided: {question}" for question in open_questions]
+    parts += [f"goal {goal.name!r} is not met: {goal.reason}" for goal in goals if not goal.met]
     met_by = {goal.name: goal.message for goal in goals}
     parts += [_of_edge(parent, child, met_by) for parent, child in broken]
     parts += [
@@ -40,11 +42,13 @@ def _of_edge(parent: str, child: str, met_by: Mapping[str, int | None]) -> str:
     return f"goal {parent!r} has to come before {child!r}, and was not met before it{where}"
 
 
-def why_unmet(goal: Goal, wrong: Sequence[CallResult], *, is_taken: bool) -> str:
-    """Say why no message meets a goal."""
+def why_unmet(goal: Goal, wrong: Sequence[CallResult], *, is_taken: bool, nearest: str = "") -> str:
+    """Say why no message meets a goal; `nearest` tells of a text that comes near."""
     if is_taken:
         return "every message that would meet it meets another goal"
     if goal.type == TEXT:
+        if nearest:
+            return f"no message of the agent says {goal.wanted_text!r}; {nearest}"
         words = f"the keywords {list(goal.keywords)}" if goal.keywords else ""
         wanted = repr(goal.wanted_text) if goal.wanted_text else ""
         return f"no message of the agent says {' and '.join(filter(None, (words, wanted)))}"
@@ -70,11 +74,25 @@ def why_wrong(reason: str, tool: str, arguments: Sequence[ArgumentMatch]) -> str
 def _differences(arguments: Sequence[ArgumentMatch]) -> list[str]:
     return [
         f"{each.path} {_shown(each.actual)} in place of {_shown(each.expected)}"
+        f"{in_brackets(alike(each.link, each.similarity))}"
         if each.is_present
         else f"no {each.path}, which should be {_shown(each.expected)}"
         for each in arguments
         if not each.matched
     ]
+
+
+def alike(link: str, similarity: float | None) -> str:
+    """Say what a link of the fuzzy chain found; the empty text where none decided."""
+    if not link:
+        return ""
+    measured = "not alike" if similarity is None else f"alike {similarity:.2f}"
+    return f"{measured} by {link}"
+
+
+def in_brackets(text: str) -> str:
+    """A remark behind something; nothing for the empty one."""
+    return f" ({text})" if text else ""
 
 
 def _shown(value: JsonValue) -> str:
@@ -113,4 +131,8 @@ def written(match: ArgumentMatch) -> dict[str, JsonValue]:
         "name": match.path, "expected": match.expected, "actual": match.actual,
         "match_type": _WORDS.get(match.strategy, match.strategy), "matched": match.matched,
     }  # fmt: skip
-    return {**found, "link": match.link} if match.link else found
+    if match.link:
+        found["link"] = match.link
+    if match.similarity is not None:
+        found["similarity"] = match.similarity
+    return found

@@ -10,7 +10,7 @@ from scouter.evaluate.journey.arguments import compare_arguments, f1_of_argument
 from scouter.evaluate.journey.asking import ASSERT, JourneyJudge, JudgeError
 from scouter.evaluate.journey.assign import Place, assign, comes_after
 from scouter.evaluate.journey.case import Case, Check, Goal
-from scouter.evaluate.journey.fuzzy import NO_LINK, FuzzyChain, fold
+from scouter.evaluate.journey.fuzzy import NO_LINK, FuzzyChain, Likeness, fold
 from scouter.evaluate.journey.graph import pairs
 from scouter.evaluate.journey.message import (
     INTERACTION,
@@ -20,7 +20,7 @@ from scouter.evaluate.journey.message import (
     TOOL_RESPONSE,
     JourneyMessage,
     as_text,
-    call_in_content,
+    asked_calls,
     open_content,
 )
 from scouter.evaluate.journey.result import (
@@ -32,7 +32,13 @@ from scouter.evaluate.journey.result import (
     Measure,
 )
 from scouter.evaluate.journey.routing import Agents, routing_f1
-from scouter.evaluate.journey.sentences import reasons_of, sentence, why_unmet, why_wrong
+from scouter.evaluate.journey.sentences import (
+    alike,
+    reasons_of,
+    sentence,
+    why_unmet,
+    why_wrong,
+)
 
 TOO_MANY: Final = "too many calls are alike to say whether an order of them would do"
 
@@ -51,7 +57,10 @@ class _Said:
     """What the texts of the agent mean for the text goals."""
 
     places: dict[str, list[Place]] = field(default_factory=dict[str, list[Place]])
-    links: dict[str, str] = field(default_factory=dict[str, str])
+    likeness: dict[str, tuple[int, Likeness]] = field(
+        default_factory=dict[str, tuple[int, Likeness]]
+    )
+    """By goal: the message that is nearest to what is wanted, of those with its keywords."""
     has_keywords: bool = False
     has_meaning: bool = False
 
@@ -91,10 +100,7 @@ def evaluate_soundly(
             "tool_parameter_f1": _parameters(tools, calls, found, call_results, chain),
             **_of_texts(case, found, said),
             **_of_steps(messages),
-            "assert_llm": _share(sum(c.passed is True for c in checks), len(checks)),
-            "journey_completion": _share(
-                len(found) + sum(c.passed is True for c in checks), len(goals) + len(checks)
-            ),
+            **_of_checks(checks, len(found), len(goals)),
             "is_success": success,
         },
         goals=goals,
@@ -102,7 +108,13 @@ def evaluate_soundly(
         checks=checks,
         broken_edges=broken,
         text_match=text_match_word(len(said.places), sum(name in found for name in said.places)),
-        message=sentence(goals, broken, checks, success),
+        message=sentence(
+            goals,
+            broken,
+            checks,
+            success,
+            [] if success is not None else [each for each in problems if _is_open(each)],
+        ),
         messages=tuple(messages),
         reasons=reasons_of(messages, call_results),
         missed_tools=tuple(sorted({g.tool_name for g in tools} - {c.tool for c in calls})),
@@ -115,11 +127,7 @@ def calls_of(messages: Sequence[JourneyMessage]) -> list[Call]:
     """Every call: parallel ones too, and those that only a content tells of."""
     found: list[Call] = []
     for at, message in enumerate(messages):
-        asked = message.calls or ()
-        if not asked and message.type == TOOL_CALL:
-            inner = call_in_content(message)
-            asked = () if inner is None else (inner,)
-        for index, call in enumerate(asked):
+        for index, call in enumerate(asked_calls(message)):
             arguments = open_content(call.arguments)
             found.append(Call(place=(at, index), tool=call.name.strip(), arguments=arguments))
     return found
@@ -171,13 +179,18 @@ def _heard(case: Case, messages: Sequence[JourneyMessage], chain: FuzzyChain) ->
             said.has_keywords = True
             if goal.wanted_text:
                 likeness = chain.text(goal.wanted_text, spoken, question=question)
-                said.links.setdefault(goal.name, likeness.link)
+                known = said.likeness.get(goal.name)
+                if known is None or _rank(likeness) > _rank(known[1]):
+                    said.likeness[goal.name] = at, likeness
                 if not likeness.matched:
                     continue
-                said.links[goal.name] = likeness.link
             said.has_meaning = True
             said.places[goal.name].append((at, 0))
     return said
+
+
+def _rank(likeness: Likeness) -> tuple[bool, float]:
+    return likeness.matched, likeness.similarity or 0.0
 
 
 def _calls_of_goals(
@@ -233,17 +246,20 @@ def _fate(
 ) -> GoalResult:
     place = found.get(goal.name)
     reason = ""
+    at, likeness = said.likeness.get(goal.name, (0, Likeness(matched=False)))
     if place is None:
         wrong = [
             result
             for result in call_results
             if result.tool == goal.tool_name.strip() and result.reason == "incorrect parameter"
         ]
-        reason = why_unmet(goal, wrong, is_taken=bool(candidates[goal.name]))
+        words = alike(likeness.link, likeness.similarity)
+        nearest = f"the nearest is message {at}, {words}" if words else ""
+        reason = why_unmet(goal, wrong, is_taken=bool(candidates[goal.name]), nearest=nearest)
     return GoalResult(
         name=goal.name, type=goal.type, met=place is not None,
         message=None if place is None else place[0], reason=reason,
-        link=said.links.get(goal.name, ""),
+        link=likeness.link, similarity=likeness.similarity,
     )  # fmt: skip
 
 
@@ -288,13 +304,18 @@ def _success(
     """
     if any(check.passed is False for check in checks):
         return False
-    if any(text == TOO_MANY or text.startswith(NO_LINK) for text in problems):
+    if any(map(_is_open, problems)):
         return None
     if broken:
         return False
     if not all(goal.met for goal in goals):
         return False
     return None if any(check.passed is None for check in checks) else True
+
+
+def _is_open(problem: str) -> bool:
+    """Whether something could not be compared or assigned that decides over success."""
+    return problem == TOO_MANY or problem.startswith(NO_LINK)
 
 
 def _of_tools(
@@ -369,6 +390,17 @@ def _of_texts(case: Case, found: Mapping[str, Place], said: _Said) -> dict[str, 
         "keyword_match": said.has_keywords if count else None,
         "semantic_match": said.has_meaning if count else None,
         "text_match": int(met == count) if count else None,
+    }
+
+
+def _of_checks(checks: Sequence[CheckResult], met: int, goals: int) -> dict[str, Measure]:
+    """Shares of what is true; null where a statement is undecided, as nobody knows them then."""
+    if any(check.passed is None for check in checks):
+        return {"assert_llm": None, "journey_completion": None}
+    passed = sum(check.passed is True for check in checks)
+    return {
+        "assert_llm": _share(passed, len(checks)),
+        "journey_completion": _share(met + passed, goals + len(checks)),
     }
 
 

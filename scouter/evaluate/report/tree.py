@@ -9,9 +9,8 @@ from typing import Annotated, Final, TypeAlias, cast
 from pydantic import Field, JsonValue, TypeAdapter
 
 from scouter.errors import DataError
-from scouter.evaluate.outcome import TaskFault
 from scouter.evaluate.judge.port import JudgeError
-from scouter.evaluate.outcome import Reason
+from scouter.evaluate.outcome import Reason, TaskFault
 from scouter.evaluate.report.field_judge import AnyFieldJudge, Match
 from scouter.evaluate.report.field_metrics import METRICS, field_score
 from scouter.evaluate.report.metrics_config import AVERAGE, JUDGE, FieldConfig, MetricsConfig

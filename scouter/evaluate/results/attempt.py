@@ -70,6 +70,9 @@ class ScenarioAttempt(BaseModel, frozen=True, extra="ignore"):
     turns: tuple[Exchange, ...] = ()
     """The conversation, as far as it is known: an overridden `execute_agent` keeps the answers
     to predefined turns to itself."""
+    turn_times_ns: tuple[tuple[int, int], ...] = ()
+    """Of each turn when the agent was asked and when it had answered, in ns since the epoch; empty
+    where nobody measured."""
     traces: JsonSpans = ()
     """The spans of this scenario and attempt, by start time."""
 
@@ -125,6 +128,7 @@ class Conversation(BaseModel, frozen=True, extra="ignore"):
     duration_ns: int = 0
     response: JsonValue = None
     turns: tuple[Exchange, ...] = ()
+    turn_times_ns: tuple[tuple[int, int], ...] = ()
     traces: JsonSpans = ()
 
 

@@ -8,8 +8,10 @@ those of `scouter.evaluate.schema.formats` are checked. `patternProperties` besi
 """
 
 import json
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
 from functools import lru_cache
+from itertools import islice
 from typing import Any, Final, Protocol, cast
 
 from jsonschema import validators
@@ -33,6 +35,7 @@ _VALIDATION_STEPS: Final = 10
 """Of what a record's tasks may take together, for each validation."""
 _RECORD_STEPS: Final = 4
 """And for each of its own steps."""
+MAX_FAULTS: Final = 20
 MAX_SCHEMA: Final = 100_000
 """Characters of a schema written as JSON."""
 MAX_PATTERNS: Final = 256
@@ -96,12 +99,30 @@ class Schema:
         error = self._first_error(value)
         return "" if error is None else _describe(error)
 
+    def faults(self, value: JsonValue) -> list[tuple[str, str]]:
+        """Name the first places inside a value that are not valid, at most `MAX_FAULTS`.
+
+        Returns:
+            For each the keyword that it breaks, and where and why; none for a valid value.
+
+        Raises:
+            TaskFault: As `is_valid` does.
+        """
+        with self._counting():
+            found = islice(self._validator.iter_errors(cast(Any, value)), MAX_FAULTS)
+            return [(str(error.validator), _describe(error)) for error in found]
+
     def _first_error(self, value: JsonValue) -> ValidationError | None:
+        with self._counting():
+            return next(self._validator.iter_errors(cast(Any, value)), None)
+
+    @contextmanager
+    def _counting(self) -> Generator[None]:
         charge(_VALIDATION_STEPS)
         METER.restart()
         before = METER.left
         try:
-            return next(self._validator.iter_errors(cast(Any, value)), None)
+            yield
         except RecursionError:
             raise TaskFault(
                 Reason.LIMIT,

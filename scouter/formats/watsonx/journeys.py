@@ -8,7 +8,6 @@ from pydantic import JsonValue
 
 from scouter.errors import ConfigError
 from scouter.evaluate.api.replay import ScenarioEvalResults, ScenarioResult
-from scouter.evaluate.journey.asking import run_apart
 from scouter.evaluate.journey.case import Case
 from scouter.evaluate.journey.evaluate import SOUND, Compat, evaluate_journey
 from scouter.evaluate.journey.message import messages_of_turns
@@ -17,7 +16,7 @@ from scouter.evaluate.operators.comparison import ComparisonOperator
 from scouter.evaluate.scenario import EvalScenario, EvalScenarios
 from scouter.evaluate.tasks.assertion import AssertionTask
 from scouter.formats.watsonx.config import WatsonxConfig
-from scouter.formats.watsonx.story_user import StoryUser, Times
+from scouter.formats.watsonx.story_user import StoryUser
 from scouter.replay.named_run import NamedRun, named_user, run_named
 from scouter.replay.runner import EvalRunner
 from scouter.replay.simulated_user import SimulatedUser
@@ -77,23 +76,21 @@ def run_journeys(
     named = {case.name: case for case in cases}
     played = named_user(run)
     _check_users(cases, played)
-    firsts = {case.name: _first_message(case, played) for case in cases}
     user = StoryUser(named, played)
-    scenarios = EvalScenarios(
-        [_scenario(case, firsts[case.name], config.max_user_turns) for case in cases]
-    )
+    scenarios = EvalScenarios([_scenario(case, config.max_user_turns) for case in cases])
     results = run_named(scenarios, replace(run, simulated_user=user))
     runs: list[JourneyRun] = []
     for case in cases:
         for attempt in range(run.repeats):
             said = results.get_scenario_detail(case.name, attempt)
-            times = user.times.get((case.name, attempt), Times())
+            messages = messages_of_turns(said.turns, said.traces, said.turn_times_ns)
             found = evaluate_journey(
-                case, _messages(said, times), compat=compat, judge=judge, embedder=embedder,
+                case, messages, compat=compat, judge=judge, embedder=embedder,
                 agents=agents, similarity_threshold=config.similarity_threshold,
                 enable_fuzzy_matching=config.enable_fuzzy_matching,
             )  # fmt: skip
-            runs.append(JourneyRun(result=_ended(found, said), attempt=attempt, error=said.error))
+            result = _ended(_with_turns(found, said), said)
+            runs.append(JourneyRun(result=result, attempt=attempt, error=said.error))
     return Journeys(runs=tuple(runs), results=_judged(scenarios, results, runs))
 
 
@@ -105,34 +102,38 @@ def _check_users(cases: Sequence[Case], user: object) -> None:
                 f"case {case.name!r} has no user_prompts; say who plays its story, such as "
                 "--simulated-user openai/gpt-4o-mini"
             )
-        if case.starting_sentence is None and not isinstance(user, SimulatedUser):
+        if not case.starting_sentence and not isinstance(user, SimulatedUser):
             raise ConfigError(
                 f"case {case.name!r} has no starting_sentence; only a model can make one up, such "
                 "as --simulated-user openai/gpt-4o-mini"
             )
 
 
-def _first_message(case: Case, user: object) -> str:
-    if case.starting_sentence is None and isinstance(user, SimulatedUser):
-        return run_apart(user.opening(case.story))
-    return case.starting_sentence or ""
-
-
-def _scenario(case: Case, first: str, most_turns: int) -> EvalScenario:
+def _scenario(case: Case, most_turns: int) -> EvalScenario:
+    """What is asked. All that leads the user is in it, so that a changed case is not taken up."""
+    prompts = case.user_prompts
     return EvalScenario(
-        first,
+        case.starting_sentence or "",
         id=case.name,
         simulated_user_persona=case.story,
         max_turns=case.max_user_turns or most_turns,
+        metadata=None if prompts is None else {"user_prompts": list[JsonValue](prompts)},
     )
 
 
-def _messages(said: ScenarioResult, times: Times) -> Sequence[Any]:
-    return messages_of_turns(
-        said.turns,
-        said.traces,
-        times.ends_ns,
-        times.seconds(len(said.turns), said.duration_ns),
+def _with_turns(found: JourneyResult, said: ScenarioResult) -> JourneyResult:
+    """The result; undecided where nobody knows in which turn a call was made.
+
+    Journals of earlier versions do not tell when turns ended.
+    """
+    if len(said.turns) == len(said.turn_times_ns) or len(said.turns) < 2 or not found.calls:
+        return found
+    problem = "the journal does not tell when turns ended; start a new one to have the order judged"
+    return replace(
+        found,
+        metrics={**found.metrics, "is_success": None},
+        message=f"undecided: {problem}",
+        problems=(*found.problems, problem),
     )
 
 
@@ -156,7 +157,7 @@ def _judged(
     task = AssertionTask(TASK_ID, _VERDICT, SUCCEEDED, ComparisonOperator.Equals)
     judged = EvalScenarios(
         [
-            EvalScenario(each.initial_query, [task], each.id, max_turns=each.max_turns)
+            EvalScenario(_asked(each), [task], each.id, max_turns=each.max_turns)
             for each in scenarios
         ],
         scenarios.collection_id,
@@ -165,7 +166,7 @@ def _judged(
     by_id = {scenario.id: scenario for scenario in judged}
     for run in runs:
         said = results.get_scenario_detail(run.result.name, run.attempt)
-        undecided = f"undecided: {run.result.message}" if run.result.success is None else None
+        undecided = run.result.message if run.result.success is None else None
         last: JsonValue = said.turns[-1]["agent"] if said.turns else None
         runner.add_spans(said.traces)
         runner.collect_scenario_data(
@@ -174,6 +175,7 @@ def _judged(
             by_id[run.result.name],
             attempt=run.attempt,
             turns=said.turns,
+            turn_times_ns=said.turn_times_ns,
             error=said.error or undecided,
             error_frames=said.error_frames,
             duration_ns=said.duration_ns,
@@ -183,6 +185,11 @@ def _judged(
     of_agent = {name: getattr(results.provenance, name) for name in ("agent", "agent_version")}
     provenance = found.provenance.model_copy(update=of_agent)
     return found.model_copy(update={"repeats": results.repeats, "provenance": provenance})
+
+
+def _asked(scenario: EvalScenario) -> str:
+    """What people are shown as the question: the story where each attempt has its own."""
+    return scenario.initial_query or scenario.simulated_user_persona or ""
 
 
 def _told(result: JourneyResult) -> dict[str, JsonValue]:

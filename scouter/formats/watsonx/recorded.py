@@ -3,12 +3,15 @@
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import groupby, pairwise
 from pathlib import Path
 from typing import Final
 
 from pydantic import JsonValue
 
 from scouter.errors import ConfigError
+from scouter.evaluate.journey.evaluate import SOUND, WXO, Compat
+from scouter.evaluate.journey.message import TOOL_RESPONSE, as_text, open_content
 from scouter.evaluate.operators.equality import identity
 from scouter.formats.watsonx.result_files import file_stems
 from scouter.model.tool_call import ToolCall
@@ -17,7 +20,13 @@ SUMMARY_GOAL: Final = "summarize"
 
 
 def dataset_of(
-    name: str, asked: Sequence[str], calls: Iterable[ToolCall], answer: str | None
+    name: str,
+    asked: Sequence[str],
+    calls: Iterable[ToolCall],
+    answer: str | None,
+    *,
+    compat: Compat = SOUND,
+    summary: str | None = None,
 ) -> dict[str, JsonValue] | None:
     """Make a dataset that wants what an agent did, in the order in which it did it.
 
@@ -29,43 +38,96 @@ def dataset_of(
         asked: The user's messages, at least one.
         calls: Of tools, in order.
         answer: The agent's last words.
+        compat: `wxo-1.6.9` makes what that version of the original makes: a call without a result
+            is left out, one whose result is but a text of an error is not; of calls of one tool in
+            a row the last one is wanted, with any arguments; where the agent said nothing, the
+            last result is what it said; and there are no name and no story.
+        summary: What the answer says in short, for a dataset of `wxo-1.6.9`.
 
     Returns:
         None where the agent did nothing that a goal could want.
     """
-    kept: dict[object, ToolCall] = {}
-    for call in calls:
-        if call.error or not call.name:
-            continue
-        key = (call.name, identity(call.arguments))
-        kept.pop(key, None)
-        kept[key] = call
-    counts: Counter[str] = Counter()
-    details: list[JsonValue] = []
-    names: list[str] = []
-    for call in kept.values():
-        counts[call.name] += 1
-        names.append(f"{call.name}-{counts[call.name]}")
-        args = call.arguments if isinstance(call.arguments, dict) else {}
-        details.append(
-            {"type": "tool_call", "name": names[-1], "tool_name": call.name, "args": args}
-        )
+    is_original = compat == WXO
+    named = [call for call in calls if call.name]
+    kept = _without_repeats(
+        call
+        for call in named
+        if not _says_failed(call) and (call.has_result if is_original else not call.error)
+    )
+    details = _in_rows(kept) if is_original else [_goal(call) for call in kept]
+    names = _name(details)
+    if is_original and answer is None and named and named[-1].has_result:
+        answer = as_text(named[-1].result)
     if answer:
         names.append(_free(SUMMARY_GOAL, names))
-        details.append({"type": "text", "name": names[-1], "response": answer, "keywords": []})
+        told: dict[str, JsonValue] = {"response": answer, "keywords": []}
+        told |= {} if summary is None else {"summary": summary}
+        details.append({"type": "text", "name": names[-1], **told})
     if not names:
         return None
-    order: dict[str, JsonValue] = {
-        goal: list[JsonValue](names[at + 1 : at + 2]) for at, goal in enumerate(names)
-    }
+    if is_original:
+        return {
+            "agent": "",
+            "goals": {goal: [after] for goal, after in pairwise(names)} or {names[0]: []},
+            "goal_details": list[JsonValue](details),
+            "story": "N/A",
+            "starting_sentence": asked[0],
+            "response_summary_version": "v1" if summary is None else "v2",
+        }
     return {
         "dataset_name": name,
         "story": "You say, one after the other: " + " / ".join(asked),
         "starting_sentence": asked[0],
         "user_prompts": list[JsonValue](asked[1:]),
-        "goals": order,
-        "goal_details": details,
+        "goals": {goal: list[JsonValue](names[at + 1 : at + 2]) for at, goal in enumerate(names)},
+        "goal_details": list[JsonValue](details),
     }
+
+
+def _says_failed(call: ToolCall) -> bool:
+    """Whether a result says so itself, in a field; it may be wrapped as a message's content is."""
+    found = open_content(call.result)
+    if found.get("type") == TOOL_RESPONSE:
+        found = open_content(found.get("content"))
+    return found.get("is_success") is False or "error_details" in found
+
+
+def _without_repeats(calls: Iterable[ToolCall]) -> list[ToolCall]:
+    kept: dict[object, ToolCall] = {}
+    for call in calls:
+        key = (call.name, identity(call.arguments))
+        kept.pop(key, None)
+        kept[key] = call
+    return list(kept.values())
+
+
+def _goal(call: ToolCall) -> dict[str, JsonValue]:
+    args = call.arguments if isinstance(call.arguments, dict) else {}
+    return {"type": "tool_call", "name": "", "tool_name": call.name, "args": args}
+
+
+def _in_rows(calls: Sequence[ToolCall]) -> list[dict[str, JsonValue]]:
+    """One goal for calls of one tool in a row: how the last one was called says nothing then."""
+    goals: list[dict[str, JsonValue]] = []
+    for _, group in groupby(calls, key=lambda call: call.name):
+        row = list(group)
+        goals.append(_goal(row[-1]))
+        args = goals[-1]["args"]
+        if len(row) > 1 and isinstance(args, dict):
+            goals[-1]["arg_matching"] = dict.fromkeys(args, "ignore")
+    return goals
+
+
+def _name(goals: Sequence[dict[str, JsonValue]]) -> list[str]:
+    """Name goals by their tools: `tool-1`, `tool-2` …."""
+    counts: Counter[str] = Counter()
+    names: list[str] = []
+    for goal in goals:
+        tool = str(goal["tool_name"])
+        counts[tool] += 1
+        names.append(f"{tool}-{counts[tool]}")
+        goal["name"] = names[-1]
+    return names
 
 
 def _free(name: str, taken: Sequence[str]) -> str:

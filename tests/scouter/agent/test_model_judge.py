@@ -19,7 +19,6 @@ from scouter.agent.model_judge import ModelJudge
 from scouter.agent.model_settings import ModelSettings
 from scouter.agent.openai import OpenAIChatSettings
 from scouter.evaluate.dataset import EvalDataset
-from tests.scouter.model.genai.test_acts import asking
 from scouter.evaluate.engine.judged import evaluate_records_async
 from scouter.evaluate.engine.plan import compile_plan
 from scouter.evaluate.judge.ask import Backoff
@@ -33,6 +32,7 @@ from scouter.mock.llm_request import LLMRequest
 from scouter.mock.llm_server import LLMTestServer
 from scouter.model.record import EvalRecord
 from tests.scouter.agent.providers import ENVIRON, KEY, KINDS, MODELS, entry, question
+from tests.scouter.model.genai.test_acts import asking
 
 GOOD: dict[str, JsonValue] = {"score": 4, "reason": "good"}
 SETTINGS: dict[Kind, Mapping[str, JsonValue]] = {

@@ -168,12 +168,15 @@ def test_a_case_without_a_first_message(folder: Path, scouter: Scouter) -> None:
     refused = scouter("eval", "hr.json", *RUN)
     assert refused.returncode == 2
     assert "case 'hr' has no starting_sentence" in refused.stderr
+    played = (*RUN[:-1], "openai/small-1", "--resume", "j.jsonl", "--judge-cache", "none")
     with LLMTestServer({"message": "I am nwaters.", "done": False}) as server:
-        done = scouter(
-            "eval", "hr.json", *RUN[:-1], "openai/small-1", "--output", "out", "--compat", "sound"
-        )
+        done = scouter("eval", "hr.json", *played, "--output", "out", "--compat", "sound")
     assert done.returncode == 0, done.stdout + done.stderr
     assert len(server.requests) == 25  # the first message, and one after each turn but the last
+    with LLMTestServer({"message": "Hello, I am nwaters.", "done": False}) as server:
+        again = scouter("eval", "hr.json", *played)
+    assert again.returncode == 0, again.stdout + again.stderr
+    assert not server.requests  # what was made up is taken up, too
     said = json.loads((results(folder) / "messages/hr.messages.json").read_text(encoding="utf-8"))
     assert said[0] == {"role": "user", "content": "I am nwaters.", "type": "text"}
 
@@ -204,6 +207,25 @@ def test_a_run_is_taken_up(folder: Path, scouter: Scouter) -> None:
     assert scouter(*run).returncode == 0
     again = scouter(*run, USERNAME="other")  # what is done is not asked again
     assert again.returncode == 0, again.stdout + again.stderr
+    assert "Means of 1 run: Journey Success 1, Journey Completion 1," in again.stdout
+    (folder / "hr.json").write_text(json.dumps(hr(user_prompts=["I am nwaters"])), "utf-8")
+    other = scouter(*run)  # another user has led the conversation in the journal
+    assert other.returncode == 2
+    assert "the scenarios changed since this journal was begun" in other.stderr
+
+
+def test_a_journal_without_times_leaves_the_order_undecided(folder: Path, scouter: Scouter) -> None:
+    """As earlier versions wrote it: a call of the second turn could belong to the first as well."""
+    run = ("eval", "hr.json", *RUN, "--resume", "j.jsonl")
+    assert scouter(*run).returncode == 0
+    journal = folder / "j.jsonl"
+    text = journal.read_text(encoding="utf-8")
+    bare, count = re.subn(r'"turn_times_ns":\[\[\d+,\d+\],\[\d+,\d+\]\],', "", text)
+    assert count == 1
+    journal.write_text(bare, encoding="utf-8")
+    again = scouter(*run)
+    assert again.returncode == 1
+    assert "hr: undecided: the journal does not tell when turns ended; start" in again.stdout
 
 
 @pytest.mark.parametrize(
@@ -222,6 +244,14 @@ def test_what_is_wrong_is_told_before_anything_runs(
     done = scouter("eval", "hr.json", *args)
     assert done.returncode == 2, done.stdout
     assert words in done.stderr
+
+
+def test_a_path_with_nothing_behind_it_is_named(folder: Path, scouter: Scouter) -> None:
+    config = {"test_paths": ["nope.json"], "n_runs": 2}
+    (folder / "config.yml").write_text(yaml.safe_dump(config), encoding="utf-8")
+    done = scouter("eval", "config.yml", *RUN)
+    assert done.returncode == 2
+    assert "note: nope.json: there is no dataset" in done.stderr
 
 
 def test_the_page(project: Path, scouter: Scouter, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -54,6 +54,21 @@ def test_only_what_passed_is_an_example(project: Path, script: Script, scouter: 
     assert [goal.response for goal in case.goals] == ["To Lyon, u1."]
 
 
+def test_datasets_as_the_original_records_them(
+    project: Path, script: Script, scouter: Scouter
+) -> None:
+    script.answers = [
+        Say(body={"items": [verdict("u1", "passed")], "next_cursor": None}), Say(body=record("u1")),
+        Say(body={"items": [], "next_cursor": None}),
+    ]  # fmt: skip
+    done = scouter(*ORDER, "--compat", "wxo-1.6.9")
+    assert done.returncode == 0, done.stderr
+    case = read_dataset(project / "sets" / "u1.json")
+    assert (case.story, case.user_prompts, dict(case.edges)) == ("N/A", None, {"summarize": ()})
+    alone = scouter("scenarios", "harvest", "a.yaml", "--compat", "wxo-1.6.9")
+    assert (alone.returncode, "belongs to --format watsonx" in alone.stderr) == (2, True)
+
+
 def test_failures_are_no_examples(script: Script, scouter: Scouter) -> None:
     done = scouter(*ORDER, "--failed")
     assert done.returncode == 2

@@ -279,6 +279,43 @@ def test_more_repeats_and_fewer(tmp_path: Path) -> None:
     assert results.repeats == 3
 
 
+TALKS = {
+    "played": EvalScenario("one", id="talk", termination_signal="BYE"),
+    "fixed": EvalScenario("one", id="talk", predefined_turns=["two", "three"]),
+}
+
+
+@pytest.mark.parametrize("concurrency", [1, 2])
+@pytest.mark.parametrize("kind", ["plain", "async"])
+@pytest.mark.parametrize("scenario", TALKS.values(), ids=TALKS.keys())
+def test_the_times_of_turns_are_in_the_journal(
+    bench: Bench, tmp_path: Path, scenario: EvalScenario, kind: str, concurrency: int
+) -> None:
+    """Each span is in its turn by them, in the run that measured and in the one that goes on."""
+    later = {"one": "two", "two": "three", "three": "BYE"}
+
+    async def in_loop(query: str) -> str:
+        return bench.agent(query)
+
+    def play(query: str, answer: str, history: list[Any]) -> str:
+        return later[answer.removeprefix("re: ")]
+
+    path = tmp_path / "journal.jsonl"
+    orchestrator = bench.orchestrator(
+        scenario, agent_fn=bench.agent if kind == "plain" else in_loop, simulated_user_fn=play
+    )
+    whole = orchestrator.run(resume=path, concurrency=concurrency, repeats=2)
+    again = orchestrator.run(resume=path, concurrency=concurrency, repeats=2)
+    for attempt in range(2):
+        found, kept = (each.get_scenario_detail("talk", attempt) for each in (whole, again))
+        assert kept.turn_times_ns == found.turn_times_ns
+        assert [turn["user"] for turn in kept.turns] == ["one", "two", "three"]
+        for (asked_ns, answered_ns), span in zip(kept.turn_times_ns, kept.traces, strict=True):
+            assert asked_ns <= span.start_ns <= span.end_ns <= answered_ns
+        times = [moment for turn in kept.turn_times_ns for moment in turn]
+        assert times == sorted(times)
+
+
 def test_what_came_late_is_in_the_journal(bench: Bench, tmp_path: Path) -> None:
     """A thread of the first scenario emits while the second one runs."""
     go_on = threading.Event()

@@ -70,6 +70,36 @@ def test_a_whole_conversation(bench: Bench) -> None:
     assert "vegan menu" not in json.dumps(first.messages)  # the expected outcome stays unknown
 
 
+@pytest.mark.parametrize("concurrency", [1, 2])
+def test_the_user_speaks_first_where_nothing_is_asked(bench: Bench, concurrency: int) -> None:
+    """Each attempt has a first message of its own, which the model then knows as its own words."""
+    judge = ScriptedJudge(
+        lambda request: (
+            says("Bye.", done=True)
+            if len(request.messages) > 2
+            else says(f"Dinner {len(judge.requests)}, please.")
+        )
+    )
+    scenario = DINNER.model_copy(update={"initial_query": ""})
+    orchestrator = bench.orchestrator(scenario, simulated_user_fn=SimulatedUser(judge))
+    results = orchestrator.run(repeats=2, concurrency=concurrency)
+    turns = [results.get_scenario_detail("dinner", attempt).turns for attempt in range(2)]
+    first = {str(turn["user"]) for (turn,) in turns}
+    assert len(first) == 2
+    heard_of = {request.messages[2]["content"] for request in judge.requests
+                if len(request.messages) > 2}  # fmt: skip
+    assert heard_of == {own(message)["content"] for message in first}
+
+
+def test_a_first_message_that_nobody_says_is_empty(bench: Bench) -> None:
+    def silent(*told: object) -> None: ...
+
+    scenario = DINNER.model_copy(update={"initial_query": ""})
+    results = bench.orchestrator(scenario, simulated_user_fn=silent).run()
+    (turn,) = results.get_scenario_detail("dinner").turns
+    assert turn == {"user": "", "agent": "re: "}
+
+
 def test_many_conversations_at_once_do_not_mix(bench: Bench) -> None:
     """Each attempt's model hears its own conversation, though one object plays them all."""
 

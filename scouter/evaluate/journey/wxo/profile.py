@@ -26,6 +26,7 @@ from scouter.evaluate.journey.wxo import arguments, knowledge
 from scouter.evaluate.journey.wxo.client import Client, NoClientError
 from scouter.evaluate.journey.wxo.order import is_right_order
 from scouter.evaluate.journey.wxo.run import Run, Texts, Tools, first_call
+from scouter.evaluate.journey.wxo.shares import completion, tool_rates
 from scouter.evaluate.journey.wxo.told import result_of
 
 _TRIES: Final = 3
@@ -168,7 +169,7 @@ def _tool_calling(run: Run) -> Iterable[tuple[str, Measure]]:
     expected = len(run.case.without_repeats(TOOL_CALL))
     total = sum(message.type == TOOL_CALL for message in run.messages)
     correct = len(tools.met)
-    precision = round(correct / total, 2) if total else 0.0
+    recall, precision = tool_rates(expected, correct, total)
     return [
         ("total_tool_calls", total),
         ("expected_tool_calls", expected),
@@ -176,8 +177,8 @@ def _tool_calling(run: Run) -> Iterable[tuple[str, Measure]]:
         ("missed_tool_calls", len(tools.missed)),
         ("relevant_tool_calls", len(tools.relevant)),
         ("tool_calls_with_incorrect_parameter", len(tools.incorrect) if expected else None),
-        ("tool_call_recall", round(correct / expected, 2) if expected else None),
-        ("tool_call_precision", precision if expected else None),
+        ("tool_call_recall", recall),
+        ("tool_call_precision", precision),
         ("tool_match_success", correct == expected),
     ]
 
@@ -282,11 +283,12 @@ def _success(run: Run) -> Iterable[tuple[str, Measure]]:
 def _completion(run: Run) -> Iterable[tuple[str, Measure]]:
     shown = len(run.case.of_type(INTERACTION))
     texts, met_texts = (run.texts.count, len(run.texts.met)) if run.texts else (0, 0)
-    if not texts and not shown and not run.checks:
-        return [("journey_completion", run.metrics.get("tool_call_recall", 0.0))]
     passed = sum(check.passed is True for check in run.checks)
-    expected = int(run.metrics.get("expected_tool_calls") or 0)
-    correct = int(run.metrics.get("correct_tool_calls") or 0)
-    met = correct + met_texts + len(run.interactions) + passed
-    total = expected + texts + shown + len(run.checks)
-    return [("journey_completion", round(met / total, 2))]
+    value = completion(
+        int(run.metrics.get("expected_tool_calls") or 0),
+        int(run.metrics.get("correct_tool_calls") or 0),
+        others=texts + shown + len(run.checks),
+        met_others=met_texts + len(run.interactions) + passed,
+        recall=run.metrics.get("tool_call_recall", 0.0),
+    )
+    return [("journey_completion", value)]

@@ -145,6 +145,33 @@ def test_where_no_link_can_compare_nothing_is_decided(monkeypatch: pytest.Monkey
     result = evaluate_journey(dataset, [calls(("t", {"x": "b"}))], embedder=down)
     assert result.success is None
     assert fuzzy.NO_RAPIDFUZZ in result.problems
+    assert result.message.startswith("undecided: no link could compare 'b' with 'alpha'; goal 'g'")
+
+
+def test_what_the_chain_measured_is_told() -> None:
+    """The vectors stand at right angles, so that nothing is alike."""
+    dataset = one_tool({"x": "time off"}, {"x": "fuzzy"})
+    result = evaluate_journey(dataset, [calls(("t", {"x": "rain"}))], embedder=unit)
+    assert result.message.endswith('x "rain" in place of "time off" (alike 0.00 by embedding)')
+    reason = result.reasons[0] or {}
+    parameters: Any = reason["parameters"]
+    assert (parameters[0]["link"], parameters[0]["similarity"]) == ("embedding", 0.0)
+
+
+def test_the_nearest_text_is_told() -> None:
+    goal = {"type": "text", "name": "g", "response": "You have time off.", "keywords": ["you"]}
+    dataset: dict[str, Any] = {"story": "s", "goals": {"g": []}, "goal_details": [goal]}
+    talk = [says("It rains."), says("Are you there?"), user("yes")]
+    far = evaluate_journey(dataset, talk, embedder=unit)
+    assert far.message == (
+        "goal 'g' is not met: no message of the agent says 'You have time off.'; the nearest is "
+        "message 1, alike 0.00 by embedding"
+    )
+    near = evaluate_journey(dataset, [*talk, says("You are off.")], embedder=unit)
+    assert (near.success, near.goals[0].message) == (True, 3)
+    assert (near.goals[0].link, near.goals[0].similarity) == ("embedding", 1.0)
+    judged = evaluate_journey(dataset, talk, judge=denies)
+    assert judged.message.endswith("the nearest is message 1, not alike by judge")
 
 
 def test_parallel_calls_of_one_message_all_count() -> None:
@@ -183,6 +210,27 @@ def test_each_wrong_call_has_a_reason() -> None:
     assert [reason and reason["reason"] for reason in result.reasons] == [
         None, None, "repeated call", "incorrect parameter", "irrelevant tool call", None, None,
     ]  # fmt: skip
+
+
+def test_texts_steps_and_times_by_hand() -> None:
+    """Of two texts that are wanted one is said; tools' responses are no time of the agent."""
+    wanted = {"type": "text", "name": "more", "keywords": ["never"]}
+    dataset = hr(goal_details=[*hr()["goal_details"], wanted], goals={**hr()["goals"], "more": []})
+    talk: list[dict[str, Any]] = [
+        user("hi"),
+        {**calls(ASSIGNMENT), "response_time": 1.0},
+        {"role": "assistant", "type": "tool_response", "content": "ok", "response_time": 9.0},
+        {**calls(SCHEDULE), "response_time": 2.0},
+        {**says(ANSWER), "response_time": 4.5},
+    ]
+    metrics = evaluate_journey(dataset, talk).metrics
+    assert {name: metrics[name] for name in (
+        "total_steps", "llm_steps", "average_agent_response_time", "keyword_match",
+        "semantic_match", "text_match", "journey_completion",
+    )} == {
+        "total_steps": 5, "llm_steps": 3, "average_agent_response_time": 2.5,
+        "keyword_match": True, "semantic_match": True, "text_match": 0, "journey_completion": 0.75,
+    }  # fmt: skip
 
 
 def test_parameter_f1_counts_every_goal() -> None:
@@ -240,6 +288,10 @@ def test_statements_are_for_a_judge() -> None:
     )
     result = evaluate_journey(dataset, GOOD, judge=judge)
     assert (result.success, result.completion) == (False, 4 / 5)
+    assert result.metrics["assert_llm"] == 0.5
+    unheard = evaluate_journey(dataset, GOOD, judge=broke)
+    assert (unheard.success, unheard.completion) == (None, None)
+    assert unheard.metrics["assert_llm"] is None
     assert "tells no secret (it does)" in result.message
     context = json.loads(judge.requests[0].messages[1]["content"])["context"]
     assert context.startswith("user: I want to know my time off schedule")

@@ -115,23 +115,33 @@ def test_spans_tell_of_calls_and_of_the_answer() -> None:
 def test_calls_belong_to_the_turn_in_which_they_began() -> None:
     turns = [{"user": "hi", "agent": ANSWER}, {"user": "and?", "agent": "Done."}]
     spans = [tool_span(2, ASSIGNMENT, (10, 20)), tool_span(3, SCHEDULE, (110, 120))]
-    early = messages_of_turns(turns, spans, [130 * MS])
-    assert [m.type for m in early] == [
-        "text", "tool_call", "tool_response", "tool_call", "tool_response", "text", "text", "text",
-    ]  # fmt: skip
+    early = messages_of_turns(turns, spans, [(0, 130 * MS), (140 * MS, 150 * MS)])
+    call = ["tool_call", "tool_response"]
+    assert [m.type for m in early] == ["text", *call, *call, "text", "text", "text"]
     assert evaluate_journey(hr(), early).success is True
-    premature = messages_of_turns(turns, spans, [100 * MS], [0.5, 0.25])
+    premature = messages_of_turns(turns, spans, [(0, 100 * MS), (105 * MS, 130 * MS)])
     assert evaluate_journey(hr(), premature).success is False
     times = [m.response_time_s for m in premature if m.response_time_s is not None]
-    assert times == [0.5, 0.25]
+    assert times == [0.1, 0.025]
+
+
+def test_a_call_of_a_turn_that_never_ended_comes_last() -> None:
+    """The agent raised in its second turn, of which nothing but the call is known."""
+    spans = [tool_span(2, ASSIGNMENT, (10, 20)), tool_span(3, SCHEDULE, (110, 120))]
+    found = messages_of_turns([{"user": "hi", "agent": ANSWER}], spans, [(0, 100 * MS)])
+    call = ["tool_call", "tool_response"]
+    assert [m.type for m in found] == ["text", *call, "text", *call]
 
 
 def test_an_answer_of_messages_tells_of_its_calls_where_no_span_does() -> None:
     turns = [{"user": "hi", "agent": {"messages": [openai_call(ASSIGNMENT), openai_call(SCHEDULE),
                                                    says(ANSWER)]}}]  # fmt: skip
     assert evaluate_journey(hr(), messages_of_turns(turns)).success is True
-    both = messages_of_turns(turns, [tool_span(2, ASSIGNMENT, (10, 20))])
+    spans = [tool_span(2, ASSIGNMENT, (10, 20))]
+    both = messages_of_turns(turns, spans)
     assert [m.type for m in both] == ["text", "tool_call", "tool_response", "text"]
+    twice = messages_of_turns([*turns, *turns], spans, [(0, 30 * MS), (40 * MS, 50 * MS)])
+    assert [m.type for m in twice] == ["text", "tool_call", "tool_response", "text", "text", "text"]
 
 
 def test_what_is_no_message_is_named() -> None:

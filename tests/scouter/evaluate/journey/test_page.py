@@ -2,7 +2,6 @@
 
 import re
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -14,13 +13,13 @@ from tests.scouter.evaluate.spans_support import span
 PAGE = (Path(__file__).parents[4] / "docs" / "from_watsonx.md").read_text(encoding="utf-8")
 
 
-def test_the_example(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_examples(capsys: pytest.CaptureFixture[str]) -> None:
     examples = re.findall(r"```python\n(.*?)```", PAGE, flags=re.DOTALL)
-    (example,) = (text for text in examples if "evaluate_journey" in text)
-    printed = re.findall(r"```text\n(.*?)```", PAGE, flags=re.DOTALL)[0]
-    names: dict[str, Any] = {}
-    exec(compile(example, "from_watsonx.md", "exec"), names)  # noqa: S102 our own page
-    assert capsys.readouterr().out == printed
+    for name in ("evaluate_journey", "check_tool_calls"):
+        (example,) = (text for text in examples if f"import {name}" in text)
+        printed = PAGE.partition(example)[2].split("```")[2].removeprefix("text\n")
+        exec(compile(example, "from_watsonx.md", "exec"), {})  # noqa: S102 our own page
+        assert capsys.readouterr().out == printed
 
 
 def test_the_profile(tmp_path: Path) -> None:

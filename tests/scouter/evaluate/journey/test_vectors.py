@@ -1,5 +1,6 @@
 """Cases that the original's program computed: the profile wxo-1.6.9 gives the same numbers."""
 
+import json
 from collections import Counter
 from collections.abc import Callable
 from typing import Any
@@ -7,6 +8,7 @@ from typing import Any
 import pytest
 
 from scouter.errors import ConfigError
+from scouter.evaluate.journey.call_check import check_tool_calls
 from scouter.evaluate.journey.fuzzy import token_ratio
 from scouter.evaluate.journey.paths import flatten, strategy_of
 from scouter.evaluate.journey.result import ArgumentMatch
@@ -23,6 +25,9 @@ from scouter.evaluate.journey.wxo.arguments import (
 from scouter.evaluate.journey.wxo.averages import averages
 from scouter.evaluate.journey.wxo.knowledge import share_of_yes
 from scouter.evaluate.journey.wxo.order import is_right_order, terminals
+from scouter.evaluate.journey.wxo.shares import completion, tool_rates
+from scouter.formats.watsonx.recorded import dataset_of
+from scouter.model.tool_call import ToolCall
 from tests.support.watsonx_vectors import bag_of_words, expected_metrics, run, vectors
 
 
@@ -84,6 +89,39 @@ def _relevancy(case: Any) -> Any:
         return {"raises": type(error).__name__, "message": str(error)}
 
 
+def _recorded(case: Any) -> Any:
+    """The conversation as calls with results; `call` is short for a message with the next id."""
+    messages: list[dict[str, Any]] = case["messages"]
+    results = {
+        inner["tool_call_id"]: message["content"]
+        for message in messages if message.get("type") == "tool_response"
+        for inner in [json.loads(message["content"])]
+    }  # fmt: skip
+    asked = [message["call"] for message in messages if "call" in message]
+    calls = [
+        ToolCall(name=call["name"], arguments=call["args"], result=results.get(f"c{at}"),
+                 has_result=f"c{at}" in results)
+        for at, call in enumerate(asked, start=1)
+    ]  # fmt: skip
+    first = [message["content"] for message in messages if message.get("role") == "user"]
+    last = messages[-1]
+    answer = last["content"] if last.get("type") == "text" else None
+    return dataset_of("", first, calls, answer, compat="wxo-1.6.9", summary="SUMMARY")
+
+
+def _rates(case: Any) -> Any:
+    counts: Counter[str] = Counter(case["in"])
+    expected, correct = counts["expected_tool_calls"], counts["correct_tool_calls"]
+    recall, precision = tool_rates(expected, correct, counts["total_tool_calls"])
+    whole = completion(
+        expected, correct, others=counts["num_text_goals"] + counts["total_assertions"],
+        met_others=counts["num_text_matches"] + counts["passed_assertions"], recall=recall,
+    )  # fmt: skip
+    names = ("tool_call_recall", "tool_call_precision", "journey_success_prct")
+    found = zip(names, (recall, precision, whole), strict=True)
+    return {name: "NaN" if value is None else value for name, value in found}
+
+
 def _averages(case: Any) -> Any:
     runs = [(name, {k: None if v == "NaN" else v for k, v in row.items()})
             for name, row in case["runs"]]  # fmt: skip
@@ -119,6 +157,8 @@ AREAS: dict[str, Callable[[Any], Any]] = {
     "tool_parameter_f1_single": _f1,
     "answer_relevancy": _relevancy,
     "average_aggregation": _averages,
+    "record_to_dataset": _recorded,
+    "tool_call_and_routing_metrics": _rates,
 }
 """The areas of single functions that the profile has."""
 
@@ -143,3 +183,19 @@ def test_the_token_ratio(capsys: pytest.CaptureFixture[str]) -> None:
         assert ratio == pytest.approx(case["wratio"] / 100, abs=0.021)
     with capsys.disabled():
         print(f"\nwatsonx wratio: {len(cases)}")  # noqa: T201 asked for
+
+
+def test_calls_held_against_definitions(capsys: pytest.CaptureFixture[str]) -> None:
+    """The same kinds of faults; where the original breaks over the arguments, that is one, too."""
+    found = vectors()["unit_vectors_1.6.9"]["quick_eval_static"]
+    for case in found["cases"]:
+        call = {"function": {"name": case["name"], "arguments": case["arguments"]}}
+        message = {"role": "assistant", "type": "tool_call", "tool_calls": [call]}
+        (check,) = check_tool_calls([message], [found["spec"]])
+        if "raises" in case:
+            assert {*check.faults} == {"invalid_tool_call"}, case
+            continue
+        assert check.passed is case["result"]["final_decision"], case
+        assert {*check.faults} == {*case["result"]["failed"]}, case
+    with capsys.disabled():
+        print(f"\nwatsonx quick_eval_static: {len(found['cases'])}")  # noqa: T201 asked for

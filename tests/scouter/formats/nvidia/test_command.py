@@ -288,6 +288,36 @@ def test_a_killed_run_goes_on(project: Path) -> None:
     assert not (project / "results/.scouter").exists()
 
 
+def test_a_conversation_that_was_killed_has_the_same_verdicts_per_turn(project: Path) -> None:
+    """The process dies in the second turn, so that the first one is asked again as well."""
+    rows = [SINGLES[1], TALK, {**TALK, "id": "mt_002"}]
+    (project / "dataset.json").write_text(json.dumps(rows), "utf-8")
+    config = CONFIG.replace("max_concurrency: 10", "max_concurrency: 1")
+    (project / "config.yml").write_text(config, "utf-8")
+    command = [sys.executable, "-c", "from scouter.cli.app import main; main()"]
+    environ = {**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{project}"}
+
+    def verdicts(kill_at: int) -> "tuple[int, Any]":
+        (project / "killing.py").write_text(KILLING.replace("== 6", f"== {kill_at}"), "utf-8")
+        options = ["eval", "--config", "config.yml", "--agent", "killing:answer", *OWN_JUDGE]
+        done = subprocess.run([*command, *options], env=environ, capture_output=True, timeout=120)
+        names = ("trajectory_evaluator", "qa_evaluator")
+        return done.returncode, {
+            name: [(item["id"], item["score"]) for item in found["eval_output_items"]]
+            for name in names if done.returncode == 0
+            for found in [output(project, f"{name}_output.json")]
+        }  # fmt: skip
+
+    code, whole = verdicts(0)
+    assert code == 0
+    ids = ["2", "mt_001_turn_1", "mt_001_turn_2", "mt_002_turn_1", "mt_002_turn_2"]
+    assert [name for name, _ in whole["qa_evaluator"]] == ids
+    assert verdicts(5) == (-signal.SIGKILL, {})
+    asked = len((project / "asked.txt").read_text("utf-8").splitlines())
+    assert verdicts(0) == (0, whole)
+    assert len((project / "asked.txt").read_text("utf-8").splitlines()) == asked + 2
+
+
 def test_a_run_that_was_complete_asks_anew(project: Path, run: Run) -> None:
     (project / "dataset.json").write_text(json.dumps([SINGLES[2]]), "utf-8")
     for _ in range(2):

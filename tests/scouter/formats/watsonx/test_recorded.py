@@ -37,6 +37,19 @@ def test_a_tool_that_is_called_as_the_summary() -> None:
     assert evaluate_journey(dataset, [calls(("summarize", {})), says("Done.")]).success is True
 
 
+def test_a_result_that_says_that_it_failed() -> None:
+    """By a field, bare or wrapped; a call of which no result is known may have gone well."""
+    bare = ToolCall(name="a", result='{"is_success": false}', has_result=True)
+    inner = json.dumps({"error_details": "no room"})
+    wrapped = ToolCall(name="b", has_result=True,
+                       result={"type": "tool_response", "content": inner})  # fmt: skip
+    silent = ToolCall(name="c", arguments={"x": 1})
+    dataset = dataset_of("n", ["hi"], [bare, wrapped, silent], None)
+    assert dataset is not None
+    assert dataset["goals"] == {"c-1": []}
+    assert dataset_of("n", ["hi"], [bare, wrapped, silent], None, compat="wxo-1.6.9") is None
+
+
 def test_nothing_done_is_nothing_wanted() -> None:
     assert dataset_of("n", ["hi"], [call("a", error="no")], None) is None
 

@@ -1,0 +1,137 @@
+"""Journeys run in this process: what leads the user, and what the configuration decides."""
+
+import json
+from typing import Any, Final
+
+import pytest
+
+from scouter.evaluate.journey.case import read_case
+from scouter.evaluate.journey.result import JourneyResult
+from scouter.evaluate.judge.port import JudgeRequest
+from scouter.formats.watsonx.config import WatsonxConfig
+from scouter.formats.watsonx.journeys import run_journeys
+from scouter.replay.named_run import NamedRun
+from scouter.tracing import get_tracer
+
+CHOICE: Final = {
+    "role": "assistant", "type": "interaction", "content": "Which one?",
+    "interaction": {"payload": {"title": "Choose"}},
+}  # fmt: skip
+
+
+def tool(name: str, **arguments: object) -> None:
+    attributes = {
+        "gen_ai.operation.name": "execute_tool",
+        "gen_ai.tool.name": name,
+        "gen_ai.tool.call.arguments": json.dumps(arguments),
+    }
+    with get_tracer("agent").start_as_current_span(f"execute_tool {name}", attributes=attributes):
+        pass
+
+
+def agent(message: str) -> object:
+    """Asks which room, then books it."""
+    if message == "the first":
+        tool("book", room=1, note="a quiet room, please")
+        return "Booked."
+    tool("find")
+    return [{"role": "assistant", "content": "There are two."}, CHOICE]
+
+
+def play(first: str, last: object, history: list[Any]) -> str:
+    return "the first"
+
+
+def journey(config: dict[str, Any] | None = None, **options: Any) -> JourneyResult:
+    """Run the one case that there is, with other fields of the dataset or arguments of the run."""
+    given = {name: options.pop(name) for name in ("judge", "embedder") if name in options}
+    dataset = {
+        "story": "You want the first room.",
+        "starting_sentence": "A room, please",
+        "goals": {"found": ["asked"], "asked": ["booked"], "booked": ["said"]},
+        "goal_details": [
+            {"type": "tool_call", "name": "found", "tool_name": "find"},
+            {"type": "interaction", "name": "asked",
+             "identifier": {"key": "title", "value": "Choose"}},
+            {"type": "tool_call", "name": "booked", "tool_name": "book",
+             "args": {"room": 1, "note": "a quiet room"}, "arg_matching": {"note": "fuzzy"}},
+            {"type": "text", "name": "said", "keywords": ["Booked"]},
+            *options.pop("checks", []),
+        ],
+        "user_prompts": ["the first"],
+        **options,
+    }  # fmt: skip
+    read = WatsonxConfig(test_paths=["x"], **(config or {}))
+    run = NamedRun(agent=agent, simulated_user=play, progress=False)
+    (found,) = run_journeys([read_case(dataset)], run, read, **given).runs
+    return found.result
+
+
+def unit(texts: list[str]) -> list[list[float]]:
+    """The cosine of `a quiet room, please` and anything else is 0.75."""
+    return [[0.75, 0.4375**0.5] if "please" in text else [1.0, 0.0] for text in texts]
+
+
+def test_an_interaction_beside_spans_counts() -> None:
+    """Spans tell of the calls, the answer of what the agent shows."""
+    result = journey(embedder=unit, config={"similarity_threshold": 0.7})
+    assert result.success is True, result.message
+    assert [goal.message for goal in result.goals] == [1, 3, 5, 6]
+
+
+@pytest.mark.parametrize(
+    ("config", "success", "links"),
+    [
+        ({"similarity_threshold": 0.74}, True, ("embedding",)),
+        ({"similarity_threshold": 0.76}, False, ("embedding",)),
+        ({}, False, ("embedding",)),
+        ({"similarity_threshold": 0.0, "enable_fuzzy_matching": False}, False, ()),
+    ],
+)
+def test_the_configuration_of_the_fuzzy_chain(
+    config: dict[str, Any], success: bool, links: tuple[str, ...]
+) -> None:
+    result = journey(config, embedder=unit)
+    assert (result.success, result.links) == (success, links)
+
+
+@pytest.mark.parametrize(
+    ("case", "config", "turns"),
+    [
+        ({}, {"max_user_turns": 3}, 3),
+        ({"max_user_turns": 2}, {"max_user_turns": 3}, 2),
+        ({"max_user_turns": 4}, {"max_user_turns": 3}, 4),
+        ({}, {}, 25),
+        ({"user_prompts": ["b", "c"]}, {}, 3),
+        ({"user_prompts": ["b", "c"], "max_user_turns": 2}, {}, 2),
+        ({"user_prompts": []}, {}, 1),
+    ],
+)
+def test_how_often_the_user_speaks(
+    case: dict[str, Any], config: dict[str, Any], turns: int
+) -> None:
+    result = journey(config, **{"user_prompts": None, **case})
+    assert sum(message.role == "user" for message in result.messages) == turns
+
+
+@pytest.mark.parametrize(("verdict", "success"), [(True, True), (False, False)])
+def test_a_statement_about_the_last_answer(verdict: bool, success: bool) -> None:
+    asked: list[dict[str, Any]] = []
+
+    def judge(request: JudgeRequest) -> Any:
+        said = json.loads(str(request.messages[-1]["content"]))
+        if request.task_id != "journey_assert":
+            return {"verdict": True, "reason": "the same"}
+        asked.append(said)
+        return {"verdict": verdict, "reason": "so"}
+
+    check = {
+        "type": "assert_llm",
+        "kind": "observed",
+        "check": "It is booked.",
+        "scope": "response",
+    }
+    result = journey(judge=judge, checks=[check])
+    assert (result.success, result.metrics["assert_llm"]) == (success, float(verdict))
+    assert result.links == ("judge",)
+    assert asked == [{"check": "It is booked.", "context": "Booked.", "kind": "observed"}]
