@@ -326,6 +326,7 @@ with init_tracer(exporter=HttpSpanExporter(export_config=config)).start_as_curre
     assert span.name == "s"
 
 
+@pytest.mark.pace
 @pytest.mark.parametrize("kind", ["http", "grpc", "kafka", "redis", "rabbitmq", "exporter"])
 def test_the_end_of_a_script_is_bounded_while_the_far_side_hangs(kind: str) -> None:
     """It takes connections and never answers; nothing but the bound, half a second, ends soon.

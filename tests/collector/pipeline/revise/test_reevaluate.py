@@ -343,7 +343,7 @@ def test_a_name_without_an_active_version(service: Service) -> None:
     assert " and 2 more), or " in asked("pushed")[1]
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=6, deadline=None)
 @given(
     answers=st.lists(st.one_of(st.integers(-5, 5), st.none(), st.text(max_size=2)), max_size=20),
     first=st.integers(-5, 5),
