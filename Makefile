@@ -14,7 +14,7 @@ test: $(READY) ## all tests; what needs Kafka or Prometheus is skipped where the
 	$(PYTEST)
 
 test-quick: $(READY) ## under a minute: no property tests, and few that start programs
-	$(PYTEST) -m "not long and not hypothesis" tests/scouter --ignore tests/scouter/cli
+	$(PYTEST) -m "not (long or hypothesis or pace)" tests/scouter --ignore tests/scouter/cli
 
 test-long: $(READY) ## what `make test` shows in a shorter form: every step, every benchmark
 	$(PYTEST) -m long

@@ -32,9 +32,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return next(folder.glob("*.whl"))
 
 
-@pytest.fixture(
-    scope="module", params=["shared", pytest.param("brought", marks=pytest.mark.long)]
-)
+@pytest.fixture(scope="module", params=["shared", pytest.param("brought", marks=pytest.mark.long)])
 def scouter(
     wheel: Path, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
 ) -> Path:
