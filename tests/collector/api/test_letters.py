@@ -334,7 +334,7 @@ def test_a_commit_that_takes_too_long_may_be_tried_again(
     def never(rows: object) -> "Future[Any]":
         return Future()
 
-    monkeypatch.setattr(replay_module, "_COMMIT_S", 0.01)
+    monkeypatch.setattr(replay_module, "COMMIT_S", 0.01)
     monkeypatch.setattr(service.collector.store, "append_records", never)
     answer = service.http.post(f"{URL}/{item['letter_id']}/replay")
     assert (answer.status_code, answer.headers["retry-after"]) == (503, "5")
