@@ -163,7 +163,7 @@ def test_nobody_waits_for_the_pause_between_rounds(
     start: Start, answers: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Verdicts gather for as long; a replay, an erasure and a profile are taken at once."""
-    monkeypatch.setattr(pipeline, "_PAUSE_S", 3600.0)
+    monkeypatch.setattr(pipeline, "PAUSE_S", 3600.0)
     service = start()
     service.send({"profile": 7}, {"profile": 8}, {"uid": "u1", "profile": "answers"})
     text = answers.read_text()
