@@ -4,5 +4,5 @@ from hypothesis import settings
 
 
 def examples(count: int) -> int:
-    """So many in `make test`, whose profile takes 50 of others, and ten times as many in `make fuzz`."""
-    return count * settings.default.max_examples // 50
+    """So many where others take 50, as in `make test`; `make fuzz` takes ten times as many."""
+    return count * settings().max_examples // 50
