@@ -3,17 +3,24 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
+PYTEST := $(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder
 
-.PHONY: demo test fuzz check bench clean
+.PHONY: demo test test-quick test-long fuzz check bench clean
 
 demo: $(READY) ## the main job, end to end, in about 20 s; KEEP=1 leaves its page open
 	$(BIN)/scouter demo $(if $(KEEP),--keep)
 
 test: $(READY) ## all tests; what needs Kafka or Prometheus is skipped where they are missing
-	$(BIN)/python -m pytest -n 3 --dist loadfile
+	$(PYTEST)
+
+test-quick: $(READY) ## under a minute: no property tests, and few that start programs
+	$(PYTEST) -m "not (long or hypothesis or pace)" tests/scouter --ignore tests/scouter/cli
+
+test-long: $(READY) ## what `make test` shows in a shorter form: every step, every benchmark
+	$(PYTEST) -m long
 
 fuzz: $(READY) ## property tests on new examples; `make test` has the same ones in each run
-	$(BIN)/python -m pytest -n 3 --dist loadfile --hypothesis-profile fuzz -m hypothesis
+	$(PYTEST) --hypothesis-profile fuzz -m "hypothesis and not long"
 
 check: $(READY) ## format, lint, types and import direction
 	$(BIN)/ruff format --check .

@@ -1,9 +1,12 @@
 """Fixtures that every test can ask for."""
 
+import gc
 import os
 import signal
+import sys
 from collections.abc import Callable, Generator
 from pathlib import Path
+from typing import Final
 
 import pytest
 from hypothesis import settings
@@ -14,8 +17,8 @@ from tests.support.kafka_broker import ExternalBroker, KafkaBroker, run_broker
 
 # Machines are noisy. Examples are the same in each run, so that a change alone can fail a build;
 # `make fuzz` looks for new ones.
-settings.register_profile("same", deadline=None, derandomize=True)
-settings.register_profile("fuzz", deadline=None, print_blob=True)
+settings.register_profile("same", deadline=None, derandomize=True, max_examples=50)
+settings.register_profile("fuzz", deadline=None, print_blob=True, max_examples=500)
 settings.load_profile("same")
 
 
@@ -30,8 +33,10 @@ def pytest_configure() -> None:
         required_parts()
     except ValueError as error:
         raise pytest.UsageError(str(error)) from None
-    # As where it is installed: the hundreds of programs that tests start find modules compiled.
+    # As where it is installed: the hundreds of programs that tests start find modules compiled, and
+    # so does the next run. To rewrite the asserts of all tests takes each worker ten seconds.
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    sys.dont_write_bytecode = False
     # Answers of one test's server are no other test's, and none of the user's.
     os.environ["SCOUTER_JUDGE_CACHE"] = "none"
 
@@ -41,6 +46,15 @@ def kafka() -> Generator[KafkaBroker | ExternalBroker]:
     """A real Kafka broker, one for the whole session."""
     with run_broker() as broker:
         yield broker
+
+
+@pytest.fixture(scope="module")
+def module_collector(tmp_path_factory: pytest.TempPathFactory) -> Generator[CollectorProcess]:
+    """A collector without flags, for the tests of a module that leave nothing in it."""
+    collector = CollectorProcess(tmp_path_factory.mktemp("collector"))
+    collector.start()
+    yield collector
+    collector.close()
 
 
 StartCollector = Callable[..., CollectorProcess]
@@ -62,3 +76,26 @@ def start_collector(tmp_path: Path) -> Generator[StartCollector]:
     yield start
     for collector in started:
         collector.close()
+
+
+FIRST: Final = ("tests/integration/", "tests/bench/", "tests/test_", "tests/fuzz/")
+"""Where files take longest. `--no-loadscope-reorder` keeps the order: at the end of a run the
+workers share out many short files, and none waits for a long one."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put long files first, and try tests of a pace twice."""
+
+    def place(item: pytest.Item) -> int:
+        return next((at for at, path in enumerate(FIRST) if item.nodeid.startswith(path)), 9)
+
+    items.sort(key=place)
+    for item in items:
+        if item.get_closest_marker("pace"):
+            item.add_marker(pytest.mark.flaky(reruns=1))
+
+
+def pytest_collection_finish() -> None:
+    """Let the garbage collector pass over 12,000 tests and what they import: it takes a second."""
+    gc.collect()
+    gc.freeze()

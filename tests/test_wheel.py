@@ -1,16 +1,22 @@
-"""What a user installs: the wheel, in an empty environment, away from the clone."""
+"""What a user installs: the wheel, in an environment of its own, away from the clone.
+
+In `make test` the packages that Scouter needs are those of this environment, as `pip` takes half a
+minute to bring them. The long tests let pip bring them, and so show that pyproject.toml names all.
+"""
 
 import json
 import os
 import subprocess
 import sys
-import time
+import sysconfig
 import urllib.request
 import venv
 import zipfile
 from pathlib import Path
 
 import pytest
+
+from tests.support.processes import wait_until
 
 ROOT = Path(__file__).parents[1]
 
@@ -26,13 +32,22 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return next(folder.glob("*.whl"))
 
 
-@pytest.fixture(scope="module")
-def scouter(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Install the wheel with its demo extra into an empty environment; the `scouter` program."""
+@pytest.fixture(scope="module", params=["shared", pytest.param("brought", marks=pytest.mark.long)])
+def scouter(
+    wheel: Path, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
+) -> Path:
+    """Install the wheel, where packages are brought with its extra demo; the `scouter` program."""
     folder = tmp_path_factory.mktemp("installed")
-    venv.create(folder, with_pip=True)
-    pip = [str(folder / "bin" / "python"), "-m", "pip", "install", "--quiet", "--no-compile"]
-    subprocess.run([*pip, f"{wheel}[demo]"], check=True, cwd=folder)
+    python = folder / "bin" / "python"
+    venv.create(folder, with_pip=False)
+    pip = [sys.executable, "-m", "pip", "--python", str(python), "install", "--quiet"]
+    if request.param == "brought":
+        subprocess.run([*pip, "--no-compile", f"{wheel}[demo]"], check=True, cwd=folder)
+    else:
+        subprocess.run([*pip, "--no-deps", str(wheel)], check=True, cwd=folder)
+        (packages,) = folder.glob("lib/python*/site-packages")
+        # A path file in that folder is not read, so that the clone stays out of sight.
+        (packages / "shared.pth").write_text(sysconfig.get_path("purelib"), encoding="utf-8")
     return folder / "bin" / "scouter"
 
 
@@ -51,6 +66,18 @@ def test_the_wheel_holds_profiles_and_no_tests(wheel: Path) -> None:
     assert "collector/web/templates/overview.html" in names
     assert "collector/web/static/page.css" in names
     assert not [name for name in names if name.startswith(("tests/", "deploy/"))]
+
+
+def test_what_runs_is_the_wheel(scouter: Path, elsewhere: tuple[Path, dict[str, str]]) -> None:
+    """Neither the clone nor anything that is installed beside it."""
+    folder, env = elsewhere
+    code = "import scouter, collector; print(scouter.__file__); print(collector.__file__)"
+    done = subprocess.run(
+        [scouter.with_name("python"), "-c", code],
+        cwd=folder, env=env, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    for line in done.stdout.splitlines():
+        assert Path(line).is_relative_to(scouter.parents[1])
 
 
 def test_demo_runs_installed(scouter: Path, elsewhere: tuple[Path, dict[str, str]]) -> None:
@@ -84,9 +111,10 @@ def test_collector_runs_a_shipped_profile(
     command = [str(scouter), "collector", *flags, "--ready-file", str(ready)]
     with subprocess.Popen(command, cwd=folder, env=env, stderr=subprocess.PIPE) as process:
         try:
-            deadline = time.monotonic() + 30
-            while not ready.exists() and process.poll() is None:
-                assert time.monotonic() < deadline, "the collector did not get ready"
+            wait_until(
+                lambda: ready.exists() or process.poll() is not None,
+                what="the collector is ready", timeout_s=60,
+            )  # fmt: skip
             assert ready.exists(), process.communicate()[1].decode()
             listen = json.loads(ready.read_text(encoding="utf-8"))["listen"]
             with urllib.request.urlopen(f"http://{listen}/api/v1/profiles", timeout=10) as answer:

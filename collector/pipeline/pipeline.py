@@ -32,8 +32,8 @@ from scouter.errors import TransientError
 T = TypeVar("T")
 
 _log: Final = logging.getLogger(__name__)
-_RETRY_S: Final = 1.0
-_PAUSE_S: Final = 0.1
+RETRY_S: Final = 1.0
+PAUSE_S: Final = 0.1
 """Between two rounds: a commit for every few verdicts takes the store's time from the receivers.
 What somebody waits for ends the pause."""
 _LONG_S: Final = 0.5
@@ -341,12 +341,12 @@ class Pipeline:
             if is_done:
                 self._progress.rest()
             return is_done
-        self._stopping.wait(_RETRY_S)
+        self._stopping.wait(RETRY_S)
         return None
 
     def _sleep(self, took_s: float) -> None:
         if took_s < _LONG_S:
-            self._hurry.wait(_PAUSE_S)  # what comes in meanwhile is decided and stored together
+            self._hurry.wait(PAUSE_S)  # what comes in meanwhile is decided and stored together
         with self._wake:
             if self._inbox or self._stopping.is_set():
                 return
@@ -400,7 +400,7 @@ class Pipeline:
             self._on_profiles()
         except TransientError as error:
             _log.warning("alerts cannot follow the profiles yet: %s", error)
-            self._stopping.wait(_RETRY_S)
+            self._stopping.wait(RETRY_S)
             self._put(_ProfilesChanged(seen=seen), 0)
         else:
             seen.set_result(None)
@@ -412,7 +412,7 @@ class Pipeline:
                 message = self._read_judged()
             except TransientError as error:
                 _log.warning("late spans have to wait, the store cannot be read: %s", error)
-                self._stopping.wait(_RETRY_S)
+                self._stopping.wait(RETRY_S)
             else:
                 self._put(message, 0)
                 return

@@ -22,7 +22,7 @@ from collector.storage.port.dead_letters import (
 from collector.storage.port.store import Store
 from scouter.errors import DataError, TransientError
 
-_COMMIT_S: Final = 60.0
+COMMIT_S: Final = 60.0
 
 
 class ReplayResult(StrEnum):
@@ -156,6 +156,6 @@ def _contents(letter: DeadLetter) -> list[DeadLetter]:
 
 def _done(future: "Future[Any]") -> None:
     try:
-        future.result(_COMMIT_S)
+        future.result(COMMIT_S)
     except FutureTimeoutError as error:
-        raise TransientError(f"no commit within {_COMMIT_S:g} s", 5) from error
+        raise TransientError(f"no commit within {COMMIT_S:g} s", 5) from error

@@ -1,5 +1,6 @@
 """The benchmarks run; their figures are for people, on a quiet machine."""
 
+import importlib
 import json
 import math
 import os
@@ -9,6 +10,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
+from typing import Final
 
 import pytest
 
@@ -19,32 +21,63 @@ from tests.support.kafka_broker import ExternalBroker, KafkaBroker
 ROOT = Path(__file__).parents[2]
 
 
+LONG: Final = pytest.mark.long
+
+
+@pytest.mark.parametrize("module", sorted({module for module, *_ in RUNS} - {"pytest"}))
+def test_bench_can_be_loaded(module: str) -> None:
+    """What it takes from the product is there, also where its short form is a long test."""
+    assert importlib.import_module(module).__doc__
+
+
 @pytest.mark.parametrize(
     ("module", "wanted"),
     [
         ("engine", ["2,000 records: evaluations", "memory per stored task result"]),
         ("pipeline", ["evaluated and stored, without spans"]),
         ("sdk", ["insert, p50", "one span: only exporter, CPU"]),
-        (
+        pytest.param(
             "sdk_http",
             ["one span, plain: only exporter, CPU", "chat of 2.3 kB, gzip: only exporter, CPU"],
+            marks=LONG,
         ),
-        ("api", ["one trace", "a long trace: judged and read", "came in meanwhile"]),
+        pytest.param(
+            "api",
+            ["one trace", "a long trace: judged and read", "came in meanwhile"],
+            marks=LONG,
+        ),
         ("away", ["memory after the warm-up, median", "spans dropped and counted"]),
         ("away --spool", ["dropped from disk and counted"]),
-        ("calibration", ["coverage kept as promised"]),
+        pytest.param("calibration", ["coverage kept as promised"], marks=LONG),
         ("collector", ["texts that differ, 10 a request: seen", "ready after kill -9"]),
-        ("export", ["records-0.jsonl: size", "tables: size", "sender beside exports: requests"]),
-        (
+        pytest.param(
+            "export",
+            ["records-0.jsonl: size", "tables: size", "sender beside exports: requests"],
+            marks=LONG,
+        ),
+        pytest.param(
             "gate",
             ["30 of 30 to 5 of 30, 6 x 5: exit code", "2 of 20 broken, x 3, asked again: seen"],
+            marks=LONG,
         ),
-        ("http", ["decoding, 500 spans a request: CPU"]),
+        pytest.param("http", ["decoding, 500 spans a request: CPU"], marks=LONG),
         ("judge", ["time beside the vendor's client"]),
-        ("known", ["CPU per record, many stored / few", "CPU per span, many stored / few"]),
-        ("large", ["300 x 20 kB in a burst: peak", "beside a slow space: judged after"]),
-        ("soak", ["peak memory", "sent"]),
-        ("stored", ["CPU per span, many stored / few", "10,000 stored: ready after kill -9"]),
+        pytest.param(
+            "known",
+            ["CPU per record, many stored / few", "CPU per span, many stored / few"],
+            marks=LONG,
+        ),
+        pytest.param(
+            "large",
+            ["300 x 20 kB in a burst: peak", "beside a slow space: judged after"],
+            marks=LONG,
+        ),
+        pytest.param("soak", ["peak memory", "sent"], marks=LONG),
+        pytest.param(
+            "stored",
+            ["CPU per span, many stored / few", "10,000 stored: ready after kill -9"],
+            marks=LONG,
+        ),
     ],
 )
 def test_bench_runs(module: str, wanted: list[str], tmp_path: Path) -> None:

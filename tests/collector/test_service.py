@@ -56,6 +56,7 @@ def test_small_answers_are_not_held_back(launch: Launch, answers: Path) -> None:
     assert min(took) < 0.03
 
 
+@pytest.mark.pace
 def test_says_where_it_is_and_ends_with_0(launch: Launch, answers: Path) -> None:
     began = time.monotonic()
     collector = launch("--profile", answers)
@@ -128,6 +129,7 @@ def test_settings_come_from_a_file(launch: Launch, answers: Path, tmp_path: Path
     assert item["space"] == "of-file"
 
 
+@pytest.mark.pace
 def test_starts_without_its_broker_says_so_and_ends_soon(launch: Launch) -> None:
     collector = launch("--kafka", "127.0.0.1:1")
     answer = httpx.get(f"{collector.url}/readyz")

@@ -24,6 +24,7 @@ from scouter.evaluate.judge.prompt import Prompt
 from scouter.evaluate.scenario import EvalScenarios
 from scouter.evaluate.tasks.assertion import AssertionTask
 from scouter.evaluate.tasks.task import TasksFile
+from tests.support.examples import examples
 from tests.support.replay_results import record, task
 
 ROOT = Path(__file__).parents[2]
@@ -95,7 +96,7 @@ TEXTS = {
 
 BOUNDED = settings(
     deadline=timedelta(seconds=5),
-    max_examples=60,
+    max_examples=examples(25),
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )
 
@@ -164,6 +165,7 @@ def try_to_load(load: Load, path: Path) -> None:
 
 @pytest.mark.parametrize("name", LOADERS)
 @given(data=st.data())
+@pytest.mark.pace
 @BOUNDED
 def test_changed_values(tmp_path: Path, name: str, data: st.DataObject) -> None:
     """The structure changes: other types, missing and unknown fields, repeated ids."""
@@ -185,6 +187,7 @@ def test_changed_values(tmp_path: Path, name: str, data: st.DataObject) -> None:
 
 @pytest.mark.parametrize("extension", TEXTS)
 @given(data=st.data())
+@pytest.mark.pace
 @BOUNDED
 def test_changed_bytes(tmp_path: Path, extension: str, data: st.DataObject) -> None:
     """The text changes: cut off, spliced, with bytes that mean something to a parser."""
@@ -223,6 +226,7 @@ RESULT_TEXTS: dict[str, tuple[Callable[[str], object], Any, type[Exception]]] = 
 
 @pytest.mark.parametrize("name", RESULT_TEXTS)
 @given(data=st.data())
+@pytest.mark.pace
 @BOUNDED
 def test_changed_texts(name: str, data: st.DataObject) -> None:
     """What comes as text instead of as a file: a value, or pydantic's and our own errors."""

@@ -29,10 +29,13 @@ from scouter.model.otlp import encode_request
 from scouter.model.otlp_json import spans_to_otlp_json
 from tests.collector.conftest import Service
 from tests.contracts.store_data import span
+from tests.support.examples import examples
 from tests.support.otlp import GrpcClient, deep_attribute, field, logs_request, spans_request
 from tests.support.processes import wait_until
 
-FUZZ: Final = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+FUZZ: Final = settings(
+    max_examples=examples(25), deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
 PROTOBUF, JSON = "application/x-protobuf", "application/json"
 PATHS: Final = ("/v1/traces", "/v1/logs", "/v1/records")
 REFUSALS: Final = {200, 400, 413, 415}

@@ -124,6 +124,7 @@ def test_a_restarted_collector_goes_on_where_it_was(line: Line) -> None:
     assert (records["accepted"], records["evaluated"], records["duplicates"]) == (5, 5, 0)
 
 
+@pytest.mark.long  # a broker more; the restart below is the shorter form
 def test_a_broker_that_is_away_under_traffic(kafka: KafkaBroker | ExternalBroker) -> None:
     """What comes over HTTP is judged meanwhile; by default the program's outage lasts 60 s.
 

@@ -20,7 +20,7 @@ from scouter.mock.llm_server import LLMTestServer
 from tests.support.collector_process import CollectorProcess
 from tests.support.processes import wait_until
 
-RECORDS: Final = 240
+RECORDS: Final = 120
 KILLS: Final = 4
 CONCURRENCY: Final = 8
 _NUMBER: Final = re.compile(r"Rate (?:<[^>]*>)?(\d+)")

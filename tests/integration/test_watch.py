@@ -115,7 +115,7 @@ def test_each_watched_trace_is_judged_once_whenever_the_collector_is_killed(
     collector.start()
     ids: list[str] = []
     try:
-        for round_ in range(5):
+        for round_ in range(3):
             new = [f"{chance.getrandbits(128):032x}" for _ in range(12)]
             again = chance.sample(ids, min(len(ids), 2))
             requests = [each for trace_id in (*new, *again) for each in batches(trace_id)]

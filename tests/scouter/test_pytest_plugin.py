@@ -1,5 +1,6 @@
 """The pytest plugin, by pytest's own `pytester`."""
 
+import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -39,8 +40,9 @@ Run = Callable[..., pytest.RunResult]
 def project(pytester: pytest.Pytester) -> Iterator[Path]:
     """The small project in the folder of `pytester`."""
     yield write_project(pytester.path)
+    inside = f"{pytester.path}{os.sep}"
     for name, module in list(sys.modules.items()):
-        if Path(getattr(module, "__file__", None) or "/").is_relative_to(pytester.path):
+        if (getattr(module, "__file__", None) or "").startswith(inside):
             del sys.modules[name]
     if ScouterInstrumentor().is_instrumented:
         ScouterInstrumentor().uninstrument()

@@ -18,7 +18,7 @@ from collector.storage.port.store import Store
 from scouter.errors import DataError, TransientError
 
 _log: Final = logging.getLogger(__name__)
-_RETRY_S: Final = 1.0
+RETRY_S: Final = 1.0
 _IN_FLIGHT: Final = 2
 
 T = TypeVar("T")
@@ -113,7 +113,7 @@ class VerdictWriter:
                     raise
                 _log.warning("the store does not take verdicts, trying again: %s", error)
                 self._progress.trouble(str(error))
-                self._stopping.wait(_RETRY_S)
+                self._stopping.wait(RETRY_S)
 
     def _finish(self) -> None:
         """Wait for the oldest batch; what is decided is offered again, not decided again."""

@@ -20,7 +20,7 @@ _RECORDS: Final = 1000
 """Records that are decided together."""
 _BYTES: Final = 16 * 2**20
 """Contexts of them, where they were measured."""
-_SPANS: Final = 2_000
+SPANS: Final = 2_000
 """Spans of their traces that memory has let go; they are read together."""
 _TRACES: Final = 200
 """Traces that are asked for together."""
@@ -41,12 +41,12 @@ class Insist(Protocol):
 
 def room() -> Room:
     """Room for records that are decided together, so that they and what is read for them fit."""
-    return Room(_RECORDS, _BYTES, _SPANS)
+    return Room(_RECORDS, _BYTES, SPANS)
 
 
 def traces_of(span_counts: Mapping[str, int]) -> Iterator[list[str]]:
     """Split traces so that the spans of a part fit into memory, as far as is known."""
-    return split(span_counts, lambda id: (1, span_counts[id]), (_TRACES, _SPANS))
+    return split(span_counts, lambda id: (1, span_counts[id]), (_TRACES, SPANS))
 
 
 def read_trees(store: Store, space: str, trace_ids: Sequence[str]) -> dict[str, SpanTree]:

@@ -40,7 +40,7 @@ _WORKERS: Final = 8
 _THREADS: Final = 512
 """More than wait for their turn to be read, so that no call waits where turns are not shared."""
 _MAX_CALLS: Final = 1000
-_COMMIT_S: Final = 60.0
+COMMIT_S: Final = 60.0
 _STREAMS: Final = 100
 """Calls of one connection at a time; its client keeps the others waiting."""
 _HANDSHAKE_S: Final = 10.0
@@ -163,7 +163,7 @@ class GrpcReceiver:
             with self._decoders:
                 taken = self._intake.take(ingest, signal, data, "grpc")
             lease.keep_until(taken.futures)
-            deadline = time.monotonic() + _COMMIT_S
+            deadline = time.monotonic() + COMMIT_S
             try:
                 for future in taken.futures:
                     future.result(deadline - time.monotonic())
@@ -171,7 +171,7 @@ class GrpcReceiver:
                 if dropped:  # last: what is refused comes again, with the same counts
                     ingest.take_dropped(dropped).result(deadline - time.monotonic())
             except FutureTimeoutError as error:
-                raise TransientError(f"no commit within {_COMMIT_S:g} s", 5) from error
+                raise TransientError(f"no commit within {COMMIT_S:g} s", 5) from error
         return taken.rejected().to_protobuf()
 
     def _caller(self, context: "grpc.ServicerContext") -> Caller:

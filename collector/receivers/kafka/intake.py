@@ -25,10 +25,10 @@ from scouter.model.span import Span
 from scouter.transport.drops import DROPPED_HEADER
 
 _log: Final = logging.getLogger(__name__)
-_RETRY_S: Final = 1.0
-_PART_BYTES: Final = 2 * 2**20
+RETRY_S: Final = 1.0
+PART_BYTES: Final = 2 * 2**20
 """Bytes of messages that are decoded at a time: what is made of them is larger."""
-_AHEAD_BYTES: Final = 2**20
+AHEAD_BYTES: Final = 2**20
 """Of parts before the last one that may be on their way too: a few records wait for a commit of the
 database, which the spans behind them need not."""
 _MESSAGE_BYTES: Final = 200
@@ -80,7 +80,7 @@ class KafkaIntake:
 
     def take(self, messages: Sequence[Any]) -> None:
         """Store messages, part by part; waits for all but the last part and a few bytes."""
-        for part in split(messages, _weigh, (_PART_BYTES,)):
+        for part in split(messages, _weigh, (PART_BYTES,)):
             self._pending.append(_Part(part, self._begin(part)))
             while self._has_to_wait():
                 if not self._finish_first():
@@ -140,7 +140,7 @@ class KafkaIntake:
         before = list(self._pending)[:-1]
         if not before:
             return False
-        return before[0].is_settled or sum(each.size_bytes for each in before) > _AHEAD_BYTES
+        return before[0].is_settled or sum(each.size_bytes for each in before) > AHEAD_BYTES
 
     def _finish_first(self) -> bool:
         """Wait for the first part; False if it was given up, and all behind it."""
@@ -177,7 +177,7 @@ class KafkaIntake:
                     future.result()
             except TransientError as error:
                 _log.warning("kafka: the store does not take messages, trying again: %s", error)
-                if self._stopping.wait(_RETRY_S):
+                if self._stopping.wait(RETRY_S):
                     return False
             except DataError as error:
                 # The store cannot hold it; polled again, it would hold up all others for ever.

@@ -7,7 +7,6 @@ from kafka import KafkaAdminClient, errors
 from kafka.admin import MemberToRemove  # pyright: ignore[reportAttributeAccessIssue, reportUnknownVariableType] - stubs of version 2
 from kafka.coordinator.assignors.range import RangePartitionAssignor
 
-from collector.receivers.kafka.socket import large_reads
 from collector.settings.model import CollectorSettings
 from scouter.transport.kafka.connect import connect
 
@@ -47,7 +46,6 @@ def consumer_settings(settings: CollectorSettings, name: str) -> dict[str, Any]:
         "max_partition_fetch_bytes": 2**20,
         "fetch_max_bytes": 2**20,
         "fetch_max_wait_ms": POLL_MS,
-        "proxy_url": large_reads(),
         "metrics_enabled": False,  # the client's own, for every read of a socket; nobody asks
         "metadata_max_age_ms": 30_000,
         "reconnect_backoff_max_ms": 2_000,

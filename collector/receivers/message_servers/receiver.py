@@ -19,8 +19,8 @@ from collector.storage.port.dead_letters import LetterKind
 from scouter.errors import DataError, TransientError
 
 _log: Final = logging.getLogger(__name__)
-_RETRY_S: Final = 1.0
-_PART_BYTES: Final = 16 * 2**20
+RETRY_S: Final = 1.0
+PART_BYTES: Final = 16 * 2**20
 _REPORT_S: Final = 0.5
 
 
@@ -78,7 +78,7 @@ class MessageReceiver(ABC):
         Returns:
             False if it was given up because the service ends; nothing may be acknowledged then.
         """
-        return all(self._store_part(part) for part in split(messages, _weigh, (_PART_BYTES,)))
+        return all(self._store_part(part) for part in split(messages, _weigh, (PART_BYTES,)))
 
     def _store_part(self, messages: Sequence[Message]) -> bool:
         while True:
@@ -91,7 +91,7 @@ class MessageReceiver(ABC):
                     self.ingest.take_dropped(dropped).result()
             except TransientError as error:
                 _log.warning("%s: the store does not take messages: %s", self.name, error)
-                if self.stopping.wait(_RETRY_S):
+                if self.stopping.wait(RETRY_S):
                     return False
             else:
                 return True
@@ -121,7 +121,7 @@ class MessageReceiver(ABC):
                 self.consume()
             except Exception as error:  # noqa: BLE001 clients raise far more than their errors
                 _log.warning("%s %s: %r; trying again", self.name, self.where, error)
-                self.stopping.wait(_RETRY_S)
+                self.stopping.wait(RETRY_S)
             finally:
                 self.is_connected = False
                 self._inputs.report(self.name, None)

@@ -13,7 +13,9 @@ from typing import Any, cast
 import grpc
 import httpx
 import pytest
+from typer.testing import CliRunner
 
+from scouter.cli.app import make_app
 from scouter.drift.profile import AgentEvalProfile
 from scouter.evaluate.tasks.assertion import AssertionTask
 from scouter.model.otlp import encode_request
@@ -57,10 +59,8 @@ def collector(tmp_path: Path, certificates: Certificates) -> Iterator[CollectorP
 
 
 def token_command(folder: Path, *args: str) -> "subprocess.CompletedProcess[str]":
-    return subprocess.run(
-        [sys.executable, "-m", "scouter.cli.app", "token", *args, "--data", str(folder / "data")],
-        capture_output=True, text=True, timeout=60, check=False,
-    )  # fmt: skip
+    done = CliRunner().invoke(make_app(), ["token", *args, "--data", str(folder / "data")])
+    return subprocess.CompletedProcess(args, done.exit_code, done.stdout, done.stderr)
 
 
 def make_token(folder: Path, *scopes: str) -> str:

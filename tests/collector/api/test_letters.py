@@ -163,7 +163,7 @@ def test_nobody_waits_for_the_pause_between_rounds(
     start: Start, answers: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Verdicts gather for as long; a replay, an erasure and a profile are taken at once."""
-    monkeypatch.setattr(pipeline, "_PAUSE_S", 3600.0)
+    monkeypatch.setattr(pipeline, "PAUSE_S", 3600.0)
     service = start()
     service.send({"profile": 7}, {"profile": 8}, {"uid": "u1", "profile": "answers"})
     text = answers.read_text()
@@ -334,7 +334,7 @@ def test_a_commit_that_takes_too_long_may_be_tried_again(
     def never(rows: object) -> "Future[Any]":
         return Future()
 
-    monkeypatch.setattr(replay_module, "_COMMIT_S", 0.01)
+    monkeypatch.setattr(replay_module, "COMMIT_S", 0.01)
     monkeypatch.setattr(service.collector.store, "append_records", never)
     answer = service.http.post(f"{URL}/{item['letter_id']}/replay")
     assert (answer.status_code, answer.headers["retry-after"]) == (503, "5")

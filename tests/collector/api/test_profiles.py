@@ -385,6 +385,7 @@ def fuzzed(tmp_path_factory: pytest.TempPathFactory) -> Any:
     service.stop()
 
 
+@pytest.mark.pace
 @settings(
     max_examples=80,
     deadline=None,

@@ -1,7 +1,7 @@
 """HEAD, and answers to requests whose body is never read."""
 
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from http.client import HTTPConnection
 
 import pytest
@@ -14,8 +14,8 @@ MIB = b"x" * 2**20
 
 
 @pytest.fixture
-def collector(start_collector: Callable[..., CollectorProcess]) -> CollectorProcess:
-    return start_collector()
+def collector(module_collector: CollectorProcess) -> CollectorProcess:
+    return module_collector
 
 
 def connect(collector: CollectorProcess) -> socket.socket:

@@ -76,13 +76,13 @@ def test_one_entry_hangs_and_the_others_are_asked(
             },
         }  # fmt: skip
         service = start(**flags)
-        send(service, "slow", 60)
-        send(service, "both", 60)
+        send(service, "slow", 24)
+        send(service, "both", 24)
         if is_restarted:
-            service.wait_for(120)
+            service.wait_for(48)
             service = start(**flags)
-        send(service, "fast", 60)
-        wait_until(lambda: decided(service, "fast") == 60, what="the others are decided")
+        send(service, "fast", 24)
+        wait_until(lambda: decided(service, "fast") == 24, what="the others are decided")
         assert (decided(service, "slow"), decided(service, "both")) == (0, 0)
         assert hanging.most_at_once <= 4 * (2 if is_restarted else 1), "four questions to an entry"
 
@@ -99,7 +99,7 @@ def test_one_entry_hangs_and_the_others_are_asked(
 
         gate.open()
         for alias in ("slow", "both"):
-            wait_until(lambda alias=alias: decided(service, alias) == 60, what="all are decided")
+            wait_until(lambda alias=alias: decided(service, alias) == 24, what="all are decided")
         assert service.collector.store.pending_count() == 0
 
 

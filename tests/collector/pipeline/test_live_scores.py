@@ -26,6 +26,7 @@ from scouter.evaluate.tasks.trace import TraceAssertion, TraceAssertionTask
 from scouter.model.record import EvalRecord
 from tests.collector.pipeline.process_support import Process
 from tests.contracts.store_data import SPACE, TRACE, record, span
+from tests.support.examples import examples
 
 RATED: Final = Prompt("Rate ${answer}.", "m", "openai")
 PAIR: Final = Prompt("${answer} or ${other}?", "m", "openai")
@@ -67,7 +68,7 @@ def told(result: EvaluationRow | RecordResult) -> list[tuple[str, str, float | N
 
 # A store per example: shrinking would take minutes.
 @settings(
-    max_examples=12,
+    max_examples=examples(6),
     deadline=None,
     phases=[Phase.generate],
     suppress_health_check=[HealthCheck.too_slow],

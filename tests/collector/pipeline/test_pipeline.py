@@ -211,7 +211,7 @@ def test_traces_are_read_back_a_few_at_a_time(
         return found
 
     monkeypatch.setattr(DuckDBStore, "spans_of", counted)
-    monkeypatch.setattr(read_back_module, "_SPANS", 6)
+    monkeypatch.setattr(read_back_module, "SPANS", 6)
     process = Process(tmp_path, AgentEvalProfile.from_file(traced), memory_spans=10)
     traces = [f"{n:032x}" for n in range(1, 13)]
     uid = process.profile_uid
@@ -463,7 +463,7 @@ def test_verdicts_are_offered_again_until_the_store_takes_them(
     start: Start, answers: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The disk is full for three attempts; nothing is lost and nothing is judged twice."""
-    monkeypatch.setattr(verdicts_module, "_RETRY_S", 0.01)
+    monkeypatch.setattr(verdicts_module, "RETRY_S", 0.01)
     append, refusals = DuckDBStore.append_evaluations, [1, 2, 3]
 
     def full(self: DuckDBStore, rows: Any) -> "Future[int]":
@@ -509,7 +509,7 @@ def test_the_store_cannot_be_read_for_a_while(
     start: Start, traced: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Loading a trace fails twice; the pipeline asks again by itself."""
-    monkeypatch.setattr(pipeline_module, "_RETRY_S", 0.01)
+    monkeypatch.setattr(pipeline_module, "RETRY_S", 0.01)
     service = start(profile=[str(traced)], join_memory_spans=100)
     send_spans(service, *SPANS)
     send_spans(service, *(span(1, trace_id=f"{n:032x}") for n in range(1, 201)))

@@ -25,6 +25,7 @@ from scouter.model.attributes import PROCESS_ID, PROCESS_SPAN_COUNT
 from scouter.model.span import Resource, Span
 from tests.collector.pipeline.process_support import Process
 from tests.contracts.store_data import SPACE, record
+from tests.support.examples import examples
 
 STEPS: Final = TraceAssertion.span_count(SpanFilter.by_name("step"))
 TASKS: Final[list[Task]] = [
@@ -148,7 +149,7 @@ def stories(draw: st.DrawFn) -> tuple[list[Span], list[RecordRow], list[Any]]:
 
 # A store per example: shrinking would take minutes.
 @settings(
-    max_examples=30,
+    max_examples=examples(10),
     deadline=None,
     phases=[Phase.generate],
     suppress_health_check=[HealthCheck.too_slow],

@@ -147,8 +147,8 @@ def test_drops_count_once_where_a_batch_comes_again(
     start: Start, monkeypatch: pytest.MonkeyPatch, send: Callable[[Service], bool]
 ) -> None:
     """The store takes no spans at the first three tries, though it would have taken the counts."""
-    monkeypatch.setattr(intake_module, "_RETRY_S", 0.001)
-    monkeypatch.setattr(messages_module, "_RETRY_S", 0.001)
+    monkeypatch.setattr(intake_module, "RETRY_S", 0.001)
+    monkeypatch.setattr(messages_module, "RETRY_S", 0.001)
     service = start(grpc="127.0.0.1:0")
     store, tries = service.collector.store, list[int]()
     append = store.append_spans

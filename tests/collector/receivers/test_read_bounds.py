@@ -1,13 +1,12 @@
 """How much is read at a time from senders that do not say how much there is."""
 
-from threading import Thread
+import threading
 
 import pytest
 
 from collector.receivers.budget import FullError
 from collector.receivers.grpc.read_slots import ReadSlots
 from collector.receivers.message_servers.fetch_size import ReadSize
-from tests.support.processes import wait_until
 
 
 def test_small_messages_are_asked_for_in_ever_larger_numbers() -> None:
@@ -34,7 +33,7 @@ def test_nothing_read_says_nothing() -> None:
     assert size.count == 8
 
 
-def test_readers_wait_for_their_turn() -> None:
+def test_a_reader_waits_for_a_permit() -> None:
     slots = ReadSlots(2, turn_s=0.01, wait_s=0.01)
     with (
         slots.slot("me", lambda: None),
@@ -47,59 +46,54 @@ def test_readers_wait_for_their_turn() -> None:
         pass
 
 
+def test_a_name_leaves_one_permit_to_the_others() -> None:
+    slots = ReadSlots(3, turn_s=0.01, wait_s=0.01)
+    with slots.slot("me", lambda: None), slots.slot("me", lambda: None):
+        with pytest.raises(FullError), slots.slot("me", lambda: None):
+            pytest.fail("all permits under one name")
+        with slots.slot("you", lambda: None):
+            pass
+
+
 @pytest.mark.parametrize(
-    ("who", "turns", "cut_off"),
+    ("who", "cut_off"),
     [
-        pytest.param("new", 1, ["first"], id="reads-most"),
-        pytest.param("new", 5, ["first", "second", "one"], id="one-in-a-turn"),
-        pytest.param("one", 1, ["first", "one"], id="who-reads-more-and-its-own"),
-        pytest.param("many", 1, ["first", "second"], id="all-of-its-own-name"),
-        pytest.param("late", 1, ["first"], id="none-while-its-turns-begin"),
+        pytest.param("new", "first", id="of-any-name"),
+        pytest.param("two", "second", id="of-its-own-where-that-has-its-share"),
     ],
 )
-def test_whoever_is_slow_is_cut_off_once_others_wait(
-    who: str, turns: int, cut_off: list[str]
-) -> None:
-    """Three read for a second, two of them under one name, then "late" begins."""
-    now, cut = 0.0, list[str]()
-    slots = ReadSlots(4, turn_s=0.01, wait_s=0.01 * turns, clock=lambda: now)
-    with (
-        slots.slot("many", lambda: cut.append("first")),
-        slots.slot("many", lambda: cut.append("second")),
-        slots.slot("one", lambda: cut.append("one")),
-    ):
-        now = 1.0
-        late = slots.slot("late", lambda: cut.append("late"))
-        with late, pytest.raises(FullError), slots.slot(who, lambda: None):
-            pytest.fail("a fifth reader")
-    assert cut == cut_off
-
-
-def _waiting(slots: ReadSlots) -> int:
-    lines = slots._waiting.values()  # pyright: ignore[reportPrivateUsage]
-    return sum(map(len, lines))
-
-
-def test_a_turn_goes_to_the_name_that_reads_least_and_there_to_the_first() -> None:
-    """Two read under the name of "many"; then come three more of it, "one" and "other"."""
-    slots, order = ReadSlots(2, max_waiting=3), list[str]()
-    first, second = slots.slot("many", lambda: None), slots.slot("many", lambda: None)
-    first.__enter__()
-    second.__enter__()
+def test_the_oldest_is_cut_off_once_somebody_waited_a_turn(who: str, cut_off: str) -> None:
+    """Its permit goes to whoever waited."""
+    ends = {name: threading.Event() for name in ("first", "second", "third")}
+    slots, cut, begun = ReadSlots(3, turn_s=0.01, wait_s=20), list[str](), threading.Semaphore(0)
 
     def read(who: str, name: str) -> None:
-        with slots.slot(who, lambda: None):
-            order.append(name)
+        def end() -> None:
+            cut.append(name)
+            ends[name].set()
 
-    names = [("many", "m1"), ("many", "m2"), ("many", "m3"), ("one", "o"), ("other", "p")]
-    threads = [Thread(target=read, args=pair) for pair in names]
-    for number, thread in enumerate(threads, start=1):
-        thread.start()
-        wait_until(lambda n=number: _waiting(slots) == n, what="it waits")
-    with pytest.raises(FullError), slots.slot("many", lambda: None):
-        pytest.fail("a fourth one waits")
-    first.__exit__(None, None, None)
-    for thread in threads:
-        thread.join(30)
-    second.__exit__(None, None, None)
-    assert order == ["o", "p", "m1", "m2", "m3"]
+        with slots.slot(who, end):
+            begun.release()
+            assert ends[name].wait(20)
+
+    readers: list[threading.Thread] = []
+    for pair in (("one", "first"), ("two", "second"), ("two", "third")):
+        readers.append(threading.Thread(target=read, args=pair))
+        readers[-1].start()
+        assert begun.acquire(timeout=20)
+    with slots.slot(who, lambda: None):
+        assert cut == [cut_off]
+    for each in ends.values():
+        each.set()
+    for reader in readers:
+        reader.join(20)
+
+
+def test_no_more_wait_than_there_are_threads_for() -> None:
+    slots = ReadSlots(1, turn_s=60, wait_s=60, max_waiting=0)
+    with (
+        slots.slot("me", lambda: None),
+        pytest.raises(FullError),
+        slots.slot("me", lambda: None),
+    ):
+        pytest.fail("somebody waited")

@@ -230,6 +230,7 @@ def test_a_partial_success_is_counted_and_not_sent_again(setting: Setting) -> No
     assert setting.server.names() == expected(0, 1)
 
 
+@pytest.mark.pace
 def test_an_endpoint_that_hangs_holds_up_nothing(setting: Setting) -> None:
     """Nobody waits for the sender: commits go on while a request is under way."""
     setting.server.stop()

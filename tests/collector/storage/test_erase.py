@@ -416,7 +416,7 @@ import collector.storage.duckdb.committer as committer
 from collector.storage.duckdb.store import DuckDBStore
 from collector.storage.port.erase import EraseTarget
 
-base, out = Path(sys.argv[1]), Path(sys.argv[2])
+base, out, apart = Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3])
 
 def erase(folder, fatal):
     store = DuckDBStore(folder)
@@ -439,7 +439,7 @@ def erase(folder, fatal):
     store.remove_rests()
     os._exit(0)
 
-for fatal in itertools.count(1, 2):  # every other step: the steps between are of the same kinds
+for fatal in itertools.count(1, apart):
     folder = out / str(fatal)
     shutil.copytree(base, folder)
     child = os.fork()
@@ -452,18 +452,22 @@ for fatal in itertools.count(1, 2):  # every other step: the steps between are o
 """
 
 
-def test_killed_at_any_step_it_is_finished_later(tmp_path: Path) -> None:
-    """Before the commit everything is there; after it what is erased is, and its bytes go."""
+@pytest.mark.parametrize("apart", [8, pytest.param(1, marks=pytest.mark.long)])
+def test_killed_at_any_step_it_is_finished_later(tmp_path: Path, apart: int) -> None:
+    """Before the commit everything is there; after it what is erased is, and its bytes go.
+
+    The steps that are `apart` from each other are of all kinds; the long test takes each step.
+    """
     target, expected = TARGETS["session"]
     store = DuckDBStore(tmp_path / "base")
     fill(store)
     before = state(store)
     store.close()
     (tmp_path / "out").mkdir()
-    command = [sys.executable, "-c", _DRIVER, str(tmp_path / "base"), str(tmp_path / "out")]
+    command = [sys.executable, "-c", _DRIVER, tmp_path / "base", tmp_path / "out", str(apart)]
     subprocess.run(command, check=True, cwd=Path(__file__).parents[3], timeout=280)
     folders = sorted((tmp_path / "out").iterdir(), key=lambda each: int(each.name))
-    assert len(folders) > 50
+    assert len(folders) > 100 // apart
     seen: set[tuple[bool, bool]] = set()
     for folder in folders:
         store = DuckDBStore(folder)

@@ -1,5 +1,6 @@
 """The program `scouter`, run inside of the test's process where that is enough."""
 
+import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -55,7 +56,7 @@ def scouter(
 
 
 def _forget_modules_of(folder: Path) -> None:
+    inside = f"{folder}{os.sep}"  # a path of each of 5,000 modules would take a tenth of a second
     for name, module in list(sys.modules.items()):
-        file = getattr(module, "__file__", None)
-        if file and Path(file).is_relative_to(folder):
+        if (getattr(module, "__file__", None) or "").startswith(inside):
             del sys.modules[name]

@@ -302,6 +302,7 @@ ATTACKS: dict[str, tuple[bytes, str]] = {
 }
 
 
+@pytest.mark.pace
 @pytest.mark.parametrize(("sent", "told"), ATTACKS.values(), ids=ATTACKS)
 def test_an_attack_is_refused_soon(sent: bytes, told: str) -> None:
     began = time.process_time()

@@ -147,6 +147,7 @@ def test_a_connection_that_is_cut() -> None:
         complete(cut)
 
 
+@pytest.mark.pace
 def test_many_are_answered_at_a_time() -> None:
     """Twenty that take 0.2 s each, in less than the 4 s that they would take in turn."""
     import time

@@ -507,6 +507,7 @@ def test_an_sdk_span_is_what_its_encoding_decodes_to(
     assert repr(decoded.spans) == repr([span_from_sdk(finished.spans[0])])
 
 
+@pytest.mark.pace
 def test_decoding_keeps_its_pace() -> None:
     """No more than 100 µs per span of ten attributes: ten times what it takes on this machine."""
     many = request(

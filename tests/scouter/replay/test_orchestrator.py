@@ -410,6 +410,7 @@ def test_a_second_replay_at_once_is_refused_and_the_first_unharmed(bench: Bench)
     assert len(refused) == 4
 
 
+@pytest.mark.pace
 def test_a_collector_that_is_away_does_not_hold_a_replay_up() -> None:
     """A span waits for a collector that nobody runs; the replay needs nothing of it."""
     profile = AgentEvalProfile(alias="agent", tasks=[spans_named("step", 1)])

@@ -213,7 +213,7 @@ def test_memory_is_flat_while_the_far_side_is_away(has_spool: bool, tmp_path: Pa
     tracemalloc.start()
     try:
         held_bytes()  # fills the bounds
-        sizes = [held_bytes() for _ in range(8)]
+        sizes = [held_bytes() for _ in range(6)]
     finally:
         tracemalloc.stop()
     if has_spool:
@@ -326,6 +326,7 @@ with init_tracer(exporter=HttpSpanExporter(export_config=config)).start_as_curre
     assert span.name == "s"
 
 
+@pytest.mark.pace
 @pytest.mark.parametrize("kind", ["http", "grpc", "kafka", "redis", "rabbitmq", "exporter"])
 def test_the_end_of_a_script_is_bounded_while_the_far_side_hangs(kind: str) -> None:
     """It takes connections and never answers; nothing but the bound, half a second, ends soon.

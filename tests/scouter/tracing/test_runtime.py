@@ -50,6 +50,7 @@ class _Away(TransportConfig):
         raise TransientError("away")
 
 
+@pytest.mark.pace
 def test_flushing_does_not_wait_for_a_far_side_while_spans_are_captured() -> None:
     tracer = init_tracer(transport_config=_Away())
     started_s = time.monotonic()

@@ -410,6 +410,7 @@ def test_closing_is_bounded_while_the_far_side_is_away(caplog: pytest.LogCapture
     assert told == ["test: 3 items were not delivered within 0.1 s of closing, and are lost"]
 
 
+@pytest.mark.pace
 def test_nobody_waits_for_a_worker_that_was_closed() -> None:
     """A host's own provider flushes at the end of the process, after our closing gave up."""
     far = Far()

@@ -165,7 +165,7 @@ def test_those_of_an_unknown_profile_hold_up_nobody(tmp_path: Path) -> None:
 def test_more_than_there_is_room_for_passes(begin: Begin) -> None:
     """5/s that wait for 30 s each fit; what is above them for a moment does not stay for ever."""
     process = begin(memory_records=120, memory_spans=50)
-    for second in range(110):
+    for second in range(70):
         for n in range(65 if second == 35 else 5):
             number = second * 100 + n
             process.records(replace(row(process, number), session_id=f"{number}"))

@@ -3,6 +3,7 @@
 import random
 import time
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -61,6 +62,7 @@ def test_spans_that_are_read_back_say_the_same(spans: list[Span]) -> None:
     assert facts_of(again) == facts_of(spans)
 
 
+@pytest.mark.pace
 def test_versions_that_end_ever_later_cost_no_more_than_new_spans() -> None:
     """The same span 20,000 times in a trace of 2,000; counted anew each time it took minutes."""
     facts = TraceFacts()

@@ -19,6 +19,7 @@ from scouter.evaluate.tasks.trace import TraceAssertion, TraceAssertionTask
 from scouter.model.otlp import encode_request
 from tests.collector.conftest import Service, Start
 from tests.contracts.store_data import SPACE, span
+from tests.support.examples import examples
 from tests.support.processes import wait_until
 
 STEPS: Final = TraceAssertion.span_count(SpanFilter.by_name("step"))
@@ -343,7 +344,7 @@ def test_a_name_without_an_active_version(service: Service) -> None:
     assert " and 2 more), or " in asked("pushed")[1]
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=examples(6), deadline=None)
 @given(
     answers=st.lists(st.one_of(st.integers(-5, 5), st.none(), st.text(max_size=2)), max_size=20),
     first=st.integers(-5, 5),

@@ -106,6 +106,7 @@ def test_what_does_not_fit_into_memory(way: str, size: int) -> None:
         read([compress(bytes(size))], encoding, budget=ByteBudget(size, lambda: 0))
 
 
+@pytest.mark.pace
 @pytest.mark.parametrize("encoding", ["gzip", "deflate", "zstd"])
 def test_a_bomb_takes_neither_memory_nor_time(encoding: str) -> None:
     """A GiB of zeros; of it no more is made than the limit, and a megabyte at a time."""

@@ -95,10 +95,10 @@ def test_a_burst_of_requests_is_not_kept(
 
 
 def test_requests_in_a_burst_are_answered_one_after_the_other(
-    start_collector: Callable[..., CollectorProcess], sockets: Connect
+    module_collector: CollectorProcess, sockets: Connect
 ) -> None:
     """Whatever is cut where: bodies with and without a length, an end in two halves."""
-    collector = start_collector()
+    collector = module_collector
     body = b"\r\n\r\n{}\r\n\r\n"
     parts = (
         HEALTH, POST, b"Content-Length: %d\r\n\r\n" % len(body), body,
@@ -121,10 +121,10 @@ def test_requests_in_a_burst_are_answered_one_after_the_other(
 
 
 def test_who_asks_for_another_protocol_is_answered_once(
-    start_collector: Callable[..., CollectorProcess], sockets: Connect
+    module_collector: CollectorProcess, sockets: Connect
 ) -> None:
     """What follows may be of that protocol, or hidden from a proxy in front."""
-    collector = start_collector()
+    collector = module_collector
     for head in (b"GET /healthz", b"POST /healthz"):
         connection = sockets(collector)
         asked = (

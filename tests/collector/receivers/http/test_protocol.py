@@ -44,8 +44,7 @@ def exchange(address: str, pieces: Iterable[bytes]) -> tuple[int, int]:
     return int(answer.split(b" ", 2)[1]) if answer else 0, sent
 
 
-def test_headers_and_trailers_without_an_end(start_collector: StartCollector) -> None:
-    collector = start_collector()
+def test_headers_and_trailers_without_an_end(module_collector: CollectorProcess) -> None:
     for start, piece in (
         (b"GET /" + b"a" * 100, b"a" * 50_000),
         (HEAD + b"X: ", b"a" * 50_000),
@@ -54,23 +53,22 @@ def test_headers_and_trailers_without_an_end(start_collector: StartCollector) ->
         (CHUNKED + b"2\r\n{}\r\n0\r\n", b"X: 123456\r\n" * 5_000),
         (CHUNKED + b"2;x=", b"a" * 50_000),
     ):
-        status, sent = exchange(collector.address, chain([start], repeat(piece, 10_000)))
+        status, sent = exchange(module_collector.address, chain([start], repeat(piece, 10_000)))
         assert status in (0, 400), start
         assert sent < 1_000, start  # the rest was never read; sockets hold a few MB
-    assert exchange(collector.address, [HEAD, b"Content-Length: 2\r\n\r\n{}"])[0] == 200
+    assert exchange(module_collector.address, [HEAD, b"Content-Length: 2\r\n\r\n{}"])[0] == 200
 
 
-def test_long_but_with_an_end(start_collector: StartCollector) -> None:
+def test_long_but_with_an_end(module_collector: CollectorProcess) -> None:
     """Headers of 30 kB, and a body whose chunks of one byte are six bytes each on the line."""
-    collector = start_collector()
     headers = b"X: 123456\r\n" * 90 + b"Y: " + b"y" * 29_000 + b"\r\n"
     length = b"Content-Length: 2\r\n\r\n{}"
-    assert exchange(collector.address, [HEAD, headers, length])[0] == 200
+    assert exchange(module_collector.address, [HEAD, headers, length])[0] == 200
     body = b"{" + b" " * 60_000 + b"}"
     chunks = b"".join(b"1\r\n%c\r\n" % byte for byte in body) + b"0\r\n\r\n"
-    assert exchange(collector.address, [CHUNKED, chunks])[0] == 200
+    assert exchange(module_collector.address, [CHUNKED, chunks])[0] == 200
     large = HEAD + b"Content-Length: %d\r\n\r\n" % (Limits().max_body + 1)
-    assert exchange(collector.address, [large, b"{"])[0] == 413
+    assert exchange(module_collector.address, [large, b"{"])[0] == 413
 
 
 HIDDEN = b"GET /api/v1/conservation HTTP/1.1\r\nHost: localhost\r\n\r\n"
@@ -100,15 +98,14 @@ AMBIGUOUS = (
 """What one program may see as the end of a request, and another as its middle."""
 
 
-def test_no_request_hides_in_another(start_collector: StartCollector) -> None:
+def test_no_request_hides_in_another(module_collector: CollectorProcess) -> None:
     """Each is refused and the connection ended, so that what follows is never read as a request."""
-    collector = start_collector()
     whole = RECORDS + b"Content-Length: 15\r\n\r\n" + b'{"records": []}'
-    assert answers(collector.address, whole + LAST) == [200, 200]
+    assert answers(module_collector.address, whole + LAST) == [200, 200]
     for request in AMBIGUOUS:
-        assert answers(collector.address, request + HIDDEN) == [400], request
+        assert answers(module_collector.address, request + HIDDEN) == [400], request
     hosts = HIDDEN.replace(b"Host", b"Connection: close\r\nHost: attacker.example\r\nHost")
-    assert answers(collector.address, hosts) == [400]
+    assert answers(module_collector.address, hosts) == [400]
 
 
 LAST = HIDDEN.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n")
@@ -150,9 +147,9 @@ WHOM = (
 """Target, headers and status: what the request names must be one host, and this machine."""
 
 
-def test_whom_a_request_is_for(start_collector: StartCollector) -> None:
+def test_whom_a_request_is_for(module_collector: CollectorProcess) -> None:
     """A target with a host counts only where Host says the same; no proxy opens anything."""
-    address = start_collector().address
+    address = module_collector.address
     for target, headers, status in WHOM:
         lines = [f"GET {target}api/v1/conservation HTTP/1.1", "Connection: close", headers]
         request = "\r\n".join([*filter(None, lines), "", ""])

@@ -348,7 +348,7 @@ def run(way: Way, **fields: Any) -> Consumer:
 def test_offsets_are_committed_after_the_store_has_everything(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(intake_module, "_RETRY_S", 0.001)
+    monkeypatch.setattr(intake_module, "RETRY_S", 0.001)
     way = Way(refusals=3)
     assert run(way).events == ["commit 8"]
     assert (way.refusals, way.taken) == (0, 1)
@@ -379,7 +379,7 @@ def test_nothing_is_committed_if_the_service_ends_before_the_store_took_it() -> 
 
 def test_nothing_behind_what_was_given_up_is_committed(monkeypatch: pytest.MonkeyPatch) -> None:
     """The store takes the second part of a poll again, after the first one was given up."""
-    monkeypatch.setattr(intake_module, "_PART_BYTES", 1)
+    monkeypatch.setattr(intake_module, "PART_BYTES", 1)
     intake = intake_of(Way(refusals=1), is_stopping=True)
     intake.take(messages_of(7, 8, 9))
     intake.finish()
@@ -418,7 +418,7 @@ def test_small_parts_wait_for_the_store_together() -> None:
 def test_what_is_on_its_way_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     """By bytes: room for two messages before the last part, and a third one waits."""
     size = len(messages_of(1)[0].value) + 200
-    monkeypatch.setattr(intake_module, "_AHEAD_BYTES", 2 * size)
+    monkeypatch.setattr(intake_module, "AHEAD_BYTES", 2 * size)
     way = Way(refusals=0, is_slow=True)
     intake = intake_of(way)
     for n in range(3):

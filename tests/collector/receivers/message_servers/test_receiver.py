@@ -200,7 +200,7 @@ def test_messages_are_stored_in_parts_of_bounded_size(
     """Room for two and a half: while two are stored, the third is not decoded."""
     service = start()
     store, data = service.collector.store, requests()
-    monkeypatch.setattr(messages_module, "_PART_BYTES", len(data[0]) * 5 // 2)
+    monkeypatch.setattr(messages_module, "PART_BYTES", len(data[0]) * 5 // 2)
     append, seen = store.append_spans, list[int]()
 
     def watched(

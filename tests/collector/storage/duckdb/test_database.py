@@ -61,6 +61,7 @@ def test_readers_notice_nothing(open_store: Open) -> None:
     store.close()
 
 
+@pytest.mark.pace
 def test_a_long_query_is_not_waited_for(tmp_path: Path) -> None:
     file = database.Database(tmp_path, 56 * 10**6)
     inside, go_on = threading.Event(), threading.Event()

@@ -10,6 +10,7 @@ from collector.storage.duckdb.span_rows import SpanRows
 from collector.storage.duckdb.store import DuckDBStore
 from collector.storage.log.span_codec import Preference, encode_batch
 from scouter.model.span import Span
+from tests.support.examples import examples
 
 SPACE = "default"
 Version = tuple[int, int, int]
@@ -56,7 +57,7 @@ def test_the_best_version_of_each_span_is_stored(batches: list[list[Version]]) -
     assert rows.replaced == []
 
 
-@settings(deadline=None, max_examples=25)
+@settings(deadline=None, max_examples=examples(10))
 @given(batches=BATCHES, split=st.integers(0, 5))
 def test_the_same_over_several_commits(
     tmp_path_factory: pytest.TempPathFactory, batches: list[list[Version]], split: int

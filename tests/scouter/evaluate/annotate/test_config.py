@@ -326,6 +326,7 @@ def test_annotations_survive_json() -> None:
     assert AnnotationsBody.model_validate(dump(empty)).value() == empty
 
 
+@pytest.mark.pace
 def test_speed_of_similarity() -> None:
     """2,000 pairs of 1,536 components within some seconds, without numpy."""
     left, right = array("d", range(1536)), array("d", range(1, 1537))

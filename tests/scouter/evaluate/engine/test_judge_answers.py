@@ -89,6 +89,7 @@ def test_json_between_fences_is_read(text: str) -> None:
     assert result.outcome is Outcome.PASSED
 
 
+@pytest.mark.pace
 @pytest.mark.parametrize(
     "text",
     ["```json\n" + "\n" * 200_000, "```" + "a" * 200_000, "\n" * 200_000, "```\n" * 50_000],

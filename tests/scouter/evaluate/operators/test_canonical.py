@@ -121,6 +121,7 @@ def test_places_in_long_texts(part: str, before: int) -> None:
     assert canonical(text) == unicodedata.normalize("NFC", text)
 
 
+@pytest.mark.pace
 def test_many_marks_cost_no_square() -> None:
     """Unicode's own ordering of 2,000,000 marks would take hours."""
     text = "a" + "\u0301\u0323" * 1_000_000

@@ -190,6 +190,7 @@ def test_beyond_its_limit_an_operator_does_not_compare(
     assert caught.value.reason is Reason.LIMIT
 
 
+@pytest.mark.pace
 def test_operators_without_a_limit_do_little() -> None:
     """The expected value bounds their work, or there is none."""
     zeros: list[JsonValue] = [0] * 1_000
@@ -209,6 +210,7 @@ def test_the_limits_are_those_of_the_documents() -> None:
     assert limits == (10**6, 10**7, 10**8, 10**6, 10**4, 10**6)
 
 
+@pytest.mark.pace
 def test_items_that_share_a_hash_are_still_linear() -> None:
     """Multiples of 2**61 - 1 all have Python's hash 0; as they are they would take minutes."""
     items: list[JsonValue] = [n * (2**61 - 1) for n in range(50_000)]
@@ -281,6 +283,7 @@ def test_words(word: str, text: str, found: bool) -> None:
     assert passes(Op.ContainsWord, text, word) is found
 
 
+@pytest.mark.pace
 def test_words_that_overlap_themselves_are_bounded() -> None:
     started = time.perf_counter()
     assert not passes(Op.ContainsWord, "a" * 300_000, "aa")

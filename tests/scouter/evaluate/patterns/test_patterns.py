@@ -86,6 +86,7 @@ def test_what_is_not_supported_says_what_to_write_instead(
     assert capfd.readouterr() == ("", "")
 
 
+@pytest.mark.pace
 @pytest.mark.parametrize(
     ("pattern", "text"),
     [

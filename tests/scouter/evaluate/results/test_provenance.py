@@ -131,6 +131,7 @@ def test_settings_of_the_repository_start_no_program(repository: Path) -> None:
     assert not mark.exists()
 
 
+@pytest.mark.pace
 @NEEDS_GIT
 def test_it_costs_little_once_it_is_known(repository: Path) -> None:
     collected(repository)

@@ -219,6 +219,7 @@ def bomb(levels: int) -> JsonValue:
     return {"$defs": defs, "$ref": f"#/$defs/a{levels}"}
 
 
+@pytest.mark.pace
 @pytest.mark.parametrize(
     ("schema", "value", "words"),
     [
@@ -250,6 +251,7 @@ def test_work_has_a_limit(schema: JsonValue, value: JsonValue, words: str) -> No
     assert time.perf_counter() - started < 20
 
 
+@pytest.mark.pace
 def test_patterns_are_linear() -> None:
     """The library alone takes seconds for 26 letters, and years for 60."""
     value: JsonValue = "a" * 50_000 + "!"
@@ -266,6 +268,7 @@ def test_patterns_are_linear() -> None:
     assert time.perf_counter() - started < 5
 
 
+@pytest.mark.pace
 def test_unique_items_are_linear() -> None:
     items: list[JsonValue] = [{"n": i} for i in range(100_000)]
     schema = compile_schema({"uniqueItems": True})
@@ -311,6 +314,7 @@ HOSTILE: dict[str, tuple[Any, Any]] = {
 }
 
 
+@pytest.mark.pace
 @pytest.mark.parametrize("name", HOSTILE)
 def test_the_schemas_of_a_record_share_one_limit(
     name: str, monkeypatch: pytest.MonkeyPatch

@@ -253,6 +253,7 @@ def test_a_frame_is_ready_for_work() -> None:
     assert rates.to_dict() == {"gate": 0.75, "score": 0.25, "text": 0.75}
 
 
+@pytest.mark.pace
 def test_speed() -> None:
     """100,000 task results in all three kinds; the machine may be busy, so the bound is wide."""
     context = {"kind": "answer", "score": 9, "text": "é"}

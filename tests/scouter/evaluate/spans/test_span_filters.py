@@ -220,6 +220,7 @@ def grown_at_random(count: int) -> list[Span]:
     ]
 
 
+@pytest.mark.pace
 @pytest.mark.parametrize("shape", [chain, wide, grown_at_random])
 def test_nested_relations_on_ten_thousand_spans(shape: Callable[[int], list[Span]]) -> None:
     """Five levels; a search from each span would take 50 million steps a level in the chain.

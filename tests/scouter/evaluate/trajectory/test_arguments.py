@@ -258,6 +258,7 @@ def test_policies_for_nothing(empty: Any, score: float | None) -> None:
     assert found.score("trajectory_precision") == score
 
 
+@pytest.mark.pace
 def test_a_thousand_pairs_of_twenty_calls() -> None:
     """About half a second; the bound leaves room for a slow machine."""
     drawn = random.Random(0)

@@ -201,6 +201,7 @@ def test_an_empty_run_can_be_shown() -> None:
     assert "Nothing was judged" in html.render(Report(results([])))
 
 
+@pytest.mark.pace
 def test_a_thousand_scenarios_stay_readable() -> None:
     """Under 8 MB and 10 s of a processor's time, with every scenario in it."""
     spans = [TRACE[i % 3] for i in range(30)]

@@ -262,6 +262,7 @@ def test_the_first_batch_is_kept_too(config: SpoolConfig, far: Far, error: Excep
     assert far.records == items
 
 
+@pytest.mark.pace
 def test_a_far_side_that_hangs_holds_nobody_up(config: SpoolConfig, far: Far) -> None:
     """The batch that it was given arrives twice, as its answer came too late to be believed."""
     items = make_items(5)

@@ -1,0 +1,84 @@
+"""What every test keeps to."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+TESTS: Final = Path(__file__).parent
+FILES: Final = sorted(TESTS.rglob("test_*.py"))
+CLOCKS: Final = frozenset({"monotonic", "perf_counter", "process_time"})
+
+
+def is_clock(node: ast.AST) -> bool:
+    return (
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and isinstance(node.func.value, ast.Name)
+        and (node.func.value.id, node.func.attr) in {("time", name) for name in CLOCKS}
+    )
+
+
+def is_span_of_time(node: ast.AST) -> bool:
+    """Whether a time is subtracted from what a clock shows."""
+    return (
+        isinstance(node, ast.BinOp)
+        and isinstance(node.op, ast.Sub)
+        and any(map(is_clock, ast.walk(node)))
+    )
+
+
+def is_bounded(function: ast.FunctionDef) -> bool:
+    """Whether a test asserts that something takes less than a number of seconds."""
+    names = {
+        target.id
+        for each in ast.walk(function)
+        if isinstance(each, ast.Assign) and any(map(is_span_of_time, ast.walk(each.value)))
+        for place in each.targets
+        for target in ast.walk(place)
+        if isinstance(target, ast.Name)
+    }
+    return any(
+        is_span_of_time(part) or (isinstance(part, ast.Name) and part.id in names)
+        for each in ast.walk(function)
+        if isinstance(each, ast.Assert) and isinstance(each.test, ast.Compare)
+        if any(isinstance(side, ast.Constant) for side in each.test.comparators)
+        for part in ast.walk(each.test)
+    )
+
+
+def unmarked(text: str) -> Iterator[str]:
+    """Tests that hold a time against a number and are not marked `pace`."""
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.FunctionDef) and node.name.startswith("test_"):
+            marks = {ast.unparse(each) for each in node.decorator_list}
+            if "pytest.mark.pace" not in marks and is_bounded(node):
+                yield node.name
+
+
+@pytest.mark.parametrize(
+    ("body", "found"),
+    [
+        ("began = time.monotonic()\n assert time.monotonic() - began < 5", True),
+        ("took = time.perf_counter() - 1\n assert took < 5", True),
+        ("a, b = time.process_time() - 1, 2\n assert (a + 1) / 50 < 5", True),
+        ("until = time.monotonic() + 5\n assert time.monotonic() < until", False),
+        ("size = len(x) - 1\n assert size < 5", False),
+    ],
+)
+def test_a_bound_on_time_is_seen(body: str, found: bool) -> None:
+    text = f"def test_a():\n {body}\n"
+    assert list(unmarked(text)) == ["test_a"] * found
+    assert list(unmarked(f"@pytest.mark.pace\n{text}")) == []
+
+
+def test_only_those_marked_pace_hold_a_time_against_a_number() -> None:
+    """Other tests wait for an event: a machine that is busy must not fail a build."""
+    found = {
+        f"{path.relative_to(TESTS)}::{name}"
+        for path in FILES
+        for name in unmarked(path.read_text(encoding="utf-8"))
+    }
+    assert found == set()
