@@ -34,6 +34,7 @@ ROOT = Path(__file__).parents[2]
         ("away --spool", ["dropped from disk and counted"]),
         ("calibration", ["coverage kept as promised"]),
         ("collector", ["texts that differ, 10 a request: seen", "ready after kill -9"]),
+        ("drift", ["0.9 to 0.8 after 0: median delay", "memory of 100,000 series"]),
         ("export", ["records-0.jsonl: size", "tables: size", "sender beside exports: requests"]),
         (
             "gate",

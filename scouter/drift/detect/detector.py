@@ -203,6 +203,14 @@ class Detector:
         self._take_passes()
         return self._since[max(range(len(self._masses)), key=self._masses.__getitem__)]
 
+    @property
+    def starts(self) -> tuple[int, ...]:
+        """Per component the outcome after which the change began, if it is the one that bets best.
+
+        Passes that came last are not taken into account yet.
+        """
+        return tuple(self._since)
+
     def to_json(self) -> dict[str, Any]:
         """The state, from which `from_json` goes on exactly."""
         return {
