@@ -2,8 +2,10 @@
 
 from fastapi import APIRouter, Depends
 
+from collector.alerts.drift.watcher import DriftWatcher
 from collector.alerts.monitor import AlertMonitor, AlertStatus
 from collector.api import models
+from collector.api.drift import drift_alerts
 from collector.api.parameters import (
     COMMON,
     PROBLEMS,
@@ -15,12 +17,15 @@ from collector.receivers.times import format_time
 from collector.storage.port.store import Store
 
 
-def api_router(store: Store, monitor: AlertMonitor, registry: ProfileRegistry) -> APIRouter:
+def api_router(
+    store: Store, monitor: AlertMonitor, watcher: DriftWatcher, registry: ProfileRegistry
+) -> APIRouter:
     """Make the routes below `/api/v1`.
 
     Args:
         store: What is asked.
-        monitor: The alerts.
+        monitor: The alerts of the profiles' own conditions.
+        watcher: The detectors and their alerts.
         registry: The registered profiles.
     """
     router = APIRouter(
@@ -46,9 +51,10 @@ def api_router(store: Store, monitor: AlertMonitor, registry: ProfileRegistry) -
 
     @router.get("/alerts", tags=["results"])
     def alerts(caller: Reader) -> models.Alerts:
-        """The alert of every active profile that has a condition, and those that watch nothing."""
+        """The alerts of profiles' own conditions, and those of the detectors."""
         return models.Alerts(
             items=[_alert(each) for each in monitor.statuses(caller.space)],
+            drift=drift_alerts(watcher, store, caller.space),
             unwatched=[_unwatched(each) for each in registry.unwatched(caller.space)],
         )
 

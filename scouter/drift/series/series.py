@@ -17,6 +17,8 @@ COMPARABLE: Final = 100
 """Units of the version before from which on a new version is held against it."""
 MOST: Final = 5_000
 """Units that a sample grows to."""
+RECENT: Final = 500
+"""Units of one of the two parts that `recent` is made of."""
 _EXAMPLES: Final = 3
 
 
@@ -70,7 +72,7 @@ class Series:
     """
 
     __slots__ = (
-        "_alpha", "_is_fallen", "_learns", "examples", "failed", "key", "last_ns", "level",
+        "_alpha", "_is_fallen", "_learns", "_parts", "examples", "failed", "key", "last_ns", "level",
         "oldest", "oldest_version", "records", "sample", "total", "units", "watches",
     )  # fmt: skip
 
@@ -94,6 +96,8 @@ class Series:
         """Evaluations that failed last, the newest first."""
         self.watches: list[Watch] = []
         self._is_fallen = False
+        self._parts = [(0, 0.0), (0, 0.0)]
+        """Units and the sum of their outcomes, of the part that grows and of the one before."""
         if level is not None:
             self._watch(of_level(level, self._share(before)))
         if before is not None:
@@ -171,9 +175,7 @@ class Series:
 
     def _take_good(self, records: int) -> bool:
         """Take an outcome of 1, at which no fall begins; most are, so this is short."""
-        self.units += 1
-        self.total += 1
-        self.records += records
+        self._count(1.0, records)
         turned = False
         for watch in self.watches:
             watch.detector.update(1)
@@ -183,13 +185,29 @@ class Series:
 
     def _take(self, outcome: float, records: int, failed: int) -> bool:
         before = self._mark()
-        self.units += 1
-        self.total += outcome
-        self.records += records
+        self._count(outcome, records)
         self.failed += failed
         after = self._mark()
         # A list: each watch is to take the outcome.
         return any([watch.take(outcome, before, after) for watch in self.watches])
+
+    def _count(self, outcome: float, records: int) -> None:
+        self.units += 1
+        self.total += outcome
+        self.records += records
+        units, total = self._parts[0]
+        self._parts[0] = (units + 1, total + outcome)
+        if units + 1 == RECENT:
+            self._parts = [(0, 0.0), self._parts[0]]
+
+    @property
+    def recent(self) -> tuple[int, float]:
+        """Units of late and the sum of their outcomes: 500 to 1,000 units, or all there are.
+
+        A window for pictures; no alarm comes of it.
+        """
+        (units, total), (before, total_before) = self._parts
+        return units + before, total + total_before
 
     def _mark(self) -> Mark:
         return Mark(self.last_ns, self.units, self.total, self.records, self.failed)
@@ -241,6 +259,7 @@ class Series:
             "examples": self.examples, "sample": self.sample.to_json(),
             "oldest": None if self.oldest is None else self.oldest.to_json(),
             "oldest_version": self.oldest_version, "learns": self._learns,
+            "parts": self._parts,
             "watches": [watch.to_json() for watch in self.watches],
         }  # fmt: skip
 
@@ -258,5 +277,6 @@ class Series:
         found.oldest_version = state["oldest_version"]
         found.watches = [Watch.from_json(each) for each in state["watches"]]
         found._learns = state["learns"]
+        found._parts = [(units, total) for units, total in state["parts"]]
         found._is_fallen = any(watch.fall is not None for watch in found.watches)
         return found

@@ -97,6 +97,16 @@ class SeriesSet:
             if group.before is gone:
                 group.before = None
 
+    def newer(self, key: GroupKey) -> Group | None:
+        """The newest group of the same agent that began behind a group; None for the newest."""
+        own = self.groups[key].number
+        line = [
+            group
+            for other, group in self.groups.items()
+            if other[:2] == key[:2] and other.agent[:2] == key.agent[:2] and group.number > own
+        ]
+        return max(line, key=lambda group: group.number, default=None)
+
     def latest(self) -> Mapping[tuple[str, str], Group]:
         """The group with the newest result, by space and profile uid."""
         found: dict[tuple[str, str], Group] = {}
