@@ -97,12 +97,13 @@ class Group:
             Each series that fell or recovered.
         """
         yield from self.advance(now_ns, pace)
-        self.first_ns = self.first_ns or now_ns
-        self.last_ns = now_ns
+        at_ns = observed.at_ns
+        self.first_ns = self.first_ns or at_ns
+        self.last_ns = max(self.last_ns, at_ns)
         if not observed.session:
             for task, kind, is_good in observed.counted():
                 examples = () if is_good else (observed.evaluation_id,)
-                yield from self._take_unit((task, kind), (int(is_good), 1), now_ns, examples)
+                yield from self._take_unit((task, kind), (int(is_good), 1), at_ns, examples)
             return
         digest = blake2b(observed.session.encode(), digest_size=8).hexdigest()
         session = self._sessions.pop(digest, None) or _Session(now_ns)

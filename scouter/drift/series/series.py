@@ -72,8 +72,8 @@ class Series:
     """
 
     __slots__ = (
-        "_alpha", "_is_fallen", "_learns", "_parts", "examples", "failed", "key", "last_ns", "level",
-        "oldest", "oldest_version", "records", "sample", "total", "units", "watches",
+        "_alpha", "_is_fallen", "_learns", "_parts", "examples", "failed", "key", "last_ns",
+        "level", "oldest", "oldest_version", "records", "sample", "total", "units", "watches",
     )  # fmt: skip
 
     def __init__(
