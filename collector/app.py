@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 from collector.access.gate import Gate
 from collector.access.tokens import TokenFile
 from collector.alerts.drift.alert import DriftAlert, DriftAlertState
+from collector.alerts.drift.health import HealthWatch
 from collector.alerts.drift.measures import DriftMeasures
 from collector.alerts.drift.message import evidence, headline
 from collector.alerts.drift.watcher import DriftWatcher
@@ -156,14 +157,17 @@ class Collector:
         self.judging = self._judging()
         self._told_unwatched: frozenset[tuple[str, str]] = frozenset()
         self.monitor = AlertMonitor(self.store, self._show_alert)
+        patience_s = 2 * settings.deadline_s + 60
+        self.health = HealthWatch(self.store, lambda: self.watcher.active(), int(patience_s * 1e9))
         self.watcher = DriftWatcher(
             self.store,
             alpha=settings.drift_alpha,
             pace=Pace(int(settings.session_quiet_s * 1e9), int(settings.session_deadline_s * 1e9)),
             is_shadow=settings.drift == "shadow",
             told=_tell_of,
+            beside=self.health.look,
         )
-        self.metrics.registry.register(DriftMeasures(self.watcher))
+        self.metrics.registry.register(DriftMeasures(self.watcher, self.health))
         self._watch_active()
         self.ingest = Ingest(
             self.store,
@@ -219,6 +223,7 @@ class Collector:
             self.registry,
             self.monitor,
             self.watcher,
+            self.health,
             self.pipeline,
             self.ingest,
             self.telemetry,

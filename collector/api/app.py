@@ -16,6 +16,7 @@ from starlette.routing import compile_path
 from collector.access.caller import Needs, Scope
 from collector.access.front import AccessFront
 from collector.access.gate import Gate
+from collector.alerts.drift.health import HealthWatch
 from collector.alerts.drift.watcher import DriftWatcher
 from collector.alerts.monitor import AlertMonitor
 from collector.api.drift import drift_router
@@ -77,6 +78,7 @@ def make_app(
     registry: ProfileRegistry,
     monitor: AlertMonitor,
     watcher: DriftWatcher,
+    health: HealthWatch,
     pipeline: Pipeline,
     ingest: Ingest,
     telemetry: IngestTelemetry,
@@ -98,6 +100,7 @@ def make_app(
         registry: The registered profiles.
         monitor: The alerts of the profiles' own conditions.
         watcher: The detectors and their alerts.
+        health: Watches what keeps results from being made.
         pipeline: Stores what is judged.
         ingest: The way in.
         telemetry: Is told of every request that brings data.
@@ -132,7 +135,7 @@ def make_app(
     app.add_middleware(ApiFront)
     app.add_middleware(AccessFront, gate=gate)
     app.add_middleware(WireFront)  # the last one added is the outermost
-    app.include_router(api_router(store, monitor, watcher, registry))
+    app.include_router(api_router(store, monitor, watcher, health, registry))
     app.include_router(drift_router(watcher, store))
     reader = ProfileReader(check_judges)
     names = KnownNames(registry)

@@ -302,6 +302,17 @@ class DriftSeriesList(_Answer):
     items: list[DriftSeries]
 
 
+class Trouble(_Answer):
+    """Something that keeps results from being made, or from being complete."""
+
+    trouble: str = Field(
+        description="not_evaluated, judge_waits, judge_budget, dead_letters, dropped or silent."
+    )
+    profile: str = Field(description="Alias of the profile, where it is about one.")
+    message: str = Field(description="What was found, and what to do.")
+    since: str = Field(description="When it was found first.")
+
+
 class Alerts(_Answer):
     """All alerts, by alias."""
 
@@ -310,6 +321,7 @@ class Alerts(_Answer):
         description="Of the detectors that watch every active profile: those that are open, then "
         "those that were resolved last."
     )
+    trouble: list[Trouble] = Field(description="Looked for each minute.")
     unwatched: list[UnwatchedAlert] = Field(
         description="Those of profiles that are not active, without versions that a later one "
         "took the place of."

@@ -2,6 +2,7 @@
 
 from fastapi import APIRouter, Depends
 
+from collector.alerts.drift.health import Finding, HealthWatch
 from collector.alerts.drift.watcher import DriftWatcher
 from collector.alerts.monitor import AlertMonitor, AlertStatus
 from collector.api import models
@@ -18,7 +19,11 @@ from collector.storage.port.store import Store
 
 
 def api_router(
-    store: Store, monitor: AlertMonitor, watcher: DriftWatcher, registry: ProfileRegistry
+    store: Store,
+    monitor: AlertMonitor,
+    watcher: DriftWatcher,
+    health: HealthWatch,
+    registry: ProfileRegistry,
 ) -> APIRouter:
     """Make the routes below `/api/v1`.
 
@@ -26,6 +31,7 @@ def api_router(
         store: What is asked.
         monitor: The alerts of the profiles' own conditions.
         watcher: The detectors and their alerts.
+        health: Watches what keeps results from being made.
         registry: The registered profiles.
     """
     router = APIRouter(
@@ -55,10 +61,20 @@ def api_router(
         return models.Alerts(
             items=[_alert(each) for each in monitor.statuses(caller.space)],
             drift=drift_alerts(watcher, store, caller.space),
+            trouble=[_trouble(each) for each in health.findings(caller.space)],
             unwatched=[_unwatched(each) for each in registry.unwatched(caller.space)],
         )
 
     return router
+
+
+def _trouble(each: Finding) -> models.Trouble:
+    return models.Trouble(
+        trouble=each.trouble.value,
+        profile=each.subject,
+        message=each.message,
+        since=format_time(each.since_ns),
+    )
 
 
 def _unwatched(each: RegisteredProfile) -> models.UnwatchedAlert:

@@ -37,12 +37,17 @@ def list_alerts(
     url: Url = None,
     token_file: TokenFile = None,
 ) -> None:
-    """List the alerts of the detectors. The exit code is 1 while one is firing.
+    """List what keeps results from being made, and the alerts of the detectors.
+
+    The exit code is 1 while an alert is firing or there is such trouble.
 
     scouter alerts list
     """
     with connect(url, token_file) as client:
-        found = [each for each in client.alerts().drift if every or each.state != "resolved"]
+        answer = client.alerts()
+    for each in answer.trouble:
+        typer.echo(for_output(f"{each.trouble} since {clock(each.since)}: {each.message}"))
+    found = [each for each in answer.drift if every or each.state != "resolved"]
     print_table(
         ("alert", "state", "since", "stands", "what", "evidence"),
         (
@@ -57,7 +62,7 @@ def list_alerts(
             for each in found
         ),
     )
-    if any(each.state == "firing" for each in found):
+    if answer.trouble or any(each.state == "firing" for each in found):
         raise typer.Exit(1)
 
 

@@ -480,12 +480,26 @@ class DriftSeriesList(Answer):
     items: tuple[DriftSeries, ...]
 
 
+class Trouble(Answer):
+    """Something that keeps results from being made, or from being complete."""
+
+    trouble: str
+    """`not_evaluated`, `judge_waits`, `judge_budget`, `dead_letters`, `dropped` or `silent`."""
+    profile: str = ""
+    """Alias of the profile, where it is about one."""
+    message: str
+    """What was found, and what to do."""
+    since: datetime.datetime
+
+
 class Alerts(Answer):
     """All alerts."""
 
     items: tuple[Alert, ...]
     drift: tuple[DriftAlert, ...] = ()
     """Of the detectors: those that are open, then those that were resolved last."""
+    trouble: tuple[Trouble, ...] = ()
+    """What keeps results from being made; looked for each minute."""
     unwatched: tuple[UnwatchedAlert, ...] = ()
 
 

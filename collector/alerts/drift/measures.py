@@ -7,6 +7,7 @@ from typing import Final
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
+from collector.alerts.drift.health import HealthWatch
 from collector.alerts.drift.standing import Standing
 from collector.alerts.drift.watcher import DriftWatcher
 
@@ -30,10 +31,11 @@ class DriftMeasures(Collector):
 
     Args:
         watcher: The detectors.
+        health: Watches what keeps results from being made.
     """
 
-    def __init__(self, watcher: DriftWatcher) -> None:
-        self._watcher = watcher
+    def __init__(self, watcher: DriftWatcher, health: HealthWatch) -> None:
+        self._watcher, self._health = watcher, health
 
     def collect(self) -> Iterable[GaugeMetricFamily]:
         """Look at every series."""
@@ -51,6 +53,7 @@ class DriftMeasures(Collector):
                     families[name].add_metric(labels, value)
         yield from families.values()
         yield self._alerts()
+        yield self._trouble()
 
     def _alerts(self) -> GaugeMetricFamily:
         family = GaugeMetricFamily(
@@ -59,6 +62,16 @@ class DriftMeasures(Collector):
         counts = Counter((each.space, each.state.value) for each in self._watcher.all_alerts())
         for labels, count in sorted(counts.items()):
             family.add_metric(labels, count)
+        return family
+
+    def _trouble(self) -> GaugeMetricFamily:
+        family = GaugeMetricFamily(
+            "scouter_trouble",
+            "1 while something keeps results from being made; GET /api/v1/alerts says what.",
+            labels=("space", "trouble"),
+        )
+        for space, trouble in sorted({each.key[:2] for each in self._health.findings()}):
+            family.add_metric([space, trouble], 1)
         return family
 
 

@@ -43,6 +43,7 @@ class DriftWatcher:
         pace: When a conversation is complete.
         is_shadow: Let new alerts be on trial.
         told: Is told of every alert that was opened or changed, once that is durable.
+        beside: Is called in the same thread between two pages, with the time.
         now_ns: Wall clock.
         look_every_s: Between two looks for new results.
         save_every_s: Between two commits of the state while no alert changes; after a crash so
@@ -57,12 +58,14 @@ class DriftWatcher:
         pace: Pace,
         is_shadow: bool = False,
         told: Callable[[Sequence[DriftAlert]], None] = lambda alerts: None,
+        beside: Callable[[int], None] = lambda now_ns: None,
         now_ns: Callable[[], int] = time.time_ns,
         look_every_s: float = 0.5,
         save_every_s: float = 10.0,
     ) -> None:
         self.alpha: Final = alpha
         self._store, self._told, self._now_ns = store, told, now_ns
+        self._beside = beside
         self._look_every_s, self._save_every_s = look_every_s, save_every_s
         self._lock = threading.RLock()
         self._profiles: dict[tuple[str, str], AgentEvalProfile] = {}
@@ -114,6 +117,11 @@ class DriftWatcher:
         """The open alerts of a space, the newest first."""
         with self._lock:
             return self._book.open_in(space)
+
+    def active(self) -> set[tuple[str, str]]:
+        """Space and alias of every active profile."""
+        with self._lock:
+            return {(key[0], self._profiles[key].alias) for key in self._active}
 
     def all_alerts(self) -> list[DriftAlert]:
         """The open alerts of all spaces."""
@@ -178,6 +186,7 @@ class DriftWatcher:
             try:
                 if self.step():
                     wait_s = 0.0
+                self._beside(self._now_ns())
                 self._is_failing = False
             except TransientError as error:
                 if not self._is_failing:

@@ -45,6 +45,18 @@ def test_a_firing_alert_ends_the_list_with_1(script: Script, scouter: Scouter) -
     assert "0ld" in scouter("alerts", "list", "--all").stdout
 
 
+def test_trouble_is_told_first_and_ends_with_1(script: Script, scouter: Scouter) -> None:
+    trouble = {
+        "trouble": "not_evaluated", "profile": "", "message": "9 records wait",
+        "since": "2026-01-02T14:02:00Z",
+    }  # fmt: skip
+    script.answers = [Say(body={**body(), "trouble": [trouble]})]
+    done = scouter("alerts", "list")
+    assert done.returncode == 1
+    first = done.stdout.splitlines()[0]
+    assert first == "not_evaluated since 2026-01-02 14:02:00Z: 9 records wait"
+
+
 def test_one_is_shown_with_examples_and_history(script: Script, scouter: Scouter) -> None:
     examples = [
         {"evaluation_id": "e", "record_id": "r1", "uid": "u1", "trace_id": "a" * 32, "link": ""},
