@@ -15,12 +15,16 @@ from collector.api import models
 from collector.api.parameters import COMMON, NOT_FOUND, PROBLEMS, Profiler, Reader
 from collector.problem import ProblemError
 from collector.receivers.times import format_time
+from collector.storage.port.drift import SliceQuery
 from collector.storage.port.store import Store
 from scouter.drift.detect.many import e_bh
+from scouter.drift.detect.slices import culprits
 from scouter.drift.series.series import Kind
 
 RESOLVED: Final = 100
 """Resolved alerts that a listing has."""
+CULPRITS: Final = 10
+"""Slices that are named."""
 _NS: Final = 10**9
 _LONGEST_S: Final = 365 * 86_400.0
 
@@ -73,6 +77,7 @@ def drift_router(watcher: DriftWatcher, store: Store) -> APIRouter:
         return models.DriftAlertLook(
             **shown.model_dump(),
             examples=_examples(store, history[-1]),
+            explained_by=_explained(store, history[-1]),
             history=[_item(each, None, stands=False) for each in history],
         )
 
@@ -184,6 +189,31 @@ def _examples(store: Store, alert: DriftAlert) -> list[models.DriftExample]:
         )
         for row in rows
         if row is not None
+    ]
+
+
+def _explained(store: Store, alert: DriftAlert) -> list[models.Culprit]:
+    """The slices that fell; an error has no rate that could be cut."""
+    if alert.kind is Kind.ERROR:
+        return []
+    slices, total = store.slices(
+        SliceQuery(
+            space=alert.space,
+            profile_uid=alert.profile_uid,
+            task=alert.task,
+            since_ns=alert.opened.since_ns,
+        )
+    )
+    return [
+        models.Culprit(
+            name=each.slice.name,
+            rate_before=each.rate_before,
+            rate=each.rate,
+            records=each.slice.passed + each.slice.failed,
+            weight=each.weight,
+            evidence=each.evidence,
+        )
+        for each in culprits(slices, total)[:CULPRITS]
     ]
 
 

@@ -267,8 +267,24 @@ class DriftAlert(_Answer):
     )
 
 
+class Culprit(_Answer):
+    """A tag, tool or model whose results fell."""
+
+    name: str = Field(description="Such as `tool search`, `model m` or `tag tier=free`.")
+    rate_before: float
+    rate: float = Field(description="Since the fall.")
+    records: int = Field(description="Since the fall.")
+    weight: float = Field(description="Its own fall times its share of the results since.")
+    evidence: float = Field(description="E-value; it stands among all slices (e-BH).")
+
+
 class DriftAlertLook(DriftAlert):
     """An alert with its examples and all that became of it."""
+
+    explained_by: list[Culprit] = Field(
+        description="Tags, tools and models that fell, the one that makes the most of it first; "
+        "of the kind error empty."
+    )
 
     examples: list[DriftExample] = Field(description="The newest failed records at its opening.")
     history: list[DriftAlert] = Field(description="Oldest first.")

@@ -80,6 +80,11 @@ def show(alert_id: AlertId, url: Url = None, token_file: TokenFile = None) -> No
         *([f"now: {found.now.message}"] if found.now else []),
         f"held against {found.opened.against}",
         *(
+            f"explained by {each.name}: {each.rate_before:.1%} before, {each.rate:.1%} of "
+            f"{each.records:,} since"
+            for each in found.explained_by
+        ),
+        *(
             f"failed: {each.record_id or each.uid}  scouter results "
             + (f"trace {each.trace_id}" if each.trace_id else f"record {each.uid}")
             for each in found.examples

@@ -441,8 +441,25 @@ class DriftAlert(Answer):
     """Stands among all open alerts of the space looked at together (e-BH)."""
 
 
+class Culprit(Answer):
+    """A tag, tool or model whose results fell."""
+
+    name: str
+    """Such as `tool search`, `model m` or `tag tier=free`."""
+    rate_before: float
+    rate: float
+    """Since the fall."""
+    records: int
+    weight: float
+    """Its own fall times its share of the results since."""
+    evidence: float
+
+
 class DriftAlertLook(DriftAlert):
     """An alert with its examples and all that became of it."""
+
+    explained_by: tuple[Culprit, ...] = ()
+    """Tags, tools and models that fell, the one that makes the most of it first."""
 
     examples: tuple[DriftExample, ...] = ()
     history: tuple[DriftAlert, ...] = ()

@@ -5,13 +5,14 @@ from typing import Any
 
 import pytest
 
-from collector.storage.port.drift import DriftEvent, DriftState
+from collector.storage.port.drift import DriftEvent, DriftState, SliceQuery
 from collector.storage.port.rows import Scope, TaskRow
 from collector.storage.port.store import Store
+from scouter.drift.detect.slices import Slice
 from scouter.drift.series.observed import BEFORE_ALL, RECORD
 from scouter.drift.series.series import Agent
 from scouter.evaluate.outcome import Outcome
-from tests.contracts.store_data import SPACE, verdict
+from tests.contracts.store_data import SPACE, TRACE, span, verdict
 
 Open = Callable[[], Store]
 PASSED, FAILED, PENDING = Outcome.PASSED, Outcome.FAILED, Outcome.PENDING
@@ -108,3 +109,28 @@ class StoreDriftContract:
             event("a", 1, "firing"), event("a", 3, "resolved"),
         ]  # fmt: skip
         assert store.drift_history("other", "b") == []
+
+    def test_results_are_counted_by_tag_tool_and_model(self, store: Store) -> None:
+        """A trace counts once for each tool, however often it was called."""
+        calls = [
+            span(1, attributes={"gen_ai.tool.name": "search"}),
+            span(2, attributes={"gen_ai.tool.name": "search"}),
+            span(3, attributes={"gen_ai.request.model": "m"}),
+        ]
+        store.append_spans(SPACE, calls, 1).result()
+        rows = [
+            verdict("u1", PASSED, evaluated_ns=5, tags={"a.b": "x y"}, trace_id=TRACE),
+            verdict("u2", FAILED, evaluated_ns=10, tags={"a.b": "x y"}, trace_id=TRACE),
+            verdict("u3", PASSED, evaluated_ns=11, tags={}),
+            verdict("u4", PASSED, evaluated_ns=12, tags={"k": "v"}, profile_uid="other"),
+        ]
+        store.append_evaluations(rows).result()
+        assert store.catch_up()
+        for name in ("", "t1"):
+            query = SliceQuery(space=SPACE, profile_uid="p1", task=name, since_ns=10)
+            found, total = store.slices(query)
+            counts = {"passed_before": 1, "failed_before": 0, "passed": 0, "failed": 1}
+            assert found == [
+                Slice(name=each, **counts) for each in ("model m", "tag a.b=x y", "tool search")
+            ]
+            assert total == 2

@@ -8,8 +8,9 @@ from typing import Any
 
 from collector.storage.duckdb.database import Database, run
 from collector.storage.duckdb.transaction import Transaction, one_of
-from collector.storage.port.drift import DriftEvent, DriftState
+from collector.storage.port.drift import DriftEvent, DriftState, SliceQuery
 from collector.storage.port.rows import Scope
+from scouter.drift.detect.slices import Slice
 from scouter.drift.series.observed import RECORD, Observed, Place
 from scouter.drift.series.series import Agent
 from scouter.evaluate.outcome import Outcome
@@ -133,3 +134,52 @@ def read_drift_history(database: Database, space: str, alert_id: str) -> list[Dr
 def _event(row: tuple[Any, ...]) -> DriftEvent:
     space, alert_id, at_ns, state, body = row
     return DriftEvent(space=space, alert_id=alert_id, at_ns=at_ns, state=state, body=body)
+
+
+_PASSED = "count(*) FILTER ({0} AND outcome = 'passed')::BIGINT"
+_FAILED = "count(*) FILTER ({0} AND outcome = 'failed')::BIGINT"
+_COUNTS = ", ".join(
+    each.format(when) for when in ("NOT since", "since") for each in (_PASSED, _FAILED)
+)
+_MOST = 5_000
+"""Results on each side of a fall that are looked at."""
+_OF_TRACES = """
+    SELECT DISTINCT s.trace_id, unnest([
+        CASE WHEN s.tool_name <> '' THEN 'tool ' || s.tool_name END,
+        CASE WHEN s.request_model <> '' THEN 'model ' || s.request_model END
+    ]) AS name
+    FROM spans s SEMI JOIN r ON r.trace_id = s.trace_id WHERE s.space = $1
+"""
+_OF_TAGS = """
+    SELECT evaluation_id, 'tag ' || entry.key || '=' || entry.value AS name FROM (
+        SELECT evaluation_id, unnest(map_entries(tags::JSON::MAP(VARCHAR, VARCHAR))) AS entry
+        FROM r)
+"""
+
+
+def read_slices(database: Database, query: SliceQuery) -> tuple[list[Slice], int]:
+    """Slices of the results around a fall; see `DriftStore.slices`."""
+    task = "t.outcome" if query.task else "e.outcome"
+    join = "JOIN task_results t ON t.evaluation_id = e.evaluation_id AND t.task_id = $4"
+    head = (
+        f"SELECT e.evaluation_id, e.trace_id, e.tags, {task} AS outcome,"
+        " e.evaluated_ns >= $3 AS since"
+        f" FROM evaluations e {join if query.task else ''} WHERE e.space = $1"
+        f" AND e.profile_uid = $2 AND {task} IN ('passed', 'failed')"
+        " AND NOT coalesce(e.was_decided, e.revision > 1)"
+    )
+    given = [query.space, query.profile_uid, query.since_ns, *([query.task] if query.task else [])]
+    rows = (
+        f"WITH r AS (({head} AND e.evaluated_ns >= $3 ORDER BY e.seq LIMIT {_MOST}) UNION ALL"
+        f" ({head} AND e.evaluated_ns < $3 ORDER BY e.seq DESC LIMIT {_MOST}))"
+    )
+    ((total,),) = database.read(f"{rows} SELECT count(*) FILTER (since) FROM r", given)
+    found = database.read(
+        f"{rows}, named AS (SELECT r.evaluation_id, o.name FROM r JOIN ({_OF_TRACES}) o"
+        f" ON o.trace_id = r.trace_id WHERE o.name IS NOT NULL UNION ALL {_OF_TAGS})"
+        f" SELECT name, {_COUNTS} FROM named JOIN r USING (evaluation_id) GROUP BY name"
+        " HAVING count(*) FILTER (since) > 0 ORDER BY name",
+        given,
+    )
+    names = ("name", "passed_before", "failed_before", "passed", "failed")
+    return [Slice(**dict(zip(names, row, strict=True))) for row in found], total

@@ -34,6 +34,7 @@ from collector.storage.duckdb.drift import (
     read_drift_alerts,
     read_drift_history,
     read_drift_states,
+    read_slices,
 )
 from collector.storage.duckdb.drops import DropsJob
 from collector.storage.duckdb.erase import LOG_STEP, erase, forget_steps
@@ -102,7 +103,7 @@ from collector.storage.port.dead_letters import (
     LettersRemoved,
     StoredLetter,
 )
-from collector.storage.port.drift import DriftEvent, DriftState
+from collector.storage.port.drift import DriftEvent, DriftState, SliceQuery
 from collector.storage.port.erase import Erased, EraseTarget
 from collector.storage.port.judges import CalibrationRow, GoldQuery, GoldVerdict
 from collector.storage.port.lists import (
@@ -142,6 +143,7 @@ from collector.storage.port.search import (
     UsagePage,
     UsageQuery,
 )
+from scouter.drift.detect.slices import Slice
 from scouter.drift.series.observed import Observed, Place
 from scouter.errors import ConfigError, DataError, TransientError
 from scouter.evaluate.outcome import Outcome
@@ -566,6 +568,10 @@ class DuckDBStore:
     def drift_history(self, space: str, alert_id: str) -> list[DriftEvent]:
         """All events of one alert, the oldest first."""
         return read_drift_history(self._database, space, alert_id)
+
+    def slices(self, query: SliceQuery) -> tuple[list[Slice], int]:
+        """Passes and fails by tag, tool and model, before and since a moment."""
+        return read_slices(self._database, query)
 
     def dead_letters(self, query: LetterQuery) -> list[StoredLetter]:
         """List dead letters, newest first."""

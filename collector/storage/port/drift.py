@@ -5,6 +5,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Protocol
 
+from scouter.drift.detect.slices import Slice
 from scouter.drift.series.observed import Observed, Place
 
 
@@ -29,6 +30,18 @@ class DriftEvent:
     """Of the alert from then on."""
     body: str
     """JSON: all of the alert as it is from then on."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SliceQuery:
+    """The results that are cut into slices."""
+
+    space: str
+    profile_uid: str
+    task: str
+    """Empty for whole records."""
+    since_ns: int
+    """Results from then on are held against those before."""
 
 
 class DriftStore(Protocol):
@@ -63,4 +76,13 @@ class DriftStore(Protocol):
 
     def drift_history(self, space: str, alert_id: str) -> list[DriftEvent]:
         """All events of one alert, the oldest first; empty where there is no such alert."""
+        ...
+
+    def slices(self, query: SliceQuery) -> tuple[list[Slice], int]:
+        """Passes and fails by tag, tool and model, before and since a moment.
+
+        Returns:
+            The slices by name, and the results since the moment that were looked at: at most the
+            first 5,000, and as many of the last before it.
+        """
         ...

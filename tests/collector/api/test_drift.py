@@ -23,7 +23,12 @@ def service(start: Start, tmp_path: Path) -> Service:
     for first in range(0, len(answers), 250):
         found.send(
             *(
-                {"uid": f"u{first + at}", "profile": "answers", "context": {"answer": answer}}
+                {
+                    "uid": f"u{first + at}",
+                    "profile": "answers",
+                    "context": {"answer": answer},
+                    "tags": {"half": "a" if (first + at) % 4 < 2 else "b", "all": "x"},
+                }
                 for at, answer in enumerate(answers[first : first + 250])
             )
         )
@@ -42,6 +47,10 @@ def test_an_alert_from_its_opening_to_its_end(service: Service) -> None:
     assert len(look["examples"]) == 3
     for each in look["examples"]:
         assert service.get(each["link"])["evaluations"][0]["outcome"] == "failed"
+    # Every second answer is wrong, in both halves alike: what all have in common makes most of it.
+    names = [each["name"] for each in look["explained_by"]]
+    assert names[0] == "tag all=x"
+    assert set(names) <= {"tag all=x", "tag half=a", "tag half=b"}
     erased = service.http.post("/api/v1/erase", json={"record_uid": look["examples"][0]["uid"]})
     assert erased.status_code == 200
     assert service.get(path)["examples"] == look["examples"][1:]

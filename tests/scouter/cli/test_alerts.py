@@ -63,12 +63,19 @@ def test_one_is_shown_with_examples_and_history(script: Script, scouter: Scouter
         {"evaluation_id": "f", "record_id": "", "uid": "u2", "trace_id": None, "link": ""},
     ]
     acknowledged = {**ALERT, "state": "acknowledged", "by": "t1", "note": "on it"}
-    script.answers = [Say(body={**ALERT, "examples": examples, "history": [ALERT, acknowledged]})]
+    culprit = {
+        "name": "tool search", "rate_before": 0.9, "rate": 0.3, "records": 100, "weight": 0.15,
+        "evidence": 1e9,
+    }  # fmt: skip
+    history = [ALERT, acknowledged]
+    look = {**ALERT, "examples": examples, "explained_by": [culprit], "history": history}
+    script.answers = [Say(body=look)]
     lines = scouter("alerts", "show", "5f0c").stdout.splitlines()
     assert lines == [
         "answers: task 'right' fails more (firing)",
         "when it was proven: 118 of 400 failed",
         "held against version 1 before it",
+        "explained by tool search: 90.0% before, 30.0% of 100 since",
         f"failed: r1  scouter results trace {'a' * 32}",
         "failed: u2  scouter results record u2",
         "2026-01-02 15:00:00Z firing",
