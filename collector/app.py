@@ -8,6 +8,11 @@ from typing import TYPE_CHECKING, Final
 
 from collector.access.gate import Gate
 from collector.access.tokens import TokenFile
+from collector.alerts.drift.alert import DriftAlert, DriftAlertState
+from collector.alerts.drift.health import HealthWatch
+from collector.alerts.drift.measures import DriftMeasures
+from collector.alerts.drift.message import evidence, headline
+from collector.alerts.drift.watcher import DriftWatcher
 from collector.alerts.monitor import AlertMonitor
 from collector.api.app import make_app
 from collector.api.probes import Unready
@@ -43,6 +48,7 @@ from collector.storage.duckdb.store import DuckDBStore
 from collector.storage.port.rows import Completeness, EvaluationRow, Scope
 from collector.web.routes import serve_page
 from scouter.drift.profile import AgentEvalProfile
+from scouter.drift.series.group import Pace
 from scouter.errors import ConfigError
 from scouter.evaluate.judge.port import Judge
 
@@ -152,6 +158,17 @@ class Collector:
         self.judging = self._judging()
         self._told_unwatched: frozenset[tuple[str, str]] = frozenset()
         self.monitor = AlertMonitor(self.store, self._show_alert)
+        patience_s = 2 * settings.deadline_s + 60
+        self.health = HealthWatch(self.store, lambda: self.watcher.active(), int(patience_s * 1e9))
+        self.watcher = DriftWatcher(
+            self.store,
+            alpha=settings.drift_alpha,
+            pace=Pace(int(settings.session_quiet_s * 1e9), int(settings.session_deadline_s * 1e9)),
+            is_shadow=settings.drift == "shadow",
+            told=_tell_of,
+            beside=self.health.look,
+        )
+        self.metrics.registry.register(DriftMeasures(self.watcher, self.health))
         self._watch_active()
         self.ingest = Ingest(
             self.store,
@@ -206,6 +223,8 @@ class Collector:
             self.store,
             self.registry,
             self.monitor,
+            self.watcher,
+            self.health,
             self.pipeline,
             self.ingest,
             self.telemetry,
@@ -228,6 +247,8 @@ class Collector:
         self.pipeline.start()
         self.judging.start()
         self.housekeeping.start()
+        if self.settings.drift != "off":
+            self.watcher.start()
         if self.results is not None:
             self.results.start()
         if self.kafka is not None:
@@ -254,6 +275,7 @@ class Collector:
         self.store.catch_up()  # so that the last round of judging sees the last spans
         self.pipeline.stop()
         self.housekeeping.stop()
+        self.watcher.stop()
         if self.results is not None:
             self.results.stop()
         if self.answers is not None:
@@ -436,6 +458,7 @@ class Collector:
         """Let the alerts follow the active profiles: they are about what runs, not what ran."""
         known = self.registry.everything()
         self.monitor.follow((each.space, each.profile) for each in known if each.is_active)
+        self.watcher.follow((each.space, each.profile, each.is_active) for each in known)
         unwatched = {(each.space, each.uid): each for each in self.registry.unwatched()}
         for key in unwatched.keys() - self._told_unwatched:
             _log.warning(
@@ -448,6 +471,14 @@ class Collector:
     def _show_alert(self, space: str, profile: AgentEvalProfile, is_firing: bool) -> None:
         gauge = self.metrics.alert_firing.labels(space, profile.name, profile.alias)
         gauge.set(1 if is_firing else 0)
+
+
+def _tell_of(alerts: Sequence[DriftAlert]) -> None:
+    """Write a line for each alert that was opened or changed; one on trial is told to nobody."""
+    for each in alerts:
+        if each.state is not DriftAlertState.SHADOW:
+            why = each.note or evidence(each.opened, each.kind)
+            _log.warning("alert %s %s: %s; %s", each.alert_id, each.state, headline(each), why)
 
 
 def _load_profiles(names: Sequence[str]) -> list[AgentEvalProfile]:

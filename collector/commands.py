@@ -124,6 +124,8 @@ def start(
     gold: Annotated[str | None, _option("gold", metavar="FILE")] = None,
     gold_per_day: Annotated[float | None, _option("gold_per_day", metavar="N")] = None,
     gold_window: Annotated[int | None, _option("gold_window", metavar="N")] = None,
+    drift: Annotated[str | None, _option("drift", metavar="on|shadow|off")] = None,
+    drift_alpha: Annotated[float | None, _option("drift_alpha", metavar="CHANCE")] = None,
     results_otlp: Annotated[str | None, _option("results_otlp", metavar="ADDRESS")] = None,
     redis: Annotated[str | None, _option("redis", metavar="ADDRESS")] = None,
     redis_spans_stream: Annotated[str | None, _option("redis_spans_stream")] = None,

@@ -349,13 +349,37 @@ class _StoredTotals(Collector):
         }
         series, help_text, labels = _SERIES[TotalName.PENDING]
         pending = GaugeMetricFamily(series, help_text, labels=labels)
-        for key, count in with_few_changes(self._totals()).items():
+        totals = self._totals()
+        for key, count in with_few_changes(totals).items():
             values = list(_label_values(key, _SERIES[key.name][2]))
             if key.name is TotalName.PENDING:
                 pending.add_metric(values, count)
             else:
                 counters[key.name].add_metric(values, count, exemplar=self._exemplar(key))
-        return [*counters.values(), pending]
+        return [*counters.values(), pending, _final_results(totals)]
+
+
+def _final_results(totals: Totals) -> CounterMetricFamily:
+    """Count tasks once they are decided: at once, or as the judge of the first verdict answers.
+
+    A later revision is no second result, and changes none.
+    """
+    family = CounterMetricFamily(
+        "scouter_task_results",
+        "Final results of tasks, those of judges included: the first one that is not pending. "
+        "Rates are passed / (passed + failed).",
+        labels=("space", "profile", "alias", "task", "outcome"),
+    )
+    found = Counts[TotalKey]()
+    for key, count in totals.items():
+        before, sign, after = key.label.partition(">")
+        if key.name is TotalName.TASKS and key.label != Outcome.PENDING:
+            found[key] += count
+        elif key.name is TotalName.REVISIONS and sign and before == Outcome.PENDING:
+            found[key._replace(name=TotalName.TASKS, label=after)] += count
+    for key, count in found.items():
+        family.add_metric([key.space, key.profile, key.alias, key.task, key.label], count)
+    return family
 
 
 def with_few_changes(totals: Totals, most: int = _MOST_CHANGES) -> Totals:

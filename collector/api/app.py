@@ -16,7 +16,10 @@ from starlette.routing import compile_path
 from collector.access.caller import Needs, Scope
 from collector.access.front import AccessFront
 from collector.access.gate import Gate
+from collector.alerts.drift.health import HealthWatch
+from collector.alerts.drift.watcher import DriftWatcher
 from collector.alerts.monitor import AlertMonitor
+from collector.api.drift import drift_router
 from collector.api.evaluations import evaluations_router
 from collector.api.export import export_router
 from collector.api.front import ApiFront
@@ -74,6 +77,8 @@ def make_app(
     store: Store,
     registry: ProfileRegistry,
     monitor: AlertMonitor,
+    watcher: DriftWatcher,
+    health: HealthWatch,
     pipeline: Pipeline,
     ingest: Ingest,
     telemetry: IngestTelemetry,
@@ -93,7 +98,9 @@ def make_app(
     Args:
         store: What is asked.
         registry: The registered profiles.
-        monitor: The alerts.
+        monitor: The alerts of the profiles' own conditions.
+        watcher: The detectors and their alerts.
+        health: Watches what keeps results from being made.
         pipeline: Stores what is judged.
         ingest: The way in.
         telemetry: Is told of every request that brings data.
@@ -128,7 +135,8 @@ def make_app(
     app.add_middleware(ApiFront)
     app.add_middleware(AccessFront, gate=gate)
     app.add_middleware(WireFront)  # the last one added is the outermost
-    app.include_router(api_router(store, monitor, registry))
+    app.include_router(api_router(store, monitor, watcher, health, registry))
+    app.include_router(drift_router(watcher, store))
     reader = ProfileReader(check_judges)
     names = KnownNames(registry)
     app.include_router(profiles_router(registry, ingest, profiles_changed, reader))

@@ -217,10 +217,127 @@ class UnwatchedAlert(_Answer):
     condition: str = Field(description="In words.")
 
 
+class DriftFigures(_Answer):
+    """Evidence of a fall at one moment."""
+
+    since: str = Field(description="When the change most likely began.")
+    records: int = Field(description="Records since then.")
+    failed: int = Field(description="Of them the ones that failed; of an error series, erred.")
+    evidence: float = Field(description="E-value of the fall.")
+    healthy: float = Field(description="Mean of what it is held against.")
+    healthy_lower: float = Field(description="What that mean is at least.")
+    against: str = Field(description="What it is held against, in words.")
+    message: str = Field(description="The evidence in one line.")
+
+
+class DriftExample(_Answer):
+    """A record that failed since the fall began."""
+
+    evaluation_id: str
+    record_id: str
+    uid: str
+    trace_id: str | None
+    link: str = Field(description="Path of the trace, or of the record where it has none.")
+
+
+class DriftAlert(_Answer):
+    """An alert of the detectors that watch every active profile."""
+
+    alert_id: str
+    space: str
+    profile: str = Field(description="Alias of the profile.")
+    profile_name: str
+    profile_version: str
+    task: str = Field(description="Empty for the whole record.")
+    kind: str = Field(description="pass: passes among passed and failed; error: errors.")
+    service: str
+    environment: str
+    version: str = Field(description="Of the agent; empty where no span tells it.")
+    state: str = Field(description="shadow, firing, acknowledged, silenced or resolved.")
+    opened_at: str
+    changed_at: str
+    silenced_until: str | None
+    by: str = Field(description="Who changed it last: id of a token, or empty.")
+    note: str
+    title: str = Field(description="What got worse, of whom, since when.")
+    opened: DriftFigures = Field(description="As it was proven.")
+    now: DriftFigures | None = Field(description="With what came since; null once it is over.")
+    stands: bool = Field(
+        description="Stands among all open alerts of the space looked at together (e-BH)."
+    )
+
+
+class Culprit(_Answer):
+    """A tag, tool or model whose results fell."""
+
+    name: str = Field(description="Such as `tool search`, `model m` or `tag tier=free`.")
+    rate_before: float
+    rate: float = Field(description="Since the fall.")
+    records: int = Field(description="Since the fall.")
+    weight: float = Field(description="Its own fall times its share of the results since.")
+    evidence: float = Field(description="E-value; it stands among all slices (e-BH).")
+
+
+class DriftAlertLook(DriftAlert):
+    """An alert with its examples and all that became of it."""
+
+    explained_by: list[Culprit] = Field(
+        description="Tags, tools and models that fell, the one that makes the most of it first; "
+        "of the kind error empty."
+    )
+
+    examples: list[DriftExample] = Field(description="The newest failed records at its opening.")
+    history: list[DriftAlert] = Field(description="Oldest first.")
+
+
+class DriftSeries(_Answer):
+    """Where one task of an active profile stands, of the version that ran last."""
+
+    profile: str = Field(description="Alias of the profile.")
+    profile_version: str
+    task: str = Field(description="Empty for the whole record.")
+    kind: str
+    service: str
+    environment: str
+    version: str
+    units: int = Field(description="Conversations, and records without one.")
+    records: int
+    failed: int
+    rate: float = Field(description="Of the last 500 to 1,000 units.")
+    lower: float
+    upper: float
+    evidence: float
+    healthy: float | None
+    healthy_lower: float | None
+    against: str = Field(description="What it is held against, or what it waits for.")
+
+
+class DriftSeriesList(_Answer):
+    """All of a space, by alias and task."""
+
+    items: list[DriftSeries]
+
+
+class Trouble(_Answer):
+    """Something that keeps results from being made, or from being complete."""
+
+    trouble: str = Field(
+        description="not_evaluated, judge_waits, judge_budget, dead_letters, dropped or silent."
+    )
+    profile: str = Field(description="Alias of the profile, where it is about one.")
+    message: str = Field(description="What was found, and what to do.")
+    since: str = Field(description="When it was found first.")
+
+
 class Alerts(_Answer):
     """All alerts, by alias."""
 
     items: list[Alert]
+    drift: list[DriftAlert] = Field(
+        description="Of the detectors that watch every active profile: those that are open, then "
+        "those that were resolved last."
+    )
+    trouble: list[Trouble] = Field(description="Looked for each minute.")
     unwatched: list[UnwatchedAlert] = Field(
         description="Those of profiles that are not active, without versions that a later one "
         "took the place of."

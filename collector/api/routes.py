@@ -2,8 +2,11 @@
 
 from fastapi import APIRouter, Depends
 
+from collector.alerts.drift.health import Finding, HealthWatch
+from collector.alerts.drift.watcher import DriftWatcher
 from collector.alerts.monitor import AlertMonitor, AlertStatus
 from collector.api import models
+from collector.api.drift import drift_alerts
 from collector.api.parameters import (
     COMMON,
     PROBLEMS,
@@ -15,12 +18,20 @@ from collector.receivers.times import format_time
 from collector.storage.port.store import Store
 
 
-def api_router(store: Store, monitor: AlertMonitor, registry: ProfileRegistry) -> APIRouter:
+def api_router(
+    store: Store,
+    monitor: AlertMonitor,
+    watcher: DriftWatcher,
+    health: HealthWatch,
+    registry: ProfileRegistry,
+) -> APIRouter:
     """Make the routes below `/api/v1`.
 
     Args:
         store: What is asked.
-        monitor: The alerts.
+        monitor: The alerts of the profiles' own conditions.
+        watcher: The detectors and their alerts.
+        health: Watches what keeps results from being made.
         registry: The registered profiles.
     """
     router = APIRouter(
@@ -46,13 +57,24 @@ def api_router(store: Store, monitor: AlertMonitor, registry: ProfileRegistry) -
 
     @router.get("/alerts", tags=["results"])
     def alerts(caller: Reader) -> models.Alerts:
-        """The alert of every active profile that has a condition, and those that watch nothing."""
+        """The alerts of profiles' own conditions, and those of the detectors."""
         return models.Alerts(
             items=[_alert(each) for each in monitor.statuses(caller.space)],
+            drift=drift_alerts(watcher, store, caller.space),
+            trouble=[_trouble(each) for each in health.findings(caller.space)],
             unwatched=[_unwatched(each) for each in registry.unwatched(caller.space)],
         )
 
     return router
+
+
+def _trouble(each: Finding) -> models.Trouble:
+    return models.Trouble(
+        trouble=each.trouble.value,
+        profile=each.subject,
+        message=each.message,
+        since=format_time(each.since_ns),
+    )
 
 
 def _unwatched(each: RegisteredProfile) -> models.UnwatchedAlert:

@@ -316,6 +316,18 @@ class CollectorSettings(BaseSettings):
         description="So many of them are held together against the calibration, and at most as "
         "many as there are.",
     )
+    drift: Literal["on", "shadow", "off"] = Field(
+        default="on",
+        description="Detectors watch every active profile; their new alerts fire, are on trial "
+        "(shadow), or there are no detectors; see drift.md.",
+    )
+    drift_alpha: float = Field(
+        default=0.01,
+        gt=0,
+        lt=1,
+        description="Chance that one series ever alarms while nothing is wrong, however often one "
+        "looks.",
+    )
     price_file: Path | None = Field(
         default=None,
         description="YAML file of what models cost: lines of `model: {input: 2.5, output: 10}`, in "

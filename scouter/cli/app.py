@@ -18,6 +18,7 @@ GROUP: Final = "scouter.commands"
 """Entry points of this group are commands: functions, or whole typer apps."""
 
 OWN: Final = {
+    "alerts": "scouter.cli.alerts:alerts",
     "compare": "scouter.cli.compare:compare",
     "erase": "scouter.cli.erase:erase",
     "eval": "scouter.cli.eval:evaluate",

@@ -380,10 +380,143 @@ class UnwatchedAlert(Answer):
     condition: str
 
 
+class DriftFigures(Answer):
+    """Evidence of a fall at one moment."""
+
+    since: datetime.datetime
+    """When the change most likely began."""
+    records: int
+    failed: int
+    evidence: float
+    """E-value of the fall."""
+    healthy: float
+    healthy_lower: float
+    """What the healthy mean is at least."""
+    against: str
+    """What it is held against, in words."""
+    message: str
+    """The evidence in one line."""
+
+
+class DriftExample(Answer):
+    """A record that failed since the fall began."""
+
+    evaluation_id: str
+    record_id: str
+    uid: str
+    trace_id: str | None
+    link: str
+
+
+class DriftAlert(Answer):
+    """An alert of the detectors that watch every active profile."""
+
+    alert_id: str
+    space: str
+    profile: str
+    profile_name: str
+    profile_version: str
+    task: str
+    """Empty for the whole record."""
+    kind: str
+    """`pass` or `error`."""
+    service: str
+    environment: str
+    version: str
+    """Of the agent."""
+    state: str
+    """`shadow`, `firing`, `acknowledged`, `silenced` or `resolved`."""
+    opened_at: datetime.datetime
+    changed_at: datetime.datetime
+    silenced_until: datetime.datetime | None = None
+    by: str = ""
+    note: str = ""
+    title: str
+    """What got worse, of whom, since when."""
+    opened: DriftFigures
+    """As it was proven."""
+    now: DriftFigures | None = None
+    """With what came since; None once it is over."""
+    stands: bool = False
+    """Stands among all open alerts of the space looked at together (e-BH)."""
+
+
+class Culprit(Answer):
+    """A tag, tool or model whose results fell."""
+
+    name: str
+    """Such as `tool search`, `model m` or `tag tier=free`."""
+    rate_before: float
+    rate: float
+    """Since the fall."""
+    records: int
+    weight: float
+    """Its own fall times its share of the results since."""
+    evidence: float
+
+
+class DriftAlertLook(DriftAlert):
+    """An alert with its examples and all that became of it."""
+
+    explained_by: tuple[Culprit, ...] = ()
+    """Tags, tools and models that fell, the one that makes the most of it first."""
+
+    examples: tuple[DriftExample, ...] = ()
+    history: tuple[DriftAlert, ...] = ()
+    """Oldest first."""
+
+
+class DriftSeries(Answer):
+    """Where one task of an active profile stands, of the version that ran last."""
+
+    profile: str
+    profile_version: str
+    task: str
+    kind: str
+    service: str
+    environment: str
+    version: str
+    units: int
+    """Conversations, and records without one."""
+    records: int
+    failed: int
+    rate: float
+    """Of the last 500 to 1,000 units."""
+    lower: float
+    upper: float
+    evidence: float
+    healthy: float | None
+    healthy_lower: float | None
+    against: str
+    """What it is held against, or what it waits for."""
+
+
+class DriftSeriesList(Answer):
+    """All of a space, by alias and task."""
+
+    items: tuple[DriftSeries, ...]
+
+
+class Trouble(Answer):
+    """Something that keeps results from being made, or from being complete."""
+
+    trouble: str
+    """`not_evaluated`, `judge_waits`, `judge_budget`, `dead_letters`, `dropped` or `silent`."""
+    profile: str = ""
+    """Alias of the profile, where it is about one."""
+    message: str
+    """What was found, and what to do."""
+    since: datetime.datetime
+
+
 class Alerts(Answer):
     """All alerts."""
 
     items: tuple[Alert, ...]
+    drift: tuple[DriftAlert, ...] = ()
+    """Of the detectors: those that are open, then those that were resolved last."""
+    trouble: tuple[Trouble, ...] = ()
+    """What keeps results from being made; looked for each minute."""
     unwatched: tuple[UnwatchedAlert, ...] = ()
 
 

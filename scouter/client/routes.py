@@ -274,8 +274,60 @@ def task_series(
 
 
 def alerts() -> Call[models.Alerts]:
-    """The alert of every profile that has a condition."""
+    """The alerts of profiles' own conditions, and those of the detectors."""
     return get("/alerts", models.Alerts)
+
+
+def alert(alert_id: str) -> Call[models.DriftAlertLook]:
+    """One alert of the detectors with examples and history.
+
+    Args:
+        alert_id: Its id.
+    """
+    return get("/alerts/{alert_id}", models.DriftAlertLook, at={"alert_id": alert_id})
+
+
+def acknowledge_alert(alert_id: str, note: str = "") -> Call[models.DriftAlert]:
+    """Say that somebody looks after an open alert. Needs the scope profile.
+
+    Args:
+        alert_id: Its id.
+        note: Why, for people.
+    """
+    path, at = "/alerts/{alert_id}/acknowledge", {"alert_id": alert_id}
+    return post(path, models.DriftAlert, at=at, body={"note": note})
+
+
+def silence_alert(alert_id: str, seconds: float, note: str = "") -> Call[models.DriftAlert]:
+    """Tell nobody of an open alert for a while. Needs the scope profile.
+
+    Args:
+        alert_id: Its id.
+        seconds: It fires again after so long.
+        note: Why, for people.
+    """
+    path, at = "/alerts/{alert_id}/silence", {"alert_id": alert_id}
+    return post(path, models.DriftAlert, at=at, body={"note": note, "seconds": seconds})
+
+
+def resolve_alert(
+    alert_id: str, note: str = "", *, accept: bool = False
+) -> Call[models.DriftAlert]:
+    """End an open alert; evidence is gathered anew from here on. Needs the scope profile.
+
+    Args:
+        alert_id: Its id.
+        note: Why, for people.
+        accept: Take what comes from now on for healthy; otherwise a fall that goes on alarms again.
+    """
+    path, at = "/alerts/{alert_id}/resolve", {"alert_id": alert_id}
+    body: JsonValue = {"note": note, "accept": accept}
+    return post(path, models.DriftAlert, at=at, body=body, is_repeatable=False)
+
+
+def drift_series() -> Call[models.DriftSeriesList]:
+    """Where every task of every active profile stands, and what it is held against."""
+    return get("/drift/series", models.DriftSeriesList)
 
 
 # --- records and sessions ---

@@ -29,6 +29,7 @@ RUNS: Final = (
     ("tests.bench.judge",),
     ("tests.bench.calibration",),
     ("tests.bench.gate",),
+    ("tests.bench.drift",),
     ("tests.bench.soak", "--minutes", "10"),
     ("tests.bench.kill",),
     ("tests.bench.kill", "--kafka"),

@@ -50,6 +50,7 @@ def test_bench_can_be_loaded(module: str) -> None:
         ("away --spool", ["dropped from disk and counted"]),
         pytest.param("calibration", ["coverage kept as promised"], marks=LONG),
         ("collector", ["texts that differ, 10 a request: seen", "ready after kill -9"]),
+        ("drift", ["0.9 to 0.8 after 0: median delay", "memory of 100,000 series"]),
         pytest.param(
             "export",
             ["records-0.jsonl: size", "tables: size", "sender beside exports: requests"],

@@ -10,7 +10,7 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.metrics_core import Metric
 
 from collector.judging.measures import JudgeMeasures
-from collector.metrics import TotalKey, TotalName, with_few_changes
+from collector.metrics import CollectorMetrics, TotalKey, TotalName, with_few_changes
 from scouter.model.attributes import PROCESS_ID, PROCESS_SPAN_COUNT
 from scouter.model.otlp import encode_request
 from scouter.model.span import Resource
@@ -113,6 +113,30 @@ def test_changes_of_too_many_tasks_are_summed_up() -> None:
         key = TotalKey(TotalName.REVISIONS, "shop", "(other)", "(other)", "(other)", label)
         assert found.pop(key) == 0 + 1 + 2
     assert found == few | {TotalKey(TotalName.TASKS, "shop", "p", "a", "t", "x"): 7}
+
+
+def test_final_results_have_what_judges_answered_later() -> None:
+    """Two at once; of three that waited, two are answered; what changes later is no second one."""
+
+    def key(name: TotalName, label: str) -> TotalKey:
+        return TotalKey(name, "s", "p", "a", "t", label)
+
+    totals = {
+        key(TotalName.TASKS, "passed"): 2,
+        key(TotalName.TASKS, "pending"): 3,
+        key(TotalName.REVISIONS, "pending>passed"): 1,
+        key(TotalName.REVISIONS, "pending>failed"): 1,
+        key(TotalName.REVISIONS, "passed>failed"): 5,
+    }
+    registry = CollectorMetrics(lambda: totals, lambda: 0).registry
+    labels = {"space": "s", "profile": "p", "alias": "a", "task": "t"}
+    found = {
+        outcome: registry.get_sample_value(
+            "scouter_task_results_total", {**labels, "outcome": outcome}
+        )
+        for outcome in ("passed", "failed", "pending")
+    }
+    assert found == {"passed": 3, "failed": 1, "pending": None}
 
 
 def test_models_that_profiles_name_share_a_series_beyond_a_bound(

@@ -223,6 +223,15 @@ MIGRATIONS: Final[tuple[str, ...]] = (
         AND abs(given.score) <= 9007199254740992
         AND given.score <> CASE given.outcome WHEN 'passed' THEN 1 ELSE 0 END
     """,
+    """
+    CREATE TABLE IF NOT EXISTS drift_states (
+        seq BIGINT, ordinal INTEGER, name VARCHAR, body VARCHAR
+    );
+    CREATE TABLE IF NOT EXISTS drift_events (
+        seq BIGINT, ordinal INTEGER, space VARCHAR, alert_id VARCHAR, at_ns BIGINT, state VARCHAR,
+        body VARCHAR
+    );
+    """,
 )
 """Step n (counted from 1) takes a store of version n - 1 to version n. Never edit one: add one.
 
@@ -246,4 +255,6 @@ TABLES: Final = (
     "calibrations",
     "gold_verdicts",
     "sender_drops",
+    "drift_states",
+    "drift_events",
 )

@@ -28,6 +28,14 @@ from collector.storage.duckdb.dead_letters import (
     read_refused_spans,
 )
 from collector.storage.duckdb.dedup import KnownRows
+from collector.storage.duckdb.drift import (
+    DriftJob,
+    read_decided,
+    read_drift_alerts,
+    read_drift_history,
+    read_drift_states,
+    read_slices,
+)
 from collector.storage.duckdb.drops import DropsJob
 from collector.storage.duckdb.erase import LOG_STEP, erase, forget_steps
 from collector.storage.duckdb.evaluations import (
@@ -95,6 +103,7 @@ from collector.storage.port.dead_letters import (
     LettersRemoved,
     StoredLetter,
 )
+from collector.storage.port.drift import DriftEvent, DriftState, SliceQuery
 from collector.storage.port.erase import Erased, EraseTarget
 from collector.storage.port.judges import CalibrationRow, GoldQuery, GoldVerdict
 from collector.storage.port.lists import (
@@ -134,6 +143,8 @@ from collector.storage.port.search import (
     UsagePage,
     UsageQuery,
 )
+from scouter.drift.detect.slices import Slice
+from scouter.drift.series.observed import Observed, Place
 from scouter.errors import ConfigError, DataError, TransientError
 from scouter.evaluate.outcome import Outcome
 from scouter.model.otlp import decode_request
@@ -301,6 +312,12 @@ class DuckDBStore:
     def append_gold_verdicts(self, verdicts: Sequence[GoldVerdict]) -> "Future[int]":
         """Keep verdicts on gold items."""
         return self._submit(GoldJob(rows=verdicts))
+
+    def save_drift(
+        self, states: Sequence[DriftState], events: Sequence[DriftEvent]
+    ) -> "Future[int]":
+        """Keep states and events of detectors in one commit."""
+        return self._submit(DriftJob(database=self._database, states=states, events=events))
 
     def append_profile(self, profile: ProfileRow) -> "Future[int]":
         """Register a profile."""
@@ -535,6 +552,26 @@ class DuckDBStore:
     def last_alert_events(self) -> list[AlertEvent]:
         """The latest event of every alert."""
         return read.read_last_alert_events(self._database)
+
+    def decided_after(self, place: Place, limit: int) -> list[Observed]:
+        """First final results behind a place, in the order of completion."""
+        return read_decided(self._database, place, limit)
+
+    def drift_states(self) -> list[DriftState]:
+        """The latest state under each name."""
+        return read_drift_states(self._database)
+
+    def drift_alerts(self, space: str | None = None) -> list[DriftEvent]:
+        """The latest event of each alert, the newest first."""
+        return read_drift_alerts(self._database, space)
+
+    def drift_history(self, space: str, alert_id: str) -> list[DriftEvent]:
+        """All events of one alert, the oldest first."""
+        return read_drift_history(self._database, space, alert_id)
+
+    def slices(self, query: SliceQuery) -> tuple[list[Slice], int]:
+        """Passes and fails by tag, tool and model, before and since a moment."""
+        return read_slices(self._database, query)
 
     def dead_letters(self, query: LetterQuery) -> list[StoredLetter]:
         """List dead letters, newest first."""

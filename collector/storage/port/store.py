@@ -19,6 +19,7 @@ from collector.storage.port.dead_letters import (
     LettersRemoved,
     StoredLetter,
 )
+from collector.storage.port.drift import DriftStore
 from collector.storage.port.erase import Erased, EraseTarget
 from collector.storage.port.judges import CalibrationRow, GoldQuery, GoldVerdict
 from collector.storage.port.lists import (
@@ -72,7 +73,7 @@ MOST_SPAN_BYTES: Final = 64 * 2**20
 """The same in bytes, as they are stored."""
 
 
-class Store(Protocol):
+class Store(DriftStore, Protocol):
     """Append-only tables of everything that was received and decided.
 
     Every append answers through a future, after the commit that made its rows durable; commits are

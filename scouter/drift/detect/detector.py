@@ -94,7 +94,9 @@ class Detector:
         numbers.
     """
 
-    __slots__ = ("_masses", "_passes", "_peaks", "_since", "_taken", "alarmed_at", "design")
+    __slots__ = (
+        "_masses", "_passes", "_peaks", "_since", "_taken", "_weighed", "alarmed_at", "design",
+    )  # fmt: skip
 
     def __init__(self, design: Design) -> None:
         self.design: Final = design
@@ -102,9 +104,12 @@ class Detector:
         """Number of the outcome at which the evidence first reached its line; None before."""
         components = len(design.rates)
         self._taken = 0
-        """Outcomes that the other numbers have in them."""
+        """Outcomes that all numbers have in them."""
         self._passes = 0
         """Passes since then. They lower all evidence that is near the line, so they can wait."""
+        self._weighed = 0
+        """Of these passes the ones that the masses have in them: to ask for the evidence changes
+        nothing but when they are weighed, and not what comes out."""
         self._masses = [0.0] * components
         self._peaks = [1.0] * components
         """Per component the largest product of factors up to now, over all starts; at least 1."""
@@ -154,20 +159,28 @@ class Detector:
             self._peaks = [min(peak, _MOST) for peak in peaks]
             self._masses = [min(mass, _MOST) for mass in self._masses]
 
-    def _take_passes(self) -> None:
-        """Bring the other numbers up to date with the passes since."""
-        passes = self._passes
+    def _weigh(self) -> None:
+        """Bring the masses up to date with the passes since."""
+        passes = self._passes - self._weighed
         if not passes:
             return
-        starts = weights_of(self.design.start, self._taken + 1, passes)
+        starts = weights_of(self.design.start, self._taken + self._weighed + 1, passes)
         masses: list[float] = []
         for mass, factor in zip(self._masses, self.design.on_pass, strict=True):
             for start in starts:
                 mass = (mass + start) * factor
             masses.append(mass)
         self._masses = masses
+        self._weighed = self._passes
+
+    def _take_passes(self) -> None:
+        """Bring all numbers up to date with the passes since."""
+        self._weigh()
+        passes = self._passes
+        if not passes:
+            return
         self._taken += passes
-        self._passes = 0
+        self._passes = self._weighed = 0
         for place, peak in enumerate(self._peaks):
             left = peak * self.design.on_pass[place] ** passes
             if left <= 1:
@@ -177,7 +190,7 @@ class Detector:
     @property
     def evidence(self) -> float:
         """Evidence of a fall, as a ratio of likelihoods; the alarm is at 1 / alpha."""
-        self._take_passes()
+        self._weigh()
         return self._evidence()
 
     def _evidence(self) -> float:
@@ -200,11 +213,22 @@ class Detector:
 
         Where the component with the most evidence last had none, by the rule of a CUSUM.
         """
-        self._take_passes()
-        return self._since[max(range(len(self._masses)), key=self._masses.__getitem__)]
+        self._weigh()
+        best = max(range(len(self._masses)), key=self._masses.__getitem__)
+        left = self._peaks[best] * self.design.on_pass[best] ** self._passes
+        return self.count if self._passes and left <= 1 else self._since[best]
+
+    @property
+    def starts(self) -> tuple[int, ...]:
+        """Per component the outcome after which the change began, if it is the one that bets best.
+
+        Passes that came last are not taken into account yet.
+        """
+        return tuple(self._since)
 
     def to_json(self) -> dict[str, Any]:
         """The state, from which `from_json` goes on exactly."""
+        self._weigh()
         return {
             "taken": self._taken,
             "passes": self._passes,
@@ -230,6 +254,7 @@ class Detector:
         if sizes != {len(design.rates)}:
             raise ValueError(f"a state of {sizes} components is none of {len(design.rates)}")
         found._taken, found._passes = state["taken"], state["passes"]
+        found._weighed = found._passes
         found.alarmed_at = state["alarmed_at"]
         found._masses, found._peaks = list(state["masses"]), list(state["peaks"])
         found._since = list(state["since"])

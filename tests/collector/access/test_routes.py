@@ -14,10 +14,12 @@ import pytest
 
 from collector.access.caller import Scope
 from collector.access.tokens import TokenFile
+from collector.alerts.drift.alert import DriftAlert, DriftAlertState, Figures
 from scouter.alert.condition import AlertCondition, AlertThreshold
 from scouter.alert.config import AgentAlertConfig
 from scouter.drift.config import AgentEvalConfig
 from scouter.drift.profile import AgentEvalProfile
+from scouter.drift.series.series import Kind
 from scouter.evaluate.tasks.assertion import AssertionTask
 from scouter.model.otlp import encode_request
 from tests.collector.conftest import Service, Start
@@ -59,7 +61,7 @@ class Guarded:
 
 @pytest.fixture
 def guarded(start: Start, tmp_path: Path) -> Guarded:
-    return Guarded(start, tmp_path)
+    return Guarded(start, tmp_path, session_quiet_s="100ms")
 
 
 @pytest.fixture(scope="module")
@@ -209,6 +211,8 @@ class Zebra:
         protobuf = {"Content-Type": "application/x-protobuf"}
         self._ask("POST", "/v1/traces", shop, content=data, **protobuf)
         wait_until(self._is_judged, what="the verdict")
+        wait_until(self._is_watched, what="the detectors took the verdict")
+        self._resolve_alert()
         self.verdict = guarded.get("/api/v1/evaluations", shop)["items"][0]["evaluation_id"]
         self.letter = guarded.get("/api/v1/dead-letters", shop)["items"][0]["letter_id"]
 
@@ -224,11 +228,26 @@ class Zebra:
         sheet = self.guarded.get("/api/v1/conservation", self.guarded.everything)["records"]
         return sheet["evaluated"] == 1
 
+    def _is_watched(self) -> bool:
+        return bool(self.guarded.get("/api/v1/drift/series", self.guarded.everything)["items"])
+
+    def _resolve_alert(self) -> None:
+        """An alert of the past: to prove a fall takes more than one record."""
+        figures = Figures(
+            since_ns=1, records=9, failed=9, evidence=1e3, healthy=0.9, lower=0.8, against="1"
+        )
+        alert = DriftAlert(
+            alert_id=ZEBRA, space="shop", profile_uid=self.uid, profile_name=ZEBRA, alias=ZEBRA,
+            profile_digest="", task="", kind=Kind.PASS, service="", environment="", version="",
+            state=DriftAlertState.RESOLVED, opened_ns=1, changed_ns=1, opened=figures, examples=(),
+        )  # fmt: skip
+        self.guarded.service.collector.store.save_drift([], [alert.event()]).result()
+
     def address(self, path: str) -> str:
         """A route's path with the ids of what is there."""
         named = {
             "{letter_id}": self.letter, "{evaluation_id}": self.verdict, "{session_id}": ZEBRA,
-            "{trace_id}": TRACE, "{kind}": "evaluations", "{key}": "0" * 64,
+            "{trace_id}": TRACE, "{kind}": "evaluations", "{alert_id}": ZEBRA, "{key}": "0" * 64,
             "{uid}": ZEBRA if "records" in path else self.uid,
         }  # fmt: skip
         for name, text in named.items():
@@ -246,6 +265,7 @@ class Zebra:
             "/v1/records": {"records": [{"uid": ZEBRA, "profile": "other"}]},
             "/api/v1/erase": {"session_id": ZEBRA},
             "/api/v1/backup": {"folder": "b"},
+            "/api/v1/alerts/{alert_id}/silence": {"seconds": 60},
             "/api/v1/profiles": {**json.loads(self.profile.model_dump_json()), "alias": "other"},
             "/api/v1/reevaluations": {"profile": self.uid, "dry_run": False},
         }

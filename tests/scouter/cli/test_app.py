@@ -46,6 +46,8 @@ def test_version() -> None:
 @pytest.mark.parametrize(
     "command",
     [
+        ["alerts", "list"], ["alerts", "show"], ["alerts", "ack"], ["alerts", "silence"],
+        ["alerts", "resolve"],
         ["compare"], ["erase"], ["eval"], ["export"], ["judge", "calibrate"], ["judge", "correct"],
         ["letters", "list"], ["letters", "replay"], ["profile", "check"], ["profile", "list"],
         ["profile", "push"], ["profile", "activate"], ["profile", "deactivate"], ["reevaluate"],

@@ -113,6 +113,21 @@ def test_a_stored_state_goes_on_exactly(outcomes: list[float], cut: int) -> None
     assert second.evidence == whole.evidence
 
 
+@given(st.lists(st.sampled_from([0.0, 1.0, 1.0, 1.0, 0.5]), max_size=40), st.data())
+def test_to_look_changes_nothing(outcomes: list[float], data: st.DataObject) -> None:
+    """Not even the last bit: what is kept after a crash does not depend on who looked before."""
+    design = Design(healthy=0.8)
+    seen, unseen = Detector(design), Detector(design)
+    for outcome in outcomes:
+        seen.update(outcome)
+        unseen.update(outcome)
+        if data.draw(st.booleans()):
+            assert seen.evidence >= 0
+            assert seen.changed_after <= seen.count
+    assert seen.changed_after == unseen.changed_after
+    assert seen.to_json() == unseen.to_json()
+
+
 @pytest.mark.parametrize("healthy", [0.999, 0.9, 0.5, 0.05, 0.001])
 def test_every_healthy_mean_has_falls_below_it(healthy: float) -> None:
     rates = falls(healthy)

@@ -1,0 +1,1 @@
+"""Alerts that prove themselves: every active profile is watched by detectors."""

@@ -1,0 +1,36 @@
+"""The state of the detectors as rows of the store."""
+
+import json
+from collections.abc import Iterable
+from typing import Final
+
+from collector.storage.port.drift import DriftState
+from scouter.drift.series.series_set import GroupKey, SeriesSet
+
+_WHOLE: Final = ""
+"""Name of the state of all together."""
+
+
+def kept_states(series: SeriesSet) -> list[DriftState]:
+    """What has changed since it was kept last; none where nothing has."""
+    if not series.changed:
+        return []
+    states = [DriftState(name=_name(key), body=_body(series, key)) for key in series.changed]
+    return [DriftState(name=_WHOLE, body=json.dumps(series.to_json())), *states]
+
+
+def restored(series: SeriesSet, states: Iterable[DriftState]) -> None:
+    """Let series go on from what was kept; from the beginning where nothing was."""
+    bodies = {state.name: json.loads(state.body) for state in states}
+    whole = bodies.pop(_WHOLE, None)
+    if whole is not None:
+        series.restore(whole, bodies.values())
+
+
+def _name(key: GroupKey) -> str:
+    return json.dumps(key)
+
+
+def _body(series: SeriesSet, key: GroupKey) -> str:
+    group = series.groups.get(key)
+    return "" if group is None else json.dumps(group.to_json())

@@ -1,0 +1,45 @@
+"""Alerts in words."""
+
+import math
+from datetime import UTC, datetime
+from typing import Final
+
+from collector.alerts.drift.alert import DriftAlert, Figures
+from scouter.drift.series.series import Kind
+
+_ODDS: Final = 1e9
+"""Odds beyond which nobody tells one number from the next."""
+_ROUNDING: Final = 1e-9
+"""A tenth of 400 is 40, although 1 - 0.9 is a little less than 0.1."""
+
+
+def headline(alert: DriftAlert) -> str:
+    """Say in one line what got worse, of whom, and since when."""
+    what = f"task {alert.task!r}" if alert.task else "the whole record"
+    worse = "fails more" if alert.kind is Kind.PASS else "errs more"
+    version = f", version {alert.version}" if alert.version else ""
+    service = f" of {alert.service}" if alert.service else ""
+    since = moment(alert.opened.since_ns)
+    return f"{alert.alias}: {what}{service}{version} {worse} since {since}"
+
+
+def evidence(figures: Figures, kind: Kind) -> str:
+    """Say in one line what was counted, what would be healthy, and how likely chance is."""
+    bad = "failed" if kind is Kind.PASS else "errored"
+    most = math.floor(figures.records * (1 - figures.lower) + _ROUNDING)
+    return (
+        f"{figures.failed:,} of {figures.records:,} {bad} since {moment(figures.since_ns)}; "
+        f"healthy is at most {most:,}; chance {odds(figures.evidence)}"
+    )
+
+
+def odds(evidence: float) -> str:
+    """Say an e-value as the chance of getting so far while nothing is wrong."""
+    if evidence >= _ODDS:
+        return "less than 1 in a billion"
+    return f"1 in {max(1, math.floor(evidence)):,}"
+
+
+def moment(at_ns: int) -> str:
+    """Say a time to the minute, in UTC."""
+    return f"{datetime.fromtimestamp(at_ns // 10**9, UTC):%Y-%m-%d %H:%M} UTC"

@@ -1,0 +1,70 @@
+"""Standings: what the series of a task shows at one moment, alarm or none."""
+
+import math
+from dataclasses import dataclass
+
+from collector.alerts.drift.alert import Figures
+from scouter.drift.profile import AgentEvalProfile
+from scouter.drift.series.series import FEWEST, Series, SeriesKey
+from scouter.evaluate.intervals import wilson
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """See the module."""
+
+    key: SeriesKey
+    profile: AgentEvalProfile
+    units: int
+    """Conversations, and records without one."""
+    records: int
+    failed: int
+    rate: float
+    """Of the last 500 to 1,000 units."""
+    lower: float
+    upper: float
+    """Wilson interval (95 %) of that, good for one look; no alarm comes of it."""
+    evidence: float
+    """Of a fall, as an e-value; the alarm is at 1 / alpha."""
+    healthy: float | None
+    """Mean of the first reference; None while nothing is known of a healthy time."""
+    healthy_lower: float | None
+    """What that mean is at least."""
+    fall: Figures | None
+    """The proven fall with the figures of now."""
+    words: str
+    """What the series is held against, or what it waits for."""
+
+    @staticmethod
+    def of(series: Series, profile: AgentEvalProfile) -> "Standing":
+        """Look at a series; nobody may feed it meanwhile."""
+        units, total = series.recent
+        lower, upper = wilson(math.floor(total), units)[0], wilson(math.ceil(total), units)[1]
+        fall, known = series.fall(), [watch.reference.baseline for watch in series.watches]
+        return Standing(
+            key=series.key,
+            profile=profile,
+            units=series.units,
+            records=series.records,
+            failed=series.failed,
+            rate=total / units,
+            lower=lower,
+            upper=upper,
+            evidence=series.evidence,
+            healthy=known[0].mean if known else None,
+            healthy_lower=known[0].lower if known else None,
+            fall=None if fall is None else Figures.of(fall),
+            words=_words(series),
+        )
+
+
+def _words(series: Series) -> str:
+    against = [watch.reference.sentence() for watch in series.watches]
+    if series.is_learning:
+        against.append(
+            f"its first records are learnt: {series.sample.records:,} of 1,000, in "
+            f"{series.sample.units:,} of at least {FEWEST:,} conversations or single records"
+        )
+    if not against:
+        against.append("nothing: it never passed, so that nothing can be worse")
+    return "; ".join(against)

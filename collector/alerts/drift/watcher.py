@@ -1,0 +1,298 @@
+"""A thread that watches every profile: final results in, alerts out.
+
+It reads the store in the order of completion, so that nothing waits for it. The state of the
+detectors, the place of the last result and the alerts that it opened become durable in one commit:
+after a crash it goes on behind that place, and no result is lost or taken twice.
+"""
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final
+
+from collector.alerts.drift.alert import DriftAlert, DriftAlertState
+from collector.alerts.drift.book import AlertBook, key_of
+from collector.alerts.drift.kept import kept_states, restored
+from collector.alerts.drift.standing import Standing
+from collector.storage.port.store import Store
+from scouter.alert.condition import AlertThreshold
+from scouter.drift.detect.detector import ALPHA
+from scouter.drift.profile import AgentEvalProfile
+from scouter.drift.series.group import Pace
+from scouter.drift.series.series import Series, SeriesKey
+from scouter.drift.series.series_set import GroupKey, SeriesSet
+from scouter.errors import ScouterError, TransientError
+
+_log: Final = logging.getLogger(__name__)
+
+PAGE: Final = 512
+"""Results in memory at a time."""
+SILENT_NS: Final = 3_600 * 10**9
+"""An alert of what runs no more ends after so long without a result of it."""
+FORGOTTEN_NS: Final = 30 * 86_400 * 10**9
+"""A group of a profile that is not active is forgotten after so long."""
+
+
+class DriftWatcher:
+    """See the module.
+
+    Args:
+        store: Where results are read and the state is kept.
+        alpha: Chance that one series ever alarms while nothing is wrong.
+        pace: When a conversation is complete.
+        is_shadow: Let new alerts be on trial.
+        told: Is told of every alert that was opened or changed, once that is durable.
+        beside: Is called in the same thread between two pages, with the time.
+        now_ns: Wall clock.
+        look_every_s: Between two looks for new results.
+        save_every_s: Between two commits of the state while no alert changes; after a crash so
+            much is read again.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        *,
+        alpha: float = ALPHA,
+        pace: Pace,
+        is_shadow: bool = False,
+        told: Callable[[Sequence[DriftAlert]], None] = lambda alerts: None,
+        beside: Callable[[int], None] = lambda now_ns: None,
+        now_ns: Callable[[], int] = time.time_ns,
+        look_every_s: float = 0.5,
+        save_every_s: float = 10.0,
+    ) -> None:
+        self.alpha: Final = alpha
+        self._store, self._told, self._now_ns = store, told, now_ns
+        self._beside = beside
+        self._look_every_s, self._save_every_s = look_every_s, save_every_s
+        self._lock = threading.RLock()
+        self._profiles: dict[tuple[str, str], AgentEvalProfile] = {}
+        self._active: frozenset[tuple[str, str]] = frozenset()
+        self._series = SeriesSet(alpha, pace, self._level_of)
+        self._book = AlertBook(is_shadow=is_shadow, profile_of=self._profile_of, now_ns=now_ns)
+        self._seen = -1
+        """The last commit whose results were all taken."""
+        self._saved_at = time.monotonic()
+        self._is_failing = False
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="scouter-drift")
+
+    # --- what others ask --------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Go on behind the last result whose evidence was kept."""
+        self.load()
+        self._thread.start()
+
+    def load(self) -> None:
+        """Read what was kept; `start` does it."""
+        with self._lock:
+            restored(self._series, self._store.drift_states())
+            self._book.load(self._store.drift_alerts())
+
+    def stop(self) -> None:
+        """Take what is stored, keep the state, and end."""
+        self._stopping.set()
+        if self._thread.is_alive():
+            self._thread.join()
+            try:
+                while self.step():
+                    pass
+                self.save()
+            except ScouterError as error:
+                _log.warning(
+                    "the state of detectors was not kept, results are read again: %s", error
+                )
+
+    def follow(self, known: Iterable[tuple[str, AgentEvalProfile, bool]]) -> None:
+        """Be told all profiles of all spaces, and whether each is active."""
+        profiles = {(space, profile.uid): (profile, active) for space, profile, active in known}
+        with self._lock:
+            self._profiles = {key: profile for key, (profile, _) in profiles.items()}
+            self._active = frozenset(key for key, (_, active) in profiles.items() if active)
+
+    def alerts(self, space: str) -> list[DriftAlert]:
+        """The open alerts of a space, the newest first."""
+        with self._lock:
+            return self._book.open_in(space)
+
+    def active(self) -> set[tuple[str, str]]:
+        """Space and alias of every active profile."""
+        with self._lock:
+            return {(key[0], self._profiles[key].alias) for key in self._active}
+
+    def all_alerts(self) -> list[DriftAlert]:
+        """The open alerts of all spaces."""
+        with self._lock:
+            return self._book.open_in(None)
+
+    def standings(self, space: str | None = None) -> list[Standing]:
+        """Where the series of each active profile stand, of the version that ran last.
+
+        Args:
+            space: Of the profiles; all if none is given.
+        """
+        with self._lock:
+            return [
+                Standing.of(series, self._profiles[key])
+                for key, group in self._series.latest().items()
+                if key in self._active and space in (None, key[0])
+                for series in group.series.values()
+            ]
+
+    def standing_of(self, alert: DriftAlert) -> Standing | None:
+        """Where the series of an alert stands; None where it is forgotten."""
+        with self._lock:
+            key = key_of(alert)
+            series, profile = self._find(key), self._profile_of(key.space, key.profile_uid)
+            return None if series is None or profile is None else Standing.of(series, profile)
+
+    def _find(self, key: SeriesKey) -> Series | None:
+        group = self._series.groups.get(GroupKey(*key[:3]))
+        return None if group is None else group.series.get((key.task, key.kind))
+
+    def acknowledge(self, space: str, alert_id: str, by: str, note: str) -> DriftAlert | None:
+        """Note that somebody looks after an alert; None where it is not open."""
+        return self._act(space, alert_id, DriftAlertState.ACKNOWLEDGED, by, note)
+
+    def silence(
+        self, space: str, alert_id: str, by: str, note: str, until_ns: int
+    ) -> DriftAlert | None:
+        """Tell nobody of an alert until a time; None where it is not open."""
+        return self._act(space, alert_id, DriftAlertState.SILENCED, by, note, until_ns)
+
+    def resolve(
+        self, space: str, alert_id: str, by: str, note: str, *, accept: bool
+    ) -> DriftAlert | None:
+        """End an alert; None where it is not open.
+
+        Args:
+            space: Of the alert.
+            alert_id: Its id.
+            by: Who ends it.
+            note: Why.
+            accept: Take what comes from now on for healthy, and learn it anew. Otherwise evidence
+                is gathered again against the same references: a fall that goes on alarms again.
+        """
+        return self._act(space, alert_id, DriftAlertState.RESOLVED, by, note, accept=accept)
+
+    # --- the thread -------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        while not self._stopping.is_set():
+            wait_s = self._look_every_s
+            try:
+                if self.step():
+                    wait_s = 0.0
+                self._beside(self._now_ns())
+                self._is_failing = False
+            except TransientError as error:
+                if not self._is_failing:
+                    _log.warning("drift detectors wait: %s", error)
+                self._is_failing = True
+            except Exception:  # noqa: BLE001 the thread outlives any fault; the place stays
+                if not self._is_failing:
+                    _log.exception("a fault while results are watched; it is tried again")
+                self._is_failing = True
+            self._stopping.wait(wait_s)
+
+    def step(self) -> bool:
+        """Take one page of results, or tell the time; tells whether there may be more.
+
+        Raises:
+            TransientError: The store cannot be read or written now; nothing is lost.
+        """
+        with self._lock:
+            last = self._store.last_seq()
+            page = self._store.decided_after(self._series.place, PAGE) if last != self._seen else []
+            for observed in page:
+                self._book.turned(self._series.take(observed), self._series.now_ns)
+            if not page:
+                self._seen = last
+                self._tell_time()
+            if self._book.pending or time.monotonic() >= self._saved_at + self._save_every_s:
+                self.save()
+        return bool(page)
+
+    def save(self) -> None:
+        """Keep what has changed, in one commit, then tell of alerts.
+
+        Raises:
+            TransientError: The store cannot be written now; the next call tries it again.
+        """
+        with self._lock:
+            states = kept_states(self._series)
+            events = list(self._book.pending)
+            if states or events:
+                self._store.save_drift(states, [each.event() for each in events]).result()
+            self._series.changed.clear()
+            self._book.pending.clear()
+            self._saved_at = time.monotonic()
+        if events:
+            self._told(events)
+
+    def _tell_time(self) -> None:
+        """All results are taken: what is quiet by the clock is complete."""
+        now_ns = self._now_ns()
+        self._book.turned(self._series.advance(now_ns), now_ns)
+        self._book.wake(now_ns)
+        self._retire(now_ns)
+
+    def _retire(self, now_ns: int) -> None:
+        """End the alerts of what runs no more, and forget its groups in the end."""
+        for key, group in list(self._series.groups.items()):
+            silent_ns = now_ns - group.last_ns
+            if silent_ns < SILENT_NS:
+                continue
+            if (group.space, group.profile_uid) not in self._active:
+                self._end(key, "its profile is not active any more")
+                if silent_ns >= FORGOTTEN_NS:
+                    self._series.remove(key)
+                continue
+            newer = self._series.newer(key)
+            if newer is not None:
+                self._end(key, f"version {newer.agent.version or '(none)'} runs now")
+
+    def _end(self, key: GroupKey, note: str) -> None:
+        for name, series in self._series.groups[key].series.items():
+            if self._book.end(SeriesKey(*key, *name), note):
+                series.restart()
+                self._series.changed.add(key)
+
+    def _act(
+        self,
+        space: str,
+        alert_id: str,
+        state: DriftAlertState,
+        by: str,
+        note: str,
+        until_ns: int | None = None,
+        *,
+        accept: bool = False,
+    ) -> DriftAlert | None:
+        """Change an alert for a person, and make that durable before it is answered."""
+        with self._lock:
+            key = self._book.key_of(space, alert_id)
+            if key is None:
+                return None
+            found = self._book.change(key, state, by=by, note=note, until_ns=until_ns)
+            series = self._find(key)
+            if state is DriftAlertState.RESOLVED and series is not None:
+                series.accept() if accept else series.restart()
+                self._series.changed.add(GroupKey(*key[:3]))
+            self.save()
+        return found
+
+    def _profile_of(self, space: str, uid: str) -> AgentEvalProfile | None:
+        return self._profiles.get((space, uid))
+
+    def _level_of(self, space: str, uid: str) -> float | None:
+        """The lowest healthy pass rate that a profile states in its alert, if it does."""
+        profile = self._profiles.get((space, uid))
+        condition = None if profile is None else profile.config.alert_config.alert_condition
+        if condition is None or condition.alert_threshold is AlertThreshold.Above:
+            return None
+        level = condition.lower_bound()
+        return level if level > 0 else None

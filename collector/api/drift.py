@@ -1,0 +1,240 @@
+"""Alerts of the live detectors: looked at, acknowledged, silenced, resolved."""
+
+import time
+from collections.abc import Sequence
+from typing import Annotated, Final
+
+from fastapi import APIRouter, Body, Path
+from pydantic import BaseModel, ConfigDict, Field
+
+from collector.alerts.drift.alert import DriftAlert, Figures
+from collector.alerts.drift.message import evidence, headline
+from collector.alerts.drift.standing import Standing
+from collector.alerts.drift.watcher import DriftWatcher
+from collector.api import models
+from collector.api.parameters import COMMON, NOT_FOUND, PROBLEMS, Profiler, Reader
+from collector.problem import ProblemError
+from collector.receivers.times import format_time
+from collector.storage.port.drift import SliceQuery
+from collector.storage.port.store import Store
+from scouter.drift.detect.many import e_bh
+from scouter.drift.detect.slices import culprits
+from scouter.drift.series.series import Kind
+
+RESOLVED: Final = 100
+"""Resolved alerts that a listing has."""
+CULPRITS: Final = 10
+"""Slices that are named."""
+_NS: Final = 10**9
+_LONGEST_S: Final = 365 * 86_400.0
+
+AlertId = Annotated[str, Path(max_length=64)]
+
+
+class _Act(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    note: str = Field(default="", max_length=1_000, description="Why, for people.")
+
+
+class _Silence(_Act):
+    seconds: float = Field(gt=0, le=_LONGEST_S, description="It fires again after so long.")
+
+
+class _Resolve(_Act):
+    accept: bool = Field(
+        default=False,
+        description="Take what comes from now on for healthy; otherwise a fall that goes on alarms "
+        "again.",
+    )
+
+
+def drift_router(watcher: DriftWatcher, store: Store) -> APIRouter:
+    """Make the routes of alerts and series.
+
+    Args:
+        watcher: The detectors.
+        store: Has the history of alerts.
+    """
+    router = APIRouter(
+        prefix="/api/v1", tags=["results"], responses=PROBLEMS, dependencies=list(COMMON)
+    )
+
+    @router.get("/drift/series")
+    def series(caller: Reader) -> models.DriftSeriesList:
+        """Where every task of every active profile stands, and what it is held against."""
+        found = sorted(watcher.standings(caller.space), key=lambda each: each.key)
+        return models.DriftSeriesList(items=[_series(each) for each in found])
+
+    @router.get("/alerts/{alert_id}", responses=NOT_FOUND)
+    def alert(caller: Reader, alert_id: AlertId) -> models.DriftAlertLook:
+        """One alert with examples and history."""
+        events = store.drift_history(caller.space, alert_id)
+        if not events:
+            raise _unknown(alert_id)
+        history = [DriftAlert.of_event(event) for event in events]
+        shown = _shown(watcher, history[-1:], watcher.alerts(caller.space))[0]
+        return models.DriftAlertLook(
+            **shown.model_dump(),
+            examples=_examples(store, history[-1]),
+            explained_by=_explained(store, history[-1]),
+            history=[_item(each, None, stands=False) for each in history],
+        )
+
+    @router.post("/alerts/{alert_id}/acknowledge", responses=NOT_FOUND)
+    def acknowledge(
+        caller: Profiler, alert_id: AlertId, said: Annotated[_Act, Body()]
+    ) -> models.DriftAlert:
+        """Say that somebody looks after an open alert."""
+        found = watcher.acknowledge(caller.space, alert_id, caller.token_id, said.note)
+        return _answer(found, alert_id)
+
+    @router.post("/alerts/{alert_id}/silence", responses=NOT_FOUND)
+    def silence(
+        caller: Profiler, alert_id: AlertId, said: Annotated[_Silence, Body()]
+    ) -> models.DriftAlert:
+        """Tell nobody of an open alert for a while."""
+        until_ns = time.time_ns() + int(said.seconds * _NS)
+        found = watcher.silence(caller.space, alert_id, caller.token_id, said.note, until_ns)
+        return _answer(found, alert_id)
+
+    @router.post("/alerts/{alert_id}/resolve", responses=NOT_FOUND)
+    def resolve(
+        caller: Profiler, alert_id: AlertId, said: Annotated[_Resolve, Body()]
+    ) -> models.DriftAlert:
+        """End an open alert; evidence is gathered anew from here on."""
+        found = watcher.resolve(
+            caller.space, alert_id, caller.token_id, said.note, accept=said.accept
+        )
+        return _answer(found, alert_id)
+
+    return router
+
+
+def drift_alerts(watcher: DriftWatcher, store: Store, space: str) -> list[models.DriftAlert]:
+    """The open alerts of a space, then those that were resolved last."""
+    latest = [DriftAlert.of_event(event) for event in store.drift_alerts(space)]
+    closed = [alert for alert in latest if not alert.is_open][:RESOLVED]
+    opened = watcher.alerts(space)
+    return _shown(watcher, [*opened, *closed], opened)
+
+
+def _shown(
+    watcher: DriftWatcher, alerts: Sequence[DriftAlert], opened: Sequence[DriftAlert]
+) -> list[models.DriftAlert]:
+    """Alerts with the figures of now; `stands` is among all open ones."""
+    standings = {each.alert_id: watcher.standing_of(each) for each in opened}
+    falls = {name: standing.fall for name, standing in standings.items() if standing is not None}
+    e_values = [0.0 if fall is None else fall.evidence for fall in falls.values()]
+    count = len(watcher.standings(opened[0].space)) if opened else 0
+    padded = [*e_values, *[0.0] * max(0, count - len(e_values))]
+    stands = dict(zip(falls, e_bh(padded, watcher.alpha), strict=False))
+    return [
+        _item(each, falls.get(each.alert_id), stands=stands.get(each.alert_id, False))
+        for each in alerts
+    ]
+
+
+def _item(alert: DriftAlert, now: Figures | None, *, stands: bool) -> models.DriftAlert:
+    until_ns = alert.silenced_until_ns
+    return models.DriftAlert(
+        alert_id=alert.alert_id,
+        space=alert.space,
+        profile=alert.alias,
+        profile_name=alert.profile_name,
+        profile_version=alert.profile_digest,
+        task=alert.task,
+        kind=alert.kind.value,
+        service=alert.service,
+        environment=alert.environment,
+        version=alert.version,
+        state=alert.state.value,
+        opened_at=format_time(alert.opened_ns),
+        changed_at=format_time(alert.changed_ns),
+        silenced_until=None if until_ns is None else format_time(until_ns),
+        by=alert.by,
+        note=alert.note,
+        title=headline(alert),
+        opened=_figures(alert.opened, alert.kind),
+        now=None if now is None else _figures(now, alert.kind),
+        stands=stands,
+    )
+
+
+def _figures(figures: Figures, kind: Kind) -> models.DriftFigures:
+    return models.DriftFigures(
+        since=format_time(figures.since_ns),
+        records=figures.records,
+        failed=figures.failed,
+        evidence=figures.evidence,
+        healthy=figures.healthy,
+        healthy_lower=figures.lower,
+        against=figures.against,
+        message=evidence(figures, kind),
+    )
+
+
+def _examples(store: Store, alert: DriftAlert) -> list[models.DriftExample]:
+    """The examples that are still stored; what was erased is not shown."""
+    rows = [store.evaluation(alert.space, evaluation_id) for evaluation_id in alert.examples]
+    return [
+        models.DriftExample(
+            evaluation_id=row.evaluation_id,
+            record_id=row.record_id,
+            uid=row.record_uid,
+            trace_id=row.trace_id,
+            link=f"/api/v1/traces/{row.trace_id}"
+            if row.trace_id
+            else f"/api/v1/records/{row.record_uid}",
+        )
+        for row in rows
+        if row is not None
+    ]
+
+
+def _explained(store: Store, alert: DriftAlert) -> list[models.Culprit]:
+    """The slices that fell; an error has no rate that could be cut."""
+    if alert.kind is Kind.ERROR:
+        return []
+    slices, total = store.slices(
+        SliceQuery(
+            space=alert.space,
+            profile_uid=alert.profile_uid,
+            task=alert.task,
+            since_ns=alert.opened.since_ns,
+        )
+    )
+    return [
+        models.Culprit(
+            name=each.slice.name,
+            rate_before=each.rate_before,
+            rate=each.rate,
+            records=each.slice.passed + each.slice.failed,
+            weight=each.weight,
+            evidence=each.evidence,
+        )
+        for each in culprits(slices, total)[:CULPRITS]
+    ]
+
+
+def _series(each: Standing) -> models.DriftSeries:
+    key = each.key
+    return models.DriftSeries(
+        profile=each.profile.alias, profile_version=each.profile.digest, task=key.task,
+        kind=key.kind.value, service=key.agent.service, environment=key.agent.environment,
+        version=key.agent.version, units=each.units, records=each.records, failed=each.failed,
+        rate=each.rate, lower=each.lower, upper=each.upper, evidence=each.evidence,
+        healthy=each.healthy, healthy_lower=each.healthy_lower, against=each.words,
+    )  # fmt: skip
+
+
+def _answer(found: DriftAlert | None, alert_id: str) -> models.DriftAlert:
+    if found is None:
+        raise _unknown(alert_id)
+    return _item(found, None, stands=False)
+
+
+def _unknown(alert_id: str) -> ProblemError:
+    return ProblemError(
+        404, f"no open alert {alert_id[:64]!r}; GET /api/v1/alerts lists those that there are"
+    )

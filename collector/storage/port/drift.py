@@ -1,0 +1,88 @@
+"""What the live detectors keep and read."""
+
+from collections.abc import Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
+from typing import Protocol
+
+from scouter.drift.detect.slices import Slice
+from scouter.drift.series.observed import Observed, Place
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DriftState:
+    """The state of one group of series, or of all of them together."""
+
+    name: str
+    """Which one; a later one takes its place."""
+    body: str
+    """JSON; empty where the group is gone."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DriftEvent:
+    """An alert was opened, or changed."""
+
+    space: str
+    alert_id: str
+    at_ns: int
+    state: str
+    """Of the alert from then on."""
+    body: str
+    """JSON: all of the alert as it is from then on."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SliceQuery:
+    """The results that are cut into slices."""
+
+    space: str
+    profile_uid: str
+    task: str
+    """Empty for whole records."""
+    since_ns: int
+    """Results from then on are held against those before."""
+
+
+class DriftStore(Protocol):
+    """The part of `Store` that is about live detectors."""
+
+    def decided_after(self, place: Place, limit: int) -> list[Observed]:
+        """First final results behind a place, of all spaces, in the order of completion.
+
+        There is one for each record, and for each session that is judged as a whole: the first one
+        of which no task is pending. The outcome of a whole record of which a judge was not asked,
+        for its budget or its sample, is left out; its tasks are not.
+
+        Args:
+            place: Only those behind it.
+            limit: So many at most.
+        """
+        ...
+
+    def save_drift(
+        self, states: Sequence[DriftState], events: Sequence[DriftEvent]
+    ) -> "Future[int]":
+        """Keep states and events in one commit: after a crash there are all of them, or none."""
+        ...
+
+    def drift_states(self) -> list[DriftState]:
+        """The latest state under each name, in any order; those that are gone are left out."""
+        ...
+
+    def drift_alerts(self, space: str | None = None) -> list[DriftEvent]:
+        """The latest event of each alert, the newest first; of all spaces if none is given."""
+        ...
+
+    def drift_history(self, space: str, alert_id: str) -> list[DriftEvent]:
+        """All events of one alert, the oldest first; empty where there is no such alert."""
+        ...
+
+    def slices(self, query: SliceQuery) -> tuple[list[Slice], int]:
+        """Passes and fails by tag, tool and model, before and since a moment.
+
+        Returns:
+            The slices by name, and the results since the moment that were looked at: at most the
+            first 5,000, and as many of the last before it.
+        """
+        ...

@@ -1,0 +1,155 @@
+"""The commands `scouter alerts …`."""
+
+import re
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from scouter.cli.asking import TokenFile, Url, clock, connect, for_output, print_table
+from scouter.errors import ConfigError
+
+if TYPE_CHECKING:
+    from scouter.client.models import DriftAlert
+
+_LENGTH: Final = re.compile(r"(\d{1,9})([smhd])")
+_UNITS_S: Final = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
+
+AlertId = Annotated[str, typer.Argument(metavar="ALERT", help="Its id.")]
+Note = Annotated[str, typer.Option(metavar="TEXT", help="Why, for others.")]
+
+alerts = typer.Typer(
+    name="alerts",
+    help="Look at what got worse, and say who looks after it.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode="markdown",
+)
+
+
+@alerts.callback()
+def _group() -> None:
+    """Look at what got worse, and say who looks after it."""
+
+
+@alerts.command("list")
+def list_alerts(
+    every: Annotated[bool, typer.Option("--all", help="Also those that are over.")] = False,
+    url: Url = None,
+    token_file: TokenFile = None,
+) -> None:
+    """List what keeps results from being made, and the alerts of the detectors.
+
+    The exit code is 1 while an alert is firing or there is such trouble.
+
+    scouter alerts list
+    """
+    with connect(url, token_file) as client:
+        answer = client.alerts()
+    for each in answer.trouble:
+        typer.echo(for_output(f"{each.trouble} since {clock(each.since)}: {each.message}"))
+    found = [each for each in answer.drift if every or each.state != "resolved"]
+    print_table(
+        ("alert", "state", "since", "stands", "what", "evidence"),
+        (
+            (
+                each.alert_id,
+                each.state,
+                clock(each.opened.since),
+                "yes" if each.stands else "alone",
+                each.title,
+                (each.now or each.opened).message,
+            )
+            for each in found
+        ),
+    )
+    if answer.trouble or any(each.state == "firing" for each in found):
+        raise typer.Exit(1)
+
+
+@alerts.command()
+def show(alert_id: AlertId, url: Url = None, token_file: TokenFile = None) -> None:
+    """Show one alert: evidence, examples with the command that shows each, history.
+
+    scouter alerts show 5f0c…
+    """
+    with connect(url, token_file) as client:
+        found = client.alert(alert_id)
+    lines = [
+        f"{found.title} ({found.state})",
+        f"when it was proven: {found.opened.message}",
+        *([f"now: {found.now.message}"] if found.now else []),
+        f"held against {found.opened.against}",
+        *(
+            f"explained by {each.name}: {each.rate_before:.1%} before, {each.rate:.1%} of "
+            f"{each.records:,} since"
+            for each in found.explained_by
+        ),
+        *(
+            f"failed: {each.record_id or each.uid}  scouter results "
+            + (f"trace {each.trace_id}" if each.trace_id else f"record {each.uid}")
+            for each in found.examples
+        ),
+        *(
+            f"{clock(each.changed_at)} {each.state} {each.by} {each.note}".rstrip()
+            for each in found.history
+        ),
+    ]
+    for line in lines:
+        typer.echo(for_output(line))
+
+
+@alerts.command()
+def ack(alert_id: AlertId, note: Note = "", url: Url = None, token_file: TokenFile = None) -> None:
+    """Say that somebody looks after an alert; needs the scope profile.
+
+    scouter alerts ack 5f0c… --note "looking at the search tool"
+    """
+    with connect(url, token_file) as client:
+        _print(client.acknowledge_alert(alert_id, note))
+
+
+@alerts.command()
+def silence(
+    alert_id: AlertId,
+    length: Annotated[str, typer.Option("--for", metavar="LENGTH", help="Such as 30m, 8h, 2d.")],
+    note: Note = "",
+    url: Url = None,
+    token_file: TokenFile = None,
+) -> None:
+    """Tell nobody of an alert for a while; needs the scope profile.
+
+    scouter alerts silence 5f0c… --for 8h
+    """
+    with connect(url, token_file) as client:
+        _print(client.silence_alert(alert_id, _seconds(length), note))
+
+
+@alerts.command()
+def resolve(
+    alert_id: AlertId,
+    note: Note = "",
+    accept: Annotated[
+        bool,
+        typer.Option("--accept", help="What comes from now on is healthy: learn it anew."),
+    ] = False,
+    url: Url = None,
+    token_file: TokenFile = None,
+) -> None:
+    """End an alert; needs the scope profile. A fall that goes on alarms again.
+
+    scouter alerts resolve 5f0c… --accept --note "harder questions since Monday"
+    """
+    with connect(url, token_file) as client:
+        _print(client.resolve_alert(alert_id, note, accept=accept))
+
+
+def _print(found: "DriftAlert") -> None:
+    until = f" until {clock(found.silenced_until)}" if found.silenced_until else ""
+    typer.echo(for_output(f"{found.alert_id} {found.state}{until}: {found.title}"))
+
+
+def _seconds(text: str) -> float:
+    found = _LENGTH.fullmatch(text)
+    if found is None or not int(found[1]):
+        raise ConfigError(f"--for: {text!r} is no length of time; expected such as 30m, 8h or 2d")
+    return int(found[1]) * _UNITS_S[found[2]]

@@ -1,0 +1,192 @@
+"""Groups: all series of one version of an agent under one profile, with its open conversations.
+
+The records of a conversation depend on each other: at five turns and an intraclass correlation of
+one half, a detector that takes each for itself at 1 % alarms on 94 % of healthy streams. So the
+mean of a conversation is one outcome, taken when it is quiet, or at its deadline.
+"""
+
+from collections.abc import Iterator
+from hashlib import blake2b
+from typing import Any, Final, NamedTuple
+
+from scouter.drift.series.observed import RECORD, Observed
+from scouter.drift.series.series import Agent, Ancestor, Kind, Series, SeriesKey
+from scouter.drift.series.watch import Fall
+
+MOST_OPEN: Final = 10_000
+"""Conversations that are open at a time; beyond, the one that is quiet for longest is taken."""
+
+_Name = tuple[str, Kind]
+
+
+class Pace(NamedTuple):
+    """When a conversation is complete."""
+
+    quiet_ns: int
+    """After so long without a result of it."""
+    deadline_ns: int
+    """After so long in any case."""
+
+
+class Turn(NamedTuple):
+    """A series has fallen, or recovered."""
+
+    series: Series
+    fall: Fall | None
+    """As it was proven; None for a recovery."""
+
+
+class _Session:
+    """A conversation that goes on."""
+
+    __slots__ = ("counts", "examples", "first_ns", "last_ns")
+
+    def __init__(self, at_ns: int) -> None:
+        self.first_ns = self.last_ns = at_ns
+        self.counts: dict[_Name, tuple[int, int]] = {}
+        """Good outcomes and all, by series."""
+        self.examples: dict[_Name, str] = {}
+        """The last evaluation that was not good."""
+
+
+class Group:
+    """See the module.
+
+    Args:
+        space: Of everything in it.
+        profile_uid: Of the profile that judges.
+        agent: Who is judged.
+        alpha: Of each series.
+        level: Stated healthy mean of whole records; None for none.
+        before: The group of the version before, if there is one.
+        number: Its place in the order in which groups began.
+    """
+
+    def __init__(
+        self,
+        space: str,
+        profile_uid: str,
+        agent: Agent,
+        alpha: float,
+        level: float | None = None,
+        before: "Group | None" = None,
+        number: int = 0,
+    ) -> None:
+        self.space, self.profile_uid, self.agent = space, profile_uid, agent
+        self.before, self.number = before, number
+        self.first_ns = self.last_ns = 0
+        self.series: dict[_Name, Series] = {}
+        self._alpha, self._level = alpha, level
+        self._sessions: dict[str, _Session] = {}
+        """By digest of their id, in the order of their last results."""
+
+    @property
+    def open_sessions(self) -> int:
+        """Conversations that are not taken yet."""
+        return len(self._sessions)
+
+    def take(self, observed: Observed, now_ns: int, pace: Pace) -> Iterator[Turn]:
+        """Take a result: into its conversation, or for itself.
+
+        Args:
+            observed: The result, which belongs to the group.
+            now_ns: Time of the stream, which never goes back.
+            pace: When a conversation is complete.
+
+        Yields:
+            Each series that fell or recovered.
+        """
+        yield from self.advance(now_ns, pace)
+        at_ns = observed.at_ns
+        self.first_ns = self.first_ns or at_ns
+        self.last_ns = max(self.last_ns, at_ns)
+        if not observed.session:
+            for task, kind, is_good in observed.counted():
+                examples = () if is_good else (observed.evaluation_id,)
+                yield from self._take_unit((task, kind), (int(is_good), 1), at_ns, examples)
+            return
+        digest = blake2b(observed.session.encode(), digest_size=8).hexdigest()
+        session = self._sessions.pop(digest, None) or _Session(now_ns)
+        self._sessions[digest] = session
+        session.last_ns = now_ns
+        for task, kind, is_good in observed.counted():
+            good, count = session.counts.get((task, kind), (0, 0))
+            session.counts[task, kind] = (good + is_good, count + 1)
+            if not is_good:
+                session.examples[task, kind] = observed.evaluation_id
+        if now_ns >= session.first_ns + pace.deadline_ns:
+            yield from self._close(digest, now_ns)
+        elif len(self._sessions) > MOST_OPEN:
+            yield from self._close(next(iter(self._sessions)), now_ns)
+
+    def advance(self, now_ns: int, pace: Pace) -> Iterator[Turn]:
+        """Take every conversation that is complete at this time of the stream."""
+        wait_ns = min(pace.quiet_ns, pace.deadline_ns)
+        while self._sessions:
+            digest, session = next(iter(self._sessions.items()))
+            if now_ns < session.last_ns + wait_ns:
+                return
+            yield from self._close(digest, now_ns)
+
+    def _close(self, digest: str, now_ns: int) -> Iterator[Turn]:
+        session = self._sessions.pop(digest)
+        for name, counts in session.counts.items():
+            example = session.examples.get(name)
+            examples = () if example is None else (example,)
+            yield from self._take_unit(name, counts, now_ns, examples)
+
+    def _take_unit(
+        self, name: _Name, counts: tuple[int, int], now_ns: int, examples: tuple[str, ...]
+    ) -> Iterator[Turn]:
+        series = self.series.get(name)
+        if series is None:
+            series = self.series[name] = self._begin(name)
+        good, count = counts
+        if series.take(good / count, count, count - good, now_ns, examples):
+            yield Turn(series, series.fall())
+
+    def _begin(self, name: _Name) -> Series:
+        task, kind = name
+        key = SeriesKey(self.space, self.profile_uid, self.agent, task, kind)
+        level = self._level if name == (RECORD, Kind.PASS) else None
+        return Series(key, self._alpha, level, self._ancestor(name))
+
+    def _ancestor(self, name: _Name) -> Ancestor | None:
+        earlier = None if self.before is None else self.before.series.get(name)
+        return None if earlier is None else earlier.hand_on()
+
+    def to_json(self) -> dict[str, Any]:
+        """The state, from which `from_json` goes on exactly."""
+        return {
+            "space": self.space, "profile_uid": self.profile_uid, "agent": self.agent,
+            "number": self.number,
+            "before": None if self.before is None else self.before.number,
+            "first_ns": self.first_ns, "last_ns": self.last_ns,
+            "alpha": self._alpha, "level": self._level,
+            "series": [series.to_json() for series in self.series.values()],
+            "sessions": [
+                [
+                    digest, each.first_ns, each.last_ns,
+                    [[*name, *counts] for name, counts in each.counts.items()],
+                    [[*name, example] for name, example in each.examples.items()],
+                ]
+                for digest, each in self._sessions.items()
+            ],
+        }  # fmt: skip
+
+    @staticmethod
+    def from_json(state: dict[str, Any]) -> "Group":
+        """Go on from a stored state; the group of the version before is for the caller to set."""
+        space, profile_uid, agent = state["space"], state["profile_uid"], Agent(*state["agent"])
+        found = Group(space, profile_uid, agent, state["alpha"], state["level"])
+        found.number = state["number"]
+        found.first_ns, found.last_ns = state["first_ns"], state["last_ns"]
+        for each in state["series"]:
+            series = Series.from_json(space, profile_uid, agent, each)
+            found.series[series.key.task, series.key.kind] = series
+        for digest, first_ns, last_ns, counts, examples in state["sessions"]:
+            session = found._sessions[digest] = _Session(first_ns)
+            session.last_ns = last_ns
+            session.counts = {(task, Kind(kind)): (g, n) for task, kind, g, n in counts}
+            session.examples = {(task, Kind(kind)): example for task, kind, example in examples}
+        return found

@@ -1,0 +1,99 @@
+"""References: the mean that a series is held against, and where it comes from."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import lru_cache
+from typing import Any, Final
+
+from scouter.drift.detect.baseline import Baseline
+from scouter.drift.detect.detector import Design
+from scouter.drift.series.sample import Sample
+
+_HIGHEST: Final = 0.999
+"""A stated level of 1 would turn the first failure ever into a proof."""
+
+
+class ReferenceKind(StrEnum):
+    """Where a healthy mean comes from."""
+
+    VERSION = "version"
+    """The agent's version before."""
+    OLDEST = "oldest"
+    """The oldest version with this profile: many small falls add up against it."""
+    FIRST = "first"
+    """The first outcomes of the series itself, healthy or not."""
+    LEVEL = "level"
+    """A number that somebody has stated."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reference:
+    """One healthy mean.
+
+    Args:
+        kind: Where it comes from.
+        name: The version's name, where it comes from one.
+        baseline: The mean and its lower bound. Of a level both are the level.
+    """
+
+    kind: ReferenceKind
+    name: str = ""
+    baseline: Baseline
+
+    @property
+    def design(self) -> Design:
+        """The bets against it; a level is known exactly, so that its detector has all of alpha."""
+        alpha = self.baseline.alpha
+        is_exact = self.kind is ReferenceKind.LEVEL
+        return _design(self.baseline.lower, alpha if is_exact else alpha / 2)
+
+    @property
+    def is_usable(self) -> bool:
+        """False where nothing lower can be, as of an agent that never passed."""
+        return 0 < self.baseline.lower < 1
+
+    def sentence(self) -> str:
+        """Say in words what the series is held against, and what that can see."""
+        match self.kind:
+            case ReferenceKind.VERSION:
+                words = f"version {self.name or '(none)'} before it"
+            case ReferenceKind.OLDEST:
+                words = f"the oldest version known, {self.name or '(none)'}"
+            case ReferenceKind.FIRST:
+                words = "its own first records, healthy or not"
+            case ReferenceKind.LEVEL:
+                return f"the stated level of {self.baseline.lower:.1%}"
+        return f"{words} ({self.baseline.mean:.1%}); {self.baseline.sentence()}"
+
+    def to_json(self) -> dict[str, Any]:
+        """All of it, for `from_json`."""
+        known = self.baseline
+        return {
+            "kind": self.kind.value, "name": self.name, "mean": known.mean, "lower": known.lower,
+            "count": known.count, "alpha": known.alpha,
+        }  # fmt: skip
+
+    @staticmethod
+    def from_json(state: dict[str, Any]) -> "Reference":
+        """Read what `to_json` wrote."""
+        known = Baseline(
+            mean=state["mean"], lower=state["lower"], count=state["count"], alpha=state["alpha"]
+        )
+        return Reference(kind=ReferenceKind(state["kind"]), name=state["name"], baseline=known)
+
+
+def of_sample(kind: ReferenceKind, name: str, sample: Sample, alpha: float) -> Reference:
+    """Take a reference from outcomes; see `Sample.baseline`."""
+    return Reference(kind=kind, name=name, baseline=sample.baseline(alpha))
+
+
+def of_level(level: float, alpha: float) -> Reference:
+    """Take a stated level, in (0, 1], as a reference."""
+    level = min(level, _HIGHEST)
+    known = Baseline(mean=level, lower=level, count=0, alpha=alpha)
+    return Reference(kind=ReferenceKind.LEVEL, baseline=known)
+
+
+@lru_cache(maxsize=4_096)
+def _design(healthy: float, alpha: float) -> Design:
+    return Design(healthy=healthy, alpha=alpha)

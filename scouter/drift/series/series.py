@@ -1,0 +1,282 @@
+"""Series: the outcomes of one task, under one profile and one version of an agent."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Final, NamedTuple
+
+from scouter.drift.detect.baseline import ENOUGH
+from scouter.drift.detect.detector import ALPHA
+from scouter.drift.series.reference import Reference, ReferenceKind, of_level, of_sample
+from scouter.drift.series.sample import Sample
+from scouter.drift.series.watch import Fall, Mark, Watch
+
+FEWEST: Final = 300
+"""Units that a baseline of a series' own first outcomes has at least, however many records."""
+COMPARABLE: Final = 100
+"""Units of the version before from which on a new version is held against it."""
+MOST: Final = 5_000
+"""Units that a sample grows to."""
+RECENT: Final = 500
+"""Units of one of the two parts that `recent` is made of."""
+_EXAMPLES: Final = 3
+
+
+class Kind(StrEnum):
+    """What a series counts."""
+
+    PASS = "pass"  # noqa: S105 no password
+    """Passes among passed and failed."""
+    ERROR = "error"
+    """Decided ones among decided and errored: a fall is a rise of errors."""
+
+
+class Agent(NamedTuple):
+    """Who was judged, as the spans of the trace say; empty where none were read."""
+
+    service: str = ""
+    environment: str = ""
+    version: str = ""
+
+
+class SeriesKey(NamedTuple):
+    """The name of a series."""
+
+    space: str
+    profile_uid: str
+    """Of name and digest: other tasks, prompts or models begin another series."""
+    agent: Agent
+    task: str
+    """Empty for the whole record."""
+    kind: Kind
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ancestor:
+    """What the series of an earlier version hands on."""
+
+    version: str
+    sample: Sample
+    oldest: Sample
+    oldest_version: str
+
+
+class Series:
+    """Outcomes of one task and the watches on them.
+
+    Args:
+        key: Its name.
+        alpha: Chance of ever alarming while nothing is wrong, all references together.
+        level: A stated healthy mean, in (0, 1]; None for none.
+        before: The same task's series of the version before, if there is one that is comparable.
+    """
+
+    __slots__ = (
+        "_alpha", "_is_fallen", "_learns", "_parts", "examples", "failed", "key", "last_ns",
+        "level", "oldest", "oldest_version", "records", "sample", "total", "units", "watches",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        key: SeriesKey,
+        alpha: float = ALPHA,
+        level: float | None = None,
+        before: Ancestor | None = None,
+    ) -> None:
+        self.key: Final = key
+        self._alpha, self.level = alpha, level
+        self.sample = Sample()
+        """Outcomes that a later version, or this series itself, is held against."""
+        self.oldest = before.oldest if before else None
+        self.oldest_version = before.oldest_version if before else ""
+        self.units = self.records = self.failed = 0
+        self.total = 0.0
+        self.last_ns = 0
+        self.examples: tuple[str, ...] = ()
+        """Evaluations that failed last, the newest first."""
+        self.watches: list[Watch] = []
+        self._is_fallen = False
+        self._parts = [(0, 0.0), (0, 0.0)]
+        """Units and the sum of their outcomes, of the part that grows and of the one before."""
+        if level is not None:
+            self._watch(of_level(level, self._share(before)))
+        if before is not None:
+            self._hold_against(before)
+        kinds = {watch.reference.kind for watch in self.watches}
+        self._learns = kinds <= {ReferenceKind.LEVEL}
+
+    def _share(self, before: Ancestor | None) -> float:
+        """What each reference gets of alpha."""
+        has_oldest = before is not None and before.oldest_version != before.version
+        return self._alpha / (1 + has_oldest + (self.level is not None))
+
+    def _hold_against(self, before: Ancestor) -> None:
+        share = self._share(before)
+        self._watch(of_sample(ReferenceKind.VERSION, before.version, before.sample, share))
+        if before.oldest_version != before.version:
+            name, oldest = before.oldest_version, before.oldest
+            self._watch(of_sample(ReferenceKind.OLDEST, name, oldest, share))
+
+    def _watch(self, reference: Reference) -> None:
+        if reference.is_usable:
+            self.watches.append(Watch(reference))
+
+    @property
+    def is_learning(self) -> bool:
+        """True while its own first outcomes are gathered, to be held against them."""
+        return self._learns
+
+    @property
+    def _has_learnt(self) -> bool:
+        return self.sample.records >= ENOUGH and self.sample.units >= FEWEST
+
+    @property
+    def is_fallen(self) -> bool:
+        """True while a fall is proven, by any reference."""
+        return self._is_fallen
+
+    @property
+    def evidence(self) -> float:
+        """Evidence of a fall against whichever reference has the most, as an e-value.
+
+        That of each reference counts by its share of alpha, so that 1 / alpha is the line.
+        """
+        lines = (w.detector.evidence * w.detector.design.alpha for w in self.watches)
+        return max(lines, default=0.0) / self._alpha
+
+    def take(
+        self, outcome: float, records: int, failed: int, at_ns: int, examples: Sequence[str] = ()
+    ) -> bool:
+        """Take the outcome of the next unit.
+
+        Args:
+            outcome: Mean of the unit, in [0, 1]; 1 for all passed.
+            records: Records in it.
+            failed: Of them the ones that failed.
+            at_ns: When it was complete.
+            examples: Evaluations in it that failed, the newest first.
+
+        Returns:
+            True if the series has fallen, or recovered, with this unit.
+        """
+        self.last_ns = at_ns
+        if examples:
+            self.examples = (*examples, *self.examples)[:_EXAMPLES]
+        was_fallen = self._is_fallen
+        turned = self._take_good(records) if outcome == 1 else self._take(outcome, records, failed)
+        if turned:
+            self._is_fallen = any(watch.fall is not None for watch in self.watches)
+        if not (was_fallen or self._is_fallen) and self.sample.units < MOST:
+            self.sample.add(outcome, records)  # frozen while an alarm is open
+            if self._learns and self._has_learnt:
+                self._watch(of_sample(ReferenceKind.FIRST, "", self.sample, self._share(None)))
+                self._learns = False
+        return was_fallen is not self._is_fallen
+
+    def _take_good(self, records: int) -> bool:
+        """Take an outcome of 1, at which no fall begins; most are, so this is short."""
+        self._count(1.0, records)
+        turned = False
+        for watch in self.watches:
+            watch.detector.update(1)
+            if watch.recovery is not None:
+                turned |= watch.take_recovery(1)
+        return turned
+
+    def _take(self, outcome: float, records: int, failed: int) -> bool:
+        before = self._mark()
+        self._count(outcome, records)
+        self.failed += failed
+        after = self._mark()
+        # A list: each watch is to take the outcome.
+        return any([watch.take(outcome, before, after) for watch in self.watches])
+
+    def _count(self, outcome: float, records: int) -> None:
+        self.units += 1
+        self.total += outcome
+        self.records += records
+        units, total = self._parts[0]
+        self._parts[0] = (units + 1, total + outcome)
+        if units + 1 == RECENT:
+            self._parts = [(0, 0.0), self._parts[0]]
+
+    @property
+    def recent(self) -> tuple[int, float]:
+        """Units of late and the sum of their outcomes: 500 to 1,000 units, or all there are.
+
+        A window for pictures; no alarm comes of it.
+        """
+        (units, total), (before, total_before) = self._parts
+        return units + before, total + total_before
+
+    def _mark(self) -> Mark:
+        return Mark(self.last_ns, self.units, self.total, self.records, self.failed)
+
+    def fall(self) -> Fall | None:
+        """The proven fall with the most evidence for its share; None where none is proven."""
+        now = self._mark()
+        falls = [(w.figures(now), w.detector.design.alpha) for w in self.watches]
+        proven = [(fall.evidence * alpha, fall) for fall, alpha in falls if fall is not None]
+        return max(proven, key=lambda each: each[0])[1] if proven else None
+
+    def hand_on(self) -> Ancestor | None:
+        """Give the next version what it is held against; None while that is too little."""
+        if self.sample.units < COMPARABLE:
+            return None
+        version = self.key.agent.version
+        return Ancestor(
+            version=version,
+            sample=self.sample.copy(),
+            oldest=self.sample.copy() if self.oldest is None else self.oldest,
+            oldest_version=version if self.oldest is None else self.oldest_version,
+        )
+
+    def restart(self) -> None:
+        """Gather evidence anew against the same references, as after an alarm that is settled."""
+        for watch in self.watches:
+            watch.restart()
+        self._is_fallen = False
+
+    def accept(self) -> None:
+        """Take what comes from now on for healthy: references other than a level are learnt anew.
+
+        A level that is not met goes, too, as somebody has accepted that.
+        """
+        self.sample, self.oldest, self.oldest_version, self._learns = Sample(), None, "", True
+        self.watches = [
+            watch
+            for watch in self.watches
+            if watch.reference.kind is ReferenceKind.LEVEL and watch.fall is None
+        ]
+        self.restart()
+
+    def to_json(self) -> dict[str, Any]:
+        """The state, from which `from_json` goes on exactly."""
+        return {
+            "task": self.key.task, "kind": self.key.kind.value, "alpha": self._alpha,
+            "level": self.level, "units": self.units, "total": self.total,
+            "records": self.records, "failed": self.failed, "last_ns": self.last_ns,
+            "examples": self.examples, "sample": self.sample.to_json(),
+            "oldest": None if self.oldest is None else self.oldest.to_json(),
+            "oldest_version": self.oldest_version, "learns": self._learns,
+            "parts": self._parts,
+            "watches": [watch.to_json() for watch in self.watches],
+        }  # fmt: skip
+
+    @staticmethod
+    def from_json(space: str, profile_uid: str, agent: Agent, state: dict[str, Any]) -> "Series":
+        """Go on from a stored state."""
+        key = SeriesKey(space, profile_uid, agent, state["task"], Kind(state["kind"]))
+        found = Series(key, state["alpha"])
+        found.level = state["level"]
+        found.units, found.total = state["units"], state["total"]
+        found.records, found.failed = state["records"], state["failed"]
+        found.last_ns, found.examples = state["last_ns"], tuple(state["examples"])
+        found.sample = Sample.from_json(state["sample"])
+        found.oldest = None if state["oldest"] is None else Sample.from_json(state["oldest"])
+        found.oldest_version = state["oldest_version"]
+        found.watches = [Watch.from_json(each) for each in state["watches"]]
+        found._learns = state["learns"]
+        found._parts = [(units, total) for units, total in state["parts"]]
+        found._is_fallen = any(watch.fall is not None for watch in found.watches)
+        return found

@@ -1,0 +1,164 @@
+"""All series of a collector: the stream of final results in, falls and recoveries out.
+
+The order is that of completion, and the state is a function of the results up to `place` and of
+the moments at which time was told. So who keeps the groups that changed together with `place`, and
+goes on behind it after a crash, neither loses nor doubles evidence.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, Final, NamedTuple
+
+from scouter.drift.detect.detector import ALPHA
+from scouter.drift.series.group import Group, Pace, Turn
+from scouter.drift.series.observed import BEFORE_ALL, Observed, Place
+from scouter.drift.series.series import Agent, Series
+
+MOST_VERSIONS: Final = 20
+"""Versions of one agent that are followed; beyond, the one that is silent for longest goes."""
+MOST_AGENTS: Final = 50
+"""Services and environments of one profile that have series of their own."""
+OTHERS: Final = Agent("(other)")
+"""Stands for all beyond."""
+
+
+class GroupKey(NamedTuple):
+    """The name of a group."""
+
+    space: str
+    profile_uid: str
+    agent: Agent
+
+
+class SeriesSet:
+    """See the module.
+
+    Args:
+        alpha: Of each series.
+        pace: When a conversation is complete.
+        level_of: Tells the stated healthy mean of whole records by space and profile uid; asked
+            once, when a group begins.
+    """
+
+    def __init__(
+        self,
+        alpha: float = ALPHA,
+        pace: Pace = Pace(60 * 10**9, 3_600 * 10**9),  # noqa: B008 a tuple
+        level_of: Callable[[str, str], float | None] = lambda space, profile_uid: None,
+    ) -> None:
+        self.place: Place = BEFORE_ALL
+        """The last result that was taken."""
+        self.now_ns = 0
+        """The latest time that was told; it never goes back, whatever a clock does."""
+        self.groups: dict[GroupKey, Group] = {}
+        self.changed: set[GroupKey] = set()
+        """Groups that are not, or no longer, as they were kept last; for the caller to clear."""
+        self._begun = 0
+        self._alpha, self._pace, self._level_of = alpha, pace, level_of
+
+    def take(self, observed: Observed) -> list[Turn]:
+        """Take the next result; one that was taken before changes nothing.
+
+        Returns:
+            Each series that fell or recovered, in order.
+        """
+        if observed.place <= self.place:
+            return []
+        self.place = observed.place
+        self.now_ns = max(self.now_ns, observed.at_ns)
+        group = self._group_of(observed)
+        self.changed.add(GroupKey(group.space, group.profile_uid, group.agent))
+        return list(group.take(observed, self.now_ns, self._pace))
+
+    def advance(self, now_ns: int) -> list[Turn]:
+        """Tell the time, so that quiet conversations are taken.
+
+        Returns:
+            Each series that fell or recovered, in order.
+        """
+        self.now_ns = max(self.now_ns, now_ns)
+        turns: list[Turn] = []
+        for key, group in self.groups.items():
+            before = group.open_sessions
+            turns += group.advance(self.now_ns, self._pace)
+            if group.open_sessions != before:
+                self.changed.add(key)
+        return turns
+
+    def series(self) -> Iterator[Series]:
+        """All series."""
+        for group in self.groups.values():
+            yield from group.series.values()
+
+    def remove(self, key: GroupKey) -> None:
+        """Follow a group no longer."""
+        gone = self.groups.pop(key)
+        self.changed.add(key)
+        for group in self.groups.values():
+            if group.before is gone:
+                group.before = None
+
+    def newer(self, key: GroupKey) -> Group | None:
+        """The newest group of the same agent that began behind a group; None for the newest."""
+        own = self.groups[key].number
+        line = [
+            group
+            for other, group in self.groups.items()
+            if other[:2] == key[:2] and other.agent[:2] == key.agent[:2] and group.number > own
+        ]
+        return max(line, key=lambda group: group.number, default=None)
+
+    def latest(self) -> Mapping[tuple[str, str], Group]:
+        """The group with the newest result, by space and profile uid."""
+        found: dict[tuple[str, str], Group] = {}
+        for group in self.groups.values():
+            key = (group.space, group.profile_uid)
+            if key not in found or found[key].last_ns <= group.last_ns:
+                found[key] = group
+        return found
+
+    def _group_of(self, observed: Observed) -> Group:
+        key = GroupKey(observed.space, observed.profile_uid, observed.agent)
+        found = self.groups.get(key)
+        return self._begin(key) if found is None else found
+
+    def _begin(self, key: GroupKey) -> Group:
+        """Begin a group behind the one of the same agent that began last."""
+        of_profile = [
+            group
+            for group in self.groups.values()
+            if (group.space, group.profile_uid) == (key.space, key.profile_uid)
+        ]
+        lines = {group.agent[:2] for group in of_profile}
+        if key.agent[:2] not in lines and len(lines) >= MOST_AGENTS:
+            key = key._replace(agent=OTHERS)
+            if key in self.groups:
+                return self.groups[key]
+        line = [group for group in of_profile if group.agent[:2] == key.agent[:2]]
+        before = max(line, key=lambda group: group.number, default=None)
+        level = self._level_of(key.space, key.profile_uid)
+        group = Group(*key, self._alpha, level, before, self._begun)
+        self._begun += 1
+        self.groups[key] = group
+        if len(line) >= MOST_VERSIONS:
+            rest = [each for each in line if each is not before]
+            silent = min(rest, key=lambda each: each.last_ns)
+            self.remove(GroupKey(silent.space, silent.profile_uid, silent.agent))
+        return group
+
+    def to_json(self) -> dict[str, Any]:
+        """All but the groups, which are kept one by one."""
+        return {"place": self.place, "now_ns": self.now_ns, "begun": self._begun}
+
+    def restore(self, state: Mapping[str, Any], groups: Iterable[dict[str, Any]]) -> None:
+        """Go on from stored states of the set and of all its groups, in any order."""
+        self.place, self.now_ns = Place(*state["place"]), state["now_ns"]
+        self._begun = state["begun"]
+        found = sorted(
+            ((Group.from_json(each), each["before"]) for each in groups),
+            key=lambda pair: pair[0].number,
+        )
+        numbered = {group.number: group for group, _ in found}
+        self.groups = {GroupKey(g.space, g.profile_uid, g.agent): g for g, _ in found}
+        for group, before in found:
+            group.before = numbered.get(before)
+        self.changed.clear()

@@ -1,0 +1,152 @@
+"""Watches: one series held against one reference, through alarm and recovery."""
+
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
+
+from scouter.drift.detect.detector import Design, Detector
+from scouter.drift.series.reference import Reference
+
+_CLOSEST: Final = 1e-6
+"""A recovery is bet on from a bound at least so far from 0 and 1."""
+
+
+class Mark(NamedTuple):
+    """A moment in the life of a series."""
+
+    at_ns: int
+    """When its next outcome came."""
+    units: int
+    """Outcomes before it."""
+    total: float
+    """Their sum."""
+    records: int
+    """Records in them."""
+    failed: int
+    """Of them the ones that failed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fall:
+    """A fall that was proven, with the figures of now."""
+
+    since_ns: int
+    """When the change most likely began."""
+    records: int
+    """Records since then."""
+    failed: int
+    """Of them the ones that failed."""
+    evidence: float
+    """Ratio of likelihoods; its inverse bounds the chance that a healthy series gets so far, given
+    that the lower bound of the healthy mean holds."""
+    reference: Reference
+
+
+class Watch:
+    """Evidence of one series against one reference.
+
+    Args:
+        reference: The healthy mean.
+    """
+
+    __slots__ = ("_marks", "detector", "fall", "recovery", "reference")
+
+    def __init__(self, reference: Reference) -> None:
+        self.reference: Final = reference
+        self.detector = Detector(reference.design)
+        self.recovery: Detector | None = None
+        """Gathers evidence that the fall is over, while there is one."""
+        self.fall: Mark | None = None
+        """Where the proven fall began; None while none is proven."""
+        self._marks: dict[int, Mark] = {}
+        """Of each outcome after which the change may have begun."""
+
+    def take(self, outcome: float, before: Mark, after: Mark) -> bool:
+        """Take the next outcome, which is below 1.
+
+        Args:
+            outcome: In [0, 1).
+            before: The series before it; its time is that of this outcome.
+            after: The series with it.
+
+        Returns:
+            True if a fall is proven, or is proven to be over, with this one; `fall` says which.
+        """
+        self._take_bad(outcome, before, after)
+        if self.fall is None and self.detector.is_alarmed:
+            self._open(after)
+            return True
+        return self.recovery is not None and self.take_recovery(outcome)
+
+    def take_recovery(self, outcome: float) -> bool:
+        """Let the recovery take an outcome; True if the fall is proven to be over."""
+        assert self.recovery is not None  # noqa: S101 asked before, as it is once for each record
+        # A pass is the outcome 0 of the recovery, at which its evidence rises.
+        if not self.recovery.update(1 - outcome):
+            return False
+        self.restart()
+        return True
+
+    def _take_bad(self, outcome: float, before: Mark, after: Mark) -> None:
+        count = self.detector.count
+        self.detector.update(outcome)
+        known = self._marks
+        self._marks = {
+            start: known.get(start) or (before if start <= count else after)
+            for start in set(self.detector.starts)
+        }
+
+    def _open(self, now: Mark) -> None:
+        """Note the fall, and begin to look for its end.
+
+        The recovery bets that the mean is above the middle between the healthy one and that of the
+        fall: an agent that stays below it resolves the alarm with chance alpha, however long.
+        """
+        fall = self._marks[self.detector.changed_after]
+        fallen = (now.total - fall.total) / (now.units - fall.units)
+        bound = (self.reference.baseline.lower + fallen) / 2
+        bound = min(max(bound, _CLOSEST), 1 - _CLOSEST)
+        design = Design(healthy=1 - bound, alpha=self.detector.design.alpha)
+        self.fall, self.recovery = fall, Detector(design)
+
+    def restart(self) -> None:
+        """Forget the evidence, be there a fall or none; the reference stays."""
+        self.detector = Detector(self.reference.design)
+        self.recovery, self.fall, self._marks = None, None, {}
+
+    def figures(self, now: Mark) -> Fall | None:
+        """The proven fall with the figures of now; None where none is proven."""
+        if self.fall is None:
+            return None
+        return Fall(
+            since_ns=self.fall.at_ns,
+            records=now.records - self.fall.records,
+            failed=now.failed - self.fall.failed,
+            evidence=self.detector.evidence,
+            reference=self.reference,
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """The state, from which `from_json` goes on exactly."""
+        recovery = self.recovery
+        return {
+            "reference": self.reference.to_json(),
+            "detector": self.detector.to_json(),
+            "fall": self.fall,
+            "recovery": None
+            if recovery is None
+            else {"healthy": recovery.design.healthy, "state": recovery.to_json()},
+            "marks": [[start, *mark] for start, mark in sorted(self._marks.items())],
+        }
+
+    @staticmethod
+    def from_json(state: dict[str, Any]) -> "Watch":
+        """Go on from a stored state."""
+        found = Watch(Reference.from_json(state["reference"]))
+        design = found.detector.design
+        found.detector = Detector.from_json(design, state["detector"])
+        found.fall = None if state["fall"] is None else Mark(*state["fall"])
+        if state["recovery"] is not None:
+            against = Design(healthy=state["recovery"]["healthy"], alpha=design.alpha)
+            found.recovery = Detector.from_json(against, state["recovery"]["state"])
+        found._marks = {start: Mark(*mark) for start, *mark in state["marks"]}
+        return found

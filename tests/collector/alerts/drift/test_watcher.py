@@ -1,0 +1,255 @@
+"""Detectors on a real store: results in, alerts out, through restarts and crashes."""
+
+import json
+from collections.abc import Iterator, Sequence
+from itertools import count
+from pathlib import Path
+
+import pytest
+
+from collector.alerts.drift.alert import DriftAlert, DriftAlertState
+from collector.alerts.drift.message import evidence, headline
+from collector.alerts.drift.watcher import FORGOTTEN_NS, SILENT_NS, DriftWatcher
+from collector.storage.duckdb.store import DuckDBStore
+from scouter.drift.profile import AgentEvalProfile
+from scouter.drift.series.group import Pace
+from scouter.errors import TransientError
+from scouter.evaluate.operators.comparison import ComparisonOperator
+from scouter.evaluate.outcome import Outcome
+from scouter.evaluate.tasks.assertion import AssertionTask
+from tests.contracts.store_data import SPACE, verdict
+
+SECOND = 10**9
+START = 1_800_000_000 * SECOND
+PACE = Pace(60 * SECOND, 3_600 * SECOND)
+PASSED, FAILED = Outcome.PASSED, Outcome.FAILED
+PROFILE = AgentEvalProfile(
+    [AssertionTask("t1", "x", 1, ComparisonOperator.Equals)], alias="answers"
+)
+GOOD = ([PASSED] * 9 + [FAILED]) * 110
+BAD = [PASSED, FAILED] * 60
+
+
+class Watch:
+    """A store, a watcher on it that is stepped by hand, and what it told."""
+
+    def __init__(self, folder: Path, *, is_shadow: bool = False) -> None:
+        self.store = DuckDBStore(folder)
+        self.now_ns = START
+        self.told: list[DriftAlert] = []
+        self._numbers = count(self.store.last_seq() * 10_000)
+        self._is_shadow = is_shadow
+        self.watcher = self._watcher()
+
+    def _watcher(self) -> DriftWatcher:
+        found = DriftWatcher(
+            self.store, pace=PACE, is_shadow=self._is_shadow, told=self.told.extend,
+            now_ns=lambda: self.now_ns, save_every_s=0,
+        )  # fmt: skip
+        found.follow([(SPACE, PROFILE, True)])
+        found.load()
+        return found
+
+    def crash(self) -> None:
+        """What a new process finds, as nothing was kept since the last commit."""
+        self.watcher = self._watcher()
+
+    def store_results(self, outcomes: Sequence[Outcome], **fields: str) -> None:
+        rows = [
+            verdict(
+                f"u{number}", outcome, profile_uid=PROFILE.uid, evaluated_ns=self.now_ns,
+                **{"session_id": "", "service_version": "1"} | fields,
+            )
+            for number, outcome in zip(self._numbers, outcomes, strict=False)
+        ]  # fmt: skip
+        self.store.append_evaluations(rows).result()
+
+    def feed(self, outcomes: Sequence[Outcome], **fields: str) -> None:
+        """Store results one a second, and take them."""
+        for first in range(0, len(outcomes), 50):
+            self.now_ns += 50 * SECOND
+            self.store_results(outcomes[first : first + 50], **fields)
+        self.take()
+
+    def take(self) -> None:
+        while self.watcher.step():
+            pass
+
+    @property
+    def alerts(self) -> list[DriftAlert]:
+        return self.watcher.alerts(SPACE)
+
+    def counted(self) -> dict[str, int]:
+        """Records by series."""
+        return {
+            f"{each.key.task or 'record'} {each.key.kind}": each.records
+            for each in self.watcher.standings()
+        }
+
+
+@pytest.fixture
+def watch(tmp_path: Path) -> Iterator[Watch]:
+    found = Watch(tmp_path)
+    yield found
+    found.store.close()
+
+
+def test_a_fall_opens_one_alert_for_task_and_record(watch: Watch) -> None:
+    watch.feed(GOOD)
+    assert watch.alerts == []
+    changed_ns = watch.now_ns
+    watch.feed(BAD)
+    assert sorted(alert.task for alert in watch.alerts) == ["", "t1"]
+    alert = next(alert for alert in watch.alerts if alert.task)
+    assert (alert.state, alert.version, alert.alias) == (DriftAlertState.FIRING, "1", "answers")
+    assert abs(alert.opened.since_ns - changed_ns) <= 100 * SECOND
+    assert len(alert.examples) == 3
+    assert all(watch.store.evaluation(SPACE, each) for each in alert.examples)
+    assert watch.told == watch.alerts[::-1] or set(watch.told) == set(watch.alerts)
+
+
+def test_the_words_by_hand(watch: Watch) -> None:
+    watch.feed(GOOD)
+    watch.feed(BAD)
+    alert = next(alert for alert in watch.alerts if alert.task)
+    said = alert.opened.model_copy(
+        update={"since_ns": START, "records": 400, "failed": 118, "lower": 0.9, "evidence": 1e4}
+    )
+    # 1800000000 is 2027-01-15 08:00:00 UTC; a tenth of 400 may fail.
+    assert evidence(said, alert.kind) == (
+        "118 of 400 failed since 2027-01-15 08:00 UTC; healthy is at most 40; chance 1 in 10,000"
+    )
+    assert headline(alert.model_copy(update={"opened": said, "service": "bot"})) == (
+        "answers: task 't1' of bot, version 1 fails more since 2027-01-15 08:00 UTC"
+    )
+
+
+def test_a_crash_neither_loses_nor_doubles_evidence(
+    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """At any moment: behind a commit of results, in the middle of a page, behind an alert."""
+    whole = Watch(tmp_path_factory.mktemp("whole"))
+    crashed = Watch(tmp_path)
+    outcomes = [*GOOD, *BAD]
+    for first in range(0, len(outcomes), 100):
+        part = outcomes[first : first + 100]
+        whole.feed(part)
+        crashed.now_ns = whole.now_ns
+        crashed.store_results(part)
+        if first % 300 == 0:
+            crashed.watcher.step()
+        if first % 200 == 0:
+            crashed.crash()
+    crashed.crash()
+    crashed.take()
+    assert crashed.counted() == whole.counted()
+    assert [a.alert_id for a in crashed.alerts] == [a.alert_id for a in whole.alerts]
+    ids = [event.alert_id for event in crashed.store.drift_alerts(SPACE)]
+    assert all(len(crashed.store.drift_history(SPACE, each)) == 1 for each in ids)
+    whole.store.close()
+    crashed.store.close()
+
+
+def test_what_could_not_be_kept_is_kept_later(
+    watch: Watch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    watch.feed(GOOD)
+    with monkeypatch.context() as patch:
+        patch.setattr(watch.store, "save_drift", _full)
+        watch.store_results(BAD)
+        with pytest.raises(TransientError, match="disk full"):
+            watch.watcher.step()
+        assert watch.told == []  # nobody is told of what a crash could undo
+    watch.take()
+    assert len(watch.told) == 2
+    watch.crash()
+    assert len(watch.alerts) == 2
+    assert watch.counted()["t1 pass"] == len(GOOD) + len(BAD)
+
+
+def _full(*_: object) -> None:
+    raise TransientError("disk full")
+
+
+def test_it_resolves_by_evidence_and_says_so(watch: Watch) -> None:
+    watch.feed(GOOD)
+    watch.feed(BAD)
+    watch.feed(GOOD)
+    assert watch.alerts == []
+    last = DriftAlert.of_event(watch.store.drift_alerts(SPACE)[0])
+    assert (last.state, last.by) == (DriftAlertState.RESOLVED, "")
+    assert last.note.startswith("recovered")
+
+
+def test_people_acknowledge_silence_and_resolve(watch: Watch) -> None:
+    watch.feed(GOOD)
+    watch.feed(BAD)
+    name = watch.alerts[0].alert_id
+    found = watch.watcher.acknowledge(SPACE, name, "ann", "on it")
+    assert found is not None
+    assert (found.state, found.by) == (DriftAlertState.ACKNOWLEDGED, "ann")
+    watch.watcher.silence(SPACE, name, "ann", "", watch.now_ns + 5 * SECOND)
+    watch.crash()
+    assert watch.alerts[0].state is DriftAlertState.SILENCED
+    watch.now_ns += 6 * SECOND
+    watch.take()
+    assert watch.alerts[0].state is DriftAlertState.FIRING
+    assert watch.watcher.resolve("other", name, "eve", "", accept=False) is None
+    assert watch.watcher.resolve(SPACE, name, "ann", "mended", accept=False) is not None
+    assert len(watch.alerts) == 1
+    assert watch.watcher.resolve(SPACE, name, "ann", "", accept=False) is None
+    states = [event.state for event in watch.store.drift_history(SPACE, name)]
+    assert states == ["firing", "acknowledged", "silenced", "firing", "resolved"]
+    watch.feed(BAD)  # it was not mended: evidence is gathered anew, and alarms again
+    assert len(watch.alerts) == 2
+
+
+def test_what_is_accepted_alarms_no_more(watch: Watch) -> None:
+    watch.feed(GOOD)
+    watch.feed(BAD)
+    for alert in watch.alerts:
+        watch.watcher.resolve(SPACE, alert.alert_id, "ann", "harder questions", accept=True)
+    watch.feed(BAD * 3)
+    assert watch.alerts == []
+
+
+def test_on_trial_nobody_is_told(tmp_path: Path) -> None:
+    watch = Watch(tmp_path, is_shadow=True)
+    watch.feed(GOOD)
+    watch.feed(BAD)
+    assert {alert.state for alert in watch.alerts} == {DriftAlertState.SHADOW}
+    watch.store.close()
+
+
+def test_the_alert_of_a_version_that_is_gone_ends(watch: Watch) -> None:
+    watch.feed(GOOD)
+    watch.feed(BAD)
+    watch.feed([PASSED] * 20, service_version="2")
+    assert len(watch.alerts) == 2
+    watch.now_ns += SILENT_NS
+    watch.take()
+    assert watch.alerts == []
+    last = DriftAlert.of_event(watch.store.drift_alerts(SPACE)[0])
+    assert last.note == "version 2 runs now"
+
+
+def test_a_profile_that_is_not_active_is_forgotten(watch: Watch) -> None:
+    watch.feed(GOOD)
+    watch.feed(BAD)
+    watch.watcher.follow([(SPACE, PROFILE, False)])
+    watch.now_ns += SILENT_NS
+    watch.take()
+    assert watch.alerts == []
+    watch.now_ns += FORGOTTEN_NS
+    watch.take()
+    watch.crash()
+    assert [json.loads(each.body) for each in watch.store.drift_states() if each.name] == []
+
+
+def test_conversations_that_are_quiet_by_the_clock_are_taken(watch: Watch) -> None:
+    watch.store_results([PASSED, FAILED], session_id="s")
+    watch.take()
+    assert watch.counted() == {}
+    watch.now_ns += 61 * SECOND
+    watch.take()
+    assert watch.counted()["record pass"] == 2

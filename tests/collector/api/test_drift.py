@@ -1,0 +1,89 @@
+"""Alerts of the detectors over HTTP, from records that are sent."""
+
+from pathlib import Path
+
+import pytest
+
+from scouter.drift.profile import AgentEvalProfile
+from scouter.evaluate.operators.comparison import ComparisonOperator
+from scouter.evaluate.tasks.assertion import AssertionTask
+from tests.collector.conftest import Service, Start
+from tests.support.processes import wait_until
+
+GOOD = [42] * 9 + [41]
+
+
+@pytest.fixture
+def service(start: Start, tmp_path: Path) -> Service:
+    """A healthy rate of 90 % is learnt from 1,000 records, then half of 150 fail."""
+    task = AssertionTask("right", "answer", 42, ComparisonOperator.Equals)
+    profile = AgentEvalProfile([task], alias="answers").save_to_json(tmp_path / "p.json")
+    found = start(profile=[str(profile)])
+    answers = [*GOOD * 100, *[42, 41] * 75]
+    for first in range(0, len(answers), 250):
+        found.send(
+            *(
+                {
+                    "uid": f"u{first + at}",
+                    "profile": "answers",
+                    "context": {"answer": answer},
+                    "tags": {"half": "a" if (first + at) % 4 < 2 else "b", "all": "x"},
+                }
+                for at, answer in enumerate(answers[first : first + 250])
+            )
+        )
+    wait_until(lambda: len(found.get("/api/v1/alerts")["drift"]) == 2, what="alerts")
+    return found
+
+
+def test_an_alert_from_its_opening_to_its_end(service: Service) -> None:
+    listed = {each["task"]: each for each in service.get("/api/v1/alerts")["drift"]}
+    alert = listed["right"]
+    assert (alert["state"], alert["stands"], alert["profile"]) == ("firing", True, "answers")
+    assert "healthy is at most" in alert["opened"]["message"]
+    assert "its own first records, healthy or not (90.0%)" in alert["opened"]["against"]
+    path = f"/api/v1/alerts/{alert['alert_id']}"
+    look = service.get(path)
+    assert len(look["examples"]) == 3
+    for each in look["examples"]:
+        assert service.get(each["link"])["evaluations"][0]["outcome"] == "failed"
+    # Every second answer is wrong, in both halves alike: what all have in common makes most of it.
+    names = [each["name"] for each in look["explained_by"]]
+    assert names[0] == "tag all=x"
+    assert set(names) <= {"tag all=x", "tag half=a", "tag half=b"}
+    erased = service.http.post("/api/v1/erase", json={"record_uid": look["examples"][0]["uid"]})
+    assert erased.status_code == 200
+    assert service.get(path)["examples"] == look["examples"][1:]
+
+    silenced = service.http.post(f"{path}/silence", json={"seconds": 60, "note": "later"})
+    assert (silenced.json()["state"], silenced.json()["note"]) == ("silenced", "later")
+    assert service.http.post(f"{path}/silence", json={}).status_code == 400
+    resolved = service.http.post(f"{path}/resolve", json={"accept": True})
+    assert resolved.json()["state"] == "resolved"
+    assert service.http.post(f"{path}/acknowledge", json={}).status_code == 404
+    states = [each["state"] for each in service.get(path)["history"]]
+    assert states == ["firing", "silenced", "resolved"]
+
+
+def test_series_and_gauges_say_where_each_task_stands(service: Service) -> None:
+    labels = 'alias="answers",kind="pass",profile="answers",space="default",task="right"'
+    evaluated = 'alias="answers",outcome="{}",profile="answers",space="default",task="right"'
+    wait_until(
+        lambda: (
+            {each["records"] for each in service.get("/api/v1/drift/series")["items"]} == {1150}
+        ),
+        what="all are taken",
+    )
+    found = {(e["task"], e["kind"]): e for e in service.get("/api/v1/drift/series")["items"]}
+    assert len(found) == 4
+    # 1,150 records, 75 + 100 of them failed; the last 500 to 1,000 are records 501 to 1,150.
+    assert (found["right", "pass"]["failed"], found["right", "error"]["failed"]) == (175, 0)
+    assert found["right", "pass"]["rate"] == pytest.approx((450 + 75) / 650)
+    assert service.sample(f"scouter_task_rate{{{labels}}}") == pytest.approx(525 / 650)
+    assert service.sample(f"scouter_task_baseline{{{labels}}}") == pytest.approx(0.9)
+    assert service.sample(f"scouter_task_fallen{{{labels}}}") == 1
+    assert (service.sample(f"scouter_task_evidence{{{labels}}}") or 0) >= 100
+    for outcome, count in (("passed", 975), ("failed", 175)):
+        line = f"scouter_task_results_total{{{evaluated.format(outcome)}}}"
+        assert service.sample(line) == count
+    assert service.sample('scouter_alerts_open{space="default",state="firing"}') == 2

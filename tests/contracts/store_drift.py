@@ -1,0 +1,136 @@
+"""What every store has to do for live detectors."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from collector.storage.port.drift import DriftEvent, DriftState, SliceQuery
+from collector.storage.port.rows import Scope, TaskRow
+from collector.storage.port.store import Store
+from scouter.drift.detect.slices import Slice
+from scouter.drift.series.observed import BEFORE_ALL, RECORD
+from scouter.drift.series.series import Agent
+from scouter.evaluate.outcome import Outcome
+from tests.contracts.store_data import SPACE, TRACE, span, verdict
+
+Open = Callable[[], Store]
+PASSED, FAILED, PENDING = Outcome.PASSED, Outcome.FAILED, Outcome.PENDING
+
+
+def task(task_id: str, outcome: Outcome, reason: str | None = None) -> TaskRow:
+    return TaskRow(task_id=task_id, task_type="LLMJudge", outcome=outcome, reason=reason)
+
+
+def event(alert_id: str, at_ns: int, state: str, **fields: Any) -> DriftEvent:
+    given: dict[str, Any] = {"space": SPACE, "body": f'{{"at": {at_ns}}}'}
+    return DriftEvent(alert_id=alert_id, at_ns=at_ns, state=state, **(given | fields))
+
+
+class StoreDriftContract:
+    """Subclass it and give the fixture `open_store`."""
+
+    @pytest.fixture
+    def store(self, open_store: Open) -> Iterator[Store]:
+        store = open_store()
+        yield store
+        store.close()
+
+    def test_each_record_is_given_once_it_is_decided(self, store: Store) -> None:
+        """Neither while it is pending nor again when it is judged anew."""
+        two = (task("t", PASSED), task("j", PENDING))
+        store.append_evaluations([verdict("u1", PENDING, two), verdict("u2", FAILED)]).result()
+        done = (task("t", PASSED), task("j", FAILED))
+        decided = verdict(
+            "u1", FAILED, done, revision=2, was_decided=False, evaluation_id="e1-2",
+            service_name="bot", service_version="2", environment="prod", evaluated_ns=7,
+        )  # fmt: skip
+        store.append_evaluations([decided]).result()
+        again = verdict("u1", PASSED, two[:1], revision=3, evaluation_id="e1-3")
+        store.append_evaluations([again]).result()
+
+        first, second = store.decided_after(BEFORE_ALL, 10)
+        assert (first.evaluation_id, first.outcomes) == (
+            "evaluation of u2",
+            ((RECORD, FAILED), ("t1", FAILED)),
+        )
+        assert (second.evaluation_id, second.at_ns, second.session) == ("e1-2", 7, "s1")
+        assert second.agent == Agent("bot", "prod", "2")
+        assert second.outcomes == ((RECORD, FAILED), ("t", PASSED), ("j", FAILED))
+        assert (first.space, first.profile_uid) == (SPACE, "p1")
+
+    def test_results_are_given_page_by_page_in_order(self, store: Store) -> None:
+        for batch in range(3):
+            rows = [verdict(f"u{batch}-{n}") for n in range(4)]
+            store.append_evaluations(rows).result()
+        found, place = list[str](), BEFORE_ALL
+        while page := store.decided_after(place, 5):
+            found += [each.evaluation_id for each in page]
+            place = page[-1].place
+        assert found == [f"evaluation of u{b}-{n}" for b in range(3) for n in range(4)]
+
+    def test_a_part_of_a_record_is_not_the_record(self, store: Store) -> None:
+        left_out = (task("t", PASSED), task("j", Outcome.SKIPPED, "budget"))
+        store.append_evaluations([verdict("u1", PASSED, left_out)]).result()
+        (found,) = store.decided_after(BEFORE_ALL, 10)
+        assert found.outcomes == (("t", PASSED), ("j", Outcome.SKIPPED))
+
+    def test_a_session_that_is_judged_as_a_whole_stands_for_itself(self, store: Store) -> None:
+        store.append_evaluations([verdict("s", FAILED, scope=Scope.SESSION)]).result()
+        (found,) = store.decided_after(BEFORE_ALL, 10)
+        assert (found.session, found.outcomes) == ("", (("t1", FAILED),))
+
+    def test_a_state_takes_the_place_of_the_one_before(self, open_store: Open) -> None:
+        store = open_store()
+        store.save_drift([DriftState(name=f"g{n}", body=f"{n}") for n in range(30)], []).result()
+        store.save_drift(
+            [DriftState(name="g1", body="new"), DriftState(name="g2", body="")], []
+        ).result()
+        futures = [store.save_drift([DriftState(name="g3", body=f"{n}")], []) for n in range(5)]
+        for each in futures:
+            each.result()
+        store.close()
+        store = open_store()
+        found = {each.name: each.body for each in store.drift_states()}
+        store.close()
+        assert len(found) == 29
+        assert (found["g0"], found["g1"], found["g3"]) == ("0", "new", "4")
+
+    def test_the_latest_event_of_each_alert_and_all_of_one(self, store: Store) -> None:
+        store.save_drift([], [event("a", 1, "firing"), event("b", 2, "firing")]).result()
+        store.save_drift([], [event("a", 3, "resolved")]).result()
+        store.save_drift([], [event("a", 9, "firing", space="other")]).result()
+        latest = store.drift_alerts(SPACE)
+        assert [(each.alert_id, each.state) for each in latest] == [
+            ("a", "resolved"), ("b", "firing"),
+        ]  # fmt: skip
+        assert len(store.drift_alerts()) == 3
+        assert store.drift_history(SPACE, "a") == [
+            event("a", 1, "firing"), event("a", 3, "resolved"),
+        ]  # fmt: skip
+        assert store.drift_history("other", "b") == []
+
+    def test_results_are_counted_by_tag_tool_and_model(self, store: Store) -> None:
+        """A trace counts once for each tool, however often it was called."""
+        calls = [
+            span(1, attributes={"gen_ai.tool.name": "search"}),
+            span(2, attributes={"gen_ai.tool.name": "search"}),
+            span(3, attributes={"gen_ai.request.model": "m"}),
+        ]
+        store.append_spans(SPACE, calls, 1).result()
+        rows = [
+            verdict("u1", PASSED, evaluated_ns=5, tags={"a.b": "x y"}, trace_id=TRACE),
+            verdict("u2", FAILED, evaluated_ns=10, tags={"a.b": "x y"}, trace_id=TRACE),
+            verdict("u3", PASSED, evaluated_ns=11, tags={}),
+            verdict("u4", PASSED, evaluated_ns=12, tags={"k": "v"}, profile_uid="other"),
+        ]
+        store.append_evaluations(rows).result()
+        assert store.catch_up()
+        for name in ("", "t1"):
+            query = SliceQuery(space=SPACE, profile_uid="p1", task=name, since_ns=10)
+            found, total = store.slices(query)
+            counts = {"passed_before": 1, "failed_before": 0, "passed": 0, "failed": 1}
+            assert found == [
+                Slice(name=each, **counts) for each in ("model m", "tag a.b=x y", "tool search")
+            ]
+            assert total == 2

@@ -1,0 +1,96 @@
+"""`kill -9` while detectors watch: no result is lost to the evidence, and none counts twice."""
+
+import json
+import random
+import threading
+from collections import Counter
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, Final
+
+import httpx
+
+from collector.storage.duckdb.store import DuckDBStore
+from scouter.drift.profile import AgentEvalProfile
+from scouter.drift.series.observed import BEFORE_ALL
+from scouter.drift.series.series_set import SeriesSet
+from scouter.evaluate.operators.comparison import ComparisonOperator
+from scouter.evaluate.tasks.assertion import AssertionTask
+from tests.support.collector_process import CollectorProcess
+from tests.support.processes import wait_until
+
+BATCH: Final = 25
+GOOD: Final = [42] * 9 + [41]
+ANSWERS: Final = GOOD * 110 + [42, 41] * 120 + GOOD * 60
+"""Healthy for 1,100 records, then half of 240 fail, then healthy again."""
+KILLS: Final = 5
+
+
+def deliver(url: str, answers: Sequence[int]) -> None:
+    """Send records in order, each until it is accepted."""
+    pause = threading.Event()
+    for first in range(0, len(answers), BATCH):
+        records = [
+            {"uid": f"u{first + at}", "profile": "answers", "context": {"answer": answer}}
+            for at, answer in enumerate(answers[first : first + BATCH])
+        ]
+        while True:
+            try:
+                answer = httpx.post(f"{url}/v1/records", json={"records": records}, timeout=30)
+                if answer.is_success:
+                    break
+            except httpx.HTTPError:  # it was killed: the same records again
+                pause.wait(0.05)
+
+
+def taken(collector: CollectorProcess) -> int:
+    """Records that the whole records' series has."""
+    found = collector.get("/api/v1/drift/series")["items"]
+    return sum(each["records"] for each in found if (each["task"], each["kind"]) == ("", "pass"))
+
+
+def test_a_killed_detector_goes_on_exactly(tmp_path: Path) -> None:
+    task = AssertionTask("right", "answer", 42, ComparisonOperator.Equals)
+    profile = AgentEvalProfile([task], alias="answers").save_to_json(tmp_path / "p.json")
+    collector = CollectorProcess(tmp_path, "--profile", profile)
+    moments, pause = random.Random(36), threading.Event()
+    collector.start()
+    try:
+        with ThreadPoolExecutor(1) as pool:
+            sending = pool.submit(deliver, collector.url, ANSWERS)
+            for _ in range(KILLS):
+                pause.wait(moments.random() * 2)
+                collector.kill()
+                collector.start()
+            sending.result(timeout=240)
+        collector.wait_evaluated(len(ANSWERS))
+        wait_until(lambda: taken(collector) >= len(ANSWERS), what="all are taken", every_s=0.2)
+        assert taken(collector) == len(ANSWERS)
+        alerts = collector.get("/api/v1/alerts")["drift"]
+        assert Counter(each["task"] for each in alerts) == {"": 1, "right": 1}
+        for each in alerts:
+            history = collector.get(f"/api/v1/alerts/{each['alert_id']}")["history"]
+            assert [event["state"] for event in history] == ["firing", "resolved"]
+    finally:
+        collector.close()
+    assert kept(tmp_path / "data") == anew(tmp_path / "data")
+
+
+def kept(folder: Path) -> list[Any]:
+    """The state of the one group, as it was kept through all kills."""
+    store = DuckDBStore(folder)
+    found = [json.loads(state.body) for state in store.drift_states() if state.name]
+    store.close()
+    return found
+
+
+def anew(folder: Path) -> list[Any]:
+    """The state that the stored results give in one go."""
+    store, series = DuckDBStore(folder), SeriesSet()
+    while page := store.decided_after(series.place, 100):
+        for observed in page:
+            series.take(observed)
+    store.close()
+    assert series.place != BEFORE_ALL
+    return [json.loads(json.dumps(group.to_json())) for group in series.groups.values()]

@@ -1,0 +1,112 @@
+"""`scouter alerts …` against a scripted collector."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.scouter.cli.conftest import Scouter
+from tests.support.served import Say, Script, run_script
+
+FIGURES: dict[str, Any] = {
+    "since": "2026-01-02T14:02:00Z", "records": 400, "failed": 118, "evidence": 1e4,
+    "healthy": 0.91, "healthy_lower": 0.9, "against": "version 1 before it",
+    "message": "118 of 400 failed",
+}  # fmt: skip
+ALERT: dict[str, Any] = {
+    "alert_id": "5f0c", "space": "default", "profile": "answers", "profile_name": "answers",
+    "profile_version": "d" * 64, "task": "right", "kind": "pass", "service": "bot",
+    "environment": "", "version": "2", "state": "firing", "opened_at": "2026-01-02T15:00:00Z",
+    "changed_at": "2026-01-02T15:00:00Z", "silenced_until": None, "by": "", "note": "",
+    "title": "answers: task 'right' fails more", "opened": FIGURES, "now": None, "stands": True,
+}  # fmt: skip
+
+
+@pytest.fixture
+def script(monkeypatch: pytest.MonkeyPatch) -> Iterator[Script]:
+    with run_script() as running:
+        monkeypatch.setenv("SCOUTER_URL", running.url)
+        monkeypatch.delenv("SCOUTER_AUTH_TOKEN", raising=False)
+        yield running
+
+
+def body(*alerts: Any) -> dict[str, Any]:
+    return {"items": [], "unwatched": [], "drift": list(alerts)}
+
+
+def test_a_firing_alert_ends_the_list_with_1(script: Script, scouter: Scouter) -> None:
+    over = {**ALERT, "alert_id": "0ld", "state": "resolved"}
+    script.answers = [Say(body=body(ALERT, over)), Say(body=body(over)), Say(body=body(over))]
+    done = scouter("alerts", "list")
+    assert done.returncode == 1
+    assert "118 of 400 failed" in done.stdout
+    assert "0ld" not in done.stdout
+    assert scouter("alerts", "list").returncode == 0
+    assert "0ld" in scouter("alerts", "list", "--all").stdout
+
+
+def test_trouble_is_told_first_and_ends_with_1(script: Script, scouter: Scouter) -> None:
+    trouble = {
+        "trouble": "not_evaluated", "profile": "", "message": "9 records wait",
+        "since": "2026-01-02T14:02:00Z",
+    }  # fmt: skip
+    script.answers = [Say(body={**body(), "trouble": [trouble]})]
+    done = scouter("alerts", "list")
+    assert done.returncode == 1
+    first = done.stdout.splitlines()[0]
+    assert first == "not_evaluated since 2026-01-02 14:02:00Z: 9 records wait"
+
+
+def test_one_is_shown_with_examples_and_history(script: Script, scouter: Scouter) -> None:
+    examples = [
+        {"evaluation_id": "e", "record_id": "r1", "uid": "u1", "trace_id": "a" * 32, "link": ""},
+        {"evaluation_id": "f", "record_id": "", "uid": "u2", "trace_id": None, "link": ""},
+    ]
+    acknowledged = {**ALERT, "state": "acknowledged", "by": "t1", "note": "on it"}
+    culprit = {
+        "name": "tool search", "rate_before": 0.9, "rate": 0.3, "records": 100, "weight": 0.15,
+        "evidence": 1e9,
+    }  # fmt: skip
+    history = [ALERT, acknowledged]
+    look = {**ALERT, "examples": examples, "explained_by": [culprit], "history": history}
+    script.answers = [Say(body=look)]
+    lines = scouter("alerts", "show", "5f0c").stdout.splitlines()
+    assert lines == [
+        "answers: task 'right' fails more (firing)",
+        "when it was proven: 118 of 400 failed",
+        "held against version 1 before it",
+        "explained by tool search: 90.0% before, 30.0% of 100 since",
+        f"failed: r1  scouter results trace {'a' * 32}",
+        "failed: u2  scouter results record u2",
+        "2026-01-02 15:00:00Z firing",
+        "2026-01-02 15:00:00Z acknowledged t1 on it",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("order", "path", "sent"),
+    [
+        (("ack", "5f0c", "--note", "n"), "acknowledge", {"note": "n"}),
+        (("silence", "5f0c", "--for", "8h"), "silence", {"note": "", "seconds": 28_800}),
+        (("resolve", "5f0c"), "resolve", {"note": "", "accept": False}),
+        (("resolve", "5f0c", "--accept"), "resolve", {"note": "", "accept": True}),
+    ],
+)
+def test_orders(
+    script: Script, scouter: Scouter, order: tuple[str, ...], path: str, sent: Any
+) -> None:
+    script.answers = [Say(body={**ALERT, "state": "acknowledged"})]
+    done = scouter("alerts", *order)
+    assert (done.returncode, done.stdout) == (
+        0, "5f0c acknowledged: answers: task 'right' fails more\n",
+    )  # fmt: skip
+    (asked,) = script.asked
+    assert (asked.method, asked.path, asked.body) == (
+        "POST", f"/api/v1/alerts/5f0c/{path}", sent,
+    )  # fmt: skip
+
+
+def test_what_is_no_length_is_refused(script: Script, scouter: Scouter) -> None:
+    done = scouter("alerts", "silence", "5f0c", "--for", "0h")
+    assert (done.returncode, script.asked) == (2, [])
+    assert "expected such as 30m" in done.stderr

@@ -1,0 +1,53 @@
+"""Which slice explains a fall, by hand."""
+
+import math
+
+import pytest
+
+from scouter.drift.detect.baseline import of_passes
+from scouter.drift.detect.detector import Design
+from scouter.drift.detect.slices import Slice, culprits
+
+
+def part(name: str, before: tuple[int, int], since: tuple[int, int]) -> Slice:
+    return Slice(
+        name=name, passed_before=before[0], failed_before=before[1], passed=since[0],
+        failed=since[1],
+    )  # fmt: skip
+
+
+def test_the_guilty_tool_comes_before_what_it_drags_along() -> None:
+    """Of 400 results since the fall, 100 call `search` and pass 30 % of the time, not 90 %."""
+    slices = [
+        part("tag tier=free", (810, 90), (230, 70)),
+        part("tool search", (270, 30), (30, 70)),
+        part("tool book", (450, 50), (180, 20)),
+        part("tag new=1", (0, 0), (0, 50)),
+    ]
+    first, second = culprits(slices, 400)
+    assert (first.slice.name, second.slice.name) == ("tool search", "tag tier=free")
+    assert (first.rate_before, first.rate) == (0.9, 0.3)
+    assert first.weight == pytest.approx(0.6 * 100 / 400)
+    assert second.weight == pytest.approx((0.9 - 230 / 300) * 300 / 400)
+
+
+def test_the_evidence_is_the_mixture_of_the_counts() -> None:
+    each = part("s", (90, 10), (5, 15))
+    design = Design(healthy=of_passes(90, 100).lower)
+    expected = sum(
+        math.prod(design.factors(1.0)[k] for _ in range(5))
+        * math.prod(design.factors(0.0)[k] for _ in range(15))
+        for k in range(8)
+    ) / 8  # fmt: skip
+    (found,) = culprits([each], 20)
+    assert found.evidence == pytest.approx(expected)
+
+
+def test_nothing_is_named_where_nothing_fell() -> None:
+    assert culprits([part("a", (90, 10), (45, 5)), part("b", (0, 90), (0, 9))], 59) == []
+    assert culprits([], 0) == []
+
+
+def test_evidence_of_any_size_is_a_number() -> None:
+    (found,) = culprits([part("a", (99_000, 1_000), (0, 90_000))], 90_000)
+    assert math.isfinite(found.evidence)

@@ -1,0 +1,276 @@
+"""Series from results: baselines, versions, alarms, recovery, restarts."""
+
+import random
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from scouter.drift.series.observed import RECORD, Observed
+from scouter.drift.series.reference import ReferenceKind
+from scouter.drift.series.series import Agent, Kind
+from scouter.drift.series.series_set import MOST_AGENTS, MOST_VERSIONS, SeriesSet
+from scouter.evaluate.outcome import Outcome
+from tests.scouter.drift.series.support import (
+    ERRORED,
+    FAILED,
+    PACE,
+    PASSED,
+    SECOND,
+    every,
+    feed,
+    observed,
+    restarted,
+    run,
+    state,
+    the_series,
+)
+
+
+@pytest.fixture
+def series() -> SeriesSet:
+    return SeriesSet(pace=PACE)
+
+
+def references(series: SeriesSet, version: str) -> list[tuple[ReferenceKind, str]]:
+    return [(w.reference.kind, w.reference.name) for w in the_series(series, version).watches]
+
+
+def test_the_first_thousand_are_learnt_then_watched(series: SeriesSet) -> None:
+    assert run(series, [*every(9, 1, 99), *[1] * 9]) == []
+    assert the_series(series).is_learning
+    assert run(series, [0], first=1000) == []
+    found = the_series(series)
+    assert not found.is_learning
+    (watch,) = found.watches
+    assert watch.reference.kind is ReferenceKind.FIRST
+    assert watch.reference.baseline.mean == 0.9
+    # Clopper-Pearson at 0.005: P(at least 900 of 1000 | rate) = 0.005 at 0.87316 (binomial tail).
+    assert watch.reference.baseline.lower == pytest.approx(0.8731, abs=2e-3)
+
+
+def test_a_fall_is_dated_counted_and_shown(series: SeriesSet) -> None:
+    run(series, every(9, 1, 110))
+    turns = run(series, every(1, 1, 200), first=1101)
+    assert len(turns) == 1
+    fall = turns[0].fall
+    assert fall is not None
+    assert 1099 * SECOND <= fall.since_ns <= 1103 * SECOND
+    assert fall.records == pytest.approx(2 * fall.failed, abs=2)
+    assert fall.evidence >= 200  # 1 / (alpha / 2)
+    shown = [int(each[1:]) for each in turns[0].series.examples]
+    assert len(shown) == 3
+    assert set(shown) <= set(range(1101, 1501))
+    now = the_series(series).fall()
+    assert now is not None
+    assert now.since_ns == fall.since_ns
+    assert now.records == 1501 - fall.since_ns // SECOND
+
+
+def test_a_new_version_is_held_against_the_one_before(series: SeriesSet) -> None:
+    run(series, every(9, 1, 120))
+    turns = run(series, every(6, 4, 40), first=2000, version="2")
+    assert references(series, "2") == [(ReferenceKind.VERSION, "1")]
+    assert turns[0].fall is not None
+    assert turns[0].fall.since_ns <= 2010 * SECOND  # bad from its first records
+    assert not the_series(series, "1").is_fallen
+
+
+def test_many_small_falls_add_up_against_the_oldest_version(series: SeriesSet) -> None:
+    """Each version passes 5 points less than the one before it; none is told apart from that."""
+    rng = random.Random(7)
+    number, fallen = 1, ""
+    for version, rate in enumerate((0.95, 0.92, 0.89, 0.86), 1):
+        bits = [int(rng.random() < rate) for _ in range(1_500)]
+        turns = run(series, bits, first=number, version=str(version))
+        number += 1_500
+        if turns and not fallen and turns[0].fall is not None:
+            fallen = f"{version} {turns[0].fall.reference.kind.value}"
+    assert references(series, "3") == [(ReferenceKind.VERSION, "2"), (ReferenceKind.OLDEST, "1")]
+    assert fallen in ("3 oldest", "4 oldest")
+
+
+def test_the_baseline_is_frozen_while_an_alarm_is_open(series: SeriesSet) -> None:
+    run(series, every(9, 1, 110))
+    run(series, every(1, 1, 100), first=1101)
+    found = the_series(series)
+    assert found.is_fallen
+    before = dict(found.sample.bins)
+    run(series, every(1, 1, 500), first=2000)
+    assert found.sample.bins == before
+    assert found.is_fallen  # bad for as long as one likes: it does not resolve itself
+
+
+def test_it_recovers_by_evidence_and_may_fall_again(series: SeriesSet) -> None:
+    run(series, every(9, 1, 110))
+    (fell,) = run(series, every(1, 1, 60), first=1101)
+    back = run(series, every(9, 1, 60), first=2000)
+    assert [turn.fall for turn in back] == [None]
+    assert not fell.series.is_fallen
+    again = run(series, every(1, 1, 60), first=3000)
+    assert [turn.fall is not None for turn in again] == [True]
+
+
+def test_a_stated_level_is_watched_from_the_first_record() -> None:
+    series = SeriesSet(pace=PACE, level_of=lambda space, profile_uid: 0.8)
+    turns = run(series, every(1, 1, 60))
+    assert turns[0].fall is not None
+    assert turns[0].fall.reference.kind is ReferenceKind.LEVEL
+    assert turns[0].fall.since_ns <= 3 * SECOND
+    assert not run(
+        SeriesSet(pace=PACE, level_of=lambda space, profile_uid: 1.0), [1] * 500 + [0] + [1] * 500
+    )
+
+
+def test_errors_are_a_series_of_their_own(series: SeriesSet) -> None:
+    mixed = [ERRORED if n % 50 == 0 else PASSED for n in range(1, 1_051)]
+    feed(series, (observed(n, each) for n, each in enumerate(mixed, 1)))
+    turns = feed(series, (observed(n, ERRORED) for n in range(2_000, 2_050)))
+    (turn,) = turns
+    assert turn.series.key.kind is Kind.ERROR
+    assert turn.series.records == 1_100
+    assert the_series(series).records == 1_100 - 21 - 50  # errors are no failures there
+
+
+def test_skipped_and_pending_are_in_no_series(series: SeriesSet) -> None:
+    feed(series, (observed(n, each) for n, each in enumerate((Outcome.SKIPPED, Outcome.PENDING))))
+    assert list(series.series()) == []
+
+
+@pytest.mark.parametrize("bit", [0, 1])
+def test_constant_series_never_alarm(series: SeriesSet, bit: int) -> None:
+    assert run(series, [bit] * 5_000) == []
+    found = the_series(series)
+    assert found.records == 5_000
+    assert [w.reference.is_usable for w in found.watches] == [True] * bit
+
+
+def test_one_failure_in_a_series_of_999_in_1000_is_no_alarm(series: SeriesSet) -> None:
+    assert run(series, every(999, 1, 10)) == []
+
+
+# --- conversations ---
+
+
+def test_a_conversation_counts_once_it_is_quiet(series: SeriesSet) -> None:
+    feed(series, (observed(n, each, session="s") for n, each in enumerate([PASSED, FAILED], 1)))
+    assert list(series.series()) == []
+    series.advance(61 * SECOND)
+    assert list(series.series()) == []
+    series.advance(62 * SECOND)
+    found = the_series(series)
+    assert (found.units, found.records, found.failed) == (1, 2, 1)
+    assert found.sample.bins == {500: 1}
+    assert found.examples == ("e2",)
+
+
+def test_a_conversation_without_rest_counts_at_its_deadline(series: SeriesSet) -> None:
+    feed(series, (observed(n, session="s", at_s=n * 30) for n in range(1, 122)))
+    found = the_series(series)
+    assert (found.units, found.records) == (1, 121)  # 30 s to 3630 s
+
+
+def test_a_clock_that_jumps_back_holds_nothing_up_for_ever(series: SeriesSet) -> None:
+    feed(series, [observed(1, session="s", at_s=10_000), observed(2, session="t", at_s=5)])
+    series.advance(100 * SECOND)
+    assert list(series.series()) == []
+    series.advance(10_060 * SECOND)
+    assert the_series(series).units == 2
+
+
+def test_no_more_conversations_are_open_than_allowed(
+    series: SeriesSet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("scouter.drift.series.group.MOST_OPEN", 3)
+    feed(series, (observed(n, session=f"s{n}", at_s=1) for n in range(1, 6)))
+    assert the_series(series).units == 2
+
+
+# --- bounds ---
+
+
+def test_versions_and_agents_are_bounded(series: SeriesSet) -> None:
+    number = 0
+    for each in range(MOST_VERSIONS + 5):
+        number += 1
+        feed(series, [observed(number, version=f"v{each}")])
+    assert len(series.groups) == MOST_VERSIONS
+    for each in range(MOST_AGENTS + 5):
+        number += 1
+        feed(series, [observed(number, agent=Agent(f"service {each}"))])
+    assert len({key.agent[:2] for key in series.groups}) <= MOST_AGENTS + 1
+
+
+# --- restarts ---
+
+_result = st.tuples(
+    st.sampled_from([PASSED, PASSED, FAILED, ERRORED]),
+    st.sampled_from(["1", "2"]),
+    st.sampled_from(["", "", "a", "b"]),
+    st.sampled_from([0, 1, 70]),
+)
+
+
+def _stream(drawn: list[Any]) -> list[Observed]:
+    at, found = 0.0, list[Observed]()
+    for number, (outcome, version, session, wait) in enumerate(drawn, 1):
+        at += wait
+        results = ((RECORD, outcome), ("t", PASSED))
+        found.append(observed(number, version=version, session=session, at_s=at, outcomes=results))
+    return found
+
+
+@given(st.lists(_result, max_size=60), st.lists(st.integers(0, 60), max_size=3))
+def test_any_split_by_restarts_gives_the_same_state(drawn: list[Any], cuts: list[int]) -> None:
+    results = _stream(drawn)
+    whole, split = SeriesSet(pace=PACE), SeriesSet(pace=PACE)
+    feed(whole, results)
+    for number, each in enumerate(results):
+        if number in cuts:
+            split = restarted(split)
+        split.take(each)
+    assert state(restarted(split)) == state(whole)
+
+
+@pytest.mark.parametrize("cut", [0, 500, 1_000, 1_101, 1_150, 1_180, 2_050])
+def test_a_restart_in_an_alarm_changes_nothing(cut: int) -> None:
+    bits = [*every(9, 1, 110), *every(1, 1, 60), *every(9, 1, 90)]
+    whole, first = SeriesSet(pace=PACE), SeriesSet(pace=PACE)
+    turns = [(t.fall, t.series.key) for t in run(whole, bits)]
+    split = [(t.fall, t.series.key) for t in run(first, bits[:cut])]
+    second = restarted(first)
+    split += [(t.fall, t.series.key) for t in run(second, bits[cut:], first=cut + 1)]
+    assert len(turns) == 2
+    assert split == turns
+    assert state(second) == state(whole)
+
+
+@given(st.lists(_result, max_size=40), st.data())
+def test_results_that_come_again_change_nothing(drawn: list[Any], data: st.DataObject) -> None:
+    results = _stream(drawn)
+    once, twice = SeriesSet(pace=PACE), SeriesSet(pace=PACE)
+    feed(once, results)
+    for number, each in enumerate(results):
+        twice.take(each)
+        back = data.draw(st.integers(0, number))
+        feed(twice, results[back : number + 1])
+    assert state(twice) == state(once)
+
+
+def test_a_failed_record_of_a_conversation_is_an_example(series: SeriesSet) -> None:
+    feed(series, [observed(1, FAILED, session="s"), observed(2, PASSED, session="s")])
+    series.advance(1_000 * SECOND)
+    assert the_series(series).examples == ("e1",)
+
+
+def test_what_is_accepted_is_learnt_anew(series: SeriesSet) -> None:
+    run(series, every(9, 1, 110))
+    run(series, every(1, 1, 60), first=1101)
+    found = the_series(series)
+    found.accept()
+    assert not found.is_fallen
+    assert found.is_learning
+    assert run(series, every(1, 1, 600), first=3000) == []
+    (watch,) = found.watches
+    assert watch.reference.baseline.mean == 0.5
