@@ -56,6 +56,8 @@ class SqliteConnection:
         self._settings = settings
         self._lock = threading.RLock()
         self._connection: sqlite3.Connection | None = None
+        self.number = 0
+        """Of the file that was opened last; another one at the same place has another number."""
         self._rests = False
         rest_at_forks(self)
 
@@ -87,9 +89,19 @@ class SqliteConnection:
             OSError: The file or its folder cannot be made.
         """
         with self._lock:
+            if self._connection is not None and not self._is_there():
+                self.close()
             if self._connection is None:
                 self._connection = self._open()
+                self.number = self.path.stat().st_ino
             yield self._connection
+
+    def _is_there(self) -> bool:
+        """False once somebody has removed the file, or put another one in its place."""
+        try:
+            return self.path.stat().st_ino == self.number
+        except FileNotFoundError:
+            return False
 
     def close(self) -> None:
         """Close the file; the next use opens it again."""
