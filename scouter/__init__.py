@@ -102,154 +102,6 @@ if TYPE_CHECKING:
     from scouter.transport.rabbitmq.config import RabbitMQConfig
     from scouter.transport.redis.config import RedisConfig
 
-_MODELS = {
-    "scouter.agent.model_settings": ("ModelSettings",),
-    "scouter.alert.condition": ("AlertCondition",),
-    "scouter.alert.config": (
-        "AgentAlertConfig",
-        "AgentAlertConfig as GenAIAlertConfig",
-    ),
-    "scouter.drift.config": (
-        "AgentEvalConfig",
-        "AgentEvalConfig as GenAIEvalConfig",
-    ),
-    "scouter.drift.profile": (
-        "AgentEvalProfile",
-        "AgentEvalProfile as GenAIEvalProfile",
-    ),
-    "scouter.evaluate.api.comparison": (
-        "ComparisonResults",
-        "ScenarioComparisonResults",
-    ),
-    "scouter.evaluate.compare.data": (
-        "MissingTask",
-        "ScenarioDelta",
-        "TaskAggregateStats",
-        "WorkflowComparison",
-    ),
-    "scouter.evaluate.judge.prompt": (
-        "Prompt",
-        "Score",
-    ),
-    "scouter.evaluate.scenario": (
-        "EvalScenario",
-        "EvalScenarios",
-    ),
-    "scouter.evaluate.api.replay": (
-        "EvalMetrics",
-        "ScenarioEvalResults",
-        "ScenarioResult",
-    ),
-    "scouter.evaluate.results.attempt": ("TaskSummary",),
-    "scouter.evaluate.tasks.agent": (
-        "AgentAssertion",
-        "AgentAssertionTask",
-    ),
-    "scouter.evaluate.tasks.assertion": ("AssertionTask",),
-    "scouter.evaluate.tasks.judge": ("LLMJudgeTask",),
-    "scouter.evaluate.tasks.span_filter": ("SpanFilter",),
-    "scouter.evaluate.tasks.trace": (
-        "AttributeFilterTask",
-        "TraceAssertion",
-        "TraceAssertionTask",
-    ),
-    "scouter.tracing.batch": ("BatchConfig",),
-    "scouter.tracing.exporters": ("OtelExportConfig",),
-    "scouter.transport.config": (
-        "HttpConfig",
-        "KafkaConfig",
-        "MockConfig",
-    ),
-    "scouter.transport.otlp.config": ("GrpcConfig",),
-    "scouter.transport.rabbitmq.config": ("RabbitMQConfig",),
-    "scouter.transport.redis.config": ("RedisConfig",),
-}
-_OTHERS = {
-    "scouter.alert.condition": ("AlertThreshold",),
-    "scouter.alert.crons": ("CommonCrons",),
-    "scouter.client.client": ("ScouterClient",),
-    "scouter.drift.drifter": ("Drifter",),
-    "scouter.evaluate.api.records": ("AlignedEvalResult", "EvalResults"),
-    "scouter.evaluate.judge.usage": ("TokenUsage",),
-    "scouter.evaluate.results.row": ("EvalResultSet", "EvalSet"),
-    "scouter.evaluate.compare.data": ("TaskComparison",),
-    "scouter.evaluate.annotate.config": ("EvaluationConfig",),
-    "scouter.evaluate.annotate.embed": ("Embedder",),
-    "scouter.evaluate.dataset": ("EvalDataset",),
-    "scouter.evaluate.engine.direct": (
-        "AssertionResults",
-        "execute_agent_assertion_tasks",
-        "execute_trace_assertion_tasks",
-    ),
-    "scouter.evaluate.operators.comparison": ("ComparisonOperator",),
-    "scouter.evaluate.judge.prompt": (
-        "Provider",
-        "Role",
-    ),
-    "scouter.evaluate.results.task_result": ("EvalTaskResult",),
-    "scouter.evaluate.tasks.base": ("EvaluationTaskType",),
-    "scouter.evaluate.tasks.span_filter": ("SpanStatus",),
-    "scouter.evaluate.tasks.task": ("TasksFile",),
-    "scouter.evaluate.tasks.trace": (
-        "AggregationType",
-        "MultiResponseMode",
-    ),
-    "scouter.model.attributes": ("ACTIVE_ENTITY as SCOUTER_ACTIVE_ENTITY_UID_BAGGAGE_KEY",),
-    "scouter.model.kinds": (
-        "DriftType",
-        "EntityType",
-        "RecordType",
-    ),
-    "scouter.model.record": ("EvalRecord",),
-    "scouter.queue.scouter_queue": (
-        "Queue",
-        "ScouterQueue",
-    ),
-    "scouter.replay.orchestrator": ("EvalOrchestrator",),
-    "scouter.replay.runner": ("EvalRunner",),
-    "scouter.tracing.active": ("active_profile",),
-    "scouter.tracing.capture": (
-        "disable_local_span_capture",
-        "drain_local_span_capture",
-        "enable_local_span_capture",
-    ),
-    "scouter.tracing.decorate": (
-        "FunctionType",
-        "get_function_type",
-    ),
-    "scouter.tracing.exporters": (
-        "GrpcSpanExporter",
-        "HttpSpanExporter",
-        "OtelProtocol",
-        "StdoutSpanExporter",
-        "TestSpanExporter",
-    ),
-    "scouter.tracing.instrumentor": (
-        "ScouterInstrumentor",
-        "instrument",
-        "uninstrument",
-    ),
-    "scouter.tracing.kind": ("SpanKind",),
-    "scouter.tracing.middleware": ("ScouterTracingMiddleware",),
-    "scouter.tracing.propagation": (
-        "extract_span_context_from_headers",
-        "get_tracing_headers_from_current_span",
-    ),
-    "scouter.tracing.span": (
-        "ScouterSpan as ActiveSpan",
-        "ScouterSpan",
-    ),
-    "scouter.tracing.tracer": (
-        "ScouterTracerProvider",
-        "ScouterTracer",
-        "ScouterTracer as Tracer",
-        "flush_tracer",
-        "get_current_active_span",
-        "get_tracer",
-        "init_tracer",
-        "shutdown_tracer",
-    ),
-}
 _ROOMS = ("agent", "alert", "client", "drift", "evaluate", "mock", "queue", "trace", "tracing",
           "transport", "types")  # fmt: skip
 
@@ -261,13 +113,13 @@ def __getattr__(name: str) -> object:
         return import_module(f"scouter.{name}")
     from scouter.lazy import lazy_names  # what it stands on loads only where a name is asked for
 
-    return lazy_names("scouter", _MODELS, _OTHERS)[0](name)
+    return lazy_names("scouter")[0](name)
 
 
 def __dir__() -> list[str]:
     from scouter.lazy import lazy_names
 
-    return lazy_names("scouter", _MODELS, _OTHERS)[1]()
+    return lazy_names("scouter")[1]()
 
 
 __all__ = (

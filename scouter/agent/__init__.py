@@ -19,24 +19,7 @@ if TYPE_CHECKING:
     from scouter.agent.model_settings import ModelSettings
     from scouter.evaluate.judge.prompt import Prompt, Provider, Role, Score
 else:
-    __getattr__, __dir__ = lazy_names(
-        __name__,
-        models={
-            "scouter.agent.entries": ("Price", "ProviderEntries", "ProviderEntry"),
-            "scouter.agent.model_settings": ("ModelSettings",),
-            "scouter.evaluate.judge.prompt": ("Prompt", "Score"),
-        },
-        others={
-            "scouter.agent.budget.ledger": ("Ledger",),
-            "scouter.agent.budget.sqlite": ("SqliteLedger",),
-            "scouter.agent.cache.cached_judge": ("CachedJudge",),
-            "scouter.agent.cache.memory": ("MemoryCache",),
-            "scouter.agent.cache.port": ("JudgeCache",),
-            "scouter.agent.cache.sqlite": ("SqliteCache",),
-            "scouter.agent.model_judge": ("ModelJudge",),
-            "scouter.evaluate.judge.prompt": ("Provider", "Role"),
-        },
-    )
+    __getattr__, __dir__ = lazy_names(__name__)
 
 __all__ = (
     "CachedJudge",

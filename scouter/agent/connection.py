@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from importlib import import_module
 from typing import TYPE_CHECKING, Final
-from urllib.request import getproxies
 
 from scouter.agent.entries import Kind, ProviderEntry
 from scouter.agent.reading import note_answer
@@ -18,6 +17,8 @@ if TYPE_CHECKING:
     _Prepared = tuple[ModelSettings | None, ModelRequestParameters]
 
 _KEPT: Final = 256
+_KEPT_S: Final = 30.0
+"""How long a connection that nobody uses stays open."""
 
 _PACKAGES: Final[dict[Kind, tuple[str, str]]] = {
     "openai": ("openai", "pydantic_ai.models.openai"),
@@ -79,18 +80,14 @@ def check_package(entry: ProviderEntry) -> None:
 def _http_client(entry: ProviderEntry) -> "httpx2.AsyncClient":
     import httpx2  # comes with pydantic-ai
 
-    from scouter.agent.lanes import KEPT_S, Lanes
-
     return httpx2.AsyncClient(
         timeout=httpx2.Timeout(entry.timeout_s),
         # The entry's own limits bound what is asked at a time; the pool must not wait as well.
         limits=httpx2.Limits(
             max_connections=None,
             max_keepalive_connections=entry.concurrency,
-            keepalive_expiry=KEPT_S,
+            keepalive_expiry=_KEPT_S,
         ),
-        # Where the environment names proxies, the client's own pools reach them.
-        transport=None if getproxies() else Lanes(),
         # Some vendors' key headers would go along to whatever host a redirect names.
         follow_redirects=False,
         event_hooks={"response": [note_answer]},

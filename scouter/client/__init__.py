@@ -10,15 +10,6 @@ if TYPE_CHECKING:
     from scouter.client.connection import Retry
     from scouter.client.errors import ApiError, BusyError
 else:
-    __getattr__, __dir__ = lazy_names(
-        __name__,
-        models={},
-        others={
-            "scouter.client.async_client": ("AsyncScouterClient",),
-            "scouter.client.client": ("ScouterClient",),
-            "scouter.client.connection": ("Retry",),
-            "scouter.client.errors": ("ApiError", "BusyError"),
-        },
-    )
+    __getattr__, __dir__ = lazy_names(__name__)
 
 __all__ = ("ApiError", "AsyncScouterClient", "BusyError", "Retry", "ScouterClient")

@@ -17,24 +17,7 @@ if TYPE_CHECKING:
     from scouter.evaluate.tasks.trace import TraceAssertionTask
     from scouter.model.record import EvalRecord
 else:
-    __getattr__, __dir__ = lazy_names(
-        __name__,
-        models={
-            "scouter.alert.config": ("AgentAlertConfig",),
-            "scouter.drift.config": ("AgentEvalConfig",),
-            "scouter.drift.profile": ("AgentEvalProfile",),
-            "scouter.drift.watch": ("Watch", "WatchMatch"),
-            "scouter.evaluate.tasks.agent": ("AgentAssertionTask",),
-            "scouter.evaluate.tasks.assertion": ("AssertionTask",),
-            "scouter.evaluate.tasks.judge": ("LLMJudgeTask",),
-            "scouter.evaluate.tasks.trace": ("TraceAssertionTask",),
-        },
-        others={
-            "scouter.drift.drifter": ("Drifter",),
-            "scouter.evaluate.operators.comparison": ("ComparisonOperator",),
-            "scouter.model.record": ("EvalRecord",),
-        },
-    )
+    __getattr__, __dir__ = lazy_names(__name__)
 
 __all__ = (
     "AgentAlertConfig",

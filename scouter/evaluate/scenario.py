@@ -5,7 +5,8 @@ import json
 import uuid
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cached_property
+from functools import cache, cached_property
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias, cast
 
@@ -15,7 +16,11 @@ from pydantic import (
     ConfigDict,
     Field,
     JsonValue,
+    PlainSerializer,
+    PlainValidator,
+    SerializationInfo,
     SerializerFunctionWrapHandler,
+    TypeAdapter,
     model_serializer,
 )
 
@@ -30,7 +35,6 @@ from scouter.evaluate.files.read import (
 )
 from scouter.evaluate.tasks.task_list import TaskList, TasksByKind
 from scouter.model.attributes import SCENARIO_ID_MAX_CHARS
-from scouter.model.deferred import Deferred
 from scouter.model.ids import uuid7
 
 if TYPE_CHECKING:
@@ -41,11 +45,26 @@ if TYPE_CHECKING:
 
     DatasetResults = dict[str, EvalResults]
     ScenarioResults = tuple[ScenarioResult, ...]
-else:  # loaded with the first tasks that are read, and the first results that there are
-    _RESULTS = "scouter.evaluate.api.replay"
-    DatasetResults = Annotated[Any, Deferred(_RESULTS, "DatasetResults")]
-    ScenarioResults = Annotated[Any, Deferred(_RESULTS, "ScenarioResults")]
-    EvalMetrics = Annotated[Any, Deferred(_RESULTS, "EvalMetrics")]
+else:  # loaded with the first results that there are
+
+    def _of_results(name: str) -> object:
+        """A field that is read and written as a type of the results, which load with the first."""
+
+        @cache
+        def adapter() -> TypeAdapter[Any]:
+            return TypeAdapter(getattr(import_module("scouter.evaluate.api.replay"), name))
+
+        def read(value: object) -> object:
+            return adapter().validate_python(value)
+
+        def write(value: object, info: SerializationInfo) -> object:
+            return adapter().dump_python(value, mode="json" if info.mode_is_json() else "python")
+
+        return Annotated[Any, PlainValidator(read), PlainSerializer(write)]
+
+    DatasetResults, EvalMetrics, ScenarioResults = map(
+        _of_results, ("DatasetResults", "EvalMetrics", "ScenarioResults")
+    )
 
 MAX_SCENARIOS: Final = 1_000_000
 

@@ -19,26 +19,7 @@ if TYPE_CHECKING:
     )
     from scouter.transport.config import MockConfig
 else:
-    __getattr__, __dir__ = lazy_names(
-        __name__,
-        models={
-            "scouter.transport.config": ("MockConfig",),
-        },
-        others={
-            "scouter.mock.llm_faults": ("Fault",),
-            "scouter.mock.llm_request": ("LLMRequest",),
-            "scouter.mock.llm_server": ("LLMTestServer",),
-            "scouter.mock.noisy_judge": ("NoisyJudge",),
-            "scouter.mock.traces": (
-                "create_multi_service_trace",
-                "create_nested_trace",
-                "create_sequence_pattern_trace",
-                "create_simple_trace",
-                "create_trace_with_attributes",
-                "create_trace_with_errors",
-            ),
-        },
-    )
+    __getattr__, __dir__ = lazy_names(__name__)
 
 __all__ = (
     "Fault",

@@ -10,17 +10,7 @@ if TYPE_CHECKING:
     from scouter.queue.redaction import Redaction, RedactionRule
     from scouter.queue.scouter_queue import Queue, QueueStats, ScouterQueue
 else:
-    __getattr__, __dir__ = lazy_names(
-        __name__,
-        models={
-            "scouter.queue.redaction": ("Redaction", "RedactionRule"),
-        },
-        others={
-            "scouter.model.kinds": ("EntityType", "RecordType"),
-            "scouter.model.record": ("EvalRecord",),
-            "scouter.queue.scouter_queue": ("Queue", "QueueStats", "ScouterQueue"),
-        },
-    )
+    __getattr__, __dir__ = lazy_names(__name__)
 
 __all__ = (
     "EntityType",

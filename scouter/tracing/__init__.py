@@ -47,53 +47,7 @@ if TYPE_CHECKING:
     )
     from scouter.tracing.tracer import ScouterTracer as Tracer
 else:
-    __getattr__, __dir__ = lazy_names(
-        __name__,
-        models={
-            "scouter.tracing.batch": ("BatchConfig",),
-            "scouter.tracing.exporters": ("OtelExportConfig",),
-        },
-        others={
-            "scouter.model.attributes": ("ACTIVE_ENTITY as SCOUTER_ACTIVE_ENTITY_UID_BAGGAGE_KEY",),
-            "scouter.tracing.active": ("active_profile",),
-            "scouter.tracing.capture": (
-                "SpanCapture",
-                "captured_spans",
-                "captured_spans_of_scenario",
-                "disable_local_span_capture",
-                "drain_local_span_capture",
-                "enable_local_span_capture",
-            ),
-            "scouter.tracing.decorate": ("FunctionType", "get_function_type"),
-            "scouter.tracing.exporters": (
-                "GrpcSpanExporter",
-                "HttpSpanExporter",
-                "OtelProtocol",
-                "SpanTag",
-                "StdoutSpanExporter",
-                "TestSpanExporter",
-            ),
-            "scouter.tracing.instrumentor": ("ScouterInstrumentor", "instrument", "uninstrument"),
-            "scouter.tracing.kind": ("SpanKind",),
-            "scouter.tracing.middleware": ("ScouterTracingMiddleware",),
-            "scouter.tracing.propagation": (
-                "extract_span_context_from_headers",
-                "get_tracing_headers_from_current_span",
-            ),
-            "scouter.tracing.scenario": ("active_scenario", "scenario_scope"),
-            "scouter.tracing.span": ("ScouterSpan", "ScouterSpan as ActiveSpan"),
-            "scouter.tracing.tracer": (
-                "ScouterTracerProvider",
-                "ScouterTracer",
-                "ScouterTracer as Tracer",
-                "flush_tracer",
-                "get_current_active_span",
-                "get_tracer",
-                "init_tracer",
-                "shutdown_tracer",
-            ),
-        },
-    )
+    __getattr__, __dir__ = lazy_names(__name__)
 
 __all__ = (
     "SCOUTER_ACTIVE_ENTITY_UID_BAGGAGE_KEY",

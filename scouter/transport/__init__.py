@@ -12,23 +12,7 @@ if TYPE_CHECKING:
     from scouter.transport.redis.config import RedisConfig
     from scouter.transport.spool.config import SpoolConfig
 else:
-    __getattr__, __dir__ = lazy_names(
-        __name__,
-        models={
-            "scouter.transport.config": (
-                "HttpConfig",
-                "KafkaConfig",
-                "MockConfig",
-                "TransportConfig",
-            ),
-            "scouter.transport.in_process.config": ("InProcessConfig",),
-            "scouter.transport.otlp.config": ("GrpcConfig", "OtlpConfig"),
-            "scouter.transport.rabbitmq.config": ("RabbitMQConfig",),
-            "scouter.transport.redis.config": ("RedisConfig",),
-            "scouter.transport.spool.config": ("SpoolConfig",),
-        },
-        others={},
-    )
+    __getattr__, __dir__ = lazy_names(__name__)
 
 __all__ = (
     "GrpcConfig",

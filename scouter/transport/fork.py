@@ -22,7 +22,21 @@ class ForkAware(Protocol):
         ...
 
 
+class Resting(ForkAware, Protocol):
+    """Something that has to be at rest while the process forks."""
+
+    def before_fork(self) -> None:
+        """Come to rest, in bounded time."""
+        ...
+
+    def after_fork_in_parent(self) -> None:
+        """Go on."""
+        ...
+
+
 _WATCHED: Final[weakref.WeakSet[ForkAware]] = weakref.WeakSet()
+_RESTING: Final[weakref.WeakSet[Resting]] = weakref.WeakSet()
+_at_rest: list[Resting] = []
 _lock = threading.RLock()  # a signal handler may come in between
 _armed = False
 _WAIT_S: Final = 0.5
@@ -40,6 +54,13 @@ def watch(item: ForkAware) -> None:
                 before=_before, after_in_parent=_in_parent, after_in_child=_in_child
             )
             _armed = True
+
+
+def rest_at_forks(item: Resting) -> None:
+    """Have an object at rest during forks, and renewed in forked children."""
+    watch(item)
+    with _lock:
+        _RESTING.add(item)
 
 
 @contextmanager
@@ -63,9 +84,14 @@ def forks_wait() -> Generator[None]:
 def _before() -> None:
     _idle.acquire()
     _idle.wait_for(lambda: not _making, _WAIT_S)
+    _at_rest[:] = _RESTING
+    for item in _at_rest:
+        item.before_fork()
 
 
 def _in_parent() -> None:
+    while _at_rest:
+        _at_rest.pop().after_fork_in_parent()
     _idle.release()
 
 
@@ -73,5 +99,6 @@ def _in_child() -> None:
     global _lock, _idle, _making
     _lock = threading.RLock()
     _idle, _making = threading.Condition(threading.RLock()), 0
+    _at_rest.clear()
     for item in list(_WATCHED):
         item.after_fork_in_child()

@@ -242,4 +242,4 @@ class TransportContract:
         assert set(self.received_drops()) == {
             "sender=s1, full=0/5"
         }  # again, where an answer was lost
-        assert list(spool.folder.iterdir()) == [spool.folder / "lock"]
+        assert list(spool.folder.iterdir()) == [spool.folder / "spool-1.sqlite"]

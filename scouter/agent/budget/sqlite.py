@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final, TypeVar
 
 from scouter.agent.budget.ledger import Account, LedgerError, Refused, Reserved
-from scouter.agent.sqlite_file import SqliteFile
+from scouter.transport.sqlite_file import SqliteFile
 
 _APPLICATION_ID: Final = 0x53636C31  # "Scl1": Scouter, ledger, first form
 _WAIT_S: Final = 30.0

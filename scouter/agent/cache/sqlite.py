@@ -12,9 +12,9 @@ from typing import Final, NamedTuple
 
 from scouter.agent.cache.port import MAX_AGE_S, MAX_BYTES
 from scouter.agent.cache.stored_reply import read, size_of, write
-from scouter.agent.sqlite_file import SqliteFile
 from scouter.errors import ConfigError
 from scouter.evaluate.judge.port import JudgeReply
+from scouter.transport.sqlite_file import SqliteFile
 
 FILE_VARIABLE: Final = "SCOUTER_JUDGE_CACHE"
 """Names the file or a collector's address, or says `none`."""

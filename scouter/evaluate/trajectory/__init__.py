@@ -15,22 +15,7 @@ if TYPE_CHECKING:
     from scouter.evaluate.trajectory.rules import ArgumentRules, KeyRule, TrajectoryRules
     from scouter.evaluate.trajectory.spans import trajectory_from_spans
 else:
-    __getattr__, __dir__ = lazy_names(
-        __name__,
-        models={
-            "scouter.evaluate.trajectory.rules": ("ArgumentRules", "KeyRule", "TrajectoryRules"),
-        },
-        others={
-            "scouter.evaluate.trajectory.comparison": (
-                "DiffLine",
-                "EmptyTrajectoryError",
-                "TrajectoryComparison",
-                "TrajectoryMetric",
-                "compare_trajectories",
-            ),
-            "scouter.evaluate.trajectory.spans": ("trajectory_from_spans",),
-        },
-    )
+    __getattr__, __dir__ = lazy_names(__name__)
 
 __all__ = (
     "ArgumentRules",

@@ -7,8 +7,6 @@ from scouter.lazy import lazy_names
 if TYPE_CHECKING:
     from scouter.formats.adk.eval_set import read_eval_set
 else:
-    __getattr__, __dir__ = lazy_names(
-        __name__, models={}, others={"scouter.formats.adk.eval_set": ("read_eval_set",)}
-    )
+    __getattr__, __dir__ = lazy_names(__name__)
 
 __all__ = ("read_eval_set",)

@@ -8,13 +8,6 @@ if TYPE_CHECKING:
     from scouter.formats.agentevals.match import match_messages
     from scouter.formats.agentevals.messages import trajectory_from_messages
 else:
-    __getattr__, __dir__ = lazy_names(
-        __name__,
-        models={},
-        others={
-            "scouter.formats.agentevals.match": ("match_messages",),
-            "scouter.formats.agentevals.messages": ("trajectory_from_messages",),
-        },
-    )
+    __getattr__, __dir__ = lazy_names(__name__)
 
 __all__ = ("match_messages", "trajectory_from_messages")

@@ -9,15 +9,7 @@ if TYPE_CHECKING:
     from scouter.formats.nvidia.config import EvalFile, read_config
     from scouter.formats.nvidia.dataset import read_dataset
 else:
-    __getattr__, __dir__ = lazy_names(
-        __name__,
-        models={},
-        others={
-            "scouter.formats.nvidia.command": ("NvidiaRun", "run_config"),
-            "scouter.formats.nvidia.config": ("EvalFile", "read_config"),
-            "scouter.formats.nvidia.dataset": ("read_dataset",),
-        },
-    )
+    __getattr__, __dir__ = lazy_names(__name__)
 
 __all__ = (
     "EvalFile",

@@ -15,21 +15,7 @@ if TYPE_CHECKING:
     from scouter.formats.vertex.result import EvalResult
     from scouter.formats.vertex.template import PointwiseMetricPromptTemplate
 else:
-    __getattr__, __dir__ = lazy_names(
-        __name__,
-        models={},
-        others={
-            "scouter.formats.vertex.dataset": ("read_dataset",),
-            "scouter.formats.vertex.eval_task": ("EvalTask",),
-            "scouter.formats.vertex.metrics": (
-                "CustomMetric",
-                "PointwiseMetric",
-                "TrajectorySingleToolUse",
-            ),
-            "scouter.formats.vertex.result": ("EvalResult",),
-            "scouter.formats.vertex.template": ("PointwiseMetricPromptTemplate",),
-        },
-    )
+    __getattr__, __dir__ = lazy_names(__name__)
 
 __all__ = (
     "CustomMetric",

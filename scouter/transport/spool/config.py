@@ -23,15 +23,18 @@ class SpoolConfig(BaseModel):
     folder: Path
     """Made if it is not there; nobody else may be able to write to it. Other files in it stay."""
     max_bytes: int = Field(default=256 * 1024 * 1024, ge=65_536)
-    """Bound of all its files; the oldest are dropped for newer ones, and counted. Each process
-    may keep one file of a sixteenth of it (at most 8 MiB) beyond, if the others fill the folder."""
+    """Bound of what waits; the oldest is dropped for what is new, and counted. Beside it SQLite's
+    log may take 4 MiB; a damaged file stays there, and is as large."""
 
     def stats(self) -> "SpoolStats":
         """What this process has put there, and what waits there now.
 
+        Raises:
+            TransientError: The file cannot be read.
+
         Cost: a look at every record and request that waits.
         """
-        from scouter.transport.spool.folder import waiting_in
         from scouter.transport.spool.stats import counts_of
+        from scouter.transport.spool.table import waiting_in
 
         return counts_of(self.folder).stats(*waiting_in(self.folder))

@@ -16,26 +16,28 @@ try:
 except ImportError as missing:  # Windows
     raise ConfigError("a spool needs a system with POSIX file locks") from missing
 
-FILE_MODE: Final = 0o600
+_FILE_MODE: Final = 0o600
 
 
 class FileLock:
     """An exclusive lock, held from its making to `close`, or to the process' end.
 
     Args:
-        path: The file; made if it is not there.
-        waits: Wait for another owner to release it.
+        path: The file; made if it is not there, and removed at closing.
 
     Raises:
-        BlockingIOError: It has another owner, and nobody wanted to wait.
+        BlockingIOError: It has another owner.
         OSError: The file system refuses.
     """
 
-    def __init__(self, path: Path, *, waits: bool) -> None:
-        self._file: int | None = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, FILE_MODE)
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._file: int | None = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, _FILE_MODE)
         watch(self)
         try:
-            fcntl.flock(self._file, fcntl.LOCK_EX | (0 if waits else fcntl.LOCK_NB))
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if not os.path.samestat(os.fstat(self._file), path.stat()):
+                raise BlockingIOError(f"{path}: another owner has just removed it")
         except OSError:
             self._close_file()
             raise
@@ -47,6 +49,7 @@ class FileLock:
     def close(self) -> None:
         """Release it; again is harmless."""
         if self._file is not None:
+            self._path.unlink(missing_ok=True)
             fcntl.flock(self._file, fcntl.LOCK_UN)  # a fork may be about to copy it
             self._close_file()
 

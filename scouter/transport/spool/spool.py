@@ -5,9 +5,9 @@ import json
 import random
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, wait
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Final
 
 from scouter.errors import ConfigError, DataError, ScouterError, TransientError
 from scouter.transport.drops import NONE_DROPPED, Dropped, joined
@@ -17,9 +17,7 @@ from scouter.transport.guard import GUARD
 from scouter.transport.item import RecordItem
 from scouter.transport.otlp.spans import OtlpSpans
 from scouter.transport.port import RemoteTransport
-from scouter.transport.spool.folder import CORRUPT, FULL, Backlog, SpoolFolder
-from scouter.transport.spool.segment import Frame, FrameKind
-from scouter.transport.spool.stats import counts_of
+from scouter.transport.spool.table import Kind, Row, SpoolTable
 from scouter.transport.worker import WorkerLimits, backoff_s
 
 if TYPE_CHECKING:
@@ -30,6 +28,8 @@ _Send = Callable[[RemoteTransport, Dropped], int]
 
 _CLOSE_S: Final = 0.8
 """A spool that is delivering when it is closed goes on for so long."""
+_ROW_BYTES: Final = 8192
+"""A row takes up to two pages more than its payload."""
 _PATIENCE_S: Final = 2.0
 """Less than a closing process has: what waits behind a batch that hangs still gets to disk."""
 
@@ -68,11 +68,14 @@ class SpoolTransport(OtlpSpans):
         self._connect, self._limits, self._jitter = connect, limits or WorkerLimits(), jitter
         self._clock, self._patience_s = clock, patience_s
         self._max_bytes = config.max_bytes
-        self._folder = SpoolFolder(config.folder, config.max_bytes)
-        self._counts = counts_of(config.folder)
+        self._table = SpoolTable(config.folder, config.max_bytes)
         self._inner: RemoteTransport | None = None
         self._thread: threading.Thread | None = None
         self._asked: tuple[_Call, Future[int]] | None = None  # to be sent past the disk
+        self._kept = 1  # batches on disk that the thread has to look for
+        self._seen = 0  # of them, when nothing waited
+        with contextlib.suppress(TransientError):  # it looks once more
+            self._seen = 1 - self._table.look()[0]
         self._is_slow = False  # the last answer took so long that the next one may take too long
         self._end_s: float | None = None  # set by `close`: deliver until then
         self._changed = threading.Condition()
@@ -92,17 +95,17 @@ class SpoolTransport(OtlpSpans):
         texts = [text for item in items if (text := encode_record(item)) is not None]
         if not texts:
             raise DataError(NOTHING_WRITTEN)
-        frames = [Frame(kind=FrameKind.RECORD, payload=text, count=1) for text in texts]
-        return len(items) - len(texts) + self._keep(frames, dropped)
+        rows = [Row(Kind.RECORD, 1, text) for text in texts]
+        return len(items) - len(texts) + self._keep(rows, dropped)
 
     def send_otlp(self, data: bytes, count: int, dropped: Dropped = NONE_DROPPED) -> int:
         """Deliver or keep spans; see `Transport`."""
-        frame = Frame(kind=FrameKind.SPANS, payload=data, count=count)
+        row = Row(Kind.SPANS, count, data)
         refused = self._direct(
             lambda inner, told: inner.send_otlp(data, count, told), dropped,
-            fits=frame.size_bytes <= self._max_bytes,
+            fits=self._fits(row),
         )  # fmt: skip
-        return self._keep([frame], dropped) if refused is None else refused
+        return self._keep([row], dropped) if refused is None else refused
 
     def close(self) -> None:
         """Stop delivering; what waits is delivered by the next process."""
@@ -117,7 +120,7 @@ class SpoolTransport(OtlpSpans):
             thread.join(_CLOSE_S)  # inside a longer send it releases at the end of it
 
     def _release(self) -> None:
-        self._folder.close()
+        self._table.close()
         inner, self._inner = self._inner, None
         if inner is not None:
             inner.close()
@@ -129,12 +132,13 @@ class SpoolTransport(OtlpSpans):
 
         What does not fit on the disk has no other way, and waits for as long as it takes.
         """
-        if not self._folder.is_empty or (self._is_slow and fits):
+        if self._may_wait or (self._is_slow and fits):
             return None
-        told = joined(self._folder.untold(), dropped)
+        with contextlib.suppress(TransientError):  # the disk may fail, the far side be well
+            dropped = joined(self._table.look()[1], dropped)
         try:
             refused = self._ask(
-                lambda: self._send(lambda inner: send(inner, told)),
+                lambda: self._send(lambda inner: send(inner, dropped)),
                 self._patience_s if fits else None,
             )
         except (TransientError, ConfigError) as error:
@@ -142,7 +146,8 @@ class SpoolTransport(OtlpSpans):
             away = "far side is away" if isinstance(error, TransientError) else "settings are wrong"
             GUARD.refuse("spool", f"the {away}, keeping on disk", error)
             return None
-        self._folder.told(told)
+        with contextlib.suppress(TransientError):  # or it hears the same once more
+            self._table.told(dropped)
         return refused
 
     def _ask(self, call: _Call, patience_s: float | None) -> int:
@@ -160,17 +165,23 @@ class SpoolTransport(OtlpSpans):
             raise TransientError(f"no answer within {patience_s} s")
         return answer.result()
 
-    def _keep(self, frames: Sequence[Frame], dropped: Dropped) -> int:
-        """Write frames; returns how many items are larger than the whole spool."""
-        fitting = [frame for frame in frames if frame.size_bytes <= self._max_bytes]
+    def _keep(self, rows: Sequence[Row], dropped: Dropped) -> int:
+        """Write rows; returns how many items are larger than the whole spool."""
+        fitting = [row for row in rows if self._fits(row)]
         if fitting:
-            lost = self._folder.append(fitting, dropped)
-            self._counts.add(written=sum(frame.count for frame in fitting))
-            self._counts.drop(FULL, lost)
+            self._table.append(fitting, dropped)
+            self._kept += 1
             self._wake()
         else:
-            self._folder.tell(dropped)  # with the next batch: this one is not sent
-        return sum(frame.count for frame in frames) - sum(frame.count for frame in fitting)
+            self._table.tell(dropped)  # with the next batch: this one is not sent
+        return sum(row.items for row in rows) - sum(row.items for row in fitting)
+
+    @property
+    def _may_wait(self) -> bool:
+        return self._kept != self._seen
+
+    def _fits(self, row: Row) -> bool:
+        return len(row.payload) + _ROW_BYTES <= self._max_bytes
 
     def _wake(self) -> None:
         """Have the thread look what there is to do."""
@@ -190,23 +201,17 @@ class SpoolTransport(OtlpSpans):
 
     def _run(self) -> None:
         attempt = 0
-        backlog: Backlog | None = None
-        is_adopting = True  # what died since this process began
         while self._has_more(attempt):
             if self._answer():
                 continue
+            kept = self._kept
             try:
-                if is_adopting:
-                    self._folder.adopt()
-                    is_adopting = False
-                backlog = backlog or self._folder.oldest()
-                if backlog is not None:
-                    self._deliver(backlog)
-                    self._counts.drop(CORRUPT, self._folder.settle(backlog))
-                attempt, backlog = 0, None
-                is_adopting = self._folder.is_empty  # once more when something waits again
+                if self._deliver():
+                    self._seen = kept
+                attempt = 0
             except (TransientError, ConfigError) as error:
                 attempt += 1
+                self._table.put_back()  # another process may have the right settings
                 GUARD.refuse("spool", "retrying", error)
                 asked_s = error.retry_after_s if isinstance(error, TransientError) else None
                 self._pause(backoff_s(attempt, self._limits, asked_s, self._jitter()))
@@ -214,12 +219,12 @@ class SpoolTransport(OtlpSpans):
     def _has_more(self, attempt: int) -> bool:
         """Wait for something to do; False once the spool is closed."""
         with self._changed:
-            while self._asked is None and self._folder.is_empty and self._end_s is None:
+            while self._asked is None and not self._may_wait and self._end_s is None:
                 self._changed.wait()
             if self._end_s is None:
                 return True
             is_over = attempt or self._clock() >= self._end_s
-            if not is_over and (self._asked is not None or not self._folder.is_empty):
+            if not is_over and (self._asked is not None or self._may_wait):
                 return True
             self._thread = None
         self._release()
@@ -248,30 +253,33 @@ class SpoolTransport(OtlpSpans):
         finally:
             self._is_slow = self._clock() - started_s > self._patience_s / 2
 
-    def _deliver(self, backlog: Backlog) -> None:
-        if not backlog.frames:
-            return
-        reason = "rejected"
-        told = joined(self._folder.untold(), backlog.dropped)
+    def _deliver(self) -> bool:
+        """Deliver the oldest batch, or wait while another process delivers; True if none waits."""
+        if not self._table.lead():
+            waits, _ = self._table.look()
+            if waits:
+                self._pause(self._limits.retry_base_s)
+            return not waits
+        batch = self._table.oldest()
+        if batch is None:
+            return True
+        told = self._table.look()[1] if batch.rows else NONE_DROPPED
+        reason, refused = "rejected", 0
         try:
-            refused = self._send(lambda inner: _send(inner, backlog, told))
+            if batch.rows:
+                refused = self._send(lambda inner: _send(inner, batch.rows, told))
         except (TransientError, ConfigError):
             raise
         except Exception as error:  # noqa: BLE001 - the thread has to outlive a bug
+            refused, told = batch.items, NONE_DROPPED
             reason = "permanent" if isinstance(error, ScouterError) else "internal"
             if reason == "permanent":
                 GUARD.refuse("spool", reason, error)
             else:
                 with contextlib.suppress(type(error)):
                     GUARD.internal("spool", error)
-            refused = backlog.count
-            self._folder.tell(backlog.dropped)
-        else:
-            self._folder.told(told)
-        if refused:
-            self._folder.count(reason, refused)
-        self._counts.add(delivered=backlog.count - refused)
-        self._counts.drop(reason, refused)
+        self._table.settle(batch, told, {reason: refused})
+        return False
 
     def _pause(self, pause_s: float) -> None:
         until_s = self._clock() + pause_s
@@ -280,28 +288,16 @@ class SpoolTransport(OtlpSpans):
                 self._changed.wait(left_s)
 
 
-def _send(inner: RemoteTransport, backlog: Backlog, dropped: Dropped) -> int:
-    if backlog.frames[0].kind is FrameKind.SPANS:
-        (frame,) = backlog.frames
-        return inner.send_otlp(frame.payload, frame.count, dropped)
-    return inner.send_records([_item(frame.payload) for frame in backlog.frames], dropped)
+def _send(inner: RemoteTransport, rows: Sequence[Row], dropped: Dropped) -> int:
+    if rows[0].kind == Kind.SPANS:
+        (row,) = rows
+        return inner.send_otlp(row.payload, row.items, dropped)
+    return inner.send_records([_item(row.payload) for row in rows], dropped)
 
 
 def _item(payload: bytes) -> RecordItem:
     """A record as `encode_record` wrote it."""
-    wire = cast(Mapping[str, Any], json.loads(payload))
-    return RecordItem(
-        profile=wire["profile"],
-        uid=wire["uid"],
-        record_id=wire["record_id"],
-        session_id=wire["session_id"],
-        trace_id=wire["trace_id"],
-        created_ns=wire["created_at"],
-        context_json=_json(wire["context"]),
-        tags=wire["tags"],
-    )
-
-
-def _json(value: object) -> bytes:
-    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-    return text.encode("utf-8", errors="replace")
+    wire = json.loads(payload)
+    text = json.dumps(wire.pop("context"), ensure_ascii=False, separators=(",", ":"))
+    context = text.encode("utf-8", errors="replace")
+    return RecordItem(context_json=context, created_ns=wire.pop("created_at"), **wire)

@@ -16,7 +16,7 @@ class SpoolStats:
     written: int = 0
     """Records and spans that the far side could not take at once."""
     delivered: int = 0
-    """Those delivered later, what dead processes left included."""
+    """Those delivered later, what other processes left included."""
     dropped: dict[str, int] = field(default_factory=dict[str, int])
     """By reason: `spool_full` (the oldest, for room), `spool_corrupt`, `rejected`, `permanent`,
     `internal`."""
@@ -29,36 +29,30 @@ class SpoolCounts:
     """The counters of one folder."""
 
     def __init__(self) -> None:
-        self._reset()
+        self.after_fork_in_child()
         watch(self)
 
     def after_fork_in_child(self) -> None:
         """Begin anew: the parent counts its own."""
-        self._reset()
-
-    def _reset(self) -> None:
         self._lock = threading.Lock()
-        self._written = self._delivered = 0
+        self._sums: Counter[str] = Counter()
         self._dropped: Counter[str] = Counter()
 
     def add(self, *, written: int = 0, delivered: int = 0) -> None:
         """Count records and spans."""
         with self._lock:
-            self._written += written
-            self._delivered += delivered
+            self._sums.update(written=written, delivered=delivered)
 
-    def drop(self, reason: str, count: int) -> None:
-        """Count what is lost."""
-        if count:
-            with self._lock:
-                self._dropped[reason] += count
+    def drop(self, lost: Counter[str]) -> None:
+        """Count what is lost, by reason."""
+        with self._lock:
+            self._dropped += lost
 
     def stats(self, waiting: int, waiting_bytes: int) -> SpoolStats:
         """A consistent snapshot."""
         with self._lock:
             return SpoolStats(
-                written=self._written,
-                delivered=self._delivered,
+                **self._sums,
                 dropped=dict(self._dropped),
                 waiting=waiting,
                 waiting_bytes=waiting_bytes,

@@ -185,7 +185,7 @@ def test_an_error_of_ours_is_no_malformed_answer(
 
     with LLMTestServer({"score": 4, "reason": "good"}, key=KEY) as server:
         with monkeypatch.context() as patch:
-            patch.setattr("scouter.agent.lanes.Lanes._open", broken)
+            patch.setattr("httpx2.AsyncHTTPTransport.handle_async_request", broken)
             before = said(ModelJudge([entry(kind, server)], environ=ENVIRON))
         monkeypatch.setattr("scouter.agent.answer_form.AnswerForm.read", broken)
         after = said(ModelJudge([entry(kind, server)], environ=ENVIRON))

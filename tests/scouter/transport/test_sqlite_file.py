@@ -1,5 +1,6 @@
 """A small SQLite file: what waits for its thread at the same time shares a transaction."""
 
+import os
 import sqlite3
 import threading
 from collections.abc import Callable, Generator
@@ -9,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from scouter.agent.sqlite_file import SqliteFile
+from scouter.transport.sqlite_file import SqliteFile
 
 _FULL, _NORMAL = 2, 1
 """Values of `PRAGMA synchronous`: synced with every commit, or not."""
@@ -164,3 +165,26 @@ def test_closing_waits_for_what_was_asked_for(file: SqliteFile) -> None:
     assert not closing_it.is_alive()
     assert [each.done() for each in made] == [True, True]
     assert file.read(words).result(10) == ["a", "b"], "opened again"
+
+
+def test_a_forked_child_loses_nothing_when_its_parent_closes_the_file(file: SqliteFile) -> None:
+    """SQLite would take the parent's connection, open at the fork, for one of the child's own."""
+    assert file.run(writes("parent")).result(10) == "parent"
+    to_parent, to_child = os.pipe(), os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        try:
+            file.run(writes("early")).result(10)
+            os.write(to_parent[1], b".")
+            os.read(to_child[0], 1)
+            file.run(writes("late")).result(10)
+        finally:
+            os._exit(0)
+    assert os.read(to_parent[0], 1) == b"."
+    file.close()
+    os.write(to_child[1], b".")
+    os.waitpid(pid, 0)
+    for end in (*to_parent, *to_child):
+        os.close(end)
+
+    assert seen_from_outside(file) == ["parent", "early", "late"]

@@ -1,22 +1,15 @@
 """A small SQLite file that several processes share: private, and read and written in one thread."""
 
-import os
 import sqlite3
 import threading
-import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final, TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from scouter.transport.fork import watch
-
-_PRIVATE: Final = 0o600
-_PAUSE_S: Final = 0.02
-_OF_PARENTS: Final[list[sqlite3.Connection | None]] = []
-"""Kept open in forked children, where closing them would release the parent's locks."""
+from scouter.transport.sqlite_connection import SqliteConnection, transaction
 
 _T = TypeVar("_T")
 _Outcome: TypeAlias = tuple[object, Exception | None]
@@ -59,11 +52,7 @@ class SqliteFile:
     All that is done to it is done in one thread of its own, so that nobody's event loop waits for
     a disk or another process. Calls that wait for it at the same time share one transaction, and
     one sync of the disk; of each, all is done or nothing, and none is answered before what it did
-    is committed. The file is made with the mode 0600, its folder with 0700. It is in WAL mode:
-    readers and one writer do not wait for each other.
-
-    What a call has done survives the end of the process, also by SIGKILL. A power cut never
-    damages the file; it may take the last calls back, but none before one that was synced.
+    is committed. See `SqliteConnection` for what survives a kill, a power cut and a fork.
 
     What is deleted is overwritten with zeros (`secure_delete`); after `erase` it is out of the log
     beside the file as well, so that no byte of it is left.
@@ -80,7 +69,13 @@ class SqliteFile:
         self, path: str | Path, *, application_id: int, schema: tuple[str, ...], wait_s: float
     ) -> None:
         self.path = Path(path)
-        self._application_id, self._schema, self._wait_s = application_id, schema, wait_s
+        self._file = SqliteConnection(
+            self.path,
+            application_id=application_id,
+            schema=schema,
+            wait_s=wait_s,
+            settings=("secure_delete=ON",),
+        )
         self._start_anew()
         watch(self)
 
@@ -88,14 +83,12 @@ class SqliteFile:
         return f"{type(self).__name__}({str(self.path)!r})"
 
     def after_fork_in_child(self) -> None:
-        """Forget thread and connection, which are the parent's."""
-        _OF_PARENTS.append(self._connection)
+        """Forget the thread, which is the parent's."""
         self._start_anew()
 
     def _start_anew(self) -> None:
         self._lock = threading.Lock()
         self._thread: ThreadPoolExecutor | None = None
-        self._connection: sqlite3.Connection | None = None
         self._group: _Group | None = None
         """Those that a further call can still join; nothing else was asked for since."""
 
@@ -121,7 +114,12 @@ class SqliteFile:
 
     def read(self, work: Callable[[sqlite3.Connection], _T]) -> "Future[_T]":
         """Read something, without waiting for who writes; the same otherwise."""
-        return self._submit(lambda: work(self._connected()))
+
+        def read() -> _T:
+            with self._file.use() as connection:
+                return work(connection)
+
+        return self._submit(read)
 
     def erase(self, work: Callable[[sqlite3.Connection], object]) -> "Future[None]":
         """Delete something for good; where the future raises, bytes of it may be left."""
@@ -140,7 +138,7 @@ class SqliteFile:
         Args:
             path: The copy; it must not be there yet. It is readable by its owner alone.
         """
-        return self._submit(lambda: self._copy_to(path))
+        return self._submit(lambda: self._file.copy_to(path))
 
     def _submit(self, work: Callable[[], _T]) -> "Future[_T]":
         with self._lock:
@@ -167,86 +165,19 @@ class SqliteFile:
                 call.future.set_exception(error)
 
     def _transact(self, calls: Sequence[_Call]) -> list[_Outcome]:
-        connection = self._connected()
         is_synced = any(call.is_synced for call in calls)
-        connection.execute(f"PRAGMA synchronous={'FULL' if is_synced else 'NORMAL'}")
-        connection.execute("BEGIN IMMEDIATE")
-        try:
-            outcomes = [_done(connection, call) for call in calls]
-            connection.execute("COMMIT")
-        except BaseException:
-            with suppress(sqlite3.Error):
-                connection.execute("ROLLBACK")
-            raise
-        return outcomes
+        with self._file.use() as connection:
+            connection.execute(f"PRAGMA synchronous={'FULL' if is_synced else 'NORMAL'}")
+            with transaction(connection):
+                return [_done(connection, call) for call in calls]
 
     def _empty_log(self) -> None:
         """Bring the log beside the file into it, and leave nothing in it."""
-        # Answers with: is somebody in the way, frames in the log, frames that were moved.
-        (is_busy, _, _) = self._connected().execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+        with self._file.use() as connection:
+            # Answers with: is somebody in the way, frames in the log, frames that were moved.
+            (is_busy, _, _) = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
         if is_busy:
             raise sqlite3.OperationalError("another process is reading the file")
-
-    def _copy_to(self, path: Path) -> None:
-        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, _PRIVATE))
-        with closing(sqlite3.connect(path)) as copy:
-            self._connected().backup(copy)
-
-    def _connected(self) -> sqlite3.Connection:
-        connection = self._connection
-        if connection is None:
-            connection = self._connection = self._open()
-        return connection
-
-    def _open(self) -> sqlite3.Connection:
-        self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        # Made before SQLite opens it, which gives the files beside it the same mode.
-        os.close(os.open(self.path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, _PRIVATE))
-        connection = sqlite3.connect(
-            self.path, timeout=self._wait_s, isolation_level=None, check_same_thread=False
-        )
-        deadline = time.monotonic() + self._wait_s
-        try:
-            while True:
-                try:
-                    self._prepare(connection)
-                except sqlite3.OperationalError:
-                    # Going over to WAL does not wait while another process does the same.
-                    if time.monotonic() >= deadline:
-                        raise
-                    if connection.in_transaction:
-                        connection.execute("ROLLBACK")
-                    time.sleep(_PAUSE_S)
-                else:
-                    return connection
-        except BaseException:
-            connection.close()
-            raise
-
-    def _prepare(self, connection: sqlite3.Connection) -> None:
-        connection.execute("PRAGMA secure_delete=ON")
-        if self._id_of(connection) != self._application_id:
-            self._refuse_foreign(connection)
-            connection.execute("PRAGMA journal_mode=WAL")
-            connection.execute("BEGIN IMMEDIATE")
-            # Looked at again: another process may have made the tables meanwhile.
-            if self._id_of(connection) != self._application_id:
-                self._refuse_foreign(connection)
-                for statement in self._schema:
-                    connection.execute(statement)
-                connection.execute(f"PRAGMA application_id={self._application_id}")
-            connection.execute("COMMIT")
-
-    def _refuse_foreign(self, connection: sqlite3.Connection) -> None:
-        # In this order: tables that another process makes meanwhile come with its id.
-        has_tables = connection.execute("SELECT 1 FROM sqlite_master").fetchone() is not None
-        if has_tables and self._id_of(connection) != self._application_id:
-            raise sqlite3.DatabaseError("the file is another program's, or of another form")
-
-    @staticmethod
-    def _id_of(connection: sqlite3.Connection) -> int:
-        found: int = connection.execute("PRAGMA application_id").fetchone()[0]
-        return found
 
     def close(self) -> None:
         """Wait for what was begun, and close the file; a later call opens it again."""
@@ -255,9 +186,7 @@ class SqliteFile:
             if thread is None:
                 return
             thread.shutdown()
-            connection, self._connection = self._connection, None
-            if connection is not None:
-                connection.close()
+            self._file.close()
 
 
 def _done(connection: sqlite3.Connection, call: _Call) -> _Outcome:
