@@ -28,6 +28,11 @@ def vectors(*areas: str) -> list[ParameterSet]:
     return [pytest.param(each, id=each["id"]) for each in found] or [pytest.param(None, id="none")]
 
 
+def areas() -> set[str]:
+    """All areas that vectors are of."""
+    return {each["area"] for each in _all()}
+
+
 def needed(vector: dict[str, Any] | None) -> dict[str, Any]:
     """The vector, or the reason why there is none."""
     require("nat-vectors", present=vector is not None, detail="no nat_upsonic.json here")

@@ -476,6 +476,28 @@ def test_calls_without_expected_ones() -> None:
     assert "(no previous turns)" in second
 
 
+@pytest.mark.parametrize("most", [1, 2, 5])
+def test_so_many_items_at_a_time(most: int) -> None:
+    """As many as may be, and no more: each question waits until so many are there."""
+    here, largest = 0, 0
+    full = asyncio.Event()
+
+    async def judge(_: JudgeRequest) -> str:
+        nonlocal here, largest
+        here += 1
+        largest = max(largest, here)
+        if here == most:
+            full.set()
+        await full.wait()
+        here -= 1
+        return "1"
+
+    items = [replace(walked(), id=str(n)) for n in range(6)]
+    found = TrajectoryEvaluator(judge, max_concurrency=most).evaluate(items)
+    assert largest == most
+    assert found.n_scored == 6
+
+
 def test_where_the_definitions_of_tools_come_from() -> None:
     """A file before the row, the row before spans; where nobody tells, the judge hears so."""
     judge = Replies(["0.5"] * 5)
