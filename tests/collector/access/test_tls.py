@@ -1,5 +1,6 @@
 """A collector that others reach: TLS, tokens made on the command line, an agent that has one."""
 
+import io
 import os
 import re
 import shutil
@@ -7,15 +8,15 @@ import ssl
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import Any, cast
 
 import grpc
 import httpx
 import pytest
-from typer.testing import CliRunner
 
-from scouter.cli.app import make_app
+from scouter.cli.app import main
 from scouter.drift.profile import AgentEvalProfile
 from scouter.evaluate.tasks.assertion import AssertionTask
 from scouter.model.otlp import encode_request
@@ -59,8 +60,16 @@ def collector(tmp_path: Path, certificates: Certificates) -> Iterator[CollectorP
 
 
 def token_command(folder: Path, *args: str) -> "subprocess.CompletedProcess[str]":
-    done = CliRunner().invoke(make_app(), ["token", *args, "--data", str(folder / "data")])
-    return subprocess.CompletedProcess(args, done.exit_code, done.stdout, done.stderr)
+    """Run `scouter token` inside of this process."""
+    out, err, code = io.StringIO(), io.StringIO(), 0
+    words = ["scouter", "token", *args, "--data", str(folder / "data")]
+    with pytest.MonkeyPatch.context() as patch, redirect_stdout(out), redirect_stderr(err):
+        patch.setattr(sys, "argv", words)
+        try:
+            main()
+        except SystemExit as ended:
+            code = ended.code if isinstance(ended.code, int) else 1
+    return subprocess.CompletedProcess(words, code, out.getvalue(), err.getvalue())
 
 
 def make_token(folder: Path, *scopes: str) -> str:
