@@ -2,12 +2,7 @@
 
 from collections.abc import Mapping
 
-from scouter.evaluate.compare.data import RecordsComparison, RunComparison
-from scouter.evaluate.compare.runs import (
-    DEFAULT_THRESHOLD,
-    compare_results,
-    compare_scenario_results,
-)
+from scouter.evaluate.compare.data import DEFAULT_THRESHOLD, RecordsComparison, RunComparison
 from scouter.evaluate.results.rows import ResultRows
 from scouter.evaluate.results.run import RunResults
 
@@ -55,6 +50,8 @@ def compare_records(
     baseline: ResultRows, new: ResultRows, regression_threshold: float = DEFAULT_THRESHOLD
 ) -> ComparisonResults:
     """Compare two evaluations of one profile; see `scouter.evaluate.compare.runs`."""
+    from scouter.evaluate.compare.runs import compare_results  # a stored comparison needs no test
+
     return _of_records(compare_results(baseline, new, regression_threshold))
 
 
@@ -62,6 +59,8 @@ def compare_replays(
     baseline: RunResults, new: RunResults, regression_threshold: float = DEFAULT_THRESHOLD
 ) -> ScenarioComparisonResults:
     """Compare two replays; see `scouter.evaluate.compare.runs`."""
+    from scouter.evaluate.compare.runs import compare_scenario_results
+
     found = compare_scenario_results(baseline, new, regression_threshold)
     parts = {alias: _of_records(each) for alias, each in found.dataset_comparisons.items()}
     fields = {**dict(found), "dataset_comparisons": parts}

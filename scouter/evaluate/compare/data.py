@@ -14,6 +14,9 @@ from scouter.evaluate.intervals import Interval
 from scouter.evaluate.outcome import Outcome
 from scouter.evaluate.results.confirmation import Confirmation
 
+DEFAULT_THRESHOLD: Final = 0.05
+"""Smallest fall of a pass rate that counts, where nobody says another."""
+
 Side: TypeAlias = Literal["baseline_only", "comparison_only"]
 
 

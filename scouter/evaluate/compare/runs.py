@@ -12,6 +12,7 @@ from scouter.evaluate.compare.attempts import Attempt, attempts_of, count_passed
 from scouter.evaluate.compare.changes import fell
 from scouter.evaluate.compare.counts import Tally
 from scouter.evaluate.compare.data import (
+    DEFAULT_THRESHOLD,
     MissingRecord,
     RecordsComparison,
     RunComparison,
@@ -39,8 +40,6 @@ from scouter.evaluate.results.confirmation import Confirmation
 from scouter.evaluate.results.gc_pause import collector_paused
 from scouter.evaluate.results.rows import ResultRows
 from scouter.evaluate.results.run import RunResults
-
-DEFAULT_THRESHOLD: Final = 0.05
 
 
 def compare_results(
