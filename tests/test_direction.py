@@ -13,9 +13,9 @@ ROWS = {
         " replay; formats; client; mock trace types testing cli pytest_plugin"
     ),
     "collector": (
-        "histogram problem split; settings metrics log_lines process prices; storage access;"
-        " pipeline alerts results exemplars; judging receivers operation; api; web; app;"
-        " service care_commands; commands demo"
+        "histogram key_filter problem split; settings metrics log_lines process prices;"
+        " storage access; pipeline alerts results exemplars; judging receivers operation; api; web;"
+        " app; service care_commands; commands demo"
     ),
 }
 RANK = {

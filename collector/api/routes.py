@@ -12,10 +12,10 @@ from collector.api.parameters import (
 )
 from collector.pipeline.profiles import ProfileRegistry, RegisteredProfile
 from collector.receivers.times import format_time
-from collector.storage.port.store import Store
+from collector.storage.port.reading import ReadStore
 
 
-def api_router(store: Store, monitor: AlertMonitor, registry: ProfileRegistry) -> APIRouter:
+def api_router(store: ReadStore, monitor: AlertMonitor, registry: ProfileRegistry) -> APIRouter:
     """Make the routes below `/api/v1`.
 
     Args:

@@ -14,8 +14,8 @@ from typing import Any
 import duckdb
 import pytest
 
+from collector.storage.duckdb import care as duckdb_care
 from collector.storage.duckdb import schema as duckdb_schema
-from collector.storage.duckdb import store as duckdb_store
 from collector.storage.duckdb.database import Database
 from collector.storage.duckdb.store import DuckDBStore
 from collector.storage.port.counts import TaskQuery
@@ -26,8 +26,9 @@ from scouter.errors import ConfigError, DataError, TransientError
 from scouter.evaluate.judge.usage import JudgeUsage
 from scouter.evaluate.outcome import Outcome
 from scouter.model.ids import uuid7
-from tests.contracts.store import Open, StoreContract
+from tests.contracts.store import StoreContract
 from tests.contracts.store_data import SPACE, record, span, verdict
+from tests.contracts.store_opened import Open, OpenCopy
 from tests.support.components import require_program
 from tests.support.processes import wait_until
 
@@ -35,6 +36,11 @@ from tests.support.processes import wait_until
 @pytest.fixture
 def open_store(tmp_path: Path) -> Open:
     return lambda: DuckDBStore(tmp_path / "data")
+
+
+@pytest.fixture
+def open_copy() -> OpenCopy:
+    return DuckDBStore
 
 
 class TestDuckDBStore(StoreContract):
@@ -101,7 +107,7 @@ def test_scrapes_ask_the_database_seldom_for_the_oldest_row(
     assert [store.oldest_ns() for _ in range(5)] == [50] * 5
     assert len(asked) == 1
     store.remove_before(60)
-    monkeypatch.setattr(duckdb_store, "_OLDEST_S", 0.0)
+    monkeypatch.setattr(duckdb_care, "_OLDEST_S", 0.0)
     assert store.oldest_ns() == 70
 
 
