@@ -1,10 +1,10 @@
 """A DuckDB store that is open: its parts, what is left from the process before, and its end."""
 
 import logging
-import shutil
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -85,8 +85,7 @@ class Opened:
             if isinstance(error, DamagedBlockError):
                 raise LostDataError(folder, str(error)) from error
             raise
-        # An earlier version kept an index here.
-        shutil.rmtree(folder / "traces", ignore_errors=True)
+        _remove_old_index(folder / "traces")
         self._known = KnownRows(self._database, max(stored_seq, self._losses.seq))
         self._tally = Tally(folder, self._losses.missed_files)
         self._committer = Committer(
@@ -231,6 +230,15 @@ def _lost_words(deltas: Mapping[TotalKey, int]) -> str:
     if UNCOUNTED in deltas:
         words.append("some, of which nobody knows how many")
     return ", ".join(words) or "nothing"
+
+
+def _remove_old_index(folder: Path) -> None:
+    """Remove the files in which an earlier version kept the places of spans."""
+    for file in folder.glob("*.places"):
+        with suppress(OSError):
+            file.unlink()
+    with suppress(OSError):  # it is not there, or holds something else
+        folder.rmdir()
 
 
 def _open_log(folder: Path, applied: int, file_bytes: int) -> SpanLog:
