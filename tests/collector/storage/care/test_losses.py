@@ -45,7 +45,6 @@ MATRIX: Final[dict[str, tuple[str, ...]]] = {
     # Byte 5 is of the first frame's checksum: its spans are whole. So is the middle of the last.
     "first of spans": (SERVED, TOLD, TOLD, REFUSED, REFUSED, REFUSED),
     "last of spans": (SERVED, SERVED, TOLD, REFUSED, REFUSED, REFUSED),
-    "first of traces": (SERVED,) * 6,
     TALLY: (SERVED,) * 6,
 }
 CASES: Final = [
