@@ -21,7 +21,7 @@ from collector.storage.care.backups import (
     still_there,
 )
 from collector.storage.care.maintenance import refuse_store
-from collector.storage.duckdb.store import DuckDBStore
+from collector.storage.port.care import CareStore
 from collector.storage.port.erase import Erased, EraseTarget
 from scouter.agent.budget.ledger import LedgerError
 from scouter.errors import ConfigError, TransientError
@@ -72,7 +72,7 @@ class Operation:
 
     def __init__(
         self,
-        store: DuckDBStore,
+        store: CareStore,
         pipeline: Pipeline,
         tokens: TokenFile,
         answers: Answers | None,

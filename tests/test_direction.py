@@ -23,8 +23,8 @@ ROWS = {
         " dataset scenario"
     ),
     "collector": (
-        "histogram problem split; settings metrics log_lines process prices judging.ledger;"
-        " storage access;"
+        "histogram key_filter problem split;"
+        " settings metrics log_lines process prices judging.ledger; storage access;"
         " pipeline alerts results exemplars; judging receivers operation; api; web; app;"
         " service care_commands; commands demo"
     ),

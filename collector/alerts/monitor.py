@@ -19,8 +19,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from collector.storage.port.control import ControlStore
 from collector.storage.port.rows import AlertEvent, AlertState, EvaluationRow
-from collector.storage.port.store import Store
 from scouter.alert.condition import AlertCondition
 from scouter.drift.profile import AgentEvalProfile
 from scouter.evaluate.intervals import wilson
@@ -86,7 +86,7 @@ class AlertMonitor:
     """
 
     def __init__(
-        self, store: Store, changed: Changed, now_ns: Callable[[], int] = time.time_ns
+        self, store: ControlStore, changed: Changed, now_ns: Callable[[], int] = time.time_ns
     ) -> None:
         self._store, self._changed, self._now_ns = store, changed, now_ns
         self._lock = threading.Lock()

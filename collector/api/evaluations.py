@@ -27,12 +27,12 @@ from collector.judging.known_judges import KnownJudges
 from collector.problem import ProblemError
 from collector.receivers.times import format_time
 from collector.storage.port.lists import EvaluationQuery
+from collector.storage.port.reading import ReadStore
 from collector.storage.port.rows import EvaluationRow, TaskRow
-from collector.storage.port.store import Store
 from scouter.evaluate.outcome import Outcome
 
 
-def evaluations_router(store: Store, judges: KnownJudges, names: KnownNames) -> APIRouter:
+def evaluations_router(store: ReadStore, judges: KnownJudges, names: KnownNames) -> APIRouter:
     """Make the routes below `/api/v1/evaluations`.
 
     Args:

@@ -38,7 +38,7 @@ from collector.judging.known_judges import KnownJudges
 from collector.problem import ProblemError
 from collector.storage.duckdb.json_text import load_json
 from collector.storage.port.lists import EvaluationQuery, RecordQuery
-from collector.storage.port.store import Store
+from collector.storage.port.reading import ReadStore
 from scouter.client.call import NEXT_CURSOR
 from scouter.errors import TransientError
 
@@ -74,7 +74,7 @@ class ExportFormat(StrEnum):
     CSV = "csv"
 
 
-def export_router(store: Store, judges: KnownJudges) -> APIRouter:
+def export_router(store: ReadStore, judges: KnownJudges) -> APIRouter:
     """Make the route `/api/v1/export/{kind}`.
 
     Args:
@@ -158,7 +158,7 @@ def export_router(store: Store, judges: KnownJudges) -> APIRouter:
 class _Source:
     """What is asked for, page by page."""
 
-    store: Store
+    store: ReadStore
     judges: KnownJudges
     kind: ExportKind
     space: str

@@ -21,8 +21,8 @@ from collector.api.parameters import (
 )
 from collector.prices import PriceTable
 from collector.receivers.times import format_time
+from collector.storage.port.reading import ReadStore
 from collector.storage.port.search import Usage, UsageGroup, UsageQuery
-from collector.storage.port.store import Store
 
 
 class UsageItem(BaseModel):
@@ -65,7 +65,7 @@ class UsageList(BaseModel):
     next_cursor: str | None = Field(description="Pass it as `cursor` for the next page.")
 
 
-def genai_router(store: Store, prices: PriceTable) -> APIRouter:
+def genai_router(store: ReadStore, prices: PriceTable) -> APIRouter:
     """Make the routes below `/api/v1/genai`.
 
     Args:

@@ -16,7 +16,7 @@ from collector.receivers.ingest import Ingest
 from collector.receivers.replay import Replayer, ReplayResult
 from collector.receivers.times import format_time
 from collector.storage.port.dead_letters import LetterKind, LetterQuery, StoredLetter
-from collector.storage.port.store import Store
+from collector.storage.port.telemetry import TelemetryStore
 from scouter.errors import TransientError
 
 _SHOWN: Final = 64 * 2**10
@@ -74,7 +74,7 @@ class ReplayPage(_Answer):
     next_cursor: str | None = Field(description="Pass it as `cursor` to go on.")
 
 
-def letters_router(store: Store, ingest: Ingest) -> APIRouter:
+def letters_router(store: TelemetryStore, ingest: Ingest) -> APIRouter:
     """Make the routes below `/api/v1/dead-letters`.
 
     Args:
@@ -169,7 +169,9 @@ def letters_router(store: Store, ingest: Ingest) -> APIRouter:
     return router
 
 
-def _replay(store: Store, ingest: Ingest, space: str) -> Callable[[StoredLetter], ReplayItem]:
+def _replay(
+    store: TelemetryStore, ingest: Ingest, space: str
+) -> Callable[[StoredLetter], ReplayItem]:
     replayer = Replayer(store, ingest.in_space(space), space)
 
     def replay(stored: StoredLetter) -> ReplayItem:

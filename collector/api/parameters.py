@@ -15,7 +15,7 @@ from fastapi.routing import APIRoute
 from collector.access.caller import BEARER, Caller, Needs, Scope, let_in
 from collector.problem import ProblemError, problems
 from collector.receivers.times import parse_asked_ns
-from collector.storage.port.store import Store
+from collector.storage.port.commits import CommittedStore
 from scouter.errors import DataError
 from scouter.model.ids import is_trace_id
 
@@ -77,7 +77,7 @@ COMMON: Final = tuple(map(Depends, (BEARER, let_in, only_known)))
 """Dependencies of every route below `/api`."""
 
 
-def caught_up(store: Store) -> Callable[[], Awaitable[None]]:
+def caught_up(store: CommittedStore) -> Callable[[], Awaitable[None]]:
     """Make a dependency: what was acknowledged before a question is in its answer.
 
     Unless the store is stuck: the answer is then what it has.

@@ -28,8 +28,8 @@ from collector.judging.known_judges import KnownJudges
 from collector.problem import ProblemError
 from collector.receivers.times import format_time
 from collector.storage.port.lists import RecordQuery, RecordState, RecordSummary
+from collector.storage.port.reading import ReadStore
 from collector.storage.port.rows import RecordRow
-from collector.storage.port.store import Store
 from scouter.evaluate.outcome import Outcome
 
 
@@ -94,7 +94,7 @@ class RecordDetail(BaseModel):
     )
 
 
-def records_router(store: Store, judges: KnownJudges, names: KnownNames) -> APIRouter:
+def records_router(store: ReadStore, judges: KnownJudges, names: KnownNames) -> APIRouter:
     """Make the routes below `/api/v1/records`.
 
     Args:

@@ -27,7 +27,7 @@ from collector.judging.known_judges import KnownJudges
 from collector.problem import ProblemError
 from collector.receivers.times import format_time
 from collector.storage.port.lists import EvaluationQuery, RecordQuery, SessionQuery, SessionSummary
-from collector.storage.port.store import Store
+from collector.storage.port.reading import ReadStore
 
 _MOST: Final = 1000
 
@@ -74,7 +74,7 @@ class SessionDetail(SessionItem):
     trace_ids: list[str] = Field(description=f"The first {_MOST}, in order of acceptance.")
 
 
-def sessions_router(store: Store, judges: KnownJudges, names: KnownNames) -> APIRouter:
+def sessions_router(store: ReadStore, judges: KnownJudges, names: KnownNames) -> APIRouter:
     """Make the routes below `/api/v1/sessions`.
 
     Args:

@@ -12,7 +12,7 @@ from fastapi import Query
 
 from collector.api.parameters import BAD_CURSOR, Cursor, Limit, Reader, Text, Time, read_time
 from collector.problem import ProblemError
-from collector.storage.duckdb.attribute_hashes import MAX_ATTRIBUTE_BYTES, is_searched
+from collector.storage.log.attribute_hashes import MAX_ATTRIBUTE_BYTES, is_searched
 from collector.storage.port.search import SpanPosition, SpanQuery
 from scouter.model.span import StatusCode
 

@@ -8,8 +8,8 @@ from pydantic import BaseModel, ConfigDict, Field
 from collector.api.parameters import COMMON, PROBLEMS, caught_up
 from collector.api.span_search import Status, span_query, write_span_cursor
 from collector.receivers.times import format_time
+from collector.storage.port.reading import ReadStore
 from collector.storage.port.search import SpanQuery, SpanSummary
-from collector.storage.port.store import Store
 
 
 class SpanItem(BaseModel):
@@ -48,7 +48,7 @@ class SpanPage(BaseModel):
     next_cursor: str | None = Field(description="Pass it as `cursor` for the next page.")
 
 
-def spans_router(store: Store) -> APIRouter:
+def spans_router(store: ReadStore) -> APIRouter:
     """Make the route `/api/v1/spans`.
 
     Args:

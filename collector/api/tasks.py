@@ -25,7 +25,7 @@ from collector.api.parameters import (
 from collector.problem import ProblemError
 from collector.receivers.times import format_time
 from collector.storage.port.counts import SeriesItem, SeriesQuery, TaskCounts, TaskQuery
-from collector.storage.port.store import Store
+from collector.storage.port.reading import ReadStore
 from scouter.evaluate.intervals import wilson
 
 _MOST_BUCKETS: Final = 2_000
@@ -50,7 +50,7 @@ class TaskSeries(BaseModel):
     items: list[SeriesPoint]
 
 
-def tasks_router(store: Store, standings: JudgeStandings, names: KnownNames) -> APIRouter:
+def tasks_router(store: ReadStore, standings: JudgeStandings, names: KnownNames) -> APIRouter:
     """Make the routes below `/api/v1/tasks`.
 
     Args:

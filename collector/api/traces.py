@@ -21,9 +21,9 @@ from collector.api.span_search import span_query, write_span_cursor
 from collector.judging.known_judges import KnownJudges
 from collector.problem import ProblemError
 from collector.receivers.times import format_time
+from collector.storage.port.reading import ReadStore
 from collector.storage.port.rows import EvaluationRow, StoredTrace, TaskRow
 from collector.storage.port.search import SpanQuery, TraceSummary
-from collector.storage.port.store import Store
 from scouter.evaluate.show.trace_view import ResultView, TraceView, view_trace
 from scouter.evaluate.spans.tree import SpanTree
 from scouter.model.evaluation_event import ForeignResult, foreign_results
@@ -109,7 +109,7 @@ class TracePage(BaseModel):
     next_cursor: str | None = Field(description="Pass it as `cursor` for the next page.")
 
 
-def traces_router(store: Store, judges: KnownJudges) -> APIRouter:
+def traces_router(store: ReadStore, judges: KnownJudges) -> APIRouter:
     """Make the routes below `/api/v1/traces`.
 
     Args:

@@ -1,12 +1,12 @@
 """Why an accepted record has no verdict yet, from what is stored."""
 
 from collector.storage.port.lists import RecordHistory, RecordState
-from collector.storage.port.store import Store
+from collector.storage.port.reading import ReadStore
 from scouter.evaluate.outcome import Outcome
 from scouter.evaluate.spans.tree import SpanTree
 
 
-def why_not_evaluated(store: Store, found: RecordHistory) -> str:
+def why_not_evaluated(store: ReadStore, found: RecordHistory) -> str:
     """Say what a record waits for.
 
     Returns:

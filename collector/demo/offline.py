@@ -7,8 +7,8 @@ from pydantic_ai import Agent
 
 from collector.demo.support_desk import RELEASES, Release, SupportDesk
 from scouter.drift.profile import AgentEvalProfile
-from scouter.evaluate.api.replay import ScenarioEvalResults
 from scouter.evaluate.api.comparison import ScenarioComparisonResults
+from scouter.evaluate.api.replay import ScenarioEvalResults
 from scouter.evaluate.scenario import EvalScenarios
 from scouter.queue.scouter_queue import ScouterQueue
 from scouter.replay.orchestrator import EvalOrchestrator

@@ -19,8 +19,8 @@ from prometheus_client import CollectorRegistry, Counter, Gauge
 from collector.judging.gold_items import GoldFile, GoldItem, Schedule, item_of
 from collector.judging.gold_windows import GoldWindow, gold_windows, last_complete
 from collector.pipeline.profiles import ProfileRegistry, RegisteredProfile
+from collector.storage.port.control import ControlStore
 from collector.storage.port.judges import GoldQuery, GoldVerdict
-from collector.storage.port.store import Store
 from scouter.agent.calibration.asking import plan_of
 from scouter.agent.calibration.identity import Identity, identify
 from scouter.agent.calibration.known import Calibrations
@@ -121,7 +121,7 @@ class GoldAsker:
         self,
         file: GoldFile,
         space: str,
-        store: Store,
+        store: ControlStore,
         registry: ProfileRegistry,
         judge: Judge,
         calibrations: Calibrations,

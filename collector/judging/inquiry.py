@@ -14,7 +14,7 @@ from collector.pipeline.join.read_back import read_trees
 from collector.pipeline.profiles import ProfileRegistry
 from collector.pipeline.sessions.read import SessionReader
 from collector.storage.port.rows import EvaluationRow, RecordRow, Scope, TaskRow
-from collector.storage.port.store import Store
+from collector.storage.port.work import WorkStore
 from scouter.evaluate.engine.context import plain_context
 from scouter.evaluate.engine.deferred import question_of
 from scouter.evaluate.engine.execute import Found, JudgeQuestion, walk
@@ -118,7 +118,7 @@ class Inquiries:
         registry: The profiles that made them.
     """
 
-    def __init__(self, store: Store, registry: ProfileRegistry) -> None:
+    def __init__(self, store: WorkStore, registry: ProfileRegistry) -> None:
         self._store, self._registry = store, registry
         self._sessions = SessionReader(store, registry)
 

@@ -1,18 +1,15 @@
-"""The file with what judges have spent: beside the database, and in every backup."""
-
-import time
-from pathlib import Path
-from typing import Final
-
-from scouter.agent.budget.sqlite import SqliteLedger
-
-LEDGER_NAME: Final = "judge_budget.db"
-"""Name of the file inside a data folder.
+"""The file with what judges have spent: beside the database, and in every backup.
 
 Not a table of the database: whether there is enough left has to be read and written in one step
 before each question, and be on the disk before it is put. A commit of the database does that for
 hundreds of rows together, behind whatever ingest has queued; here it takes 0.3 ms.
 """
+
+import time
+from pathlib import Path
+
+from collector.storage.care.tally import LEDGER_NAME
+from scouter.agent.budget.sqlite import SqliteLedger
 
 
 def copy_ledger(source: Path, target: Path) -> None:

@@ -16,7 +16,7 @@ from collector.pipeline.evaluate.judge_answers import Answered
 from collector.pipeline.pipeline import Pipeline
 from collector.pipeline.profiles import ProfileRegistry
 from collector.storage.port.rows import PendingVerdict
-from collector.storage.port.store import Store
+from collector.storage.port.work import WorkStore
 from scouter.errors import TransientError
 from scouter.evaluate.engine.execute import JudgeQuestion
 from scouter.evaluate.judge.ask import Backoff, Reply, ask
@@ -56,7 +56,7 @@ class JudgeWorker:
 
     def __init__(
         self,
-        store: Store,
+        store: WorkStore,
         registry: ProfileRegistry,
         pipeline: Pipeline,
         judge_of: Callable[[str, int], Judge],

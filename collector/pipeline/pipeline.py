@@ -22,10 +22,9 @@ from collector.pipeline.profiles import ProfileRegistry
 from collector.pipeline.progress import Progress
 from collector.pipeline.revise.revision import Revision
 from collector.pipeline.work import Observer, PipelineWork
-from collector.storage.duckdb.known_keys import SeenFilter, TraceKey
 from collector.storage.port.dead_letters import LettersRemoved
 from collector.storage.port.erase import Erased, EraseTarget
-from collector.storage.port.rows import RecordRow, RecordsAppended, SpansAppended
+from collector.storage.port.rows import RecordRow, RecordsAppended, SpansAppended, TraceKey
 from collector.storage.port.store import Store
 from scouter.errors import TransientError
 
@@ -51,7 +50,7 @@ class _ProfilesChanged:
 class _JudgedLoaded:
     """What earlier processes judged is known."""
 
-    traces: SeenFilter
+    traces: Callable[[str], bool]
     late: Sequence[TraceKey]
     seq: int
     ended_ns: int

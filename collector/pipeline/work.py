@@ -28,7 +28,6 @@ from collector.pipeline.revise.late_window import LateWindow
 from collector.pipeline.revise.revision import Revision
 from collector.pipeline.sessions.work import SessionWork
 from collector.pipeline.watch.work import WatchWork
-from collector.storage.duckdb.known_keys import SeenFilter, TraceKey
 from collector.storage.port.dead_letters import LettersRemoved
 from collector.storage.port.erase import Erased, EraseTarget
 from collector.storage.port.rows import (
@@ -38,6 +37,7 @@ from collector.storage.port.rows import (
     RecordsAppended,
     Scope,
     SpansAppended,
+    TraceKey,
 )
 from collector.storage.port.store import NoMemoryError, Store, TooLargeError
 from scouter.errors import TransientError
@@ -290,7 +290,7 @@ class PipelineWork:
             self._join.add_again(ready, self._need(ready.record), now)
 
     def take_judged(
-        self, earlier: SeenFilter, late: Iterable[TraceKey], seq: int, ended_ns: int
+        self, earlier: Callable[[str], bool], late: Iterable[TraceKey], seq: int, ended_ns: int
     ) -> None:
         """Take what the store knows about traces judged by earlier processes, and their end."""
         self._window.ended(ended_ns)

@@ -26,7 +26,7 @@ from collector.storage.port.dead_letters import (
     LettersRemoved,
 )
 from collector.storage.port.rows import NO_TAGS, RecordRow, RecordsAppended, SpansAppended
-from collector.storage.port.store import Store
+from collector.storage.port.telemetry import TelemetryStore
 from scouter.errors import DataError
 from scouter.model.span import Span
 from scouter.transport.drops import Dropped
@@ -100,7 +100,7 @@ class Ingest:
 
     def __init__(
         self,
-        store: Store,
+        store: TelemetryStore,
         registry: ProfileRegistry,
         pipeline: Pipeline,
         *,

@@ -19,7 +19,7 @@ from collector.storage.port.dead_letters import (
     LetterQuery,
     StoredLetter,
 )
-from collector.storage.port.store import Store
+from collector.storage.port.telemetry import TelemetryStore
 from scouter.errors import DataError, TransientError
 
 COMMIT_S: Final = 60.0
@@ -54,7 +54,7 @@ class Replayer:
         space: The space whose letters they are.
     """
 
-    def __init__(self, store: Store, ingest: Ingest, space: str) -> None:
+    def __init__(self, store: TelemetryStore, ingest: Ingest, space: str) -> None:
         self._store, self._ingest, self._space = store, ingest, space
 
     def replay(self, stored: StoredLetter) -> Replayed:

@@ -18,7 +18,7 @@ from collector.results.events import Behind, Linked, requests
 from collector.results.links import links_of
 from collector.results.measures import ResultsMeasures
 from collector.storage.port.rows import FIRST_RESULT, EvaluationRow, ResultPlace
-from collector.storage.port.store import Store
+from collector.storage.port.work import WorkStore
 from scouter.errors import DataError, TransientError
 
 _log: Final = logging.getLogger(__name__)
@@ -46,7 +46,7 @@ class ResultsSender:
 
     def __init__(
         self,
-        store: Store,
+        store: WorkStore,
         endpoint: Endpoint,
         cursor: CursorFile,
         registry: CollectorRegistry,

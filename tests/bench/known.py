@@ -26,13 +26,11 @@ from collector.storage.duckdb.store import DuckDBStore
 from scouter.model.span import Resource, Span
 from tests.bench.figures import Figures
 from tests.contracts.store_data import SPACE, record
-from tests.support.processes import wait_until
 
 _BATCH: Final = 500
 _ROUNDS: Final = 3
 _AHEAD: Final = 4
 """Batches that may wait for the store."""
-_IN_BLOCK: Final = 8192
 _HASH: Final = "(hash({of})::HUGEINT - 9223372036854775808)::BIGINT"
 _SPAN: Final = Span(
     trace_id="0" * 32,
@@ -46,7 +44,7 @@ _SPAN: Final = Span(
 
 
 def fill(folder: Path, rows: int) -> None:
-    """Make so many records, and spans of traces of ten, and the filters of their blocks."""
+    """Make so many records, and spans of traces of ten."""
     tables = {
         "records": {
             "uid": "md5(n::VARCHAR)", "uid_hash": _HASH.format(of="n"), "digest": "'d'",
@@ -67,9 +65,6 @@ def fill(folder: Path, rows: int) -> None:
             database.connection().execute(
                 f"INSERT INTO {table} SELECT {', '.join(values)} FROM range({rows}) t(n)"  # noqa: S608
             )
-    with closing(DuckDBStore(folder)) as store:
-        for n in range(2 * rows // _IN_BLOCK + 2):  # behind each commit one block is made
-            store.append_records([record(f"r{n}")]).result()
 
 
 def measure(folder: Path, stored: int, sent: int) -> tuple[float, float]:
@@ -93,12 +88,7 @@ def measure(folder: Path, stored: int, sent: int) -> tuple[float, float]:
     began = time.perf_counter()
     with closing(DuckDBStore(folder)) as store:
         opened_s = time.perf_counter() - began
-        known = store._known  # pyright: ignore[reportPrivateUsage]
-        wait_until(
-            lambda: len(known._seen_all) == 3,  # pyright: ignore[reportPrivateUsage]
-            timeout_s=120,
-            what="the keys",
-        )
+        store._loader.join()  # pyright: ignore[reportPrivateUsage]
         known_s = time.perf_counter() - began
         record_s, records_s = _put(records, store.append_records)
         span_s, spans_s = _put(spans, lambda batch: store.append_spans(SPACE, batch, 1))

@@ -5,7 +5,7 @@ from pathlib import Path
 import duckdb
 
 from collector.storage.duckdb.database import FILE_NAME
-from collector.storage.duckdb.schema import BLOCK_PARTS, MIGRATIONS
+from collector.storage.duckdb.schema import MIGRATIONS
 from collector.storage.log.span_codec import PROMOTED
 
 WITHOUT_TEXTS = next(n for n, sql in enumerate(MIGRATIONS) if "body" in sql)
@@ -23,21 +23,13 @@ WITHOUT_FACTS = next(n for n, sql in enumerate(MIGRATIONS) if "genai_kind" in sq
 
 
 def take_facts_out(folder: Path) -> None:
-    """Give a store, none of whose spans has such an attribute, the columns of `WITHOUT_FACTS`.
-
-    The filters of its blocks know no value, so that nothing is found that is not put into them.
-    """
+    """Give a store, none of whose spans has such an attribute, the columns of `WITHOUT_FACTS`."""
     with duckdb.connect(folder / FILE_NAME) as connection:
         for name in PROMOTED:
             connection.execute(f"UPDATE spans SET {name} = NULL")  # noqa: S608 a column's name
         connection.execute("UPDATE spans SET is_model_call = false, input_tokens = NULL")
         for name in ("genai_kind", "cached_tokens", "reasoning_tokens", "act_hash", "scope_hash"):
             connection.execute(f"ALTER TABLE spans DROP COLUMN {name}")
-        for part in range(1, BLOCK_PARTS):
-            connection.execute(
-                f"UPDATE blocks SET bits_{part} = repeat('\\x00'::BLOB,"  # noqa: S608
-                f" octet_length(bits_{part})) WHERE of_table = 'spans'"
-            )
         connection.execute("DELETE FROM migrations WHERE version > ?", [WITHOUT_FACTS])
 
 

@@ -14,7 +14,7 @@ from collector.pipeline.evaluate.kept_values import parts_of_rows
 from collector.pipeline.progress import Progress
 from collector.storage.port.dead_letters import DeadLetter
 from collector.storage.port.rows import EvaluationRow, Scope
-from collector.storage.port.store import Store
+from collector.storage.port.work import WorkStore
 from scouter.errors import DataError, TransientError
 
 _log: Final = logging.getLogger(__name__)
@@ -49,7 +49,7 @@ class VerdictWriter:
 
     def __init__(
         self,
-        store: Store,
+        store: WorkStore,
         on_stored: Callable[[Verdicts], None],
         stopping: threading.Event,
         progress: Progress,

@@ -7,7 +7,7 @@ from typing import Final
 
 from collector.pipeline.join.input_clock import Via
 from collector.pipeline.join.joined_trace import JoinedTrace
-from collector.storage.duckdb.known_keys import TraceKey
+from collector.storage.port.rows import TraceKey
 
 
 class Appointments:

@@ -19,7 +19,7 @@ from collector.storage.port.rows import (
     SettledRecord,
     watched_uid,
 )
-from collector.storage.port.store import Store
+from collector.storage.port.work import WorkStore
 from scouter.errors import DataError
 from scouter.evaluate.spans.derived import derive_record
 from scouter.evaluate.spans.session import trace_session
@@ -45,7 +45,7 @@ class Deriver:
 
     def __init__(
         self,
-        store: Store,
+        store: WorkStore,
         registry: ProfileRegistry,
         watcher: Watcher,
         writer: VerdictWriter,

@@ -39,8 +39,13 @@ from collector.pipeline.join.span_memory import SpanMemory
 from collector.pipeline.join.times import JoinTimes
 from collector.pipeline.join.trace_facts import TraceFacts
 from collector.pipeline.turns import Turns
-from collector.storage.duckdb.known_keys import TraceKey
-from collector.storage.port.rows import Completeness, EvaluatedRecord, RecordRow, WaitingRecord
+from collector.storage.port.rows import (
+    Completeness,
+    EvaluatedRecord,
+    RecordRow,
+    TraceKey,
+    WaitingRecord,
+)
 from scouter.model.span import Span
 
 _NOTHING: Final = Seen()

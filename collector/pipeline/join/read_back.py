@@ -11,7 +11,8 @@ from collector.pipeline.join.joined_trace import Leaving, Need
 from collector.pipeline.join.ready import Ready, Room
 from collector.split import split
 from collector.storage.port.rows import EvaluationRow, RecordRow
-from collector.storage.port.store import NoMemoryError, Store, TooLargeError
+from collector.storage.port.store import NoMemoryError, TooLargeError
+from collector.storage.port.work import WorkStore
 from scouter.errors import TransientError
 from scouter.evaluate.spans.tree import SpanTree
 from scouter.model.span import Span
@@ -49,7 +50,7 @@ def traces_of(span_counts: Mapping[str, int]) -> Iterator[list[str]]:
     return split(span_counts, lambda id: (1, span_counts[id]), (_TRACES, SPANS))
 
 
-def read_trees(store: Store, space: str, trace_ids: Sequence[str]) -> dict[str, SpanTree]:
+def read_trees(store: WorkStore, space: str, trace_ids: Sequence[str]) -> dict[str, SpanTree]:
     """Read traces, in parts where there is no memory for all of them.
 
     Returns:
@@ -77,7 +78,7 @@ def read_trees(store: Store, space: str, trace_ids: Sequence[str]) -> dict[str, 
     }
 
 
-def lost_of(store: Store, space: str, trace_ids: Collection[str]) -> dict[str, str]:
+def lost_of(store: WorkStore, space: str, trace_ids: Collection[str]) -> dict[str, str]:
     """Say of traces of which a span was refused what became of it.
 
     Raises:
@@ -97,7 +98,7 @@ class ReadBack:
         insist: Waits for the store where nothing can be decided without it.
     """
 
-    def __init__(self, store: Store, insist: Insist) -> None:
+    def __init__(self, store: WorkStore, insist: Insist) -> None:
         self._store, self._insist = store, insist
 
     def contexts(self, leaves: Iterable[Leaving]) -> dict[RecordKey, RecordRow]:

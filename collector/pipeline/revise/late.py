@@ -1,11 +1,14 @@
 """Which traces have verdicts, so that a span that comes later is noticed."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
+from collector.key_filter import KeyFilter
 from collector.pipeline.revise.late_window import LateWindow
-from collector.storage.duckdb.known_keys import SeenFilter, TraceKey
 from collector.storage.log.span_codec import trace_hash
+from collector.storage.port.rows import TraceKey
+
+_BITS: Final = 1 << 25
 
 
 class LateSpans:
@@ -20,24 +23,24 @@ class LateSpans:
 
     def __init__(self, window: LateWindow) -> None:
         self._window, self._since = window, window.now
-        self._judged = [SeenFilter(), SeenFilter()]
+        self._judged = [KeyFilter(_BITS), KeyFilter(_BITS)]
         """Judged by this process in this window and in the last one, 4 MiB each."""
-        self._earlier: SeenFilter | None = None
+        self._earlier: Callable[[str], bool] | None = None
         """Judged by earlier processes; None until it is loaded."""
         self._touched: dict[TraceKey, int] = {}
 
     def judged(self, keys: Iterable[TraceKey]) -> None:
         """Remember traces of verdicts."""
         if self._window.now - self._since > self._window.length_s:
-            self._judged = [SeenFilter(), self._judged[0]]
+            self._judged = [KeyFilter(_BITS), self._judged[0]]
             self._since = self._window.now
         self._judged[0].add_all(trace_hash(trace_id) for _, trace_id in keys)
 
-    def loaded(self, earlier: SeenFilter, late: Iterable[TraceKey], seq: int) -> None:
+    def loaded(self, earlier: Callable[[str], bool], late: Iterable[TraceKey], seq: int) -> None:
         """Take over what the store knows.
 
         Args:
-            earlier: Hashes of all traces that were judged before.
+            earlier: True of all traces that were judged before.
             late: Of those, the ones with spans that no verdict has seen.
             seq: Last commit.
         """
@@ -54,7 +57,7 @@ class LateSpans:
                 # A verdict before this moment has not seen them, not even one that saw another
                 # batch of the same commit.
                 self._touched[space, trace_id] = seq
-            elif earlier is None or earlier.maybe(number):
+            elif earlier is None or earlier(trace_id):
                 self._touched[space, trace_id] = seq - 1
 
     def pending(self) -> Mapping[TraceKey, int]:

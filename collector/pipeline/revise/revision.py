@@ -3,8 +3,7 @@
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from collector.storage.duckdb.known_keys import TraceKey
-from collector.storage.port.rows import EvaluationRow
+from collector.storage.port.rows import EvaluationRow, TraceKey
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from collector.pipeline.join.times import JoinTimes
-from collector.storage.duckdb.known_keys import TraceKey
+from collector.storage.port.rows import TraceKey
 
 
 class SessionKey(NamedTuple):

@@ -11,7 +11,8 @@ from collector.pipeline.profiles import ProfileRegistry, RegisteredProfile
 from collector.pipeline.sessions.join import SessionKey
 from collector.split import split
 from collector.storage.port.rows import EvaluationRow, RecordRow
-from collector.storage.port.store import Store, TooLargeError
+from collector.storage.port.store import TooLargeError
+from collector.storage.port.work import WorkStore
 from scouter.model.span import Span
 
 MOST_RECORDS: Final = 20_000
@@ -51,7 +52,7 @@ class SessionReader:
     """
 
     def __init__(
-        self, store: Store, registry: ProfileRegistry, insist: Insist = lambda action: action()
+        self, store: WorkStore, registry: ProfileRegistry, insist: Insist = lambda action: action()
     ) -> None:
         self._store, self._registry, self._insist = store, registry, insist
 

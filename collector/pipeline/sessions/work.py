@@ -15,9 +15,8 @@ from collector.pipeline.revise.late import LateSpans
 from collector.pipeline.sessions.join import DueSession, SessionJoin, SessionKey
 from collector.pipeline.sessions.read import SessionReader, StoredSession, awaited, key_of
 from collector.pipeline.turns import Turns
-from collector.storage.duckdb.known_keys import TraceKey
-from collector.storage.port.rows import EvaluationRow, RecordRow
-from collector.storage.port.store import Store
+from collector.storage.port.rows import EvaluationRow, RecordRow, TraceKey
+from collector.storage.port.work import WorkStore
 
 _log: Final = logging.getLogger(__name__)
 _PART: Final = 100
@@ -46,7 +45,7 @@ class SessionWork:
 
     def __init__(
         self,
-        store: Store,
+        store: WorkStore,
         registry: ProfileRegistry,
         times: JoinTimes,
         *,

@@ -13,7 +13,7 @@ from collector.pipeline.profiles import ProfileRegistry
 from collector.pipeline.watch.watch import Watcher
 from collector.storage.port.erase import EraseTarget
 from collector.storage.port.rows import RecordRow, RecordsAppended
-from collector.storage.port.store import Store
+from collector.storage.port.work import WorkStore
 from scouter.model.span import Span
 
 _NOTE_S: Final = 1.0
@@ -38,7 +38,7 @@ class WatchWork:
 
     def __init__(
         self,
-        store: Store,
+        store: WorkStore,
         registry: ProfileRegistry,
         join: Join,
         writer: VerdictWriter,

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from collector.storage.care.retention_clock import RetentionClock
-from collector.storage.duckdb.store import DuckDBStore
+from collector.storage.port.care import CareStore
 from scouter.errors import DataError, TransientError
 
 _log: Final = logging.getLogger(__name__)
@@ -31,7 +31,7 @@ class Housekeeping:
 
     def __init__(
         self,
-        store: DuckDBStore,
+        store: CareStore,
         folder: Path,
         *,
         retention_days: float,

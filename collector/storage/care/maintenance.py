@@ -106,12 +106,12 @@ def remove_before(tx: Transaction, database: Database, before_ns: int) -> int:
         connection,
         "DELETE FROM spans WHERE received_ns < ? AND NOT EXISTS (FROM records r"
         " WHERE r.space = spans.space AND r.trace_id = spans.trace_id)"
-        f" RETURNING space, seq, {KIND}",
+        f" RETURNING space, {KIND}",
         [before_ns],
     )
-    for space, seq, kind in spans:
+    for space, kind in spans:
         tx.count(TotalName.EXPIRED, space, label=kind)
-        tx.lost.add(seq)
+    tx.lost |= bool(spans)
     return removed + len(spans)
 
 
@@ -213,8 +213,8 @@ def remove_stretches(tx: Transaction, database: Database, gaps: Sequence[tuple[i
     if not gaps:
         return
     database.make_room()
-    sql = f"DELETE FROM spans WHERE {_within(gaps)} RETURNING seq"
-    tx.lost.update(seq for (seq,) in run(database.connection(), sql))
+    run(database.connection(), f"DELETE FROM spans WHERE {_within(gaps)}")
+    tx.lost = True
 
 
 def _within(gaps: Sequence[tuple[int, int]]) -> str:

@@ -25,7 +25,6 @@ _log: Final = logging.getLogger(__name__)
 _COLUMNS: Final = """
     SELECT column_name FROM duckdb_columns() WHERE database_name = 'store' AND table_name = ?
 """
-_MADE_ANEW: Final = "blocks"
 
 
 def salvage(database: Database) -> Path | None:
@@ -48,7 +47,7 @@ def salvage(database: Database) -> Path | None:
     run(connection, f"ATTACH '{quoted(fresh)}' AS salvaged (ROW_GROUP_SIZE {ROW_GROUP})")
     try:
         migrate(connection, "salvaged", fresh)
-        lost = {table: _copy(connection, table) for table in TABLES if table != _MADE_ANEW}
+        lost = {table: _copy(connection, table) for table in TABLES}
         if lost["spans"]:  # have them all taken from the span log again
             run(connection, "DELETE FROM salvaged.totals WHERE name = ?", [LOG_APPLIED.name])
         run(connection, "CHECKPOINT salvaged")

@@ -13,8 +13,8 @@ from typing import Final, NamedTuple
 from collector.metrics import TotalKey, TotalName, task_label
 from collector.storage.duckdb.arrow import Columns, Schema
 from collector.storage.duckdb.json_text import dump_json
-from collector.storage.duckdb.known_keys import text_hash
 from collector.storage.duckdb.rollup import GATE, HOUR_NS, RollupKey
+from collector.storage.duckdb.stored_keys import text_hash
 from collector.storage.duckdb.task_codec import encode_verdict
 from collector.storage.port.rows import EvaluationRow, RecordRow, Scope, TaskRow
 from scouter.evaluate.outcome import Outcome

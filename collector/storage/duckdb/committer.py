@@ -12,12 +12,9 @@ from collector.metrics import Totals
 from collector.storage.care.recovery import Recovery
 from collector.storage.care.tally import Tally
 from collector.storage.duckdb.arrow import ArrowError
-from collector.storage.duckdb.block_filters import BlockFilters
-from collector.storage.duckdb.blocks import BlockWriter
 from collector.storage.duckdb.database import Database, run
 from collector.storage.duckdb.dedup import KnownRows
 from collector.storage.duckdb.schema import TABLES
-from collector.storage.duckdb.tail_traces import TailTraces
 from collector.storage.duckdb.transaction import Transaction
 from collector.storage.duckdb.write import (
     MaintenanceJob,
@@ -25,7 +22,6 @@ from collector.storage.duckdb.write import (
     SpansJob,
     WriteJob,
 )
-from collector.storage.log.trace_places import TracePlaces
 from scouter.errors import DataError, TransientError
 
 _log: Final = logging.getLogger(__name__)
@@ -47,9 +43,6 @@ class Committer:
     Args:
         database: The open file.
         known: What is stored already.
-        filters: Are told of new blocks.
-        places: Too.
-        tail: Is told of spans that come.
         tally: Is told of every commit.
         totals: All counts in the database.
         stored_seq: The last commit that the database has.
@@ -60,22 +53,17 @@ class Committer:
         self,
         database: Database,
         known: KnownRows,
-        filters: BlockFilters,
-        places: TracePlaces,
-        tail: TailTraces,
         tally: Tally,
         totals: Totals,
         stored_seq: int,
         seq: int,
     ) -> None:
         self._database, self._known = database, known
-        self._places, self._tail = places, tail
         self.totals = totals
         """All counts as of the last commit."""
         self.seq = seq
         """Number of the last commit."""
         self._tally, self._stored_seq = tally, stored_seq
-        self._blocks = BlockWriter(database, filters, places, tail, self.seq)
         self.recovery = Recovery(database)
         """Of what could not be written."""
         self._refused_everything = False
@@ -101,7 +89,6 @@ class Committer:
             self._stored_seq = tx.seq
             self._tally.note(tx.seq, tx.deltas)
         self._known.remember(tx)
-        self._blocks.committed(tx)
         self._database.wrote(tx.written.total())
         self.committed_at = time.monotonic()
         if self.on_commit is not None:
@@ -127,8 +114,6 @@ class Committer:
         """
         self._database.limit()
         self.recovery.attempt()
-        with self._database.heavy:
-            self._blocks.write()
         if self._tally.is_due:
             self.write_tally()
         wanted, self._rewrite = self._rewrite, None
@@ -168,9 +153,7 @@ class Committer:
                 for at, job in enumerate(group)
             ]
             totals = tx.write()
-            # Who reads may see the commit before this returns, and afterwards nothing older.
-            self._tail.came(tx.seq, (trace_id for _, trace_id in tx.spans.known))
-            self._places.lose(tx.lost)
+            self._known.announce(tx)
             self._finish(connection)
         except _BAD_VALUES as error:
             self._roll_back(connection)

@@ -13,8 +13,8 @@ import duckdb
 from collector.metrics import TotalName
 from collector.storage.care.maintenance import take_out
 from collector.storage.duckdb.database import Database, run
-from collector.storage.duckdb.known_keys import text_hash
 from collector.storage.duckdb.letter_search import LetterSearch
+from collector.storage.duckdb.stored_keys import text_hash
 from collector.storage.duckdb.task_codec import decode_verdict, encode_verdict
 from collector.storage.duckdb.tombstones import (
     Tombstone,
@@ -101,10 +101,10 @@ def erase(tx: Transaction, database: Database, target: EraseTarget) -> Erased:
         connection,
         "DELETE FROM spans USING gone_spans g WHERE spans.space = ?"
         " AND g.trace_id = spans.trace_id AND g.span_id = spans.span_id"
-        f" RETURNING spans.trace_id, spans.span_id, spans.seq, {KIND}",
+        f" RETURNING spans.trace_id, spans.span_id, {KIND}",
         [space],
     )
-    tx.lost.update(seq for _, _, seq, _ in spans)
+    tx.lost |= bool(spans)
     counts = Counter(kind for *_, kind in spans)
     taken = take_out(tx, connection, TotalName.ERASED)
     _blank(connection, space)

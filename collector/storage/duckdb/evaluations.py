@@ -10,12 +10,12 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
-from collector.storage.duckdb.block_filters import BlockFilters, Stretch, within
+from collector.storage.duckdb.commit_ranges import LAST, Stretch, within
 from collector.storage.duckdb.database import Database, NoMemoryError
 from collector.storage.duckdb.json_text import dump_json
-from collector.storage.duckdb.known_keys import text_hash
 from collector.storage.duckdb.part_reads import LongRow, read_within
 from collector.storage.duckdb.read import read_verdicts
+from collector.storage.duckdb.stored_keys import text_hash
 from collector.storage.duckdb.task_codec import decode_verdict
 from collector.storage.duckdb.transaction import one_of
 from collector.storage.port.lists import EvaluationPage, EvaluationQuery
@@ -26,9 +26,7 @@ from collector.storage.port.rows import EvaluationRow
 
 PROFILE: Final = "? IN (e.alias, e.profile_name, e.profile_uid, e.profile_digest)"
 _GROWTH: Final = 4
-_ALL: Final = 2**62
-LAST: Final = 2**62
-"""A commit that is behind all others."""
+_ALL: Final = LAST
 _MOST: Final = 20_000
 """Candidates that are looked at together; a few megabytes of places and ids."""
 
@@ -50,14 +48,11 @@ class _Place(NamedTuple):
     tags: str
 
 
-def read_evaluations(
-    database: Database, filters: BlockFilters, query: EvaluationQuery
-) -> EvaluationPage:
+def read_evaluations(database: Database, query: EvaluationQuery) -> EvaluationPage:
     """One page of verdicts with their task results.
 
     Args:
         database: The open file.
-        filters: Says which blocks to look at.
         query: Says as of when.
 
     Cost: linear in the candidates, which are those that the filter names; a few columns of them,
@@ -65,7 +60,7 @@ def read_evaluations(
     """
     assert query.as_of is not None  # noqa: S101 the store has filled it in
     found: list[_Place] = []
-    for candidates in _candidates(database, filters, query):
+    for candidates in _candidates(database, query):
         found += _chosen(database, query, candidates)
         if len(found) > query.limit:
             break
@@ -92,9 +87,7 @@ def read_revisions(database: Database, space: str, uid: str) -> tuple[Evaluation
     return tuple(read_verdicts(database, where, [text_hash(uid), uid, space]))
 
 
-def _candidates(
-    database: Database, filters: BlockFilters, query: EvaluationQuery
-) -> Iterator[Sequence[_Place]]:
+def _candidates(database: Database, query: EvaluationQuery) -> Iterator[Sequence[_Place]]:
     """What the filters name, newest first, in parts that grow; revisions are not looked at.
 
     Where a task is asked for, a part goes back as far as so many verdicts of the other filters do,
@@ -103,7 +96,7 @@ def _candidates(
     has_task = query.task_id is not None or query.task_outcome is not None
     before, size = query.before, query.limit + 1
     while True:
-        where = _where(filters, query, before)
+        where = _where(query, before)
         of_task = _task_where(query, before)
         reach = _floor(database, "evaluations", where, size) if has_task else 0
         floor = _floor(database, "task_results", of_task, size) if reach else 0
@@ -205,7 +198,7 @@ def _task_where(query: EvaluationQuery, before: tuple[int, int] | None) -> _Wher
     )  # fmt: skip
 
 
-def _where(filters: BlockFilters, query: EvaluationQuery, before: tuple[int, int] | None) -> _Where:
+def _where(query: EvaluationQuery, before: tuple[int, int] | None) -> _Where:
     where, given = conditions(
         ("e.space = ?", query.space),
         (PROFILE, query.profile),
@@ -216,11 +209,8 @@ def _where(filters: BlockFilters, query: EvaluationQuery, before: tuple[int, int
         ("e.evaluated_ns < ?", query.until_ns),
         ("e.seq <= ?", query.as_of),
     )
-    if query.trace_id is not None:
-        where += f" AND {within(filters.of_traces(query.space, [query.trace_id], 'evaluations'))}"
     if query.session_id is not None:
-        blocks = within(filters.of_sessions(query.space, [query.session_id], "evaluations"))
-        where += f" AND {blocks} AND (e.session_id = ? OR (e.session_id = '' AND e.uid_hash = ?))"
+        where += " AND (e.session_id = ? OR (e.session_id = '' AND e.uid_hash = ?))"
         given += [query.session_id, text_hash(query.session_id)]
     for pair in query.tags:
         texts = _tag_texts(*pair)

@@ -1,31 +1,36 @@
 """What the join asks about spans that come after a verdict."""
 
+from collections.abc import Callable
 from typing import Final
 
 from collector.storage.duckdb.database import Database
-from collector.storage.duckdb.known_keys import SeenFilter, TraceKey
 from collector.storage.duckdb.read import SESSION_TRACES
+from collector.storage.duckdb.stored_keys import TRACE_HASH, read_filter
+from collector.storage.log.span_codec import trace_hash
+from collector.storage.port.rows import TraceKey
 from scouter.model.evaluation_event import RESULT_EVENT
 
 # ruff: noqa: S608 the SQL is put together from the package's own words
 
-_TRACE_HASH: Final = "try_cast('0x' || trace_id[17:] AS UBIGINT)"
-"""`trace_hash`, without its sign."""
+_BITS: Final = 1 << 25
 
 
-def read_judged_traces(database: Database, since_ns: int) -> SeenFilter:
-    """Traces of verdicts that read spans, by their hashes.
+def read_judged_traces(database: Database, since_ns: int) -> Callable[[str], bool]:
+    """A test for the traces of verdicts that read spans; it is true of a few others.
 
     Args:
         database: The open file.
         since_ns: Only verdicts from then on.
+
+    Cost: 4 MiB; with a million traces it is true of 1 other in 50,000, with five of 1 in 20.
     """
     rows = (
         "(SELECT trace_id FROM evaluations"
         " WHERE reads_spans AND trace_id IS NOT NULL AND evaluated_ns >= $1"
         f" UNION ALL SELECT r.trace_id {SESSION_TRACES} AND e.evaluated_ns >= $1)"
     )
-    return SeenFilter.load(database.read, _TRACE_HASH, rows, [since_ns])
+    seen = read_filter(database.read, TRACE_HASH, rows, [since_ns], _BITS)
+    return lambda trace_id: seen.maybe(trace_hash(trace_id))
 
 
 def read_late_traces(database: Database, since_ns: int) -> list[TraceKey]:

@@ -5,7 +5,7 @@ from operator import itemgetter
 from typing import Final
 
 from collector.storage.duckdb.database import Database
-from collector.storage.duckdb.known_keys import text_hash
+from collector.storage.duckdb.stored_keys import text_hash
 from collector.storage.duckdb.task_codec import decode_verdict
 from collector.storage.port.rows import EvaluationRow, PendingVerdict, ResultPlace, Scope
 

@@ -8,11 +8,10 @@ from operator import attrgetter, itemgetter
 from typing import Any, Final, NamedTuple
 
 from collector.metrics import RECEIVED, UNCOUNTED, TotalKey, TotalName
-from collector.storage.duckdb.block_filters import BlockFilters, within
+from collector.storage.duckdb.commit_ranges import within
 from collector.storage.duckdb.database import Database, Reads, literal
 from collector.storage.duckdb.json_text import load_json
-from collector.storage.duckdb.known_keys import text_hash
-from collector.storage.duckdb.tail_traces import TailTraces
+from collector.storage.duckdb.stored_keys import TRACE_HASH, StoredKeys, text_hash
 from collector.storage.duckdb.task_codec import decode_verdict
 from collector.storage.duckdb.transaction import one_of, one_of_literals
 from collector.storage.log.span_codec import (
@@ -25,7 +24,6 @@ from collector.storage.log.span_codec import (
     trace_hash,
 )
 from collector.storage.log.span_log import SpanLog
-from collector.storage.log.trace_places import TracePlaces
 from collector.storage.port.counts import Conservation, EventSheet, RecordSheet, SpanSheet
 from collector.storage.port.dead_letters import INVALID_EVENT
 from collector.storage.port.rows import (
@@ -93,7 +91,7 @@ _SEEN: Final = f"""
       AND e.space = $1
 """
 """Every verdict of a space, with each trace that it has seen, and how far."""
-_TRACE_HASH: Final = "try_cast('0x' || trace_id[17:] AS UBIGINT)::BIT::BIGINT"
+_TRACE_HASH: Final = f"{TRACE_HASH}::BIT::BIGINT"
 """`trace_hash`."""
 
 
@@ -109,9 +107,10 @@ class StoredSpans(NamedTuple):
     """Where spans are read."""
 
     database: Database
-    filters: BlockFilters
-    places: TracePlaces
-    tail: TailTraces
+    traces: StoredKeys
+    """Says where the spans of a trace are."""
+    verdict_traces: StoredKeys
+    """The same of its verdicts."""
     log: SpanLog
     """Has their bytes."""
 
@@ -126,10 +125,11 @@ def read_spans(stored: StoredSpans, space: str, trace_ids: Iterable[str]) -> dic
     found: defaultdict[str, list[Span]] = defaultdict(list)
     if not ids:
         return found
+    hashes = list(map(trace_hash, ids))
     rows = stored.database.read(
         f"SELECT {', '.join(READ_COLUMNS)} FROM spans"
-        f" WHERE {within(stored.filters.of_traces(space, ids))}"
-        f" AND {one_of_literals('trace_hash', map(trace_hash, ids))} AND space = {literal(space)}"
+        f" WHERE {within(stored.traces.stretches(hashes))}"
+        f" AND {one_of_literals('trace_hash', hashes)} AND space = {literal(space)}"
         f" LIMIT {MOST_SPANS + 1}"
     )
     if len(rows) > MOST_SPANS or sum(row[_SPAN_SIZE] for row in rows) > MOST_SPAN_BYTES:

@@ -7,7 +7,6 @@ verdicts, some records are taken by their places, and their states are looked up
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from collector.storage.duckdb.block_filters import BlockFilters, within
 from collector.storage.duckdb.database import Database
 from collector.storage.duckdb.dead_letters import read_letters
 from collector.storage.duckdb.evaluations import (
@@ -17,9 +16,9 @@ from collector.storage.duckdb.evaluations import (
     read_revisions,
 )
 from collector.storage.duckdb.json_text import plain_json
-from collector.storage.duckdb.known_keys import text_hash
 from collector.storage.duckdb.part_reads import LongRow, read_within
 from collector.storage.duckdb.read import OUTLINE, read_records, record_row
+from collector.storage.duckdb.stored_keys import text_hash
 from collector.storage.port.dead_letters import LetterQuery
 from collector.storage.port.lists import (
     RecordHistory,
@@ -66,14 +65,14 @@ class _Decided(NamedTuple):
     outcome: Outcome | None
 
 
-def read_record_page(database: Database, filters: BlockFilters, query: RecordQuery) -> RecordPage:
+def read_record_page(database: Database, query: RecordQuery) -> RecordPage:
     """One page of records with their states, newest first; with their contexts if asked for.
 
     Cost: linear in the records that the other filters name, where a state is asked for that few
     records have; without a state, in the page.
     """
     found: list[tuple[_Place, _Decided]] = []
-    for candidates in _candidates(database, filters, query):
+    for candidates in _candidates(database, query):
         decided = _decided(database, query, candidates)
         waiting = _Decided(RecordState.WAITING, None)
         states = ((each, decided.get(each.uid, waiting)) for each in candidates)
@@ -110,9 +109,7 @@ def read_history(database: Database, space: str, uid: str) -> RecordHistory | No
     )
 
 
-def _candidates(
-    database: Database, filters: BlockFilters, query: RecordQuery
-) -> Iterator[Sequence[_Place]]:
+def _candidates(database: Database, query: RecordQuery) -> Iterator[Sequence[_Place]]:
     """What the filters other than the state name, newest first, in parts that grow."""
     if query.state in _NEVER:
         return
@@ -125,10 +122,7 @@ def _candidates(
             ("r.trace_id = ?", query.trace_id),
         )
         if query.session_id is not None:
-            blocks = within(filters.of_sessions(query.space, [query.session_id], "records"))
-            where += (
-                f" AND {blocks} AND (r.session_id = ? OR (r.session_id = '' AND r.uid_hash = ?))"
-            )
+            where += " AND (r.session_id = ? OR (r.session_id = '' AND r.uid_hash = ?))"
             given += [query.session_id, session_hash]
         if query.state in _STATED:
             where += f" AND {_STATED[query.state]}"
@@ -248,16 +242,14 @@ def _with_contexts(
     return tuple(items), count
 
 
-def read_sessions(database: Database, filters: BlockFilters, query: SessionQuery) -> SessionPage:
+def read_sessions(database: Database, query: SessionQuery) -> SessionPage:
     """One page of sessions, each at the place of its newest record that is asked for.
 
     Args:
         database: The open file.
-        filters: Says which blocks to look at.
         query: Says as of when.
 
-    Cost: a look at the records and verdicts of the blocks that hold the page's sessions, and for
-    later pages at the session ids of all records that are newer.
+    Cost: a look at the session ids of all records, and at the keys of all verdicts.
     """
     assert query.as_of is not None  # noqa: S101 the store has filled it in
     found: list[tuple[tuple[int, int], str]] = []
@@ -282,7 +274,7 @@ def read_sessions(database: Database, filters: BlockFilters, query: SessionQuery
         before, size = rows[-1][:2], min(size * _GROWTH, _MOST)
     page = found[: query.limit]
     ids = [session_id for _, session_id in page]
-    counts = _session_counts(database, filters, query.space, ids)
+    counts = _session_counts(database, query.space, ids)
     items = tuple(counts[each] for _, each in page if each in counts)
     next_before = page[-1][0] if len(found) > query.limit else None
     return SessionPage(items=items, next_before=next_before, as_of=query.as_of)
@@ -313,22 +305,26 @@ def _last_places(
 
 
 def _session_counts(
-    database: Database, filters: BlockFilters, space: str, session_ids: Sequence[str]
+    database: Database, space: str, session_ids: Sequence[str]
 ) -> Mapping[str, SessionSummary]:
     """The records of some sessions, counted by what the latest verdict says of each."""
     if not session_ids:
         return {}
+    values: list[object] = [list(session_ids), space]
+    of_one = ""
+    if len(session_ids) == 1:  # several are looked for more quickly by the join alone
+        of_one = " AND (r.session_id = $3 OR (r.session_id = '' AND r.uid_hash = $4))"
+        values += [session_ids[0], text_hash(session_ids[0])]
     rows = database.read(
         f"""
         WITH own AS MATERIALIZED (
             SELECT k.id, r.uid, r.uid_hash, r.trace_id, r.created_ns FROM records r
             JOIN (SELECT unnest($1::VARCHAR[]) AS id) k ON k.id = {_SESSION}
-            WHERE {within(filters.of_sessions(space, session_ids, "records"))} AND r.space = $2
+            WHERE r.space = $2{of_one}
         ), verdicts AS (
             SELECT e.record_uid, arg_max(e.outcome, e.revision) AS outcome FROM evaluations e
             SEMI JOIN own ON own.uid_hash = e.uid_hash
-            WHERE {within(filters.of_sessions(space, session_ids, "evaluations"))}
-              AND e.space = $2 AND e.scope = 'record' GROUP BY e.record_uid
+            WHERE e.space = $2 AND e.scope = 'record' GROUP BY e.record_uid
         )
         SELECT own.id, count(*), count(DISTINCT own.trace_id), min(own.created_ns),
             max(own.created_ns),
@@ -336,26 +332,21 @@ def _session_counts(
             count(*) FILTER (coalesce(v.outcome, 'pending') = 'pending')
         FROM own LEFT JOIN verdicts v ON v.record_uid = own.uid GROUP BY own.id
         """,
-        [list(session_ids), space],
+        values,
     )
     names = tuple(SessionSummary.__dataclass_fields__)
     return {row[0]: SessionSummary(**dict(zip(names, row, strict=True))) for row in rows}
 
 
-def read_session(
-    database: Database, filters: BlockFilters, space: str, session_id: str
-) -> SessionSummary | None:
+def read_session(database: Database, space: str, session_id: str) -> SessionSummary | None:
     """One session; None if no record of it is stored."""
-    return _session_counts(database, filters, space, [session_id]).get(session_id)
+    return _session_counts(database, space, [session_id]).get(session_id)
 
 
-def read_session_traces(
-    database: Database, filters: BlockFilters, space: str, session_id: str, limit: int
-) -> list[str]:
+def read_session_traces(database: Database, space: str, session_id: str, limit: int) -> list[str]:
     """Traces of a session's records, in the order of their first records."""
-    blocks = within(filters.of_sessions(space, [session_id], "records"))
     rows = database.read(
-        f"SELECT r.trace_id FROM records r WHERE {blocks} AND r.trace_id IS NOT NULL"
+        "SELECT r.trace_id FROM records r WHERE r.trace_id IS NOT NULL"
         " AND r.space = ? AND (r.session_id = ? OR (r.session_id = '' AND r.uid_hash = ?))"
         " GROUP BY r.trace_id ORDER BY min(r.seq), r.trace_id LIMIT ?",
         [space, session_id, text_hash(session_id), limit],

@@ -17,9 +17,6 @@ fail for want of memory (eight texts of 10 MB at a limit of 128 MB).
 
 from typing import Final
 
-BLOCK_PARTS: Final = 8
-"""Columns that the bits of a row of `blocks` are divided into; fixed by step 3."""
-
 
 def _values(table: str, names: str) -> str:
     """SQL for the values of some columns as JSON, with commas between them.
@@ -132,7 +129,7 @@ MIGRATIONS: Final[tuple[str, ...]] = (
     ALTER TABLE spans ADD COLUMN IF NOT EXISTS attribute_hashes UINTEGER[];
     CREATE TABLE IF NOT EXISTS blocks (
         seq BIGINT, of_table VARCHAR, first_seq BIGINT, first_ns BIGINT, last_ns BIGINT,
-        {", ".join(f"bits_{part} BLOB" for part in range(BLOCK_PARTS))}
+        {", ".join(f"bits_{part} BLOB" for part in range(8))}
     );
     """,
     """
@@ -186,8 +183,8 @@ MIGRATIONS: Final[tuple[str, ...]] = (
     """
     ALTER TABLE evaluations ADD COLUMN IF NOT EXISTS is_partial BOOLEAN;
     """,
-    # Nothing changes in the tables. There are programs of version 11 that know no files of
-    # `trace_places`: these would go on naming spans that such a program replaced or took out.
+    # Nothing changed in the tables: this step kept programs of version 11 away from the files in
+    # `traces/`, which later versions do not have.
     "",
     """
     CREATE TABLE IF NOT EXISTS sender_drops (
@@ -232,6 +229,10 @@ MIGRATIONS: Final[tuple[str, ...]] = (
         body VARCHAR
     );
     """,
+    # Searches need no filters.
+    """
+    DROP TABLE IF EXISTS blocks;
+    """,
 )
 """Step n (counted from 1) takes a store of version n - 1 to version n. Never edit one: add one.
 
@@ -251,7 +252,6 @@ TABLES: Final = (
     "rollups",
     "erased",
     "erasures",
-    "blocks",
     "calibrations",
     "gold_verdicts",
     "sender_drops",

@@ -1,27 +1,24 @@
 """Spans and traces by filter: what was stored last comes first.
 
 A search goes from the newest commits to the oldest ones in steps that grow, and stops once the page
-is full: what is common is found in the first step. What is rare or nowhere is mostly passed over by
-the filters of `duckdb_blocks`.
+is full: what is common is found in the first step.
 """
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from collector.storage.duckdb.attribute_hashes import has_attribute, possible_hashes
-from collector.storage.duckdb.block_filters import (
-    LAST,
-    BlockFilters,
-    BlockQuery,
-    Stretch,
-    value_hash,
-    within,
-)
-from collector.storage.duckdb.blocks import FOUND_BY
+from collector.storage.duckdb.commit_ranges import Stretch, within
 from collector.storage.duckdb.read import StoredSpans
 from collector.storage.duckdb.transaction import one_of
-from collector.storage.log.span_codec import IS_SPAN, READ_COLUMNS, decode_spans, trace_hash
+from collector.storage.log.attribute_hashes import has_attribute, possible_hashes
+from collector.storage.log.span_codec import (
+    IS_SPAN,
+    PROMOTED,
+    READ_COLUMNS,
+    decode_spans,
+    trace_hash,
+)
 from collector.storage.log.span_log import SpanLog
 from collector.storage.port.search import (
     SpanPage,
@@ -36,17 +33,15 @@ from scouter.model.span import SpanKind, StatusCode
 # All SQL is put together from this module's own words; values always travel as parameters.
 # ruff: noqa: S608
 
-SEARCHED: Final = tuple(name for name in FOUND_BY if name not in ("name", "status"))
+SEARCHED: Final = ("service_name", "service_version", "environment", *PROMOTED)
 """Columns that attributes have for themselves."""
 _POSITION: Final = SpanPosition._fields
 _OWN: Final = ("parent_span_id", "name", "kind", "status", "end_ns")
 _COLUMNS: Final = (*_POSITION, *_OWN, *SEARCHED)
 _ORDER: Final = "ORDER BY seq DESC, start_ns DESC, trace_id DESC, span_id DESC LIMIT ?"
-_STEP: Final = 2
-"""Blocks of the first step, that of what has no block yet included."""
-_GROWTH: Final = 6
-_LAST: Final = 32
-"""So many blocks are no two steps more: each query that finds a row reads all columns of it."""
+_STEP: Final = 16
+"""Commits of the first step."""
+_GROWTH: Final = 8
 _TRACE_ROWS: Final = 12
 """Matching spans that are read at once for each trace of a page."""
 _MOST: Final = 4000
@@ -56,9 +51,12 @@ _MOST: Final = 4000
 def read_span_page(stored: StoredSpans, query: SpanQuery) -> SpanPage:
     """One page of spans.
 
-    Cost: a few steps for what is common; for what is nowhere 0.3 µs for each 8,192 spans, and for
-    what no filter knows (an attribute without a column, a duration) a look at some columns of
-    every span in the time asked for.
+    Args:
+        stored: The spans.
+        query: Says as of when.
+
+    Cost: a few steps for what is common; for what is rare or nowhere a look at the columns that are
+    asked for of every span in the time asked for, 5 ns each.
     """
     found: list[SpanSummary] = []
     for rows in _matching(stored, query, _COLUMNS, query.limit + 1):
@@ -124,7 +122,13 @@ def _matching(
     where, given = _conditions(query, trace_ids)
     columns = (*columns, *READ_COLUMNS) if query.attributes else columns
     before = query.before
-    for step in _steps(_stretches(stored.filters, query, trace_ids, first)):
+    if trace_ids is None:
+        steps: Iterable[Sequence[Stretch]] = _steps(query, first)
+    else:
+        steps = [stored.traces.stretches(map(trace_hash, trace_ids))]
+        where += " AND seq >= ?"
+        given.append(first)
+    for step in steps:
         while True:
             below, position = ("", ()) if before is None else _below(before)
             rows = stored.database.read(
@@ -172,38 +176,16 @@ def _conditions(query: SpanQuery, trace_ids: Collection[str] | None) -> tuple[st
     return " AND ".join(where), given
 
 
-def _stretches(
-    filters: BlockFilters, query: SpanQuery, trace_ids: Collection[str] | None, first: int
-) -> list[Stretch]:
-    named: dict[str, object] = {**query.columns}
-    if query.name is not None:
-        named["name"] = query.name
-    if query.status is not None:
-        named["status"] = query.status.value
-    values = [[value_hash(query.space, name, value)] for name, value in named.items()]
-    if trace_ids is not None:
-        values.append([value_hash(query.space, "trace_id", each) for each in trace_ids])
-    last = LAST if query.as_of is None else query.as_of
-    return filters.stretches(
-        BlockQuery(
-            table="spans",
-            values=values,
-            since_ns=query.since_ns,
-            until_ns=query.until_ns,
-            first=first,
-            last=last if query.before is None else min(last, query.before.seq),
-        ),
-    )
-
-
-def _steps(stretches: Sequence[Stretch]) -> Iterator[Sequence[Stretch]]:
-    """Cut blocks, newest first, into parts that grow from one to the next."""
-    at, size = 0, _STEP
-    while at < len(stretches):
-        yield stretches[at : at + size]
-        at, size = at + size, size * _GROWTH
-        if len(stretches) - at <= _LAST:
-            size = _LAST
+def _steps(query: SpanQuery, first: int) -> Iterator[Sequence[Stretch]]:
+    """Cut the commits that are asked for, newest first, into parts that grow."""
+    assert query.as_of is not None  # noqa: S101 the store has filled it in
+    last, size = query.as_of, _STEP
+    if query.before is not None:
+        last = min(last, query.before.seq)
+    while last >= first:
+        begin = max(first, last - size + 1)
+        yield [Stretch(begin, last)]
+        last, size = begin - 1, size * _GROWTH
 
 
 def _verified(
@@ -262,6 +244,7 @@ def _summaries(
     """Traces by id, counted over all of their spans."""
     if not trace_ids:
         return {}
+    hashes = list(map(trace_hash, trace_ids))
     rows = stored.database.read(
         f"""
         SELECT trace_id,
@@ -272,12 +255,12 @@ def _summaries(
             min(start_ns), max(end_ns), count(*), count(*) FILTER (status = ?),
             sum(input_tokens)::BIGINT, sum(output_tokens)::BIGINT
         FROM spans
-        WHERE {within(stored.filters.of_traces(space, trace_ids))}
-          AND {one_of("trace_hash", trace_ids)} AND {one_of("trace_id", trace_ids)}
+        WHERE {within(stored.traces.stretches(hashes))}
+          AND {one_of("trace_hash", hashes)} AND {one_of("trace_id", trace_ids)}
           AND space = ? AND {IS_SPAN}
         GROUP BY trace_id
         """,
-        [StatusCode.ERROR.value, *map(trace_hash, trace_ids), *trace_ids, space],
+        [StatusCode.ERROR.value, *hashes, *trace_ids, space],
     )
     fields = tuple(TraceSummary.__dataclass_fields__)
     return {row[0]: TraceSummary(**dict(zip(fields, row, strict=True))) for row in rows}

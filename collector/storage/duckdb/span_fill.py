@@ -1,7 +1,7 @@
 """Columns that an earlier version of the program did not have, filled for the spans it stored.
 
-Newest first, beside everything else. A commit fills some thousand spans and their blocks' filters
-together, so a program that ends in between goes on where it stopped.
+Newest first, beside everything else, some thousand spans to a commit. A program that ends in
+between goes on where it stopped.
 """
 
 import logging
@@ -13,8 +13,7 @@ from concurrent.futures import Future
 from functools import partial
 from typing import Any, Final
 
-from collector.storage.duckdb.block_filters import BlockFilters, Stretch
-from collector.storage.duckdb.blocks import rewrite_blocks
+from collector.storage.duckdb.commit_ranges import Stretch
 from collector.storage.duckdb.database import Database, run
 from collector.storage.duckdb.transaction import Transaction
 from collector.storage.log.span_codec import FACT_COLUMNS, READ_COLUMNS, decode_spans, fact_columns
@@ -51,7 +50,6 @@ class SpanFill:
 
     Args:
         database: The open file.
-        filters: Are told of new values.
         log: Has the spans' bytes.
         care: Commits.
         closing: Set when it has to end.
@@ -60,12 +58,11 @@ class SpanFill:
     def __init__(
         self,
         database: Database,
-        filters: BlockFilters,
         log: SpanLog,
         care: Care,
         closing: threading.Event,
     ) -> None:
-        self._database, self._filters, self._span_log = database, filters, log
+        self._database, self._span_log = database, log
         self._care, self._closing = care, closing
         self.done = threading.Event()
         """Set once there is nothing left to fill."""
@@ -128,7 +125,7 @@ class SpanFill:
             found += [
                 (*(row[at] for at in _AT), *facts.get(row[: len(_HEAD)], _LOST)) for row in part
             ]
-        work = partial(_store, database=self._database, filters=self._filters, stretch=stretch)
+        work = partial(_store, database=self._database, stretch=stretch)
         self._care(partial(work, rows=found)).result()
 
     def _facts(self, rows: Sequence[Row]) -> dict[Row, Row]:
@@ -159,14 +156,7 @@ def _parts(rows: Sequence[Row]) -> Iterator[Sequence[Row]]:
         yield part
 
 
-def _store(
-    tx: Transaction,
-    *,
-    database: Database,
-    filters: BlockFilters,
-    stretch: Stretch,
-    rows: Sequence[Row],
-) -> None:
+def _store(tx: Transaction, *, database: Database, stretch: Stretch, rows: Sequence[Row]) -> None:
     """Write columns of spans; of one that is gone meanwhile there is nothing to write."""
     if not rows:
         return
@@ -187,4 +177,3 @@ def _store(
         f" AND spans.seq BETWEEN {stretch.first:d} AND {stretch.last:d}",
         [list(column) for column in zip(*rows, strict=True)],
     )
-    rewrite_blocks(connection, filters, "spans", stretch)

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from collector.storage.duckdb.arrow import Schema
-from collector.storage.duckdb.known_keys import TraceKey
 from collector.storage.log.span_codec import EncodedBatch, Preference
+from collector.storage.port.rows import TraceKey
 from scouter.model.span import Span
 
 SpanKey = tuple[str, str, str]

@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from enum import StrEnum
 
 from collector.storage.duckdb.database import Database
-from collector.storage.duckdb.known_keys import text_hash
+from collector.storage.duckdb.stored_keys import text_hash
 from collector.storage.log.span_codec import trace_hash
 from scouter.model.log_event import is_log_event
 from scouter.model.span import Span

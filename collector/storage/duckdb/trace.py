@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from operator import itemgetter
 from typing import Any, Final
 
-from collector.storage.duckdb.block_filters import within_parameters
-from collector.storage.duckdb.database import Query, Rows
+from collector.storage.duckdb.commit_ranges import within_parameters
+from collector.storage.duckdb.database import Query
 from collector.storage.duckdb.read import StoredSpans, read_verdicts
 from collector.storage.duckdb.task_codec import decode_verdict
 from collector.storage.log.span_codec import READ_COLUMNS, decode_spans, trace_hash
@@ -22,7 +22,7 @@ def read_trace(stored: StoredSpans, space: str, trace_id: str, limit: int) -> St
 
     A record has one trace, so what was superseded is seen from the verdicts themselves.
     """
-    stretches = stored.filters.of_traces(space, [trace_id], "evaluations")
+    stretches = stored.verdict_traces.stretches([trace_hash(trace_id)])
     of_verdicts, bounds = within_parameters(stretches)
     is_verdict = f"{of_verdicts} AND e.trace_id = ? AND e.space = ?"
     of_trace = (*bounds, trace_id, space)
@@ -30,11 +30,7 @@ def read_trace(stored: StoredSpans, space: str, trace_id: str, limit: int) -> St
         f"SELECT e.seq, e.ordinal, e.body FROM evaluations e WHERE {is_verdict} LIMIT ?",
         (*of_trace, limit + 1),
     )
-    rows = _looked_up(stored, space, trace_id)
-    if rows is None:
-        rows, verdicts = stored.database.read_both(_of_trace(stored, space, trace_id), wanted)
-    else:
-        verdicts = stored.database.read(*wanted)
+    rows, verdicts = stored.database.read_both(_of_trace(stored, space, trace_id), wanted)
     return StoredTrace(
         spans=[  # a hash may be another's
             span for span in decode_spans(rows, stored.log) if span.trace_id == trace_id
@@ -47,25 +43,12 @@ def read_trace(stored: StoredSpans, space: str, trace_id: str, limit: int) -> St
     )
 
 
-def _looked_up(stored: StoredSpans, space: str, trace_id: str) -> Rows | None:
-    """The rows of a trace from files alone; None if the database has to be asked."""
-    if stored.tail.may_have(trace_id):  # before the filters are asked, which know what leaves it
-        return None
-    _, *blocks = stored.filters.of_traces(space, [trace_id])
-    rows: Rows = []
-    for block in blocks:
-        found = stored.places.find(block, space, trace_id)
-        if found is None:
-            return None
-        rows += found
-    return rows
-
-
 def _of_trace(stored: StoredSpans, space: str, trace_id: str) -> Query:
-    of_spans, places = within_parameters(stored.filters.of_traces(space, [trace_id]))
+    number = trace_hash(trace_id)
+    of_spans, bounds = within_parameters(stored.traces.stretches([number]))
     return Query(
         f"SELECT {_SPAN} FROM spans WHERE {of_spans} AND trace_hash = ? AND space = ?",
-        (*places, trace_hash(trace_id), space),
+        (*bounds, number, space),
     )
 
 

@@ -19,14 +19,13 @@ from collector.metrics import (
 from collector.storage.duckdb.arrow import Columns, Schema
 from collector.storage.duckdb.columns import RecordColumns, VerdictColumns
 from collector.storage.duckdb.database import Database, insert, literal, run
-from collector.storage.duckdb.known_keys import TraceKey
 from collector.storage.duckdb.letter_keys import is_of_spans, tombstones_of
 from collector.storage.duckdb.rollup import RollupKey, rollup_keys
 from collector.storage.duckdb.span_rows import AddedSpans, SpanRows
 from collector.storage.duckdb.tombstones import Tombstone, Tombstones, record_tombstone
 from collector.storage.log.span_codec import EncodedBatch, trace_hash
 from collector.storage.port.dead_letters import DeadLetter
-from collector.storage.port.rows import EvaluationRow, RecordRow
+from collector.storage.port.rows import EvaluationRow, RecordRow, TraceKey
 from scouter.transport.drops import Count
 
 _FEW_ROWS: Final = 12
@@ -63,6 +62,8 @@ class Transaction:
         """Of the uids of records that were added here."""
         self.evaluation_hashes: set[int] = set()
         """Of the uids of verdicts that were added here."""
+        self.evaluation_traces: set[int] = set()
+        """Hashes of their traces."""
         self.versions: defaultdict[tuple[str, str], dict[int, str]] = defaultdict(dict)
         """Uid of the profile that gave each revision, by (space, uid): of the stored verdicts that
         were looked up, and those added here."""
@@ -78,8 +79,8 @@ class Transaction:
         self._applied = 0
         self.written: Counter[str] = Counter()
         """Rows that `write` wrote, by table."""
-        self.lost: set[int] = set()
-        """Commits that lose spans here."""
+        self.lost = False
+        """True if spans are taken out here."""
 
     @property
     def schemas(self) -> Mapping[str, Schema]:
@@ -173,6 +174,9 @@ class Transaction:
     def add_evaluations(self, given: VerdictColumns) -> None:
         """Store verdicts that are new, their task results and what they add to the totals."""
         self.evaluation_hashes.update(given.hashes)
+        self.evaluation_traces.update(
+            trace_hash(row.trace_id) for row in given.rows if row.trace_id
+        )
         self._columns["evaluations"].append(given.evaluations)
         if given.task_results is not None:
             self._columns["task_results"].append(given.task_results)
@@ -211,13 +215,12 @@ class Transaction:
         if len(self.spans.replaced) > FEW_DELETES:
             self._database.make_room()
         for space, trace_id, span_id in self.spans.replaced:
-            lost = run(
+            run(
                 connection,
                 "DELETE FROM spans WHERE trace_hash = ? AND trace_id = ? AND span_id = ?"
-                " AND space = ? RETURNING seq",
+                " AND space = ?",
                 [trace_hash(trace_id), trace_id, span_id, space],
             )
-            self.lost.update(seq for (seq,) in lost)
         advanced = self._applied - self._totals.get(LOG_APPLIED, 0)
         if advanced > 0:
             self.deltas[LOG_APPLIED] = advanced

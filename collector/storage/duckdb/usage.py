@@ -3,7 +3,6 @@
 from collections import defaultdict
 from typing import Any, Final
 
-from collector.storage.duckdb.block_filters import BlockFilters, BlockQuery, within
 from collector.storage.duckdb.database import Database
 from collector.storage.duckdb.usage_acts import KIND, SLACK_NS, repeats_sql
 from collector.storage.log.span_codec import IS_SPAN
@@ -45,14 +44,14 @@ _SUMS: Final = ", ".join(f"coalesce(sum({name}), 0)::BIGINT" for name in _TOKENS
 _SAME: Final = "u.key = t.key AND u.bucket IS NOT DISTINCT FROM t.bucket"
 
 
-def read_usage(database: Database, filters: BlockFilters, query: UsageQuery) -> UsagePage:
+def read_usage(database: Database, query: UsageQuery) -> UsagePage:
     """Sums by what is asked for, those with the most calls first; by buckets in their order.
 
     Cost: linear in the spans of the time asked for; about 1 µs for each, 5 where
         all are of calls inside of calls. Memory grows with the
         number of values and of calls, of which DuckDB writes some to disk where they are many.
     """
-    chosen, values = _chosen(filters, query)
+    chosen, values = _chosen(query)
     counted = _IS_COUNTED.get(query.group_by, "true")
     rows = database.read(
         f"""
@@ -97,22 +96,19 @@ def read_usage(database: Database, filters: BlockFilters, query: UsageQuery) -> 
     )
 
 
-def _chosen(filters: BlockFilters, query: UsageQuery) -> tuple[str, list[object]]:
+def _chosen(query: UsageQuery) -> tuple[str, list[object]]:
     """SQL of common table expressions, the last of them the spans that are summed up."""
     key, condition = _GROUPS[query.group_by]
     assert query.as_of is not None  # noqa: S101 the store has filled it in
     since_ns = None if query.since_ns is None else query.since_ns - SLACK_NS
     until_ns = None if query.until_ns is None else query.until_ns + SLACK_NS
-    stretches = filters.stretches(BlockQuery(table="spans", since_ns=since_ns, until_ns=until_ns))
     among = (
         ("space = ?", query.space),
         ("start_ns >= ?", since_ns),
         ("start_ns < ?", until_ns),
         ("seq <= ?", query.as_of),
     )
-    where = " AND ".join(
-        [IS_SPAN, within(stretches), *(sql for sql, value in among if value is not None)]
-    )
+    where = " AND ".join([IS_SPAN, *(sql for sql, value in among if value is not None)])
     given: list[object] = [value for _, value in among if value is not None]
     edges = (("start_ns >= ?", query.since_ns), ("start_ns < ?", query.until_ns))
     inside = [condition, *(sql for sql, value in edges if value is not None)]

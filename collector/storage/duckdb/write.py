@@ -14,7 +14,7 @@ from collector.storage.duckdb.columns import (
     verdict_columns,
 )
 from collector.storage.duckdb.json_text import dump_json
-from collector.storage.duckdb.known_keys import TraceKey, text_hash
+from collector.storage.duckdb.stored_keys import text_hash
 from collector.storage.duckdb.transaction import Transaction
 from collector.storage.log.span_codec import EncodedBatch
 from collector.storage.log.span_log import Place
@@ -26,6 +26,7 @@ from collector.storage.port.rows import (
     RecordRow,
     RecordsAppended,
     SpansAppended,
+    TraceKey,
 )
 from scouter.errors import DataError
 from scouter.model.otlp import encode_request

@@ -11,7 +11,7 @@ from zlib import crc32
 from google.protobuf.message import DecodeError, EncodeError
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
-from collector.storage.duckdb.attribute_hashes import attribute_hashes
+from collector.storage.log.attribute_hashes import attribute_hashes
 from collector.storage.log.span_log import SpanLog
 from collector.storage.log.span_places import PLACE_COLUMNS, SpanPlace, span_places
 from scouter.errors import DataError

@@ -109,6 +109,10 @@ class SettledRecord:
     """True if the context takes the place of the one before, as that of a derived record may."""
 
 
+TraceKey = tuple[str, str]
+"""Space and trace id."""
+
+
 class NewTrace(NamedTuple):
     """A trace that got spans behind some commit."""
 

@@ -7,7 +7,6 @@ import duckdb
 import pytest
 
 from collector.storage.care.check import check_store
-from collector.storage.duckdb import blocks as duckdb_blocks
 from collector.storage.duckdb.database import FILE_NAME
 from collector.storage.duckdb.schema import MIGRATIONS
 from collector.storage.duckdb.store import DuckDBStore
@@ -22,15 +21,6 @@ BEFORE = next(n for n, sql in enumerate(MIGRATIONS) if "is_event" in sql)
 class TestDuckDBEvents(StoreEventsContract):
     @pytest.fixture
     def open_store(self, tmp_path: Path) -> Callable[[], Store]:
-        return lambda: DuckDBStore(tmp_path / "data")
-
-
-class TestEventsOverBlocks(StoreEventsContract):
-    """Every commit or two has a block of its own."""
-
-    @pytest.fixture
-    def open_store(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], Store]:
-        monkeypatch.setattr(duckdb_blocks, "_BLOCK_ROWS", 3)
         return lambda: DuckDBStore(tmp_path / "data")
 
 

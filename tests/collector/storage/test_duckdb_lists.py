@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from collector.storage.care.check import check_store
-from collector.storage.duckdb import blocks as duckdb_blocks
 from collector.storage.duckdb import evaluations as duckdb_evaluations
 from collector.storage.duckdb.database import Database, NoMemoryError
 from collector.storage.duckdb.read import read_verdicts
@@ -28,15 +27,6 @@ from tests.contracts.store_lists import StoreListsContract
 class TestDuckDBLists(StoreListsContract):
     @pytest.fixture
     def open_store(self, tmp_path: Path) -> Callable[[], Store]:
-        return lambda: DuckDBStore(tmp_path / "data")
-
-
-class TestListsOverBlocks(StoreListsContract):
-    """Every commit or two has a block of its own."""
-
-    @pytest.fixture
-    def open_store(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], Store]:
-        monkeypatch.setattr(duckdb_blocks, "_BLOCK_ROWS", 3)
         return lambda: DuckDBStore(tmp_path / "data")
 
 
@@ -188,11 +178,8 @@ class Life:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_sheet_and_sessions_are_those_of_a_brute_force_count(
-    tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_sheet_and_sessions_are_those_of_a_brute_force_count(tmp_path: Path, seed: int) -> None:
     """Through revisions, late spans, letters, an erasure, a restart and retention."""
-    monkeypatch.setattr(duckdb_blocks, "_BLOCK_ROWS", 4)
     life = Life(tmp_path / "data", seed)
     for number in range(1, 120):
         life.step(number)

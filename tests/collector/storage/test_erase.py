@@ -485,7 +485,7 @@ def test_killed_at_any_step_it_is_finished_later(tmp_path: Path, apart: int) -> 
         rests = [each for each in gone_texts(expected) if found_in(folder, each)]
         assert rests == [], folder.name
         assert {each.name for each in folder.iterdir()} <= {
-            "scouter.duckdb", "spans", "traces", "tally.jsonl",
+            "scouter.duckdb", "spans", "tally.jsonl",
         }  # fmt: skip
         shutil.rmtree(folder)
     assert seen == {(False, False), (True, True), (True, False)}

@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 
 from collector.storage.duckdb.store import DuckDBStore
-from collector.storage.log.span_codec import trace_hash
 from tests.contracts.store_data import SPACE, record, span, verdict
 
 
@@ -35,8 +34,8 @@ def test_traces_of_verdicts_that_read_spans(store: DuckDBStore) -> None:
     ]
     store.append_evaluations(verdicts).result()
     judged = store.judged_traces(100)
-    assert [n for n in range(1, 5) if judged.maybe(trace_hash(f"{n}" * 32))] == [1]
-    assert not store.judged_traces(10**18).maybe(trace_hash("1" * 32))
+    assert [n for n in range(1, 5) if judged(f"{n}" * 32)] == [1]
+    assert not store.judged_traces(10**18)("1" * 32)
 
 
 def test_traces_with_spans_that_no_verdict_has_seen(store: DuckDBStore) -> None:

@@ -13,7 +13,6 @@ import pytest
 from collector.pipeline.revise.reevaluate import Reevaluator
 from collector.pipeline.revise.revision import Revision
 from collector.receivers.record_items import check_record
-from collector.storage.duckdb import blocks as duckdb_blocks
 from collector.storage.duckdb.store import DuckDBStore
 from collector.storage.port.erase import EraseTarget
 from collector.storage.port.lists import EvaluationQuery, RecordQuery
@@ -545,13 +544,10 @@ def test_a_record_that_was_judged_as_its_own_session_stays_one(tmp_path: Path) -
     process.store.close()
 
 
-def test_sessions_of_records_in_old_blocks_are_found(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A block's filter was made before the session was known; also after a restart."""
-    monkeypatch.setattr(duckdb_blocks, "_BLOCK_ROWS", 2)
+def test_sessions_that_were_told_later_are_found(tmp_path: Path) -> None:
+    """Also after a restart, and where another one was told before."""
     store = DuckDBStore(tmp_path)
-    for number in range(140):  # some are on a shelf, some are not
+    for number in range(140):
         store.append_records([record(f"r{number}", session_id="", trace_id=TRACE)]).result()
     settled = [
         SettledRecord(space=SPACE, uid=f"r{number}", seq=0, session_id=f"s{number}")

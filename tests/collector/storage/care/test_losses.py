@@ -14,7 +14,6 @@ from collector.storage.care.check import check_store
 from collector.storage.care.losses import Losses, LostDataError
 from collector.storage.care.tally import FILE_NAME as TALLY
 from collector.storage.care.tally import Held, Tally, read_tally
-from collector.storage.duckdb import blocks as duckdb_blocks
 from collector.storage.duckdb.store import DuckDBStore
 from scouter.errors import TransientError
 from tests.contracts.store_data import SPACE, record, span, verdict
@@ -46,7 +45,6 @@ MATRIX: Final[dict[str, tuple[str, ...]]] = {
     # Byte 5 is of the first frame's checksum: its spans are whole. So is the middle of the last.
     "first of spans": (SERVED, TOLD, TOLD, REFUSED, REFUSED, REFUSED),
     "last of spans": (SERVED, SERVED, TOLD, REFUSED, REFUSED, REFUSED),
-    "first of traces": (SERVED,) * 6,
     TALLY: (SERVED,) * 6,
 }
 CASES: Final = [
@@ -71,25 +69,17 @@ def fill(store: DuckDBStore, numbers: range) -> None:
     store.append_evaluations([judged]).result()
 
 
-@pytest.fixture(autouse=True)
-def few(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Blocks of five rows, so that there are files of them."""
-    monkeypatch.setattr(duckdb_blocks, "_BLOCK_ROWS", 5)
-
-
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """Whole folders: as after `kill -9`, as after a stop, and as the database was halfway."""
     folder = tmp_path_factory.mktemp("whole")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(duckdb_blocks, "_BLOCK_ROWS", 5)
-        with closing(DuckDBStore(folder / "live", log_file_bytes=LOG_FILE)) as store:
-            fill(store, range(1, FIRST + 1))
-            store.checkpoint()
-            shutil.copytree(folder / "live", folder / "older")
-            fill(store, range(FIRST + 1, ALL + 1))
-            shutil.copytree(folder / "live", folder / "killed")
-        (folder / "live").rename(folder / "closed")
+    with closing(DuckDBStore(folder / "live", log_file_bytes=LOG_FILE)) as store:
+        fill(store, range(1, FIRST + 1))
+        store.checkpoint()
+        shutil.copytree(folder / "live", folder / "older")
+        fill(store, range(FIRST + 1, ALL + 1))
+        shutil.copytree(folder / "live", folder / "killed")
+    (folder / "live").rename(folder / "closed")
     yield folder
     shutil.rmtree(folder)
 
@@ -308,7 +298,6 @@ def test_damage_in_what_the_database_has_not_taken(
     folder = data("older")
     shutil.rmtree(folder / "spans")
     shutil.copytree(whole / "closed" / "spans", folder / "spans")
-    shutil.rmtree(folder / "traces")
     last = find(folder, "last of spans")
     content = bytearray(last.read_bytes())
     content[content.index(b"long ")] ^= 1  # of the file's first span

@@ -19,14 +19,13 @@ from collector.storage.duckdb.rollup import HOUR_NS
 from collector.storage.duckdb.store import DuckDBStore
 from collector.storage.port.counts import TaskQuery
 from collector.storage.port.erase import EraseTarget
-from collector.storage.port.judges import GoldQuery, GoldVerdict
 from collector.storage.port.lists import EvaluationQuery
-from collector.storage.port.rows import OpenSession, Scope, TaskRow
-from scouter.errors import ConfigError
+from collector.storage.port.rows import TaskRow
 from scouter.evaluate.judge.usage import JudgeUsage
 from scouter.evaluate.outcome import DECIDED, Outcome
 from scouter.transport.drops import Count
-from tests.contracts.store_data import SPACE, TRACE, letter, record, span, verdict
+from tests.contracts.store_care import fill, trace
+from tests.contracts.store_data import SPACE, letter, record, span, verdict
 from tests.support.processes import wait_until
 
 
@@ -35,65 +34,6 @@ def store(tmp_path: Path) -> Iterator[DuckDBStore]:
     store = DuckDBStore(tmp_path / "data")
     yield store
     store.close()
-
-
-def trace(n: int) -> str:
-    return f"{n:032x}"
-
-
-def fill(store: DuckDBStore) -> None:
-    """Records u1 to u6, received at 10, 20 … 60 with a span each.
-
-    u2 waits; u3 has a revision of 100; u4 became a dead letter.
-    """
-    rows = [record(f"u{n}", trace_id=trace(n), received_ns=10 * n) for n in range(1, 7)]
-    store.append_records(rows).result()
-    for n in range(1, 7):
-        store.append_spans(SPACE, [span(n, trace_id=trace(n))], 10 * n).result()
-    verdicts = [
-        verdict(f"u{n}", evaluated_ns=10 * n + 1, trace_id=trace(n), evaluation_id=f"e{n}")
-        for n in (1, 3, 5, 6)
-    ]
-    store.append_evaluations(verdicts).result()
-    again = verdict("u3", Outcome.FAILED, evaluated_ns=100, revision=2, evaluation_id="e3 again")
-    store.append_evaluations([again]).result()
-    gone = letter(uid="u4", reason="unknown_profile", was_accepted=True, received_ns=45)
-    store.append_dead_letters([gone]).result()
-
-
-def test_retention_keeps_what_waits_or_was_judged_later(store: DuckDBStore) -> None:
-    """Before 52: u1, u4 and u5 go with their spans; u2 waits, u3 has a newer revision."""
-    fill(store)
-    assert store.remove_before(52) == 6
-
-    sheet = store.conservation(SPACE)
-    records, spans = sheet.records, sheet.spans
-    assert (records.accepted, records.waiting, records.evaluated) == (6, 1, 2)
-    assert (records.dead_lettered, records.expired) == (0, 3)
-    assert (spans.accepted, spans.stored, spans.expired) == (6, 3, 3)
-    found = store.spans_of(SPACE, [trace(n) for n in range(1, 7)])
-    assert set(found) == {trace(2), trace(3), trace(6)}
-    (counts,) = store.task_counts(TaskQuery(space=SPACE))
-    assert (counts.passed, counts.failed) == (1, 1)
-    (counts,) = store.task_counts(TaskQuery(space=SPACE, until_ns=HOUR_NS))
-    assert (counts.passed, counts.failed) == (1, 1)
-    assert store.totals()[TotalKey(TotalName.EXPIRED, SPACE, label="record")] == 3
-    assert store.remove_before(52) == 0
-
-
-@pytest.mark.parametrize("end_ns", [20, 21])
-def test_a_span_that_comes_again_after_retention_is_a_new_one(
-    store: DuckDBStore, end_ns: int
-) -> None:
-    """The same one, or a better version: it is stored and counted, as nothing is left of it."""
-    store.append_spans(SPACE, [span(1)], 10).result()
-    assert store.remove_before(11) == 1
-    for stored, duplicates in ((1, 0), (0, 1)):
-        answer = store.append_spans(SPACE, [span(1, end_ns=end_ns)], 12).result()
-        assert (len(answer.stored), answer.duplicates) == (stored, duplicates)
-    sheet = store.conservation(SPACE).spans
-    assert (sheet.accepted, sheet.stored, sheet.expired, sheet.duplicates) == (2, 1, 1, 1)
-    assert [each.end_ns for each in store.spans_of(SPACE, [TRACE])[TRACE]] == [end_ns]
 
 
 def test_spans_that_come_and_go_are_counted_as_by_hand(tmp_path: Path) -> None:
@@ -173,41 +113,6 @@ def test_a_revision_of_what_retention_took_leaves_nothing(
     assert (records.accepted, records.evaluated, records.expired) == (1, 0, 1)
     assert store.task_counts(TaskQuery(space=SPACE)) == []
     assert store.evaluations(EvaluationQuery(space=SPACE)).items == ()
-
-
-def test_the_verdict_on_a_session_goes_with_its_last_record(store: DuckDBStore) -> None:
-    """Of s both records are old; of t one was judged later, so the session's verdict stays.
-
-    The verdict on u5's own session is too young; u5 itself goes.
-    """
-    rows = [
-        record(uid, session_id=session_id, received_ns=10)
-        for uid, session_id in (("u1", "s"), ("u2", "s"), ("u3", "t"), ("u4", "t"), ("u5", ""))
-    ]
-    store.append_records(rows).result()
-    own = {"u1": 20, "u2": 30, "u3": 20, "u4": 90, "u5": 20}
-    sessions = {"s": 40, "t": 40, "u5": 60}
-    store.append_evaluations(
-        [verdict(uid, evaluated_ns=at) for uid, at in own.items()]
-        + [
-            verdict(f"session {name}", Outcome.FAILED, session_id=name, evaluated_ns=at,
-                    scope=Scope.SESSION)
-            for name, at in sessions.items()
-        ]
-    ).result()  # fmt: skip
-    assert store.remove_before(52) == 4
-    left = {row.record_uid for row in store.evaluations(EvaluationQuery(space=SPACE)).items}
-    assert left == {"u4", "session t", "session u5"}
-    (counts,) = store.task_counts(TaskQuery(space=SPACE))
-    assert (counts.passed, counts.failed) == (1, 2)
-    records = store.conservation(SPACE).records
-    assert (records.accepted, records.evaluated, records.expired) == (5, 1, 4)
-    assert store.open_sessions([(SPACE, "p1")]) == [
-        OpenSession(space=SPACE, profile_uid="p1", session_id="t", trace_id=None)
-    ]  # its verdict had seen nothing
-    assert store.remove_before(91) == 1
-    assert store.evaluations(EvaluationQuery(space=SPACE)).items == ()
-    assert store.task_counts(TaskQuery(space=SPACE)) == []
 
 
 def test_sums_say_the_same_in_fewer_rows(tmp_path: Path) -> None:
@@ -360,22 +265,6 @@ def test_the_rounds_go_on_after_a_fault(
     assert "RuntimeError: no clock" in caplog.text
 
 
-def test_a_backup_opens_as_a_store(store: DuckDBStore, tmp_path: Path) -> None:
-    """It holds one state; what is appended later is only in the original."""
-    fill(store)
-    before = store.conservation(SPACE)
-    assert store.backup(tmp_path / "copy") == tmp_path / "copy" / "scouter.duckdb"
-    store.append_records([record("later")]).result()
-    with pytest.raises(ConfigError, match="exists"):
-        store.backup(tmp_path / "copy")
-
-    copy = DuckDBStore(tmp_path / "copy")
-    assert copy.conservation(SPACE) == before
-    assert copy.append_records([record("u1", trace_id=trace(1))]).result().duplicates == (0,)
-    assert copy.append_records([record("later")]).result().accepted
-    copy.close()
-
-
 def test_care_of_many_row_groups(tmp_path: Path) -> None:
     """For each that a row is taken out of DuckDB holds 256 kB; there are 240, and 20 MB for them.
 
@@ -453,20 +342,6 @@ def test_little_is_taken_out_at_a_time(store: DuckDBStore, monkeypatch: pytest.M
     assert store.remove_before(250 * 60 * 10**9) == 8
     assert store.conservation(SPACE).records.evaluated == 2
     assert store.remove_before(301 * 60 * 10**9) == 2
-
-
-def test_verdicts_on_gold_items_go_with_what_is_as_old(store: DuckDBStore) -> None:
-    query = GoldQuery(space=SPACE, alias="a", task_id="t", judge="d", since_slot=0)
-    verdicts = [
-        GoldVerdict(
-            space=SPACE, alias="a", task_id="t", judge="d", slot=at, item=f"i{at}", is_good=True,
-            outcome=Outcome.PASSED, reason=None, at_ns=at,
-        )
-        for at in (4, 5, 6)
-    ]  # fmt: skip
-    store.append_gold_verdicts(verdicts).result()
-    assert store.remove_before(5) == 0
-    assert store.gold_verdicts(query) == verdicts[1:]
 
 
 def test_an_export_is_parquet(store: DuckDBStore, tmp_path: Path) -> None:

@@ -18,8 +18,9 @@ from collector.storage.duckdb.store import DuckDBStore
 from collector.storage.duckdb.turns import Turns
 from collector.storage.port.dead_letters import LetterQuery
 from scouter.errors import ConfigError, TransientError
-from tests.contracts.store import Open, StoreContract
+from tests.contracts.store import StoreContract
 from tests.contracts.store_data import SPACE, letter, record, span
+from tests.contracts.store_opened import Open, OpenCopy
 from tests.support.processes import wait_until
 
 
@@ -32,6 +33,11 @@ def often(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def open_store(tmp_path: Path) -> Open:
     return lambda: DuckDBStore(tmp_path / "data")
+
+
+@pytest.fixture
+def open_copy() -> OpenCopy:
+    return DuckDBStore
 
 
 class TestRenewedStore(StoreContract):

@@ -14,9 +14,9 @@ from typing import Any
 import duckdb
 import pytest
 
+from collector.storage.duckdb import care as duckdb_care
 from collector.storage.duckdb import schema as duckdb_schema
-from collector.storage.duckdb import store as duckdb_store
-from collector.storage.duckdb.database import Database
+from collector.storage.duckdb.database import FILE_NAME, Database
 from collector.storage.duckdb.store import DuckDBStore
 from collector.storage.port.counts import TaskQuery
 from collector.storage.port.lists import EvaluationQuery
@@ -26,8 +26,9 @@ from scouter.errors import ConfigError, DataError, TransientError
 from scouter.evaluate.judge.usage import JudgeUsage
 from scouter.evaluate.outcome import Outcome
 from scouter.model.ids import uuid7
-from tests.contracts.store import Open, StoreContract
-from tests.contracts.store_data import SPACE, record, span, verdict
+from tests.contracts.store import StoreContract
+from tests.contracts.store_data import SPACE, TRACE, record, span, verdict
+from tests.contracts.store_opened import Open, OpenCopy
 from tests.support.components import require_program
 from tests.support.processes import wait_until
 
@@ -35,6 +36,11 @@ from tests.support.processes import wait_until
 @pytest.fixture
 def open_store(tmp_path: Path) -> Open:
     return lambda: DuckDBStore(tmp_path / "data")
+
+
+@pytest.fixture
+def open_copy() -> OpenCopy:
+    return DuckDBStore
 
 
 class TestDuckDBStore(StoreContract):
@@ -101,7 +107,7 @@ def test_scrapes_ask_the_database_seldom_for_the_oldest_row(
     assert [store.oldest_ns() for _ in range(5)] == [50] * 5
     assert len(asked) == 1
     store.remove_before(60)
-    monkeypatch.setattr(duckdb_store, "_OLDEST_S", 0.0)
+    monkeypatch.setattr(duckdb_care, "_OLDEST_S", 0.0)
     assert store.oldest_ns() == 70
 
 
@@ -457,3 +463,22 @@ def test_what_waits_is_read_within_the_memory_limit(tmp_path: Path) -> None:
     assert len(found) == len(uids)
     assert set(found) == set(uids)
     assert waiting == 0
+
+
+def test_a_folder_that_has_filters_and_places_of_spans(tmp_path: Path) -> None:
+    """As version 16 of the store left it: they go, what is stored stays."""
+    store = DuckDBStore(tmp_path)
+    store.append_spans(SPACE, [span(1)], 1).result()
+    store.close()
+    with duckdb.connect(tmp_path / FILE_NAME) as connection:
+        connection.execute("CREATE TABLE blocks (seq BIGINT, of_table VARCHAR, bits_0 BLOB)")
+        connection.execute("INSERT INTO blocks VALUES (1, 'spans', 'bits'::BLOB)")
+        connection.execute("DELETE FROM migrations WHERE version > 16")
+    (tmp_path / "traces").mkdir()
+    (tmp_path / "traces" / "1-1.places").write_bytes(b"SPL1")
+    store = DuckDBStore(tmp_path)
+    assert store.spans_of(SPACE, [TRACE]) == {TRACE: [span(1)]}
+    tables = {name for (name,) in store._database.read("SHOW TABLES")}  # pyright: ignore[reportPrivateUsage]
+    store.close()
+    assert "blocks" not in tables
+    assert not (tmp_path / "traces").exists()

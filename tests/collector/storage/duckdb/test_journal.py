@@ -11,8 +11,8 @@ import duckdb
 import pytest
 
 from collector.storage.care.losses import LostDataError
+from collector.storage.duckdb import journal as journal_module
 from collector.storage.duckdb.store import DuckDBStore
-from collector.storage.log import journal as journal_module
 from collector.storage.port.dead_letters import LetterQuery
 from scouter.errors import DataError, TransientError
 from scouter.model.otlp import encode_request

@@ -1,0 +1,312 @@
+"""The questions of the port, each answered by a module of its own."""
+
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import replace
+
+from collector.metrics import TotalName
+from collector.storage.duckdb import read
+from collector.storage.duckdb.dead_letters import (
+    read_letters,
+    read_refused_spans,
+)
+from collector.storage.duckdb.drift import (
+    read_decided,
+    read_drift_alerts,
+    read_drift_history,
+    read_drift_states,
+    read_slices,
+)
+from collector.storage.duckdb.evaluations import (
+    read_evaluation,
+    read_evaluations,
+)
+from collector.storage.duckdb.judges import (
+    read_calibrations,
+    read_gold,
+)
+from collector.storage.duckdb.late import read_judged_traces, read_late_traces, read_stored_until
+from collector.storage.duckdb.opened import Opened
+from collector.storage.duckdb.pending import read_pending
+from collector.storage.duckdb.records import (
+    read_history,
+    read_record_page,
+    read_session,
+    read_session_traces,
+    read_sessions,
+)
+from collector.storage.duckdb.search import read_span_page, read_trace_page
+from collector.storage.duckdb.sessions import (
+    read_open_sessions,
+    read_session_records,
+    read_trace_records,
+)
+from collector.storage.duckdb.settle import superseded_sql
+from collector.storage.duckdb.tasks import read_task_counts, read_task_series
+from collector.storage.duckdb.trace import read_trace
+from collector.storage.duckdb.usage import read_usage
+from collector.storage.duckdb.waiting import count_waiting, read_waiting
+from collector.storage.port.counts import (
+    SeriesItem,
+    SeriesQuery,
+    TaskCounts,
+    TaskQuery,
+)
+from collector.storage.port.dead_letters import (
+    LetterQuery,
+    StoredLetter,
+)
+from collector.storage.port.drift import DriftEvent, DriftState, SliceQuery
+from collector.storage.port.judges import CalibrationRow, GoldQuery, GoldVerdict
+from collector.storage.port.lists import (
+    EvaluationPage,
+    EvaluationQuery,
+    RecordHistory,
+    RecordPage,
+    RecordQuery,
+    SessionPage,
+    SessionQuery,
+    SessionSummary,
+)
+from collector.storage.port.rows import (
+    FIRST_RESULT,
+    START,
+    AlertEvent,
+    EvaluatedRecord,
+    EvaluationRow,
+    NewTrace,
+    OpenSession,
+    PendingVerdict,
+    ProfileChange,
+    ProfileRow,
+    RecordPlace,
+    RecordRow,
+    ResultPlace,
+    StoredTrace,
+    TraceKey,
+    WaitingRecord,
+)
+from collector.storage.port.search import (
+    SpanPage,
+    SpanQuery,
+    TracePage,
+    UsagePage,
+    UsageQuery,
+)
+from scouter.drift.detect.slices import Slice
+from scouter.drift.series.observed import Observed, Place
+from scouter.evaluate.outcome import Outcome
+from scouter.model.span import Span
+
+
+class Reading(Opened):
+    """Reads; any thread asks."""
+
+    def spans_of(self, space: str, trace_ids: Iterable[str]) -> dict[str, list[Span]]:
+        """Read whole traces."""
+        return read.read_spans(self._spans, space, trace_ids)
+
+    def trace(self, space: str, trace_id: str, limit: int) -> StoredTrace:
+        """Read a trace with the verdicts on its records."""
+        return read_trace(self._spans, space, trace_id, limit)
+
+    def spans(self, query: SpanQuery) -> SpanPage:
+        """List spans by filter, what was stored last first."""
+        if query.as_of is None:
+            query = replace(query, as_of=self.last_seq())
+        return read_span_page(self._spans, query)
+
+    def traces(self, query: SpanQuery) -> TracePage:
+        """List traces that have a matching span."""
+        if query.as_of is None:
+            query = replace(query, as_of=self.last_seq())
+        return read_trace_page(self._spans, query)
+
+    def usage(self, query: UsageQuery) -> UsagePage:
+        """Sum up the use of models, tools and agents."""
+        if query.as_of is None:
+            query = replace(query, as_of=self.last_seq())
+        return read_usage(self._database, query)
+
+    def evaluations(self, query: EvaluationQuery) -> EvaluationPage:
+        """List evaluations, newest first."""
+        if query.as_of is None:  # or a revision that is stored meanwhile hides both
+            query = replace(query, as_of=self.last_seq())
+        return read_evaluations(self._database, query)
+
+    def evaluation(self, space: str, evaluation_id: str) -> EvaluationRow | None:
+        """A verdict by its id."""
+        return read_evaluation(self._database, space, evaluation_id)
+
+    def task_counts(self, query: TaskQuery) -> list[TaskCounts]:
+        """Count outcomes per profile and task."""
+        return read_task_counts(self._database, query)
+
+    def task_series(self, query: SeriesQuery) -> list[SeriesItem]:
+        """Count outcomes per bucket, profile and task."""
+        return read_task_series(self._database, query)
+
+    def records(self, query: RecordQuery) -> RecordPage:
+        """List accepted records, newest first."""
+        return read_record_page(self._database, query)
+
+    def record_history(self, space: str, uid: str) -> RecordHistory | None:
+        """A record and all that was decided about it."""
+        return read_history(self._database, space, uid)
+
+    def sessions(self, query: SessionQuery) -> SessionPage:
+        """List sessions, the one with the newest record first."""
+        if query.as_of is None:
+            query = replace(query, as_of=self.last_seq())
+        return read_sessions(self._database, query)
+
+    def session(self, space: str, session_id: str) -> SessionSummary | None:
+        """One session, counted."""
+        return read_session(self._database, space, session_id)
+
+    def session_traces(self, space: str, session_id: str, limit: int) -> list[str]:
+        """Traces of a session's records."""
+        return read_session_traces(self._database, space, session_id, limit)
+
+    def new_traces(self, after: int) -> list[NewTrace]:
+        """Traces with spans that came behind a commit."""
+        rows = self._database.read(
+            "SELECT space, trace_id, max(seq) AS last FROM spans WHERE seq > ?"
+            " GROUP BY space, trace_id ORDER BY last, space, trace_id",
+            [after],
+        )
+        return [NewTrace(*row) for row in rows]
+
+    def superseded_records(self) -> list[tuple[str, str]]:
+        """Derived records whose trace has a sender's record of the same alias."""
+        return [(space, uid) for space, uid in self._database.read(superseded_sql())]
+
+    def last_outcomes(self, space: str, profile_uid: str, count: int) -> list[Outcome]:
+        """Outcomes of a profile's last first verdicts, oldest first."""
+        return read.read_last_outcomes(self._database, space, profile_uid, count)
+
+    def waiting_records(self, limit: int, after: RecordPlace = START) -> list[WaitingRecord]:
+        """Accepted records that nothing was decided about, by their places."""
+        return read_waiting(self._database, after, limit)
+
+    def pending_verdicts(
+        self,
+        limit: int,
+        after: ResultPlace = FIRST_RESULT,
+        profiles: Collection[str] | None = None,
+        *,
+        others: bool = False,
+    ) -> list[PendingVerdict]:
+        """Latest verdicts of which some tasks are pending, by their places."""
+        return read_pending(self._database, after, limit, profiles, others=others)
+
+    def pending_count(self) -> int:
+        """How many tasks are pending, latest verdicts only."""
+        return sum(n for key, n in self.totals().items() if key.name is TotalName.PENDING)
+
+    def waiting_count(self) -> int:
+        """How many `waiting_records` would list, in all."""
+        return count_waiting(self._database)
+
+    def evaluated_records(self, space: str, trace_ids: Iterable[str]) -> list[EvaluatedRecord]:
+        """Records of these traces whose latest verdict read spans, without contexts."""
+        return read.read_evaluated(self._database, space, trace_ids)
+
+    def records_of(self, space: str, uids: Iterable[str]) -> list[RecordRow]:
+        """Accepted records by their uids."""
+        return read.read_records(self._database, space, uids)
+
+    def context_sizes(self, space: str, uids: Iterable[str]) -> dict[str, int]:
+        """By uid the bytes of a record's context."""
+        return read.read_context_sizes(self._database, space, uids)
+
+    def latest_verdicts(
+        self, keys: Collection[tuple[str, str]]
+    ) -> dict[tuple[str, str], EvaluationRow]:
+        """The latest verdict by space and uid."""
+        return read.read_latest(self._database, set(keys)) if keys else {}
+
+    def verdicts_of_ids(
+        self, space: str, record_ids: Collection[str], limit: int
+    ) -> tuple[EvaluationRow, ...] | None:
+        """The latest verdict on each record that bears one of some ids."""
+        return read.read_of_ids(self._database, space, record_ids, limit)
+
+    def results_after(
+        self, place: ResultPlace, limit: int
+    ) -> list[tuple[ResultPlace, EvaluationRow]]:
+        """Verdicts behind a place, in the order of commits."""
+        return read.read_results(self._database, place, limit)
+
+    def session_records(
+        self, space: str, session_ids: Iterable[str], limit: int
+    ) -> list[RecordRow]:
+        """Accepted records of some sessions, without contexts; any of more than `limit`."""
+        return read_session_records(self._database, space, session_ids, limit)
+
+    def trace_records(self, space: str, trace_ids: Iterable[str]) -> list[RecordRow]:
+        """Accepted records of some traces, without contexts."""
+        return read_trace_records(self._database, space, trace_ids)
+
+    def open_sessions(self, profiles: Collection[tuple[str, str]]) -> list[OpenSession]:
+        """Sessions with a record that their latest verdict has not seen."""
+        return read_open_sessions(self._database, profiles)
+
+    def judged_traces(self, since_ns: int) -> Callable[[str], bool]:
+        """A test for the traces of verdicts that read spans."""
+        return read_judged_traces(self._database, since_ns)
+
+    def late_traces(self, since_ns: int) -> list[TraceKey]:
+        """Traces with spans that a latest verdict has not seen."""
+        return read_late_traces(self._database, since_ns)
+
+    def stored_until_ns(self, seq: int) -> int | None:
+        """When the newest came or was decided of what some commits stored."""
+        return read_stored_until(self._database, seq)
+
+    def profiles(self) -> list[ProfileRow]:
+        """All registered profiles."""
+        return read.read_profiles(self._database)
+
+    def profile_changes(self) -> list[ProfileChange]:
+        """Everything that became of profiles."""
+        return read.read_profile_changes(self._database)
+
+    def calibrations(self) -> list[CalibrationRow]:
+        """All calibrations."""
+        return read_calibrations(self._database)
+
+    def gold_verdicts(self, query: GoldQuery) -> list[GoldVerdict]:
+        """Verdicts on gold items."""
+        return read_gold(self._database, query)
+
+    def last_alert_events(self) -> list[AlertEvent]:
+        """The latest event of every alert."""
+        return read.read_last_alert_events(self._database)
+
+    def dead_letters(self, query: LetterQuery) -> list[StoredLetter]:
+        """List dead letters, newest first."""
+        return read_letters(self._database, query)
+
+    def refused_spans(self, space: str, trace_ids: Collection[str]) -> dict[str, str]:
+        """Say which traces lack a span that was refused."""
+        return read_refused_spans(self._database, space, trace_ids)
+
+    def decided_after(self, place: Place, limit: int) -> list[Observed]:
+        """First final results behind a place, in the order of completion."""
+        return read_decided(self._database, place, limit)
+
+    def drift_states(self) -> list[DriftState]:
+        """The latest state under each name."""
+        return read_drift_states(self._database)
+
+    def drift_alerts(self, space: str | None = None) -> list[DriftEvent]:
+        """The latest event of each alert, the newest first."""
+        return read_drift_alerts(self._database, space)
+
+    def drift_history(self, space: str, alert_id: str) -> list[DriftEvent]:
+        """All events of one alert, the oldest first."""
+        return read_drift_history(self._database, space, alert_id)
+
+    def slices(self, query: SliceQuery) -> tuple[list[Slice], int]:
+        """Passes and fails by tag, tool and model, before and since a moment."""
+        return read_slices(self._database, query)

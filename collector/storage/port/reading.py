@@ -1,0 +1,110 @@
+"""Reading: listings, searches and counts for people."""
+
+from typing import Protocol
+
+from collector.storage.port.commits import CommittedStore
+from collector.storage.port.counts import (
+    Conservation,
+    SeriesItem,
+    SeriesQuery,
+    TaskCounts,
+    TaskQuery,
+)
+from collector.storage.port.lists import (
+    EvaluationPage,
+    EvaluationQuery,
+    RecordHistory,
+    RecordPage,
+    RecordQuery,
+    SessionPage,
+    SessionQuery,
+    SessionSummary,
+)
+from collector.storage.port.rows import EvaluationRow, StoredTrace
+from collector.storage.port.search import SpanPage, SpanQuery, TracePage, UsagePage, UsageQuery
+
+
+class ReadStore(CommittedStore, Protocol):
+    """Answers as of a commit."""
+
+    def trace(self, space: str, trace_id: str, limit: int) -> StoredTrace:
+        """Read a trace with the latest verdict on each of its records.
+
+        Args:
+            space: Where it belongs.
+            trace_id: The trace.
+            limit: Verdicts that are read at most, superseded ones included; the newest ones.
+        """
+        ...
+
+    def spans(self, query: SpanQuery) -> SpanPage:
+        """List spans by filter, what was stored last first; of one commit, what began last."""
+        ...
+
+    def traces(self, query: SpanQuery) -> TracePage:
+        """List traces that have a matching span, once each, in the order of the newest ones.
+
+        Without `as_of` the listing is as of now.
+        """
+        ...
+
+    def usage(self, query: UsageQuery) -> UsagePage:
+        """Sum up the use of models, tools and agents, those with the most calls first.
+
+        Without `as_of` the sums are as of now.
+        """
+        ...
+
+    def evaluations(self, query: EvaluationQuery) -> EvaluationPage:
+        """List evaluations, newest first, each record's latest revision only.
+
+        Without `as_of` the listing is as of now.
+        """
+        ...
+
+    def evaluation(self, space: str, evaluation_id: str) -> EvaluationRow | None:
+        """A verdict by its id, be it the latest of its record or not."""
+        ...
+
+    def task_counts(self, query: TaskQuery) -> list[TaskCounts]:
+        """Count outcomes per profile and task, latest revisions only, sorted by alias and task."""
+        ...
+
+    def task_series(self, query: SeriesQuery) -> list[SeriesItem]:
+        """Count outcomes per bucket, profile and task, latest revisions only.
+
+        Sorted by time, alias and task; a bucket without any result is left out.
+        """
+        ...
+
+    def records(self, query: RecordQuery) -> RecordPage:
+        """List accepted records, newest first, each with its state."""
+        ...
+
+    def record_history(self, space: str, uid: str) -> RecordHistory | None:
+        """A record and all that was decided about it; None if it is not, or no longer, stored."""
+        ...
+
+    def sessions(self, query: SessionQuery) -> SessionPage:
+        """List sessions, the one with the newest record that is asked for first.
+
+        A record without a session id is a session of its own, called by the record's uid. Without
+        `as_of` the listing is as of now.
+        """
+        ...
+
+    def session(self, space: str, session_id: str) -> SessionSummary | None:
+        """One session; None without any record of it."""
+        ...
+
+    def session_traces(self, space: str, session_id: str, limit: int) -> list[str]:
+        """Traces of a session's records, in the order in which their first records came."""
+        ...
+
+    def conservation(self, space: str) -> Conservation:
+        """Count states from the tables, beside what was counted at acceptance.
+
+        A span is `late` while the latest verdict on a record of its trace, or on that record's
+        session, has not seen it: its commit came after that verdict's `input_seq`.
+        """
+        ...

@@ -1,0 +1,151 @@
+"""Work: waiting records, open sessions, late spans, and the verdicts on them."""
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from concurrent.futures import Future
+from typing import Protocol
+
+from collector.storage.port.rows import (
+    FIRST_RESULT,
+    START,
+    EvaluatedRecord,
+    EvaluationRow,
+    NewTrace,
+    OpenSession,
+    PendingVerdict,
+    RecordPlace,
+    ResultPlace,
+    TraceKey,
+    WaitingRecord,
+)
+from collector.storage.port.telemetry import TelemetryStore
+
+
+class WorkStore(TelemetryStore, Protocol):
+    """Lists of what is to be done, of all spaces, and the verdicts that come of it."""
+
+    def append_evaluations(self, evaluations: Sequence[EvaluationRow]) -> "Future[int]":
+        """Store verdicts with their task results and totals; returns the commit's number.
+
+        A verdict that is there already (same record and revision) is passed over and not counted.
+        Revision n + 1 of a record takes the place of revision n in listings, counts and sheets.
+        A verdict on a session is treated as one on a record, but is no record's state.
+        `TotalName.TASKS`, `RECORDS` and `SESSIONS` count first verdicts only; every task whose
+        outcome a revision changed adds to `TotalName.REVISIONS`, in the same commit. Pending tasks
+        are in no count that rates are read from.
+        """
+        ...
+
+    def latest_verdicts(
+        self, keys: Collection[tuple[str, str]]
+    ) -> Mapping[tuple[str, str], EvaluationRow]:
+        """The latest verdict by space and uid; a key without one is left out."""
+        ...
+
+    def verdicts_of_ids(
+        self, space: str, record_ids: Collection[str], limit: int
+    ) -> tuple[EvaluationRow, ...] | None:
+        """The latest verdict on each record that bears one of some ids, in any order.
+
+        Args:
+            space: Where they belong.
+            record_ids: The users' names for records; any number of records may bear one.
+            limit: Verdicts that are read at most, superseded ones included.
+
+        Returns:
+            None where there are more.
+        """
+        ...
+
+    def evaluated_records(self, space: str, trace_ids: Iterable[str]) -> list[EvaluatedRecord]:
+        """Records of these traces whose latest verdict read spans, without contexts.
+
+        In order of acceptance; used to judge again when spans come later than the verdict.
+        """
+        ...
+
+    def results_after(
+        self, place: ResultPlace, limit: int
+    ) -> list[tuple[ResultPlace, EvaluationRow]]:
+        """Verdicts of all spaces in the order in which they became durable, every revision.
+
+        A place is never given again, and nothing comes to lie before one that was read: who keeps
+        the last place and goes on behind it reads every verdict once.
+
+        Args:
+            place: Only those behind it.
+            limit: So many at most.
+        """
+        ...
+
+    def waiting_records(self, limit: int, after: RecordPlace = START) -> list[WaitingRecord]:
+        """Accepted records without a verdict and without a dead letter, in order of acceptance.
+
+        Args:
+            limit: So many at most.
+            after: Only those behind this place.
+        """
+        ...
+
+    def waiting_count(self) -> int:
+        """How many `waiting_records` would list, in all."""
+        ...
+
+    def pending_verdicts(
+        self,
+        limit: int,
+        after: ResultPlace = FIRST_RESULT,
+        profiles: Collection[str] | None = None,
+        *,
+        others: bool = False,
+    ) -> list[PendingVerdict]:
+        """Latest verdicts of which some tasks are pending, in the order of `results_after`.
+
+        Args:
+            limit: So many at most.
+            after: Only those behind this place.
+            profiles: Uids of the profiles that made them; all if not given.
+            others: Of all profiles but these.
+        """
+        ...
+
+    def pending_count(self) -> int:
+        """How many tasks are pending, in all spaces, latest verdicts only."""
+        ...
+
+    def open_sessions(self, profiles: Collection[tuple[str, str]]) -> list[OpenSession]:
+        """Sessions with a record whose commit came after the `input_seq` of all their verdicts.
+
+        Args:
+            profiles: Space and uid of the profiles to look at.
+        """
+        ...
+
+    def new_traces(self, after: int) -> list[NewTrace]:
+        """Traces of all spaces with spans that came behind a commit, by their last commits."""
+        ...
+
+    def superseded_records(self) -> list[tuple[str, str]]:
+        """Space and uid of derived records whose trace has a sender's record of the same alias."""
+        ...
+
+    def judged_traces(self, since_ns: int) -> Callable[[str], bool]:
+        """Traces of verdicts that read spans and were made from `since_ns` on.
+
+        Those of a verdict on a session are the traces of its records.
+
+        Returns:
+            A test that is true of the ids of these traces. It may be true of a few others, and
+            takes a few megabytes however many they are; space is not looked at.
+        """
+        ...
+
+    def late_traces(self, since_ns: int) -> list[TraceKey]:
+        """Traces with spans that the latest verdict on a record or session has not seen.
+
+        Only verdicts made from `since_ns` on count.
+        """
+        ...
+
+    def stored_until_ns(self, seq: int) -> int | None:
+        """When the newest came or was decided of what commits up to this one stored, if any did."""
+        ...

@@ -1,0 +1,160 @@
+"""Profiles, alerts and judges in any store."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from collector.storage.port.counts import TaskQuery
+from collector.storage.port.judges import CalibrationRow, GoldQuery, GoldVerdict
+from collector.storage.port.rows import (
+    AlertEvent,
+    AlertState,
+    TaskRow,
+)
+from collector.storage.port.store import Store
+from scouter.evaluate.outcome import Outcome
+from tests.contracts.store_data import (
+    SPACE,
+    profile,
+    verdict,
+)
+from tests.contracts.store_opened import Open, OpenedStore
+
+
+class ControlContract(OpenedStore):
+    """See `store.StoreContract`."""
+
+    def test_last_outcomes(self, store: Store) -> None:
+        outcomes = [Outcome.PASSED, Outcome.FAILED, Outcome.ERRORED]
+        store.append_evaluations([verdict(f"u{n}", o) for n, o in enumerate(outcomes)]).result()
+        store.append_evaluations([verdict("other", profile_uid="p2")]).result()
+
+        assert store.last_outcomes(SPACE, "p1", 2) == outcomes[1:]
+        assert store.last_outcomes(SPACE, "p1", 9) == outcomes
+
+    @pytest.mark.parametrize("reason", ["budget", "sampled", "gate"])
+    @pytest.mark.parametrize("other", [Outcome.PASSED, Outcome.FAILED])
+    def test_a_verdict_without_a_judges_is_no_outcome(
+        self, store: Store, reason: str, other: Outcome
+    ) -> None:
+        """What a gate skipped is decided, however."""
+        tasks = (
+            TaskRow(task_id="a", task_type="Assertion", outcome=other),
+            TaskRow(task_id="j", task_type="LLMJudge", outcome=Outcome.SKIPPED, reason=reason),
+        )
+        row = verdict("u1", other, tasks=tasks)
+        assert row.is_partial is (reason != "gate")
+        store.append_evaluations([row, verdict("u2")]).result()
+        decided = [other] if reason == "gate" else []
+        assert store.last_outcomes(SPACE, "p1", 9) == [*decided, Outcome.PASSED]
+
+    def test_profiles_keep_their_latest_body_and_one_is_active(self, open_store: Open) -> None:
+        store = open_store()
+        store.append_profile(profile("p1", is_active=True)).result()
+        store.append_profile(profile("p2")).result()
+        before = {row.uid: row.is_active for row in store.profiles()}
+        store.append_profile(profile("p2", is_active=True, body='{"new": 1}')).result()
+        store.append_profile(profile("q", is_active=True, alias="other")).result()
+        store.close()
+        store = open_store()
+        after = store.profiles()
+        store.close()
+
+        assert before == {"p1": True, "p2": False}
+        assert {row.uid: row.is_active for row in after} == {"p1": False, "p2": True, "q": True}
+        assert [row.body for row in after] == ["{}", '{"new": 1}', "{}"]
+
+    def test_changes_of_profiles_are_kept_in_order(self, open_store: Open) -> None:
+        store = open_store()
+        rows = [profile("p1", is_active=True), profile("p2"), profile("p1"), profile("p1")]
+        seqs = [store.append_profile(row).result() for row in rows]
+        store.close()
+        store = open_store()
+        changes = store.profile_changes()
+        store.close()
+
+        found = [(each.seq, each.uid, each.alias, each.is_active) for each in changes]
+        assert found == [
+            (seq, row.uid, row.alias, row.is_active) for seq, row in zip(seqs, rows, strict=True)
+        ]
+
+    def test_an_alias_may_be_left_without_an_active_profile(self, open_store: Open) -> None:
+        store = open_store()
+        store.append_profile(profile("p1", is_active=True)).result()
+        store.append_profile(profile("p2", is_active=True)).result()
+        store.append_profile(profile("q", is_active=True, alias="other")).result()
+        store.append_profile(profile("p1")).result()  # is not the active one: changes nothing
+        first = {row.uid: row.is_active for row in store.profiles()}
+        store.append_profile(profile("p2")).result()
+        store.close()
+        store = open_store()
+        second = {row.uid: row.is_active for row in store.profiles()}
+        store.append_profile(profile("p1", is_active=True)).result()
+        third = {row.uid: row.is_active for row in store.profiles()}
+        store.close()
+
+        assert first == {"p1": False, "p2": True, "q": True}
+        assert second == {"p1": False, "p2": False, "q": True}
+        assert third == {"p1": True, "p2": False, "q": True}
+
+    def test_last_alert_events(self, store: Store) -> None:
+        def event(state: AlertState, uid: str, at_ns: int) -> AlertEvent:
+            return AlertEvent(
+                space=SPACE, profile_uid=uid, state=state, at_ns=at_ns, passed=1, total=2
+            )
+
+        firing, resolved = event(AlertState.FIRING, "p1", 1), event(AlertState.RESOLVED, "p1", 2)
+        other = event(AlertState.FIRING, "p2", 3)
+        store.append_alert_events([firing, resolved]).result()
+        store.append_alert_events([other]).result()
+        assert store.last_alert_events() == [resolved, other]
+
+    def test_calibrations_are_kept_once(self, open_store: Callable[[], Store]) -> None:
+        rows = [CalibrationRow(digest=name, body="{}", added_ns=at) for at, name in enumerate("ba")]
+        store = open_store()
+        store.append_calibrations(rows).result()
+        store.append_calibrations([replace(rows[1], added_ns=7)]).result()
+        store.close()
+        store = open_store()
+        found = store.calibrations()
+        store.close()
+
+        assert found == rows
+
+    def test_gold_verdicts_of_one_judge(self, store: Store) -> None:
+        """By slot, each once; they are in no count that is about an agent."""
+        query = GoldQuery(space=SPACE, alias="a", task_id="t", judge="j")
+        before = (
+            store.totals(),
+            store.conservation(SPACE),
+            store.task_counts(TaskQuery(space=SPACE)),
+        )
+
+        def verdict(slot: int, outcome: Outcome = Outcome.PASSED) -> GoldVerdict:
+            return GoldVerdict(
+                space=SPACE,
+                alias="a",
+                task_id="t",
+                judge="j",
+                slot=slot,
+                item=f"i{slot}",
+                is_good=bool(slot % 2),
+                outcome=outcome,
+                reason="parse" if outcome is Outcome.ERRORED else None,
+                at_ns=10 * slot,
+            )
+
+        late = verdict(9, Outcome.ERRORED)
+        store.append_gold_verdicts([late, verdict(2), verdict(3, Outcome.FAILED)]).result()
+        store.append_gold_verdicts([replace(verdict(3), item="again")]).result()
+        other: list[dict[str, str]] = [
+            {"judge": "k"}, {"alias": "b"}, {"space": "elsewhere"}, {"task_id": "u"},
+        ]  # fmt: skip
+        store.append_gold_verdicts([replace(verdict(4), **each) for each in other]).result()
+
+        assert store.gold_verdicts(query) == [verdict(2), verdict(3, Outcome.FAILED), late]
+        assert store.gold_verdicts(replace(query, since_slot=4)) == [late]
+        assert before == (
+            store.totals(), store.conservation(SPACE), store.task_counts(TaskQuery(space=SPACE)),
+        )  # fmt: skip

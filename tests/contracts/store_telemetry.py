@@ -1,0 +1,360 @@
+"""Telemetry in any store: spans, records, dead letters, drops, and the order of commits."""
+
+import itertools
+import threading
+from concurrent.futures import Future
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from collector.metrics import TotalKey, TotalName
+from collector.storage.port.dead_letters import DeadLetter, LetterKind, LetterQuery
+from collector.storage.port.store import Store
+from scouter.errors import TransientError
+from scouter.model.span import Span
+from scouter.transport.drops import Count
+from tests.contracts.store_data import (
+    SPACE,
+    TRACE,
+    letter,
+    record,
+    same,
+    span,
+    spans,
+)
+from tests.contracts.store_opened import IN_CLASS, Open, OpenedStore
+from tests.support.processes import wait_until
+
+
+class TelemetryContract(OpenedStore):
+    """See `store.StoreContract`."""
+
+    @IN_CLASS
+    @given(batch=st.lists(spans, min_size=1, max_size=4, unique_by=lambda s: s.span_id))
+    def test_spans_come_back_exactly(self, store: Store, batch: list[Span]) -> None:
+        space = f"space {store.last_seq()}"  # one store for all examples
+        assert store.append_spans(space, batch, 1).result().stored == tuple(batch)
+        found = store.spans_of(space, {each.trace_id for each in batch})
+        back = {each.span_id: each for spans in found.values() for each in spans}
+        assert len(back) == len(batch)
+        for each in batch:
+            assert same(back[each.span_id], each)
+
+    @pytest.mark.parametrize("is_one_batch", [True, False])
+    def test_of_two_spans_with_one_key_the_better_is_kept_in_any_order(
+        self, store: Store, is_one_batch: bool
+    ) -> None:
+        """Later end first; then more bytes: `xx` is longer than `x`."""
+        early, late = span(1, end_ns=20, attributes={"k": "long text"}), span(1, end_ns=21)
+        longer = span(1, end_ns=21, attributes={"k": "xx"})
+        for number, order in enumerate(itertools.permutations([early, late, longer])):
+            space = f"space {number}"
+            for batch in [list(order)] if is_one_batch else [[each] for each in order]:
+                store.append_spans(space, batch, 1).result()
+            assert store.spans_of(space, [TRACE]) == {TRACE: [longer]}
+            sheet = store.conservation(space).spans
+            assert (sheet.accepted, sheet.stored, sheet.duplicates) == (1, 1, 2)
+
+    def test_a_span_again_is_a_duplicate(self, open_store: Open) -> None:
+        """In the same batch, in a later one, and after the store was closed."""
+        store = open_store()
+        first = store.append_spans(SPACE, [span(1), span(2), span(1)], 1).result()
+        second = store.append_spans(SPACE, [span(2), span(3)], 2).result()
+        store.close()
+        store = open_store()
+        third = store.append_spans(SPACE, [span(3), span(4)], 3).result()
+        sheet = store.conservation(SPACE).spans
+        store.close()
+
+        assert [len(each.stored) for each in (first, second, third)] == [2, 1, 1]
+        assert [each.duplicates for each in (first, second, third)] == [1, 1, 1]
+        assert (sheet.accepted, sheet.stored, sheet.duplicates) == (4, 4, 3)
+
+    def test_says_which_traces_it_had_spans_of(self, store: Store) -> None:
+        other = "f" * 32
+        first = store.append_spans(SPACE, [span(1)], 1).result()
+        second = store.append_spans(SPACE, [span(2), span(1, trace_id=other)], 2).result()
+        elsewhere = store.append_spans("elsewhere", [span(3)], 3).result()
+
+        assert first.known_traces == frozenset()
+        assert second.known_traces == {TRACE}
+        assert elsewhere.known_traces == frozenset()
+
+    def test_says_of_which_traces_it_has_no_span_yet(self, store: Store) -> None:
+        """It may say so late or never, but never of a trace that it has spans of."""
+        other, third = "e" * 32, "f" * 32
+        wait_until(lambda: self._are_new(store, other), what="it knows all its traces")
+        store.append_spans(SPACE, [span(1)], 1).result()
+        rows = [record("u1", trace_id=TRACE), record("u2", trace_id=third), record("u3")]
+        assert store.append_records(rows).result().new_traces == {third}
+        assert store.append_records(rows).result().new_traces == frozenset()
+
+    def _are_new(self, store: Store, trace_id: str) -> bool:
+        row = record(f"w{store.last_seq()}", trace_id=trace_id)
+        return trace_id in store.append_records([row]).result().new_traces
+
+    def test_traces_of_spaces_are_apart(self, store: Store) -> None:
+        store.append_spans("a", [span(1)], 1).result()
+        store.append_spans("b", [span(1, name="other")], 1).result()
+
+        assert store.spans_of("a", [TRACE, "e" * 32]) == {TRACE: [span(1)]}
+        assert [each.name for each in store.spans_of("b", [TRACE])[TRACE]] == ["other"]
+        assert store.spans_of("c", [TRACE]) == {}
+        assert store.spans_of("a", []) == {}
+
+    def test_a_record_again_is_a_duplicate_and_another_payload_a_conflict(
+        self, open_store: Open
+    ) -> None:
+        store = open_store()
+        first = store.append_records([record("u1"), record("u2"), record("u1")]).result()
+        other = record("u1", digest="another", context="another")
+        second = store.append_records([other, record("u2")]).result()
+        store.close()
+        store = open_store()
+        third = store.append_records([other, record("u3")]).result()
+        sheet, kept = store.conservation(SPACE), store.records_of(SPACE, ["u1", "u2", "u3"])
+        store.close()
+
+        assert [row.uid for row in first.accepted] == ["u1", "u2"]
+        assert (first.duplicates, second.conflicts, second.duplicates) == ((2,), (0,), (1,))
+        assert (third.conflicts, [row.uid for row in third.accepted]) == ((0,), ["u3"])
+        assert (sheet.records.accepted, sheet.records.duplicates) == (3, 2)
+        assert dict(sheet.dead_letters) == {"conflict": 1}  # the same conflict twice is one
+        assert kept == [record("u1"), record("u2"), record("u3")]
+
+    def test_the_same_uid_in_two_spaces_is_two_records(self, store: Store) -> None:
+        rows = [record("u1"), record("u1", space="other", digest="another")]
+        assert len(store.append_records(rows).result().accepted) == 2
+
+    def test_records_of_sessions_and_of_traces(self, store: Store) -> None:
+        """A record without a session id is found by its uid; one with an id is not."""
+        rows = [
+            record("u1", session_id="s", trace_id=TRACE),
+            record("u2", session_id="s", profile_uid="p2"),
+            record("u3", session_id=""),
+            record("u4", session_id="t", trace_id=TRACE),
+        ]
+        store.append_records([*rows, record("u5", session_id="s", space="elsewhere")]).result()
+        outlines = [replace(row, context=None) for row in rows]
+        assert store.session_records(SPACE, ["s", "u3", "u4", "s"], 3) == outlines[:3]
+        assert len(store.session_records(SPACE, ["s", "u3"], 2)) == 2
+        assert store.session_records(SPACE, [""], 3) == []
+        assert store.session_records(SPACE, [], 3) == []
+        assert store.trace_records(SPACE, [TRACE, "e" * 32]) == [outlines[0], outlines[3]]
+        assert store.trace_records("elsewhere", [TRACE]) == []
+        assert store.trace_records(SPACE, []) == []
+
+    def test_records_say_which_commit_accepted_them(self, open_store: Open) -> None:
+        store = open_store()
+        seqs = [store.append_records([record(uid)]).result().seq for uid in ("u1", "u2")]
+        read = store.records_of(SPACE, ["u1", "u2"])
+        waiting = store.waiting_records(10)
+        store.close()
+
+        assert {row.uid: row.seq for row in read} == dict(zip(("u1", "u2"), seqs, strict=True))
+        assert [each.record.seq for each in waiting] == seqs
+
+    def test_dead_letters_of_one_place_are_kept_once(self, store: Store) -> None:
+        one = letter(kind=LetterKind.SPAN, source="kafka:scouter.spans:0:17")
+        store.append_dead_letters([one, one]).result()
+        store.append_dead_letters([one, letter(source="kafka:scouter.spans:0:18")]).result()
+
+        sheet = store.conservation(SPACE)
+        assert dict(sheet.dead_letters) == {"invalid_record": 2}
+        assert sheet.spans.dead_lettered == 1
+        assert store.totals()[TotalKey(TotalName.DEAD_LETTERS, SPACE, label="invalid_record")] == 2
+
+    def test_traces_that_lack_a_refused_span(self, store: Store) -> None:
+        """Until the letter is taken out again, as its span was accepted."""
+        refused = letter(kind=LetterKind.SPAN, uid="a" * 32, message="bad time")
+        large = letter(kind=LetterKind.SPANS_MESSAGE, uid="b" * 32, message="too large")
+        others = [
+            letter(kind=LetterKind.SPAN, source="unknown trace"),
+            letter(kind=LetterKind.RECORD, uid="c" * 32),
+            letter(kind=LetterKind.SPAN, uid="d" * 32, space="elsewhere"),
+        ]
+        store.append_dead_letters([refused, large, *others]).result()
+        ids = [each * 32 for each in "abcde"]
+
+        assert store.refused_spans(SPACE, ids) == {ids[0]: "bad time", ids[1]: "too large"}
+        assert store.refused_spans(SPACE, ids[1:2]) == {ids[1]: "too large"}
+        assert store.refused_spans(SPACE, []) == {}
+
+        (found,) = store.dead_letters(LetterQuery(space=SPACE, uid=ids[0]))
+        store.remove_dead_letters(SPACE, [found.letter_id]).result()
+        assert store.refused_spans(SPACE, ids) == {ids[1]: "too large"}
+
+    def test_dead_letters_are_listed_newest_first_and_page_by_page(self, open_store: Open) -> None:
+        """Three in one commit, one in the next; pages of two hold each once, though more come."""
+        store = open_store()
+        first = [letter(source=f"http {n}", payload=bytes([n])) for n in range(3)]
+        last = letter(source="later", uid="u", was_accepted=True, message="ünknown")
+        store.append_dead_letters(first).result()
+        store.append_dead_letters([last, letter(space="elsewhere")]).result()
+        store.close()
+        store = open_store()
+        pages = [store.dead_letters(LetterQuery(space=SPACE, limit=2))]
+        store.append_dead_letters([letter(source="while they are read")]).result()
+        while pages[-1]:
+            end = pages[-1][-1]
+            pages.append(
+                store.dead_letters(
+                    LetterQuery(space=SPACE, limit=2, before=(end.seq, end.letter_id))
+                )
+            )
+        elsewhere = store.dead_letters(LetterQuery(space="elsewhere"))
+        store.close()
+
+        assert [len(page) for page in pages] == [2, 2, 0]
+        found = [each for page in pages for each in page]
+        assert found[0].letter == last
+        assert sorted((each.letter for each in found[1:]), key=lambda each: each.source) == first
+        assert found[0].seq > found[1].seq == found[2].seq == found[3].seq
+        assert len({each.letter_id for each in found}) == 4
+        assert [each.letter for each in elsewhere] == [letter(space="elsewhere")]
+
+    def test_filters_of_dead_letters(self, store: Store) -> None:
+        record_letter, span_letter = letter(), letter(kind=LetterKind.SPAN, reason="invalid_span")
+        store.append_dead_letters([record_letter, span_letter]).result()
+
+        def found(**filters: Any) -> list[DeadLetter]:
+            query = LetterQuery(space=SPACE, **filters)
+            return [each.letter for each in store.dead_letters(query)]
+
+        assert found(reason="invalid_span") == found(kind=LetterKind.SPAN) == [span_letter]
+        assert found(reason="invalid_record", kind=LetterKind.RECORD) == [record_letter]
+        assert found(reason="invalid_record", kind=LetterKind.SPAN) == []
+        for each in store.dead_letters(LetterQuery(space=SPACE)):
+            assert found(letter_id=each.letter_id) == [each.letter]
+        assert found(letter_id="none") == []
+
+    def test_a_letter_that_was_taken_out_is_gone_and_may_come_again(self, store: Store) -> None:
+        """What is not there, or of another space, is passed over; totals stay as they were."""
+        kept, gone = letter(source="kept"), letter(source="gone")
+        store.append_dead_letters([kept, gone, letter(space="elsewhere")]).result()
+        by_source = {
+            each.letter.source: each.letter_id
+            for each in store.dead_letters(LetterQuery(space=SPACE))
+        }
+        (other,) = store.dead_letters(LetterQuery(space="elsewhere"))
+        asked = [by_source["gone"], other.letter_id, "none"]
+        removed = store.remove_dead_letters(SPACE, asked).result()
+        again = store.remove_dead_letters(SPACE, asked).result()
+        nothing = store.remove_dead_letters(SPACE, []).result()
+
+        assert removed.letter_ids == (by_source["gone"],)
+        assert again.letter_ids == nothing.letter_ids == ()
+        left = store.dead_letters(LetterQuery(space=SPACE))
+        assert [each.letter for each in left] == [kept]
+        assert dict(store.conservation(SPACE).dead_letters) == {"invalid_record": 1}
+        assert dict(store.conservation("elsewhere").dead_letters) == {"invalid_record": 1}
+        key = TotalKey(TotalName.DEAD_LETTERS, SPACE, label="invalid_record")
+        assert store.totals()[key] == 2
+        store.append_dead_letters([gone]).result()
+        assert len(store.dead_letters(LetterQuery(space=SPACE))) == 2
+
+    def test_totals_survive(self, open_store: Open) -> None:
+        key = TotalKey(TotalName.DROPPED, SPACE, label="queue_full")
+        store = open_store()
+        store.add_totals({key: 3}).result()
+        store.add_totals({key: 4}).result()
+        assert store.totals()[key] == 7
+        store.close()
+        store = open_store()
+        store.add_totals({key: 1}).result()
+        assert store.totals()[key] == 8
+        store.close()
+
+    def test_each_drop_counts_once(self, open_store: Open) -> None:
+        """However often a sender tells of it; of one that has no name, whenever it comes."""
+        full = TotalKey(TotalName.DROPPED, SPACE, label="full")
+        store = open_store()
+
+        def told(space: str = SPACE, **totals: tuple[int, int]) -> int:
+            report = {(sender.strip("_"), "full"): Count(*each) for sender, each in totals.items()}
+            store.add_drops(space, report, 1).result()
+            return store.totals()[full]
+
+        assert told(a=(0, 3)) == 3
+        assert told(a=(0, 3)) == 3
+        assert told(a=(3, 5), b=(0, 1)) == 6
+        assert told(a=(0, 4)) == 6
+        assert told(late=(2, 3)) == 7
+        assert told(late=(0, 2)) == 9
+        assert told(late=(0, 3)) == 9
+        assert told(_=(0, 2)) == 11
+        assert told(_=(0, 2)) == 13
+        assert told("else", a=(0, 7)) == 13
+        assert store.totals()[TotalKey(TotalName.DROPPED, "else", label="full")] == 7
+        store.close()
+        store = open_store()
+        assert told(a=(5, 6)) == 14
+        assert told(new=(5, 6)) == 15
+        store.close()
+
+    def test_a_report_that_comes_twice_at_once_counts_once(self, open_store: Open) -> None:
+        """In one commit, as behind a pause."""
+        store = open_store()
+        report = {("a", "full"): Count(0, 3), ("a", "closed"): Count(0, 1)}
+        for future in [store.add_drops(SPACE, report, 1) for _ in range(50)]:
+            future.result()
+        totals = store.totals()
+        store.close()
+
+        assert totals[TotalKey(TotalName.DROPPED, SPACE, label="full")] == 3
+        assert totals[TotalKey(TotalName.DROPPED, SPACE, label="closed")] == 1
+
+    def test_commits_are_numbered_on_after_a_restart(self, open_store: Open) -> None:
+        store = open_store()
+        first = store.append_records([record("u1")]).result().seq
+        second = store.append_spans(SPACE, [span(1)], 1).result().seq
+        store.close()
+        store = open_store()
+        assert store.last_seq() >= second > first
+        assert store.append_records([record("u2")]).result().seq > second
+        store.close()
+
+    def test_many_writers_at_once(self, store: Store) -> None:
+        """Eight threads, all sending the same 40 records and spans: each is accepted once."""
+        results: list[tuple[int, int]] = []
+
+        def send(at: int) -> None:
+            for n in range(at, at + 40):
+                taken = store.append_records([record(f"u{n % 40}")]).result()
+                stored = store.append_spans(SPACE, [span(n % 40 + 1)], 1).result()
+                results.append((len(taken.accepted), len(stored.stored)))
+
+        threads = [threading.Thread(target=send, args=(n * 5,)) for n in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+
+        assert [sum(column) for column in zip(*results, strict=True)] == [40, 40]
+        sheet = store.conservation(SPACE)
+        assert (sheet.records.accepted, sheet.records.duplicates) == (40, 280)
+        assert (sheet.spans.stored, sheet.spans.duplicates) == (40, 280)
+
+    def test_callbacks_run_in_commit_order(self, store: Store) -> None:
+        order: list[int] = []
+
+        def remember(done: "Future[object]") -> None:
+            order.append(done.result().seq)  # type: ignore[attr-defined]
+
+        futures: list[Future[object]] = []
+        for n in range(50):
+            future: Future[object] = store.append_records([record(f"u{n}")])  # type: ignore[assignment]
+            future.add_done_callback(remember)
+            futures.append(future)
+        for future in futures:
+            future.result()
+        assert order == sorted(order)
+
+    def test_a_closed_store_says_so(self, open_store: Open) -> None:
+        store = open_store()
+        store.close()
+        with pytest.raises(TransientError, match="closed"):
+            store.append_records([record()]).result()

@@ -1,0 +1,522 @@
+"""The lists of work of any store, and the verdicts that are written down."""
+
+from collections import Counter
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from collector.metrics import TotalKey, TotalName
+from collector.storage.duckdb.rollup import HOUR_NS
+from collector.storage.port.counts import TaskQuery
+from collector.storage.port.dead_letters import LetterQuery
+from collector.storage.port.lists import EvaluationQuery
+from collector.storage.port.rows import (
+    FIRST_RESULT,
+    START,
+    EvaluationRow,
+    Scope,
+    TaskRow,
+    WaitingRecord,
+)
+from collector.storage.port.store import Store
+from scouter.evaluate.judge.usage import JudgeUsage
+from scouter.evaluate.outcome import Outcome
+from tests.contracts.store_data import (
+    SPACE,
+    TRACE,
+    letter,
+    record,
+    span,
+    verdict,
+)
+from tests.contracts.store_opened import IN_CLASS, Open, OpenedStore
+
+
+class WorkContract(OpenedStore):
+    """See `store.StoreContract`."""
+
+    def test_a_record_waits_until_something_is_decided(self, open_store: Open) -> None:
+        store = open_store()
+        rows = [
+            record("u1"),
+            record("u2", trace_id=TRACE, context=None),
+            record("u3"),
+            record("u4"),
+        ]
+        store.append_records(rows).result()
+        store.append_evaluations([verdict("u1"), verdict("u4", Outcome.SKIPPED)]).result()
+        gone = letter(uid="u3", was_accepted=True, reason="unknown_profile")
+        store.append_dead_letters([gone]).result()
+        store.close()
+        store = open_store()
+        (waiting,), sheet = store.waiting_records(9), store.conservation(SPACE)
+        count = store.waiting_count()
+        store.close()
+
+        assert (waiting.record, waiting.context_bytes, count) == (rows[1], len("null"), 1)
+        assert sheet.records.accepted == 4
+        assert (sheet.records.waiting, sheet.records.evaluated) == (1, 1)
+        assert (sheet.records.skipped, sheet.records.dead_lettered) == (1, 1)
+        assert dict(sheet.dead_letters) == {"unknown_profile": 1}
+
+    def test_a_verdict_comes_back_as_it_was(self, store: Store) -> None:
+        tasks = (
+            TaskRow(
+                task_id="b", task_type="Assertion", outcome=Outcome.ERRORED, reason="missing_path",
+                expected={"k": [1, 2.5]}, actual=None, message="no 'k'", operator="Equals",
+                condition=True, stage=0,
+            ),
+            TaskRow(task_id="a", task_type="Assertion", outcome=Outcome.PASSED, actual=10**30),
+        )  # fmt: skip
+        row = verdict("u1", Outcome.ERRORED, tasks, trace_id=TRACE, tags={"k": "v"}, input_seq=7)
+        store.append_evaluations([row]).result()
+
+        page = store.evaluations(EvaluationQuery(space=SPACE))
+        assert page.items == (row,)
+        assert page.next_before is None
+
+    def test_a_verdict_is_counted_once(self, open_store: Open) -> None:
+        store = open_store()
+        store.append_evaluations([verdict("u1"), verdict("u1")]).result()
+        store.append_evaluations([verdict("u1", Outcome.FAILED)]).result()
+        store.close()
+        store = open_store()
+        store.append_evaluations([verdict("u1"), verdict("u2")]).result()
+        totals, items = store.totals(), store.evaluations(EvaluationQuery(space=SPACE)).items
+        store.close()
+
+        names = {"profile": "answers", "alias": "answers", "label": "passed"}
+        assert totals[TotalKey(TotalName.RECORDS, SPACE, **names)] == 2
+        assert totals[TotalKey(TotalName.TASKS, SPACE, task="t1", **names)] == 2
+        assert [row.record_uid for row in items] == ["u2", "u1"]
+
+    def test_only_the_latest_revision_is_seen_and_only_the_first_is_counted(
+        self, store: Store
+    ) -> None:
+        store.append_evaluations([verdict("u1", Outcome.FAILED), verdict("u2")]).result()
+        store.append_evaluations([verdict("u1", revision=2, evaluation_id="again")]).result()
+
+        items = store.evaluations(EvaluationQuery(space=SPACE)).items
+        (counts,) = store.task_counts(TaskQuery(space=SPACE))
+        assert [(row.record_uid, row.revision) for row in items] == [("u1", 2), ("u2", 1)]
+        assert (counts.passed, counts.failed) == (2, 0)
+        assert sum(n for key, n in store.totals().items() if key.name is TotalName.RECORDS) == 2
+        assert store.conservation(SPACE).records.evaluated == 2
+        assert store.last_outcomes(SPACE, "p1", 9) == [Outcome.FAILED, Outcome.PASSED]
+
+    def test_spans_after_the_verdict_are_late(self, store: Store) -> None:
+        seen = store.append_spans(SPACE, [span(1), span(2)], 1).result()
+        store.append_records([record("u1", trace_id=TRACE)]).result()
+        row = verdict("u1", trace_id=TRACE, reads_spans=True, input_seq=seen.seq)
+        store.append_evaluations([row]).result()
+        store.append_spans(SPACE, [span(2), span(3), span(1, trace_id="e" * 32)], 2).result()
+
+        assert store.conservation(SPACE).spans.late == 1
+
+    def test_a_revision_that_has_seen_late_spans_makes_them_late_no_longer(
+        self, store: Store
+    ) -> None:
+        """A second record of the trace that was not judged again has still not seen the span."""
+        reads: dict[str, Any] = {"trace_id": TRACE, "reads_spans": True}
+        seen = store.append_spans(SPACE, [span(1)], 1).result()
+        store.append_evaluations(
+            [verdict("u1", input_seq=seen.seq, **reads), verdict("u2", input_seq=seen.seq, **reads)]
+        ).result()
+        late = store.append_spans(SPACE, [span(2)], 2).result()
+        again = verdict("u1", revision=2, evaluation_id="u1 again", input_seq=late.seq, **reads)
+        store.append_evaluations([again]).result()
+        assert store.conservation(SPACE).spans.late == 1
+        again = verdict("u2", revision=2, evaluation_id="u2 again", input_seq=late.seq, **reads)
+        store.append_evaluations([again]).result()
+        assert store.conservation(SPACE).spans.late == 0
+
+    @pytest.mark.parametrize("is_one_batch", [True, False])
+    def test_a_revision_takes_the_place_of_the_verdict_before_it(
+        self, store: Store, is_one_batch: bool
+    ) -> None:
+        """Task a goes failed, passed, passed; task b errored, errored, failed."""
+        steps = [
+            (Outcome.FAILED, Outcome.ERRORED),
+            (Outcome.PASSED, Outcome.ERRORED),
+            (Outcome.PASSED, Outcome.FAILED),
+        ]
+        rows = [
+            verdict(
+                "u1", Outcome.ERRORED, revision=number, evaluation_id=f"e{number}",
+                evaluated_ns=number * HOUR_NS,
+                tasks=(TaskRow(task_id="a", task_type="x", outcome=first),
+                       TaskRow(task_id="b", task_type="x", outcome=second)),
+            )
+            for number, (first, second) in enumerate(steps, start=1)
+        ]  # fmt: skip
+        for batch in [rows] if is_one_batch else [[row] for row in rows]:
+            store.append_evaluations(batch).result()
+        store.append_evaluations(rows).result()  # again: nothing changes
+
+        a, b = store.task_counts(TaskQuery(space=SPACE))
+        assert (a.passed, a.failed, b.failed, b.errored) == (1, 0, 1, 0)
+        assert store.task_counts(TaskQuery(space=SPACE, until_ns=3 * HOUR_NS)) == []
+        (item,) = store.evaluations(EvaluationQuery(space=SPACE)).items
+        assert item == rows[-1]
+        totals = {
+            (key.name, key.task, key.label): n
+            for key, n in store.totals().items()
+            if key.name in (TotalName.TASKS, TotalName.REVISIONS)
+        }
+        assert totals == {
+            (TotalName.TASKS, "a", "failed"): 1,
+            (TotalName.TASKS, "b", "errored"): 1,
+            (TotalName.REVISIONS, "a", "failed>passed"): 1,
+            (TotalName.REVISIONS, "b", "errored>failed"): 1,
+        }
+
+    def test_pending_tasks_are_found_until_a_revision_decides_them(self, store: Store) -> None:
+        """Nothing of them is in a rate; counters tell what they became."""
+
+        def row(uid: str, judged: Outcome, reason: str | None = None, **fields: Any) -> Any:
+            tasks = (
+                TaskRow(task_id="a", task_type="x", outcome=Outcome.PASSED),
+                TaskRow(task_id="b", task_type="LLMJudge", outcome=judged, reason=reason),
+            )
+            return verdict(uid, judged, tasks=tasks, **fields)
+
+        pending = [row(f"u{n}", Outcome.PENDING) for n in range(4)]
+        store.append_records([record(each.record_uid) for each in pending]).result()
+        store.append_evaluations([*pending[:2], verdict("other", profile_uid="p2")]).result()
+        store.append_evaluations(pending[2:]).result()
+        assert [each.verdict for each in store.pending_verdicts(9)] == pending
+        sizes = {each.context_bytes for each in store.pending_verdicts(9)}
+        assert sizes == {len('{"answer":[1,null,"é"]}'.encode())}
+        assert store.pending_count() == 4
+        for names, others, uids in (
+            ({"p1"}, False, ["u0", "u1", "u2", "u3"]),
+            ({"p1"}, True, []),
+            ({"p2"}, True, ["u0", "u1", "u2", "u3"]),
+            ((), False, []),
+        ):
+            of = store.pending_verdicts(9, profiles=names, others=others)
+            assert [each.verdict.record_uid for each in of] == uids
+        first, second, third = store.pending_verdicts(3)
+        assert [each.place for each in store.pending_verdicts(2, first.place)] == [
+            second.place, third.place,
+        ]  # fmt: skip
+        assert store.last_outcomes(SPACE, "p1", 9) == []
+        (a, b) = store.task_counts(TaskQuery(space=SPACE, profile="answers"))[:2]
+        assert (a.task_id, a.passed, b.task_id, b.passed) == ("a", 4, "t1", 1)
+
+        usage = JudgeUsage(
+            calls=3, cached=2, input_tokens=70, output_tokens=9, cost_usd=0.25, unpriced_calls=1
+        )
+        task = TaskRow(
+            task_id="b", task_type="LLMJudge", outcome=Outcome.PASSED, usage=usage,
+            question="q", answer={"score": [4, None]},
+        )  # fmt: skip
+        decided = verdict(
+            "u1", Outcome.PASSED, tasks=(pending[1].tasks[0], task), revision=2,
+            evaluation_id="u1 again", was_decided=False,
+        )  # fmt: skip
+        out = row(
+            "u0", Outcome.SKIPPED, "budget", revision=2, evaluation_id="u0 again", was_decided=False
+        )
+        later = row(
+            "u1", Outcome.FAILED, revision=3, evaluation_id="u1 once more", was_decided=True
+        )
+        store.append_evaluations([decided]).result()
+        assert store.evaluation(SPACE, "u1 again") == decided
+        store.append_evaluations([out, later]).result()
+        assert [each.verdict for each in store.pending_verdicts(9)] == pending[2:]
+        assert store.pending_count() == 2
+        assert store.last_outcomes(SPACE, "p1", 9) == [Outcome.PASSED]
+        a, _, b = store.task_counts(TaskQuery(space=SPACE, profile="answers"))
+        assert (a.passed, b.passed, b.failed, b.skipped, b.gated) == (4, 0, 1, 1, 0)
+        totals = {
+            (key.name, key.label): n
+            for key, n in store.totals().items()
+            if key.name in (TotalName.TASKS, TotalName.REVISIONS) and key.task == "b"
+        }
+        assert totals == {
+            (TotalName.TASKS, "pending"): 4,
+            (TotalName.REVISIONS, "pending>passed"): 1,
+            (TotalName.REVISIONS, "pending>budget"): 1,
+            (TotalName.REVISIONS, "passed>failed"): 1,
+        }
+        sheet = store.conservation(SPACE).records
+        assert (sheet.accepted, sheet.evaluated, sheet.skipped) == (4, 4, 1)  # `other` is no record
+
+    @pytest.mark.parametrize("is_one_batch", [True, False])
+    def test_counters_follow_a_record_until_another_version_judges_it(
+        self, store: Store, is_one_batch: bool
+    ) -> None:
+        """By hand: judged, re-evaluated, answered and late there, back to the first, late again."""
+        path = [
+            ("p1", Outcome.PENDING), ("p1", Outcome.PASSED),  # what is counted live
+            ("p2", Outcome.PENDING), ("p2", Outcome.FAILED), ("p2", Outcome.ERRORED),
+            ("p1", Outcome.PASSED), ("p1", Outcome.FAILED),
+        ]  # fmt: skip
+        rows = [
+            verdict("u1", outcome, revision=n, evaluation_id=f"e{n}", profile_uid=profile_uid)
+            for n, (profile_uid, outcome) in enumerate(path, start=1)
+        ]
+        for batch in [rows] if is_one_batch else [[row] for row in rows]:
+            store.append_evaluations(batch).result()
+        changes = (TotalName.TASKS, TotalName.REVISIONS, TotalName.REEVALUATIONS)
+        totals = store.totals()
+        assert {(key.name, key.label): n for key, n in totals.items() if key.name in changes} == {
+            (TotalName.TASKS, "pending"): 1,
+            (TotalName.REVISIONS, "pending>passed"): 1,
+            (TotalName.REEVALUATIONS, "passed>pending"): 1,
+            (TotalName.REEVALUATIONS, "pending>failed"): 1,
+            (TotalName.REEVALUATIONS, "failed>errored"): 1,
+            (TotalName.REEVALUATIONS, "errored>passed"): 1,
+            (TotalName.REEVALUATIONS, "passed>failed"): 1,
+        }
+
+    @IN_CLASS
+    @given(data=st.data())
+    def test_counters_are_those_of_a_brute_force_count(
+        self, store: Store, data: st.DataObject
+    ) -> None:
+        """First verdicts, and changes to an outcome less those from it: live ones, then all."""
+        space = f"space {store.last_seq()}"  # one store for all examples
+        rows: list[EvaluationRow] = []
+        for _ in range(data.draw(st.integers(1, 12))):
+            uid, version = data.draw(st.sampled_from("ab")), data.draw(st.sampled_from("1112"))
+            revision = 1 + sum(row.record_uid == uid for row in rows)
+            rows.append(
+                verdict(
+                    uid, data.draw(st.sampled_from(Outcome)), space=space, revision=revision,
+                    evaluation_id=f"{space} {uid} {revision}", profile_uid=version,
+                )
+            )  # fmt: skip
+        parts = data.draw(st.integers(1, 4))
+        for at in range(0, len(rows), parts):
+            store.append_evaluations(rows[at : at + parts]).result()
+
+        live: dict[str, EvaluationRow] = {}
+        for row in rows:
+            of_record = [each for each in rows if each.record_uid == row.record_uid]
+            versions = {each.profile_uid for each in of_record[: row.revision]}
+            if len(versions) == 1:
+                live[row.record_uid] = row
+        latest = {row.record_uid: row for row in rows}
+        found = Counter[str]()
+        for names, wanted in (
+            ((TotalName.TASKS, TotalName.REVISIONS), live),
+            ((TotalName.REEVALUATIONS,), latest),
+        ):
+            for key, n in store.totals().items():
+                if key.space == space and key.name in names:
+                    before, _, after = key.label.rpartition(">")
+                    found[after] += n
+                    found[before] -= n if before else 0
+            assert +found == Counter(row.outcome.value for row in wanted.values())
+            assert min(found.values()) >= 0
+
+    def test_evaluated_records_of_traces(self, store: Store) -> None:
+        """u1 has a revision, u2 reads no spans, u3 waits, u4 belongs to another trace."""
+        rows = [record(f"u{n}", trace_id=TRACE) for n in (1, 2, 3)]
+        other = "e" * 32
+        rows.append(record("u4", trace_id=other))
+        elsewhere = record("u1", trace_id=TRACE, space="elsewhere")
+        store.append_records([*rows, elsewhere]).result()
+        reads: dict[str, Any] = {"trace_id": TRACE, "reads_spans": True}
+        second = verdict("u1", Outcome.FAILED, revision=2, evaluation_id="again", **reads)
+        store.append_evaluations(
+            [
+                verdict("u1", **reads),
+                verdict("u2", trace_id=TRACE),
+                verdict("u4", trace_id=other, reads_spans=True),
+            ]
+        ).result()
+        store.append_evaluations([second]).result()
+
+        (found,) = store.evaluated_records(SPACE, [TRACE])
+        assert found.record == replace(rows[0], context=None)
+        assert (found.input_seq, found.evaluated_ns) == (second.input_seq, second.evaluated_ns)
+        assert found.size_bytes > store.context_sizes(SPACE, ["u1"])["u1"]
+        both = store.evaluated_records(SPACE, [TRACE, other])
+        assert [each.record.uid for each in both] == ["u1", "u4"]
+        assert store.evaluated_records("elsewhere", [TRACE]) == []
+        assert store.evaluated_records(SPACE, []) == []
+
+    def test_sessions_that_no_verdict_has_seen_whole(self, open_store: Open) -> None:
+        """Of s a record came after the verdict, t was judged whole, u3 is alone, r not known yet.
+
+        The record of q was of an unknown profile; its verdict says which one it is.
+        """
+        store = open_store()
+        unknown = {"profile_uid": "", "profile_ref": "later"}
+        rows = [
+            record("u1", session_id="s", trace_id=TRACE),
+            record("u2", session_id="t"),
+            record("u3", session_id="", trace_id="e" * 32),
+            record("u4", session_id="s", profile_uid="p2"),
+            record("u5", session_id="r", **unknown),
+            record("u6", session_id="q", **unknown),
+        ]
+        first = store.append_records(rows).result()
+        store.append_records([record("u7", session_id="s")]).result()
+        of_session: dict[str, Any] = {"scope": Scope.SESSION, "input_seq": first.seq}
+        store.append_evaluations(
+            [
+                verdict("session s", session_id="s", **of_session),
+                verdict("session t", session_id="t", **of_session),
+                verdict("u3", session_id="", input_seq=first.seq),
+                verdict("u6", session_id="q", input_seq=first.seq),
+            ]
+        ).result()
+        store.close()
+        store = open_store()
+        found = store.open_sessions([(SPACE, "p1"), (SPACE, "p3"), ("elsewhere", "p1")])
+        assert [(each.session_id, each.trace_id) for each in found] == [
+            ("q", None), ("s", None), ("u3", "e" * 32),
+        ]  # fmt: skip
+        assert {(each.space, each.profile_uid) for each in found} == {(SPACE, "p1")}
+        (other,) = store.open_sessions([(SPACE, "p2")])
+        assert other.session_id == "s"
+        assert store.open_sessions([]) == []
+        store.close()
+
+    def test_the_latest_verdicts(self, store: Store) -> None:
+        rows = [verdict("u1"), verdict("u2")]
+        rows.append(verdict("u1", space="elsewhere", evaluation_id="of another space"))
+        store.append_evaluations(rows).result()
+        second = verdict("u1", Outcome.FAILED, revision=2, evaluation_id="again")
+        store.append_evaluations([second]).result()
+        keys = [(SPACE, "u1"), ("elsewhere", "u1"), (SPACE, "nobody")]
+        found = store.latest_verdicts(keys)
+        assert dict(found) == {(SPACE, "u1"): second, ("elsewhere", "u1"): rows[2]}
+        assert store.latest_verdicts([]) == {}
+
+    def test_verdicts_by_the_ids_of_records(self, store: Store) -> None:
+        """Two records bear one id; one was decided again; another space knows the same id."""
+        rows = [verdict(uid, record_id=name) for uid, name in zip("abcd", "xxyz", strict=True)]
+        rows.append(verdict("e", space="elsewhere", record_id="x", evaluation_id="of another"))
+        rows.append(verdict("f", record_id=""))
+        store.append_evaluations(rows).result()
+        again = verdict("b", Outcome.FAILED, record_id="x", revision=2, evaluation_id="again")
+        store.append_evaluations([again]).result()
+
+        found = store.verdicts_of_ids(SPACE, ["y", "x", "nobody", "x"], 4)
+        assert found is not None
+        assert sorted(found, key=lambda row: row.record_uid) == [rows[0], again, rows[2]]
+        assert store.verdicts_of_ids(SPACE, ["x", "y"], 3) is None, "the superseded one counts"
+        assert store.verdicts_of_ids(SPACE, ["nobody"], 3) == ()
+        assert store.verdicts_of_ids(SPACE, [], 3) == ()
+
+    def test_a_verdict_on_a_session_is_no_state_of_a_record(self, store: Store) -> None:
+        """It counts once, among the sessions; its traces are those of the session's records."""
+        before = store.append_spans(SPACE, [span(1)], 1).result().seq
+        rows = [record(f"u{n}", session_id="s", trace_id=TRACE) for n in (1, 2)]
+        store.append_records(rows).result()
+        store.append_evaluations([verdict("u1", trace_id=TRACE)]).result()
+        session = verdict(
+            "session s", Outcome.FAILED, session_id="s", reads_spans=True, input_seq=before,
+            scope=Scope.SESSION,
+        )  # fmt: skip
+        store.append_evaluations([session]).result()
+        sheet = store.conservation(SPACE)
+        assert (sheet.records.accepted, sheet.records.waiting, sheet.records.evaluated) == (2, 1, 1)
+        assert sheet.spans.late == 0
+        totals = store.totals()
+        names = {"profile": "answers", "alias": "answers"}
+        assert totals[TotalKey(TotalName.SESSIONS, SPACE, **names, label="failed")] == 1
+        assert totals[TotalKey(TotalName.RECORDS, SPACE, **names, label="passed")] == 1
+        assert TotalKey(TotalName.RECORDS, SPACE, **names, label="failed") not in totals
+        judged = store.judged_traces(100)
+        assert judged(TRACE)
+        assert not judged("f" * 32)
+        assert store.late_traces(0) == []
+        query = EvaluationQuery(space=SPACE, session_id="s")
+        shown = [row for row in store.evaluations(query).items if row.scope is Scope.SESSION]
+        assert shown == [session]
+
+        late = store.append_spans(SPACE, [span(2), span(3)], 1).result().seq
+        assert store.conservation(SPACE).spans.late == 2
+        assert store.late_traces(0) == [(SPACE, TRACE)]
+        again = verdict(
+            "session s", session_id="s", reads_spans=True, input_seq=late, revision=2,
+            evaluation_id="again", scope=Scope.SESSION,
+        )  # fmt: skip
+        store.append_evaluations([again]).result()
+        assert store.conservation(SPACE).spans.late == 0
+        assert store.late_traces(0) == []
+        (counts,) = store.task_counts(TaskQuery(space=SPACE))
+        assert (counts.passed, counts.failed) == (2, 0)
+        assert sum(n for key, n in store.totals().items() if key.name is TotalName.SESSIONS) == 1
+
+    def test_results_come_in_the_order_of_commits_from_any_place(self, open_store: Open) -> None:
+        """Every revision, session and space, with all tasks; a restart changes nothing."""
+        two = tuple(
+            TaskRow(task_id=f"t{n}", task_type="Assertion", outcome=Outcome.PASSED, message=str(n))
+            for n in range(2)
+        )
+        batches = [
+            [verdict("u1", tasks=two), verdict("u2", space="other", evaluation_id="e2")],
+            [verdict("u1", Outcome.FAILED, revision=2, evaluation_id="e1.2")],
+            [verdict("s", scope=Scope.SESSION, evaluation_id="es"), verdict("u3")],
+        ]
+        store = open_store()
+        assert store.results_after(FIRST_RESULT, 10) == []
+        for batch in batches:
+            store.append_evaluations(batch).result()
+            store.append_spans(SPACE, [span()], 1).result()
+        store.append_evaluations(batches[0]).result()  # again: they are there already
+        expected = [row for batch in batches for row in batch]
+        whole = store.results_after(FIRST_RESULT, 10)
+        store.close()
+        store = open_store()
+        store.append_evaluations([verdict("u4", evaluation_id="e4")]).result()
+        after = store.results_after(FIRST_RESULT, 10)
+        read: list[EvaluationRow] = []
+        place = FIRST_RESULT
+        while page := store.results_after(place, 2):
+            assert len(page) <= 2
+            place = page[-1][0]
+            read += [row for _, row in page]
+        store.close()
+
+        assert [row for _, row in whole] == expected
+        assert after[: len(whole)] == whole
+        assert sorted({place for place, _ in after}) == [place for place, _ in after]
+        assert [row.record_uid for row in read] == ["u1", "u2", "u1", "s", "u3", "u4"]
+
+    def test_waiting_records_are_read_in_parts(self, store: Store) -> None:
+        """In order of acceptance, then by space and uid; each once, and none that is decided."""
+        batches = [
+            [record("b", space="two"), record("b"), record("a"), record("é")],
+            [record("c", context="x" * 10)],
+            [record("a", space="two"), record("d")],
+        ]
+        for batch in batches:
+            store.append_records(batch).result()
+        store.append_evaluations([verdict("a")]).result()
+
+        assert store.waiting_count() == 6
+        for size in (1, 2, 3, 6, 9):
+            found: list[WaitingRecord] = []
+            while page := store.waiting_records(size, found[-1].place if found else START):
+                assert len(page) <= size
+                found += page
+            keys = [(each.record.space, each.record.uid) for each in found]
+            assert keys == [
+                (SPACE, "b"), (SPACE, "é"), ("two", "b"), (SPACE, "c"), (SPACE, "d"), ("two", "a"),
+            ]  # fmt: skip
+            assert all(each.record.context is None for each in found)
+            assert found[3].context_bytes == len('"xxxxxxxxxx"')
+
+    def test_an_accepted_record_waits_again_without_its_letter(self, store: Store) -> None:
+        row = record("u1")
+        store.append_records([row]).result()
+        put_aside = letter(uid="u1", was_accepted=True, reason="unknown_profile")
+        store.append_dead_letters([put_aside]).result()
+        assert store.waiting_records(9) == []
+        (stored,) = store.dead_letters(LetterQuery(space=SPACE))
+        store.remove_dead_letters(SPACE, [stored.letter_id]).result()
+
+        assert [each.record.uid for each in store.waiting_records(9)] == ["u1"]
+        sheet = store.conservation(SPACE).records
+        assert (sheet.accepted, sheet.waiting, sheet.dead_lettered) == (1, 1, 0)
