@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
-.PHONY: demo test fuzz check bench clean
+.PHONY: demo test fuzz check bench docs clean
 
 demo: $(READY) ## the main job, end to end, in about 20 s
 	$(BIN)/scouter demo
@@ -24,8 +24,12 @@ check: $(READY) ## format, lint, types and import direction
 bench: $(READY) ## figures of the hot paths beside their bounds; fails if one is missed
 	$(BIN)/python -m tests.bench
 
+docs: $(READY) ## the documentation as a searchable site in site/; a dead link fails
+	$(BIN)/python -m pip install --quiet --group docs
+	$(BIN)/python -m mkdocs build
+
 clean: ## remove the environment and the caches
-	rm -rf $(VENV) .cache .pytest_cache .ruff_cache .hypothesis build dist *.egg-info
+	rm -rf $(VENV) site docs/reference/openapi.json .cache .pytest_cache .ruff_cache .hypothesis build dist *.egg-info
 
 # `--group` needs pip 25.1; a fresh venv has the pip of its Python.
 $(READY): pyproject.toml
