@@ -94,7 +94,7 @@ def make_app(
         store: What is asked.
         registry: The registered profiles.
         monitor: The alerts.
-        pipeline: Stores what is judged.
+        pipeline: Stores what is evaluated.
         ingest: The way in.
         telemetry: Is told of every request that brings data.
         gate: Lets callers in.

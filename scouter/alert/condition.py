@@ -1,4 +1,4 @@
-"""When a pass rate is bad enough to tell somebody."""
+"""Alert conditions: pass rates that are bad enough to tell somebody."""
 
 from enum import StrEnum
 from typing import Any, Final, cast

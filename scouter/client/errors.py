@@ -1,4 +1,4 @@
-"""What the collector refused, and what to do about it."""
+"""Refusals of the collector, and their remedies."""
 
 from http import HTTPStatus
 

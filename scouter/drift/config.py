@@ -1,4 +1,4 @@
-"""What a profile says about itself besides its tasks."""
+"""Settings of a profile besides its tasks."""
 
 from collections.abc import Mapping
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""How a task or a record ended: one word, and where it is not simply right or wrong, why."""
+"""Outcomes of tasks and records, with reasons for those that neither passed nor failed."""
 
 from collections.abc import Iterable
 from enum import StrEnum

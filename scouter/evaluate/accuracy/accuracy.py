@@ -1,4 +1,4 @@
-"""How accurate an agent's answer is, as a judge sees it."""
+"""Accuracy of an agent's answer, as a judge sees it."""
 
 from collections.abc import Awaitable, Callable
 from statistics import fmean

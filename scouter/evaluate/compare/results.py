@@ -1,4 +1,4 @@
-"""What a comparison of two runs says, as data that can be stored."""
+"""The result of comparing two runs, as data that can be stored."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""How a journey went: measures, the fate of each goal, and a reason for each wrong call."""
+"""The result of a journey: measures, the fate of each goal, a reason for each wrong call."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

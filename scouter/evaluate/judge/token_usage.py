@@ -1,4 +1,4 @@
-"""How many tokens a model read and wrote."""
+"""Tokens that a model read and wrote."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""What the questions of one judge task took."""
+"""The cost of the questions of one judge task."""
 
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass

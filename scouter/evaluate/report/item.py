@@ -1,4 +1,4 @@
-"""What an evaluator looks at: one question, with what the agent answered and did."""
+"""One item of an evaluator: a question, with the agent's answer and work."""
 
 import math
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""How trajectories are compared, as data that people write in Python and in files."""
+"""Rules for comparing trajectories, as data that people write in Python and in files."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any, Final, Literal, Self, TypeAlias, TypedDict, cast
