@@ -76,8 +76,8 @@ def evaluate(
         Literal["watsonx", "vertex", "adk"] | None,
         typer.Option(
             "--format",
-            help="Format of another system. watsonx: a ground-truth dataset, a folder of them, or a "
-            "config.yml, of watsonx Orchestrate. vertex: a dataset of Vertex AI (.jsonl, .json, "
+            help="Format of another system. watsonx: a ground-truth dataset, a folder of them, or "
+            "a config.yml, of watsonx Orchestrate. vertex: a dataset of Vertex AI (.jsonl, .json, "
             ".csv, .parquet); without --agent what it holds is scored. adk: an eval set of ADK.",
             rich_help_panel=_FOREIGN,
         ),
