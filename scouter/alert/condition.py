@@ -9,7 +9,7 @@ _UNSET: Final = cast(Any, ...)
 
 
 class AlertThreshold(StrEnum):
-    """Which side of the baseline is bad."""
+    """The bad side of the baseline."""
 
     Below = "Below"
     Above = "Above"

@@ -183,7 +183,7 @@ class AccuracyEvaluator:
             raise TypeError(f"{_NO_SCORE}{type(reply.response)}") from error
 
     def question(self, generated: str) -> tuple[Message, ...]:
-        """What the judge is asked about an answer."""
+        """The question to the judge about an answer."""
         values = {
             "query": self._query,
             "expected": self._expected,

@@ -51,7 +51,7 @@ class Embedder(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class EvaluationConfig:
-    """What to compute beside the tasks.
+    """Computations beside the tasks.
 
     Args:
         embedder: An `Embedder`, or a function `texts -> vectors`, sync or async.

@@ -55,7 +55,7 @@ class EvalItem:
 
     @property
     def has_expected_calls(self) -> bool:
-        """Whether the row says which calls were expected; an empty list says so too."""
+        """True if the row names the expected calls; an empty list does, too."""
         return self.entry.get(EXPECTED_CALLS_KEY) is not None
 
     @property
