@@ -139,7 +139,7 @@ def test_a_new_task_is_no_flip(script: Script, scouter: Scouter) -> None:
             "0 of 4 evaluations flip; nothing was changed",
             "new task t\x1b: 2 failed, 2 passed",
             "removed task old: 4 errored",
-            "2 verdicts have another outcome for new and removed tasks alone",
+            "2 evaluations have another outcome for new and removed tasks alone",
         ],
     )
 
