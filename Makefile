@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 PYTEST := $(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder
 
-.PHONY: demo test test-quick test-long fuzz check bench clean
+.PHONY: demo test test-quick test-long fuzz check bench docs clean
 
 demo: $(READY) ## the main job, end to end, in about 20 s; KEEP=1 leaves its page open
 	$(BIN)/scouter demo $(if $(KEEP),--keep)
@@ -31,8 +31,12 @@ check: $(READY) ## format, lint, types and import direction
 bench: $(READY) ## figures of the hot paths beside their bounds; fails if one is missed
 	$(BIN)/python -m tests.bench
 
+docs: $(READY) ## the documentation as a searchable site in site/; a dead link fails
+	$(BIN)/python -m pip install --quiet --group docs
+	$(BIN)/python -m mkdocs build
+
 clean: ## remove the environment and the caches
-	rm -rf $(VENV) .cache .pytest_cache .ruff_cache .hypothesis build dist *.egg-info
+	rm -rf $(VENV) site docs/reference/openapi.json .cache .pytest_cache .ruff_cache .hypothesis build dist *.egg-info
 
 # `--group` needs pip 25.1; a fresh venv has the pip of its Python.
 $(READY): pyproject.toml

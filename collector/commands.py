@@ -137,18 +137,18 @@ def start(
         bool | None,
         typer.Option(
             "--accept-loss",
-            help="Start with what is left where data is gone or damaged, and count the rest as "
-            "lost. For one start: no setting.",
+            help="If data is gone or damaged, start with the rest and count the loss. A flag for "
+            "one start, not a setting.",
         ),
     ] = None,
 ) -> None:
-    """Take spans and records, judge them by profiles, and show what was found.
+    """Receive spans and records, evaluate them by profiles, and serve the results.
 
-    Without a command it starts, and runs until it is told to end.
+    Without a subcommand the collector starts, and runs until it is told to end.
 
-    Every setting can be a flag, an environment variable (the name in brackets) or a line in the
-    settings file; a flag wins over the environment, that over the file. Secrets are no flags: they
-    are read from the environment (SCOUTER_COLLECTOR_KAFKA_SASL_PASSWORD, …_REDIS_PASSWORD,
+    A setting is a flag, an environment variable (the name in brackets) or a line of the settings
+    file. A flag wins over the environment, the environment over the file. Secrets have no flag:
+    they come from the environment (SCOUTER_COLLECTOR_KAFKA_SASL_PASSWORD, …_REDIS_PASSWORD,
     …_RABBITMQ_PASSWORD, …_RESULTS_OTLP_HEADERS) or the file.
 
     \b

@@ -10,7 +10,7 @@ from collector.storage.port.rows import EvaluationRow, Scope
 
 
 class TraceExemplars:
-    """The latest trace of each series of first verdicts, since this process started.
+    """The latest trace of each series of first evaluations, since this process started.
 
     As many as there are such series, which registered profiles bound.
     """
@@ -20,7 +20,7 @@ class TraceExemplars:
         self._found: dict[TotalKey, Exemplar] = {}
 
     def note(self, verdicts: Sequence[EvaluationRow]) -> None:
-        """Keep the traces of first verdicts; those without a trace and later revisions say nothing.
+        """Keep the traces of first evaluations; later revisions are left out.
 
         Cost: linear in their tasks.
         """

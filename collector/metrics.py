@@ -1,8 +1,8 @@
-"""What Prometheus sees. Totals come from the store, so that a restart does not reset them.
+"""Prometheus series. Totals come from the store, so a restart does not reset them.
 
-Names follow the Prometheus naming page: base units, `_total` on counters. Label values come from
-the collector's own words and from registered profiles, never from what a sender wrote. Whatever
-somebody may choose freely is bounded, here or where it is registered.
+Names follow the Prometheus naming page: base units, `_total` on counters. Label values are the
+collector's own words or come from registered profiles, never from a sender. Values that somebody
+may choose freely are bounded, here or at their registration.
 """
 
 from collections import Counter as Counts
@@ -28,13 +28,13 @@ class TotalName(StrEnum):
     """The counts that the store keeps, in the transaction that makes them true."""
 
     TASKS = "tasks"
-    """First verdicts; a revision adds to `REVISIONS` only."""
+    """First evaluations; a revision adds to `REVISIONS` only."""
     RECORDS = "records"
     SESSIONS = "sessions"
     REVISIONS = "revisions"
     """Tasks whose outcome a revision changed; the label is `revision_label` of both outcomes."""
     REEVALUATIONS = "reevaluations"
-    """The same from the first verdict of another version on; these are not about what runs now."""
+    """The same from another version's first evaluation on; not about the agent of now."""
     RECORDS_RECEIVED = "records_received"
     SPANS_RECEIVED = "spans_received"
     EVENTS_RECEIVED = "events_received"
@@ -46,7 +46,7 @@ class TotalName(StrEnum):
     LOST = "lost"
     """The label of what nobody could count is `UNCOUNTED`, of no space."""
     PENDING = "pending"
-    """Tasks that wait for a judge in latest verdicts; the one count that falls."""
+    """Tasks that wait for a judge in latest evaluations; the one count that falls."""
     RECORDS_DERIVED = "records_derived"
     """Of `RECORDS_RECEIVED`, those that were made of traces."""
     SUPERSEDED = "superseded"
@@ -111,23 +111,23 @@ _CHANGES: Final = frozenset({TotalName.REVISIONS, TotalName.REEVALUATIONS})
 _SERIES: Final = {
     TotalName.TASKS: (
         "scouter_evaluations",
-        "First verdicts of tasks. Outcomes in a pass rate are passed, failed, errored and skipped "
-        "(by a gate); sampled, budget and pending are not.",
+        "First evaluations of tasks. Outcomes in a pass rate are passed, failed, errored and "
+        "skipped (by a gate); sampled, budget and pending are not.",
         ("space", "profile", "alias", "task", "outcome"),
     ),
     TotalName.RECORDS: (
         "scouter_records_evaluated",
-        "First verdicts of records; pending ones await a judge.",
+        "First evaluations of records; pending ones await a judge.",
         ("space", "profile", "alias", "outcome"),
     ),
     TotalName.SESSIONS: (
         "scouter_sessions_evaluated",
-        "First verdicts of sessions; pending ones await a judge.",
+        "First evaluations of sessions; pending ones await a judge.",
         ("space", "profile", "alias", "outcome"),
     ),
     TotalName.REVISIONS: (
         "scouter_task_revisions",
-        "Tasks whose outcome changed after the first verdict, because spans or records came, or "
+        "Tasks whose outcome changed after the first evaluation, because spans or records came, or "
         "a judge answered (from pending).",
         ("space", "profile", "alias", "task", "from", "to"),
     ),

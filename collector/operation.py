@@ -1,4 +1,4 @@
-"""What the one who runs a collector may have done while it runs: erase, and back up."""
+"""Orders to a running collector: erasure and backup."""
 
 import re
 import threading

@@ -1,4 +1,4 @@
-"""What models cost: a table that the user supplies, as prices change and differ by contract."""
+"""Prices of models: a table from the user, because prices change and differ by contract."""
 
 from collections.abc import Iterable
 from pathlib import Path

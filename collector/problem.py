@@ -1,4 +1,4 @@
-"""What went wrong with a request, in the one form that every JSON route uses.
+"""Problem documents: faults of a request, in the one form of every JSON route.
 
 Source: RFC 9457, Problem Details for HTTP APIs.
 """

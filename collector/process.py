@@ -1,4 +1,4 @@
-"""What a collector sets for the process that it has to itself; never done by a library."""
+"""Process-wide settings of a collector, which a library must never touch."""
 
 import ctypes
 import gc

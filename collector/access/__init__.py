@@ -1,1 +1,1 @@
-"""Who may do what: tokens, scopes and spaces."""
+"""Access: tokens, scopes and spaces."""

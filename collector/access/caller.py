@@ -1,4 +1,4 @@
-"""Who asks, and what they may do."""
+"""The caller of a request, and the caller's rights."""
 
 from dataclasses import dataclass
 from enum import StrEnum

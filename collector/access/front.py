@@ -1,4 +1,4 @@
-"""What every HTTP request passes first: finds out who sends it."""
+"""The first ASGI layer of every HTTP request: it finds the caller."""
 
 from typing import Final
 

@@ -1,4 +1,4 @@
-"""Who is let in: the one place that looks at tokens, for HTTP and gRPC alike."""
+"""The gate: the one place that looks at tokens, for HTTP and gRPC alike."""
 
 import ipaddress
 import math

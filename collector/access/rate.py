@@ -1,4 +1,4 @@
-"""How often somebody may do something."""
+"""Rate limits, one bucket for each caller."""
 
 import threading
 from collections import OrderedDict

@@ -1,14 +1,14 @@
 """The profiles' own alert conditions, checked on the last evaluations of each profile.
 
-The value is the pass rate of records, and of sessions where the profile judges them: passed /
-(passed + failed + errored), over the last `window` first verdicts; one that was skipped as a whole
-is outside it, and one that is pending until it is decided. So is one of which a judge was not
-asked, for its budget or its sample: as passed it would hide what the judge found in others, and if
-only its failures counted, a spent budget would raise a false alarm.
+The value is the pass rate of records, and of sessions if the profile evaluates them: passed /
+(passed + failed + errored), over the last `window` first evaluations. An evaluation that was
+skipped as a whole is left out, and a pending one until it is decided. So is an evaluation whose
+judge was not asked, for its budget or its sample. Counted as passed, it would hide the judge's
+findings in others; if only its failures counted, a spent budget would raise a false alarm.
 
 An alert fires when the Wilson interval (95 %) of that rate lies wholly on the bad side of the
-condition, and is resolved when the rate itself is back on the healthy side; between the two it
-stays as it is, so that a rate near the bound does not make it flap.
+condition. It is resolved when the rate itself is back on the healthy side. Between the two it stays
+as it is, so a rate near the bound does not make it flap.
 """
 
 import logging
@@ -127,7 +127,7 @@ class AlertMonitor:
     def follow(self, active: Iterable[tuple[str, AgentEvalProfile]]) -> None:
         """Watch these profiles and no others; what is watched already goes on as it is.
 
-        To be called where no verdict is between the store and `observe`: it would count twice,
+        To be called where no evaluation is between the store and `observe`: it would count twice,
         or not at all.
 
         Args:
@@ -145,7 +145,7 @@ class AlertMonitor:
                 self.watch(key[0], profile)
 
     def observe(self, verdicts: Sequence[EvaluationRow], _waits: Sequence[float] = ()) -> None:
-        """Take stored verdicts into account, one after the other."""
+        """Take stored evaluations into account, one after the other."""
         for row in verdicts:
             alert = self._alerts.get((row.space, row.profile_uid))
             if alert is None or not row.is_first_decided or row.is_partial:

@@ -1,4 +1,4 @@
-"""Verdicts: listed by any filter, and one with all its tasks."""
+"""Evaluations: listed by any filter, and one with all its tasks."""
 
 from typing import Annotated
 
@@ -36,7 +36,7 @@ def evaluations_router(store: ReadStore, judges: KnownJudges, names: KnownNames)
     """Make the routes below `/api/v1/evaluations`.
 
     Args:
-        store: Holds the verdicts.
+        store: Holds the evaluations.
         judges: What is known of them.
         names: Tell what a filter cannot find.
     """
@@ -66,7 +66,7 @@ def evaluations_router(store: ReadStore, judges: KnownJudges, names: KnownNames)
         limit: Limit = 100,
         cursor: Cursor = None,
     ) -> models.EvaluationPage:
-        """Verdicts, newest first, each record and each session once.
+        """Evaluations, newest first, each record and each session once.
 
         `task_outcome` without `task_id` means any task. Times are those of evaluation.
         """
@@ -103,7 +103,7 @@ def evaluations_router(store: ReadStore, judges: KnownJudges, names: KnownNames)
     def evaluation(
         caller: Reader, evaluation_id: Annotated[str, Path(max_length=512)]
     ) -> models.Evaluation:
-        """One verdict, be it the latest revision or not."""
+        """One evaluation, be it the latest revision or not."""
         found = store.evaluation(caller.space, evaluation_id)
         if found is None:
             raise ProblemError(404, f"no evaluation {evaluation_id!r} is stored")
@@ -113,7 +113,7 @@ def evaluations_router(store: ReadStore, judges: KnownJudges, names: KnownNames)
 
 
 def evaluation_answer(row: EvaluationRow, judges: KnownJudges) -> models.Evaluation:
-    """A verdict as the API shows it, with what was known of the judges that gave it."""
+    """An evaluation as the API shows it, with what was known of the judges that gave it."""
     return models.Evaluation(
         evaluation_id=row.evaluation_id,
         scope=row.scope.value,

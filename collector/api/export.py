@@ -107,9 +107,9 @@ def export_router(store: ReadStore, judges: KnownJudges) -> APIRouter:
         part_bytes: Annotated[int | None, Query(ge=1, le=_MOST_BYTES)] = None,
         cursor: Cursor = None,
     ) -> Response:
-        """All records, verdicts or task results of a time, newest first, as they are now.
+        """All records, evaluations or task results of a time, newest first, as they are now.
 
-        Each record is there once, with its latest verdict. The time is that of acceptance for
+        Each record is there once, with its latest evaluation. The time is that of acceptance for
         records, that of evaluation for the others. In CSV, values that are not plain are JSON, and
         a text that begins with `=`, `+`, `-`, `@`, a tab or a carriage return has a `'` before it:
         a spreadsheet would run it as a formula.

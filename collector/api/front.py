@@ -1,4 +1,4 @@
-"""What every request below `/api` passes before its body is read."""
+"""The checks of every request below `/api` before its body is read."""
 
 import asyncio
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""What judges answered, for clients that ask the same: a cache that release checks share."""
+"""Routes for kept answers of judges: a cache that release checks share."""
 
 import json
 from typing import Annotated, Final
@@ -41,9 +41,9 @@ class KeptJudgeAnswer(BaseModel):
 def judge_answers_router(answers: KeptAnswers | None) -> APIRouter:
     """Make the routes of the cache.
 
-    Reading needs the scope `read`, which shows verdicts with the judge's answers anyway. Writing
-    needs `profile`: whoever may say what is judged, and how, may as well say what was answered; one
-    who sends records may not. And no verdict of the collector rests on what was written here.
+    Reading needs the scope `read`, which shows evaluations with the judge's answers anyway. Writing
+    needs `profile`: a caller who may choose the tasks may also supply answers, and a sender of
+    records may not. No evaluation of the collector rests on an answer that was written here.
 
     Args:
         answers: The cache; None where it is off.

@@ -1,4 +1,4 @@
-"""What is known of the judge behind a pass rate."""
+"""The standing of the judge behind a pass rate: corrected, unknown, or another judge."""
 
 import datetime
 from collections.abc import Iterator, Sequence
@@ -20,7 +20,7 @@ from scouter.evaluate.results.judge_rate import JudgeKnown, JudgeRate, Standing
 
 _EPOCH: Final = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 _MOST_LABELLED: Final = 10_000
-"""Verdicts on records with the ids of labelled ones; a few tens of megabytes."""
+"""Evaluations on records with the ids of labelled ones; a few tens of megabytes."""
 
 
 class JudgeStanding(BaseModel):
@@ -39,15 +39,15 @@ class JudgeStanding(BaseModel):
     judged: int = Field(description="Records that the judge passed or failed, labelled ones not.")
     labelled: int = Field(description="Of the results, those on labelled records.")
     calibration: JudgeKnown | None = Field(
-        description="What was applied; of several the last one, as each is applied to the verdicts "
-        "of its time."
+        description="The applied calibration; of several the last one, as each is applied to the "
+        "evaluations of its time."
     )
-    calibrations: int = Field(description="How many were applied to any verdict.")
+    calibrations: int = Field(description="How many were applied to any evaluation.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Span:
-    """Of the verdicts that were counted: when they were made, and on which service version."""
+    """Of the evaluations that were counted: when they were made, and on which service version."""
 
     since_ns: int | None
     until_ns: int | None
@@ -58,7 +58,7 @@ class JudgeStandings:
     """Looks calibrations up for counts of task results.
 
     Args:
-        store: Has the verdicts on labelled records.
+        store: Has the evaluations on labelled records.
         judges: What is known of them.
     """
 
@@ -71,10 +71,10 @@ class JudgeStandings:
 
 
 class StandingReader:
-    """The same for one answer, which reads verdicts on labelled records once.
+    """The same for one answer, which reads evaluations on labelled records once.
 
     Args:
-        store: Has the verdicts on labelled records.
+        store: Has the evaluations on labelled records.
         judges: What is known of them.
         space: Of the counts.
     """
@@ -87,8 +87,8 @@ class StandingReader:
     def of(self, counts: TaskCounts, span: Span) -> JudgeStanding | None:
         """Say what is known of the judge of a task.
 
-        Verdicts before the first calibration of their judge are held against that one, all others
-        against the last one made before them.
+        An evaluation before the first calibration of its judge is corrected by that one, any other
+        by the last one made before it.
 
         Args:
             counts: Of the task, by one version of its profile.
@@ -132,13 +132,13 @@ class StandingReader:
     def _rate(
         self, identity: Identity, known: Calibration, counts: TaskCounts, span: Span
     ) -> JudgeRate:
-        """The rate by one calibration; verdicts on labelled records count as labels only."""
+        """The rate by one calibration; evaluations on labelled records count as labels only."""
         decided = counts.passed + counts.failed
         rows = self._on_labelled(known)
         if rows is None:
             found = rate_of_counts(identity, counts.passed, decided, known)
             why = (
-                f"more than {_MOST_LABELLED:,} verdicts are on records with the ids of labelled "
+                f"more than {_MOST_LABELLED:,} evaluations are on records with the ids of labelled "
                 "ones, which would have to be left out; name labelled records by uid"
             )
             update = {"standing": "cannot_say", "why": why, "rate": None, "interval": None}
@@ -155,7 +155,7 @@ class StandingReader:
         return rate_of_counts(identity, counts.passed - passed, decided - labelled, known, labelled)
 
     def _on_labelled(self, known: Calibration) -> Sequence[EvaluationRow] | None:
-        """The verdicts on labelled records, by uid and by the user's id; None for too many."""
+        """The evaluations on labelled records, by uid and by the user's id; None for too many."""
         if id(known) not in self._labelled:
             keys = [(self._space, uid) for uid in known.labelled_uids]
             by_uid = self._store.latest_verdicts(keys)
@@ -169,7 +169,7 @@ class StandingReader:
 
 
 def _within(every: Sequence[Calibration], span: Span) -> list[Calibration]:
-    """Of a judge's calibrations, those that verdicts of a time were made under."""
+    """Of a judge's calibrations, those that evaluations of a time were made under."""
     if not every:
         return []
     first = in_force(every, _time(span.since_ns or 0))

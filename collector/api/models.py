@@ -1,4 +1,4 @@
-"""What the API answers with."""
+"""Models of the API's answers."""
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
@@ -46,7 +46,7 @@ class TaskResult(_Answer):
     usage: TaskUsage | None = Field(description="What a judge's answers took.")
     question: str = Field(
         default="",
-        description="Digest of all that a judge task's verdict follows from but the answer.",
+        description="Digest of all that a judge task's outcome follows from but the answer.",
     )
     answer: JsonValue = Field(default=None, description="A judge's whole answer.")
     span_ids: list[str] = Field(
@@ -60,7 +60,7 @@ class TaskResult(_Answer):
 
 
 class Evaluation(_Answer):
-    """The verdict on one record, or on one session."""
+    """The evaluation of one record, or of one session."""
 
     evaluation_id: str
     scope: str = Field(description="record or session.")

@@ -78,7 +78,7 @@ class EraseAnswer(_Answer):
 
     records: int
     spans: int
-    evaluations: int = Field(description="Verdicts, every revision of each.")
+    evaluations: int = Field(description="Evaluations, every revision of each.")
     dead_letters: int
     is_gone: bool = Field(
         description="False while files of the data folder may still hold bytes of it; the next "

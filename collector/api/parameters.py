@@ -1,4 +1,4 @@
-"""What several routes read of a request: who sends it, times and cursors."""
+"""Parameters that several routes share: the caller, times and cursors."""
 
 import base64
 import binascii

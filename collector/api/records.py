@@ -45,7 +45,7 @@ class RecordItem(BaseModel):
     profile: str = Field(description="Alias of the profile, or what the sender called it.")
     profile_name: str = Field(description="Its full name; empty while it is not known.")
     state: RecordState
-    outcome: Outcome | None = Field(description="Of the latest verdict, where there is one.")
+    outcome: Outcome | None = Field(description="Of the latest evaluation, where there is one.")
     created_at: str
     received_at: str
     tags: dict[str, str]
@@ -72,7 +72,7 @@ class LetterReason(BaseModel):
 
 
 class RecordDetail(BaseModel):
-    """A record with its context, and every verdict on it."""
+    """A record with its context, and every evaluation on it."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -146,7 +146,7 @@ def records_router(store: ReadStore, judges: KnownJudges, names: KnownNames) -> 
 
     @router.get("/records/{uid:path}", responses=NOT_FOUND)
     def record(caller: Reader, uid: Annotated[str, Path(max_length=512)]) -> RecordDetail:
-        """One record: what its sender said, and every revision of its verdict."""
+        """One record: what its sender said, and every revision of its evaluation."""
         found = store.record_history(caller.space, uid)
         if found is None:
             raise ProblemError(404, f"no record {uid!r} is stored; it may have been erased")

@@ -32,7 +32,7 @@ _Text = Annotated[str | None, Field(max_length=512)]
 
 
 class ReevaluationRequest(BaseModel):
-    """Which verdicts to make anew, and by which profile; page by page.
+    """Which evaluations to make anew, and by which profile; page by page.
 
     The profile is either named, or stands here as a whole.
     """
@@ -51,17 +51,17 @@ class ReevaluationRequest(BaseModel):
         "it can only be reported on; it needs the scope profile, too.",
     )
     outcome: Annotated[Outcome | None, Field(strict=False)] = Field(
-        default=None, description="Only verdicts with this outcome."
+        default=None, description="Only evaluations with this outcome."
     )
     session_id: _Text = None
     trace_id: _Text = None
     record_id: _Text = None
     since: Annotated[str | None, Field(max_length=64)] = Field(
-        default=None, description="Only verdicts made since: a time as in every query."
+        default=None, description="Only evaluations made since: a time as in every query."
     )
     dry_run: bool = Field(default=True, description="Report only, and change nothing.")
     limit: Annotated[int, Field(strict=False)] = Field(
-        default=100, ge=1, le=500, description="Verdicts to look at."
+        default=100, ge=1, le=500, description="Evaluations to look at."
     )
     cursor: Annotated[str | None, Field(max_length=100)] = None
 
@@ -93,7 +93,7 @@ class TaskCountItem(_Answer):
     """A task that one of the versions has."""
 
     task_id: str
-    outcomes: dict[str, int] = Field(description="Verdicts by its outcome in them.")
+    outcomes: dict[str, int] = Field(description="Evaluations by its outcome in them.")
 
 
 class FlipItem(_Answer):
@@ -107,30 +107,30 @@ class FlipItem(_Answer):
     before: Outcome
     after: Outcome
     before_version: str = Field(description="Digest of the profile that judged it before.")
-    revision: int = Field(description="Of the new verdict.")
+    revision: int = Field(description="Of the new evaluation.")
     is_stored: bool = Field(description="False in a dry run, or if it got another one meanwhile.")
     tasks: list[TaskChangeItem]
 
 
 class ReevaluationPage(_Answer):
-    """What the profile says of one page of verdicts, newest first."""
+    """What the profile says of one page of evaluations, newest first."""
 
     profile: str
     profile_version: str
     dry_run: bool
-    checked: int = Field(description="Records and sessions that were judged.")
+    checked: int = Field(description="Records and sessions that were evaluated.")
     flipped: int = Field(
         description="Of these, those in which a task of both versions has another outcome now."
     )
     stored: int = Field(description="Revisions that were stored.")
     gone: int = Field(
-        description="Verdicts of which neither the record, nor any of the session, is stored."
+        description="Evaluations of which neither the record, nor any of the session, is stored."
     )
     moved: int = Field(
-        description="Verdicts with another outcome for new and removed tasks alone; no flips."
+        description="Evaluations with another outcome for new and removed tasks alone; no flips."
     )
     new_tasks: list[TaskCountItem] = Field(
-        description="Tasks that the earlier verdicts of this page lack."
+        description="Tasks that the earlier evaluations of this page lack."
     )
     removed_tasks: list[TaskCountItem] = Field(
         description="Tasks that this version lacks, with what they were."
@@ -163,13 +163,13 @@ def reevaluations_router(
 
     @router.post("/reevaluations", responses=problems(404, 422))
     def reevaluate(caller: Admin, body: ReevaluationRequest) -> ReevaluationPage:
-        """Judge what is stored by a version of its profile, and say which verdicts flip.
+        """Evaluate stored records by a version of their profile; list the evaluations that flip.
 
-        Looks at verdicts on records and sessions of the same alias. A flip is a task of both
+        Looks at evaluations of records and sessions of the same alias. A flip is a task of both
         versions that ends differently; new and removed tasks are counted apart. With `dry_run`
-        false, each becomes the next revision: it takes the other one's place in every list and
-        rate. Verdicts on sessions stay as they are if no task of the version is about sessions. A
-        `profile_body` is refused for what a registration would be refused for (422).
+        false, each new evaluation becomes the next revision and replaces the earlier one in every
+        list and rate. Evaluations of sessions stay as they are if the version has no session task.
+        A `profile_body` is refused for the same faults as a registration (422).
         """
         registered = meant(caller, body)
         before, as_of = read_cursor(body.cursor)

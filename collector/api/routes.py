@@ -1,4 +1,4 @@
-"""What can be asked of the collector."""
+"""Routes on alerts and on the conservation of records and spans."""
 
 from fastapi import APIRouter, Depends
 

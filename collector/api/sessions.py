@@ -33,7 +33,7 @@ _MOST: Final = 1000
 
 
 class SessionItem(BaseModel):
-    """A session and its records, counted by the outcome of the latest verdict on each."""
+    """A session and its records, counted by the outcome of the latest evaluation on each."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -47,7 +47,7 @@ class SessionItem(BaseModel):
     errored: int
     skipped: int
     undecided: int = Field(
-        description="Records without a verdict: waiting, pending or dead-lettered."
+        description="Records without an evaluation: waiting, pending or dead-lettered."
     )
 
 
@@ -69,7 +69,7 @@ class SessionDetail(SessionItem):
         description=f"The {_MOST} newest records; `/records?session_id=` has all."
     )
     evaluations: list[models.Evaluation] = Field(
-        description=f"The {_MOST} newest verdicts, on its records and on itself."
+        description=f"The {_MOST} newest evaluations, on its records and on itself."
     )
     trace_ids: list[str] = Field(description=f"The first {_MOST}, in order of acceptance.")
 
@@ -123,7 +123,7 @@ def sessions_router(store: ReadStore, judges: KnownJudges, names: KnownNames) ->
 
     @router.get("/sessions/{session_id:path}", responses=NOT_FOUND)
     def session(caller: Reader, session_id: Annotated[str, Path(max_length=512)]) -> SessionDetail:
-        """One session: its records, verdicts and traces."""
+        """One session: its records, evaluations and traces."""
         space = caller.space
         found = store.session(space, session_id)
         if found is None:

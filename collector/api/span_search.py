@@ -1,4 +1,4 @@
-"""What spans are searched by: the filter that `/spans` and `/traces` share, and cursors."""
+"""The span filter that `/spans` and `/traces` share, and their cursors."""
 
 import base64
 import binascii

@@ -1,4 +1,4 @@
-"""Traces: listed by what their spans are like, and one with all its spans and verdicts."""
+"""Traces: listed by what their spans are like, and one with all its spans and evaluations."""
 
 from typing import Annotated, Final
 
@@ -53,7 +53,7 @@ class ForeignResultItem(BaseModel):
 
 
 class Trace(BaseModel):
-    """A trace with all of its spans and the verdicts on its records."""
+    """A trace with all of its spans and the evaluations of its records."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -73,7 +73,7 @@ class Trace(BaseModel):
 
 
 class TraceTree(BaseModel):
-    """A trace as people read it, and the verdicts on its records."""
+    """A trace as people read it, and the evaluations of its records."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -140,7 +140,7 @@ def traces_router(store: ReadStore, judges: KnownJudges) -> APIRouter:
 
     @router.get("/traces/{trace_id}", response_model=Trace, responses=NOT_FOUND)
     def trace(caller: Reader, trace_id: _TraceId) -> Response:
-        """One trace with all its spans, and the verdicts on its records."""
+        """One trace with all its spans, and the evaluations of its records."""
         wanted, found = read(caller.space, trace_id)
         tree = SpanTree(found.spans)
         # Not checked against the model: that takes half a second for ten thousand spans.

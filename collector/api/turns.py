@@ -1,4 +1,4 @@
-"""Whose question is answered next: the spaces take turns."""
+"""Turns of questions: the spaces take turns in being answered."""
 
 import asyncio
 from collections import OrderedDict, deque

@@ -1,4 +1,4 @@
-"""Why an accepted record has no verdict yet, from what is stored."""
+"""Reasons why an accepted record has no evaluation yet, from what is stored."""
 
 from collector.storage.port.lists import RecordHistory, RecordState
 from collector.storage.port.reading import ReadStore
@@ -10,13 +10,13 @@ def why_not_evaluated(store: ReadStore, found: RecordHistory) -> str:
     """Say what a record waits for.
 
     Returns:
-        A sentence; empty where its latest verdict is decided, and where it will never have one.
+        A sentence; empty where its latest evaluation is decided, and where it will never have one.
 
     Cost: for a record that waits, reading the spans of its trace.
     """
     row = found.record
     if found.state is RecordState.DEAD_LETTERED:
-        return "it is a dead letter, and is judged only if that is replayed"
+        return "it is a dead letter, and is evaluated only if that is replayed"
     if found.verdicts:
         pending = [t.task_id for t in found.verdicts[0].tasks if t.outcome is Outcome.PENDING]
         if not pending:
@@ -26,16 +26,16 @@ def why_not_evaluated(store: ReadStore, found: RecordHistory) -> str:
         return ""
     if not row.profile_uid:
         return (
-            f"no profile {row.profile_ref!r} is registered and active; it is judged by the first "
-            "one that is, and a dead letter at its deadline"
+            f"no profile {row.profile_ref!r} is registered and active; the first one that is "
+            "evaluates it, and at its deadline it is a dead letter"
         )
     if row.trace_id is None:
-        return "it has no trace to wait for, and is in line to be judged"
+        return "it has no trace to wait for, and is in line to be evaluated"
     return _of_trace(SpanTree(store.trace(row.space, row.trace_id, 1).spans))
 
 
 def _of_trace(tree: SpanTree) -> str:
-    end = "it is judged when the trace is quiet, or at its deadline"
+    end = "it is evaluated when the trace is quiet, or at its deadline"
     if not len(tree):
         return f"no span of its trace has come; {end}"
     lacks: list[str] = []
@@ -46,8 +46,8 @@ def _of_trace(tree: SpanTree) -> str:
     if lacks:
         return f"its trace has {_spans(len(tree))}, and lacks {' and '.join(lacks)}; {end}"
     return (
-        f"its trace has {_spans(len(tree))} and lacks no parent; it is judged when the processes "
-        "have sent all spans that they counted, and no more come for a moment"
+        f"its trace has {_spans(len(tree))} and lacks no parent; it is evaluated when the "
+        "processes have sent all spans that they counted, and no more come for a moment"
     )
 
 

@@ -1,4 +1,4 @@
-"""What HTTP asks of every route: HEAD, and an end where somebody sends what nobody reads."""
+"""HTTP rules for every route: HEAD, and an end for bodies that nobody reads."""
 
 import asyncio
 from typing import Final

@@ -1,4 +1,4 @@
-"""What the demo shows: tables and panels made from the collector's API."""
+"""Tables and panels of the demo, made from the collector's API."""
 
 from typing import Any, Final
 

@@ -1,4 +1,4 @@
-"""What judges answered, kept so that the same question is not paid for twice."""
+"""Kept answers of judges, so that no question is paid for twice."""
 
 import logging
 import sqlite3

@@ -1,4 +1,4 @@
-"""What the verdicts on gold items say of a judge, window by window."""
+"""Windows of gold items: a judge's agreement with people over time."""
 
 import datetime
 from collections import Counter, defaultdict

@@ -1,4 +1,4 @@
-"""What is known of the judges behind stored results."""
+"""Calibrations of the judges behind stored results."""
 
 import datetime
 from collections.abc import Mapping, Sequence

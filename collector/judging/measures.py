@@ -1,4 +1,4 @@
-"""What the collector tells Prometheus about its judges.
+"""Prometheus series about the collector's judges.
 
 Labels are entries of the settings, and models of registered profiles; of these so many only.
 """

@@ -1,4 +1,4 @@
-"""Whom the collector's judges may ask: the entries of its own settings, and nobody else."""
+"""Provider entries for the collector's judges: those of its own settings, and no others."""
 
 import asyncio
 import logging

@@ -1,4 +1,4 @@
-"""What judges have spent today, for Prometheus."""
+"""Today's spending of judges, for Prometheus."""
 
 import asyncio
 import logging

@@ -1,4 +1,4 @@
-"""What the pipeline tells Prometheus about itself."""
+"""Prometheus series about the pipeline."""
 
 from typing import Final
 

@@ -1,4 +1,4 @@
-"""Whether anything is judged, while something is due."""
+"""Progress watch: notices when nothing is evaluated although something is due."""
 
 import threading
 import time

@@ -1,4 +1,4 @@
-"""What a request is answered with, in the words of OTLP or as a problem document."""
+"""Answers to senders, in the words of OTLP or as a problem document."""
 
 import json
 from collections.abc import Mapping

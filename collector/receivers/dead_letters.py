@@ -1,4 +1,4 @@
-"""What is kept of something that was never accepted."""
+"""Dead letters of items that were never accepted."""
 
 from typing import Final
 

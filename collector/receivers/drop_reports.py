@@ -1,8 +1,8 @@
-"""What senders had to drop before it reached the collector, as they tell it in a header.
+"""Drop reports: senders tell in a header what they had to drop.
 
 `scouter-dropped: sender=9f31c04e, full=37/40, closed=0/1` on a request or a message: the sender has
-dropped 40 items for want of room since it began, and knows that 37 of them were heard of. What
-comes without a sender (`full=3`) is added each time that it comes.
+dropped 40 items for want of room since it began, and knows that the collector has heard of 37. A
+report without a sender (`full=3`) is added each time that it comes.
 """
 
 import re

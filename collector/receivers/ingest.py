@@ -1,4 +1,4 @@
-"""What every receiver does with what it decoded: store it, then hand it to the pipeline.
+"""The common way in: each receiver stores decoded data, then hands it to the pipeline.
 
 Nothing is handed over or acknowledged before its commit.
 """

@@ -1,8 +1,8 @@
-"""How far a consumer is behind its queue, in seconds.
+"""The lag of a consumer behind its queue, in seconds.
 
-A count of what is unread says nothing under load: there is always something that came a moment
-ago. So the ends of the queues are noted down now and then, and a consumer is as far as the last
-note that it has reached.
+A count of unread messages says nothing under load, because a message always came a moment ago. So
+the ends of the queues are noted now and then, and a consumer is as far as the last note that it has
+reached.
 """
 
 import time

@@ -1,4 +1,4 @@
-"""How much one request may hold. What is beyond is refused before it costs memory."""
+"""Limits of one request. Anything beyond is refused before it costs memory."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass

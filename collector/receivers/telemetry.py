@@ -1,4 +1,4 @@
-"""What the receivers tell about themselves. These counts begin anew with the process."""
+"""Prometheus series about the receivers. These counts begin anew with the process."""
 
 import logging
 from collections.abc import Callable, Generator

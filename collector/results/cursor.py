@@ -1,4 +1,4 @@
-"""How far results have been sent, on disk."""
+"""The cursor of sent results, on disk."""
 
 import json
 import logging

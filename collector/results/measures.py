@@ -1,4 +1,4 @@
-"""What the sending of results tells Prometheus about itself."""
+"""Prometheus series about the sending of results."""
 
 from collections.abc import Callable
 

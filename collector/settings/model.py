@@ -34,7 +34,7 @@ ENV_PREFIX: Final = "SCOUTER_COLLECTOR_"
 
 
 class CollectorSettings(BaseSettings):
-    """Everything that can be set. A flag wins over the environment, that over the file."""
+    """All settings. A flag wins over the environment, the environment over the file."""
 
     model_config = SettingsConfigDict(
         env_prefix=ENV_PREFIX, extra="forbid", frozen=True, case_sensitive=False
@@ -45,12 +45,12 @@ class CollectorSettings(BaseSettings):
     )
     backups: Path | None = Field(
         default=None,
-        description="Folder in which requests with the scope `admin` may have backups made; "
-        "without it they may not.",
+        description="Folder for backups that are requested with the scope `admin`; without it "
+        "such requests are refused.",
     )
     listen: Annotated[HostPort, NoDecode, BeforeValidator(parse_listen)] = Field(
         default=HostPort("127.0.0.1", 4318),
-        description="HOST:PORT for OTLP, records, API and metrics; port 0 takes a free one.",
+        description="HOST:PORT for OTLP, records, the API and /metrics; port 0 takes a free one.",
     )
     grpc: Annotated[HostPort | None, NoDecode, BeforeValidator(parse_listen_or_off)] = Field(
         default=HostPort("127.0.0.1", 4317),
@@ -58,70 +58,73 @@ class CollectorSettings(BaseSettings):
     )
     tls_cert: Path | None = Field(
         default=None,
-        description="PEM file of the certificate (and those that it rests on) for HTTP and gRPC.",
+        description="PEM file of the certificate, with its chain, for HTTP and gRPC.",
     )
-    tls_key: Path | None = Field(default=None, description="PEM file of its key.")
+    tls_key: Path | None = Field(default=None, description="PEM file of the certificate's key.")
     max_requests_per_s: float = Field(
         default=2000.0,
         gt=0,
-        description="Requests that one token may send from one address; beyond, it is told 429.",
+        description="Requests a second of one token from one address; further ones are "
+        "answered with 429.",
     )
     max_connections: int = Field(
         default=1000,
         ge=16,
-        description="Connections that HTTP and gRPC each take at a time, and fewer where the "
-        "system lets the process open too few files (`ulimit -n`); see receivers.md.",
+        description="Connections at a time, for HTTP and gRPC each. The number is lower if "
+        "the system lets the process open too few files (`ulimit -n`); see "
+        "receivers.md.",
     )
     keep_alive_s: Seconds = Field(
         default=75.0,
-        description="A connection without a request is closed after so long; longer than proxies "
-        "in front keep theirs.",
+        description="Time after which a connection without a request is closed. Set it longer "
+        "than proxies in front keep theirs.",
     )
     trusted_proxies: Annotated[
         tuple[str, ...], NoDecode, BeforeValidator(parse_list), AfterValidator(check_networks)
     ] = Field(
         default=(),
-        description="IP addresses and networks of proxies in front, with commas between: a request "
-        "that one of them passes on counts as sent by whom its X-Forwarded-For names. It is not "
-        "looked at by default.",
+        description="IP addresses and networks of proxies in front, separated by commas. For "
+        "their requests the sender is the one that X-Forwarded-For names. By "
+        "default the header is not read.",
     )
     profile: Annotated[tuple[str, ...], NoDecode, BeforeValidator(parse_list)] = Field(
         default=(),
         description="Profile file, or name of a ready-made profile, to register and activate; "
-        "can be given again.",
+        "can be repeated.",
     )
     space: Space = Field(
-        default="default", description="Space that everything received belongs to."
+        default="default",
+        description="The collector's own space: that of callers without a token and of brokers.",
     )
     settle_s: Seconds = Field(
         default=0.5,
-        description="Wait after the last span of a complete trace whose every span comes from "
+        description="Wait after the last span of a complete trace, if every span comes from "
         "Scouter's own SDK.",
     )
     foreign_settle_s: Seconds = Field(
         default=7.0,
-        description="The same for a trace with spans of other SDKs, which send every 5 s.",
+        description="The same wait for a trace with spans of other SDKs, which send every 5 s.",
     )
     quiet_s: Seconds = Field(
         default=30.0,
-        description="A trace that is not complete is judged after so long without any arrival.",
+        description="Time without any arrival after which a trace is evaluated although it "
+        "may be incomplete.",
     )
     deadline_s: Seconds = Field(
-        default=300.0, description="A record waits for its trace or its profile at most so long."
+        default=300.0, description="Longest wait of a record for its trace or its profile."
     )
     late_window_s: Seconds = Field(
         default=86_400.0,
-        description="A span that comes so long after a verdict on its trace at most lets the "
-        "record be judged again; a later one is stored and counted as late.",
+        description="Age of an evaluation up to which a late span lets the record be "
+        "evaluated again. After that the span is only stored and counted as late.",
     )
     session_quiet_s: Seconds = Field(
         default=60.0,
-        description="A session is judged by session-scoped tasks after so long without a record "
-        "or span of it.",
+        description="Time without a record or span of a session after which session tasks run.",
     )
     session_deadline_s: Seconds = Field(
         default=3600.0,
-        description="A session that never rests is judged after so long, and again later.",
+        description="Longest wait of a session that never rests; it is evaluated again later.",
     )
     join_memory_spans: int = Field(
         default=20_000,
@@ -130,8 +133,8 @@ class CollectorSettings(BaseSettings):
     )
     max_hold_s: Seconds = Field(
         default=3600.0,
-        description="A broker that lags or is away holds up records that may not need it, as "
-        "nothing of their trace is here, at most so long.",
+        description="Longest time for which a lagging broker holds up records of whose trace "
+        "nothing is here, and which may not need the broker.",
     )
     join_memory_span_bytes: Bytes = Field(
         default=8 * 2**20,
@@ -139,14 +142,14 @@ class CollectorSettings(BaseSettings):
     )
     join_memory_bytes: Bytes = Field(
         default=32 * 2**20,
-        description="Contexts of waiting records kept in memory, and results of traces that are "
-        "not; more are read back from the store.",
+        description="Bytes of contexts of waiting records in memory, and of results whose "
+        "traces are no longer in memory; more are read back from the store.",
     )
     join_memory_records: int = Field(
         default=30_000,
         ge=2,
-        description="Waiting records kept in memory if they came by a broker, and half as many "
-        "more that came another way; more wait in the store.",
+        description="Waiting records in memory that came by a broker, and half as many more "
+        "that came another way; more wait in the store.",
     )
     memory_limit: Bytes = Field(
         default=128 * 10**6, description="Memory that DuckDB may use, such as 128MB."
@@ -154,11 +157,13 @@ class CollectorSettings(BaseSettings):
     retention_days: float = Field(
         default=0.0,
         ge=0.0,
-        description="Age in days at which spans, records and verdicts are taken out; 0 keeps all.",
+        description="Age in days after which spans, records and evaluations are removed; 0 "
+        "keeps all.",
     )
     max_store_bytes: Bytes | None = Field(
         default=None,
-        description="Size above which the oldest are taken out, such as 20GB; no bound by default.",
+        description="Size of the store above which the oldest data is removed, such as 20GB; "
+        "no bound by default.",
     )
     max_body: Bytes = Field(
         default=16 * 2**20, description="Largest request body as sent, such as 16MiB."
@@ -168,11 +173,11 @@ class CollectorSettings(BaseSettings):
     )
     max_in_flight: Bytes = Field(
         default=64 * 2**20,
-        description="Bytes of requests that may be in memory, waiting for the join included; "
-        "beyond, senders are told 429 or RESOURCE_EXHAUSTED.",
+        description="Bytes of requests in memory, including those that wait for the join; "
+        "beyond, senders get 429 or RESOURCE_EXHAUSTED.",
     )
     max_items: int = Field(
-        default=20_000, ge=1, description="Most spans, log records or records of one request."
+        default=20_000, ge=1, description="Most spans, log records or records in one request."
     )
     max_item: Bytes = Field(
         default=4 * 2**20, description="Largest record, such as 4MiB; a larger span is cut."
@@ -185,7 +190,7 @@ class CollectorSettings(BaseSettings):
     max_queued: int = Field(
         default=100_000,
         ge=1,
-        description="Spans and records that may wait for the join; beyond, senders are told 429.",
+        description="Most spans and records that wait for the join; beyond, senders get 429.",
     )
     kafka: str | None = Field(
         default=None, description="Kafka bootstrap servers, HOST:PORT[,HOST:PORT…], to read from."
@@ -198,11 +203,12 @@ class CollectorSettings(BaseSettings):
     kafka_group: str = Field(default="scouter-collector", description="Consumer group.")
     kafka_session_s: Annotated[Seconds, Field(ge=1)] = Field(
         default=15.0,
-        description="The group waits so long for a collector that ended to come back, then gives "
-        "its partitions to others; the brokers' group.min.session.timeout.ms is the least.",
+        description="Time for which the group waits for a collector that ended, before its "
+        "partitions go to others; not less than the brokers' "
+        "group.min.session.timeout.ms.",
     )
     kafka_security_protocol: Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"] = Field(
-        default="PLAINTEXT", description="How the brokers want to be talked to."
+        default="PLAINTEXT", description="Security protocol of the brokers."
     )
     kafka_sasl_mechanism: Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"] | None = Field(
         default=None, description="SASL mechanism, with a SASL security protocol."
@@ -210,21 +216,22 @@ class CollectorSettings(BaseSettings):
     kafka_sasl_username: str | None = Field(default=None, description="SASL user.")
     kafka_sasl_password: SecretStr | None = Field(
         default=None,
-        description="SASL password; from environment or file only, as flags are seen by others.",
+        description="SASL password; from environment or file only, because other users see flags.",
     )
     kafka_ssl_cafile: Path | None = Field(
         default=None, description="PEM file of the authority that signed the brokers' certificates."
     )
     kafka_ssl_certfile: Path | None = Field(
-        default=None, description="PEM file of our own certificate."
+        default=None, description="PEM file of the collector's own certificate."
     )
     kafka_ssl_keyfile: Path | None = Field(default=None, description="PEM file of its key.")
     drain_s: Seconds = Field(
         default=10.0,
-        description="When told to end: time for requests in hand and for verdicts that are due.",
+        description="Time at the end of the process for requests in hand and for evaluations "
+        "that are due.",
     )
     log_format: Literal["text", "json"] = Field(
-        default="text", description="Lines of the log: for people, or JSON objects."
+        default="text", description="Form of log lines: text for people, or JSON objects."
     )
     redis: str | None = Field(
         default=None,
@@ -266,54 +273,56 @@ class CollectorSettings(BaseSettings):
     providers: Annotated[ProviderEntries | None, NoDecode, BeforeValidator(parse_providers)] = (
         Field(
             default=None,
-            description="The same, under this name in the settings file: "
-            "lines of `name: {kind: …}`.",
+            description="The same entries inside the settings file: lines of `name: {kind: …}`.",
         )
     )
     judge_concurrency: int = Field(
         default=64,
         ge=1,
         le=10_000,
-        description="Records and sessions that judges are asked for at a time, and questions, for "
-        "each set of provider entries that a profile asks; an entry has a bound of its own, too.",
+        description="Records and sessions whose judges are asked at a time, and questions at "
+        "a time, for each set of provider entries that a profile uses. An entry "
+        "has a bound of its own too.",
     )
     judge_daily_budget_usd: float | None = Field(
         default=None,
         ge=0,
         allow_inf_nan=False,
-        description="Most US dollars that judges may spend in a day (UTC), by the entries' prices, "
-        "all entries together; judge tasks beyond it are skipped (budget). No bound by default.",
+        description="Most US dollars that all judges may spend in a day (UTC), by the "
+        "entries' prices; judge tasks beyond it are skipped (budget). No bound by "
+        "default.",
     )
     judge_cache_bytes: CacheBytes = Field(
         default=256 * 2**20,
-        description="Size of the cache of judges' answers, such as 256MiB; the oldest make room. "
-        "`off` for no cache.",
+        description="Size of the cache of judges' answers, such as 256MiB; the oldest make "
+        "room. `off` for no cache.",
     )
     judge_cache_days: float = Field(
         default=30.0,
         gt=0,
         allow_inf_nan=False,
-        description="Age in days from which on answers in the cache are not used; retention_days, "
-        "where it is less.",
+        description="Age in days after which an answer in the cache is not used; at most "
+        "retention_days.",
     )
     calibrations: Path | None = Field(
         default=None,
-        description="What is known of judges: a file of `scouter judge calibrate --save`, or a "
+        description="Calibrations of judges: a file of `scouter judge calibrate --save`, or a "
         "folder of such files; see calibration.md.",
     )
     gold: Path | None = Field(
         default=None,
-        description="Records with human labels (JSONL or CSV, as for `scouter judge calibrate`), "
-        "which the judges of active profiles are asked about now and then; see calibration.md.",
+        description="Records with human labels (JSONL or CSV, as for `scouter judge "
+        "calibrate`) that judges of active profiles are asked about now and then; "
+        "see calibration.md.",
     )
     gold_per_day: float = Field(
-        default=50.0, gt=0, le=1_000_000, description="So many of them a day for each judge task."
+        default=50.0, gt=0, le=1_000_000, description="Gold items a day for each judge task."
     )
     gold_window: int = Field(
         default=100,
         ge=10,
         le=100_000,
-        description="So many of them are held together against the calibration, and at most as "
+        description="Gold items that are compared with the calibration together, at most as "
         "many as there are.",
     )
     drift: Literal["on", "shadow", "off"] = Field(
@@ -330,25 +339,25 @@ class CollectorSettings(BaseSettings):
     )
     price_file: Path | None = Field(
         default=None,
-        description="YAML file of what models cost: lines of `model: {input: 2.5, output: 10}`, in "
-        "US dollars for a million tokens.",
+        description="YAML file with the prices of models: lines of `model: {input: 2.5, "
+        "output: 10}`, in US dollars for a million tokens.",
     )
     results_otlp: Annotated[str | None, BeforeValidator(parse_otlp_address)] = Field(
         default=None,
-        description="OTLP endpoint that every task result is sent on to, as an event "
-        "gen_ai.evaluation.result: http://HOST:PORT or https://… (`/v1/logs` is added), "
-        "grpc://HOST:PORT or grpcs://… (TLS).",
+        description="OTLP endpoint to which every task result is sent, as an event "
+        "gen_ai.evaluation.result: http://HOST:PORT or https://… (`/v1/logs` is "
+        "added), grpc://HOST:PORT or grpcs://… (TLS).",
     )
     results_otlp_headers: Annotated[
         dict[str, SecretStr] | None, NoDecode, BeforeValidator(parse_headers)
     ] = Field(
         default=None,
-        description="Headers for it, such as `authorization=Bearer%20…`, with commas between; from "
-        "environment or file only.",
+        description="Headers for that endpoint, such as `authorization=Bearer%20…`, separated "
+        "by commas; from environment or file only.",
     )
     ready_file: Path | None = Field(
         default=None,
-        description="File to write address and process id into, as JSON, once requests are taken.",
+        description="File that gets address and process id as JSON, once requests are accepted.",
     )
 
     @model_validator(mode="after")

@@ -1,4 +1,4 @@
-"""What is said about each setting: a line of `--help`, and a page of the documentation."""
+"""Descriptions of the settings: a line of `--help`, and a page of the documentation."""
 
 import sys
 from typing import Final
@@ -9,33 +9,32 @@ _PAGE: Final = """# Settings of the collector
 
 <!-- Written by `python -m collector.settings.page`, from the settings' own model. -->
 
-Every setting can be a line of the file that `--config` names (`name: value`, YAML), an environment
-variable (`{prefix}` and the name in capitals) or a flag (`--`, with dashes); a flag wins over the
-environment, that over the file. Passwords and headers have no flag, as others see flags; a list has
-none (`providers`). A setting
-that does not exist is refused, and the message lists those that do.
+A setting is a line of the file that `--config` names (`name: value`, YAML), an environment variable
+(`{prefix}` and the name in capitals), or a flag (`--`, with dashes). A flag wins over the
+environment, the environment over the file. Passwords and headers have no flag, because other users
+see flags; the list `providers` has none either. An unknown setting is refused, and the message
+lists the known ones.
 
-The file is YAML 1.2: `no` and `off` are words, and a date is text. A file in which a key stands
-twice, or that is nested more than 200 levels deep, is refused: in one line with the place, and with
-exit code 2.
+The file is YAML 1.2: `no` and `off` are words, and a date is text. A file with a repeated key, or
+with more than 200 levels, is refused in one line that names the place, with exit code 2.
 
 Times are `500ms`, `7s`, `5m`, `1h`, `1d` or seconds; sizes are `64KiB`, `128MB`, `1GB` or bytes.
 
-| setting | default | what it is |
+| setting | default | meaning |
 |---|---|---|
 {rows}
 """
 
 
 def describe(name: str) -> str:
-    """What a setting means, for `--help`, with its name in the environment and its default."""
+    """The meaning of a setting for `--help`, with its environment variable and its default."""
     text = CollectorSettings.model_fields[name].description or ""
     default = default_text(name)
     return f"{text} [{ENV_PREFIX}{name.upper()}{default and f'; default: {default}'}]"
 
 
 def default_text(name: str) -> str:
-    """What a setting is where nobody says it; empty for nothing."""
+    """The default of a setting as text; empty for none."""
     default: object = CollectorSettings.model_fields[name].default
     if default is None or default == ():
         return ""

@@ -1,4 +1,4 @@
-"""What a language model is asked, by which settings, and who asks: prompts, providers, judges.
+"""Judges: prompts, providers and their settings.
 
 Each name is imported when it is first used.
 """

@@ -11,7 +11,7 @@ __all__ = ("AnthropicSettings", "AnthropicThinkingConfig", "MessageParam", "Meta
 
 
 class Metadata(Settings):
-    """Whose request it is.
+    """The end user of a request.
 
     Args:
         user_id: A name that says nothing to others.
@@ -21,7 +21,7 @@ class Metadata(Settings):
 
 
 class AnthropicThinkingConfig(Settings):
-    """Whether the model thinks before it answers.
+    """The model's thinking before its answer.
 
     Args:
         type: `enabled`, `disabled` or `adaptive`.

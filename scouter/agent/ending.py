@@ -1,4 +1,4 @@
-"""How a model's answer ended: whole, declined or cut short."""
+"""The ending of a model's answer: whole, declined or cut short."""
 
 from typing import TYPE_CHECKING
 

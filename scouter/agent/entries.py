@@ -86,7 +86,7 @@ class UnsetKeyError(ConfigError):
 
 
 class Price(BaseModel):
-    """What a model costs, in US dollars for a million tokens.
+    """The price of a model, in US dollars for a million tokens.
 
     Args:
         input_per_million: Tokens asked.
@@ -189,7 +189,7 @@ class ProviderEntry(BaseModel):
 
     @property
     def sent_limit(self) -> LimitField:
-        """What the limit of an answer is called in a request by OpenAI's protocol."""
+        """The name of the answer's limit in a request by OpenAI's protocol."""
         return self.limit_field or ("max_tokens" if self.base_url else "max_completion_tokens")
 
     @property
@@ -226,7 +226,7 @@ class ProviderEntry(BaseModel):
 
     @property
     def identity(self) -> str:
-        """What answers depend on, as a text: name, protocol, address, and how forms are asked for.
+        """Everything that answers depend on, as a text: name, protocol, address, form.
 
         Of all other fields, such as limits and prices, none changes an answer. An entry without an
         address has that of the environment, where the vendor's client finds one there.

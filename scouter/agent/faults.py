@@ -1,4 +1,4 @@
-"""What a provider's client raised, said in a judge's terms."""
+"""Faults of a provider's client, in a judge's terms."""
 
 import json
 from collections.abc import Iterator

@@ -31,7 +31,7 @@ __all__ = (
 
 
 class ThinkingLevel(StrEnum):
-    """How deeply to think."""
+    """The depth of thinking."""
 
     ThinkingLevelUnspecified = "THINKING_LEVEL_UNSPECIFIED"
     Low = "LOW"
@@ -50,7 +50,7 @@ class Modality(StrEnum):
 
 
 class MediaResolution(StrEnum):
-    """How finely images and films are read."""
+    """The resolution at which images and films are read."""
 
     MediaResolutionUnspecified = "MEDIA_RESOLUTION_UNSPECIFIED"
     MediaResolutionLow = "MEDIA_RESOLUTION_LOW"
@@ -98,7 +98,7 @@ class SafetySetting(Settings):
 
 
 class GeminiThinkingConfig(CamelSettings):
-    """Whether and how deeply the model thinks before it answers.
+    """The model's thinking before its answer, and its depth.
 
     Args:
         include_thoughts: Whether to tell what was thought.
@@ -112,7 +112,7 @@ class GeminiThinkingConfig(CamelSettings):
 
 
 class GenerationConfig(CamelSettings):
-    """How an answer is made; all may be left out.
+    """Settings of an answer; all are optional.
 
     Args:
         stop_sequences: Texts that end the answer.

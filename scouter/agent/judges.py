@@ -27,7 +27,7 @@ __all__ = (
 
 
 class JudgeOptions(TypedDict, total=False):
-    """What may be said of every ready-made judge; the rest is as its profile has it."""
+    """Options of every ready-made judge; its profile gives the rest."""
 
     id: str
     """Where several judges of one kind are in one list."""

@@ -1,4 +1,4 @@
-"""What one provider entry may do at a time and in a minute, held by everyone who asks it."""
+"""Limits of one provider entry, at a time and in a minute, shared by all who ask it."""
 
 import asyncio
 import math

@@ -98,7 +98,7 @@ class ModelJudge:
         return max([usual, *(entry.concurrency for entry in self._entries.providers.values())])
 
     def identity(self, provider: str) -> str:
-        """What stands for a provider entry in the keys of a cache.
+        """The text for a provider entry in the keys of a cache.
 
         Raises:
             ConfigError: There is no such entry.

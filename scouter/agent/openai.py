@@ -11,7 +11,7 @@ __all__ = ("ChatMessage", "OpenAIChatSettings", "StreamOptions", "TextContentPar
 
 
 class StreamOptions(Settings):
-    """What a stream of tokens holds besides them.
+    """Content of a stream besides its tokens.
 
     Args:
         include_obfuscation: Pad the pieces, so that their length tells nothing.

@@ -1,8 +1,8 @@
-"""Whether a provider's answer had come when what reads it failed.
+"""Faults in reading an answer, told from faults in getting one.
 
-Then it is the answer that is wrong, and what it says is worth more than what was raised: an error
-of the server below a status of success, or a page for people. The vendors' clients and pydantic-ai
-keep nothing of it: of a list without the element that they take, they say `IndexError`.
+If an answer came and cannot be read, its text says more than the exception: an error of the server
+under a status of success, or a page for people. The vendors' clients and pydantic-ai keep nothing
+of that text. For a list without the element that they take, they raise `IndexError`.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""What the settings of all providers have in common."""
+"""The common settings of all providers."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, TypeAlias, cast

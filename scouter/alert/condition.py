@@ -1,4 +1,4 @@
-"""When a pass rate is bad enough to tell somebody."""
+"""Alert conditions: pass rates that are bad enough to tell somebody."""
 
 from enum import StrEnum
 from typing import Any, Final, cast
@@ -9,7 +9,7 @@ _UNSET: Final = cast(Any, ...)
 
 
 class AlertThreshold(StrEnum):
-    """Which side of the baseline is bad."""
+    """The bad side of the baseline."""
 
     Below = "Below"
     Above = "Above"

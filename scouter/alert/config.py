@@ -1,4 +1,4 @@
-"""How a profile wants to be watched."""
+"""Alert settings of a profile."""
 
 import warnings
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""What all commands share that ask a collector: its address, the token, times, tables."""
+"""The common part of commands that ask a collector: address, token, times, tables."""
 
 import datetime
 import re

@@ -5,14 +5,14 @@ from typing import Annotated
 
 import typer
 
-BASELINE = "What the run is held against"
+BASELINE = "Baseline and gates"
 REPORTS = "Reports"
 
 Profiles = Annotated[
     list[str] | None,
     typer.Option(
         metavar="[ALIAS=]FILE|NAME",
-        help="Profile that judges the agent's records: a file or a ready-made one's name. "
+        help="Profile for the agent's records: a file, or the name of a ready-made one. "
         "Can be given several times.",
     ),
 ]
@@ -27,7 +27,7 @@ AnswerCache = Annotated[
     str | None,
     typer.Option(
         metavar="FILE|URL|none",
-        help="Keeps what models answered, so that the same question is not asked again: a "
+        help="Keeps the answers of models, so that no question is asked twice: a "
         "file, or a collector. By default the collector at SCOUTER_URL where that is set, else "
         "~/.cache/scouter/judge.db.",
     ),
@@ -64,7 +64,7 @@ RequireRuledOut = Annotated[
         min=0,
         max=100,
         metavar="POINTS",
-        help="Exit with 3 (inconclusive) where a fall of more points than this is not ruled out.",
+        help="End with 3 (inconclusive) if a fall of more points than this is not ruled out.",
         rich_help_panel=BASELINE,
     ),
 ]
@@ -92,7 +92,7 @@ AllowErrors = Annotated[
     bool,
     typer.Option(
         "--allow-errors",
-        help="Let errors be failed checks like others, left to baseline and gates.",
+        help="Count errors as failed checks; baseline and gates decide.",
         rich_help_panel=BASELINE,
     ),
 ]
@@ -106,7 +106,7 @@ AllowUnjudged = Annotated[
 ]
 SaveFile = Annotated[
     Path | None,
-    typer.Option(metavar="FILE", help="Results, for --baseline later.", rich_help_panel=REPORTS),
+    typer.Option(metavar="FILE", help="Results, for a later --baseline.", rich_help_panel=REPORTS),
 ]
 JUnitFile = Annotated[
     Path | None,
@@ -114,14 +114,16 @@ JUnitFile = Annotated[
 ]
 MarkdownFile = Annotated[
     Path | None,
-    typer.Option(metavar="FILE", help="For a comment on a pull request.", rich_help_panel=REPORTS),
+    typer.Option(metavar="FILE", help="A comment for a pull request.", rich_help_panel=REPORTS),
 ]
 HtmlFile = Annotated[
     Path | None,
-    typer.Option(metavar="FILE", help="One page with everything in it.", rich_help_panel=REPORTS),
+    typer.Option(
+        metavar="FILE", help="One page for people, with everything.", rich_help_panel=REPORTS
+    ),
 ]
 JsonFile = Annotated[
-    Path | None, typer.Option(metavar="FILE", help="For programs.", rich_help_panel=REPORTS)
+    Path | None, typer.Option(metavar="FILE", help="JSON for programs.", rich_help_panel=REPORTS)
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print only the decision.")]
 AllowLost = Annotated[

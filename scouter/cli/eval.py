@@ -76,8 +76,8 @@ def evaluate(
         Literal["watsonx", "vertex", "adk"] | None,
         typer.Option(
             "--format",
-            help="Whose file it is. watsonx: a ground-truth dataset, a folder of them, or a "
-            "config.yml, of watsonx Orchestrate. vertex: a dataset of Vertex AI (.jsonl, .json, "
+            help="Format of another system. watsonx: a ground-truth dataset, a folder of them, or "
+            "a config.yml, of watsonx Orchestrate. vertex: a dataset of Vertex AI (.jsonl, .json, "
             ".csv, .parquet); without --agent what it holds is scored. adk: an eval set of ADK.",
             rich_help_panel=_FOREIGN,
         ),
@@ -152,7 +152,9 @@ def evaluate(
     ] = 1,
     timeout: Annotated[
         float | None,
-        typer.Option(metavar="SECONDS", help="Per scenario.", rich_help_panel=_RUNNING),
+        typer.Option(
+            metavar="SECONDS", help="Longest time of one conversation.", rich_help_panel=_RUNNING
+        ),
     ] = None,
     retries: Annotated[
         int,
@@ -167,7 +169,7 @@ def evaluate(
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="Keeps what is done; a run with the same file goes on where one was interrupted.",
+            help="Keeps finished attempts; the same command then does only the rest.",
             rich_help_panel=_RUNNING,
         ),
     ] = None,
@@ -195,13 +197,13 @@ def evaluate(
     json: JsonFile = None,
     quiet: Quiet = False,
 ) -> None:
-    """Run scenarios against an agent, judge what it did, and say whether it may be released.
+    """Run scenarios against an agent, evaluate the answers, and decide about its release.
 
-    The exit code is 0 if it may; 1 if it regressed against the baseline, missed a gate, ran into
-    an error, lost records, ran out of its budget for judges or was judged by nothing; 2 if the
-    command or a file is wrong; 3 if the comparison with the baseline is inconclusive; 130 after
-    Ctrl-C. Without baseline and gates a failed check stops nothing. Progress goes to standard
-    error, with what the agent prints.
+    The exit code is 0 if nothing stops the release; 1 if the agent regressed against the baseline,
+    missed a gate or raised an error, if records were lost, if the budget for judges ran out, or if
+    nothing was evaluated; 2 if the command or a file is wrong; 3 if the comparison with the
+    baseline is inconclusive; 130 after Ctrl-C. Without baseline and gates a failed check stops
+    nothing. Progress and the agent's output go to standard error.
 
     **The agent** is a function from a message to the answer, plain or async. It leaves records
     on the spans that it makes, and those go to the profiles given here:

@@ -64,18 +64,18 @@ def evaluate_traces(
     json: JsonFile = None,
     quiet: Quiet = False,
 ) -> None:
-    """Judge recorded traces of agents, and say whether they are good enough.
+    """Evaluate recorded traces of agents, and decide whether they are good enough.
 
-    The files are OTLP as SDKs send it (protobuf or JSON) and as the OpenTelemetry Collector's
-    file exporter writes it (JSON lines and others), plain, gzip or zstd; what a file holds is told
-    by its content. Each trace becomes a record with the user's question and the agent's answer,
-    as far as the spans tell them; traces of one conversation are one session.
+    The files are OTLP as SDKs send it (protobuf or JSON), or as the OpenTelemetry Collector's file
+    exporter writes it (JSON lines and others); plain, gzip or zstd. The content tells the format.
+    Each trace becomes a record with the user's question and the agent's answer, as far as the spans
+    tell them. Traces of one conversation are one session.
 
-    The exit code is 0 if nothing stands against the run; 1 if it regressed against the baseline,
-    missed a gate, ran into an error, ran out of its budget for judges, was judged by nothing, or a
+    The exit code is 0 if nothing stops the run; 1 if it regressed against the baseline, missed a
+    gate or ran into an error, if the budget for judges ran out, if nothing was evaluated, or if a
     part of a file could not be read; 2 if the command is wrong or nothing could be read; 3 if the
-    comparison with the baseline is inconclusive. Records are known again by their question, so
-    that a baseline may be another recording.
+    comparison with the baseline is inconclusive. Records are matched by their question, so the
+    baseline may be another recording.
 
     **Examples**
 

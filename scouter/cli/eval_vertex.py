@@ -1,4 +1,4 @@
-"""What `scouter eval --format vertex` and `--format adk` do: rows scored, files, a verdict."""
+"""The commands `scouter eval --format vertex` and `--format adk`: rows, files, a decision."""
 
 import math
 import re

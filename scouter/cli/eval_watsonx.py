@@ -1,4 +1,4 @@
-"""What `scouter eval --format watsonx` does: journeys run, their files written, a verdict."""
+"""The command `scouter eval --format watsonx`: journeys run, their files written, a decision."""
 
 from dataclasses import dataclass, replace
 from pathlib import Path

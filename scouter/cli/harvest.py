@@ -66,19 +66,18 @@ def harvest(
     ] = "sound",
     overwrite: Annotated[
         bool,
-        typer.Option("--overwrite", help="Replace FILE if it is there, with what was corrected."),
+        typer.Option("--overwrite", help="Replace an existing FILE, corrections included."),
     ] = False,
     url: Url = None,
     token_file: TokenFile = None,
 ) -> None:
     """Write stored traffic as scenarios, so that its failures become release checks.
 
-    Each asks what the user asked and carries the checks that did not pass, where they can be
-    made without the record; the others need the profile. `expected_outcome` is what the record or
-    a task says was expected; what the agent answered and called is marked as observed, for a
-    person to correct. The same records give the same file.
-    The exit code is 1 if there was nothing to write. An agent whose module sets up a queue of its
-    own is judged by the profiles there, and is run without --profile.
+    Each scenario repeats the user's question. It carries the failed tasks that need no record; the
+    others need the profile. `expected_outcome` comes from the record or a task, if they state one.
+    The agent's own answer and calls are marked as observed, for a person to correct. The same
+    records give the same file. The exit code is 1 if there was nothing to write. An agent whose
+    module sets up a queue with profiles is run without --profile.
 
         scouter scenarios harvest failures.yaml --failed --since 24h
         scouter scenarios harvest airline.yaml --profile airline --sample 50 --save-profiles .

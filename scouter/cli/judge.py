@@ -56,7 +56,7 @@ def calibrate(
     results: Annotated[
         Path | None,
         typer.Option(
-            metavar="FILE", help="Results with the judge's verdicts, from scouter eval --save."
+            metavar="FILE", help="Results with the judge's answers, from scouter eval --save."
         ),
     ] = None,
     repeats: Annotated[
@@ -92,27 +92,27 @@ def calibrate(
     min_specificity: Annotated[
         float | None, typer.Option(min=0, max=1, metavar="RATE", rich_help_panel=_BOUNDS)
     ] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print only the verdict.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print only the last line.")] = False,
 ) -> None:
     """Hold a judge against what people say.
 
     Each line of LABELS is about one record: `uid`, `record_id` or its `context`; `label` (pass or
     fail) or `score` (a number on the judge's scale, which the task compares); and, if wanted,
-    `task`, `rater`, `judge` (what the judge said already, or `judge_score`), `length`, `notes`.
+    `task`, `rater`, `judge` (an earlier answer of the judge, or `judge_score`), `length`, `notes`.
     Of several raters the majority counts; ties are left out. A bad line is named and costs only
     itself.
 
-    The judge's verdicts come from `--judge`, which is asked about all records with a context;
-    else from `--results`; else from the lines, if any holds one; else the provider entry that the
-    task's prompt names is asked. With `--providers`, `--repeats` or `--swap` it is asked although
-    lines hold verdicts. No answer comes from a cache.
+    The judge's answers come from the first of these: `--judge`, which is asked about all records
+    with a context; `--results`; the lines, if one holds an answer; the provider entry that the
+    task's prompt names. With `--providers`, `--repeats` or `--swap` the entry is asked even if
+    lines hold answers. No answer comes from a cache.
 
     An option that would change nothing is refused: `--providers` and `--judge-budget` beside
     `--judge`; beside `--results` without `--judge` these two, `--repeats` and `--swap`; and where
     no line has a context to ask about, all that asks.
 
-    The exit code is 0; 1 where a bound is missed, or nothing is known of what it is about; 2 if
-    the command or a file is wrong.
+    The exit code is 0; 1 if a bound is missed or its figure is not known; 2 if the command or a
+    file is wrong.
 
     **Examples**
 
@@ -206,13 +206,12 @@ def correct(
 ) -> None:
     """Show a pass rate as people would see it, not as the judge does.
 
-    The judge passes some bad answers and fails some good ones. How many, the calibration says,
-    with its own error; the interval counts both. Where labels are too few to say anything, it
-    says that.
+    The judge passes some bad answers and fails some good ones. The calibration says how many, with
+    its own error; the interval includes both. With too few labels the answer is "cannot say".
 
-    The exit code is 0; 1 where nothing can be said, or the corrected rate is below
-    `--min-pass-rate`; 2 if a file is wrong, or the verdicts were asked otherwise (task, model,
-    settings, prompt) than in the calibration.
+    The exit code is 0; 1 if nothing can be said, or the corrected rate is below
+    `--min-pass-rate`; 2 if a file is wrong, or if the question differs from the calibrated one
+    (task, model, settings, prompt).
 
     **Examples**
 

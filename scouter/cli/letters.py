@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 Reason = Annotated[
     str | None, typer.Option(metavar="REASON", help="Such as unknown_profile or invalid_span.")
 ]
-Kind = Annotated[str | None, typer.Option(metavar="KIND", help="What they are letters of.")]
+Kind = Annotated[str | None, typer.Option(metavar="KIND", help="Such as span, record or log.")]
 
 letters = typer.Typer(
     name="letters",

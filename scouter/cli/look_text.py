@@ -23,7 +23,7 @@ _OTHER_MARK: Final = "·"
 
 
 def trace_lines(tree: "models.TraceTree", most: int) -> Iterator[str]:
-    """Write a trace: what it is, the verdicts on it, its spans with values and results.
+    """Write a trace: what it is, the evaluations on it, its spans with values and results.
 
     Args:
         tree: The trace.
@@ -79,7 +79,7 @@ def _result(task: "ResultView", indent: str, most: int) -> Iterator[str]:
 
 
 def record_lines(look: "RecordLook", most: int) -> Iterator[str]:
-    """Write a record: what it is, its context, its latest verdict by task, earlier revisions.
+    """Write a record: what it is, its context, its latest evaluation by task, earlier revisions.
 
     Args:
         look: The record, with paths and prompts.

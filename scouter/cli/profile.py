@@ -75,15 +75,15 @@ def push(
     ],
     activate: Annotated[
         bool,
-        typer.Option("--activate", help="Have them judge what comes in from now on, too."),
+        typer.Option("--activate", help="Also make them the active versions of their aliases."),
     ] = False,
     url: Url = None,
     token_file: TokenFile = None,
 ) -> None:
     """Register profiles with a collector; needs the scope profile.
 
-    A registered profile judges nothing before it is activated. All files are checked before the
-    first one is sent.
+    Registering does not activate: records that name only the alias are still evaluated by the
+    active version. All files are checked before the first one is sent.
 
         scouter profile push geographer.yaml
         scouter profile push geographer.yaml --activate
@@ -104,9 +104,9 @@ def activate_profile(
     url: Url = None,
     token_file: TokenFile = None,
 ) -> None:
-    """Have a registered profile judge what comes in under its alias; needs the scope profile.
+    """Make a registered profile the active version of its alias; needs the scope profile.
 
-    The version of the alias that was active until then is not any more.
+    It replaces the version that was active until then.
 
         scouter profile activate 0a1b2c3d4e5f60718293a4b5c6d7e8f9
     """
@@ -122,7 +122,7 @@ def deactivate_profile(
     url: Url = None,
     token_file: TokenFile = None,
 ) -> None:
-    """Have a profile judge nothing more; needs the scope profile.
+    """Leave an alias without an active version; needs the scope profile.
 
     scouter profile deactivate 0a1b2c3d4e5f60718293a4b5c6d7e8f9
     """
@@ -182,7 +182,7 @@ def _print_profiles(profiles: "Iterable[ProfileItem]") -> None:
 
 
 def line_of(known: "ProfileItem") -> str:
-    """Say in a line which profile this is, and whether it judges what comes in."""
+    """One line on a profile: its names, its digest, and its state."""
     state = "active" if known.is_active else "not active"
     if known.alert is not None and not known.is_active:
         state += ": its alert watches nothing"

@@ -34,23 +34,26 @@ def reevaluate(
         str,
         typer.Argument(
             metavar="PROFILE",
-            help="A profile's file; or uid or digest of a registered version; by alias or name, "
-            "the active one.",
+            help="A profile file; the uid or digest of a registered version; or an alias or name, "
+            "for the active version.",
         ),
     ],
     apply: Annotated[
         bool,
         typer.Option(
             "--apply",
-            help="Register the file, and make the new verdicts the next revisions of the old ones.",
+            help="Register the file, and store each new evaluation as the next revision.",
         ),
     ] = False,
     check: Annotated[
-        bool, typer.Option("--check", help="End with 1 if any verdict flips.")
+        bool, typer.Option("--check", help="End with 1 if any evaluation flips.")
     ] = False,
     outcome: Annotated[
         str | None,
-        typer.Option(metavar="OUTCOME", help="Only what passed, failed, errored or was skipped."),
+        typer.Option(
+            metavar="OUTCOME",
+            help="Only evaluations with this outcome: passed, failed, errored or skipped.",
+        ),
     ] = None,
     record: RecordId = None,
     session: Annotated[str | None, typer.Option(metavar="SESSION_ID")] = None,
@@ -59,14 +62,14 @@ def reevaluate(
     url: Url = None,
     token_file: TokenFile = None,
 ) -> None:
-    """Judge what is stored by a version of its profile, and say which verdicts flip.
+    """Evaluate stored records by a version of their profile, and list the evaluations that flip.
 
-    A verdict flips if a task that both versions have ends differently. New and removed tasks are
-    counted apart: there is nothing to compare them with.
+    An evaluation flips if a task of both versions ends differently. New and removed tasks are
+    counted apart, because there is nothing to compare them with.
 
-    Changes nothing without --apply: a file is judged by, and not registered. With --apply it is,
-    as `scouter profile push` does it without --activate. Needs the scope admin, and for a file the
-    scope profile, too. The exit code is 0, also where verdicts flip, unless --check is given.
+    Without --apply nothing changes, and a file is not registered. With --apply it is registered
+    as by `scouter profile push` without --activate. Needs the scope admin, and for a file the scope
+    profile too. The exit code is 0, also if evaluations flip, unless --check is given.
 
         scouter reevaluate geographer.json --since 7d
         scouter reevaluate geographer.json --outcome failed --check
@@ -100,7 +103,8 @@ def reevaluate(
             _add(new, page.new_tasks)
             _add(removed, page.removed_tasks)
             shown += page.items[: _SHOWN - len(shown)]
-            typer.echo(f"\r{checked} verdicts judged again, {flipped} flipped", err=True, nl=False)
+            told = f"\r{checked} evaluated again, {flipped} flipped"
+            typer.echo(told, err=True, nl=False)
             cursor = page.next_cursor
             if cursor is None:
                 break
@@ -110,14 +114,14 @@ def reevaluate(
     if flipped > len(shown):
         typer.echo(f"and {flipped - len(shown)} more")
     kept = f"; {stored} revisions stored" if apply else "; nothing was changed"
-    lost = f"; what {gone} are about is stored no more" if gone else ""
-    typer.echo(f"{flipped} of {checked} verdicts flip{kept}{lost}")
+    lost = f"; the records of {gone} are no longer stored" if gone else ""
+    typer.echo(f"{flipped} of {checked} evaluations flip{kept}{lost}")
     for word, counts in (("new", new), ("removed", removed)):
         for task, outcomes in counts.items():
             ends = ", ".join(f"{count} {outcome}" for outcome, count in sorted(outcomes.items()))
             typer.echo(for_output(f"{word} task {task}: {ends}"))
     if moved:
-        typer.echo(f"{moved} verdicts have another outcome for new and removed tasks alone")
+        typer.echo(f"{moved} evaluations have another outcome for new and removed tasks alone")
     if check and flipped:
         raise typer.Exit(1)
 

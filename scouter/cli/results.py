@@ -72,7 +72,7 @@ def evaluations(
     profile: ProfileName = None,
     outcome: Outcome = None,
     task: Annotated[
-        str | None, typer.Option(metavar="TASK", help="Verdicts in which this task was judged.")
+        str | None, typer.Option(metavar="TASK", help="Evaluations with this task.")
     ] = None,
     task_outcome: Annotated[
         str | None, typer.Option(metavar="OUTCOME", help="How that task, or any task, ended.")
@@ -88,7 +88,7 @@ def evaluations(
     url: Url = None,
     token_file: TokenFile = None,
 ) -> None:
-    """List verdicts, newest first, with the tasks that did not pass and what the first one says.
+    """List evaluations, newest first, with the tasks that did not pass and the first reason.
 
     The table shows a record's id, or its uid where it has none; `--record` takes either, and
     `--json` has both. `--profile` takes the digest of one version, too.

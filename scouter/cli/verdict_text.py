@@ -51,7 +51,7 @@ def print_decision(report: Report, *, quiet: bool) -> None:
 def _not_passed(report: Report) -> Iterator[RenderableType]:
     found = not_passed(report.view)
     if found:
-        table = table_of("What did not pass", "Task", "Times", "First in", "Message")
+        table = table_of("Failures", "Task", "Times", "First in", "Message")
         for row in found[:_ROWS]:
             message = clip(" ".join(row.message.split()), _MESSAGE)
             table.add_row(
@@ -63,7 +63,7 @@ def _not_passed(report: Report) -> Iterator[RenderableType]:
 
 
 def _asked_again(found: Reasked) -> Iterator[RenderableType]:
-    table = table_of("Asked again", "Scenario", "What came of it")
+    table = table_of("Asked again", "Scenario", "Result")
     for row in found.rows[:_ROWS]:
         table.add_row(Text(row.confirmation.scenario_id), Text(clip(row.text, 2 * _MESSAGE)))
     yield table

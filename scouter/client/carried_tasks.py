@@ -105,7 +105,7 @@ def _moved(task: Task, context: JsonValue, answer: str | None) -> dict[str, obje
 def resolved_expected(task: Task, context: JsonValue) -> JsonValue:
     """Say what a task wanted of a record.
 
-    The verdict would keep of a large value two ends, and of an erased one nothing.
+    The evaluation would keep of a large value two ends, and of an erased one nothing.
 
     Raises:
         TaskFault: The record does not say: a path leads nowhere, or to what another task found.

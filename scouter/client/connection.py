@@ -1,4 +1,4 @@
-"""What both clients share: address, token, when a request is sent again, how answers are read."""
+"""The common part of both clients: address, token, retries, reading of answers."""
 
 import json
 import os

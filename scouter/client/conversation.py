@@ -1,4 +1,4 @@
-"""What a user said and an agent did, read from the spans and the context that were stored."""
+"""A stored conversation: the user's words and the agent's work, from spans and context."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass

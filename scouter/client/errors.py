@@ -1,4 +1,4 @@
-"""What the collector refused, and what to do about it."""
+"""Refusals of the collector, and their remedies."""
 
 from http import HTTPStatus
 
@@ -27,7 +27,7 @@ class ApiError(ScouterError):
 
     @property
     def advice(self) -> str:
-        """What to do, where the status alone tells."""
+        """The remedy, if the status alone tells it."""
         return _ADVICE.get(self.status, "")
 
     def __str__(self) -> str:

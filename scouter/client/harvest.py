@@ -35,7 +35,7 @@ EXPECTED_TOOLS: Final = "expected_tools"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
-    """Which verdicts become scenarios.
+    """Which evaluations become scenarios.
 
     Args:
         failed: Only records that failed or errored.
@@ -118,7 +118,7 @@ def harvest(
 
 
 def _verdicts(client: ScouterClient, wanted: Wanted) -> Iterator[Evaluation]:
-    """The latest verdict on each record, newest first.
+    """The latest evaluation on each record, newest first.
 
     The lists do not begin at one moment, so that a record which failed in the first may have
     errored in the second.
@@ -171,7 +171,7 @@ def _spans_of(client: ScouterClient, evaluation: Evaluation) -> Sequence[Span]:
 
 
 def _none_if_gone(error: ApiError) -> None:
-    """Pass over what retention or an erasure took since the verdict."""
+    """Pass over what retention or an erasure took since the evaluation."""
     if error.status != 404:
         raise error
 

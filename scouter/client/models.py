@@ -1,7 +1,7 @@
-"""What the collector's API answers with, as a client reads it.
+"""Models of the collector's answers, as a client reads them.
 
-A field that this version does not know is passed over, so that a client may be older than the
-collector. Times are UTC, to the microsecond.
+Unknown fields are ignored, so a client may be older than the collector. Times are UTC, to the
+microsecond.
 """
 
 import datetime
@@ -198,7 +198,7 @@ class TaskResult(Answer):
     usage: TaskUsage | None = None
     """What a judge's answers took."""
     question: str = ""
-    """Digest of all that a judge task's verdict follows from but the answer."""
+    """Digest of all that a judge task's outcome follows from but the answer."""
     answer: JsonValue = None
     """A judge's whole answer."""
     span_ids: tuple[str, ...] = ()
@@ -208,7 +208,7 @@ class TaskResult(Answer):
 
 
 class Evaluation(Answer):
-    """The verdict on one record, or on one session."""
+    """The evaluation of one record, or of one session."""
 
     evaluation_id: str
     scope: str
@@ -286,7 +286,7 @@ class JudgeStanding(Answer):
     """Records that the judge passed or failed, labelled ones left out."""
     labelled: int
     calibration: JudgeKnown | None = None
-    """What was applied; of several the last one, as each is applied to the verdicts of its time."""
+    """The applied one; of several the last, as each is applied to the evaluations of its time."""
     calibrations: int = 0
     """How many were applied."""
 
@@ -538,7 +538,7 @@ class RecordItem(Answer):
     state: str
     """One of `waiting evaluated skipped expired dead_lettered erased`."""
     outcome: Outcome | None = None
-    """Of the latest verdict, where there is one."""
+    """Of the latest evaluation, where there is one."""
     created_at: datetime.datetime
     received_at: datetime.datetime
     tags: dict[str, str] = Field(default_factory=dict)
@@ -559,14 +559,14 @@ class Record(RecordItem):
 
     context: JsonValue
     evaluations: tuple[Evaluation, ...]
-    """Every revision of its verdict, newest first."""
+    """Every revision of its evaluation, newest first."""
     dead_letter: LetterReason | None = None
     waits_for: str = ""
     """Why it is not evaluated yet, in words; empty where nothing is to come."""
 
 
 class SessionItem(Answer):
-    """A session and its records, counted by the outcome of the latest verdict on each."""
+    """A session and its records, counted by the outcome of the latest evaluation on each."""
 
     session_id: str
     """Or the uid of a record that has none."""
@@ -580,7 +580,7 @@ class SessionItem(Answer):
     errored: int
     skipped: int
     undecided: int
-    """Records without a verdict: waiting or dead-lettered."""
+    """Records without an evaluation: waiting or dead-lettered."""
 
 
 class Session(SessionItem):
@@ -760,7 +760,7 @@ class TaskCount(Answer):
 
     task_id: str
     outcomes: dict[str, int]
-    """Verdicts by its outcome in them."""
+    """Evaluations by its outcome in them."""
 
 
 class Flip(Answer):
@@ -782,7 +782,7 @@ class Flip(Answer):
 
 
 class Reevaluation(Answer):
-    """What another version of a profile says of one page of verdicts."""
+    """What another version of a profile says of one page of evaluations."""
 
     profile: str
     profile_version: str
@@ -791,9 +791,9 @@ class Reevaluation(Answer):
     flipped: int
     stored: int
     gone: int
-    """Verdicts of which neither the record, nor any of the session, is stored."""
+    """Evaluations of which neither the record, nor any of the session, is stored."""
     moved: int = 0
-    """Verdicts with another outcome for new and removed tasks alone; no flips."""
+    """Evaluations with another outcome for new and removed tasks alone; no flips."""
     new_tasks: tuple[TaskCount, ...] = ()
     removed_tasks: tuple[TaskCount, ...] = ()
     """Tasks that the later version lacks, with what they were."""

@@ -1,4 +1,4 @@
-"""Which cache of judges' answers a flag or a variable means: a collector's, or a file."""
+"""The cache of judges' answers that a flag or a variable names: a collector's, or a file."""
 
 import os
 from collections.abc import Mapping

@@ -1,6 +1,6 @@
-"""One record with what its verdicts do not store: paths of its tasks, and what judges were asked.
+"""One record with parts that evaluations do not store: paths of tasks, and questions to judges.
 
-Both follow from the profile that judged it, which the collector keeps, so they are made anew.
+Both follow from the profile, which the collector keeps, so they are made anew.
 """
 
 from collections.abc import Mapping, Sequence
@@ -28,7 +28,7 @@ class Asked:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordLook:
-    """A record, and what the profile of its latest verdict adds."""
+    """A record, and what the profile of its latest evaluation adds."""
 
     record: models.Record
     paths: Mapping[str, JsonValue] = field(default_factory=dict[str, JsonValue])
@@ -40,7 +40,7 @@ class RecordLook:
 
 
 def look_at_record(client: ScouterClient, uid: str) -> RecordLook:
-    """Read one record and the profile of its latest verdict.
+    """Read one record and the profile of its latest evaluation.
 
     Args:
         client: Asks the collector.

@@ -135,7 +135,7 @@ def _pairs(given: Mapping[str, str] | None) -> list[str] | None:
 
 
 def trace(trace_id: str) -> Call[models.Trace]:
-    """One trace with all its spans and the verdicts on it.
+    """One trace with all its spans and the evaluations on it.
 
     Args:
         trace_id: 32 hex digits.
@@ -200,7 +200,7 @@ def evaluations(
     until: Moment | None = None,
     limit: int | None = None,
 ) -> PagedCall[models.Evaluation]:
-    """Verdicts, newest first; each record and each session once, in its latest revision.
+    """Evaluations, newest first; each record and each session once, in its latest revision.
 
     Args:
         profile: Alias, name, uid or digest.
@@ -208,7 +208,7 @@ def evaluations(
         session_id: Of the record.
         trace_id: Of the record.
         outcome: Of the record.
-        task_id: Verdicts in which this task was judged.
+        task_id: Evaluations with this task.
         task_outcome: How that task, or any task, ended.
         service_name: Of the record's service.
         service_version: Of the record's service.
@@ -224,10 +224,10 @@ def evaluations(
 
 
 def evaluation(evaluation_id: str) -> Call[models.Evaluation]:
-    """One verdict.
+    """One evaluation.
 
     Args:
-        evaluation_id: As a list of verdicts has it.
+        evaluation_id: As a list of evaluations has it.
     """
     path = "/evaluations/{evaluation_id}"
     return get(path, models.Evaluation, at={"evaluation_id": evaluation_id})
@@ -360,7 +360,7 @@ def records(
 
 
 def record(uid: str) -> Call[models.Record]:
-    """One record with its context and every revision of its verdict.
+    """One record with its context and every revision of its evaluation.
 
     Args:
         uid: Its key.
@@ -387,7 +387,7 @@ def sessions(
 
 
 def session(session_id: str) -> Call[models.Session]:
-    """One session: its records, verdicts and traces.
+    """One session: its records, evaluations and traces.
 
     Args:
         session_id: Its id.
@@ -405,7 +405,7 @@ def export(
     """Everything that is stored, as the bytes of a file, part by part.
 
     Args:
-        kind: What is exported; each record is there once, with its latest verdict.
+        kind: What is exported; each record is there once, with its latest evaluation.
         format: One JSON object a line, or CSV with a header.
         since: From this time on.
         until: Before this time.
@@ -506,13 +506,13 @@ def reevaluate(
         profile: Uid or digest of a registered version; by alias or name, the active one. Or a
             profile as `register_profile` takes it: it is not registered, so that it can only be
             reported on. That needs the scope profile, too.
-        outcome: Only verdicts with this outcome.
+        outcome: Only evaluations with this outcome.
         session_id: Of the record.
         trace_id: Of the record.
         record_id: The user's name for a record.
         since: Evaluated at this time or later.
-        dry_run: Report only; False makes the new verdicts the next revisions.
-        limit: Verdicts to look at, 1 to 500.
+        dry_run: Report only; False makes the new evaluations the next revisions.
+        limit: Evaluations to look at, 1 to 500.
         cursor: `next_cursor` of the page before.
     """
     given = dict(locals())

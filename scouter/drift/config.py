@@ -1,4 +1,4 @@
-"""What a profile says about itself besides its tasks."""
+"""Settings of a profile besides its tasks."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -45,7 +45,7 @@ class AgentEvalConfig(BaseModel):
 
     @property
     def drift_type(self) -> DriftType:
-        """What a profile watches: an agent, as all profiles here do."""
+        """The kind of thing that a profile watches: here always an agent."""
         return DriftType.Agent
 
     @classmethod

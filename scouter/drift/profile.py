@@ -122,7 +122,7 @@ class AgentEvalProfile(TasksByKind, BaseModel):
 
     @property
     def drift_type(self) -> DriftType:
-        """What it watches: an agent, as all profiles here do."""
+        """The kind of thing that it watches: here always an agent."""
         return DriftType.Agent
 
     @property

@@ -35,7 +35,7 @@ _RANDOM_DIGITS: Final = 14
 
 
 class WatchMatch(BaseModel):
-    """What one span of a trace has to be like; everything that is given holds for the same span.
+    """Conditions on one span of a trace; all given ones must hold for the same span.
 
     In a file a span filter may stand in its place: `match: {ByService: {name: shop}}`.
 

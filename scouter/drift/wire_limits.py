@@ -1,4 +1,4 @@
-"""How much a profile that came over the network may hold and cost."""
+"""Limits of a profile that came over the network."""
 
 from dataclasses import dataclass
 from typing import Final

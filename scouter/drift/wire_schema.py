@@ -1,8 +1,8 @@
-"""What a stranger's JSON schema costs, known before it is compiled.
+"""The cost of a stranger's JSON schema, known before it is compiled.
 
-A schema is checked keyword by keyword and value by value. References make a short schema long: ten
-definitions that each refer twice to the next are a thousand checks of one value. Hence a schema
-from the network is measured with its references written out, and may not refer to itself.
+A schema is checked keyword by keyword and value by value. References make a short schema
+expensive: ten definitions that each refer twice to the next are a thousand checks of one value. So
+a schema from the network is measured with its references written out, and may not refer to itself.
 """
 
 from collections.abc import Iterator

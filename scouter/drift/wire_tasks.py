@@ -1,4 +1,4 @@
-"""What the tasks of a stranger's profile may name, and what they may cost together."""
+"""The checks on a stranger's tasks: names that they use, and their cost together."""
 
 import re
 from collections.abc import Mapping

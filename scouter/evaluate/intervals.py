@@ -1,4 +1,4 @@
-"""How sure a pass rate is, given the number of samples behind it."""
+"""Confidence intervals of pass rates."""
 
 import math
 from statistics import NormalDist

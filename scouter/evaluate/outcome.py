@@ -36,7 +36,7 @@ def worst(outcomes: Iterable[Outcome]) -> Outcome:
 
 
 class Reason(StrEnum):
-    """Why a task errored or was skipped."""
+    """Reasons for an errored or skipped task."""
 
     MISSING_PATH = "missing_path"
     """A path leads nowhere in the record, the response or the span."""

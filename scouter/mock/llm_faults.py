@@ -1,4 +1,4 @@
-"""What can go wrong between a judge and its provider, to be ordered from a provider for tests."""
+"""Faults between a judge and its provider, to be ordered from a provider for tests."""
 
 from dataclasses import dataclass
 from typing import Literal, TypeAlias, get_args

@@ -1,4 +1,4 @@
-"""What a provider for tests was asked, whichever protocol it was asked in."""
+"""A request to a provider for tests, in one form for all protocols."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

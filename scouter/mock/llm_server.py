@@ -84,7 +84,7 @@ class LLMTestServer:
 
     @property
     def calls(self) -> int:
-        """How many questions came."""
+        """The number of questions so far."""
         return len(self.asked)
 
     @property

@@ -1,4 +1,4 @@
-"""What an agent did and said, in one form, wherever it was read from."""
+"""An agent's work and words, in one form for all sources."""
 
 from dataclasses import dataclass
 from enum import StrEnum

@@ -1,4 +1,4 @@
-"""What a record may carry: any value, turned into plain JSON by one documented rule."""
+"""Plain JSON from any value that a record may carry, by one documented rule."""
 
 import base64
 import contextlib

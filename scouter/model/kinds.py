@@ -9,14 +9,14 @@ from enum import Enum
 
 
 class EntityType(Enum):
-    """What a record is about."""
+    """The subject of a record."""
 
     Agent = "Agent"
     GenAI = "Agent"
 
 
 class RecordType(Enum):
-    """What is sent."""
+    """The kind of a sent item."""
 
     AgentEval = "AgentEval"
     GenAIEval = "AgentEval"
@@ -24,7 +24,7 @@ class RecordType(Enum):
 
 
 class DriftType(Enum):
-    """What a profile watches."""
+    """The kind of thing that a profile watches."""
 
     Agent = "Agent"
     GenAI = "Agent"

@@ -136,7 +136,7 @@ class EvalRecord:
 
     @property
     def context(self) -> "JsonValue":
-        """What tasks read. After `freeze` a plain JSON tree of the record's own."""
+        """The value that tasks read. After `freeze` a plain JSON tree of the record's own."""
         if self._frozen and self._context is _UNREAD:
             self._context = json.loads(self._json)
         return self._context  # type: ignore[return-value]
@@ -167,7 +167,7 @@ class EvalRecord:
 
     @property
     def entity_type(self) -> EntityType:
-        """What the record is about: an agent, as all records here are."""
+        """The subject of the record: here always an agent."""
         return EntityType.Agent
 
     def get_record_type(self) -> RecordType:

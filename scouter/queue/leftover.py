@@ -1,4 +1,4 @@
-"""What a replay left running must not reach the collector as live traffic."""
+"""Leftovers of a replay, which must not reach the collector as live traffic."""
 
 from typing import Final
 

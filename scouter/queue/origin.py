@@ -1,4 +1,4 @@
-"""Whose a captured record or span is."""
+"""The origin of a captured record or span."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""What must not leave the process: rules that a user writes, for span attributes and contexts."""
+"""Redaction: rules of a user for data that must not leave the process."""
 
 import os
 from typing import Literal

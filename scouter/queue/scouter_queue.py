@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueStats:
-    """What became of the records; `inserted` is the sum of all the others."""
+    """Counts of records by fate; `inserted` is the sum of all the others."""
 
     inserted: int = 0
     """Calls of `insert`, bad ones included."""
@@ -250,7 +250,7 @@ class ScouterQueue:
 
     @property
     def transport_config(self) -> "TransportConfig":
-        """Where records go."""
+        """The settings of the transport."""
         return self._config
 
     def agent_profiles(self) -> "dict[str, AgentEvalProfile]":
@@ -460,7 +460,7 @@ class ScouterQueue:
 
     @property
     def stats(self) -> QueueStats:
-        """Where all inserted records are."""
+        """Counts of all inserted records by fate."""
         worker = self._worker.stats
         with self._lock:
             captured, overflow = self._capture_count, self._capture_overflow

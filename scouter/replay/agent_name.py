@@ -1,4 +1,4 @@
-"""What an agent is called, so that a journal can tell one from another."""
+"""The name of an agent, by which a journal tells agents apart."""
 
 import functools
 import inspect

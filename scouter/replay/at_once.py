@@ -1,4 +1,4 @@
-"""Which calls give back at once, so that a replay needs no thread for them."""
+"""Calls that return at once, and so need no thread in a replay."""
 
 import functools
 import inspect

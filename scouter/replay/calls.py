@@ -1,4 +1,4 @@
-"""How a replay calls the user's functions, plain ones and async ones."""
+"""Calls of the user's functions in a replay, plain and async."""
 
 import asyncio
 import contextvars

@@ -1,4 +1,4 @@
-"""What the attempts of a run left behind: responses, records, and whose the spans are."""
+"""The yield of a run's attempts: responses, records, and the owners of spans."""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Where in the agent's own code an exception was raised."""
+"""The place in the agent's own code that raised an exception."""
 
 import os
 import sysconfig

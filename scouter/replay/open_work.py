@@ -1,4 +1,4 @@
-"""What may still work for a scenario when its answer is there: threads and tasks."""
+"""Threads and tasks that may still work for a scenario after its answer."""
 
 import asyncio
 import dis

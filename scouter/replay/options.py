@@ -1,4 +1,4 @@
-"""How a replay is run, checked once."""
+"""Options of a replay, checked once."""
 
 import math
 from dataclasses import dataclass

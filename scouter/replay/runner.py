@@ -251,7 +251,7 @@ class EvalRunner:
         return self._results(work, datasets, [judged[key] for key in work.questions])
 
     def asked(self, judge: "AnyJudge | None") -> "AnyJudge | None":
-        """Who is asked: without a judge, where a task asks, the models that prompts name."""
+        """The judge; without one, if a task asks, the models that prompts name."""
         plans = [profile.plan for profile in self.profiles.values()]
         plans += [scenario.plan for scenario in self.scenarios if scenario.has_tasks()]
         if judge is not None or not any(plan.asks for plan in plans):

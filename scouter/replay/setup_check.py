@@ -1,4 +1,4 @@
-"""What can be known to fail before the first message: functions that are missing or do not fit."""
+"""Faults that are known before the first message: functions that are missing or do not fit."""
 
 import inspect
 from collections.abc import Callable, Sequence

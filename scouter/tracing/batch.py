@@ -1,4 +1,4 @@
-"""How spans are gathered before they are sent."""
+"""Settings for gathering spans before they are sent."""
 
 import sys
 from typing import TYPE_CHECKING

@@ -75,7 +75,7 @@ class SpanCapture:
                     self._change.notify_all()
 
     def open_of(self, owner: str) -> int:
-        """How many spans of an owner have started and not ended."""
+        """The number of an owner's spans that have started and not ended."""
         with self._lock:
             return sum(each == owner for each in self._open.values())
 

@@ -1,4 +1,4 @@
-"""How many spans of a trace this process has started, for the stamp on its local roots."""
+"""Spans of a trace that this process has started, counted for the stamp on its local roots."""
 
 from collections.abc import Iterator
 from itertools import count, repeat

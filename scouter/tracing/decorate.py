@@ -59,7 +59,7 @@ def qualified_name(function: Function) -> str:
 
 
 class FunctionType(StrEnum):
-    """How a function is called; the span attribute `function.type`."""
+    """The kind of a function; the span attribute `function.type`."""
 
     Sync = "sync"
     Async = "async"

@@ -21,7 +21,7 @@ from scouter.transport.otlp.plain_span import plain_span
 
 
 class OtelProtocol(StrEnum):
-    """How OTLP travels over HTTP.
+    """Encodings of OTLP over HTTP.
 
     There is no `HttpJson`: the exporter of OpenTelemetry for Python writes protobuf only.
     """
@@ -30,7 +30,7 @@ class OtelProtocol(StrEnum):
 
 
 class OtelExportConfig(BaseModel):
-    """Where an OTLP exporter sends to; what is not given comes from OpenTelemetry's variables.
+    """Settings of an OTLP exporter; OpenTelemetry's variables give the missing ones.
 
     Args:
         endpoint: Full address, such as `http://localhost:4318/v1/traces`.

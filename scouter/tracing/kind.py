@@ -29,7 +29,7 @@ class _Kinds(type):
 
 
 class SpanKind(metaclass=_Kinds):
-    """What a span is in a request between processes; each member is OpenTelemetry's own."""
+    """The role of a span in a request between processes; each member is OpenTelemetry's own."""
 
     INTERNAL: Final = trace.SpanKind.INTERNAL
     SERVER: Final = trace.SpanKind.SERVER

@@ -1,4 +1,4 @@
-"""Where records and spans go."""
+"""Transports: ways of records and spans to a collector."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""Where records and spans go: frozen settings, each of which opens a transport."""
+"""Settings of transports; each opens a transport."""
 
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, ClassVar, Literal

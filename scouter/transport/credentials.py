@@ -1,7 +1,7 @@
-"""What settings take from the environment, and what addresses, tokens and headers may hold.
+"""Credentials from the environment, and the form of addresses, tokens and headers.
 
-An HTTP client shows a header that it cannot send in its error, and an address in all its errors:
-so both are looked at here, before a secret among them can reach a log.
+An HTTP client shows unsendable headers in its error, and the address in all its errors. So both are
+checked here, before a secret in them can reach a log.
 """
 
 import os

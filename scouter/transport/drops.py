@@ -1,9 +1,9 @@
-"""What senders dropped, told so that it counts once however often it arrives.
+"""Drop reports of senders, each counted once however often it arrives.
 
-A sender (the queue of one process) counts its drops from its start on. A report gives both numbers:
-how many of them the far side is known to have heard of, and how many there are. So a report that
-comes twice, late or beside another one adds nothing; and where the far side has forgotten the
-sender, nothing that it was told before is added again.
+A sender (the queue of one process) counts its drops from its start on. A report has two numbers:
+the drops that the far side is known to have heard of, and all drops. So a report that comes twice,
+late or beside another one adds nothing. If the far side has forgotten the sender, it adds no drop
+again.
 """
 
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""What is too large for the far side goes in halves, down to single records and spans.
+"""Halving of batches that are too large for the far side, down to single items.
 
 A single span that is too large is cut, until it is taken.
 """

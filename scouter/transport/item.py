@@ -1,4 +1,4 @@
-"""What a transport carries for a record: a snapshot that nobody can change any more."""
+"""A record on its way: a snapshot that nobody can change any more."""
 
 import json
 import sys

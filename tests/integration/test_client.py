@@ -396,7 +396,7 @@ def test_profiles_and_judging_again(url: str, scouter: Scouter, answers: Path) -
     file.write_text(json.dumps(body))
     done = scouter("reevaluate", file, "--check")
     assert (done.returncode, done.stdout.splitlines()[-1]) == (
-        1, "2 of 2 verdicts flip; nothing was changed",
+        1, "2 of 2 evaluations flip; nothing was changed",
     )  # fmt: skip
     assert "right: passed -> failed" in done.stdout
     with ScouterClient(url) as client:
@@ -410,14 +410,14 @@ def test_profiles_and_judging_again(url: str, scouter: Scouter, answers: Path) -
         digest = new.profile_version[:12]
         said = f"registered {new.uid}: alias 'answers', digest {digest}, not active"
         assert first == f"{said}: its alert watches nothing"
-        assert last == "2 of 2 verdicts flip; 2 revisions stored"
+        assert last == "2 of 2 evaluations flip; 2 revisions stored"
         assert client.profile(new.uid).body["tasks"] != client.profile(old.uid).body["tasks"]
         assert client.profile(old.uid).is_active
         assert {each.outcome for each in client.evaluations(record_id="one")} == {"failed"}
         assert client.record("u-right").evaluations[-1].revision in (1, 2)
         done = scouter("reevaluate", new.uid, "--check")
         assert (done.returncode, done.stdout) == (
-            0, "0 of 2 verdicts flip; nothing was changed\n",
+            0, "0 of 2 evaluations flip; nothing was changed\n",
         )  # fmt: skip
         assert client.activate_profile(new.uid).is_active
         assert client.deactivate_profile(new.uid).is_active is False
@@ -444,7 +444,7 @@ def test_a_report_by_a_file_leaves_the_active_version_as_it_is(
         assert len(before[1].items) == 1
         done = scouter("reevaluate", file)
         assert (done.returncode, done.stdout) == (
-            0, "0 of 2 verdicts flip; nothing was changed\n",
+            0, "0 of 2 evaluations flip; nothing was changed\n",
         )  # fmt: skip
         assert (client.profile(item.uid), client.alerts()) == before
         done = scouter("reevaluate", file, "--apply")

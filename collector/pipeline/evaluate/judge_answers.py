@@ -1,4 +1,4 @@
-"""What a judge's answers make of a pending verdict."""
+"""The next revision of a pending evaluation, from a judge's answers."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace

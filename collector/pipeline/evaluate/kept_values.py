@@ -1,4 +1,4 @@
-"""How much of what tasks found and expected a verdict keeps."""
+"""The bound on compared values that an evaluation keeps."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain

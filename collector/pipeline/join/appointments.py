@@ -1,4 +1,4 @@
-"""When to look at which trace."""
+"""Appointments: the times at which the join looks at a trace again."""
 
 import heapq
 import itertools

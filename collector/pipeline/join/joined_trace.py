@@ -1,4 +1,4 @@
-"""What the join knows of one trace, and who waits for it."""
+"""One trace in the join, with the records that wait for it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Which waiting records only the store holds, as memory has no room for more of them."""
+"""Waiting records that only the store holds, because memory has no room for them."""
 
 import bisect
 import operator

@@ -1,4 +1,4 @@
-"""What the pipeline reads from the store, as memory had no room for it."""
+"""Reads from the store for data that had no room in memory."""
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""What the join gives out."""
+"""The join's output: records whose wait is over."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

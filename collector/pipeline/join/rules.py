@@ -1,4 +1,4 @@
-"""When a trace is complete: the rules of the join, for one trace in its own time."""
+"""Rules of completeness, for one trace in its own time."""
 
 from collector.pipeline.join.joined_trace import JoinedTrace, Waiting
 from collector.pipeline.join.times import JoinTimes

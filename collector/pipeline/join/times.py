@@ -1,4 +1,4 @@
-"""How long records wait."""
+"""Times of the join: how long records wait."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""What is known about the completeness of one trace, kept up to date span by span."""
+"""Facts about the completeness of one trace, kept up to date span by span."""
 
 from typing import ClassVar, Final
 

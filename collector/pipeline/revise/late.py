@@ -1,4 +1,4 @@
-"""Which traces have verdicts, so that a span that comes later is noticed."""
+"""Traces with an evaluation, so that a late span is noticed."""
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final

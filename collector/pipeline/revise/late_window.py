@@ -1,4 +1,4 @@
-"""How old a verdict may be that late spans have made anew, in time that ran."""
+"""The age up to which late spans renew an evaluation, in time that ran."""
 
 from collections import deque
 from typing import Final

@@ -1,4 +1,4 @@
-"""What of a plan runs again when spans come after the verdict."""
+"""The part of a plan that runs again when late spans come."""
 
 from dataclasses import dataclass
 

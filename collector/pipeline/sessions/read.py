@@ -1,4 +1,4 @@
-"""What is stored of sessions, and which version of a profile judges one."""
+"""Stored sessions, and the version of a profile that evaluates one."""
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""How many messages are read at a time, where their size is known only once they are here."""
+"""Read slots: a bound on gRPC messages of unknown size that are read at a time."""
 
 import threading
 import time

@@ -1,4 +1,4 @@
-"""How the event loop waits for what other threads commit."""
+"""Waiting in the event loop for commits of other threads."""
 
 import asyncio
 import contextlib

@@ -1,4 +1,4 @@
-"""Who is connected over HTTP: as many as there is room for, and those that ask before others."""
+"""HTTP connections: a bounded number, and those that ask before idle ones."""
 
 import asyncio
 import logging

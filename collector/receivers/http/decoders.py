@@ -1,4 +1,4 @@
-"""Where request bodies are decoded: small ones by the event loop itself, the others by threads."""
+"""Decoding of request bodies: small ones in the event loop, large ones in threads."""
 
 import asyncio
 import time

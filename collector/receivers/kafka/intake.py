@@ -1,4 +1,4 @@
-"""What was polled from Kafka on its way into the store."""
+"""Polled Kafka messages on their way into the store."""
 
 import logging
 import threading

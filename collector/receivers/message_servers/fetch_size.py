@@ -1,4 +1,4 @@
-"""How many messages to ask a server for that counts messages and not their bytes."""
+"""Fetch sizes for servers that count messages and not bytes."""
 
 from collections.abc import Sequence
 from typing import Final

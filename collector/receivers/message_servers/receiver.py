@@ -1,4 +1,4 @@
-"""What the receivers of Redis and RabbitMQ do alike: a thread that stores messages for good."""
+"""The common part of the Redis and RabbitMQ receivers: a thread that stores messages for good."""
 
 import logging
 import threading

@@ -1,4 +1,4 @@
-"""What OTLP/HTTP and OTLP/gRPC do alike: a request's bytes in, what became of its items out."""
+"""The common part of OTLP/HTTP and OTLP/gRPC: bytes of a request in, fate of its items out."""
 
 from collections.abc import Callable
 from concurrent.futures import Future

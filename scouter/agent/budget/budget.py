@@ -1,4 +1,4 @@
-"""What judges may spend, in a run and in a day, and how one question is paid for."""
+"""Budgets of a run and of a day, and the payment of one question."""
 
 import asyncio
 import datetime

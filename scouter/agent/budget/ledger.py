@@ -85,7 +85,7 @@ class Ledger(Protocol):
         ...
 
     async def spent_nano_usd(self, name: str, day: str) -> int:
-        """What is spent and reserved on an account.
+        """The sum of spent and reserved money of an account.
 
         Raises:
             LedgerError: It could not be read.
@@ -93,7 +93,7 @@ class Ledger(Protocol):
         ...
 
     async def reserved_nano_usd(self, name: str, day: str) -> int:
-        """What of that is reserved, for questions that were not settled.
+        """The reserved part of it, for questions that were not settled.
 
         Raises:
             LedgerError: It could not be read.

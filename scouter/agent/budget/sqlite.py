@@ -90,11 +90,11 @@ class SqliteLedger:
         await self._done(self._file.run(work))
 
     async def spent_nano_usd(self, name: str, day: str) -> int:
-        """What is spent and reserved on an account."""
+        """The sum of spent and reserved money of an account."""
         return await self._done(self._file.read(lambda db: _spent(db, name, day)))
 
     async def reserved_nano_usd(self, name: str, day: str) -> int:
-        """What of that is reserved."""
+        """The reserved part of it."""
 
         def work(db: sqlite3.Connection) -> int:
             sql = "SELECT coalesce(sum(nano_usd), 0) FROM reservation WHERE name = ? AND day = ?"

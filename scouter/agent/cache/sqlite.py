@@ -192,7 +192,7 @@ class SqliteCache:
         return self._file.erase(work)
 
     def kept(self) -> "Future[Kept]":
-        """How much there is; raises, in the future, as `clear` does."""
+        """The size of the cache; raises, in the future, as `clear` does."""
         sql = "SELECT answers, bytes FROM total"
         return self._file.read(lambda db: Kept(*db.execute(sql).fetchone()))
 

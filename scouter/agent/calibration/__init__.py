@@ -1,5 +1,5 @@
-"""How far a judge can be trusted: it is held against people's labels, and its rates corrected.
+"""Calibration: a judge is compared with people's labels, and its rates are corrected.
 
-`labels` reads what people said, `identity` names what was asked, `asking` asks the judge,
-`calibration` is what comes out and is kept, and `correction` applies it to a file of results.
+`labels` reads people's labels, `identity` names the question, `asking` asks the judge,
+`calibration` is the result that is kept, and `correction` applies it to a file of results.
 """

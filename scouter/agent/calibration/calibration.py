@@ -1,4 +1,4 @@
-"""What a calibration found, as a file that travels with results."""
+"""The result of a calibration, as a file that travels with results."""
 
 import datetime
 from collections import Counter

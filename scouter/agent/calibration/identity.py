@@ -1,4 +1,4 @@
-"""What was asked, so that a calibration is applied only to verdicts that were asked the same."""
+"""The identity of a question, so that a calibration is applied only to the same question."""
 
 import hashlib
 import json

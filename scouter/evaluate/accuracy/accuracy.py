@@ -1,4 +1,4 @@
-"""How accurate an agent's answer is, as a judge sees it."""
+"""Accuracy of an agent's answer, as a judge sees it."""
 
 from collections.abc import Awaitable, Callable
 from statistics import fmean
@@ -183,7 +183,7 @@ class AccuracyEvaluator:
             raise TypeError(f"{_NO_SCORE}{type(reply.response)}") from error
 
     def question(self, generated: str) -> tuple[Message, ...]:
-        """What the judge is asked about an answer."""
+        """The question to the judge about an answer."""
         values = {
             "query": self._query,
             "expected": self._expected,

@@ -87,7 +87,7 @@ class AccuracyEvaluationResult(_Result):
 
 
 class PerformanceEvaluationResult(_Result):
-    """What the measured runs took.
+    """Time and memory of the measured runs.
 
     Args:
         all_runs: One for each measured run that did not fail.
@@ -109,7 +109,7 @@ class PerformanceEvaluationResult(_Result):
 
 
 class ReliabilityEvaluationResult(_Result):
-    """Whether the expected tools were called.
+    """The outcome of a check on called tools.
 
     Args:
         passed: Whether everything was as expected.

@@ -1,4 +1,4 @@
-"""How long an agent takes, and how much memory."""
+"""Time and memory that an agent takes."""
 
 import copy
 import tracemalloc

@@ -1,4 +1,4 @@
-"""Whether an agent called the tools that it has to call."""
+"""Reliability: the agent called the tools that it has to call, or not."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence

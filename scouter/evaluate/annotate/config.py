@@ -34,7 +34,7 @@ _json: Final = JSONEncoder(ensure_ascii=False).encode
 
 @dataclass(frozen=True, slots=True)
 class EvaluationConfig:
-    """What to compute beside the tasks.
+    """Computations beside the tasks.
 
     Args:
         embedder: An `Embedder`, or a function `texts -> vectors`, sync or async.

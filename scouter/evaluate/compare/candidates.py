@@ -1,8 +1,8 @@
-"""Which scenarios are asked again, and how often.
+"""Scenarios that are asked again, and the number of further attempts.
 
-A scenario that passed before and fails now is broken, or was unlucky. The first failure was picked
-for being one, so that it is no evidence; the attempts made afterwards are. A scenario is broken if
-all of them fail.
+A scenario that passed before and fails now is broken, or was unlucky. Its first failure is no
+evidence, because the scenario was picked for it. The attempts made afterwards are evidence: the
+scenario is broken if all of them fail.
 """
 
 from typing import Final

@@ -1,4 +1,4 @@
-"""What became of one record or scenario, over all its attempts."""
+"""The change of one record or scenario, over all its attempts."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

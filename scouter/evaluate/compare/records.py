@@ -1,4 +1,4 @@
-"""What became of the records of one alias."""
+"""Changes of the records of one alias."""
 
 from collections.abc import Collection, Hashable, Sequence
 from dataclasses import dataclass, field

@@ -26,7 +26,7 @@ ENOUGH: Final = 6
 
 
 class ComparisonDecision(StrEnum):
-    """What two runs come to; exactly one of three."""
+    """The decision on two runs; exactly one of three."""
 
     REGRESSED = "regressed"
     NO_REGRESSION = "no regression seen"
@@ -34,7 +34,7 @@ class ComparisonDecision(StrEnum):
 
     @property
     def exit_code(self) -> int:
-        """What a release check exits with: 1, 0 and 3, in the order above."""
+        """The exit code of a release check: 1, 0 and 3, in the order above."""
         return {"regressed": 1, "no regression seen": 0, "inconclusive": 3}[self.value]
 
 

@@ -1,4 +1,4 @@
-"""What became of the scenarios, judged by their own tasks."""
+"""Changes of the scenarios, by their own tasks."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass

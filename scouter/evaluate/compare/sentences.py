@@ -1,4 +1,4 @@
-"""Why a run is worse than its baseline, in sentences for people."""
+"""Sentences for people: the reasons why a run is worse than its baseline."""
 
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence

@@ -1,6 +1,6 @@
-"""Whether a value that was cut, as its span was too large, could turn the outcome of a task.
+"""Cut values: could the missing part of a value change the outcome of a task?
 
-A text that was cut has its beginning, a list its first items. A number is never cut.
+A cut text keeps its beginning, a cut list its first items. A number is never cut.
 """
 
 from collections.abc import Callable, Iterable, Mapping

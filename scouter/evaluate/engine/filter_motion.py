@@ -1,4 +1,4 @@
-"""Whether a filter can let go of a span that it selects, once more is known of the trace."""
+"""Motion of filters: could more spans make a filter let go of a span?"""
 
 from enum import Enum, auto
 

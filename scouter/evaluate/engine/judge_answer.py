@@ -1,4 +1,4 @@
-"""What a judge's reply says: parsed by its schema, never guessed from a text."""
+"""A judge's answer, parsed by its schema and never guessed from a text."""
 
 import json
 import math

@@ -1,7 +1,7 @@
-"""Whether spans that are known to be missing could turn the outcome of a task.
+"""Missing spans: could they change the outcome of a task?
 
-For each kind of task, `reach_of` tells which values it can have once more spans are here, given
-those that are. A task whose comparison says the same of all these values keeps its outcome.
+For each kind of task, `reach_of` gives the values that are possible once more spans are here. A
+task keeps its outcome if its comparison says the same of all these values.
 """
 
 from collections import Counter

@@ -1,4 +1,4 @@
-"""What a model found wrong with a value, as one sentence: where, what, and what was expected."""
+"""Faults of a value as one sentence: place, fault and expectation."""
 
 import re
 from ast import literal_eval

@@ -1,4 +1,4 @@
-"""How long a value is as JSON, and its beginning and end, without writing all of it."""
+"""The length of a value as JSON, with its beginning and end, without writing all of it."""
 
 from collections.abc import Container
 

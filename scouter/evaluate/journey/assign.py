@@ -1,4 +1,4 @@
-"""Which message or call meets which goal, so that as many goals as can be are met."""
+"""Assignment of messages and calls to goals, so that as many goals as possible are met."""
 
 from collections.abc import Mapping, Sequence
 from typing import Final, TypeAlias

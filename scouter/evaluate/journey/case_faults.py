@@ -1,4 +1,4 @@
-"""What is wrong with a ground-truth dataset, and where."""
+"""Faults of a ground-truth dataset, with their places."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""How a journey went: measures, the fate of each goal, and a reason for each wrong call."""
+"""The result of a journey: measures, the fate of each goal, a reason for each wrong call."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -77,7 +77,7 @@ class CheckResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JourneyResult:
-    """How a journey went.
+    """The result of a journey.
 
     `metrics` has every measure under its documented name, with null for those that do not apply.
     Where the original loses a measure to an exception, its profile leaves the name out and says
@@ -108,7 +108,7 @@ class JourneyResult:
 
     @property
     def success(self) -> bool | None:
-        """Whether every goal was met in order; None where that could not be decided."""
+        """True if every goal was met in order; None if that could not be decided."""
         found = self.metrics.get("is_success")
         return None if found is None else bool(found)
 

@@ -60,7 +60,7 @@ class JudgeRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgeReply:
-    """What a judge answered, and what it took."""
+    """A judge's answer, with its cost."""
 
     response: JsonValue
     """Structured, or a text; a text is read as JSON where structure is wanted."""
@@ -76,7 +76,7 @@ class JudgeReply:
 
     @property
     def taken(self) -> JudgeUsage:
-        """What it took, as far as it tells, with the attempts before it."""
+        """The cost, as far as it is told, with the attempts before."""
         own = JudgeUsage(
             calls=1,
             input_tokens=self.input_tokens,
@@ -125,7 +125,7 @@ class JudgeError(ScouterError):
 
     @property
     def taken(self) -> JudgeUsage:
-        """What it took, as far as is known; one question where nothing is."""
+        """The cost, as far as it is known; one question if nothing is."""
         return JudgeUsage(calls=1) if self.usage is None else self.usage
 
     def after(self, earlier: JudgeUsage) -> "JudgeError":

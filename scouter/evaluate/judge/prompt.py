@@ -42,7 +42,7 @@ MAX_VALUE_CHARACTERS: Final = 40_000
 
 
 class Role(StrEnum):
-    """Who speaks."""
+    """The speaker of a message."""
 
     User = "user"
     Assistant = "assistant"
@@ -57,7 +57,7 @@ class Role(StrEnum):
 
 
 class Provider(StrEnum):
-    """Who runs the model. Other names are entries of the user's or the collector's settings."""
+    """The vendor of a model. Other names are entries of the user's or the collector's settings."""
 
     OpenAI = "openai"
     Anthropic = "anthropic"
@@ -179,7 +179,7 @@ def _schema(value: object) -> object:
 
 
 class Prompt(BaseModel):
-    """What a model is asked, with variables.
+    """A question to a model, with variables.
 
     Args:
         messages: A text (the user's message), a message, or several of either.
@@ -286,7 +286,7 @@ class Prompt(BaseModel):
 
     @property
     def all_messages(self) -> tuple[PromptMessage, ...]:
-        """What the system says, then the messages."""
+        """The system's messages, then the others."""
         return *self.system_instructions, *self.messages
 
     @property

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class ComparisonOperator(StrEnum):
-    """How a task compares the value it found with the value it expects.
+    """Operators: comparisons of the found value with the expected one.
 
     Two words are used below. *Each item*: a list is compared item by item and every item must
     pass; an empty list fails, as there is nothing to compare. *Whole*: a list is one value. The

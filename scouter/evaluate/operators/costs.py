@@ -1,4 +1,4 @@
-"""What every comparison costs, and the size beyond which it makes the task errored."""
+"""Costs of the comparisons, and the sizes beyond which a task is errored."""
 
 from dataclasses import dataclass
 from typing import Final

@@ -1,4 +1,4 @@
-"""What is said where a path leads nowhere."""
+"""The message for a path that leads nowhere."""
 
 from pydantic import JsonValue
 

@@ -1,4 +1,4 @@
-"""How a path is written: `a.b[0].c`, `a.b.0.c`, `a[-1]`, `a[1:3]`, `a["x.y"]`, `items[*].id`."""
+"""The syntax of paths: `a.b[0].c`, `a.b.0.c`, `a[-1]`, `a[1:3]`, `a["x.y"]`, `items[*].id`."""
 
 import json
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""What evaluators of items share: judging many of them at a time."""
+"""The common part of evaluators of items: many items at a time."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence

@@ -1,4 +1,4 @@
-"""What an evaluator looks at: one question, with what the agent answered and did."""
+"""One item of an evaluator: a question, with the agent's answer and work."""
 
 import math
 from collections.abc import Mapping
@@ -57,7 +57,7 @@ class EvalItem:
 
     @property
     def has_expected_calls(self) -> bool:
-        """Whether the row says which calls were expected; an empty list says so too."""
+        """True if the row names the expected calls; an empty list does, too."""
         return self.entry.get(EXPECTED_CALLS_KEY) is not None
 
     @property

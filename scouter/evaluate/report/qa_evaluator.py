@@ -1,4 +1,4 @@
-"""How right an answer is, held against the right one by a judge."""
+"""Question answering: a judge compares an answer with the right one."""
 
 import re
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""How much of a report is right: found, read, and scored field by field."""
+"""Reports: found, read, and scored field by field."""
 
 import json
 import re

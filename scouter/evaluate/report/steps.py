@@ -1,4 +1,4 @@
-"""What an agent did, step by step: answers of models, and executions of tools."""
+"""Steps of an agent: answers of models and executions of tools."""
 
 import ast
 import json

@@ -1,4 +1,4 @@
-"""How well an agent chose its tools, as a judge sees it."""
+"""The choice of tools, as a judge sees it."""
 
 import json
 from collections.abc import Mapping, Sequence

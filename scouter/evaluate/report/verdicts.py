@@ -1,4 +1,4 @@
-"""What an evaluator says: one verdict for each item, and their mean."""
+"""The output of an evaluator: one score for each item, and their mean."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence

@@ -1,1 +1,1 @@
-"""What providers answer, read into one form."""
+"""Answers of providers, read into one form."""

@@ -1,4 +1,4 @@
-"""What an agent assertion reads from an agent's work."""
+"""The reading of an agent's work for agent assertions."""
 
 from collections.abc import Callable
 from itertools import islice

@@ -73,7 +73,7 @@ def _rates(rows: Sequence[RateComparison]) -> list[RenderableType]:
     """What passed as a whole, then one section per alias, its sum first; it fits 80 columns."""
     if not rows:
         return []
-    table = table_of("Passed", "Rate", "Before", "Now", "Change", "95 %", "p", "")
+    table = table_of("Rates", "Rate", "Before", "Now", "Change", "95 %", "p", "")
     table.padding = (0, 1, 0, 0)
     for column in table.columns[1:]:
         column.no_wrap = True  # on a narrow terminal the names fold, not the figures

@@ -1,4 +1,4 @@
-"""What is known to be missing of some traces, from the spans that are here."""
+"""Known gaps of traces, from the spans that are here."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence

@@ -1,6 +1,6 @@
-"""Who hangs below whom, as numbers: a list of parents' positions, -1 where there is none.
+"""Parents of spans as numbers: a list of positions, -1 for no parent.
 
-Nothing here recurses, so that a chain of any length is read like any other tree.
+Nothing here recurses, so a chain of any length is read like any other tree.
 """
 
 from collections.abc import Sequence

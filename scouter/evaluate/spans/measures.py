@@ -1,4 +1,4 @@
-"""What a trace assertion measures: from the spans of a trace to one JSON value."""
+"""Measures of trace assertions: from the spans of a trace to one JSON value."""
 
 from collections.abc import Callable
 from typing import Final, TypeAlias, cast

@@ -1,4 +1,4 @@
-"""What moves a judge's verdicts beside what is judged: leniency, length, position, chance.
+"""Biases of a judge: leniency, length, position, chance.
 
 Each check gives an interval, and says in a sentence what it means.
 """

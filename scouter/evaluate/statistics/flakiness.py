@@ -1,4 +1,4 @@
-"""Whether a case that fell has turned, or wavers as it always did."""
+"""Flakiness: tells a scenario that turned from one that wavers as before."""
 
 from typing import Final
 

@@ -1,4 +1,4 @@
-"""Whether attempts of two runs could have come from one and the same agent."""
+"""The permutation test: could one and the same agent have made the attempts of both runs?"""
 
 import math
 from collections.abc import Iterable, Iterator, Sequence

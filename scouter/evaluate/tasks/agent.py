@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class AgentAssertion(Tagged):
-    """What to read from an agent's work; made with the functions below.
+    """A fact to read from an agent's work; made with the functions below.
 
     Calls are in the order in which the model asked for them; tools that the provider ran itself
     count too. Tokens have one meaning for all providers: input is all that the model read (from a
@@ -71,7 +71,7 @@ class AgentAssertion(Tagged):
 
     @staticmethod
     def tool_call_count(name: str | None = None) -> "ToolCallCountAssertion":
-        """How many calls there were, of one tool or of all."""
+        """The number of calls, of one tool or of all."""
         return ToolCallCountAssertion(name=name)
 
     @staticmethod
@@ -81,7 +81,7 @@ class AgentAssertion(Tagged):
 
     @staticmethod
     def tool_result(name: str) -> "ToolResultAssertion":
-        """What the tool's first call with a known result gave back."""
+        """The result of the tool's first call with a known result."""
         return ToolResultAssertion(name=name)
 
     @staticmethod
@@ -91,7 +91,7 @@ class AgentAssertion(Tagged):
 
     @staticmethod
     def tool_error_count(name: str | None = None) -> "ToolErrorCountAssertion":
-        """How many calls failed, of one tool or of all."""
+        """The number of failed calls, of one tool or of all."""
         return ToolErrorCountAssertion(name=name)
 
     @staticmethod
@@ -104,14 +104,14 @@ class AgentAssertion(Tagged):
 
     @staticmethod
     def guardrail_action(name: str | None = None) -> "GuardrailActionAssertion":
-        """What was done upon the verdict that `guardrail_verdict` gives."""
+        """The action upon the verdict that `guardrail_verdict` gives."""
         return GuardrailActionAssertion(name=name)
 
     @staticmethod
     def guardrail_count(
         name: str | None = None, verdict: str | None = None, action: str | None = None
     ) -> "GuardrailCountAssertion":
-        """How many checks by guardrails had this verdict and this action together."""
+        """The number of checks by guardrails with this verdict and this action together."""
         return GuardrailCountAssertion(name=name, verdict=verdict, action=action)
 
     @staticmethod
@@ -126,7 +126,7 @@ class AgentAssertion(Tagged):
 
     @staticmethod
     def response_finish_reason() -> "ResponseFinishReasonAssertion":
-        """Why the last answer ended, in the provider's word."""
+        """The reason for the end of the last answer, in the provider's word."""
         return ResponseFinishReasonAssertion()
 
     @staticmethod
@@ -180,7 +180,7 @@ class ToolCallSequenceAssertion(AgentAssertion):
 
 
 class ToolCallCountAssertion(AgentAssertion):
-    """How many calls there were, of one tool or of all."""
+    """The number of calls, of one tool or of all."""
 
     kind = "ToolCallCount"
     name: str | None = None
@@ -195,7 +195,7 @@ class ToolArgumentAssertion(AgentAssertion):
 
 
 class ToolResultAssertion(AgentAssertion):
-    """What the tool's first call with a known result gave back."""
+    """The result of the tool's first call with a known result."""
 
     kind = "ToolResult"
     name: str
@@ -209,7 +209,7 @@ class ToolErrorAssertion(AgentAssertion):
 
 
 class ToolErrorCountAssertion(AgentAssertion):
-    """How many calls failed, of one tool or of all."""
+    """The number of failed calls, of one tool or of all."""
 
     kind = "ToolErrorCount"
     name: str | None = None
@@ -251,7 +251,7 @@ class ResponseModelAssertion(AgentAssertion):
 
 
 class ResponseFinishReasonAssertion(AgentAssertion):
-    """Why the last answer ended, in the provider's word."""
+    """The reason for the end of the last answer, in the provider's word."""
 
     kind = "ResponseFinishReason"
 

@@ -1,4 +1,4 @@
-"""What all kinds of tasks have in common."""
+"""The common part of all kinds of tasks."""
 
 from collections.abc import Mapping, Sequence
 from enum import StrEnum

@@ -86,5 +86,5 @@ class JourneyTask(ScoredTask):
 
     @property
     def reads_spans(self) -> bool:
-        """Whether it looks at spans."""
+        """True if the task looks at spans."""
         return self.messages is None

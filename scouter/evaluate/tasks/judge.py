@@ -201,5 +201,5 @@ class LLMJudgeTask(TaskBase):
 
     @property
     def most_questions(self) -> int:
-        """How often a judge is asked for one record at most, retries left out."""
+        """The most questions to a judge for one record, without retries."""
         return self.samples * (1 if self.swap is None else 2)

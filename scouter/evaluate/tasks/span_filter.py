@@ -1,4 +1,4 @@
-"""Which spans of a trace an assertion looks at."""
+"""Span filters: the spans of a trace that an assertion looks at."""
 
 from collections.abc import Iterable, Mapping
 from enum import Enum, StrEnum

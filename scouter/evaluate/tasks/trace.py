@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class AggregationType(StrEnum):
-    """How the values of an attribute become one."""
+    """Ways to make one value of an attribute's values."""
 
     Count = "Count"
     Sum = "Sum"
@@ -35,7 +35,7 @@ class AggregationType(StrEnum):
 
 
 class MultiResponseMode(StrEnum):
-    """How many of the matching spans must pass."""
+    """The share of matching spans that must pass: any or all."""
 
     Any = "Any"
     All = "All"
@@ -86,7 +86,7 @@ class AttributeFilterTask(BaseModel):
 
 
 class TraceAssertion(Tagged):
-    """What to measure on a trace; made with the functions below.
+    """A measure of a trace; made with the functions below.
 
     Spans are in time order: by start, then the longer one first, then by span id.
     """
@@ -118,7 +118,7 @@ class TraceAssertion(Tagged):
 
     @staticmethod
     def span_count(filter: SpanFilter) -> "SpanCountAssertion":
-        """How many spans match; of a sequence, how many runs."""
+        """The number of matching spans; for a sequence, the number of its runs."""
         return SpanCountAssertion(filter=filter)
 
     @staticmethod
@@ -152,17 +152,17 @@ class TraceAssertion(Tagged):
 
     @staticmethod
     def trace_span_count() -> "TraceSpanCountAssertion":
-        """How many spans there are."""
+        """The number of spans."""
         return TraceSpanCountAssertion()
 
     @staticmethod
     def trace_error_count() -> "TraceErrorCountAssertion":
-        """How many spans have the status error."""
+        """The number of spans with the status error."""
         return TraceErrorCountAssertion()
 
     @staticmethod
     def trace_service_count() -> "TraceServiceCountAssertion":
-        """How many services took part."""
+        """The number of services in the trace."""
         return TraceServiceCountAssertion()
 
     @staticmethod
@@ -201,7 +201,7 @@ class SpanSetAssertion(TraceAssertion):
 
 
 class SpanCountAssertion(TraceAssertion):
-    """How many spans match; of a sequence, how many runs."""
+    """The number of matching spans; for a sequence, the number of its runs."""
 
     kind = "SpanCount"
     filter: SpanFilter
@@ -245,19 +245,19 @@ class TraceDurationAssertion(TraceAssertion):
 
 
 class TraceSpanCountAssertion(TraceAssertion):
-    """How many spans there are."""
+    """The number of spans."""
 
     kind = "TraceSpanCount"
 
 
 class TraceErrorCountAssertion(TraceAssertion):
-    """How many spans have the status error."""
+    """The number of spans with the status error."""
 
     kind = "TraceErrorCount"
 
 
 class TraceServiceCountAssertion(TraceAssertion):
-    """How many services took part."""
+    """The number of services in the trace."""
 
     kind = "TraceServiceCount"
 

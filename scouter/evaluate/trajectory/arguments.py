@@ -1,4 +1,4 @@
-"""Whether the arguments of a call are those that were expected, and which of them are not."""
+"""Comparison of a call's arguments with the expected ones."""
 
 from collections.abc import Callable, Mapping
 from typing import Final, TypeAlias, cast

@@ -1,8 +1,8 @@
-"""Which call stands for which: assignments that match as much as can be matched.
+"""Assignments of calls to each other that match as many as possible.
 
-A greedy choice can leave a call over that another choice would have placed, so that a score would
-depend on the order of the reference. These are small enough to be written here; the library that
-has them (scipy) weighs more than all of Scouter and would be needed for nothing else.
+A greedy choice can leave over a call that another choice would place. A score would then depend on
+the order of the reference. The algorithms are small enough to stand here; scipy, which has them,
+weighs more than all of Scouter and would be needed for nothing else.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""How trajectories are compared, as data that people write in Python and in files."""
+"""Rules for comparing trajectories, as data that people write in Python and in files."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any, Final, Literal, Self, TypeAlias, TypedDict, cast
@@ -24,7 +24,7 @@ def _key_rule(value: object) -> object:
 
 
 class KeyRule(BaseModel):
-    """How one argument is compared; without any field it must be equal.
+    """The rule for comparing one argument; without any field it must be equal.
 
     Args:
         ignore: It may be anything, or absent.
@@ -65,7 +65,7 @@ def _argument_rules(value: object) -> object:
 
 
 class ArgumentRules(BaseModel):
-    """How the arguments of a call are compared.
+    """The rules for comparing the arguments of a call.
 
     Args:
         mode: For all keys that `keys` does not name. `exact`: the same keys with equal values;
@@ -92,7 +92,7 @@ _Arguments: TypeAlias = Annotated[ArgumentRules, BeforeValidator(_argument_rules
 
 
 class TrajectoryRules(BaseModel):
-    """How two trajectories are compared.
+    """The rules for comparing two trajectories.
 
     Args:
         arguments: How arguments are compared; a word is a mode.

@@ -177,7 +177,7 @@ class _General(BaseModel):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvalFile:
-    """What a config file says, and what of it is not used."""
+    """A config file, with notes on its unused parts."""
 
     path: Path
     general: _General
@@ -189,7 +189,7 @@ class EvalFile:
 
     @property
     def output_dir(self) -> Path:
-        """Where results go."""
+        """The folder of the results."""
         output = self.general.output
         named = output.dir if output is not None and output.dir else self.general.output_dir
         return Path(named)

@@ -1,4 +1,4 @@
-"""What an interrupted run has done already: answers of the agent, and verdicts."""
+"""The journal of an interrupted run: answers of the agent, and scores."""
 
 import hashlib
 import json

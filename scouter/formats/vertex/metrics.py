@@ -35,7 +35,7 @@ _ANSWER: Final = {
 
 @dataclass(frozen=True, slots=True)
 class TrajectorySingleToolUse:
-    """Whether a tool was called.
+    """1 if a tool was called, else 0.
 
     Args:
         tool_name: The tool's name.

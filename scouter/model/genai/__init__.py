@@ -1,1 +1,1 @@
-"""What spans say about agents: the one place that knows the names of GenAI attributes."""
+"""Facts about agents in spans: the one place that knows the names of GenAI attributes."""

@@ -1,4 +1,4 @@
-"""What an agent answered, where no call of a model tells it."""
+"""An agent's answer, for traces in which no call of a model tells it."""
 
 from collections.abc import Sequence
 

@@ -1,8 +1,8 @@
-"""What the store keeps of every span in columns: what `read_facts` tells, at a third of its cost.
+"""Facts of every span for the store's columns: those of `read_facts`, at a third of its cost.
 
-Spans of one instrumentor have the same attributes, so which of them tells a field is found once for
-each such shape. What is not plain (a number written as a text, an object with all tokens, a cache)
-goes the whole way through `read_facts`.
+Spans of one instrumentor have the same attributes. So the attribute that tells a field is found
+once for each set of attributes. Values that are not plain (a number written as a text, an object
+with all tokens, a cache) go the whole way through `read_facts`.
 """
 
 from collections.abc import Callable, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""What one span tells about an agent, in one form for all conventions."""
+"""Facts about an agent from one span, in one form for all conventions."""
 
 from dataclasses import dataclass, field
 from enum import StrEnum

@@ -1,4 +1,4 @@
-"""What a convention's table can name an attribute for."""
+"""Fields that a convention's table can name an attribute for."""
 
 from enum import StrEnum
 from typing import Final

@@ -1,4 +1,4 @@
-"""What spans tell of guardrails: the verdict, and what was done.
+"""Guardrails in spans: the verdict, and the action upon it.
 
 Source: the pages on guardrails of OpenTelemetry's GenAI conventions (`run_guardrail`, before
 `apply_guardrail`, with three generations of names), the spans of the OpenAI Agents SDK as

@@ -1,4 +1,4 @@
-"""What the attributes and events of one span hold, sorted by field."""
+"""Attributes and events of one span, sorted by field."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property

@@ -1,4 +1,4 @@
-"""What several spans tell of one act, put together."""
+"""Merging of the spans that tell of one act."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace

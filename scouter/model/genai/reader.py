@@ -1,4 +1,4 @@
-"""What a span says about an agent, read by the tables of `conventions`."""
+"""The reader of facts, driven by the tables of `conventions`."""
 
 from collections.abc import Mapping
 from typing import Final, cast

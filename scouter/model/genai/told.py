@@ -1,4 +1,4 @@
-"""Whether the calls of an agent's tools are told: what nobody told of may have happened."""
+"""Told and untold calls: a call that no span tells of may have happened."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""What an agent did and said, from all the spans of its trace."""
+"""An agent's work and words, from all the spans of its trace."""
 
 from collections.abc import Iterable, Sequence
 

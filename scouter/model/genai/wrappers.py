@@ -1,4 +1,4 @@
-"""What lies around arguments, results and messages, and is taken away.
+"""Wrappers around arguments, results and messages, and their removal.
 
 The rule. A text that is a JSON object, list or text becomes that, as often as it is one; arguments
 may also be a Python literal, as `str(dict)` writes it. Then, as long as one of these is there:

@@ -1,4 +1,4 @@
-"""What a release check comes to: one word, one sentence, the reasons and an exit code."""
+"""The decision of a release check: one word, one sentence, the reasons and an exit code."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence

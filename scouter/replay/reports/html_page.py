@@ -1,4 +1,4 @@
-"""What the HTML template shows, in words and in an order for reading."""
+"""The content of the HTML report, in words and in an order for reading."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence

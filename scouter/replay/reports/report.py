@@ -1,4 +1,4 @@
-"""What every report is made from."""
+"""The common base of all reports."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field

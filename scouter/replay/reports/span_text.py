@@ -1,4 +1,4 @@
-"""What reports and terminals say of a span in one line, and how they show its values."""
+"""A span in one line, and its values, for reports and terminals."""
 
 from collections.abc import Iterator
 from typing import Final

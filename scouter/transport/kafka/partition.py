@@ -1,4 +1,4 @@
-"""Which Kafka partition a key belongs to, as the OpenTelemetry Collector's exporter decides."""
+"""The Kafka partition of a key, chosen as the OpenTelemetry Collector's exporter does."""
 
 from typing import Final
 

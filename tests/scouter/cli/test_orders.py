@@ -96,7 +96,7 @@ def test_a_report_sends_the_file_along(script: Script, scouter: Scouter, tmp_pat
     )
     script.answers = [Say(body={**PAGE, "next_cursor": "c"}), Say(body=PAGE)]
     done = scouter("reevaluate", "p.yaml")
-    assert (done.returncode, done.stdout) == (0, "0 of 0 verdicts flip; nothing was changed\n")
+    assert (done.returncode, done.stdout) == (0, "0 of 0 evaluations flip; nothing was changed\n")
     first, second = script.asked
     assert {asked.path for asked in script.asked} == {"/api/v1/reevaluations"}
     assert (first.body["dry_run"], first.body.get("profile")) == (True, None)
@@ -107,7 +107,7 @@ def test_a_report_sends_the_file_along(script: Script, scouter: Scouter, tmp_pat
     done = scouter("reevaluate", "p.yaml", "--apply")
     assert done.stdout.splitlines() == [
         f"registered {'f' * 32}: alias 'a', digest dddddddddddd, not active",
-        "0 of 0 verdicts flip; 0 revisions stored",
+        "0 of 0 evaluations flip; 0 revisions stored",
     ]
     register, apply = script.asked
     assert (register.path, register.body["alias"]) == ("/api/v1/profiles", "a")
@@ -136,10 +136,10 @@ def test_a_new_task_is_no_flip(script: Script, scouter: Scouter) -> None:
     assert (done.returncode, done.stdout.splitlines()) == (
         0,
         [
-            "0 of 4 verdicts flip; nothing was changed",
+            "0 of 4 evaluations flip; nothing was changed",
             "new task t\x1b: 2 failed, 2 passed",
             "removed task old: 4 errored",
-            "2 verdicts have another outcome for new and removed tasks alone",
+            "2 evaluations have another outcome for new and removed tasks alone",
         ],
     )
 
@@ -158,7 +158,7 @@ def test_what_was_done_before_a_fault_is_told(script: Script, scouter: Scouter) 
     script.answers = [Say(body={**PAGE, "checked": 9, "stored": 8, "next_cursor": "c"}), gone]
     done = scouter("reevaluate", "name", "--apply")
     assert (done.returncode, done.stdout) == (2, "")
-    assert "\r9 verdicts judged again, 0 flipped; 8 revisions stored\n" in done.stderr
+    assert "\r9 evaluated again, 0 flipped; 8 revisions stored\n" in done.stderr
 
 
 def test_a_record_without_a_question_says_where_to_put_one(

@@ -1,4 +1,4 @@
-"""What the original calls its client: who answers about texts and embeds values."""
+"""The original's "client": it answers about texts and embeds values."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -1,4 +1,4 @@
-"""Whether an order of goals is right, as version 1.6.9 of the original decides it."""
+"""The order of goals, checked as version 1.6.9 of the original does."""
 
 from collections.abc import Sequence
 from typing import Final

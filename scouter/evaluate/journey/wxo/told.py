@@ -1,4 +1,4 @@
-"""What the original's rules found, as a result: the fate of goals, calls and messages."""
+"""The findings of the original's rules as a result: the fate of goals, calls and messages."""
 
 from collections.abc import Mapping
 

@@ -640,7 +640,7 @@ def test_tables_fit_into_80_columns() -> None:
         comparison.as_table()
         comparison.dataset_comparisons["retriever"].as_table()
     lines = out.getvalue().splitlines()
-    start = lines.index(next(line for line in lines if line.startswith("Passed")))
+    start = lines.index(next(line for line in lines if line.startswith("Rates")))
     table = lines[start : start + 8]
     assert all(len(line.rstrip()) <= 80 for line in table)
     [row] = [line.split() for line in table if line.startswith(" retriever")]
