@@ -7,6 +7,7 @@ from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.util.types import AnyValue
 
 from scouter.model.attributes import PROCESS_SPAN_COUNT
+from scouter.tracing.sdk_span import texts_of
 from scouter.tracing.stamp import ResourceStamper, StampedSpan
 from scouter.transport.drops import Dropped
 from scouter.transport.item import text_bytes
@@ -98,14 +99,7 @@ def estimate_bytes(span: ReadableSpan) -> int:
 
     Cost: one look at each attribute; about half a microsecond for ten of them.
     """
-    held: Any = span
-    values: Any
-    try:  # around the properties, which make views and copies and take locks
-        name, values = held._name, held._attributes._dict.values()
-        has_more = held._events._dq or held._links._dq or held._status.description
-    except AttributeError:  # another kind of span
-        name, values = span.name, (span.attributes or {}).values()
-        has_more = True
+    name, values, has_more = texts_of(span)
     total = _SPAN_BYTES + _ATTRIBUTE_BYTES * len(values)
     total += len(name) if name.isascii() else text_bytes(name)
     for value in values:

@@ -1,7 +1,7 @@
 """The span processor: marks spans with scenario and profile, counts, captures, hands over."""
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import TYPE_CHECKING, Protocol
 
 from opentelemetry import baggage
 from opentelemetry.context import Context, get_current
@@ -21,6 +21,7 @@ from scouter.model.span_context import FLAGS, IS_REMOTE, SAMPLED, TRACE_ID
 from scouter.queue.leftover import LEFTOVERS
 from scouter.queue.origin import ORIGINS
 from scouter.queue.sampling import id_is_sampled
+from scouter.tracing.sdk_span import identity_of
 from scouter.tracing.stamp import StampedSpan
 from scouter.transport.guard import GUARD
 
@@ -85,11 +86,8 @@ class ScouterSpanProcessor(SpanProcessor):
         if not self.is_active:
             return
         try:
-            runtime, held = self._runtime, cast(Any, span)
-            try:  # around the properties, which cost half as much as all the rest
-                context, parent = held._context, held._parent
-            except AttributeError:  # another kind of span
-                context, parent = span.get_span_context(), span.parent
+            runtime = self._runtime
+            context, parent = identity_of(span)
             if self.propagate_baggage:
                 around = get_current() if parent_context is None else parent_context
                 # What holds a parent span and nothing else holds no baggage.
@@ -97,7 +95,7 @@ class ScouterSpanProcessor(SpanProcessor):
                 entries = baggage.get_all(around) if has_any else _NOTHING
                 if entries or ORIGINS.resolve is not None:
                     self._mark(span, entries)
-            if context[FLAGS] & SAMPLED:
+            if context is not None and context[FLAGS] & SAMPLED:
                 census, trace_id = self._census, context[TRACE_ID]
                 if parent is not None:
                     counter = census.live.get(trace_id)
@@ -139,12 +137,9 @@ class ScouterSpanProcessor(SpanProcessor):
             return
         owed: SpanExport | None = None  # counts the span until it is handed over
         try:
-            runtime, held = self._runtime, cast(Any, span)
+            runtime = self._runtime
             owed = None if runtime.capture.is_enabled else runtime.export
-            try:
-                context, parent = held._context, held._parent
-            except AttributeError:
-                context, parent = span.get_span_context(), span.parent
+            context, parent = identity_of(span)
             if context is not None:
                 trace_id, count = context[TRACE_ID], None
                 if parent is None:

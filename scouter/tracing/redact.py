@@ -8,13 +8,13 @@ from opentelemetry.sdk.util.instrumentation import InstrumentationScope
 from opentelemetry.trace import Link, SpanContext, Status, TraceState
 
 from scouter.queue.redactor import Redactor
-from scouter.tracing.stamp import StampedSpan
+from scouter.tracing.sdk_span import SpanCopy
 
 _STATE_VALUE: Final = re.compile(r"[ -+\--<>-~]{0,255}[!-+\--<>-~]")
 """Source: W3C Trace Context, section 3.3.1.3.2: printable ASCII without `,` and `=`."""
 
 
-class RedactedSpan(StampedSpan):
+class RedactedSpan(SpanCopy):
     """A finished span whose texts went through a redactor; the original is not changed.
 
     Args:
@@ -23,32 +23,34 @@ class RedactedSpan(StampedSpan):
     """
 
     def __init__(self, span: ReadableSpan, redactor: Redactor) -> None:
-        super().__init__(span)
-        self._name = redactor.text(span.name)
+        replaced: dict[str, object] = {
+            "name": redactor.text(span.name),
+            "attributes": redactor.attributes(span.attributes or {}),
+            "events": [
+                Event(
+                    redactor.text(event.name),
+                    redactor.attributes(event.attributes or {}),
+                    event.timestamp,
+                )
+                for event in span.events
+            ],
+            "links": [
+                Link(_redacted(link.context, redactor), redactor.attributes(link.attributes or {}))
+                for link in span.links
+            ],
+        }
         context = span.get_span_context()
         if context is not None and context.trace_state:
-            self._context = _redacted(context, redactor)
-        self._attributes = redactor.attributes(span.attributes or {})
-        self._events = [
-            Event(
-                redactor.text(event.name),
-                redactor.attributes(event.attributes or {}),
-                event.timestamp,
-            )
-            for event in span.events
-        ]
-        self._links = [
-            Link(_redacted(link.context, redactor), redactor.attributes(link.attributes or {}))
-            for link in span.links
-        ]
+            replaced["context"] = _redacted(context, redactor)
         status = span.status
         if status.description:
-            self._status = Status(status.status_code, redactor.text(status.description))
+            replaced["status"] = Status(status.status_code, redactor.text(status.description))
         scope = span.instrumentation_scope
         if scope is not None and scope.attributes:
-            self._instrumentation_scope = InstrumentationScope(
+            replaced["instrumentation_scope"] = InstrumentationScope(
                 scope.name, scope.version, scope.schema_url, redactor.attributes(scope.attributes)
             )
+        super().__init__(span, **replaced)
 
 
 def _redacted(context: SpanContext, redactor: Redactor) -> SpanContext:

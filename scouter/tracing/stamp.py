@@ -9,12 +9,13 @@ from opentelemetry.util.types import AnyValue, AttributeValue
 
 from scouter.model.attributes import PROCESS_ID
 from scouter.tracing.process import process_id
+from scouter.tracing.sdk_span import SpanCopy
 
 if TYPE_CHECKING:
     from scouter.queue.redactor import Redactor
 
 
-class StampedSpan(ReadableSpan):
+class StampedSpan(SpanCopy):
     """A finished span with another resource and more attributes; shares everything else.
 
     Args:
@@ -29,21 +30,12 @@ class StampedSpan(ReadableSpan):
         resource: Resource | None = None,
         extra: Mapping[str, AnyValue] | None = None,
     ) -> None:
-        # Not super().__init__: that would read every property to store it again. A finished
-        # span's state does not change, so that sharing it is safe and takes a third of the time.
-        self.__dict__.update(span.__dict__)
-        self._dropped = span.dropped_attributes
-        if resource is not None:
-            self._resource = resource
+        replaced: dict[str, object] = {} if resource is None else {"resource": resource}
         if extra:
             # Copied by the mapping itself, in C: unpacking it would call Python for each key.
             copied = cast(dict[str, AnyValue], (span.attributes or {}).copy())  # type: ignore[union-attr]
-            self._attributes = {**copied, **extra}
-
-    @property
-    def dropped_attributes(self) -> int:
-        """Attributes that the original lost to its limits."""
-        return self._dropped
+            replaced["attributes"] = {**copied, **extra}
+        super().__init__(span, **replaced)
 
 
 class _HashedResource(Resource):
