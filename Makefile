@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
-ROOMS  := tests/scouter $(patsubst %,--ignore=tests/scouter/%,agent cli client)
+ROOMS  := $(addprefix tests/scouter/,evaluate replay drift model formats queue alert)
 PYTEST := $(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder
 
 .PHONY: demo test test-quick test-long fuzz check bench clean
