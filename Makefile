@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
+ROOMS  := $(addprefix tests/scouter/,evaluate replay drift model formats queue alert)
 PYTEST := $(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder
 
 .PHONY: demo test test-quick test-long fuzz check bench docs clean
@@ -13,8 +14,8 @@ demo: $(READY) ## the main job, end to end, in about 20 s; KEEP=1 leaves its pag
 test: $(READY) ## all tests; what needs Kafka or Prometheus is skipped where they are missing
 	$(PYTEST)
 
-test-quick: $(READY) ## under a minute: no property tests, and few that start programs
-	$(PYTEST) -m "not (long or hypothesis or pace)" tests/scouter --ignore tests/scouter/cli
+test-quick: $(READY) ## the minute between two edits; `make test-quick ROOMS=tests/collector/api` for others
+	$(PYTEST) -m "not (long or hypothesis or pace)" $(ROOMS)
 
 test-long: $(READY) ## what `make test` shows in a shorter form: every step, every benchmark
 	$(PYTEST) -m long

@@ -376,6 +376,7 @@ def _compressed(data: bytes) -> bytes:
     return gzip.compress(data)
 
 
+@pytest.mark.hypothesis  # it does not see what is inside of a test
 @pytest.mark.parametrize("post", [_as_is, _compressed])
 def test_random_bytes_never_5xx(service: Service, post: Callable[[bytes], bytes]) -> None:
     @settings(max_examples=60, deadline=None)

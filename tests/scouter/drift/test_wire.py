@@ -556,6 +556,8 @@ def test_an_attack_reaches_nothing(sent: bytes) -> None:
     assert _WATCH.seen == []
 
 
+@pytest.mark.pace
+@pytest.mark.hypothesis  # it does not see what is inside of a test
 @pytest.mark.parametrize("strategy", [any_json, mutated()], ids=["any", "mutated"])
 def test_any_body_is_read_or_refused(strategy: st.SearchStrategy[Any]) -> None:
     @settings(max_examples=150, deadline=None, database=None)

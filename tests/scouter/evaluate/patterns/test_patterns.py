@@ -140,6 +140,7 @@ def test_what_python_may_run(pattern: str, linear: bool) -> None:
     assert compile_pattern(pattern).in_linear_re is linear
 
 
+@pytest.mark.pace
 def test_every_proven_pattern_is_linear_in_steps() -> None:
     """The worst texts for two proven patterns: four times the text, not sixteen times the time."""
     for pattern, unit in (("^(?:[a-c]+,)*[d-f]$", "abc,"), (r"x \d+y", "x 1111111")):
