@@ -9,7 +9,7 @@ import pytest
 from collector.alerts.drift.health import LOOK_NS, SPAN_NS, WEEK_NS, Finding, HealthWatch
 from collector.metrics import TotalKey, TotalName
 from collector.storage.duckdb.store import DuckDBStore
-from collector.storage.port.rows import TaskRow
+from collector.storage.port.rows import EvaluationRow, TaskRow
 from scouter.evaluate.outcome import Outcome
 from tests.contracts.store_data import SPACE, record, verdict
 
@@ -96,7 +96,7 @@ def test_an_hour_without_any_result_that_mostly_has_some(
     store: DuckDBStore, health: HealthWatch
 ) -> None:
     """The same hour of the four weeks before had 20 results or more in three of them."""
-    rows = []
+    rows = list[EvaluationRow]()
     for week, count in ((1, 25), (2, 20), (3, 20), (4, 0)):
         at_ns = NOW - week * WEEK_NS - HOUR // 2
         rows += [verdict(f"u{week}-{n}", evaluated_ns=at_ns) for n in range(count)]
