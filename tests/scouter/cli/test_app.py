@@ -85,7 +85,7 @@ def test_help_lists_the_commands() -> None:
     shown = CliRunner().invoke(make_app(), ["--help"])
     assert shown.exit_code == 0
     assert "collector" in shown.output
-    assert "Take spans and records" in shown.output
+    assert "Receive spans and records" in shown.output
 
 
 def test_help_of_the_collector_explains_every_setting() -> None:
