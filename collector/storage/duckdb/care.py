@@ -17,6 +17,7 @@ from collector.storage.duckdb.erase import LOG_STEP, erase, forget_steps
 from collector.storage.duckdb.opened import Opened
 from collector.storage.duckdb.transaction import Transaction
 from collector.storage.log.scrub import LogScrub
+from collector.storage.log.span_codec import encode_batch
 from collector.storage.port.erase import Erased, EraseTarget
 from scouter.errors import TransientError
 
@@ -93,7 +94,7 @@ class Care(Opened):
     def _scrub_log(self) -> None:
         """Take the bytes of what was erased out of the span log."""
         # What came before the erasure, and was not filtered, is in the log behind this.
-        self.append_spans("", [], 0).result()
+        self._journal.append("", encode_batch([]), 0, Future[None]()).result()
         lost = self._database.read(
             "SELECT seq, space, trace_id, span_id FROM erasures WHERE step = ?", [LOG_STEP]
         )
