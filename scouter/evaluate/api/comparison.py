@@ -1,6 +1,7 @@
 """Comparisons of two runs, with the ways to save and show them."""
 
 from collections.abc import Mapping
+from typing import Self
 
 from scouter.evaluate.compare.data import DEFAULT_THRESHOLD, RecordsComparison, RunComparison
 from scouter.evaluate.results.rows import ResultRows
@@ -14,6 +15,20 @@ class ComparisonResults(RecordsComparison, frozen=True):
     now that did not before, if a record of the baseline is missing, if a task that passed is gone
     from a record or if none of its tasks is there again; `reasons` says which.
     """
+
+    @classmethod
+    def of(
+        cls, baseline: ResultRows, new: ResultRows, regression_threshold: float = DEFAULT_THRESHOLD
+    ) -> Self:
+        """Compare two evaluations of one profile; see `scouter.evaluate.compare.runs`."""
+        from scouter.evaluate.compare.runs import compare_results  # a stored one needs no test
+
+        return cls.holding(compare_results(baseline, new, regression_threshold))
+
+    @classmethod
+    def holding(cls, found: RecordsComparison) -> Self:
+        """Take the fields over; they were checked, and there may be one per task result."""
+        return cls.model_construct(found.model_fields_set, **dict(found))
 
     def print_missing_tasks(self) -> None:
         """Print the tasks that one run only has, to standard output."""
@@ -39,34 +54,23 @@ class ScenarioComparisonResults(RunComparison, frozen=True):
 
     dataset_comparisons: Mapping[str, ComparisonResults]
 
+    @classmethod
+    def of(
+        cls, baseline: RunResults, new: RunResults, regression_threshold: float = DEFAULT_THRESHOLD
+    ) -> Self:
+        """Compare two replays; see `scouter.evaluate.compare.runs`."""
+        from scouter.evaluate.compare.runs import compare_scenario_results  # as above
+
+        found = compare_scenario_results(baseline, new, regression_threshold)
+        parts = {
+            alias: ComparisonResults.holding(each)
+            for alias, each in found.dataset_comparisons.items()
+        }
+        fields = {**dict(found), "dataset_comparisons": parts}
+        return cls.model_construct(found.model_fields_set, **fields)
+
     def as_table(self) -> None:
         """Print the comparison to standard output."""
         from scouter.evaluate.show.comparison_tables import print_scenario_comparison  # rich
 
         print_scenario_comparison(self)
-
-
-def compare_records(
-    baseline: ResultRows, new: ResultRows, regression_threshold: float = DEFAULT_THRESHOLD
-) -> ComparisonResults:
-    """Compare two evaluations of one profile; see `scouter.evaluate.compare.runs`."""
-    from scouter.evaluate.compare.runs import compare_results  # a stored comparison needs no test
-
-    return _of_records(compare_results(baseline, new, regression_threshold))
-
-
-def compare_replays(
-    baseline: RunResults, new: RunResults, regression_threshold: float = DEFAULT_THRESHOLD
-) -> ScenarioComparisonResults:
-    """Compare two replays; see `scouter.evaluate.compare.runs`."""
-    from scouter.evaluate.compare.runs import compare_scenario_results
-
-    found = compare_scenario_results(baseline, new, regression_threshold)
-    parts = {alias: _of_records(each) for alias, each in found.dataset_comparisons.items()}
-    fields = {**dict(found), "dataset_comparisons": parts}
-    return ScenarioComparisonResults.model_construct(found.model_fields_set, **fields)
-
-
-def _of_records(found: RecordsComparison) -> ComparisonResults:
-    """Take the fields over; they were checked, and there may be one per task result."""
-    return ComparisonResults.model_construct(found.model_fields_set, **dict(found))

@@ -133,9 +133,9 @@ class EvalResults(ResultRows):
             TypeError: The baseline is something else, such as the results of a replay.
             ValueError: The threshold is not in [0, 1].
         """
-        from scouter.evaluate.api.comparison import compare_records  # few evaluations need it
+        from scouter.evaluate.api.comparison import ComparisonResults  # few evaluations need it
 
-        return compare_records(baseline, self, regression_threshold)
+        return ComparisonResults.of(baseline, self, regression_threshold)
 
     def to_dataframe(self, polars: bool = False) -> Any:  # noqa: ANN401 — pandas or polars
         """Make a data frame with one row per task result; see `scouter.evaluate.show.frame`.

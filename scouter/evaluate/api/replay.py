@@ -197,9 +197,11 @@ class ScenarioEvalResults(RunResults, frozen=True):
         Raises:
             ValueError: The threshold is not in [0, 1].
         """
-        from scouter.evaluate.api.comparison import compare_replays  # few runs have a baseline
+        from scouter.evaluate.api.comparison import (  # few runs have a baseline
+            ScenarioComparisonResults,
+        )
 
-        return compare_replays(baseline, self, regression_threshold)
+        return ScenarioComparisonResults.of(baseline, self, regression_threshold)
 
     def as_table(self, show_workflow: bool = False) -> None:
         """Print the results to standard output.

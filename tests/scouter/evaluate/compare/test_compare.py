@@ -11,12 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scouter.errors import FileFormatError
-from scouter.evaluate.api.comparison import (
-    ComparisonResults,
-    ScenarioComparisonResults,
-    compare_records,
-    compare_replays,
-)
+from scouter.evaluate.api.comparison import ComparisonResults, ScenarioComparisonResults
 from scouter.evaluate.api.records import EvalResults
 from scouter.evaluate.api.replay import EvalMetrics, ScenarioEvalResults, ScenarioResult
 from scouter.evaluate.intervals import wilson
@@ -141,7 +136,7 @@ def test_what_counts_as_worse(
     before: list[str], after: list[str], regressed: bool, improved: int, worse: int
 ) -> None:
     """The strict rule and the counts; a reason whenever it regressed."""
-    comparison = compare_records(results(*before), results(*after))
+    comparison = ComparisonResults.of(results(*before), results(*after))
     assert comparison.regressed is regressed
     assert bool(comparison.reasons) is regressed
     assert (comparison.improved_workflows, comparison.regressed_workflows) == (improved, worse)
@@ -154,7 +149,7 @@ def test_what_counts_as_worse(
 )
 def test_the_threshold_is_the_smallest_drop_that_counts(threshold: float, regressed: bool) -> None:
     """Nine of ten instead of ten of ten is a drop of exactly 0.1."""
-    comparison = compare_records(results("P" * 10), results("P" * 9 + "F"), threshold)
+    comparison = ComparisonResults.of(results("P" * 10), results("P" * 9 + "F"), threshold)
     assert comparison.regressed is regressed
     assert comparison.mean_pass_rate_delta == pytest.approx(-0.1)
 
@@ -163,12 +158,12 @@ def test_the_threshold_is_the_smallest_drop_that_counts(threshold: float, regres
 def test_a_threshold_is_a_share(threshold: float) -> None:
     """Percent by mistake would never fire."""
     with pytest.raises(ValueError, match="expected a share from 0 to 1"):
-        compare_records(results(), results(), threshold)
+        ComparisonResults.of(results(), results(), threshold)
 
 
 def test_statistics_per_task() -> None:
     """Task t0: 3 of 4 before, 1 of 3 now; three records in both, of which two changed."""
-    comparison = compare_records(results("P", "P", "F", "P"), results("P", "F", "F"), 0.5)
+    comparison = ComparisonResults.of(results("P", "P", "F", "P"), results("P", "F", "F"), 0.5)
     [stats] = comparison.task_aggregate_stats
     assert (stats.baseline_passed, stats.baseline_count) == (3, 4)
     assert (stats.comparison_passed, stats.comparison_count) == (1, 3)
@@ -184,7 +179,7 @@ def test_statistics_per_task() -> None:
 
 def test_reasons_name_the_first_five() -> None:
     """Seven errored records: five with their message, then how many more."""
-    comparison = compare_records(results(*["P"] * 7), results(*["E"] * 7))
+    comparison = ComparisonResults.of(results(*["P"] * 7), results(*["E"] * 7))
     assert comparison.reasons[0].endswith("in 7 records: #1, #2, #3, #4, #5, and 2 more")
     assert comparison.reasons[1] == "record #1 errored: t0: message E"
     assert comparison.reasons[-1] == "2 more records errored"
@@ -193,7 +188,7 @@ def test_reasons_name_the_first_five() -> None:
 
 def test_tasks_of_one_side_only() -> None:
     """A task that is new or gone is reported; it changes no rate of shared tasks."""
-    comparison = compare_records(results("a:P"), results("a:PF"))
+    comparison = ComparisonResults.of(results("a:P"), results("a:PF"))
     assert not comparison.regressed
     [missing] = comparison.missing_tasks
     assert (missing.task_id, missing.present_in) == ("t1", "comparison_only")
@@ -213,7 +208,7 @@ def test_nothing_in_common_is_no_pass() -> None:
             )
         ]
     )  # fmt: skip
-    comparison = compare_records(results("P"), renamed)
+    comparison = ComparisonResults.of(results("P"), renamed)
     assert comparison.reasons == ("1 record with no task in common with the baseline: #1",)
 
 
@@ -305,7 +300,7 @@ def test_other_tasks_under_the_same_ids_are_mentioned() -> None:
 @given(st.lists(st.text("PFES", min_size=1, max_size=4), max_size=6))
 def test_a_run_never_regresses_against_itself(rows: list[str]) -> None:
     """Law: same results, no reason, no change; and the verdict survives its JSON."""
-    comparison = compare_records(results(*rows), results(*rows))
+    comparison = ComparisonResults.of(results(*rows), results(*rows))
     assert not comparison.regressed
     assert comparison.unchanged_workflows == len(rows)
     assert ComparisonResults.model_validate_json(comparison.model_dump_json()) == comparison
@@ -325,7 +320,7 @@ def test_losing_any_pass_is_seen(rows: list[str], index: int, task: int) -> None
     for letter in "FE":
         changed = letters[:task] + letter + letters[task + 1 :]
         after = [*rows[:index], changed, *rows[index + 1 :]]
-        assert compare_records(results(*rows), results(*after)).regressed
+        assert ComparisonResults.of(results(*rows), results(*after)).regressed
 
 
 def test_records_without_ids_match_by_their_order_in_the_scenario() -> None:
@@ -391,7 +386,7 @@ def test_the_order_of_records_with_ids_says_nothing(
 def test_scenarios(after: dict[str, str], names: list[str], reason: str | None) -> None:
     """A flip, an error and a missing scenario each make it regressed (defect 2)."""
     before = replay({}, {"a": "PP", "b": "PP"})
-    comparison = compare_replays(before, replay({}, after))
+    comparison = ScenarioComparisonResults.of(before, replay({}, after))
     assert comparison.regressed_scenarios == names
     assert comparison.regressed is bool(names)
     if reason is not None:

@@ -10,12 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from scouter.evaluate.api.comparison import (
-    ComparisonResults,
-    ScenarioComparisonResults,
-    compare_records,
-    compare_replays,
-)
+from scouter.evaluate.api.comparison import ComparisonResults, ScenarioComparisonResults
 from scouter.evaluate.api.records import EvalResults
 from scouter.evaluate.api.replay import EvalMetrics, ScenarioEvalResults, ScenarioResult
 from scouter.evaluate.compare.scores import ScoreChange
@@ -62,7 +57,7 @@ def test_a_change_is_paired_and_has_an_interval_by_conversations() -> None:
     old = [[4.0], [3.0], [5.0], [2.0], [4.0], [4.0], [3.0], [5.0]]
     new = [[3.0], [3.0], [4.0], [2.5], [2.0], [4.0], [2.0], [4.0]]
     differences = [now[0] - was[0] for was, now in zip(old, new, strict=True)]
-    found = only(compare_records(run(old), run(new)))
+    found = only(ComparisonResults.of(run(old), run(new)))
     reference: Any = stats.ttest_1samp(differences, 0).confidence_interval(0.95)
     assert (found.task_id, found.alias, found.records, found.conversations) == ("tone", None, 8, 8)
     assert (found.baseline_count, found.comparison_count) == (8, 8)
@@ -73,24 +68,24 @@ def test_a_change_is_paired_and_has_an_interval_by_conversations() -> None:
 
 def test_five_conversations_are_too_few_for_an_interval() -> None:
     old = [[4.0, 3.5, 2.0]] * 5
-    found = only(compare_records(run(old), run([[3.0, 2.5, 1.0]] * 5)))
+    found = only(ComparisonResults.of(run(old), run([[3.0, 2.5, 1.0]] * 5)))
     assert (found.records, found.conversations, found.difference) == (15, 5, -1.0)
     assert found.interval is None
 
 
 def test_a_record_without_a_score_in_one_run_is_in_no_mean() -> None:
     """What errored is not 0."""
-    found = only(compare_records(run([[4.0], [2.0], [5.0]]), run([[4.5], [None], [5.0]])))
+    found = only(ComparisonResults.of(run([[4.0], [2.0], [5.0]]), run([[4.5], [None], [5.0]])))
     assert (found.records, found.baseline_mean, found.comparison_mean) == (2, 4.5, 4.75)
     assert (found.baseline_count, found.comparison_count) == (3, 2)
 
 
 def test_scores_that_are_outcomes_have_no_row() -> None:
     same = EvalResults([record("r", "s", task(1.0, "plain", "Assertion"))])
-    assert compare_records(same, same).score_changes == ()
+    assert ComparisonResults.of(same, same).score_changes == ()
     zeros = EvalResults([record("r", "s", task(0.0))])
     ones = EvalResults([record("r", "s", task(1.0))])
-    assert compare_records(zeros, ones).score_changes == ()
+    assert ComparisonResults.of(zeros, ones).score_changes == ()
 
 
 def test_attempts_of_a_record_are_one_mean() -> None:
@@ -110,7 +105,7 @@ def test_attempts_of_a_record_are_one_mean() -> None:
          for score in (3.0, 5.0)],
         ["a", "b"],
     )  # fmt: skip
-    found = only(compare_records(before, after))
+    found = only(ComparisonResults.of(before, after))
     assert (found.records, found.conversations) == (2, 2)
     assert (found.baseline_mean, found.comparison_mean, found.difference) == (4.5, 4.0, -0.5)
     assert (found.baseline_count, found.comparison_count) == (4, 2)
@@ -119,10 +114,12 @@ def test_attempts_of_a_record_are_one_mean() -> None:
 @given(st.lists(st.lists(st.floats(0, 5), min_size=1, max_size=3), min_size=6, max_size=9))
 def test_no_change_is_none_and_swapping_turns_the_sign(scores: list[list[float]]) -> None:
     old = run(scores)
-    for change in compare_records(old, run(scores)).score_changes:
+    for change in ComparisonResults.of(old, run(scores)).score_changes:
         assert (change.difference, change.interval) == (0.0, (0.0, 0.0))
     other = run([[5.0 - score for score in session] for session in scores])
-    there, back = (compare_records(*pair).score_changes for pair in ((old, other), (other, old)))
+    there, back = (
+        ComparisonResults.of(*pair).score_changes for pair in ((old, other), (other, old))
+    )
     assert len(there) == len(back)
     for one, two in zip(there, back, strict=True):
         assert one.difference == pytest.approx(-two.difference)
@@ -148,7 +145,7 @@ def replay(desk: float, own: float) -> ScenarioEvalResults:
 
 
 def test_replays_have_rows_for_aliases_and_for_scenarios() -> None:
-    comparison = compare_replays(replay(4.0, 3.0), replay(3.5, 3.25))
+    comparison = ScenarioComparisonResults.of(replay(4.0, 3.0), replay(3.5, 3.25))
     desk, whole = comparison.score_changes
     assert (desk.alias, desk.task_id, desk.difference) == ("desk", "tone", -0.5)
     assert comparison.dataset_comparisons["desk"].score_changes == (desk,)
@@ -158,7 +155,7 @@ def test_replays_have_rows_for_aliases_and_for_scenarios() -> None:
 
 
 def test_rows_are_stored_and_shown() -> None:
-    comparison = compare_records(run([[4.0]] * 6), run([[3.5]] * 6))
+    comparison = ComparisonResults.of(run([[4.0]] * 6), run([[3.5]] * 6))
     assert ComparisonResults.model_validate_json(comparison.model_dump_json()) == comparison
     older = comparison.model_dump()
     del older["score_changes"]
