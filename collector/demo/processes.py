@@ -37,7 +37,7 @@ def running_collector(data: Path, profiles: tuple[str, ...]) -> Generator[str]:
     ready, log = data / "ready.json", data / "collector.log"
     flags = [flag for name in profiles for flag in ("--profile", name)]
     command = [sys.executable, "-m", "scouter.cli.app", "collector", "--listen", "127.0.0.1:0",
-               "--grpc", "off"]  # fmt: skip
+               "--grpc", "off", "--session-quiet-s", "2s"]  # fmt: skip
     command += ["--data", str(data / "store"), "--ready-file", str(ready), *flags]
     with log.open("wb") as output:
         process = subprocess.Popen(  # noqa: S603 our own command

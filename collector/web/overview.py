@@ -11,7 +11,7 @@ from collector.web.period import Period
 from collector.web.plot import Plot, Point, beginning, plot_rates
 from collector.web.source import Answer, Source
 
-State: TypeAlias = Literal["alert", "few", "silent", "watched", "unwatched"]
+State: TypeAlias = Literal["regressed", "alert", "few", "silent", "watched", "unwatched"]
 
 FEW: Final = 30
 """Results below which a rate says little: its interval is wider than 0.3."""
@@ -29,6 +29,10 @@ class TaskRow:
     """As `GET /api/v1/tasks` counts it; None where nothing was evaluated."""
     plot: Plot | None
     state: State
+    fall: Answer | None
+    """The open alert of the detectors about it."""
+    series: Answer | None
+    """Where the detectors have it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,12 +64,18 @@ async def overview(source: Source, period: Period, version: str, now_s: float) -
     profiles = (await source.get("profiles"))["items"]
     rates = (await source.get("tasks", **asked))["items"]
     series = (await source.get("tasks/series", bucket=period.bucket, **asked))["items"]
-    alerts = (await source.get("alerts"))["items"]
+    alerts = await source.get("alerts")
+    standings = (await source.get("drift/series"))["items"]
     sheet = await source.get("conservation")
-    rows = _rows(profiles, rates, _plots(series, since, now_s, period), alerts)
+    falls = [each for each in alerts["drift"] if each["state"] != "resolved"]
+    rows = _rows(
+        profiles, rates, _plots(series, since, now_s, period), alerts["items"], falls, standings
+    )
     return {
         "profiles": sorted(rows, key=lambda each: (not each.is_firing, each.alias)),
-        "firing": [each for each in alerts if each["state"] == "firing"],
+        "firing": [each for each in alerts["items"] if each["state"] == "firing"],
+        "falls": falls,
+        "trouble": alerts["trouble"],
         "records": sheet["records"],
         "is_empty": not sheet["records"]["accepted"],
     }
@@ -114,21 +124,33 @@ def _rows(
     rates: Iterable[Answer],
     plots: dict[tuple[str, str], Plot],
     alerts: Iterable[Answer],
+    falls: Iterable[Answer],
+    standings: Iterable[Answer],
 ) -> list[ProfileRows]:
     alert_of = {each["profile"]: each for each in alerts}
     rate_of = {(each["profile_version"], each["task_id"]): each for each in rates}
+    fall_of = {(each["profile"], each["task"]): each for each in falls}
+    series_of = {
+        (each["profile"], each["task"]): each for each in standings if each["kind"] == "pass"
+    }
     rows: list[ProfileRows] = []
     for profile in profiles:
         if not profile["is_active"]:
             continue
         alias = profile["alias"]
         alert = alert_of.get(alias)
+        tasks: list[TaskRow] = []
+        for task_id in profile["tasks"]:
+            rate = rate_of.get((profile["profile_version"], task_id))
+            fall, series = fall_of.get((alias, task_id)), series_of.get((alias, task_id))
+            state = state_of(rate, alert, fall, series)
+            plot = plots.get((alias, task_id))
+            tasks.append(
+                TaskRow(
+                    task_id=task_id, rate=rate, plot=plot, state=state, fall=fall, series=series
+                )
+            )
         is_firing = alert is not None and alert["state"] == "firing"
-        tasks = [
-            _row(task_id, rate_of.get((profile["profile_version"], task_id)),
-                 plots.get((alias, task_id)), alert)
-            for task_id in profile["tasks"]
-        ]  # fmt: skip
         rows.append(
             ProfileRows(
                 alias=alias,
@@ -136,20 +158,29 @@ def _rows(
                 version=profile["profile_version"],
                 alert=alert,
                 tasks=tasks,
-                is_firing=is_firing,
+                is_firing=is_firing or any(name == alias for name, _ in fall_of),
             )
         )
     return rows
 
 
-def _row(task_id: str, rate: Answer | None, plot: Plot | None, alert: Answer | None) -> TaskRow:
-    state: State
+def state_of(
+    rate: Answer | None, alert: Answer | None, fall: Answer | None, series: Answer | None
+) -> State:
+    """The state of a task, the most urgent one that is true.
+
+    Args:
+        rate: Its counts in the period; None where nothing was evaluated.
+        alert: The condition of its profile.
+        fall: An open alert of the detectors about it.
+        series: Where the detectors have it.
+    """
+    if fall is not None:
+        return "regressed"
     if rate is None or not rate["total"]:
-        state = "silent"
-    elif alert is not None and alert["state"] == "firing" and rate["passed"] < rate["total"]:
-        state = "alert"
-    elif rate["total"] < FEW:
-        state = "few"
-    else:
-        state = "unwatched" if alert is None else "watched"
-    return TaskRow(task_id=task_id, rate=rate, plot=plot, state=state)
+        return "silent"
+    if alert is not None and alert["state"] == "firing" and rate["passed"] < rate["total"]:
+        return "alert"
+    if rate["total"] < FEW:
+        return "few"
+    return "unwatched" if alert is None and series is None else "watched"

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 from http import HTTPStatus
 from pathlib import Path
 from typing import Final, TypeAlias
-from urllib.parse import parse_qs
+from urllib.parse import parse_qs, quote
 
 from fastapi import FastAPI
 from starlette.exceptions import HTTPException
@@ -58,6 +58,8 @@ def page_routes() -> list[BaseRoute]:
         Route("/records/{uid:path}", _shown(_record)),
         Route("/traces/{trace_id}", _shown(_trace)),
         Route("/alerts", _shown(_alerts)),
+        Route("/alerts/{alert_id}", _shown(_alert)),
+        Route("/alerts/{alert_id}/{act}", _shown(_act), methods=["POST"]),
         Route("/health", _shown(_health)),
         *(Route(f"/{name}", _shown(_list(name))) for name in LISTS),
     ]
@@ -123,6 +125,26 @@ async def _trace(request: Request, source: Source) -> Response:
 
 async def _alerts(request: Request, source: Source) -> Response:
     return render(request, "alerts.html", **await source.get("alerts"))
+
+
+async def _alert(request: Request, source: Source) -> Response:
+    shown = await source.get(f"alerts/{quote(request.path_params['alert_id'], safe='')}")
+    return render(request, "alert.html", **shown)
+
+
+async def _act(request: Request, source: Source) -> Response:
+    """Acknowledge, silence or resolve an alert, then show it."""
+    alert_id, act = quote(request.path_params["alert_id"], safe=""), request.path_params["act"]
+    form = await _form(request)
+    body: dict[str, object] = {"note": form.get("note", "")}
+    if act == "silence":
+        body["seconds"] = form.get("seconds", "")
+    elif act == "resolve":
+        body["accept"] = form.get("accept") == "yes"
+    elif act != "acknowledge":
+        raise AskError(HTTPStatus.NOT_FOUND, f"an alert cannot be told to {act[:100]}")
+    await source.post(f"alerts/{alert_id}/{act}", body)
+    return RedirectResponse(f"/alerts/{alert_id}", 303)
 
 
 async def _health(request: Request, source: Source) -> Response:

@@ -52,6 +52,18 @@ class Source:
             transport=transport, base_url="http://localhost", headers=headers
         )
 
+    async def post(self, path: str, body: Answer) -> Answer:
+        """Tell a route to do something.
+
+        Args:
+            path: Below `/api/v1`.
+            body: As the route takes it.
+
+        Raises:
+            AskError: The API refused, or the collector has a fault.
+        """
+        return _read(await self._http.post(f"/api/v1/{path}", json=body))
+
     async def get(self, path: str, **query: str | int | None) -> Answer:
         """Ask a route.
 
@@ -65,10 +77,13 @@ class Source:
         params: Mapping[str, str | int] = {
             name: value for name, value in query.items() if value not in (None, "")
         }  # type: ignore[assignment]  # no None is left
-        answer = await self._http.get(f"/api/v1/{path}", params=params)
-        if answer.status_code != HTTPStatus.OK:
-            raise AskError(answer.status_code, _detail(answer))
-        return answer.json()
+        return _read(await self._http.get(f"/api/v1/{path}", params=params))
+
+
+def _read(answer: httpx.Response) -> Answer:
+    if answer.status_code != HTTPStatus.OK:
+        raise AskError(answer.status_code, _detail(answer))
+    return answer.json()
 
 
 def _detail(answer: httpx.Response) -> str:
