@@ -15,7 +15,7 @@ from collector.api import models
 from collector.api.parameters import COMMON, NOT_FOUND, PROBLEMS, Profiler, Reader
 from collector.problem import ProblemError
 from collector.receivers.times import format_time
-from collector.storage.port.drift import SliceQuery
+from collector.storage.port.drift import DriftStore, SliceQuery
 from collector.storage.port.store import Store
 from scouter.drift.detect.many import e_bh
 from scouter.drift.detect.slices import culprits
@@ -111,7 +111,7 @@ def drift_router(watcher: DriftWatcher, store: Store) -> APIRouter:
     return router
 
 
-def drift_alerts(watcher: DriftWatcher, store: Store, space: str) -> list[models.DriftAlert]:
+def drift_alerts(watcher: DriftWatcher, store: DriftStore, space: str) -> list[models.DriftAlert]:
     """The open alerts of a space, then those that were resolved last."""
     latest = [DriftAlert.of_event(event) for event in store.drift_alerts(space)]
     closed = [alert for alert in latest if not alert.is_open][:RESOLVED]

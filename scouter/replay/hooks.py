@@ -49,6 +49,10 @@ class Hooks(Protocol):
         """Answer one message."""
         ...
 
+    def execute_simulated_user_opening(self, scenario: "EvalScenario") -> Any:  # noqa: ANN401 - text, or an awaitable of it
+        """Say the first message of the user."""
+        ...
+
     def execute_simulated_user_turn(
         self,
         scenario: "EvalScenario",

@@ -25,7 +25,7 @@ HALF = "\ud800"
 """Half a character: Python has it, UTF-8 does not."""
 
 
-class Note(Stored):
+class Note(Stored, frozen=True):
     """The smallest thing that can be stored."""
 
     text: str = ""
