@@ -21,7 +21,8 @@ from scouter.agent.openai import OpenAIChatSettings
 from scouter.evaluate.dataset import EvalDataset
 from scouter.evaluate.engine.judged import evaluate_records_async
 from scouter.evaluate.engine.plan import compile_plan
-from scouter.evaluate.judge.ask import Backoff, ask
+from scouter.evaluate.judge.ask import Backoff
+from scouter.evaluate.judge.ask import ask as ask_judge
 from scouter.evaluate.judge.port import JudgeError, JudgeReply, JudgeRequest, Message
 from scouter.evaluate.judge.prompt import Prompt, Score
 from scouter.evaluate.operators.comparison import ComparisonOperator
@@ -366,7 +367,7 @@ def test_the_engine_does_not_sleep_through_a_pause_that_is_too_long(asked_for: s
     with LLMTestServer(GOOD, faults={0: fault}, key=KEY) as server:
         judge = ModelJudge([entry("openai", server, max_pause_s=1)], environ=ENVIRON)
         found = asyncio.run(
-            ask(judge, question("openai"), 5, Backoff(sleep=sleep), asyncio.Semaphore())
+            ask_judge(judge, question("openai"), 5, Backoff(sleep=sleep), asyncio.Semaphore())
         )
 
     assert isinstance(found, JudgeError)
