@@ -15,6 +15,11 @@ GOOD = [42] * 9 + [41]
 
 @pytest.fixture
 def service(start: Start, tmp_path: Path) -> Service:
+    """A collector with open alerts."""
+    return fallen(start, tmp_path)
+
+
+def fallen(start: Start, tmp_path: Path) -> Service:
     """A healthy rate of 90 % is learnt from 1,000 records, then half of 150 fail."""
     task = AssertionTask("right", "answer", 42, ComparisonOperator.Equals)
     profile = AgentEvalProfile([task], alias="answers").save_to_json(tmp_path / "p.json")
@@ -32,6 +37,7 @@ def service(start: Start, tmp_path: Path) -> Service:
                 for at, answer in enumerate(answers[first : first + 250])
             )
         )
+    found.wait_for(len(answers))
     wait_until(lambda: len(found.get("/api/v1/alerts")["drift"]) == 2, what="alerts")
     return found
 

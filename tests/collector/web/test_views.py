@@ -11,6 +11,7 @@ from typing_extensions import override
 from collector.access.caller import Scope
 from collector.access.tokens import TokenFile
 from scouter.model.otlp import encode_request
+from tests.collector.api.test_drift import fallen
 from tests.collector.conftest import Service, Start
 from tests.collector.web.conftest import HOSTILE, PROTOBUF, Shown, trace_of
 from tests.contracts.store_data import TRACE, span
@@ -109,6 +110,30 @@ def test_a_view_that_is_refused_says_why(filled: Service) -> None:
     answer = filled.http.get("/records/none")
     assert answer.status_code == 404
     assert "no record" in answer.text
+
+
+def test_an_alert_leads_to_its_records_and_is_acted_upon(start: Start, tmp_path: Path) -> None:
+    service = fallen(start, tmp_path)
+    overview = view(service, "/")
+    found = re.search(r'href="(/alerts/[^"]+)">([^<]*right[^<]*)</a>', overview)
+    assert found
+    assert "fails more" in found[2]
+    assert re.search(rf'class="outcome failed" href="{found[1]}">regressed<', overview)
+    text = view(service, found[1])
+    for wanted in ("healthy is at most", "tag all=x", 'href="/records/u', "firing"):
+        assert wanted in text, wanted
+    refused = service.http.post(
+        f"{found[1]}/silence", data={"seconds": "60"}, headers={"Origin": "https://evil.example"}
+    )
+    assert refused.status_code == 403
+    assert service.http.post(f"{found[1]}/silence", data={"seconds": "x"}).status_code == 400
+    assert service.http.post(f"{found[1]}/destroy").status_code == 404
+    told = service.http.post(f"{found[1]}/silence", data={"seconds": "60", "note": "later"})
+    assert told.status_code == 200  # after the redirect
+    assert "silenced" in told.text
+    told = service.http.post(f"{found[1]}/resolve", data={"accept": "yes"})
+    assert "resolved" in told.text
+    assert "Acknowledge" not in told.text
 
 
 def test_what_is_hostile_stays_text(shown: Shown) -> None:
