@@ -24,20 +24,22 @@ def fallen(start: Start, tmp_path: Path) -> Service:
     task = AssertionTask("right", "answer", 42, ComparisonOperator.Equals)
     profile = AgentEvalProfile([task], alias="answers").save_to_json(tmp_path / "p.json")
     found = start(profile=[str(profile)])
-    answers = [*GOOD * 100, *[42, 41] * 75]
-    for first in range(0, len(answers), 250):
-        found.send(
-            *(
-                {
-                    "uid": f"u{first + at}",
-                    "profile": "answers",
-                    "context": {"answer": answer},
-                    "tags": {"half": "a" if (first + at) % 4 < 2 else "b", "all": "x"},
-                }
-                for at, answer in enumerate(answers[first : first + 250])
+    good, mixed = GOOD * 100, [42, 41] * 75
+    for first, answers in ((0, good), (len(good), mixed)):
+        for begin in range(0, len(answers), 250):
+            found.send(
+                *(
+                    {
+                        "uid": f"u{at}",
+                        "profile": "answers",
+                        "context": {"answer": answer},
+                        "tags": {"half": "a" if at % 4 < 2 else "b", "all": "x"},
+                    }
+                    for at, answer in enumerate(answers[begin : begin + 250], first + begin)
+                )
             )
-        )
-    found.wait_for(len(answers))
+        # Records that are evaluated together have one time, and slices are cut by time.
+        found.wait_for(first + len(answers))
     wait_until(lambda: len(found.get("/api/v1/alerts")["drift"]) == 2, what="alerts")
     return found
 
