@@ -334,7 +334,7 @@ class ProfileRegistry:
         for count, most, what in (
             (len(profiles), self._room.profiles, "profiles"),
             (sum(len(each.tasks) for each in profiles), self._room.tasks, "tasks of profiles"),
-            (len(series), self._room.series, "series of profiles in Prometheus"),
+            (_series_of(series), self._room.series, "series of profiles in Prometheus"),
             (
                 sum(len(each.model_dump_json()) for each in profiles),
                 self._room.bytes,
@@ -456,6 +456,13 @@ def _counts(space: str, profile: AgentEvalProfile) -> Iterator[TotalKey]:
             yield TotalKey(name, space, **names, label=outcome.value)
             for task in part.tasks:
                 yield TotalKey(TotalName.TASKS, space, **names, task=task.id, label=outcome.value)
+
+
+def _series_of(keys: Iterable[TotalKey]) -> int:
+    """Series in Prometheus of these counts: a task's outcomes count as evaluated and as final."""
+    return sum(
+        2 if key.name is TotalName.TASKS and key.label != Outcome.PENDING else 1 for key in keys
+    )
 
 
 def _test_of(profile: AgentEvalProfile) -> Test | None:
