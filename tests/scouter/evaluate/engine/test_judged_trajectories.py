@@ -8,7 +8,7 @@ from typing import Any, Final
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import ValidationError
+from pydantic import JsonValue, ValidationError
 
 from scouter.client.carried_tasks import carry
 from scouter.drift.profile import AgentEvalProfile
@@ -35,7 +35,7 @@ from tests.scouter.evaluate.spans_support import TRACE
 from tests.scouter.model.genai.test_acts import made
 
 USUAL: Final[dict[str, Any]] = {"model": "m", "provider": "openai", "max_retries": 0}
-TOLD: Final = {"question": "Which way?", "answer": "North."}
+TOLD: Final[dict[str, Any]] = {"question": "Which way?", "answer": "North."}
 EXPECTED: Final = [{"tool_name": "look", "tool_input": {"at": "map"}}]
 DEFINED: Final = [{"name": "look", "parameters": {"type": "object"}}]
 
@@ -60,7 +60,8 @@ CALLS: Final = [
 
 
 def judged(**fields: Any) -> TrajectoryTask:
-    return TrajectoryTask(**{"id": "t", **USUAL, **fields})
+    given_: dict[str, Any] = {"id": "t", **USUAL, **fields}
+    return TrajectoryTask(**given_)
 
 
 def filled(request: JudgeRequest) -> list[Any]:
@@ -80,7 +81,7 @@ class Judge:
     def __call__(self, request: JudgeRequest) -> JudgeReply:
         self.asked.append(request)
         score = self.scores[(len(self.asked) - 1) % len(self.scores)]
-        answer = {"reasoning": "r", "score": score}
+        answer: dict[str, JsonValue] = {"reasoning": "r", "score": score}
         return JudgeReply(response=answer, input_tokens=10, output_tokens=2)
 
 
@@ -91,7 +92,7 @@ def run(
     spans: Sequence[Span] = SPANS,
     lost: str = "",
 ) -> list[EvalTaskResult]:
-    plan = compile_plan([tasks] if isinstance(tasks, TrajectoryTask) else tasks)
+    plan = compile_plan(tasks if isinstance(tasks, Sequence) else [tasks])
     record = EvalRecord(context, trace_id=TRACE)
     tree = SpanTree(spans, lost=lost) if spans or lost else None
     return list(evaluate_records(plan, [record], [tree], asked)[0].tasks)
@@ -231,16 +232,16 @@ def test_what_a_person_knows_of_the_calls() -> None:
     assert run(judge, judged(predicted="made"), context, SPANS, lost="lost")[0].passed
 
 
-@pytest.mark.parametrize(
-    ("fields", "context", "reason", "told"),
-    [
-        ({"predicted": "gone"}, TOLD, "missing_path", "gone"),
-        ({"predicted": "answer"}, TOLD, "type", "the calls"),
-        ({}, {**TOLD, "expected_trajectory": [{}]}, "type", "reference_trajectory[0]"),
-        ({}, {"answer": "a"}, "missing_path", "question"),
-        ({"question": "q"}, TOLD, "missing_path", "q"),
-    ],
-)
+WRONG_RECORDS: Final[list[tuple[dict[str, Any], dict[str, Any], str, str]]] = [
+    ({"predicted": "gone"}, TOLD, "missing_path", "gone"),
+    ({"predicted": "answer"}, TOLD, "type", "the calls"),
+    ({}, {**TOLD, "expected_trajectory": [{}]}, "type", "reference_trajectory[0]"),
+    ({}, {"answer": "a"}, "missing_path", "question"),
+    ({"question": "q"}, TOLD, "missing_path", "q"),
+]
+
+
+@pytest.mark.parametrize(("fields", "context", "reason", "told"), WRONG_RECORDS)
 def test_records_that_are_wrong(
     fields: dict[str, Any], context: Any, reason: str, told: str
 ) -> None:
@@ -367,34 +368,34 @@ def test_live_it_is_pending_until_it_is_answered() -> None:
 # --- where tasks come from ------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("fields", "told"),
-    [
-        ({}, "metric: expected exact_match, .*, or a model and a provider"),
-        ({"metric": "recall", **USUAL}, "a judge gives the score"),
-        ({"metric": "recall", "samples": 2}, "no judge is asked"),
-        ({"metric": "recall", "tool_schemas": "x"}, "no judge is asked"),
-        ({"metric": "recall", "reference": None}, "a metric compares"),
-        ({"tool_name": "x", **USUAL}, "single_tool_use needs one"),
-        ({"model": "m"}, "expected model and provider, both texts"),
-        ({"question": "q"}, "expected model and provider, both texts"),
-        ({**USUAL, "prompt": COMPARES}, "stands in the prompt, where there is one"),
-        ({**USUAL, "rules": {"partial_credit": True}}, "rules: they are a metric's"),
-        ({**USUAL, "reference": [{}]}, "'tool_name' must be a text"),
-        ({"prompt": COMPARES, "reference": None}, "there is no reference"),
-        ({"prompt_without_reference": LOOKS, "reference": EXPECTED}, "no prompt compares"),
-        ({"prompt": LOOKS}, r"prompt: expected the variable \$\{agent_trajectory\}"),
-        ({"prompt_without_reference": COMPARES}, "prompt_without_reference: expected the variable"),
-        ({"prompt": Prompt("${reference}", "m", "openai")}, "it has reference"),
-        (
-            {
-                "prompt": COMPARES,
-                "prompt_without_reference": Prompt("${agent_trajectory}", "n", "openai"),
-            },
-            "one judge answers both",
-        ),
-    ],
-)
+WRONG_TASKS: Final[list[tuple[dict[str, Any], str]]] = [
+    ({}, "metric: expected exact_match, .*, or a model and a provider"),
+    ({"metric": "recall", **USUAL}, "a judge gives the score"),
+    ({"metric": "recall", "samples": 2}, "no judge is asked"),
+    ({"metric": "recall", "tool_schemas": "x"}, "no judge is asked"),
+    ({"metric": "recall", "reference": None}, "a metric compares"),
+    ({"tool_name": "x", **USUAL}, "single_tool_use needs one"),
+    ({"model": "m"}, "expected model and provider, both texts"),
+    ({"question": "q"}, "expected model and provider, both texts"),
+    ({**USUAL, "prompt": COMPARES}, "stands in the prompt, where there is one"),
+    ({**USUAL, "rules": {"partial_credit": True}}, "rules: they are a metric's"),
+    ({**USUAL, "reference": [{}]}, "'tool_name' must be a text"),
+    ({"prompt": COMPARES, "reference": None}, "there is no reference"),
+    ({"prompt_without_reference": LOOKS, "reference": EXPECTED}, "no prompt compares"),
+    ({"prompt": LOOKS}, r"prompt: expected the variable \$\{agent_trajectory\}"),
+    ({"prompt_without_reference": COMPARES}, "prompt_without_reference: expected the variable"),
+    ({"prompt": Prompt("${reference}", "m", "openai")}, "it has reference"),
+    (
+        {
+            "prompt": COMPARES,
+            "prompt_without_reference": Prompt("${agent_trajectory}", "n", "openai"),
+        },
+        "one judge answers both",
+    ),
+]
+
+
+@pytest.mark.parametrize(("fields", "told"), WRONG_TASKS)
 def test_tasks_that_are_wrong(fields: dict[str, Any], told: str) -> None:
     with pytest.raises(ValidationError, match=told):
         parse_task({"task_type": "Trajectory", "id": "t", **fields})
