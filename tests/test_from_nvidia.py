@@ -65,6 +65,8 @@ def test_the_command(
     dataset = EvalDataset([EvalRecord(events)], judged.tasks)
     [record] = dataset.evaluate(judge=lambda _: {"reasoning": "", "score": 0.5}).records
     assert (record.tasks[0].score, str(record.tasks[0].outcome)) == (0.25, "failed")
+    [calls] = AgentEvalProfile.from_file("judged_calls.yaml").tasks
+    assert (calls.task_type, calls.judge_prompt is not None) == ("Trajectory", True)
     assert read_config("config.yml").output_dir == Path("results")
 
 

@@ -61,7 +61,9 @@ class Inquiry:
             if row.outcome is _PENDING:
                 (made,) = task_rows([found.results[at]], most_characters(len(tasks)))
                 if at in self.plan.judges:
-                    question = question_of(self.plan, at, context, found, self.record.uid)
+                    question = question_of(
+                        self.plan, at, context, found, self.record.uid, self.tree
+                    )
                     made = replace(made, question=question, answer=found.answers.get(at))
                 tasks[at] = made
         return self._answered(tasks, time.perf_counter_ns() - began)

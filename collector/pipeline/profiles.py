@@ -22,6 +22,7 @@ from scouter.evaluate.outcome import DECIDED, Outcome
 from scouter.evaluate.spans.filters import Test, compile_test
 from scouter.evaluate.tasks.judge import LLMJudgeTask
 from scouter.evaluate.tasks.report import ReportTask
+from scouter.evaluate.tasks.trajectory import TrajectoryTask
 from scouter.model.attributes import ENTITY_PREFIX
 from scouter.model.span import Span
 from scouter.queue.sampling import id_is_sampled
@@ -481,7 +482,7 @@ def _unasked(profile: AgentEvalProfile) -> Plan:
     """The plan with judge tasks that judge nothing, but for those with a sample of their own."""
     plan = compile_plan(
         task.model_copy(update={"sample_rate": 0.0})
-        if isinstance(task, LLMJudgeTask | ReportTask)
+        if isinstance(task, LLMJudgeTask | ReportTask | TrajectoryTask)
         and task.judge_prompt is not None
         and task.sample_rate == 1.0
         else task

@@ -94,6 +94,8 @@ def _moved(task: Task, context: JsonValue, answer: str | None) -> dict[str, obje
             return {}
         case AgentAssertionTask() if task.source == "spans":
             return {}
+        case TrajectoryTask() if task.judge_prompt is not None:
+            return None  # its question reads the record's own paths
         case TrajectoryTask() if task.reads_spans and not isinstance(task.reference, str):
             return {}
         case JourneyTask() | ReliabilityTask() if task.reads_spans:

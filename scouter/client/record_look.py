@@ -13,9 +13,11 @@ from scouter.client.client import ScouterClient
 from scouter.drift.profile import AgentEvalProfile
 from scouter.errors import ScouterError
 from scouter.evaluate.engine.asking_task import AskingTask
-from scouter.evaluate.engine.plan import Plan
+from scouter.evaluate.engine.plan import Plan, reads_spans
 from scouter.evaluate.outcome import TaskFault
+from scouter.evaluate.spans.tree import SpanTree
 from scouter.evaluate.steps import OneRecord
+from scouter.model.otlp_json import spans_from_otlp_json
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,10 +62,11 @@ def look_at_record(client: ScouterClient, uid: str) -> RecordLook:
     if plan is None:
         version = latest.profile_version[:12]
         return RecordLook(record=record, missing=f"no profile of the version {version} is known")
+    spans = _spans_of(client, plan, record)
     prompts = {
         plan.specs[at].task_id: asked
         for at, judge in plan.judges.items()
-        if (asked := _asked(plan, at, judge, record, latest))
+        if (asked := _asked(plan, at, judge, record, latest, spans))
     }
     paths = {spec.task_id: spec.assertion for spec in plan.specs}
     return RecordLook(record=record, paths=paths, prompts=prompts)
@@ -76,8 +79,24 @@ def _plan_of(client: ScouterClient, verdict: models.Evaluation) -> Plan | None:
     return None
 
 
+def _spans_of(client: ScouterClient, plan: Plan, record: models.Record) -> SpanTree | None:
+    """The record's spans, where a judge is asked about them and they are still stored."""
+    if record.trace_id is None or not any(reads_spans(plan.tasks[at]) for at in plan.judges):
+        return None
+    try:
+        trace = client.trace(record.trace_id)
+    except ScouterError:
+        return None
+    return SpanTree(spans_from_otlp_json([*trace.spans, *trace.spanless_events]).spans)
+
+
 def _asked(
-    plan: Plan, at: int, judge: AskingTask, record: models.Record, verdict: models.Evaluation
+    plan: Plan,
+    at: int,
+    judge: AskingTask,
+    record: models.Record,
+    verdict: models.Evaluation,
+    spans: SpanTree | None,
 ) -> Sequence[Asked]:
     """What the judge was asked first; nothing where it was not, as what it reads was not there."""
     found = {task.task_id: task for task in verdict.tasks}
@@ -94,7 +113,7 @@ def _asked(
         }
     try:
         with OneRecord():
-            (first, *_) = next(judge.ask(context, record.uid, record.context))
+            (first, *_) = next(judge.ask(context, record.uid, record.context, spans))
     except TaskFault:
         return ()
     return [Asked(role=each["role"], content=each["content"]) for each in first.messages]

@@ -177,7 +177,8 @@ class AgentEvalProfile(TasksByKind, BaseModel):
         """True if every task reads spans, so that a record without a context can be judged."""
         from scouter.evaluate.engine.plan import reads_spans  # the engine, with all it needs
 
-        return all(map(reads_spans, self.tasks))
+        # A judge reads the question and the answer from the context.
+        return all(reads_spans(each) and each.judge_prompt is None for each in self.tasks)
 
     def get_execution_plan(self) -> "Plan":
         """The compiled tasks; `stages` are the ids in the order in which they are run."""

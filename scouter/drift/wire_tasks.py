@@ -136,16 +136,24 @@ class TaskCosts:
 
     def _trajectory(self, task: TrajectoryTask) -> None:
         self._path("predicted", task.predicted)
+        if isinstance(task.tool_schemas, str):
+            self._path("tool_schemas", task.tool_schemas)
+        for name, prompt in task.prompts.items():
+            self._prompt(prompt, name)
+        calls = task.most_questions * (1 + task.max_retries)
+        self._spend("judge_calls", calls, "max_retries")
         rules = task.rules
         for where, each in (("rules.arguments", rules.arguments), *rules.tools.items()):
             for key, rule in each.keys.items():
                 if rule.pattern is not None:
                     self._pattern(f"{where}.keys.{key}"[:200], rule.pattern)
-        if isinstance(task.reference, str):
+        if not isinstance(task.reference, list):
             self._path("reference", task.reference)
             return
         calls = read_reference(task.reference, "reference")
         self._spend("reference_calls", len(calls), "reference")
+        if task.judge_prompt is not None:
+            return
         is_paired = rules.partial_credit or rules.compat == "agentevals-0.0.9"
         assigned = sum(is_paired or not rules.of(call.name).are_exact for call in calls)
         self._spend("assigned_calls", assigned, "reference")
@@ -241,16 +249,16 @@ class TaskCosts:
             self._spend("prompts_characters", size, "rubric")
         self._spend("judge_calls", task.most_questions * (1 + task.max_retries), "max_retries")
 
-    def _prompt(self, prompt: Prompt) -> None:
+    def _prompt(self, prompt: Prompt, where: str = "prompt") -> None:
         if not _MODEL.fullmatch(prompt.model):
             raise self._refused(
-                "prompt.model", "a model's name, such as gpt-4o-mini; no address and no path"
+                f"{where}.model", "a model's name, such as gpt-4o-mini; no address and no path"
             )
-        self._settings("prompt.model_settings", prompt.model_settings or {})
+        self._settings(f"{where}.model_settings", prompt.model_settings or {})
         if prompt.output_type is not None:
-            self._schema("prompt.output_type", prompt.output_type)
+            self._schema(f"{where}.output_type", prompt.output_type)
         size = sum(len(each.content) for each in prompt.all_messages)
-        self._spend("prompts_characters", size, "prompt.messages")
+        self._spend("prompts_characters", size, f"{where}.messages")
 
     def _settings(self, where: str, settings: Mapping[str, JsonValue]) -> None:
         for name, value in settings.items():

@@ -7,6 +7,7 @@ from scouter.evaluate.paths.path import Path
 from scouter.evaluate.paths.templates import template_paths
 from scouter.evaluate.tasks.assertion import AssertionTask
 from scouter.evaluate.tasks.judge import LLMJudgeTask
+from scouter.evaluate.tasks.trajectory import TrajectoryTask
 
 if TYPE_CHECKING:
     from scouter.evaluate.scenario import EvalScenario
@@ -73,6 +74,8 @@ def _reads(task: "Task") -> Iterator[str]:
             yield from _first(Path(text))
     else:
         yield _AGENT
+        for prompt in task.prompts.values() if isinstance(task, TrajectoryTask) else ():
+            yield from (name for text in prompt.parameters for name in _first(Path(text)))
     for path in template_paths(task.expected_value):
         yield from _first(path)
 

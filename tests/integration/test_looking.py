@@ -21,6 +21,7 @@ from scouter.evaluate.tasks.agent import AgentAssertion, AgentAssertionTask
 from scouter.evaluate.tasks.assertion import AssertionTask
 from scouter.evaluate.tasks.judge import LLMJudgeTask
 from scouter.evaluate.tasks.trace import TraceAssertion, TraceAssertionTask
+from scouter.evaluate.tasks.trajectory import TrajectoryTask
 from scouter.mock.llm_request import LLMRequest
 from scouter.mock.llm_server import LLMTestServer
 from scouter.model.otlp_json import spans_to_otlp_json
@@ -271,8 +272,8 @@ def test_evaluations_of_one_version_of_a_service(url: str, scouter: Scouter) -> 
     assert len(none) == 1
 
 
-def _answer(_: LLMRequest) -> JsonValue:
-    return {"score": 2, "reason": "it is curt"}
+def _answer(request: LLMRequest) -> JsonValue:
+    return {"score": 1 if "Look at" in request.text else 2, "reason": "it is curt"}
 
 
 def test_what_a_judge_was_asked_and_answered(
@@ -285,12 +286,14 @@ def test_what_a_judge_was_asked_and_answered(
     monkeypatch.setenv("HOUSE_KEY", "of-a-test")
     monkeypatch.delenv("SCOUTER_AUTH_TOKEN", raising=False)
     prompt = Prompt("Rate ${answer}, known as ${was}.", "model-1", "house", output_type=Score)
+    about_calls = Prompt("Look at ${agent_trajectory}.", "model-1", "house", output_type=Score)
     profile = AgentEvalProfile(
         [
             AssertionTask("was", "kind", "reply", Op.Equals),
             LLMJudgeTask(
                 "tone", prompt, 3, "score", Op.GreaterThanOrEqual, depends_on=["was"]
             ),
+            TrajectoryTask("calls", prompt_without_reference=about_calls),
         ],
         alias="judged",
     )  # fmt: skip
@@ -298,8 +301,10 @@ def test_what_a_judge_was_asked_and_answered(
     with LLMTestServer(_answer) as server:
         house = {"kind": "openai", "base_url": server.url, "key_variable": "HOUSE_KEY"}
         service = start(profile=[str(file)], providers={"house": house})
+        spans = spans_to_otlp_json(turn(GOOD, is_bad=False))
+        assert service.http.post("/v1/traces", json=spans).is_success
         context = {"answer": "No.", "kind": "reply"}
-        service.send({"uid": "u1", "profile": "judged", "context": context})
+        service.send({"uid": "u1", "profile": "judged", "context": context, "trace_id": GOOD})
         service.wait_for(1)
         wait_until(
             lambda: service.collector.store.pending_count() == 0, what="the judge", timeout_s=30
@@ -308,17 +313,20 @@ def test_what_a_judge_was_asked_and_answered(
             monkeypatch.setenv("SCOUTER_URL", address)
             lines = scouter("results", "record", "u1").stdout.splitlines()
             (text,) = scouter("results", "record", "u1", "--json").stdout.splitlines()
-        (sent,) = server.asked
+        by_text = {"Look at" in each.text: each for each in server.asked}
+    assert len(server.asked) == 2
     at = lines.index("  ✗ tone: failed")
     shown = [each.strip() for each in lines[at:]]
-    (user,) = [each for each in shown if each.startswith("asked, as user: ")]
+    user, *_ = (each for each in shown if each.startswith("asked, as user: "))
     assert re.sub("</?data-[0-9a-f]+>|\\s", "", user) == "asked,asuser:RateNo.,knownasreply."
     assert 'the judge answered: {"score": 2, "reason": "it is curt"}' in shown
     assert "score: 2" in shown
     assert any("revision 1: pending" in each for each in shown)
-    asked = json.loads(text)["prompts"]["tone"]
-    assert [each["role"] for each in asked] == [each["role"] for each in sent.messages]
-    assert all(each["content"] in sent.text for each in asked)
+    for task, is_about_calls in (("tone", False), ("calls", True)):
+        asked, sent = json.loads(text)["prompts"][task], by_text[is_about_calls]
+        assert [each["role"] for each in asked] == [each["role"] for each in sent.messages]
+        assert all(each["content"] in sent.text for each in asked)
+    assert '"order": "A-17"' in asked[-1]["content"]
 
 
 _TIMES = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\dZ")

@@ -72,6 +72,9 @@ PROFILE: Final = AgentEvalProfile(
                    operator="GreaterThan", expected_value=0.9),
         QATask("right", "model-1", _PROVIDER, operator="GreaterThan", expected_value=0.5),
         AccuracyTask("accurate", "model-1", _PROVIDER),
+        TrajectoryTask("compared", model="model-1", provider=_PROVIDER, samples=3,
+                       operator="GreaterThan", expected_value=0.9),
+        TrajectoryTask("looked_at", reference=None, model="model-1", provider=_PROVIDER),
         JourneyTask("journey", hr(), "recall"),
     ],
     alias=ALIAS,
@@ -89,6 +92,7 @@ class Talk:
     hours: int
 
 
+DESCRIBED: Final = "Tells the days off."
 WEATHER: Final = ("weather", {"city": "Paris"})
 TALKS: Final = {
     "good": Talk([ASSIGNMENT, SCHEDULE], ANSWER, 8),
@@ -98,14 +102,14 @@ EXPECTED: Final[dict[str, list[Triple]]] = {
     "good": [
         ("calls", "passed", 1.0), ("tools", "passed", 1.0), ("report", "passed", 1.0),
         ("judged", "passed", 0.9375), ("right", "passed", 0.9), ("accurate", "passed", 9.0),
-        ("journey", "passed", 1.0),
+        ("compared", "passed", 0.95), ("looked_at", "passed", 1.0), ("journey", "passed", 1.0),
     ],
     # By hand: one of two calls was expected, one of two goals is met; (1 + (1 + 0) / 2) / 2, and
     # judged (1 + (1 + 1/4) / 2) / 2.
     "poor": [
         ("calls", "failed", 0.5), ("tools", "failed", 0.0), ("report", "passed", 0.75),
         ("judged", "failed", 0.8125), ("right", "failed", 0.2), ("accurate", "failed", 3.0),
-        ("journey", "failed", 0.5),
+        ("compared", "failed", 0.25), ("looked_at", "failed", 0.75), ("journey", "failed", 0.5),
     ],
 }  # fmt: skip
 
@@ -116,6 +120,7 @@ def said(*parts: Mapping[str, Any], reason: str) -> dict[str, Any]:
         "gen_ai.operation.name": "chat",
         "gen_ai.response.finish_reasons": (reason,),
         "gen_ai.output.messages": json.dumps([{"role": "assistant", "parts": parts}]),
+        "gen_ai.tool.definitions": json.dumps([{"name": "days", "description": DESCRIBED}]),
     }
 
 
@@ -159,6 +164,11 @@ def verdict(text: str, schema: object) -> dict[str, Any]:
     if "generated report" in text:
         is_eight = text.rpartition("</data")[0].endswith(">8")
         return {"reasoning": "r", "score": 0.75 if is_eight else 0.25}
+    if "by those that were expected" in text:
+        return {"reasoning": "r", "score": 0.25 if "weather" in text else 0.95}
+    if "how well an AI agent chose" in text:  # of what it wants to see, each is a quarter
+        seen = (DESCRIBED, '"result": "ok"', '"step": 2', ANSWER)
+        return {"reasoning": "r", "score": sum(each in text for each in seen) / 4}
     is_right = ANSWER in text
     if "critique" in str(schema):
         score = 9 if is_right else 3

@@ -16,6 +16,7 @@ from scouter.evaluate.results.task_result import EvalTaskResult, TaskSpec
 from scouter.evaluate.spans.tree import SpanTree
 from scouter.evaluate.tasks.judge import LLMJudgeTask
 from scouter.evaluate.tasks.report import ReportTask
+from scouter.evaluate.tasks.trajectory import TrajectoryTask
 
 Reply: TypeAlias = JudgeReply | JudgeError
 Verdict: TypeAlias = tuple[EvalTaskResult, JsonValue]
@@ -31,7 +32,7 @@ class AskingTask(ABC):
     """A task that is decided by the answers of a judge."""
 
     spec: TaskSpec
-    task: LLMJudgeTask | ReportTask
+    task: LLMJudgeTask | ReportTask | TrajectoryTask
 
     @property
     def max_retries(self) -> int:
@@ -39,7 +40,9 @@ class AskingTask(ABC):
         return self.task.max_retries
 
     @abstractmethod
-    def ask(self, scope: JsonValue, record_uid: str, base: JsonValue) -> Asking:
+    def ask(
+        self, scope: JsonValue, record_uid: str, base: JsonValue, spans: SpanTree | None
+    ) -> Asking:
         """Ask about one record until there is a verdict; may end without a question.
 
         Args:
@@ -47,6 +50,7 @@ class AskingTask(ABC):
                 be read as `${context}`.
             record_uid: Key of the record.
             base: The record's own context.
+            spans: Those of the record's trace, as far as they are here.
 
         Raises:
             TaskFault: Something to be asked about is not there; raised before anything is asked.

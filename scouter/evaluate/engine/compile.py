@@ -38,7 +38,9 @@ from scouter.evaluate.tasks.trace import (
 from scouter.evaluate.tasks.trajectory import TrajectoryTask
 
 _OF_TRAJECTORY: Final = {"metric", "reference", "tool_name", "predicted", "rules"}
-"""Fields of a trajectory task that say what it looks at."""
+"""Fields of a trajectory task with a metric that say what it looks at."""
+_OF_JUDGED: Final = {"reference", "predicted", "tool_schemas"}
+"""The same of one with a judge."""
 _OF_JOURNEY: Final = {
     "dataset", "measure", "messages", "similarity_threshold", "enable_fuzzy_matching",
 }  # fmt: skip
@@ -70,9 +72,7 @@ def compile_task(task: Task, stage: int) -> CompiledTask | AskingTask:
             case AgentAssertionTask():
                 return _agent(task, stage)
             case TrajectoryTask():
-                wire = task.model_dump(mode="json", include=_OF_TRAJECTORY)
-                label = f"trajectory_{task.metric}"
-                return compile_trajectory(task, _subject(task, stage, wire, label))
+                return _trajectory(task, stage)
             case JourneyTask():
                 from scouter.evaluate.engine.journey import compile_journey  # few need it
 
@@ -90,6 +90,15 @@ def compile_task(task: Task, stage: int) -> CompiledTask | AskingTask:
         if str(error).startswith("task "):
             raise
         raise ConfigError(f"task {task.id!r}: {error}") from error
+
+
+def _trajectory(task: TrajectoryTask, stage: int) -> CompiledTask | AskingTask:
+    if task.judge_prompt is None:
+        wire = task.model_dump(mode="json", include=_OF_TRAJECTORY)
+        return compile_trajectory(task, _subject(task, stage, wire, f"trajectory_{task.metric}"))
+    from scouter.evaluate.engine.judged_trajectory import compile_judged  # few need it
+
+    return compile_judged(task, stage, task.model_dump(mode="json", include=_OF_JUDGED))
 
 
 def _report(task: ReportTask, subject: Subject) -> CompiledTask | AskingTask:

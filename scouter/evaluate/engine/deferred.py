@@ -106,7 +106,7 @@ def _deferred(
                 continue
             with one_record:
                 result, question = _not_asked(
-                    judge, scope, uid, context, is_wanted=spec.task_id in known
+                    judge, scope, uid, context, spans, is_wanted=spec.task_id in known
                 )
             earlier = known.get(spec.task_id)
             if earlier is not None and question == earlier.question:
@@ -119,13 +119,19 @@ def _deferred(
 
 
 def _not_asked(
-    judge: AskingTask, scope: JsonValue, uid: str, base: JsonValue, *, is_wanted: bool
+    judge: AskingTask,
+    scope: JsonValue,
+    uid: str,
+    base: JsonValue,
+    spans: SpanTree | None,
+    *,
+    is_wanted: bool,
 ) -> tuple[EvalTaskResult, str]:
     """What a judge task comes to before anybody is asked, and its question if that is wanted."""
     if not judge.is_sampled(uid):
         return judge.not_sampled(), ""
     try:
-        requests = next(judge.ask(scope, uid, base))
+        requests = next(judge.ask(scope, uid, base, spans))
         question = _digest(judge, requests, scope, uid, base) if is_wanted else ""
     except StopIteration as end:  # there is nothing to ask about
         result: EvalTaskResult = end.value[0]
@@ -137,7 +143,14 @@ def _not_asked(
     return EvalTaskResult(judge.spec, Outcome.PENDING, None, expected, None, text), question
 
 
-def question_of(plan: Plan, at: int, context: JsonValue, found: Found, uid: str) -> str:
+def question_of(
+    plan: Plan,
+    at: int,
+    context: JsonValue,
+    found: Found,
+    uid: str,
+    spans: SpanTree | None = None,
+) -> str:
     """Write in short all that a judge task's verdict follows from, but the answers.
 
     That is the task itself, what it asks first, and what its expected value is read from. The
@@ -149,6 +162,7 @@ def question_of(plan: Plan, at: int, context: JsonValue, found: Found, uid: str)
         context: The record's, as plain JSON.
         found: Has the results of the tasks that it depends on.
         uid: The record's.
+        spans: Those of the record's trace, as the walk had them.
 
     Returns:
         32 hex digits; empty where nothing was asked, and where it is too long to be told again.
@@ -157,7 +171,8 @@ def question_of(plan: Plan, at: int, context: JsonValue, found: Found, uid: str)
         return ""
     needs, judge = plan.dependencies[at], plan.judges[at]
     scope = found.scope_of(context, needs) if needs else context
-    return _digest(judge, next(judge.ask(scope, uid, context)), scope, uid, context)
+    requests = next(judge.ask(scope, uid, context, spans))
+    return _digest(judge, requests, scope, uid, context)
 
 
 def _digest(

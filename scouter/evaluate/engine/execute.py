@@ -153,7 +153,7 @@ def walk(
                 if at not in judges:
                     results[at] = plan.runs[at](scope, spans, context)
                 elif judges[at].is_sampled(asking_for or ""):
-                    asking[at] = judges[at].ask(scope, asking_for or "", context)
+                    asking[at] = judges[at].ask(scope, asking_for or "", context, spans)
                 else:
                     results[at] = judges[at].not_sampled()
         if asking:

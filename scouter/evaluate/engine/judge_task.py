@@ -21,6 +21,7 @@ from scouter.evaluate.judge.talk import JudgeTalk
 from scouter.evaluate.outcome import Outcome, Reason, TaskFault
 from scouter.evaluate.paths.path import Path
 from scouter.evaluate.results.task_result import EvalTaskResult
+from scouter.evaluate.spans.tree import SpanTree
 from scouter.evaluate.tasks.judge import LLMJudgeTask, PairSwap
 
 _REFERENCE: Final = "For reference, this is taken to be a right answer:\n${{{path}}}"
@@ -43,13 +44,15 @@ class JudgeTask(AskingTask):
     compare: Run
     """Compares a value, which it takes in the place of the record's context."""
 
-    def ask(self, scope: JsonValue, record_uid: str, base: JsonValue) -> Asking:
+    def ask(
+        self, scope: JsonValue, record_uid: str, base: JsonValue, spans: SpanTree | None = None
+    ) -> Asking:
         """Ask about one record until there is a verdict.
 
         Raises:
             TaskFault: A variable leads nowhere; raised before anything is asked.
         """
-        del base
+        del base, spans
         fields: JsonValue = scope if isinstance(scope, dict) else {"context": scope}
         orders = [render(fields) for render in self.renders[self._has_reference(fields)]]
         samples = self.task.samples

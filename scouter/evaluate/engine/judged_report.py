@@ -18,6 +18,7 @@ from scouter.evaluate.judge.talk import JudgeTalk
 from scouter.evaluate.judge.usage import sum_of
 from scouter.evaluate.outcome import Outcome, Reason
 from scouter.evaluate.results.task_result import EvalTaskResult
+from scouter.evaluate.spans.tree import SpanTree
 from scouter.evaluate.tasks.judge import LLMJudgeTask
 from scouter.evaluate.tasks.report import ReportTask
 
@@ -72,12 +73,15 @@ class JudgedReport(AskingTask):
         """All that a verdict follows from, beside the task, the questions and the answers."""
         return [*AskingTask.basis(self, scope, base), *self.reports.raw(scope, base)]
 
-    def ask(self, scope: JsonValue, record_uid: str, base: JsonValue) -> Asking:
+    def ask(
+        self, scope: JsonValue, record_uid: str, base: JsonValue, spans: SpanTree | None = None
+    ) -> Asking:
         """Ask about one report until it has a score.
 
         Raises:
             TaskFault: There is no report or no reference; raised before anything is asked.
         """
+        del spans
         pair = self.reports.pair(scope, base)
         values = self._values(pair)
         asking = {at: self.field.ask(value, record_uid, value) for at, value in enumerate(values)}

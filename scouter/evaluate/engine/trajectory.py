@@ -38,7 +38,7 @@ def compile_trajectory(task: TrajectoryTask, subject: Subject) -> CompiledTask:
     Raises:
         ConfigError: A path or a template that can never work.
     """
-    reference = _reference(task)
+    reference = None if task.metric == "single_tool_use" else reference_of(task)
     predicted = None if task.predicted is None else Path(task.predicted)
     score = _scoring(task)
 
@@ -71,9 +71,12 @@ def _of_spans(spans: SpanTree | None) -> list[object]:
     return list(work_of_spans(spans).tool_calls)
 
 
-def _reference(task: TrajectoryTask) -> Callable[[JsonValue], JsonValue] | None:
-    if task.metric == "single_tool_use":
-        return None
+def reference_of(task: TrajectoryTask) -> Callable[[JsonValue], JsonValue]:
+    """Prepare finding the expected calls of a record; raises `TaskFault` where there are none.
+
+    Raises:
+        ConfigError: A path that can never work.
+    """
     given = task.reference
     return Path(given).get if isinstance(given, str) else lambda _: given
 

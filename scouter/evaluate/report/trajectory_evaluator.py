@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Final, cast
+from typing import cast
 
 from pydantic import JsonValue
 
@@ -29,52 +29,12 @@ from scouter.evaluate.report.verdicts import (
     errored,
     skipped,
 )
-
-NO_TOOLS: Final = (
-    "(not known: no file gives them, and no span tells of them; judge no parameter by a schema)"
+from scouter.evaluate.tasks.trajectory_prompts import (
+    NO_HISTORY,
+    NO_TOOLS,
+    WITH_REFERENCE,
+    WITHOUT_REFERENCE,
 )
-NO_HISTORY: Final = "(no previous turns)"
-WITH_REFERENCE: Final = """\
-Judge the calls of tools that an AI agent made by those that were expected.
-
-Question:
-{question}
-
-Expected calls:
-{reference}
-
-Calls that were made:
-{agent_trajectory}
-
-Final answer of the agent:
-{answer}
-
-Calls with one step number were made at once. Take off for tools that were not called, for others \
-that were, for wrong parameters, and for a wrong order of steps. Parameters in free words have to \
-mean the same; all others have to be the same. 1 means all as expected, 0 nothing as expected.
-"""
-WITHOUT_REFERENCE: Final = """\
-Judge how well an AI agent chose and called its tools.
-
-Conversation before:
-{conversation_history}
-
-Question:
-{question}
-
-Tools that it has, with their parameters:
-{tool_schemas}
-
-Its actions:
-{agent_trajectory}
-
-Its final answer:
-{answer}
-
-Ask yourself: Were these the right tools? Are the parameters right, and do they fit the schemas? \
-Was any call needless, or missing? Does the answer follow from what the tools gave back? 1 means \
-nothing to improve, 0 nothing right.
-"""
 
 
 class TrajectoryEvaluator(ItemEvaluator):

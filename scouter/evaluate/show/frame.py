@@ -160,7 +160,7 @@ _PASSED: Final = Outcome.PASSED
 _ERRORED: Final = Outcome.ERRORED
 _SKIPPED: Final = Outcome.SKIPPED
 _NAMES: Final = {outcome: str(outcome) for outcome in Outcome}
-_JUDGES: Final = frozenset({"LLMJudge", "QA", "Accuracy", "Report"})
+_JUDGES: Final = frozenset({"LLMJudge", "QA", "Accuracy", "Report", "Trajectory"})
 """Types of tasks that ask a model."""
 
 

@@ -1,16 +1,45 @@
-"""TrajectoryTask: hold the calls of an agent against those that were expected."""
+"""TrajectoryTask: score the calls of an agent, by a metric or by a judge."""
 
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self
+from collections.abc import Mapping
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    ClassVar,
+    Final,
+    Literal,
+    Self,
+    TypeAlias,
+    cast,
+    get_args,
+)
 
-from pydantic import BeforeValidator, Field, JsonValue, model_validator
+from pydantic import (
+    BeforeValidator,
+    Field,
+    JsonValue,
+    PlainSerializer,
+    PlainValidator,
+    model_validator,
+)
 
+from scouter.evaluate.judge.prompt import Prompt
+from scouter.evaluate.tasks.judge import DEFAULT_RETRIES, retries_or_usual, write_prompt
+from scouter.evaluate.tasks.prompt_file import read_prompt
 from scouter.evaluate.tasks.scored import ScoredTask
+from scouter.evaluate.tasks.trajectory_prompts import (
+    CALLS,
+    REFERENCE,
+    WITH_REFERENCE,
+    WITHOUT_REFERENCE,
+    reads,
+    usual_prompt,
+)
 from scouter.evaluate.trajectory.call import read_reference
 from scouter.evaluate.trajectory.rules import TrajectoryRules
 from scouter.model.agent_work import CallsToldBy
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from scouter.evaluate.operators.comparison import ComparisonOperator
     from scouter.evaluate.tasks.base import Scope
@@ -18,7 +47,10 @@ if TYPE_CHECKING:
 TrajectoryMetricName = Literal[
     "exact_match", "in_order_match", "any_order_match", "precision", "recall", "single_tool_use"
 ]
-_PREFIX = "trajectory_"
+_PREFIX: Final = "trajectory_"
+_DEFINITIONS: Final = "tool_definitions"
+_MAKES_PROMPTS: Final = ("model", "provider", "question", "answer")
+"""Arguments that the usual prompts are made of; a stored task has the prompts in their place."""
 
 
 def _metric(value: object) -> object:
@@ -29,18 +61,49 @@ def _is_none(value: object) -> bool:
     return value is None
 
 
+def _is_usual(schemas: object) -> bool:
+    return schemas == _DEFINITIONS
+
+
+_Asked: TypeAlias = (
+    Annotated[Prompt, PlainValidator(read_prompt), PlainSerializer(write_prompt)] | None
+)
+
+
 class TrajectoryTask(ScoredTask):
     """Score the calls of tools; the score compares with `expected_value` by `operator`.
+
+    A `metric` gives the score, or a judge does: then there is a `model` and a `provider`. The judge
+    compares with the expected calls where a record has some, and judges the calls by themselves
+    where it has none. It is not asked about calls that may not be all: where spans are known to be
+    missing, or nobody tells of the calls, the task is errored.
 
     Args:
         id: Unique inside one profile; lower-cased.
         metric: A metric of trajectories, with or without `trajectory_` before it.
         reference: The expected calls, or the path in the context that leads to them. In a
-            scenario `expected_trajectory` is what the scenario expects.
+            scenario `expected_trajectory` is what the scenario expects. None is for a judge who
+            never compares.
         tool_name: The tool of `single_tool_use`, which needs no reference.
         predicted: Path in the context that leads to the calls; None takes those that the spans of
             the trace tell of.
-        rules: How calls are compared.
+        rules: How a metric compares calls.
+        model: The judge's model.
+        provider: The name of a provider entry.
+        question: Path of the user's question in the record, for the usual prompts.
+        answer: Path of the agent's answer, for the usual prompts.
+        prompt: Another question about records with expected calls. It has the variables
+            `${agent_trajectory}` and `${reference}`; `${tool_schemas}` and
+            `${conversation_history}` are known, too, and all others are paths in the record.
+            `score` of the answer is from 0 to 1.
+        prompt_without_reference: The same for records without expected calls. A record for which
+            there is no prompt is errored.
+        tool_schemas: Definitions of the agent's tools, or the path in the context that leads to
+            them. Where there are none, the spans' count if the calls are theirs, too.
+        max_retries: How often to ask again where the provider failed, 0 to 20.
+        samples: How often the same is asked, 1 to 25; the median of the scores counts.
+        sample_rate: The part of the records that are judged, in [0, 1]; the others are skipped
+            (sampled).
         operator: How the score is compared.
         expected_value: With what; without operator and value the score must be 1.
         description: For people.
@@ -53,11 +116,21 @@ class TrajectoryTask(ScoredTask):
     POSITIONAL: ClassVar[tuple[str, ...]] = ("id", "metric", "reference")
 
     task_type: Literal["Trajectory"] = "Trajectory"
-    metric: Annotated[TrajectoryMetricName, BeforeValidator(_metric)]
-    reference: str | list[JsonValue] = "expected_trajectory"
+    metric: Annotated[TrajectoryMetricName | None, BeforeValidator(_metric)] = Field(
+        default=None, exclude_if=_is_none
+    )
+    reference: str | list[JsonValue] | None = "expected_trajectory"
     tool_name: str | None = Field(default=None, min_length=1, exclude_if=_is_none)
     predicted: str | None = Field(default=None, exclude_if=_is_none)
     rules: TrajectoryRules = Field(default_factory=TrajectoryRules)
+    prompt: _Asked = Field(default=None, exclude_if=_is_none)
+    prompt_without_reference: _Asked = Field(default=None, exclude_if=_is_none)
+    tool_schemas: str | list[JsonValue] = Field(default=_DEFINITIONS, exclude_if=_is_usual)
+    max_retries: Annotated[int, BeforeValidator(retries_or_usual)] = Field(
+        default=DEFAULT_RETRIES, ge=0, le=20, exclude_if=DEFAULT_RETRIES.__eq__
+    )
+    samples: int = Field(default=1, ge=1, le=25, exclude_if=(1).__eq__)
+    sample_rate: float = Field(default=1.0, ge=0, le=1, exclude_if=(1.0).__eq__)
     calls_told_by: CallsToldBy | None = Field(default=None, exclude_if=_is_none)
 
     if TYPE_CHECKING:
@@ -65,12 +138,22 @@ class TrajectoryTask(ScoredTask):
         def __init__(
             self,
             id: str,
-            metric: str,
-            reference: str | Sequence[object] = ...,
+            metric: str | None = None,
+            reference: str | Sequence[object] | None = ...,
             *,
             tool_name: str | None = None,
             predicted: str | None = None,
             rules: TrajectoryRules | Mapping[str, object] = ...,
+            model: str | None = None,
+            provider: str | None = None,
+            question: str = "question",
+            answer: str = "answer",
+            prompt: Prompt | None = None,
+            prompt_without_reference: Prompt | None = None,
+            tool_schemas: str | Sequence[object] = ...,
+            max_retries: int | None = None,
+            samples: int = 1,
+            sample_rate: float = 1.0,
             operator: ComparisonOperator | str = ...,
             expected_value: object = ...,
             description: str | None = None,
@@ -81,6 +164,30 @@ class TrajectoryTask(ScoredTask):
             task_type: Literal["Trajectory"] = "Trajectory",
         ) -> None: ...
 
+    @model_validator(mode="before")
+    @classmethod
+    def _make_prompts(cls, data: object) -> object:
+        if not isinstance(data, Mapping):
+            return data
+        fields = dict(cast("Mapping[str, object]", data))
+        given = {name: fields.pop(name, None) for name in _MAKES_PROMPTS}
+        given = {name: value for name, value in given.items() if value is not None}
+        if not given:
+            return fields
+        if fields.get("prompt") is not None or fields.get("prompt_without_reference") is not None:
+            raise ValueError(f"{min(given)} stands in the prompt, where there is one")
+        texts = [given.get(name, name) for name in ("question", "answer")]
+        asked = [given.get("model"), given.get("provider"), *texts]
+        if not all(isinstance(each, str) for each in asked):
+            raise ValueError("expected model and provider, both texts")
+        model, provider, question, answer = cast("list[str]", asked)
+        forms = {"prompt": WITH_REFERENCE, "prompt_without_reference": WITHOUT_REFERENCE}
+        if fields.get("reference", ...) is None:
+            del forms["prompt"]
+        for name, form in forms.items():
+            fields[name] = usual_prompt(form, model, provider, question, answer)
+        return fields
+
     @model_validator(mode="after")
     def _parts_fit(self) -> Self:
         if (self.tool_name is not None) != (self.metric == "single_tool_use"):
@@ -89,9 +196,68 @@ class TrajectoryTask(ScoredTask):
             raise ValueError("rules.empty: a task has a score or an error; expected score or error")
         if isinstance(self.reference, list):
             read_reference(self.reference, "reference", is_wire=self.rules.compat == "vertex")
+        if self.judge_prompt is None:
+            self._check_metric()
+        else:
+            self._check_judge()
         return self
+
+    def _check_metric(self) -> None:
+        if self.metric is None:
+            known = ", ".join(get_args(TrajectoryMetricName))
+            raise ValueError(f"metric: expected {known}, or a model and a provider to judge")
+        if self.reference is None:
+            raise ValueError("reference: a metric compares; expected calls, or a path to them")
+        if self.samples > 1 or self.sample_rate < 1 or self.tool_schemas != _DEFINITIONS:
+            raise ValueError("samples, sample_rate and tool_schemas: no judge is asked")
+
+    def _check_judge(self) -> None:
+        if self.metric is not None:
+            raise ValueError("metric: a judge gives the score; leave one of them out")
+        if self.rules != TrajectoryRules():
+            raise ValueError("rules: they are a metric's; a judge compares as its prompt says")
+        first, second = self.prompt, self.prompt_without_reference
+        if self.reference is None and first is not None:
+            raise ValueError("prompt: there is no reference; give prompt_without_reference only")
+        if isinstance(self.reference, list) and first is None:
+            raise ValueError("prompt: the reference stands in the task, and no prompt compares")
+        for name, prompt in self.prompts.items():
+            compares = name == "prompt"
+            if not (reads(prompt, CALLS) and reads(prompt, REFERENCE) is compares):
+                raise ValueError(
+                    f"{name}: expected the variable ${{{CALLS}}}, and ${{{REFERENCE}}} in prompt "
+                    f"only; it has {', '.join(prompt.parameters) or 'none'}"
+                )
+        if first is not None and second is not None and _asks(first) != _asks(second):
+            raise ValueError(
+                "prompt_without_reference: one judge answers both; expected the model, the "
+                "provider and the model_settings of prompt"
+            )
 
     @property
     def reads_spans(self) -> bool:
         """True if the calls are those of the trace's spans."""
         return self.predicted is None
+
+    @property
+    def judge_prompt(self) -> Prompt | None:
+        """What a judge is asked with about most records; None where a metric scores."""
+        return self.prompt or self.prompt_without_reference
+
+    @property
+    def prompts(self) -> dict[str, Prompt]:
+        """By field, what a judge is asked with; a metric needs none."""
+        both = {
+            "prompt": self.prompt,
+            "prompt_without_reference": self.prompt_without_reference,
+        }
+        return {name: each for name, each in both.items() if each is not None}
+
+    @property
+    def most_questions(self) -> int:
+        """How often a judge is asked for one record at most, retries left out."""
+        return 0 if self.judge_prompt is None else self.samples
+
+
+def _asks(prompt: Prompt) -> tuple[object, ...]:
+    return prompt.model, prompt.provider, prompt.model_settings

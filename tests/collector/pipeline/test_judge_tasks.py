@@ -30,7 +30,9 @@ from scouter.evaluate.tasks.assertion import AssertionTask
 from scouter.evaluate.tasks.judge import LLMJudgeTask
 from scouter.evaluate.tasks.span_filter import SpanFilter
 from scouter.evaluate.tasks.trace import TraceAssertion, TraceAssertionTask
+from scouter.evaluate.tasks.trajectory import TrajectoryTask
 from scouter.model.record import EvalRecord
+from scouter.model.span import Span
 from tests.collector.pipeline.process_support import Process
 from tests.contracts.store_data import SPACE, TRACE, record, span
 
@@ -170,8 +172,8 @@ STEPS = TraceAssertionTask(
 class Scripted:
     """Reads pending verdicts as the judging does, and answers every question with the same."""
 
-    def __init__(self, process: Process) -> None:
-        self._process = process
+    def __init__(self, process: Process, score: float = 4) -> None:
+        self._process, self._score = process, score
         self._inquiries = Inquiries(process.store, process.registry)
         self.asked: list[str] = []
         """The last message of each question."""
@@ -189,7 +191,7 @@ class Scripted:
 
     async def _put(self, question: JudgeQuestion) -> JudgeReply:
         self.asked.append(question.request.messages[-1]["content"])
-        return JudgeReply(response={"score": 4, "reason": "why not"}, input_tokens=9)
+        return JudgeReply(response={"score": self._score, "reason": "why not"}, input_tokens=9)
 
 
 def test_an_unchanged_question_is_not_put_again_when_spans_come_late(begin: Any) -> None:
@@ -269,6 +271,38 @@ def test_a_task_that_reads_spans_behind_a_judge(begin: Any) -> None:
     assert process.verdicts()["u1"].outcome is PENDING
     last = Scripted(process).settle("u1")
     assert outcomes(last) == {"tone": "passed", "gated": "passed"}
+
+
+def test_a_judge_of_calls_waits_for_the_spans_that_are_missing(begin: Any) -> None:
+    """Without the root it is not asked; a call that comes late changes the question."""
+
+    def call(number: int, name: str) -> Span:
+        told = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": name}
+        return span(
+            number, start_ns=number * 10, end_ns=number * 10 + 5, attributes=told,
+            parent_span_id=f"{1:016x}", parent_is_remote=False,
+        )  # fmt: skip
+
+    prompt = Prompt("Rate ${agent_trajectory}.", "m", "openai", output_type=Score)
+    process = begin(TrajectoryTask("calls", prompt_without_reference=prompt))
+    judging = Scripted(process, score=1)
+    process.spans(call(2, "look"))
+    records(process, 1, trace_id=TRACE)
+    process.after(301)
+    [first] = process.verdicts()["u1"].tasks
+    assert (first.outcome, first.reason) == (ERRORED, "incomplete")
+    assert judging.asked == []
+    process.spans(span(1, name="turn"))
+    process.after(20)
+    assert process.verdicts()["u1"].outcome is PENDING
+    assert judging.settle("u1").outcome is PASSED
+    process.spans(call(3, "walk"))
+    process.after(20)
+    assert process.verdicts()["u1"].outcome is PENDING
+    assert judging.settle("u1").outcome is PASSED
+    assert [("look" in text, "walk" in text) for text in judging.asked] == [
+        (True, False), (True, True),
+    ]  # fmt: skip
 
 
 def test_a_session_is_judged_the_same_way(begin: Any) -> None:

@@ -11,6 +11,7 @@ from scouter.evaluate.tasks.assertion import AssertionTask
 from scouter.evaluate.tasks.judge import LLMJudgeTask
 from scouter.evaluate.tasks.span_filter import SpanFilter
 from scouter.evaluate.tasks.trace import TraceAssertion, TraceAssertionTask
+from scouter.evaluate.tasks.trajectory import TrajectoryTask
 from scouter.replay.unread import unread_outcomes, unread_warning
 
 WANTED = "${expected_outcome}"
@@ -18,9 +19,11 @@ COUNT = TraceAssertion.span_count(SpanFilter.by_name("step"))
 
 
 def judge(text: str, **more: Any) -> LLMJudgeTask:
-    return LLMJudgeTask(
-        "j", Prompt(text, model="m", provider="openai"), True, "ok", "Equals", **more
-    )
+    return LLMJudgeTask("j", rated(text), True, "ok", "Equals", **more)
+
+
+def rated(text: str) -> Prompt:
+    return Prompt(text, model="m", provider="openai")
 
 
 def scenario(*tasks: Any, outcome: str | None = "Paris") -> EvalScenario:
@@ -43,6 +46,11 @@ def scenario(*tasks: Any, outcome: str | None = "Paris") -> EvalScenario:
         [AgentAssertionTask("t", AgentAssertion.response_content(), WANTED, "Contains")],
         [judge(f"Is ${{response}} the same as {WANTED}?")],
         [judge("Is ${response} right?", reference="expected_outcome")],
+        [
+            TrajectoryTask(
+                "t", prompt_without_reference=rated(f"Do ${{agent_trajectory}} lead to {WANTED}?")
+            )
+        ],
     ],
 )
 def test_what_is_compared(tasks: list[Any]) -> None:
@@ -60,6 +68,7 @@ def test_what_is_compared(tasks: list[Any]) -> None:
         [AssertionTask("t", "expected_outcome", WANTED, "Equals")],
         [TraceAssertionTask("t", COUNT, 1, "Equals")],
         [judge("Is ${response} polite?")],
+        [TrajectoryTask("t", prompt_without_reference=rated("Are ${agent_trajectory} right?"))],
         [judge("Is ${expected_outcome} polite?")],
         [
             AssertionTask("t", "response", "x", "Contains"),

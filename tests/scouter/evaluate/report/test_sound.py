@@ -510,7 +510,7 @@ def test_where_the_definitions_of_tools_come_from() -> None:
     trajectory(judge).evaluate([walked()])
     named = [[n for n in ("of_file", "of_row", "of_spans") if n in p] for p in judge.prompts]
     assert named == [["of_file"], ["of_row"], ["of_spans"], []]
-    assert "no file gives them, and no span tells of them" in judge.prompts[3]
+    assert "nothing tells of them; judge no parameter" in judge.prompts[3]
 
 
 def test_tools_stay_where_no_model_tells_of_its_calls() -> None:

@@ -47,7 +47,7 @@ def test_the_scores_of_nothing(row: tuple[str, str]) -> None:
 
 def test_the_profile(tmp_path: Path) -> None:
     """Two of its tasks find what they want in the calls of two spans."""
-    (text,) = blocks("yaml")
+    text, _ = blocks("yaml")
     path = tmp_path / "calls.yaml"
     path.write_text(text, encoding="utf-8")
     calls = (
@@ -64,6 +64,20 @@ def test_the_profile(tmp_path: Path) -> None:
         ("paid", "passed", 1.0),
         ("only_this", "failed", 0.0),
     ]
+
+
+def test_the_judged_profile(tmp_path: Path) -> None:
+    """By hand: the median of three samples is 0.9."""
+    _, text = blocks("yaml")
+    path = tmp_path / "judged_calls.yaml"
+    path.write_text(text, encoding="utf-8")
+    record = EvalRecord({"question": "Where?", "answer": "Oslo."}, trace_id=TRACE)
+    spans = [made(1, "tool", "search", at=(0, 1), args="{}")]
+    dataset = EvalDataset([record], AgentEvalProfile.from_file(path).tasks, spans)
+    scores = [0.9, 0.2, 1.0]
+    found = dataset.evaluate(judge=lambda each: {"reasoning": "", "score": scores[each.sample]})
+    [task] = found.records[0].tasks
+    assert (task.score, str(task.outcome)) == (0.9, "passed")
 
 
 def test_the_limits() -> None:
