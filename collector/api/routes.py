@@ -15,11 +15,11 @@ from collector.api.parameters import (
 )
 from collector.pipeline.profiles import ProfileRegistry, RegisteredProfile
 from collector.receivers.times import format_time
-from collector.storage.port.reading import ReadStore
+from collector.storage.port.store import Store
 
 
 def api_router(
-    store: ReadStore,
+    store: Store,
     monitor: AlertMonitor,
     watcher: DriftWatcher,
     health: HealthWatch,

@@ -4,6 +4,7 @@ import logging
 from typing import Final
 
 from collector.alerts.delivery.notice import Notice
+from collector.alerts.drift.message import headline
 
 _log: Final = logging.getLogger(__name__)
 
@@ -20,7 +21,7 @@ class LogChannel:
         alert = notice.alert
         _log.warning(
             "alert %s %s: %s; %s",
-            alert.alert_id, alert.state.value, notice.title, notice.evidence,
+            alert.alert_id, alert.state.value, headline(alert), notice.evidence,
         )  # fmt: skip
         return "written"
 

@@ -79,7 +79,7 @@ def test_the_log_has_a_line_for_each(caplog: pytest.LogCaptureFixture) -> None:
     LogChannel().send(resolved_notice())
     assert caplog.messages == [
         f"alert 5f0c firing: {TITLE}; {EVIDENCE}",
-        f"alert 5f0c resolved: resolved: {TITLE}; recovered; it was: {EVIDENCE}",
+        f"alert 5f0c resolved: {TITLE}; recovered; it was: {EVIDENCE}",
     ]
 
 
