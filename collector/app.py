@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Final
 
 from collector.access.gate import Gate
 from collector.access.tokens import TokenFile
-from collector.alerts.drift.alert import DriftAlert, DriftAlertState
+from collector.alerts.delivery.delivery import Delivery, channels_of
 from collector.alerts.drift.health import HealthWatch
 from collector.alerts.drift.measures import DriftMeasures
-from collector.alerts.drift.message import evidence, headline
 from collector.alerts.drift.watcher import DriftWatcher
 from collector.alerts.monitor import AlertMonitor
 from collector.api.app import make_app
@@ -160,12 +159,18 @@ class Collector:
         self.monitor = AlertMonitor(self.store, self._show_alert)
         patience_s = 2 * settings.deadline_s + 60
         self.health = HealthWatch(self.store, lambda: self.watcher.active(), int(patience_s * 1e9))
+        self.delivery = Delivery(
+            channels_of(settings),
+            self.store,
+            self.metrics.registry,
+            public_url=settings.public_url or "",
+        )
         self.watcher = DriftWatcher(
             self.store,
             alpha=settings.drift_alpha,
             pace=Pace(int(settings.session_quiet_s * 1e9), int(settings.session_deadline_s * 1e9)),
             is_shadow=settings.drift == "shadow",
-            told=_tell_of,
+            told=self.delivery.changed,
             beside=self.health.look,
         )
         self.metrics.registry.register(DriftMeasures(self.watcher, self.health))
@@ -225,6 +230,7 @@ class Collector:
             self.monitor,
             self.watcher,
             self.health,
+            self.delivery,
             self.pipeline,
             self.ingest,
             self.telemetry,
@@ -249,6 +255,7 @@ class Collector:
         self.housekeeping.start()
         if self.settings.drift != "off":
             self.watcher.start()
+            self.delivery.start()
         if self.results is not None:
             self.results.start()
         if self.kafka is not None:
@@ -276,6 +283,7 @@ class Collector:
         self.pipeline.stop()
         self.housekeeping.stop()
         self.watcher.stop()
+        self.delivery.stop()
         if self.results is not None:
             self.results.stop()
         if self.answers is not None:
@@ -471,14 +479,6 @@ class Collector:
     def _show_alert(self, space: str, profile: AgentEvalProfile, is_firing: bool) -> None:
         gauge = self.metrics.alert_firing.labels(space, profile.name, profile.alias)
         gauge.set(1 if is_firing else 0)
-
-
-def _tell_of(alerts: Sequence[DriftAlert]) -> None:
-    """Write a line for each alert that was opened or changed; one on trial is told to nobody."""
-    for each in alerts:
-        if each.state is not DriftAlertState.SHADOW:
-            why = each.note or evidence(each.opened, each.kind)
-            _log.warning("alert %s %s: %s; %s", each.alert_id, each.state, headline(each), why)
 
 
 def _load_profiles(names: Sequence[str]) -> list[AgentEvalProfile]:

@@ -126,6 +126,17 @@ def start(
     gold_window: Annotated[int | None, _option("gold_window", metavar="N")] = None,
     drift: Annotated[str | None, _option("drift", metavar="on|shadow|off")] = None,
     drift_alpha: Annotated[float | None, _option("drift_alpha", metavar="CHANCE")] = None,
+    public_url: Annotated[str | None, _option("public_url", metavar="ADDRESS")] = None,
+    alerts_alertmanager: Annotated[
+        str | None, _option("alerts_alertmanager", metavar="ADDRESS")
+    ] = None,
+    alerts_heartbeat_s: Annotated[str | None, _option("alerts_heartbeat_s", metavar="TIME")] = None,
+    alerts_pagerduty_base: Annotated[
+        str | None, _option("alerts_pagerduty_base", metavar="ADDRESS")
+    ] = None,
+    alerts_opsgenie_base: Annotated[
+        str | None, _option("alerts_opsgenie_base", metavar="ADDRESS")
+    ] = None,
     results_otlp: Annotated[str | None, _option("results_otlp", metavar="ADDRESS")] = None,
     redis: Annotated[str | None, _option("redis", metavar="ADDRESS")] = None,
     redis_spans_stream: Annotated[str | None, _option("redis_spans_stream")] = None,
@@ -149,7 +160,7 @@ def start(
     A setting is a flag, an environment variable (the name in brackets) or a line of the settings
     file. A flag wins over the environment, the environment over the file. Secrets have no flag:
     they come from the environment (SCOUTER_COLLECTOR_KAFKA_SASL_PASSWORD, …_REDIS_PASSWORD,
-    …_RABBITMQ_PASSWORD, …_RESULTS_OTLP_HEADERS) or the file.
+    …_RABBITMQ_PASSWORD, …_RESULTS_OTLP_HEADERS, …_ALERTS_SLACK_URL and the like) or the file.
 
     \b
         scouter collector --profile geographer.yaml

@@ -16,6 +16,7 @@ from starlette.routing import compile_path
 from collector.access.caller import Needs, Scope
 from collector.access.front import AccessFront
 from collector.access.gate import Gate
+from collector.alerts.delivery.delivery import Delivery
 from collector.alerts.drift.health import HealthWatch
 from collector.alerts.drift.watcher import DriftWatcher
 from collector.alerts.monitor import AlertMonitor
@@ -79,6 +80,7 @@ def make_app(
     monitor: AlertMonitor,
     watcher: DriftWatcher,
     health: HealthWatch,
+    delivery: Delivery,
     pipeline: Pipeline,
     ingest: Ingest,
     telemetry: IngestTelemetry,
@@ -101,6 +103,7 @@ def make_app(
         monitor: The alerts of the profiles' own conditions.
         watcher: The detectors and their alerts.
         health: Watches what keeps results from being made.
+        delivery: Tells people of alerts.
         pipeline: Stores what is judged.
         ingest: The way in.
         telemetry: Is told of every request that brings data.
@@ -136,7 +139,7 @@ def make_app(
     app.add_middleware(AccessFront, gate=gate)
     app.add_middleware(WireFront)  # the last one added is the outermost
     app.include_router(api_router(store, monitor, watcher, health, registry))
-    app.include_router(drift_router(watcher, store))
+    app.include_router(drift_router(watcher, store, delivery, gate.space))
     reader = ProfileReader(check_judges)
     names = KnownNames(registry)
     app.include_router(profiles_router(registry, ingest, profiles_changed, reader))

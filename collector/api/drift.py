@@ -7,26 +7,38 @@ from typing import Annotated, Final
 from fastapi import APIRouter, Body, Path
 from pydantic import BaseModel, ConfigDict, Field
 
+from collector.alerts.delivery.delivery import Delivery
 from collector.alerts.drift.alert import DriftAlert, Figures
+from collector.alerts.drift.explain import culprits_of, examples_of
 from collector.alerts.drift.message import evidence, headline
 from collector.alerts.drift.standing import Standing
 from collector.alerts.drift.watcher import DriftWatcher
 from collector.api import models
-from collector.api.parameters import COMMON, NOT_FOUND, PROBLEMS, Profiler, Reader
+from collector.api.parameters import COMMON, NOT_FOUND, PROBLEMS, Admin, Profiler, Reader
 from collector.problem import ProblemError
 from collector.receivers.times import format_time
-from collector.storage.port.drift import DriftStore, SliceQuery
+from collector.storage.port.drift import DriftDelivery, DriftStore
+from collector.storage.port.rows import EvaluationRow
 from collector.storage.port.store import Store
 from scouter.drift.detect.many import e_bh
-from scouter.drift.detect.slices import culprits
+from scouter.drift.detect.slices import Culprit
 from scouter.drift.series.series import Kind
+from scouter.errors import ConfigError
 
 RESOLVED: Final = 100
 """Resolved alerts that a listing has."""
-CULPRITS: Final = 10
-"""Slices that are named."""
 _NS: Final = 10**9
 _LONGEST_S: Final = 365 * 86_400.0
+
+
+class _Test(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    channel: str | None = Field(max_length=64, description="Such as `slack`; null for all.")
+    resolved: bool = Field(
+        default=False, description="Say that the test is over: ends what the first message opened."
+    )
+
 
 AlertId = Annotated[str, Path(max_length=64)]
 
@@ -49,12 +61,14 @@ class _Resolve(_Act):
     )
 
 
-def drift_router(watcher: DriftWatcher, store: Store) -> APIRouter:
+def drift_router(watcher: DriftWatcher, store: Store, delivery: Delivery, space: str) -> APIRouter:
     """Make the routes of alerts and series.
 
     Args:
         watcher: The detectors.
         store: Has the history of alerts.
+        delivery: Tells people of them.
+        space: The collector's own; only from there may its channels be tested.
     """
     router = APIRouter(
         prefix="/api/v1", tags=["results"], responses=PROBLEMS, dependencies=list(COMMON)
@@ -76,8 +90,9 @@ def drift_router(watcher: DriftWatcher, store: Store) -> APIRouter:
         shown = _shown(watcher, history[-1:], watcher.alerts(caller.space))[0]
         return models.DriftAlertLook(
             **shown.model_dump(),
-            examples=_examples(store, history[-1]),
-            explained_by=_explained(store, history[-1]),
+            examples=[_example(each) for each in examples_of(store, history[-1])],
+            explained_by=[_culprit(each) for each in culprits_of(store, history[-1])],
+            deliveries=[_delivery(each) for each in store.deliveries_of(caller.space, alert_id)],
             history=[_item(each, None, stands=False) for each in history],
         )
 
@@ -107,6 +122,25 @@ def drift_router(watcher: DriftWatcher, store: Store) -> APIRouter:
             caller.space, alert_id, caller.token_id, said.note, accept=said.accept
         )
         return _answer(found, alert_id)
+
+    @router.post("/alerts/test", responses=NOT_FOUND)
+    def send_test(caller: Admin, asked: Annotated[_Test, Body()]) -> models.TriedChannels:
+        """Send a message that says it is a test, to one channel or to all.
+
+        For tokens of the collector's own space only.
+        """
+        if caller.space != space:
+            raise ProblemError(403, f"channels are of all spaces: it needs a token of {space!r}")
+        try:
+            found = delivery.test(asked.channel, is_resolved=asked.resolved)
+        except ConfigError as error:
+            raise ProblemError(404, str(error)) from error
+        return models.TriedChannels(
+            items=[
+                models.TriedChannel(channel=each.channel, sent=each.is_sent, answer=each.answer)
+                for each in found
+            ]
+        )
 
     return router
 
@@ -174,47 +208,37 @@ def _figures(figures: Figures, kind: Kind) -> models.DriftFigures:
     )
 
 
-def _examples(store: Store, alert: DriftAlert) -> list[models.DriftExample]:
-    """The examples that are still stored; what was erased is not shown."""
-    rows = [store.evaluation(alert.space, evaluation_id) for evaluation_id in alert.examples]
-    return [
-        models.DriftExample(
-            evaluation_id=row.evaluation_id,
-            record_id=row.record_id,
-            uid=row.record_uid,
-            trace_id=row.trace_id,
-            link=f"/api/v1/traces/{row.trace_id}"
-            if row.trace_id
-            else f"/api/v1/records/{row.record_uid}",
-        )
-        for row in rows
-        if row is not None
-    ]
-
-
-def _explained(store: Store, alert: DriftAlert) -> list[models.Culprit]:
-    """The slices that fell; an error has no rate that could be cut."""
-    if alert.kind is Kind.ERROR:
-        return []
-    slices, total = store.slices(
-        SliceQuery(
-            space=alert.space,
-            profile_uid=alert.profile_uid,
-            task=alert.task,
-            since_ns=alert.opened.since_ns,
-        )
+def _example(row: EvaluationRow) -> models.DriftExample:
+    kind, name = ("traces", row.trace_id) if row.trace_id else ("records", row.record_uid)
+    return models.DriftExample(
+        evaluation_id=row.evaluation_id,
+        record_id=row.record_id,
+        uid=row.record_uid,
+        trace_id=row.trace_id,
+        link=f"/api/v1/{kind}/{name}",
     )
-    return [
-        models.Culprit(
-            name=each.slice.name,
-            rate_before=each.rate_before,
-            rate=each.rate,
-            records=each.slice.passed + each.slice.failed,
-            weight=each.weight,
-            evidence=each.evidence,
-        )
-        for each in culprits(slices, total)[:CULPRITS]
-    ]
+
+
+def _culprit(each: Culprit) -> models.Culprit:
+    return models.Culprit(
+        name=each.slice.name,
+        rate_before=each.rate_before,
+        rate=each.rate,
+        records=each.slice.passed + each.slice.failed,
+        weight=each.weight,
+        evidence=each.evidence,
+    )
+
+
+def _delivery(each: DriftDelivery) -> models.DriftDelivery:
+    return models.DriftDelivery(
+        channel=each.channel,
+        told=each.alert_state,
+        state=each.state.value,
+        at=format_time(each.at_ns),
+        attempts=each.attempts,
+        answer=each.answer,
+    )
 
 
 def _series(each: Standing) -> models.DriftSeries:

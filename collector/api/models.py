@@ -278,6 +278,31 @@ class Culprit(_Answer):
     evidence: float = Field(description="E-value; it stands among all slices (e-BH).")
 
 
+class DriftDelivery(_Answer):
+    """A message about an alert, to one channel."""
+
+    channel: str = Field(description="log, webhook, slack, pagerduty, alertmanager or opsgenie.")
+    told: str = Field(description="State that is told: firing or resolved.")
+    state: str = Field(description="begun, waiting (asked again), sent or given_up.")
+    at: str
+    attempts: int
+    answer: str = Field(description="Of the far side, without secrets.")
+
+
+class TriedChannel(_Answer):
+    """A test message."""
+
+    channel: str
+    sent: bool
+    answer: str = Field(description="Of the far side, without secrets.")
+
+
+class TriedChannels(_Answer):
+    """Test messages, one for each channel."""
+
+    items: list[TriedChannel]
+
+
 class DriftAlertLook(DriftAlert):
     """An alert with its examples and all that became of it."""
 
@@ -288,6 +313,9 @@ class DriftAlertLook(DriftAlert):
 
     examples: list[DriftExample] = Field(description="The newest failed records at its opening.")
     history: list[DriftAlert] = Field(description="Oldest first.")
+    deliveries: list[DriftDelivery] = Field(
+        description="Whom it was told to: the last step for each channel and state, oldest first."
+    )
 
 
 class DriftSeries(_Answer):

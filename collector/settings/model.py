@@ -13,13 +13,17 @@ from pydantic_settings import (
 )
 
 from collector.settings.values import (
+    BaseUrl,
     Bytes,
     CacheBytes,
     HostPort,
     Seconds,
+    SecretUrl,
     Space,
     Tls,
+    check_header_secret,
     check_networks,
+    check_routing_key,
     parse_headers,
     parse_list,
     parse_listen,
@@ -336,6 +340,61 @@ class CollectorSettings(BaseSettings):
         lt=1,
         description="Chance that one series ever alarms while nothing is wrong, however often one "
         "looks.",
+    )
+    public_url: BaseUrl | None = Field(
+        default=None,
+        description="Address at which people see the collector's page, such as "
+        "https://scouter.example; for links in messages about alerts.",
+    )
+    alerts_webhook_url: SecretUrl | None = Field(
+        default=None,
+        description="Address that gets every alert as JSON; from environment or file only.",
+    )
+    alerts_webhook_headers: Annotated[
+        dict[str, SecretStr] | None, NoDecode, BeforeValidator(parse_headers)
+    ] = Field(
+        default=None,
+        description="Headers for that address, such as `authorization=Bearer%20…`, separated by "
+        "commas; from environment or file only.",
+    )
+    alerts_slack_url: SecretUrl | None = Field(
+        default=None,
+        description="Address of a Slack webhook for alerts; from environment or file only.",
+    )
+    alerts_pagerduty_key: Annotated[SecretStr, AfterValidator(check_routing_key)] | None = Field(
+        default=None,
+        description="Integration key (Events API v2) of a PagerDuty service for alerts; from "
+        "environment or file only.",
+    )
+    alerts_pagerduty_base: BaseUrl = Field(
+        default="https://events.pagerduty.com",
+        description="Address of PagerDuty; https://events.eu.pagerduty.com in the EU.",
+    )
+    alerts_alertmanager: BaseUrl | None = Field(
+        default=None,
+        description="Address of a Prometheus Alertmanager (API v2) for alerts, such as "
+        "http://127.0.0.1:9093.",
+    )
+    alerts_alertmanager_headers: Annotated[
+        dict[str, SecretStr] | None, NoDecode, BeforeValidator(parse_headers)
+    ] = Field(
+        default=None,
+        description="Headers for that address, as for the webhook; from environment or file only.",
+    )
+    alerts_heartbeat_s: Annotated[Seconds, Field(gt=0, le=180)] = Field(
+        default=60.0,
+        description="An alert that stands is told to Alertmanager again after so long; at most "
+        "3m, as it forgets alerts after five minutes.",
+    )
+    alerts_opsgenie_key: Annotated[SecretStr, AfterValidator(check_header_secret)] | None = Field(
+        default=None,
+        description="API key of Opsgenie, or of Jira Service Management, for alerts; from "
+        "environment or file only.",
+    )
+    alerts_opsgenie_base: BaseUrl = Field(
+        default="https://api.opsgenie.com",
+        description="Address of Opsgenie; https://api.eu.opsgenie.com in the EU, "
+        "https://api.atlassian.com/jsm/ops/integration for Jira Service Management.",
     )
     price_file: Path | None = Field(
         default=None,

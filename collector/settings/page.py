@@ -11,9 +11,9 @@ _PAGE: Final = """# Settings of the collector
 
 A setting is a line of the file that `--config` names (`name: value`, YAML), an environment variable
 (`{prefix}` and the name in capitals), or a flag (`--`, with dashes). A flag wins over the
-environment, the environment over the file. Passwords and headers have no flag, because other users
-see flags; the list `providers` has none either. An unknown setting is refused, and the message
-lists the known ones.
+environment, the environment over the file. Secrets (passwords, headers, keys and addresses that
+are one) have no flag, because other users see flags; the list `providers` has none either. An
+unknown setting is refused, and the message lists the known ones.
 
 The file is YAML 1.2: `no` and `off` are words, and a date is text. A file with a repeated key, or
 with more than 200 levels, is refused in one line that names the place, with exit code 2.

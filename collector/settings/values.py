@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Annotated, Final, NamedTuple, cast
 from urllib.parse import unquote, urlsplit
 
-from pydantic import AfterValidator, BeforeValidator, Field, ValidationError
+from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, ValidationError
 
 from scouter.agent.entries import ProviderEntries
 from scouter.errors import ConfigError
@@ -186,6 +186,58 @@ def parse_otlp_address(value: object) -> object:
     )
 
 
+def parse_base(value: object) -> object:
+    """Read `http://HOST[:PORT][/PATH]` or `https://…`; a slash at its end is left out."""
+    if not isinstance(value, str):
+        return value
+    fault = _address_fault(value) or _scheme_fault(value)
+    if fault is None:
+        return value.rstrip("/")
+    given = "the address" if set(value) & {"@", "?", "#"} else repr(value)  # may hold a secret
+    raise ValueError(f"{given} {fault}; expected such as https://scouter.example")
+
+
+def check_secret_url(value: SecretStr) -> SecretStr:
+    """Check an address that is a secret, and so stands in no message.
+
+    Raises:
+        ValueError: It is none.
+    """
+    text = value.get_secret_value()
+    fault = _address_fault(text.partition("?")[0]) or _scheme_fault(text)
+    if fault is not None:
+        raise ValueError(f"the address {fault.partition(' (')[0]}; expected https://HOST/PATH")
+    return value
+
+
+def check_routing_key(value: SecretStr) -> SecretStr:
+    """Check the form of a key of PagerDuty's Events API v2.
+
+    Raises:
+        ValueError: It has another one.
+    """
+    if not re.fullmatch(r"[0-9A-Za-z]{32}", value.get_secret_value()):
+        raise ValueError("not a routing key, which has 32 letters and digits")
+    return value
+
+
+def check_header_secret(value: SecretStr) -> SecretStr:
+    """Check that a secret can be sent in a header.
+
+    Raises:
+        ValueError: It is empty, or cannot.
+    """
+    text = value.get_secret_value()
+    if not text or not _HEADER_VALUE.fullmatch(text):
+        raise ValueError("it is empty, or has a blank at an end, a line break or what is not ASCII")
+    return value
+
+
+def _scheme_fault(value: str) -> str | None:
+    ok = value.startswith(("http://", "https://"))
+    return None if ok else "does not begin with http:// or https://"
+
+
 def _address_fault(value: str) -> str | None:
     """What is wrong with an OTLP endpoint's address, in words that continue it."""
     if any(each.isspace() or not each.isprintable() for each in value):
@@ -231,6 +283,8 @@ def parse_providers(value: object) -> object:
 
 
 Seconds = Annotated[float, BeforeValidator(parse_seconds), Field(ge=0, allow_inf_nan=False)]
+BaseUrl = Annotated[str, BeforeValidator(parse_base)]
+SecretUrl = Annotated[SecretStr, AfterValidator(check_secret_url)]
 Space = Annotated[str, AfterValidator(parse_space)]
 Bytes = Annotated[int, BeforeValidator(parse_bytes), Field(ge=1024)]
 CacheBytes = Annotated[int, BeforeValidator(parse_bytes_or_off), Field(ge=0)]

@@ -13,7 +13,8 @@ class AgentAlertConfig(BaseModel):
     """The alert of one profile: over how many records, from how many on, against what.
 
     The original's `schedule` (such as `CommonCrons.EveryHour`) and `dispatch_config` are taken and
-    left out: a collector watches all the time, and Alertmanager's routes say who is told.
+    left out: a collector watches all the time, and its settings and Alertmanager's routes say who
+    is told.
 
     Args:
         alert_condition: What is bad; without one the profile never alerts.
@@ -61,8 +62,8 @@ class AgentAlertConfig(BaseModel):
         told = _told(fields.pop("dispatch_config", None))
         if told:
             warnings.warn(
-                f"this profile asks to tell {told}; that part is left out: the collector's alerts "
-                "go to Alertmanager, whose routes say who is told",
+                f"this profile asks to tell {told}; that part is left out: the collector's "
+                "settings (such as alerts_slack_url) and Alertmanager's routes say who is told",
                 stacklevel=2,
             )
         return fields

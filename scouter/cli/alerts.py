@@ -90,6 +90,10 @@ def show(alert_id: AlertId, url: Url = None, token_file: TokenFile = None) -> No
             for each in found.examples
         ),
         *(
+            f"{each.channel}: {each.told} {each.state} {clock(each.at)} {each.answer}".rstrip()
+            for each in found.deliveries
+        ),
+        *(
             f"{clock(each.changed_at)} {each.state} {each.by} {each.note}".rstrip()
             for each in found.history
         ),
@@ -141,6 +145,33 @@ def resolve(
     """
     with connect(url, token_file) as client:
         _print(client.resolve_alert(alert_id, note, accept=accept))
+
+
+@alerts.command("test")
+def send_test(
+    channel: Annotated[
+        str | None, typer.Argument(metavar="[CHANNEL]", help="Such as slack; all by default.")
+    ] = None,
+    resolved: Annotated[
+        bool,
+        typer.Option("--resolved", help="Say that the test is over: ends what a test opened."),
+    ] = False,
+    url: Url = None,
+    token_file: TokenFile = None,
+) -> None:
+    """Send a test message and print the answers of the far sides; needs the scope admin.
+
+    The exit code is 1 if one of them did not take it.
+
+    scouter alerts test pagerduty
+    """
+    with connect(url, token_file) as client:
+        found = client.send_test_alert(channel, resolved=resolved).items
+    for each in found:
+        word = "sent" if each.sent else "not sent"
+        typer.echo(for_output(f"{each.channel}: {word}: {each.answer}"))
+    if not all(each.sent for each in found):
+        raise typer.Exit(1)
 
 
 def _print(found: "DriftAlert") -> None:

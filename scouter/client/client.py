@@ -109,6 +109,7 @@ class ScouterClient:
     acknowledge_alert = _one(routes.acknowledge_alert)
     silence_alert = _one(routes.silence_alert)
     resolve_alert = _one(routes.resolve_alert)
+    send_test_alert = _one(routes.send_test_alert)
     drift_series = _one(routes.drift_series)
     records = _all(routes.records)
     record = _one(routes.record)

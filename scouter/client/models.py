@@ -455,6 +455,35 @@ class Culprit(Answer):
     evidence: float
 
 
+class DriftDelivery(Answer):
+    """A message about an alert, to one channel."""
+
+    channel: str
+    told: str
+    """State that is told: `firing` or `resolved`."""
+    state: str
+    """`begun`, `waiting` (asked again), `sent` or `given_up`."""
+    at: datetime.datetime
+    attempts: int
+    answer: str
+    """Of the far side."""
+
+
+class TriedChannel(Answer):
+    """A test message."""
+
+    channel: str
+    sent: bool
+    answer: str
+    """Of the far side."""
+
+
+class TriedChannels(Answer):
+    """Test messages, one for each channel."""
+
+    items: tuple[TriedChannel, ...]
+
+
 class DriftAlertLook(DriftAlert):
     """An alert with its examples and all that became of it."""
 
@@ -464,6 +493,8 @@ class DriftAlertLook(DriftAlert):
     examples: tuple[DriftExample, ...] = ()
     history: tuple[DriftAlert, ...] = ()
     """Oldest first."""
+    deliveries: tuple[DriftDelivery, ...] = ()
+    """The last step for each channel and state, oldest first."""
 
 
 class DriftSeries(Answer):

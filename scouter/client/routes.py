@@ -325,6 +325,19 @@ def resolve_alert(
     return post(path, models.DriftAlert, at=at, body=body, is_repeatable=False)
 
 
+def send_test_alert(
+    channel: str | None = None, *, resolved: bool = False
+) -> Call[models.TriedChannels]:
+    """Send a test message to a channel of alerts, or to all. Needs the scope admin.
+
+    Args:
+        channel: Such as `slack`.
+        resolved: Say that the test is over, which ends what the first message opened.
+    """
+    body: JsonValue = {"channel": channel, "resolved": resolved}
+    return post("/alerts/test", models.TriedChannels, body=body, is_repeatable=False)
+
+
 def drift_series() -> Call[models.DriftSeriesList]:
     """Where every task of every active profile stands, and what it is held against."""
     return get("/drift/series", models.DriftSeriesList)

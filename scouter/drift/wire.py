@@ -150,7 +150,8 @@ def _refuse_dispatch(config: JsonValue) -> None:
     if dispatch is None or (isinstance(dispatch, dict) and set(dispatch) <= {"Console"}):
         return
     raise WireProfileError(
-        "who is told of an alert is not taken from a profile; Alertmanager's routes say it",
+        "who is told of an alert is not taken from a profile; the collector's settings and "
+        "Alertmanager's routes say it",
         field="config.alert_config.dispatch_config",
     )
 

@@ -5,7 +5,13 @@ from typing import Any
 
 import pytest
 
-from collector.storage.port.drift import DriftEvent, DriftState, SliceQuery
+from collector.storage.port.drift import (
+    DeliveryState,
+    DriftDelivery,
+    DriftEvent,
+    DriftState,
+    SliceQuery,
+)
 from collector.storage.port.rows import Scope, TaskRow
 from collector.storage.port.store import Store
 from scouter.drift.detect.slices import Slice
@@ -25,6 +31,17 @@ def task(task_id: str, outcome: Outcome, reason: str | None = None) -> TaskRow:
 def event(alert_id: str, at_ns: int, state: str, **fields: Any) -> DriftEvent:
     given: dict[str, Any] = {"space": SPACE, "body": f'{{"at": {at_ns}}}'}
     return DriftEvent(alert_id=alert_id, at_ns=at_ns, state=state, **(given | fields))
+
+
+def delivery(
+    alert_id: str, channel: str, changed_ns: int, state: DeliveryState, **fields: Any
+) -> DriftDelivery:
+    given: dict[str, Any] = {
+        "space": SPACE, "alert_state": "firing", "at_ns": 7, "attempts": 1, "answer": "",
+    }  # fmt: skip
+    return DriftDelivery(
+        alert_id=alert_id, channel=channel, changed_ns=changed_ns, state=state, **(given | fields)
+    )
 
 
 class StoreDriftContract:
@@ -109,6 +126,26 @@ class StoreDriftContract:
             event("a", 1, "firing"), event("a", 3, "resolved"),
         ]  # fmt: skip
         assert store.drift_history("other", "b") == []
+
+    def test_the_last_step_of_each_delivery(self, open_store: Open) -> None:
+        begun, sent = DeliveryState.BEGUN, DeliveryState.SENT
+        steps = [
+            delivery("a", "slack", 1, begun), delivery("a", "log", 1, begun),
+            delivery("a", "slack", 1, sent, attempts=2, answer="ok"),
+            delivery("a", "slack", 5, begun, alert_state="resolved"),
+            delivery("b", "slack", 2, sent), delivery("a", "slack", 9, sent, space="other"),
+        ]  # fmt: skip
+        store = open_store()
+        store.append_deliveries(steps[:2]).result()
+        store.append_deliveries(steps[2:]).result()
+        store.close()
+        store = open_store()
+        last, of_one = store.last_deliveries("slack"), store.deliveries_of(SPACE, "a")
+        store.close()
+        assert sorted(last, key=lambda e: (e.space, e.alert_id)) == sorted(
+            steps[3:], key=lambda e: (e.space, e.alert_id)
+        )
+        assert of_one == steps[1:4]
 
     def test_results_are_counted_by_tag_tool_and_model(self, store: Store) -> None:
         """A trace counts once for each tool, however often it was called."""

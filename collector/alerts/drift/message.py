@@ -40,6 +40,11 @@ def odds(evidence: float) -> str:
     return f"1 in {max(1, math.floor(evidence)):,}"
 
 
+def rfc3339(at_ns: int) -> str:
+    """Write a time as programs read it, to the second, in UTC."""
+    return f"{datetime.fromtimestamp(at_ns // 10**9, UTC):%Y-%m-%dT%H:%M:%SZ}"
+
+
 def moment(at_ns: int) -> str:
     """Say a time to the minute, in UTC."""
     return f"{datetime.fromtimestamp(at_ns // 10**9, UTC):%Y-%m-%d %H:%M} UTC"

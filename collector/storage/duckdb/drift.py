@@ -8,7 +8,13 @@ from typing import Any
 
 from collector.storage.duckdb.database import Database, run
 from collector.storage.duckdb.transaction import Transaction, one_of
-from collector.storage.port.drift import DriftEvent, DriftState, SliceQuery
+from collector.storage.port.drift import (
+    DeliveryState,
+    DriftDelivery,
+    DriftEvent,
+    DriftState,
+    SliceQuery,
+)
 from collector.storage.port.rows import Scope
 from scouter.drift.detect.slices import Slice
 from scouter.drift.series.observed import RECORD, Observed, Place
@@ -49,6 +55,29 @@ class DriftJob:
             tx.add(
                 "drift_events", tx.ordinal("drift_events"), event.space, event.alert_id,
                 event.at_ns, event.state, event.body,
+            )  # fmt: skip
+        return tx.seq
+
+
+@dataclass(slots=True, kw_only=True)
+class DeliveriesJob:
+    """Steps of deliveries."""
+
+    rows: Sequence[DriftDelivery]
+    future: "Future[Any]" = field(default_factory=_future)
+
+    @property
+    def size(self) -> int:
+        """Number of rows."""
+        return len(self.rows)
+
+    def apply(self, tx: Transaction) -> int:
+        """Add them."""
+        for row in self.rows:
+            tx.add(
+                "drift_deliveries", tx.ordinal("drift_deliveries"), row.space, row.alert_id,
+                row.channel, row.alert_state, row.changed_ns, row.at_ns, row.state.value,
+                row.attempts, row.answer,
             )  # fmt: skip
         return tx.seq
 
@@ -134,6 +163,39 @@ def read_drift_history(database: Database, space: str, alert_id: str) -> list[Dr
 def _event(row: tuple[Any, ...]) -> DriftEvent:
     space, alert_id, at_ns, state, body = row
     return DriftEvent(space=space, alert_id=alert_id, at_ns=at_ns, state=state, body=body)
+
+
+_DELIVERY = "space, alert_id, channel, alert_state, changed_ns, at_ns, state, attempts, answer"
+
+
+def read_last_deliveries(database: Database, channel: str) -> list[DriftDelivery]:
+    """The latest step of a channel for each alert."""
+    rows = database.read(
+        f"SELECT {_DELIVERY} FROM drift_deliveries WHERE channel = ? QUALIFY row_number() OVER"
+        " (PARTITION BY space, alert_id ORDER BY seq DESC, ordinal DESC) = 1",
+        [channel],
+    )
+    return [_delivery(row) for row in rows]
+
+
+def read_deliveries_of(database: Database, space: str, alert_id: str) -> list[DriftDelivery]:
+    """The latest step for each channel and state of an alert, the oldest first."""
+    rows = database.read(
+        f"SELECT {_DELIVERY} FROM drift_deliveries WHERE space = ? AND alert_id = ?"
+        " QUALIFY row_number() OVER (PARTITION BY channel, alert_state, changed_ns"
+        " ORDER BY seq DESC, ordinal DESC) = 1 ORDER BY seq, ordinal",
+        [space, alert_id],
+    )
+    return [_delivery(row) for row in rows]
+
+
+def _delivery(row: tuple[Any, ...]) -> DriftDelivery:
+    space, alert_id, channel, alert_state, changed_ns, at_ns, state, attempts, answer = row
+    return DriftDelivery(
+        space=space, alert_id=alert_id, channel=channel, alert_state=alert_state,
+        changed_ns=changed_ns, at_ns=at_ns, state=DeliveryState(state), attempts=attempts,
+        answer=answer,
+    )  # fmt: skip
 
 
 _PASSED = "count(*) FILTER ({0} AND outcome = 'passed')::BIGINT"

@@ -11,9 +11,11 @@ from collector.storage.duckdb.dead_letters import (
 )
 from collector.storage.duckdb.drift import (
     read_decided,
+    read_deliveries_of,
     read_drift_alerts,
     read_drift_history,
     read_drift_states,
+    read_last_deliveries,
     read_slices,
 )
 from collector.storage.duckdb.evaluations import (
@@ -55,7 +57,7 @@ from collector.storage.port.dead_letters import (
     LetterQuery,
     StoredLetter,
 )
-from collector.storage.port.drift import DriftEvent, DriftState, SliceQuery
+from collector.storage.port.drift import DriftDelivery, DriftEvent, DriftState, SliceQuery
 from collector.storage.port.judges import CalibrationRow, GoldQuery, GoldVerdict
 from collector.storage.port.lists import (
     EvaluationPage,
@@ -306,6 +308,14 @@ class Reading(Opened):
     def drift_history(self, space: str, alert_id: str) -> list[DriftEvent]:
         """All events of one alert, the oldest first."""
         return read_drift_history(self._database, space, alert_id)
+
+    def last_deliveries(self, channel: str) -> list[DriftDelivery]:
+        """The latest step of a channel for each alert."""
+        return read_last_deliveries(self._database, channel)
+
+    def deliveries_of(self, space: str, alert_id: str) -> list[DriftDelivery]:
+        """The latest step for each channel and state of an alert, the oldest first."""
+        return read_deliveries_of(self._database, space, alert_id)
 
     def slices(self, query: SliceQuery) -> tuple[list[Slice], int]:
         """Passes and fails by tag, tool and model, before and since a moment."""

@@ -233,6 +233,13 @@ MIGRATIONS: Final[tuple[str, ...]] = (
     """
     DROP TABLE IF EXISTS blocks;
     """,
+    """
+    CREATE TABLE IF NOT EXISTS drift_deliveries (
+        seq BIGINT, ordinal INTEGER, space VARCHAR, alert_id VARCHAR, channel VARCHAR,
+        alert_state VARCHAR, changed_ns BIGINT, at_ns BIGINT, state VARCHAR, attempts INTEGER,
+        answer VARCHAR
+    );
+    """,
 )
 """Step n (counted from 1) takes a store of version n - 1 to version n. Never edit one: add one.
 
@@ -257,4 +264,5 @@ TABLES: Final = (
     "sender_drops",
     "drift_states",
     "drift_events",
+    "drift_deliveries",
 )

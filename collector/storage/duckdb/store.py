@@ -8,7 +8,7 @@ from collector.storage.duckdb.care import Care
 from collector.storage.duckdb.dead_letters import (
     RemoveLettersJob,
 )
-from collector.storage.duckdb.drift import DriftJob
+from collector.storage.duckdb.drift import DeliveriesJob, DriftJob
 from collector.storage.duckdb.drops import DropsJob
 from collector.storage.duckdb.judges import (
     CalibrationsJob,
@@ -31,7 +31,7 @@ from collector.storage.port.dead_letters import (
     DeadLetter,
     LettersRemoved,
 )
-from collector.storage.port.drift import DriftEvent, DriftState
+from collector.storage.port.drift import DriftDelivery, DriftEvent, DriftState
 from collector.storage.port.judges import CalibrationRow, GoldVerdict
 from collector.storage.port.rows import (
     AlertEvent,
@@ -111,6 +111,10 @@ class DuckDBStore(Reading, Care):
     ) -> "Future[int]":
         """Keep states and events of detectors in one commit."""
         return self._submit(DriftJob(database=self._database, states=states, events=events))
+
+    def append_deliveries(self, deliveries: Sequence[DriftDelivery]) -> "Future[int]":
+        """Keep steps of deliveries."""
+        return self._submit(DeliveriesJob(rows=deliveries))
 
     def append_profile(self, profile: ProfileRow) -> "Future[int]":
         """Register a profile."""

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Protocol
 
 from scouter.drift.detect.slices import Slice
@@ -30,6 +31,35 @@ class DriftEvent:
     """Of the alert from then on."""
     body: str
     """JSON: all of the alert as it is from then on."""
+
+
+class DeliveryState(StrEnum):
+    """How far the delivery of an alert's state is."""
+
+    BEGUN = "begun"
+    """Durable before the first request: after a crash it is known that the far side may have it."""
+    WAITING = "waiting"
+    """The far side did not take it, and is asked again."""
+    SENT = "sent"
+    GIVEN_UP = "given_up"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DriftDelivery:
+    """One step of telling a channel about a state of an alert."""
+
+    space: str
+    alert_id: str
+    channel: str
+    alert_state: str
+    """What is told: `firing` or `resolved`."""
+    changed_ns: int
+    """When the alert got into that state."""
+    at_ns: int
+    state: DeliveryState
+    attempts: int
+    answer: str
+    """Of the far side, in words."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,6 +106,18 @@ class DriftStore(Protocol):
 
     def drift_history(self, space: str, alert_id: str) -> list[DriftEvent]:
         """All events of one alert, the oldest first; empty where there is no such alert."""
+        ...
+
+    def append_deliveries(self, deliveries: Sequence[DriftDelivery]) -> "Future[int]":
+        """Keep steps of deliveries."""
+        ...
+
+    def last_deliveries(self, channel: str) -> list[DriftDelivery]:
+        """The latest step of a channel for each alert, in any order."""
+        ...
+
+    def deliveries_of(self, space: str, alert_id: str) -> list[DriftDelivery]:
+        """The latest step for each channel and state of an alert, the oldest first."""
         ...
 
     def slices(self, query: SliceQuery) -> tuple[list[Slice], int]:

@@ -266,6 +266,7 @@ class Zebra:
             "/api/v1/erase": {"session_id": ZEBRA},
             "/api/v1/backup": {"folder": "b"},
             "/api/v1/alerts/{alert_id}/silence": {"seconds": 60},
+            "/api/v1/alerts/test": {"channel": "log"},
             "/api/v1/profiles": {**json.loads(self.profile.model_dump_json()), "alias": "other"},
             "/api/v1/reevaluations": {"profile": self.uid, "dry_run": False},
         }

@@ -9,6 +9,7 @@ from scouter.evaluate.operators.comparison import ComparisonOperator
 from scouter.evaluate.tasks.assertion import AssertionTask
 from tests.collector.conftest import Service, Start
 from tests.support.processes import wait_until
+from tests.support.served import Say, run_script
 
 GOOD = [42] * 9 + [41]
 
@@ -71,6 +72,52 @@ def test_an_alert_from_its_opening_to_its_end(service: Service) -> None:
     assert service.http.post(f"{path}/acknowledge", json={}).status_code == 404
     states = [each["state"] for each in service.get(path)["history"]]
     assert states == ["firing", "silenced", "resolved"]
+
+
+def test_whom_an_alert_was_told_to(service: Service) -> None:
+    alerts = service.get("/api/v1/alerts")["drift"]
+
+    def told() -> list[list[tuple[str, str, str]]]:
+        looks = [service.get(f"/api/v1/alerts/{each['alert_id']}") for each in alerts]
+        return [
+            [(each["channel"], each["told"], each["state"]) for each in look["deliveries"]]
+            for look in looks
+        ]
+
+    wait_until(lambda: told() == [[("log", "firing", "sent")]] * 2, what="the log has both")
+    service.http.post(f"/api/v1/alerts/{alerts[0]['alert_id']}/resolve", json={})
+    wait_until(lambda: ("log", "resolved", "sent") in told()[0], what="its end is told")
+
+
+def test_channels_are_tested(
+    start: Start, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    with run_script() as script:
+        monkeypatch.setenv("SCOUTER_COLLECTOR_ALERTS_WEBHOOK_URL", f"{script.url}/s3cret-path")
+        service = start(public_url="https://scouter.example/")
+        script.answers = [Say(200, "thanks"), Say(403, "no /s3cret-path here"), Say(200)]
+        path = "/api/v1/alerts/test"
+        assert service.http.post(path, json={"channel": None}).json()["items"] == [
+            {"channel": "log", "sent": True, "answer": "written"},
+            {"channel": "webhook", "sent": True, "answer": 'status 200: "thanks"'},
+        ]
+        again = service.http.post(path, json={"channel": "webhook"}).json()["items"]
+        assert again == [
+            {"channel": "webhook", "sent": False,
+             "answer": 'webhook: status 403: "no *** here"'}
+        ]  # fmt: skip
+        service.http.post(path, json={"channel": "webhook", "resolved": True})
+        assert [each.body["event"] for each in script.asked] == ["firing", "firing", "resolved"]
+        assert {each.body["dedup_key"] for each in script.asked} == {"scouter-test"}
+        assert script.asked[0].body["title"].startswith("[test] ")
+        assert script.asked[0].body["url"] == "https://scouter.example/alerts"
+        unknown = service.http.post(path, json={"channel": "slack"})
+        assert (unknown.status_code, unknown.json()["detail"]) == (
+            404, "no channel 'slack' is set up; there are: log, webhook",
+        )  # fmt: skip
+    told = [each.getMessage() for each in caplog.records if each.name.startswith("collector")]
+    assert any(line.startswith("alert test firing: ") for line in told)
+    assert not any("s3cret" in line for line in told)
 
 
 def test_series_and_gauges_say_where_each_task_stands(service: Service) -> None:

@@ -1,11 +1,13 @@
 """Settings: where they come from, and what is said when they are wrong."""
 
 import os
+import re
 from pathlib import Path
 from typing import Final
 
 import pytest
 
+from collector.alerts.delivery.delivery import channels_of
 from collector.settings.load import load_settings
 from collector.settings.model import CollectorSettings
 from collector.settings.page import describe
@@ -338,3 +340,47 @@ def test_headers_are_read_as_opentelemetry_writes_them() -> None:
     assert headers is not None
     given = {name: value.get_secret_value() for name, value in headers.items()}
     assert given == {"Authorization": "Bearer x", "team": "blue", "empty": ""}
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "told"),
+    [
+        ("alerts_slack_url", "hooks.slack.com/services/s3cret", "does not begin with http"),
+        ("alerts_slack_url", "https://u:s3cret@hooks.slack.com/", "has credentials in it"),
+        ("alerts_webhook_url", "https:///s3cret", "has no host"),
+        ("alerts_webhook_url", "grpc://host:1/s3cret", "has a path"),
+        ("alerts_pagerduty_key", "s3cret", "32 letters and digits"),
+        ("alerts_opsgenie_key", "s3cret\n", "a line break"),
+        ("alerts_opsgenie_key", "", "it is empty"),
+        ("alerts_webhook_headers", "authorization=s3cret%0A", "a line break"),
+        ("alerts_alertmanager", "http://u:s3cret@host:9093", "has credentials in it"),
+        ("alerts_alertmanager", "host:9093", "does not begin with http"),
+        ("alerts_heartbeat_s", "4m", "less than or equal to 180"),
+        ("alerts_heartbeat_s", "0", "greater than 0"),
+        ("public_url", "grpc://host:4317", "does not begin with http:// or https://"),
+    ],
+)
+def test_a_channel_that_cannot_work_is_refused_without_its_secret(
+    monkeypatch: pytest.MonkeyPatch, name: str, value: str, told: str
+) -> None:
+    monkeypatch.setenv(f"SCOUTER_COLLECTOR_{name.upper()}", value)
+    with pytest.raises(ConfigError, match=re.escape(told)) as caught:
+        load_settings({})
+    assert name in str(caught.value)
+    assert "s3cret" not in str(caught.value)
+
+
+def test_channels_do_not_show_their_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
+    given = {
+        "slack_url": "https://hooks.slack.com/services/s3cret?x=1",
+        "pagerduty_key": "s3cret" + "0" * 26,
+        "opsgenie_key": "s3cret", "webhook_headers": "authorization=Bearer%20s3cret",
+        "webhook_url": "http://127.0.0.1:9/s3cret", "alertmanager": "http://h:9093/prefix/",
+    }  # fmt: skip
+    for name, value in given.items():
+        monkeypatch.setenv(f"SCOUTER_COLLECTOR_ALERTS_{name.upper()}", value)
+    found = load_settings({})
+    assert "s3cret" not in repr(found)
+    assert found.alerts_alertmanager == "http://h:9093/prefix"
+    names = [each.name for each in channels_of(found)]
+    assert names == ["log", "webhook", "slack", "pagerduty", "alertmanager", "opsgenie"]

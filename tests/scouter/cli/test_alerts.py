@@ -68,7 +68,17 @@ def test_one_is_shown_with_examples_and_history(script: Script, scouter: Scouter
         "evidence": 1e9,
     }  # fmt: skip
     history = [ALERT, acknowledged]
-    look = {**ALERT, "examples": examples, "explained_by": [culprit], "history": history}
+    delivery = {
+        "channel": "slack", "told": "firing", "state": "sent", "at": "2026-01-02T15:00:01Z",
+        "attempts": 1, "answer": "status 200: ok",
+    }  # fmt: skip
+    look = {
+        **ALERT,
+        "deliveries": [delivery],
+        "examples": examples,
+        "explained_by": [culprit],
+        "history": history,
+    }
     script.answers = [Say(body=look)]
     lines = scouter("alerts", "show", "5f0c").stdout.splitlines()
     assert lines == [
@@ -78,6 +88,7 @@ def test_one_is_shown_with_examples_and_history(script: Script, scouter: Scouter
         "explained by tool search: 90.0% before, 30.0% of 100 since",
         f"failed: r1  scouter results trace {'a' * 32}",
         "failed: u2  scouter results record u2",
+        "slack: firing sent 2026-01-02 15:00:01Z status 200: ok",
         "2026-01-02 15:00:00Z firing",
         "2026-01-02 15:00:00Z acknowledged t1 on it",
     ]
@@ -104,6 +115,20 @@ def test_orders(
     assert (asked.method, asked.path, asked.body) == (
         "POST", f"/api/v1/alerts/5f0c/{path}", sent,
     )  # fmt: skip
+
+
+def test_a_test_message_prints_the_answers(script: Script, scouter: Scouter) -> None:
+    log = {"channel": "log", "sent": True, "answer": "written"}
+    slack = {"channel": "slack", "sent": False, "answer": "slack: status 404: no_service"}
+    script.answers = [Say(body={"items": [log, slack]}), Say(body={"items": [log]})]
+    done = scouter("alerts", "test")
+    assert (done.returncode, done.stdout.splitlines()) == (
+        1, ["log: sent: written", "slack: not sent: slack: status 404: no_service"],
+    )  # fmt: skip
+    assert scouter("alerts", "test", "log", "--resolved").returncode == 0
+    assert [each.body for each in script.asked] == [
+        {"channel": None, "resolved": False}, {"channel": "log", "resolved": True},
+    ]  # fmt: skip
 
 
 def test_what_is_no_length_is_refused(script: Script, scouter: Scouter) -> None:

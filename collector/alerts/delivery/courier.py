@@ -1,0 +1,273 @@
+"""A thread that tells one channel of alerts, each state at least once.
+
+It keeps no queue. It compares the alerts as they stand with what the store says of earlier
+deliveries: a firing alert whose state was not told is due, and so is the end of one that was. So
+nothing is lost by a crash, and an alert that came and went while the far side was down is one
+message or none. That a delivery begins is durable before its first request: after a crash it is
+known that the far side may have the alert, and its end is told too.
+"""
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Final
+
+from collector.alerts.delivery.channel import Channel
+from collector.alerts.delivery.measures import DeliveryMeasures
+from collector.alerts.delivery.notice import Notice
+from collector.alerts.drift.alert import DriftAlert, DriftAlertState
+from collector.storage.port.drift import DeliveryState, DriftDelivery, DriftStore
+from scouter.errors import DataError, TransientError
+
+_log: Final = logging.getLogger(__name__)
+
+GIVE_UP_S: Final = 6 * 3_600.0
+"""A message that the far side did not take for so long is given up."""
+_LONGEST_WAIT_S: Final = 3_600.0
+"""Wait that a far side may ask for."""
+_IDLE_S: Final = 3_600.0
+_BEATING: Final = frozenset({DriftAlertState.FIRING, DriftAlertState.ACKNOWLEDGED})
+_TOLD: Final = frozenset({DriftAlertState.FIRING, DriftAlertState.RESOLVED})
+_OVER: Final = frozenset({DeliveryState.SENT, DeliveryState.GIVEN_UP})
+
+_Name = tuple[str, str]
+"""Space and id of an alert."""
+
+
+class Courier:
+    """See the module.
+
+    Args:
+        channel: Is told.
+        store: Has the alerts, and what was delivered.
+        notice_of: Puts a message together.
+        measures: Where deliveries are counted.
+        now_ns: Wall clock.
+        ticks_s: Clock of waits, which nobody sets.
+        first_wait_s: After a failure; doubled by each one that follows, up to `longest_wait_s`.
+        longest_wait_s: See there; a far side that asks for more gets up to an hour.
+    """
+
+    def __init__(
+        self,
+        channel: Channel,
+        store: DriftStore,
+        notice_of: Callable[[DriftAlert], Notice],
+        measures: DeliveryMeasures,
+        *,
+        now_ns: Callable[[], int] = time.time_ns,
+        ticks_s: Callable[[], float] = time.monotonic,
+        first_wait_s: float = 1.0,
+        longest_wait_s: float = 60.0,
+    ) -> None:
+        self.channel: Final = channel
+        self._store, self._notice_of, self._measures = store, notice_of, measures
+        self._now_ns, self._ticks_s = now_ns, ticks_s
+        self._first_wait_s, self._longest_wait_s = first_wait_s, longest_wait_s
+        self._told: dict[_Name, DriftDelivery] = {}
+        self._begun_s: dict[_Name, float] = {}
+        """When this process began with what is under way."""
+        self._alerts: dict[_Name, DriftAlert] = {}
+        self._standing: dict[_Name, Notice] = {}
+        """Messages that the heartbeat repeats."""
+        self._is_stale = True
+        self._not_before_s = self._beat_s = ticks_s()
+        self._failures = 0
+        self._woken = threading.Event()
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._run, name=f"scouter-alerts-{channel.name}")
+
+    def start(self) -> None:
+        """Go on with what was not told."""
+        self.load()
+        self._thread.start()
+
+    def load(self) -> None:
+        """Read what was delivered; `start` does it. A new start tries again what was given up."""
+        told = self._store.last_deliveries(self.channel.name)
+        self._told = {(each.space, each.alert_id): _tried_again(each) for each in told}
+
+    def wake(self) -> None:
+        """Look again, as an alert has changed; from any thread, and returns at once."""
+        self._is_stale = True
+        self._woken.set()
+
+    def stop(self) -> None:
+        """End after the request that is under way; the rest is told after the next start."""
+        self._stopping.set()
+        self._woken.set()
+        if self._thread.is_alive():
+            self._thread.join()
+        self.channel.close()
+
+    # --- the thread -------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        is_failing = False
+        while not self._stopping.is_set():
+            try:
+                wait_s = self.step()
+                is_failing = False
+            except Exception as error:  # noqa: BLE001 the thread outlives any fault
+                if not is_failing:
+                    _log.warning(
+                        "alerts for %s wait: %s", self.channel.name, error,
+                        exc_info=not isinstance(error, TransientError),
+                    )  # fmt: skip
+                is_failing, wait_s = True, self._longest_wait_s
+            self._woken.wait(wait_s)
+            self._woken.clear()
+
+    def step(self) -> float:
+        """Tell of one alert, or beat; says after how many seconds there may be more to do.
+
+        Raises:
+            TransientError: The store cannot be read or written now.
+        """
+        wait_s = self._not_before_s - self._ticks_s()
+        if wait_s > 0:
+            return wait_s
+        if self._is_stale:
+            self._is_stale = False
+            self._look()
+        due = [(name, alert) for name, alert in self._alerts.items() if self._is_due(name, alert)]
+        if due:
+            name, alert = min(due, key=lambda each: (self._attempts(*each), each[1].changed_ns))
+            self._tell(name, alert)
+            return max(0.0, self._not_before_s - self._ticks_s())
+        return self._beat()
+
+    def _look(self) -> None:
+        try:
+            found = [DriftAlert.of_event(event) for event in self._store.drift_alerts()]
+        except BaseException:
+            self._is_stale = True
+            raise
+        self._alerts = {(each.space, each.alert_id): each for each in found}
+        self._standing = {
+            name: notice
+            for name, notice in self._standing.items()
+            if name in self._alerts and self._alerts[name].state in _BEATING
+        }
+
+    def _is_due(self, name: _Name, alert: DriftAlert) -> bool:
+        if alert.state not in _TOLD:
+            return False
+        told = self._told.get(name)
+        if told is None:
+            return alert.is_open  # nobody needs the end of what was never told
+        return not (_is_about(told, alert) and told.state in _OVER)
+
+    def _attempts(self, name: _Name, alert: DriftAlert) -> int:
+        told = self._told.get(name)
+        return told.attempts if told is not None and _is_about(told, alert) else 0
+
+    def _tell(self, name: _Name, alert: DriftAlert) -> None:
+        attempts = self._attempts(name, alert)
+        if not attempts or name not in self._begun_s:
+            self._begun_s[name] = self._ticks_s()
+        if not attempts:
+            self._keep(alert, DeliveryState.BEGUN, 0, "")
+        try:
+            notice = self._notice_of(alert)
+            answer = self.channel.send(notice)
+        except TransientError as error:
+            self._failed(error)
+            late = self._ticks_s() - self._begun_s[name] >= GIVE_UP_S
+            self._keep(
+                alert, DeliveryState.GIVEN_UP if late else DeliveryState.WAITING,
+                attempts + 1, str(error), is_kept=late or not attempts,
+            )  # fmt: skip
+        except DataError as error:
+            self._keep(alert, DeliveryState.GIVEN_UP, attempts + 1, str(error))
+        else:
+            self._went(self.channel.pause_s)
+            if alert.is_open and self.channel.heartbeat_s is not None:
+                self._standing[name] = notice
+            self._keep(alert, DeliveryState.SENT, attempts + 1, answer)
+
+    def _keep(
+        self, alert: DriftAlert, state: DeliveryState, attempts: int, answer: str,
+        *, is_kept: bool = True,
+    ) -> None:  # fmt: skip
+        """Note a step; one that is not kept is known to this process only."""
+        step = DriftDelivery(
+            space=alert.space, alert_id=alert.alert_id, channel=self.channel.name,
+            alert_state=alert.state.value, changed_ns=alert.changed_ns, at_ns=self._now_ns(),
+            state=state, attempts=attempts, answer=answer,
+        )  # fmt: skip
+        if state in _OVER:
+            self._begun_s.pop((alert.space, alert.alert_id), None)
+            self._measures.deliveries.labels(self.channel.name, state.value).inc()
+        if state is DeliveryState.GIVEN_UP:
+            _log.error(
+                "%s is not told that alert %s is %s: %s",
+                self.channel.name, alert.alert_id, alert.state.value, answer,
+            )  # fmt: skip
+        if state is not DeliveryState.BEGUN:  # done; a fault of the store repeats no message
+            self._told[alert.space, alert.alert_id] = step
+        if is_kept:
+            self._store.append_deliveries([step]).result()
+        self._told[alert.space, alert.alert_id] = step
+
+    # --- the heartbeat ----------------------------------------------------------------------
+
+    def _beat(self) -> float:
+        every_s = self.channel.heartbeat_s
+        if every_s is None:
+            return _IDLE_S
+        wait_s = self._beat_s - self._ticks_s()
+        if wait_s > 0:
+            return wait_s
+        for name, alert in self._alerts.items():
+            if self._stopping.is_set():
+                break
+            if alert.state in _BEATING and self._was_sent(name):
+                try:
+                    self.channel.send(self._notice(name, alert))
+                except TransientError as error:
+                    return self._failed(error)
+                except DataError as error:
+                    _log.warning("a heartbeat of alert %s is refused: %s", name[1], error)
+        self._went(0.0)
+        self._beat_s = self._ticks_s() + every_s
+        return every_s
+
+    def _was_sent(self, name: _Name) -> bool:
+        told = self._told.get(name)
+        return told is not None and told.state is DeliveryState.SENT
+
+    def _notice(self, name: _Name, alert: DriftAlert) -> Notice:
+        if name not in self._standing:
+            self._standing[name] = self._notice_of(alert)
+        return self._standing[name]
+
+    # --- waits ------------------------------------------------------------------------------
+
+    def _went(self, pause_s: float) -> None:
+        self._failures = 0
+        self._not_before_s = self._ticks_s() + pause_s
+
+    def _failed(self, error: TransientError) -> float:
+        self._measures.failures.labels(self.channel.name).inc()
+        if not self._failures:
+            _log.warning("an alert waits: %s", error)
+        self._failures = min(self._failures + 1, 30)
+        wait_s = min(self._first_wait_s * 2 ** (self._failures - 1), self._longest_wait_s)
+        if error.retry_after_s is not None:
+            wait_s = min(error.retry_after_s, _LONGEST_WAIT_S)
+        self._not_before_s = self._ticks_s() + wait_s
+        return wait_s
+
+
+def _is_about(told: DriftDelivery, alert: DriftAlert) -> bool:
+    return (told.alert_state, told.changed_ns) == (alert.state.value, alert.changed_ns)
+
+
+def _tried_again(told: DriftDelivery) -> DriftDelivery:
+    """A firing alert that was given up is told once more; its end is not."""
+    if told.state is DeliveryState.GIVEN_UP and told.alert_state == DriftAlertState.FIRING:
+        return replace(told, state=DeliveryState.WAITING, attempts=0)
+    return told

@@ -1,0 +1,154 @@
+"""A message about an alert, before a channel gives it its form.
+
+It holds names and counts, and no text that an agent wrote.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Final
+from urllib.parse import quote
+
+from collector.alerts.drift.alert import DriftAlert, DriftAlertState, Figures
+from collector.alerts.drift.explain import culprits_of, examples_of
+from collector.alerts.drift.message import evidence, headline
+from collector.storage.port.rows import EvaluationRow
+from collector.storage.port.store import Store
+from scouter.drift.detect.slices import Culprit
+from scouter.drift.series.series import Kind
+
+TEST_ID: Final = "test"
+"""Id of the alert in test messages."""
+_EXPLAINED: Final = 3
+"""Slices that a message names."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Example:
+    """A record that failed."""
+
+    name: str
+    url: str
+    """Page that shows it; empty where the collector's address is not known."""
+    order: str
+    """Command that shows it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Notice:
+    """An alert fires, or is over."""
+
+    alert: DriftAlert
+    explained_by: tuple[str, ...] = ()
+    examples: tuple[Example, ...] = ()
+    url: str = ""
+    """Page of the alerts; empty where the collector's address is not known."""
+
+    @property
+    def is_resolved(self) -> bool:
+        """True if the alert is over."""
+        return not self.alert.is_open
+
+    @property
+    def dedup_key(self) -> str:
+        """The same for all messages about one alert."""
+        return f"scouter-{self.alert.alert_id}"
+
+    @property
+    def delivery_key(self) -> str:
+        """The same for one message that comes twice."""
+        return f"{self.dedup_key}-{self.alert.state.value}-{self.alert.changed_ns}"
+
+    @property
+    def severity(self) -> str:
+        """`critical` where results got worse, `warning` where they are missing."""
+        return "critical" if self.alert.kind is Kind.PASS else "warning"
+
+    @property
+    def title(self) -> str:
+        """What got worse, of whom, since when; said to be a test where it is one."""
+        test = "[test] " if self.alert.alert_id == TEST_ID else ""
+        over = "resolved: " if self.is_resolved else ""
+        return f"{test}{over}{headline(self.alert)}"
+
+    @property
+    def evidence(self) -> str:
+        """Counts, the healthy count and the chance; of an alert that is over the reason first."""
+        proven = evidence(self.alert.opened, self.alert.kind)
+        return f"{self.alert.note}; it was: {proven}" if self.is_resolved else proven
+
+    def lines(
+        self,
+        text: Callable[[str], str] = str,
+        link: Callable[[str, str], str] = "{} {}".format,
+    ) -> Iterator[str]:
+        """The message below its title, the most important line first.
+
+        Args:
+            text: Makes a text safe.
+            link: Joins a name and an address, after that.
+        """
+        yield text(self.evidence)
+        for each in self.explained_by:
+            yield text(f"explained by {each}")
+        for each in self.examples:
+            if each.url:
+                yield f"failed: {link(text(each.name), text(each.url))}"
+            else:
+                yield text(f"failed: {each.name}  {each.order}")
+        yield text(f"held against {self.alert.opened.against}")
+        if self.url:
+            yield link("alerts:", text(self.url))
+        yield text(f"scouter alerts show {self.alert.alert_id}")
+
+
+def notice_of(store: Store, alert: DriftAlert, public_url: str = "") -> Notice:
+    """Put a message together.
+
+    Args:
+        store: Has the failed records and the slices.
+        alert: As it stands.
+        public_url: Address at which people see the collector's page, without a slash at its end;
+            empty for no links.
+
+    Raises:
+        TransientError: The store cannot be read now.
+    """
+    url = f"{public_url}/alerts" if public_url else ""
+    if not alert.is_open:
+        return Notice(alert=alert, url=url)
+    return Notice(
+        alert=alert,
+        explained_by=tuple(_explained(each) for each in culprits_of(store, alert)[:_EXPLAINED]),
+        examples=tuple(_example(each, public_url) for each in examples_of(store, alert)),
+        url=url,
+    )
+
+
+def trial_notice(at_ns: int, *, is_resolved: bool, public_url: str = "") -> Notice:
+    """Make a message that says it is a test; its figures are made up."""
+    state = DriftAlertState.RESOLVED if is_resolved else DriftAlertState.FIRING
+    figures = Figures(
+        since_ns=at_ns, records=400, failed=118, evidence=1e4, healthy=0.91, lower=0.9,
+        against="nothing: this is a test message",
+    )  # fmt: skip
+    alert = DriftAlert(
+        alert_id=TEST_ID, space="test", profile_uid="test", profile_name="test", alias="test",
+        profile_digest="", task="test", kind=Kind.PASS, service="", environment="", version="",
+        state=state, opened_ns=at_ns, changed_ns=at_ns, opened=figures, examples=(),
+        note="the test is over" if is_resolved else "",
+    )  # fmt: skip
+    return Notice(alert=alert, url=f"{public_url}/alerts" if public_url else "")
+
+
+def _explained(each: Culprit) -> str:
+    count = each.slice.passed + each.slice.failed
+    return f"{each.slice.name}: {each.rate_before:.1%} before, {each.rate:.1%} of {count:,} since"
+
+
+def _example(row: EvaluationRow, public_url: str) -> Example:
+    kind, name = ("trace", row.trace_id) if row.trace_id else ("record", row.record_uid)
+    return Example(
+        name=row.record_id or row.record_uid,
+        url=f"{public_url}/{kind}s/{quote(name, safe='')}" if public_url else "",
+        order=f"scouter results {kind} {name}",
+    )

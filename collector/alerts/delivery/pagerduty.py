@@ -1,0 +1,88 @@
+"""Alerts as events of PagerDuty.
+
+Source: PagerDuty, "Events API v2: send an alert event".
+"""
+
+from collections.abc import Mapping
+from typing import Final
+
+from pydantic import SecretStr
+
+from collector.alerts.delivery.notice import Notice
+from collector.alerts.delivery.post import Poster, to_bytes
+from collector.alerts.delivery.words import cut
+from collector.alerts.drift.message import rfc3339
+
+_SUMMARY: Final = 1_024
+_EVENT_BYTES: Final = 512_000
+
+
+class PagerDutyChannel:
+    """Triggers an incident for each alert and resolves it; see `Channel`.
+
+    Args:
+        key: Integration key of a service, 32 characters.
+        base: `https://events.pagerduty.com`, or that of its EU region.
+    """
+
+    name = "pagerduty"
+    pause_s = 0.0
+    heartbeat_s: float | None = None
+
+    def __init__(self, key: SecretStr, base: str) -> None:
+        self._key, self._url = key, f"{base}/v2/enqueue"
+        self._poster = Poster(self.name, secrets=[key])
+
+    def send(self, notice: Notice) -> str:
+        """Send an event."""
+        body = self._body(notice, _details(notice))
+        if len(to_bytes(body)) > _EVENT_BYTES:
+            body = self._body(notice, {})
+        return self._poster.post(self._url, body)
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._poster.close()
+
+    def _body(self, notice: Notice, details: Mapping[str, object]) -> dict[str, object]:
+        alert = notice.alert
+        payload = {
+            "summary": cut(f"{notice.title}; {notice.evidence}", _SUMMARY),
+            "source": cut(alert.service or alert.alias or "scouter", _SUMMARY),
+            "severity": notice.severity,
+            "timestamp": rfc3339(alert.opened_ns),
+            "component": cut(alert.task or "(record)", _SUMMARY),
+            "group": cut(alert.alias, _SUMMARY),
+            "class": alert.kind.value,
+            "custom_details": details,
+        }
+        link = {"client_url": notice.url} if notice.url else {}
+        return {
+            "routing_key": self._key.get_secret_value(),
+            "event_action": "resolve" if notice.is_resolved else "trigger",
+            "dedup_key": notice.dedup_key,
+            "client": "Scouter",
+            **link,
+            "payload": payload,
+            "links": [
+                {"href": each.url, "text": cut(each.name, _SUMMARY)}
+                for each in notice.examples
+                if each.url
+            ],
+        }
+
+
+def _details(notice: Notice) -> dict[str, object]:
+    alert = notice.alert
+    return {
+        "space": alert.space,
+        "version": alert.version,
+        "environment": alert.environment,
+        "records": alert.opened.records,
+        "failed": alert.opened.failed,
+        "evidence": alert.opened.evidence,
+        "against": alert.opened.against,
+        "explained_by": list(notice.explained_by),
+        "examples": [each.order for each in notice.examples],
+        "more": f"scouter alerts show {alert.alert_id}",
+    }

@@ -1,0 +1,85 @@
+"""Posting JSON to the far side of a channel, with nothing secret in answers and errors."""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+import httpx
+from pydantic import SecretStr
+
+from scouter.errors import DataError, TransientError
+from scouter.transport.http.transport import retry_after_s
+
+_TIMEOUT_S: Final = 10.0
+_LONGEST: Final = 300
+"""Characters of an answer that are kept."""
+_THROTTLED: Final = 429
+
+
+class Poster:
+    """A connection pool to one far side.
+
+    Args:
+        name: Of the channel; stands in errors in place of the address.
+        secrets: Texts that are taken out of everything that is said.
+        headers: Sent with each request.
+        timeout_s: Longest wait for a connection, and for each part of an answer.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        secrets: Sequence[SecretStr] = (),
+        headers: Mapping[str, SecretStr] | None = None,
+        timeout_s: float = _TIMEOUT_S,
+    ) -> None:
+        given = headers or {}
+        self.name: Final = name
+        self._secrets = _parts([*secrets, *given.values()])
+        sent = {key: value.get_secret_value() for key, value in given.items()}
+        self._client = httpx.Client(
+            headers={"User-Agent": "scouter-collector", **sent}, timeout=timeout_s
+        )
+
+    def post(self, url: str, body: object, headers: Mapping[str, str] | None = None) -> str:
+        """Send a body as JSON; see `Channel.send`."""
+        try:
+            answer = self._client.post(
+                url,
+                content=to_bytes(body),
+                headers={"Content-Type": "application/json", **(headers or {})},
+            )
+        except (httpx.HTTPError, httpx.InvalidURL) as error:
+            said = self._clean(f"{self.name}: {type(error).__name__}: {error}")
+            raise TransientError(said) from None  # the request in the chain has the address
+        said = self._clean(f"status {answer.status_code}: {answer.text.strip()}")
+        if answer.is_success:
+            return said
+        if answer.status_code == _THROTTLED or answer.is_server_error:
+            again_s = retry_after_s(answer.headers.get("Retry-After"))
+            raise TransientError(f"{self.name}: {said}", again_s)
+        raise DataError(f"{self.name}: {said}")
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._client.close()
+
+    def _clean(self, text: str) -> str:
+        for secret in self._secrets:
+            text = text.replace(secret, "***")
+        return text[:_LONGEST]
+
+
+def to_bytes(body: object) -> bytes:
+    """A body as it is sent."""
+    return json.dumps(body, ensure_ascii=False, allow_nan=False).encode()
+
+
+def _parts(secrets: Sequence[SecretStr]) -> list[str]:
+    """The secrets, and of addresses the path and its end, as a far side may repeat them."""
+    texts = [secret.get_secret_value() for secret in secrets]
+    paths = [httpx.URL(text).raw_path.decode() for text in texts if "://" in text]
+    ends = [path.rpartition("/")[2] for path in paths]
+    found = {text for text in [*texts, *paths, *ends] if len(text) > 1}
+    return sorted(found, key=len, reverse=True)

@@ -1,0 +1,75 @@
+"""Alerts as JSON to an address of one's own.
+
+`dedup_key` is the same for all messages about an alert. A message that comes twice has the same
+`Idempotency-Key`.
+"""
+
+from collections.abc import Mapping
+
+from pydantic import SecretStr
+
+from collector.alerts.delivery.notice import Notice
+from collector.alerts.delivery.post import Poster
+from collector.alerts.drift.message import rfc3339
+
+
+class WebhookChannel:
+    """Posts each message; see `Channel`.
+
+    Args:
+        url: Takes a POST and answers with 2xx.
+        headers: Sent with each request.
+    """
+
+    name = "webhook"
+    pause_s = 0.0
+    heartbeat_s: float | None = None
+
+    def __init__(self, url: SecretStr, headers: Mapping[str, SecretStr] | None = None) -> None:
+        self._url = url
+        self._poster = Poster(self.name, secrets=[url], headers=headers)
+
+    def send(self, notice: Notice) -> str:
+        """Post a message."""
+        headers = {"Idempotency-Key": notice.delivery_key}
+        return self._poster.post(self._url.get_secret_value(), _body(notice), headers)
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._poster.close()
+
+
+def _body(notice: Notice) -> dict[str, object]:
+    alert = notice.alert
+    figures = alert.opened
+    return {
+        "dedup_key": notice.dedup_key,
+        "event": alert.state.value,
+        "severity": notice.severity,
+        "title": notice.title,
+        "message": notice.evidence,
+        "alert_id": alert.alert_id,
+        "space": alert.space,
+        "profile": alert.alias,
+        "profile_version": alert.profile_digest,
+        "task": alert.task,
+        "kind": alert.kind.value,
+        "service": alert.service,
+        "environment": alert.environment,
+        "version": alert.version,
+        "since": rfc3339(figures.since_ns),
+        "opened_at": rfc3339(alert.opened_ns),
+        "changed_at": rfc3339(alert.changed_ns),
+        "records": figures.records,
+        "failed": figures.failed,
+        "evidence": figures.evidence,
+        "healthy": figures.healthy,
+        "healthy_lower": figures.lower,
+        "against": figures.against,
+        "note": alert.note,
+        "explained_by": list(notice.explained_by),
+        "examples": [
+            {"name": each.name, "url": each.url, "command": each.order} for each in notice.examples
+        ],
+        "url": notice.url,
+    }

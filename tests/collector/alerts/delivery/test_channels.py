@@ -1,0 +1,253 @@
+"""Each channel against a real HTTP server: the body it sends, and the answers it understands."""
+
+import json
+import logging
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from pydantic import SecretStr
+
+from collector.alerts.delivery.alertmanager import AlertmanagerChannel
+from collector.alerts.delivery.channel import Channel
+from collector.alerts.delivery.log import LogChannel
+from collector.alerts.delivery.opsgenie import OpsgenieChannel
+from collector.alerts.delivery.pagerduty import PagerDutyChannel
+from collector.alerts.delivery.slack import SlackChannel
+from collector.alerts.delivery.webhook import WebhookChannel
+from scouter.errors import DataError, TransientError
+from tests.contracts.store_data import SPACE
+from tests.support.alert_notices import START_NS, notice, resolved_notice
+from tests.support.processes import free_ports
+from tests.support.served import Asked, Say, Script, run_script
+from tests.support.vectors import load_vectors
+
+KEY = "0123456789abcdef0123456789abcdef"
+SECRET = "T0/B0/verysecret"
+HEADERS = {"authorization": SecretStr("Bearer hush-hush")}
+EVIDENCE = "118 of 400 failed since 2027-01-15 08:00 UTC; healthy is at most 40; chance 1 in 10,000"
+TITLE = "answers: task 'right' of bot, version 2 fails more since 2027-01-15 08:00 UTC"
+HUGE = "<!channel> & words " * 2_000
+
+Open = Callable[[str], Channel]
+CHANNELS: dict[str, Open] = {
+    "webhook": lambda url: WebhookChannel(SecretStr(f"{url}/{SECRET}"), HEADERS),
+    "slack": lambda url: SlackChannel(SecretStr(f"{url}/services/{SECRET}")),
+    "pagerduty": lambda url: PagerDutyChannel(SecretStr(KEY), url),
+    "alertmanager": lambda url: AlertmanagerChannel(url, HEADERS, 60, lambda: START_NS),
+    "opsgenie": lambda url: OpsgenieChannel(SecretStr(KEY), url),
+}
+SECRETS = (SECRET, KEY, "hush-hush")
+
+
+@pytest.fixture
+def script() -> Iterator[Script]:
+    with run_script() as running:
+        yield running
+
+
+@pytest.fixture
+def limits() -> Any:
+    return load_vectors("drift/vectors_alert_delivery.json")
+
+
+@pytest.fixture(params=list(CHANNELS))
+def opened(request: pytest.FixtureRequest, script: Script) -> Iterator[Channel]:
+    channel = CHANNELS[request.param](script.url)
+    assert channel.name == request.param
+    yield channel
+    channel.close()
+
+
+def sent(script: Script, name: str, *notices: Any, status: int = 200) -> list[Asked]:
+    channel = CHANNELS[name](script.url)
+    script.answers = [Say(status, "ok") for _ in notices]
+    for each in notices:
+        channel.send(each)
+    channel.close()
+    return script.asked
+
+
+def huge() -> Any:
+    """All names that others give are long, and call everybody in Slack."""
+    names = dict.fromkeys(("alias", "task", "service", "environment", "version", "space"), HUGE)
+    return notice(**names, explained_by=(HUGE,) * 3)
+
+
+def test_the_log_has_a_line_for_each(caplog: pytest.LogCaptureFixture) -> None:
+    assert LogChannel().send(notice()) == "written"
+    LogChannel().send(resolved_notice())
+    assert caplog.messages == [
+        f"alert 5f0c firing: {TITLE}; {EVIDENCE}",
+        f"alert 5f0c resolved: {TITLE}; recovered; it was: {EVIDENCE}",
+    ]
+
+
+def test_webhook(script: Script) -> None:
+    first, again, over = sent(script, "webhook", notice(), notice(), resolved_notice())
+    assert (first.method, first.path) == ("POST", f"/{SECRET}")
+    assert first.headers["authorization"] == "Bearer hush-hush"
+    assert first.headers["content-type"] == "application/json"
+    assert (first.body["event"], first.body["title"], first.body["message"]) == (
+        "firing", TITLE, EVIDENCE,
+    )  # fmt: skip
+    assert (first.body["records"], first.body["failed"], first.body["task"]) == (400, 118, "right")
+    assert first.body["since"] == "2027-01-15T08:00:00Z"
+    assert first.body["examples"] == [
+        {"name": "r1", "url": "https://scouter.example/traces/aa",
+         "command": "scouter results trace aa"}
+    ]  # fmt: skip
+    assert over.body["event"] == "resolved"
+    assert {each.body["dedup_key"] for each in script.asked} == {"scouter-5f0c"}
+    keys = [each.headers["idempotency-key"] for each in (first, again, over)]
+    assert keys[0] == keys[1] != keys[2]
+
+
+def test_slack_within_its_limits(script: Script, limits: Any) -> None:
+    most = limits["slack_webhook"]["limits"]
+    small, large, over = sent(script, "slack", notice(), huge(), resolved_notice())
+    assert small.path == f"/services/{SECRET}"
+    for each in script.asked:
+        header, section = each.body["blocks"]
+        assert (header["type"], section["type"]) == ("header", "section")
+        assert 0 < len(header["text"]["text"]) <= most["header_text_chars"]
+        assert 0 < len(section["text"]["text"]) <= most["section_text_chars"]
+    assert small.body["blocks"][0]["text"]["text"] == TITLE
+    assert small.body["blocks"][1]["text"]["text"].splitlines() == [
+        EVIDENCE,
+        "explained by tool search: 90.0% before, 30.0% of 100 since",
+        "failed: <https://scouter.example/traces/aa|r1>",
+        "held against version 1 before it",
+        "<https://scouter.example/alerts|alerts:>",
+        "scouter alerts show 5f0c",
+    ]
+    assert "<!" not in json.dumps(large.body)
+    assert "&lt;!channel&gt; &amp; words" in large.body["text"]
+    assert over.body["text"] == f"resolved: {TITLE}"
+    assert CHANNELS["slack"](script.url).pause_s >= 1 / most["messages_per_second"]
+
+
+def test_names_in_slack_are_escaped_inside_of_links(script: Script) -> None:
+    example = notice().examples[0]
+    evil = type(example)(name="<!here>|x", url=example.url, order="")
+    (asked,) = sent(script, "slack", notice(examples=(evil,)))
+    text = asked.body["blocks"][1]["text"]["text"]
+    assert "<https://scouter.example/traces/aa|&lt;!here&gt;|x>" in text
+
+
+def test_pagerduty_within_its_limits(script: Script, limits: Any) -> None:
+    vector = limits["pagerduty_events_v2"]
+    most = vector["limits"]
+    details = notice(explained_by=("x" * most["event_bytes"],))
+    first, large, dropped, over = sent(
+        script, "pagerduty", notice(), huge(), details, resolved_notice(),
+        status=vector["ok"]["status"],
+    )  # fmt: skip
+    for each in script.asked:
+        assert each.path == "/v2/enqueue"
+        assert each.body["routing_key"] == KEY
+        assert len(each.body["payload"]["summary"]) <= most["summary_chars"]
+        assert len(each.body["dedup_key"]) <= most["dedup_key_chars"]
+        assert int(each.headers["content-length"]) <= most["event_bytes"]
+    assert first.body["event_action"] == "trigger"
+    assert first.body["payload"]["summary"] == f"{TITLE}; {EVIDENCE}"
+    assert first.body["payload"]["severity"] == "critical"
+    assert first.body["payload"]["source"] == "bot"
+    assert first.body["payload"]["custom_details"]["failed"] == 118
+    assert first.body["links"] == [{"href": "https://scouter.example/traces/aa", "text": "r1"}]
+    assert large.body["payload"]["summary"].endswith("…")
+    assert dropped.body["payload"]["custom_details"] == {}
+    assert (over.body["event_action"], over.body["dedup_key"]) == ("resolve", "scouter-5f0c")
+
+
+def test_alertmanager_gets_an_identity_without_numbers(script: Script) -> None:
+    first, later, over = sent(
+        script, "alertmanager", notice(),
+        notice(opened=notice().alert.opened.model_copy(update={"failed": 300, "evidence": 1e8})),
+        resolved_notice(),
+    )  # fmt: skip
+    assert first.path == "/api/v2/alerts"
+    assert first.headers["authorization"] == "Bearer hush-hush"
+    ((one,), (two,), (ended,)) = (each.body for each in (first, later, over))
+    assert one["labels"] == two["labels"] == ended["labels"] == {
+        "alertname": "ScouterResultsFell", "severity": "critical", "space": SPACE,
+        "profile": "answers", "alias": "answers", "profile_uid": "p1", "task": "right",
+        "service": "bot", "version": "2",
+    }  # fmt: skip
+    assert one["annotations"]["summary"] == TITLE
+    assert EVIDENCE in one["annotations"]["description"]
+    assert (one["startsAt"], one["endsAt"]) == ("2027-01-15T08:01:00Z", "2027-01-15T08:05:00Z")
+    # The clock of the channel stands at 08:00, so the alert may not end before it began.
+    assert ended["endsAt"] == "2027-01-15T08:01:00Z"
+
+
+@pytest.mark.parametrize("path", ["", "/jsm/ops/integration"])
+def test_opsgenie_and_its_successor(script: Script, limits: Any, path: str) -> None:
+    most = limits["opsgenie_and_jsm"]["limits"]
+    channel = OpsgenieChannel(SecretStr(KEY), script.url + path)
+    script.answers = [Say(202, limits["opsgenie_and_jsm"]["ok"]["body"])] * 3
+    assert "requestId" in channel.send(notice())
+    channel.send(huge())
+    channel.send(resolved_notice())
+    channel.close()
+    first, large, over = script.asked
+    assert {each.headers["authorization"] for each in script.asked} == {f"GenieKey {KEY}"}
+    count, length = map(int, most["tags"].split(" x "))
+    for each in (first, large):
+        assert each.path == f"{path}/v2/alerts"
+        body = each.body
+        assert len(body["message"]) <= most["message_chars"]
+        assert len(body["alias"]) <= most["alias_chars"]
+        assert len(body["description"]) <= most["description_chars"]
+        assert len(body["entity"]) <= most["entity_chars"]
+        assert len(body["tags"]) <= count
+        assert max(map(len, body["tags"])) <= length
+        assert sum(map(len, [*body["details"], *body["details"].values()])) <= most["details_chars"]
+        assert body["priority"] in most["priority"]
+    assert first.body["message"] == TITLE
+    assert first.body["details"]["task"] == "right"
+    assert over.path == f"{path}/v2/alerts/scouter-5f0c/close?identifierType=alias"
+
+
+@pytest.mark.parametrize("status", [429, 500, 502, 503, 504])
+def test_what_may_work_later(opened: Channel, script: Script, status: int) -> None:
+    script.answers = [Say(status, "busy", {"Retry-After": "7"})]
+    with pytest.raises(TransientError, match=f"{opened.name}: status {status}: .*busy") as caught:
+        opened.send(notice())
+    assert caught.value.retry_after_s == 7
+
+
+@pytest.mark.parametrize("status", [302, 400, 401, 403, 404, 410])
+def test_what_is_refused(opened: Channel, script: Script, status: int) -> None:
+    script.answers = [Say(status, "no_service", {"Location": "http://127.0.0.1:1/"})]
+    with pytest.raises(DataError, match=f"status {status}: .*no_service"):
+        opened.send(notice())
+
+
+def test_no_secret_is_told(
+    opened: Channel, script: Script, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Not by a far side that repeats what it was asked, either."""
+    caplog.set_level(logging.INFO, "collector")
+    echo = f"POST /services/{SECRET} /{SECRET} {KEY} GenieKey {KEY} Bearer hush-hush"
+    script.answers = [Say(400, echo), Say(503, echo), Say(200, echo), Say(is_cut_off=True)]
+    said: list[str] = []
+    for _ in range(2):
+        with pytest.raises((DataError, TransientError)) as caught:
+            opened.send(notice())
+        said.append(str(caught.value))
+    said.append(opened.send(notice()))
+    for each in said:
+        own = {"webhook": "verysecret", "slack": "verysecret", "alertmanager": "hush-hush"}
+        assert own.get(opened.name, KEY) not in each
+
+
+@pytest.mark.parametrize("name", CHANNELS)
+def test_nobody_listens(name: str) -> None:
+    (port,) = free_ports(1)
+    channel = CHANNELS[name](f"http://127.0.0.1:{port}")
+    with pytest.raises(TransientError, match=f"{name}: ConnectError") as caught:
+        channel.send(notice())
+    channel.close()
+    assert not any(secret in str(caught.value) for secret in SECRETS)
+    assert caught.value.__cause__ is None

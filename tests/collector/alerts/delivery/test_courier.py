@@ -1,0 +1,348 @@
+"""Deliveries from a real store to a real HTTP server: each state at least once, seldom twice."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from prometheus_client import CollectorRegistry
+from pydantic import SecretStr
+
+from collector.alerts.delivery.alertmanager import AlertmanagerChannel
+from collector.alerts.delivery.channel import Channel
+from collector.alerts.delivery.courier import GIVE_UP_S, Courier
+from collector.alerts.delivery.delivery import Delivery
+from collector.alerts.delivery.measures import DeliveryMeasures
+from collector.alerts.delivery.notice import notice_of
+from collector.alerts.delivery.slack import SlackChannel
+from collector.alerts.delivery.webhook import WebhookChannel
+from collector.alerts.drift.alert import DriftAlert, DriftAlertState
+from collector.storage.duckdb.store import DuckDBStore
+from collector.storage.port.drift import DeliveryState
+from scouter.errors import TransientError
+from scouter.evaluate.outcome import Outcome
+from tests.contracts.store_data import SPACE, TRACE, verdict
+from tests.support.alert_notices import START_NS, drift_alert
+from tests.support.processes import wait_until
+from tests.support.served import Say, Script, run_script
+
+State = DriftAlertState
+
+
+class Round:
+    """A store, a far side, and couriers that come one after the other, stepped by hand."""
+
+    def __init__(self, folder: Path, script: Script) -> None:
+        self.store = DuckDBStore(folder)
+        self.script = script
+        self.ticks_s = 1_000.0
+        self.alerts: dict[str, DriftAlert] = {}
+        self.registry = CollectorRegistry()
+        self.open_channel("webhook")
+
+    def open_channel(self, name: str) -> None:
+        url = self.script.url
+        channels: dict[str, Channel] = {
+            "webhook": WebhookChannel(SecretStr(f"{url}/hook")),
+            "slack": SlackChannel(SecretStr(f"{url}/hook")),
+            "alertmanager": AlertmanagerChannel(url, None, 60, self.now_ns),
+        }
+        self.channel = channels[name]
+        self.restart()
+
+    def now_ns(self) -> int:
+        return START_NS + int(self.ticks_s * 1e9)
+
+    def restart(self) -> None:
+        """A new process: nothing but the store is left."""
+        self.registry = CollectorRegistry()
+        self.courier = Courier(
+            self.channel, self.store, lambda alert: notice_of(self.store, alert, "https://s"),
+            DeliveryMeasures(self.registry), now_ns=self.now_ns, ticks_s=lambda: self.ticks_s,
+        )  # fmt: skip
+        self.courier.load()
+
+    def change(self, alert_id: str, state: State, **fields: Any) -> None:
+        """Keep a state of an alert, as the watcher does, and tell the courier."""
+        self.ticks_s += 1
+        before = self.alerts.get(alert_id) or drift_alert(alert_id, **fields)
+        now = {"state": state, "changed_ns": self.now_ns()}
+        self.alerts[alert_id] = before.model_copy(update=now | fields)
+        self.store.save_drift([], [self.alerts[alert_id].event()]).result()
+        self.courier.wake()
+
+    def run(self, *answers: int) -> list[tuple[str, str]]:
+        """Answer so many requests, and see that there is no further one; what was told."""
+        before = len(self.script.asked)
+        self.script.answers = [Say(status, "said") for status in answers]
+        while self.courier.step() == 0:
+            pass
+        assert self.script.answers == []
+        return [(each.body["alert_id"], each.body["event"]) for each in self.script.asked[before:]]
+
+    def log(self, alert_id: str = "a") -> list[tuple[str, str, int]]:
+        """What the store says of the deliveries of an alert."""
+        found = self.store.deliveries_of(SPACE, alert_id)
+        return [(each.alert_state, each.state.value, each.attempts) for each in found]
+
+
+@pytest.fixture
+def script() -> Iterator[Script]:
+    with run_script() as running:
+        yield running
+
+
+@pytest.fixture
+def round_(tmp_path: Path, script: Script) -> Iterator[Round]:
+    found = Round(tmp_path, script)
+    yield found
+    found.channel.close()
+    found.store.close()
+
+
+def test_an_alert_and_its_end_are_told_once(round_: Round) -> None:
+    round_.change("a", State.FIRING)
+    assert round_.run(200) == [("a", "firing")]
+    assert round_.run() == []
+    round_.change("a", State.RESOLVED, note="recovered")
+    assert round_.run(200) == [("a", "resolved")]
+    round_.restart()
+    assert round_.run() == []
+    assert round_.log() == [("firing", "sent", 1), ("resolved", "sent", 1)]
+    assert round_.store.deliveries_of(SPACE, "a")[0].answer == 'status 200: "said"'
+    sample = {"channel": "webhook", "outcome": "sent"}
+    assert round_.registry.get_sample_value("scouter_alert_deliveries_total", sample) is None
+
+
+@pytest.mark.parametrize("state", [State.SHADOW, State.SILENCED, State.ACKNOWLEDGED])
+def test_these_are_told_to_nobody(round_: Round, state: State) -> None:
+    round_.change("a", state)
+    assert round_.run() == []
+    round_.change("a", State.RESOLVED)
+    assert (round_.run(), round_.log()) == ([], [])
+
+
+def test_a_silence_that_is_over_is_told_and_an_acknowledgement_is_not(round_: Round) -> None:
+    round_.change("a", State.FIRING)
+    round_.run(200)
+    round_.change("a", State.SILENCED)
+    assert round_.run() == []
+    round_.change("a", State.FIRING)
+    assert round_.run(200) == [("a", "firing")]
+    round_.change("a", State.ACKNOWLEDGED)
+    assert round_.run() == []
+    round_.change("a", State.RESOLVED)
+    assert round_.run(200) == [("a", "resolved")]
+
+
+def test_a_far_side_that_is_busy_is_asked_again(round_: Round, script: Script) -> None:
+    round_.change("a", State.FIRING)
+    script.answers = [Say(503, "busy")]
+    assert round_.courier.step() == 1
+    assert round_.log() == [("firing", "waiting", 1)]
+    assert round_.courier.step() == 1
+    assert len(script.asked) == 1
+    round_.ticks_s += 1
+    script.answers = [Say(429, "slow", {"Retry-After": "30"})]
+    assert round_.courier.step() == 30
+    round_.ticks_s += 29
+    assert round_.courier.step() == 1
+    round_.ticks_s += 1
+    assert round_.run(200) == [("a", "firing")]
+    assert round_.log() == [("firing", "sent", 3)]
+    failures = "scouter_alert_delivery_failures_total"
+    assert round_.registry.get_sample_value(failures, {"channel": "webhook"}) == 2
+
+
+def test_waits_double_to_a_bound_and_end_in_giving_up(round_: Round, script: Script) -> None:
+    round_.change("a", State.FIRING)
+    waits: list[float] = []
+    begun_s = round_.ticks_s
+    while round_.log() != [("firing", "given_up", len(waits))]:
+        assert round_.ticks_s - begun_s < GIVE_UP_S + 61
+        script.answers = [Say(500, "no")]
+        waits.append(round_.courier.step())
+        round_.ticks_s += waits[-1]
+    assert waits[:8] == [1, 2, 4, 8, 16, 32, 60, 60]
+    assert round_.ticks_s - begun_s >= GIVE_UP_S
+    assert round_.run() == []
+    round_.change("a", State.RESOLVED)
+    assert round_.run(200) == [("a", "resolved")]  # it may have opened an incident after all
+
+
+def test_a_refused_message_holds_up_no_other(round_: Round) -> None:
+    round_.change("a", State.FIRING)
+    round_.change("b", State.FIRING)
+    assert round_.run(400, 200) == [("a", "firing"), ("b", "firing")]
+    assert (round_.log("a"), round_.log("b")) == (
+        [("firing", "given_up", 1)], [("firing", "sent", 1)],
+    )  # fmt: skip
+    round_.restart()  # with a better key, maybe
+    assert round_.run(200) == [("a", "firing")]
+
+
+def test_one_that_always_fails_lets_others_pass(round_: Round, script: Script) -> None:
+    round_.change("a", State.FIRING)
+    round_.change("b", State.FIRING)
+    script.answers = [Say(500)]
+    assert round_.courier.step() == 1
+    round_.ticks_s += 1
+    script.answers = [Say(200), Say(500)]
+    assert round_.courier.step() == 0
+    assert script.asked[-1].body["alert_id"] == "b"
+    round_.courier.step()
+    assert script.asked[-1].body["alert_id"] == "a"
+
+
+@pytest.mark.parametrize("has_come", [True, False])
+def test_a_crash_before_the_answer_is_kept(
+    round_: Round, script: Script, monkeypatch: pytest.MonkeyPatch, has_come: bool
+) -> None:
+    """The alert is told again with the same key, or, if it is over by then, its end is."""
+    round_.change("a", State.FIRING)
+    with monkeypatch.context() as patch:
+        patch.setattr(round_.channel, "send", _killed(round_.channel if has_come else None))
+        script.answers = [Say(200)] if has_come else []
+        with pytest.raises(_KilledError):
+            round_.courier.step()
+    assert round_.log() == [("firing", "begun", 0)]
+    round_.restart()
+    assert round_.run(200) == [("a", "firing")]
+    keys = [each.headers["idempotency-key"] for each in script.asked]
+    assert len(set(keys)) == 1
+    assert len(keys) == 1 + has_come
+
+    round_.change("b", State.FIRING)
+    with monkeypatch.context() as patch:
+        patch.setattr(round_.channel, "send", _killed(None))
+        with pytest.raises(_KilledError):
+            round_.courier.step()
+    round_.change("b", State.RESOLVED)
+    round_.restart()
+    assert round_.run(200) == [("b", "resolved")]
+
+
+class _KilledError(BaseException):
+    """Ends a courier as `kill -9` does: nothing behind it runs."""
+
+
+def _killed(channel: Channel | None) -> Any:
+    send = None if channel is None else channel.send
+
+    def killed(notice: Any) -> str:
+        if send is not None:
+            send(notice)
+        raise _KilledError
+
+    return killed
+
+
+def test_nothing_is_sent_while_the_store_cannot_keep_that_it_begins(
+    round_: Round, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    round_.change("a", State.FIRING)
+
+    def full(rows: object) -> None:
+        raise TransientError("the disk is full")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(round_.store, "append_deliveries", full)
+        with pytest.raises(TransientError):
+            round_.courier.step()
+    assert round_.run(200) == [("a", "firing")]
+
+
+def test_slack_gets_one_message_a_second(round_: Round, script: Script) -> None:
+    round_.open_channel("slack")
+    round_.change("a", State.FIRING)
+    round_.change("b", State.FIRING)
+    script.answers = [Say(200)]
+    assert round_.courier.step() == 1
+    round_.ticks_s += 0.5
+    assert round_.courier.step() == 0.5
+
+
+def test_alertmanager_is_told_again_while_an_alert_stands(round_: Round, script: Script) -> None:
+    round_.open_channel("alertmanager")
+
+    def told(count: int) -> list[str]:
+        """Ends of the alerts in the next requests, in seconds from now."""
+        before = len(script.asked)
+        script.answers = [Say(200)] * count
+        while round_.courier.step() == 0:
+            pass
+        assert script.answers == []
+        return [each.body[0]["endsAt"] for each in script.asked[before:]]
+
+    round_.change("a", State.FIRING)
+    assert len(told(2)) == 2  # the alert, and the first heartbeat
+    assert told(0) == []
+    round_.ticks_s += 60
+    assert len(told(1)) == 1
+    round_.change("a", State.ACKNOWLEDGED)
+    round_.ticks_s += 60
+    assert len(told(1)) == 1
+    round_.restart()
+    assert len(told(1)) == 1  # at once, as nobody knows how long it was down
+    labels = [each.body[0]["labels"] for each in script.asked]
+    assert all(each == labels[0] for each in labels)
+    round_.change("a", State.SILENCED)
+    round_.ticks_s += 60
+    assert told(0) == []
+    round_.change("a", State.RESOLVED)
+    (end,) = told(1)
+    assert end == "2027-01-15T08:19:44Z"  # 1,000 s, four changes of 1 s and three minutes
+    round_.ticks_s += 60
+    assert told(0) == []
+    assert round_.log() == [("firing", "sent", 1), ("resolved", "sent", 1)]
+
+
+def test_a_heartbeat_that_fails_comes_again_soon(round_: Round, script: Script) -> None:
+    round_.open_channel("alertmanager")
+    round_.change("a", State.FIRING)
+    script.answers = [Say(200)]
+    assert round_.courier.step() == 0
+    script.answers = [Say(503)]
+    assert round_.courier.step() == 1
+    round_.ticks_s += 1
+    script.answers = [Say(200)]
+    assert round_.courier.step() == 60
+
+
+def test_examples_are_linked(round_: Round, script: Script) -> None:
+    rows = [
+        verdict("u 1", Outcome.FAILED, trace_id=None),
+        verdict("u2", Outcome.FAILED, trace_id=TRACE),
+    ]
+    rows = [replace(row, evaluation_id=f"e{n}") for n, row in enumerate(rows)]
+    round_.store.append_evaluations(rows).result()
+    round_.change("a", State.FIRING, examples=("e0", "e1", "erased"))
+    round_.run(200)
+    found = script.asked[0].body["examples"]
+    assert [each["url"] for each in found] == [
+        "https://s/records/u%201", f"https://s/traces/{TRACE}",
+    ]  # fmt: skip
+
+
+def test_threads_tell_and_end(round_: Round, script: Script) -> None:
+    """A channel whose far side hangs holds up neither the other nor the one who tells of alerts."""
+    with run_script() as hanging:
+        hanging.answers = [Say(200, delay_s=2)]
+        script.answers = [Say(200)]
+        channels = [
+            SlackChannel(SecretStr(f"{hanging.url}/hook")),
+            WebhookChannel(SecretStr(f"{script.url}/hook")),
+        ]
+        delivery = Delivery(channels, round_.store, CollectorRegistry())
+        delivery.start()
+        round_.change("a", State.FIRING)
+        delivery.changed([round_.alerts["a"]])
+
+        def states() -> dict[str, DeliveryState]:
+            return {e.channel: e.state for e in round_.store.deliveries_of(SPACE, "a")}
+
+        wait_until(lambda: len(states()) == 2, what="both began")
+        wait_until(lambda: states()["webhook"] is DeliveryState.SENT, what="one is done")
+        delivery.stop()
+        assert states() == {"slack": DeliveryState.SENT, "webhook": DeliveryState.SENT}

@@ -1,0 +1,108 @@
+"""Alerts of a collector that is a program: read from a real Alertmanager; after `kill -9`."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+import yaml
+
+from scouter.drift.profile import AgentEvalProfile
+from scouter.evaluate.operators.comparison import ComparisonOperator
+from scouter.evaluate.tasks.assertion import AssertionTask
+from tests.support.collector_process import CollectorProcess
+from tests.support.processes import wait_until
+from tests.support.prometheus_server import run_alertmanager
+from tests.support.served import Say, run_script
+
+GOOD = [42] * 9 + [41]
+NOBODY = "route: {receiver: nobody}\nreceivers: [{name: nobody}]\n"
+BATCH = 250
+
+
+def collector_with(folder: Path, *flags: str, **settings: Any) -> CollectorProcess:
+    """A collector with a profile, and settings in a file, as secrets have no flag."""
+    task = AssertionTask("right", "answer", 42, ComparisonOperator.Equals)
+    profile = AgentEvalProfile([task], alias="answers").save_to_json(folder / "p.json")
+    config = folder / "collector.yaml"
+    config.write_text(yaml.safe_dump(settings))
+    return CollectorProcess(folder, "--config", config, "--profile", profile, *flags)
+
+
+def send(collector: CollectorProcess, answers: Sequence[int]) -> None:
+    """Send records, one for each answer."""
+    for first in range(0, len(answers), BATCH):
+        records = [
+            {"uid": f"u{first + at}", "profile": "answers", "context": {"answer": answer}}
+            for at, answer in enumerate(answers[first : first + BATCH])
+        ]
+        answer = httpx.post(f"{collector.url}/v1/records", json={"records": records}, timeout=30)
+        assert answer.is_success, answer.text
+
+
+def test_a_fall_is_read_from_a_real_alertmanager(tmp_path: Path) -> None:
+    with run_alertmanager(NOBODY) as address:
+        flags = ("--alerts-alertmanager", f"http://{address}", "--alerts-heartbeat-s", "200ms")
+        collector = collector_with(tmp_path, *flags, public_url="https://scouter.example")
+
+        def alerts() -> dict[str, Any]:
+            found = httpx.get(f"http://{address}/api/v2/alerts").json()
+            return {each["labels"]["task"]: each for each in found}
+
+        collector.start()
+        try:
+            send(collector, [*GOOD * 100, *[42, 41] * 75])
+            wait_until(lambda: set(alerts()) == {"right", "(record)"}, what="both are there")
+            first = alerts()["right"]
+            labels = first["labels"]
+            assert (labels["alertname"], labels["alias"]) == ("ScouterResultsFell", "answers")
+            assert first["generatorURL"] == "https://scouter.example/alerts"
+            assert "healthy is at most" in first["annotations"]["description"]
+            wait_until(
+                lambda: alerts()["right"]["endsAt"] > first["endsAt"], what="it is told again"
+            )
+            assert alerts()["right"]["fingerprint"] == first["fingerprint"]
+            name = first["annotations"]["alert_id"]
+            httpx.post(f"{collector.url}/api/v1/alerts/{name}/resolve", json={})
+            wait_until(lambda: set(alerts()) == {"(record)"}, what="it is over")
+            tested = httpx.post(
+                f"{collector.url}/api/v1/alerts/test", json={"channel": "alertmanager"}
+            )
+            assert tested.json()["items"][0]["sent"], tested.text
+            assert "test" in alerts()
+            look = collector.get(f"/api/v1/alerts/{name}")
+            told = [(e["told"], e["state"]) for e in look["deliveries"] if e["channel"] != "log"]
+            assert told == [("firing", "sent"), ("resolved", "sent")]
+        finally:
+            collector.close()
+
+
+@pytest.mark.parametrize("answer", [Say(503), Say(200, delay_s=1)], ids=["busy", "under way"])
+def test_a_killed_collector_tells_what_it_had_to_tell(tmp_path: Path, answer: Say) -> None:
+    """Killed while the far side is busy, or before its answer: told again, with the same key."""
+    with run_script() as script:
+        script.answers = [answer]
+        collector = collector_with(tmp_path, alerts_webhook_url=f"{script.url}/s3cret")
+        collector.start()
+        try:
+            send(collector, [*GOOD * 100, *[42, 41] * 75])
+            wait_until(lambda: len(script.asked) == 1, what="the first message comes")
+            collector.kill()
+            script.answers = [Say(200)] * 2
+            collector.start()
+            wait_until(lambda: len(script.asked) == 3, what="both are told")
+            keys = [each.headers["idempotency-key"] for each in script.asked]
+            assert keys[0] in keys[1:]
+            assert len(set(keys)) == 2
+            assert {each.body["task"] for each in script.asked[1:]} == {"", "right"}
+
+            def states() -> list[str]:
+                listed = collector.get("/api/v1/alerts")["drift"]
+                looks = [collector.get(f"/api/v1/alerts/{e['alert_id']}") for e in listed]
+                return [e["state"] for look in looks for e in look["deliveries"]]
+
+            wait_until(lambda: states() == ["sent"] * 4, what="log and webhook have both")
+        finally:
+            collector.close()
+        assert "s3cret" not in (tmp_path / "collector.log").read_text()
