@@ -133,11 +133,13 @@ class Courier:
             self._is_stale = False
             self._look()
         due = [(name, alert) for name, alert in self._alerts.items() if self._is_due(name, alert)]
-        if due:
-            name, alert = min(due, key=lambda each: (self._attempts(*each), each[1].changed_ns))
-            self._tell(name, alert)
-            return max(0.0, self._not_before_s - self._ticks_s())
-        return self._beat()
+        if not due:
+            return self._beat()
+        name, alert = min(due, key=lambda each: (self._attempts(*each), each[1].changed_ns))
+        if self._attempts(name, alert) and self._beat_wait_s() <= 0:
+            return self._beat()  # one that fails again and again would let the others end
+        self._tell(name, alert)
+        return max(0.0, self._not_before_s - self._ticks_s())
 
     def _look(self) -> None:
         try:
@@ -180,7 +182,9 @@ class Courier:
                 alert, DeliveryState.GIVEN_UP if late else DeliveryState.WAITING,
                 attempts + 1, str(error), is_kept=late or not attempts,
             )  # fmt: skip
-        except DataError as error:
+        except Exception as error:  # noqa: BLE001 else a fault of ours would hold up the others
+            if not isinstance(error, DataError):
+                _log.exception("a fault in the message about alert %s", alert.alert_id)
             self._keep(alert, DeliveryState.GIVEN_UP, attempts + 1, str(error))
         else:
             self._went(self.channel.pause_s)
@@ -214,21 +218,24 @@ class Courier:
 
     # --- the heartbeat ----------------------------------------------------------------------
 
+    def _beat_wait_s(self) -> float:
+        return _IDLE_S if self.channel.heartbeat_s is None else self._beat_s - self._ticks_s()
+
     def _beat(self) -> float:
-        every_s = self.channel.heartbeat_s
-        if every_s is None:
-            return _IDLE_S
-        wait_s = self._beat_s - self._ticks_s()
-        if wait_s > 0:
+        every_s, wait_s = self.channel.heartbeat_s, self._beat_wait_s()
+        if every_s is None or wait_s > 0:
             return wait_s
-        for name, alert in self._alerts.items():
+        for name, alert in list(self._alerts.items()):
             if self._stopping.is_set():
                 break
             if alert.state in _BEATING and self._was_sent(name):
                 try:
                     self.channel.send(self._notice(name, alert))
                 except TransientError as error:
-                    return self._failed(error)
+                    self._alerts[name] = self._alerts.pop(name)  # the others come first then
+                    wait_s = self._failed(error)
+                    self._beat_s = self._ticks_s() + 2 * wait_s  # in between others are told
+                    return wait_s
                 except DataError as error:
                     _log.warning("a heartbeat of alert %s is refused: %s", name[1], error)
         self._went(0.0)

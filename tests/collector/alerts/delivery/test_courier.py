@@ -1,5 +1,6 @@
 """Deliveries from a real store to a real HTTP server: each state at least once, seldom twice."""
 
+import itertools
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -306,8 +307,52 @@ def test_a_heartbeat_that_fails_comes_again_soon(round_: Round, script: Script) 
     script.answers = [Say(503)]
     assert round_.courier.step() == 1
     round_.ticks_s += 1
+    assert round_.courier.step() == 1
+    round_.ticks_s += 1
     script.answers = [Say(200)]
     assert round_.courier.step() == 60
+
+
+def test_one_that_always_fails_does_not_let_others_end(
+    round_: Round, script: Script, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    round_.open_channel("alertmanager")
+    round_.change("a", State.FIRING)
+    script.answers = [Say(200)] * 2
+    while round_.courier.step() == 0:
+        pass
+    round_.change("b", State.FIRING)
+    send, beats = round_.channel.send, list[float]()
+
+    def only_a(notice: Any) -> str:
+        if notice.alert.alert_id == "b":
+            raise TransientError("b is too much for it")
+        beats.append(round_.ticks_s)
+        return send(notice)
+
+    monkeypatch.setattr(round_.channel, "send", only_a)
+    until_s = round_.ticks_s + 600
+    while round_.ticks_s < until_s:
+        script.answers = [Say(200)]
+        round_.ticks_s += round_.courier.step()
+    gaps = [later - earlier for earlier, later in itertools.pairwise(beats)]
+    assert len(gaps) >= 5
+    assert max(gaps) <= 120  # it would end after 300 s
+
+
+def test_a_fault_of_ours_holds_up_no_other(round_: Round, monkeypatch: pytest.MonkeyPatch) -> None:
+    send = round_.channel.send
+
+    def faulty(notice: Any) -> str:
+        if notice.alert.alert_id == "a":
+            raise ZeroDivisionError
+        return send(notice)
+
+    monkeypatch.setattr(round_.channel, "send", faulty)
+    round_.change("a", State.FIRING)
+    round_.change("b", State.FIRING)
+    assert round_.run(200) == [("b", "firing")]
+    assert round_.log() == [("firing", "given_up", 1)]
 
 
 def test_examples_are_linked(round_: Round, script: Script) -> None:
