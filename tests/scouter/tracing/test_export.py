@@ -224,7 +224,12 @@ def test_memory_is_flat_while_the_far_side_is_away(has_spool: bool, tmp_path: Pa
     # A leak grows in most rounds; what is loaded late, such as a module, does so in one. What is
     # kept for each record or span takes a pointer at least; the threads' own state swings by less.
     growths = [after - before for before, after in pairwise(sizes)]
-    assert statistics.median(growths) < 8 * 1_000
+    if has_spool:
+        # What is tried again is in memory, or just not: as many bytes as each queue may have. A
+        # leak of the spans and records themselves would be 3,000 of them in each round.
+        assert sizes[-1] - sizes[0] < 4 * bound
+    else:
+        assert statistics.median(growths) < 8 * 1_000
     queue.shutdown(0.0)
     shutdown_tracer(0.0)
 
