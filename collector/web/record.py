@@ -3,6 +3,7 @@
 from typing import Final
 from urllib.parse import quote
 
+from collector.web.render import pruned
 from collector.web.source import Answer, Source
 
 _ORDER: Final = {"failed": 0, "errored": 1, "skipped": 2, "passed": 3}
@@ -21,6 +22,7 @@ async def record_view(source: Source, uid: str) -> Answer:
     record = await source.get(f"records/{quote(uid, safe='')}")
     evaluations = record["evaluations"]
     latest = evaluations[0] if evaluations else None
+    record["context"] = pruned(record["context"])
     return {
         "record": record,
         "latest": latest,

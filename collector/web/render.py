@@ -5,7 +5,7 @@ import json
 from collections.abc import Mapping
 from http import HTTPStatus
 from pathlib import Path
-from typing import Final
+from typing import Final, cast
 from urllib.parse import quote, urlencode
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
@@ -54,6 +54,40 @@ def cut(value: object) -> tuple[str, int]:
     """The beginning of a value's text, and how many characters are left out."""
     text = text_of(value)
     return text[:CUT], max(0, len(text) - CUT)
+
+
+def pruned(value: object, most: int = 2_000) -> object:
+    """A value with so many items at most, so that no record makes a view of any size.
+
+    Args:
+        value: As JSON.
+        most: Items of objects and lists, nested ones included.
+    """
+    left = most
+
+    def prune(each: object) -> object:
+        nonlocal left
+        if isinstance(each, dict):
+            found: dict[str, object] = {}
+            for key, item in cast("dict[str, object]", each).items():
+                if left <= 0:
+                    found["…"] = "more is left out; the API has all of it"
+                    break
+                left -= 1
+                found[key] = prune(item)
+            return found
+        if isinstance(each, list):
+            items: list[object] = []
+            for item in cast("list[object]", each):
+                if left <= 0:
+                    items.append("more is left out; the API has all of it")
+                    break
+                left -= 1
+                items.append(prune(item))
+            return items
+        return each
+
+    return prune(value)
 
 
 def moment(text: str | None) -> str:
@@ -106,5 +140,6 @@ _ENVIRONMENT.filters.update(
     part=path_part,
     query=query,
     cut=cut,
+    pruned=pruned,
     words=text_of,
 )

@@ -43,4 +43,5 @@ def _token(cookies: bytes) -> str:
         jar.load(cookies.decode("latin-1"))
     except CookieError:
         return ""  # the rest of the header is some other site's on the same host
-    return jar[COOKIE].value if COOKIE in jar else ""
+    token = jar[COOKIE].value if COOKIE in jar else ""
+    return token if token.isascii() and token.isprintable() else ""

@@ -41,9 +41,13 @@ class Source:
     """
 
     def __init__(self, request: Request, token: str = "") -> None:
-        headers = {name: value for name, value in request.headers.items() if name in _PASSED_ON}
+        headers = {
+            name: value.encode("latin-1")
+            for name, value in request.headers.items()
+            if name in _PASSED_ON
+        }
         if token:
-            headers["authorization"] = f"Bearer {token}"
+            headers["authorization"] = f"Bearer {token}".encode("latin-1")
         client = request.client
         transport = httpx.ASGITransport(
             app=request.app, client=(client.host, client.port) if client else ("", 0)
@@ -77,7 +81,12 @@ class Source:
         params: Mapping[str, str | int] = {
             name: value for name, value in query.items() if value not in (None, "")
         }  # type: ignore[assignment]  # no None is left
-        return _read(await self._http.get(f"/api/v1/{path}", params=params))
+        if path.endswith(("/.", "/..")) or "/./" in path or "/../" in path:
+            raise AskError(HTTPStatus.NOT_FOUND, "nothing is stored under that name")
+        try:
+            return _read(await self._http.get(f"/api/v1/{path}", params=params))
+        except httpx.InvalidURL as error:  # longer than any address may be
+            raise AskError(HTTPStatus.BAD_REQUEST, str(error)) from error
 
 
 def _read(answer: httpx.Response) -> Answer:

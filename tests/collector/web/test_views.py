@@ -160,6 +160,35 @@ def test_what_is_hostile_stays_text(shown: Shown) -> None:
         assert not {"iframe", "img", "object", "base"} & set(parts.tags)
 
 
+@pytest.mark.parametrize(
+    ("address", "status"),
+    [
+        ("/records/%2e", 404),
+        ("/alerts/%2e%2e", 404),
+    ],
+)
+def test_no_address_is_a_fault(filled: Service, address: str, status: int) -> None:
+    assert filled.http.get(address).status_code == status
+
+
+def test_no_header_is_a_fault(filled: Service) -> None:
+    for headers in (
+        {"Cookie": 'scouter_session="\\351"'},
+        {"Cookie": "scouter_session=\x01"},
+        {"Authorization": b"Bearer \xe9"},
+    ):
+        assert filled.http.get("/", headers=headers).status_code == 200, headers
+
+
+def test_a_record_of_any_size_makes_a_small_view(filled: Service) -> None:
+    body = {"answer": [{"a": number} for number in range(100_000)]}
+    filled.send({"uid": "big", "profile": "answers", "context": body})
+    filled.wait_for(3)
+    text = view(filled, "/records/big")
+    assert len(text) < 1_000_000
+    assert "more is left out" in text
+
+
 def test_a_token_opens_the_page_and_nothing_else_does(start: Start, tmp_path: Path) -> None:
     tokens = TokenFile(tmp_path / "data")
     _, reader = tokens.create("", [Scope.READ], "default")
