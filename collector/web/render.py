@@ -18,7 +18,7 @@ HEADERS: Final[Mapping[str, str]] = {
         "img-src 'self' data:; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
     ),
     "X-Content-Type-Options": "nosniff",
-    "Referrer-Policy": "no-referrer",
+    "Referrer-Policy": "same-origin",
     "Cache-Control": "no-store",
 }
 """Of every view. Agents' output is hostile: no script or style of a page's text runs, and nothing

@@ -31,6 +31,7 @@ View: TypeAlias = Callable[[Request, Source], Awaitable[Response]]
 
 _STATIC: Final = Path(__file__).parent / "static"
 _FORM_BYTES: Final = 4096
+_OF_OTHER_SITES: Final = (HTTPStatus.FORBIDDEN, HTTPStatus.MISDIRECTED_REQUEST)
 
 
 def serve_page(app: FastAPI) -> None:
@@ -164,6 +165,9 @@ async def _login(request: Request) -> Response:
     if request.method == "GET":
         target = request.query_params.get("next", "/")
         return render(request, "login.html", target=target, problem="")
+    caller: Caller | ProblemError = request.scope[CALLER]
+    if isinstance(caller, ProblemError) and caller.status in _OF_OTHER_SITES:
+        return render(request, "error.html", caller.status, title="Refused", detail=caller.detail)
     form = await _form(request)
     token, target = form.get("token", "").strip(), form.get("next", "/")
     try:

@@ -15,7 +15,7 @@ from collector.access.gate import OF_PROXIES
 Answer: TypeAlias = dict[str, Any]
 """An answer of the API, as its OpenAPI document describes it."""
 
-_PASSED_ON: Final = frozenset(("authorization", "host", *OF_PROXIES))
+_PASSED_ON: Final = frozenset(map(str.encode, ("authorization", "host", *OF_PROXIES)))
 """Headers that decide who is let in."""
 
 
@@ -41,13 +41,13 @@ class Source:
     """
 
     def __init__(self, request: Request, token: str = "") -> None:
-        headers = {
-            name: value.encode("latin-1")
-            for name, value in request.headers.items()
-            if name in _PASSED_ON
-        }
+        headers = [
+            (name, value)
+            for name, value in request.headers.raw
+            if name in _PASSED_ON and not (token and name == b"authorization")
+        ]
         if token:
-            headers["authorization"] = f"Bearer {token}".encode("latin-1")
+            headers.append((b"authorization", f"Bearer {token}".encode("latin-1")))
         client = request.client
         transport = httpx.ASGITransport(
             app=request.app, client=(client.host, client.port) if client else ("", 0)

@@ -220,9 +220,18 @@ class Series:
         return max(proven, key=lambda each: each[0])[1] if proven else None
 
     def hand_on(self) -> Ancestor | None:
-        """Give the next version what it is held against; None while that is too little."""
+        """Give the next version what it is held against; None while that is too little.
+
+        A version that ran too shortly, or was bad from its first records on, hands on the oldest
+        one: what comes next is not its own measure.
+        """
         if self.sample.units < COMPARABLE:
-            return None
+            if self.oldest is None:
+                return None
+            known = self.oldest_version
+            return Ancestor(
+                version=known, sample=self.oldest, oldest=self.oldest, oldest_version=known
+            )
         version = self.key.agent.version
         return Ancestor(
             version=version,

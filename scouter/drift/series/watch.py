@@ -1,10 +1,12 @@
 """Watches: one series held against one reference, through alarm and recovery."""
 
+import math
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 from scouter.drift.detect.detector import Design, Detector
 from scouter.drift.series.reference import Reference
+from scouter.evaluate.intervals import wilson
 
 _CLOSEST: Final = 1e-6
 """A recovery is bet on from a bound at least so far from 0 and 1."""
@@ -102,8 +104,11 @@ class Watch:
         fall: an agent that stays below it resolves the alarm with chance alpha, however long.
         """
         fall = self._marks[self.detector.changed_after]
-        fallen = (now.total - fall.total) / (now.units - fall.units)
-        bound = (self.reference.baseline.lower + fallen) / 2
+        # The mean of the few records that proved the fall is lower than the agent's own: so the
+        # upper end of its interval is taken, and never more than the healthy mean.
+        units, healthy = now.units - fall.units, self.reference.baseline.lower
+        fallen = min(wilson(math.ceil(now.total - fall.total), units)[1], healthy)
+        bound = (healthy + fallen) / 2
         bound = min(max(bound, _CLOSEST), 1 - _CLOSEST)
         design = Design(healthy=1 - bound, alpha=self.detector.design.alpha)
         self.fall, self.recovery = fall, Detector(design)
