@@ -87,8 +87,10 @@ def _shown(view: View) -> Callable[[Request], Awaitable[Response]]:
         except AskError as error:
             if error.status == HTTPStatus.UNAUTHORIZED:
                 target = request.url.path + (f"?{request.url.query}" if request.url.query else "")
-                return RedirectResponse(f"/login?{query({'next': target})}", 303)
-            return render(
+                answer = RedirectResponse(f"/login?{query({'next': target})}", 303)
+                _forget(answer)  # a session that is over would count as a guess with each view
+                return answer
+            return await render(
                 request, "error.html", error.status,
                 title=HTTPStatus(error.status).phrase, detail=error.detail,
             )  # fmt: skip
@@ -99,7 +101,7 @@ def _shown(view: View) -> Callable[[Request], Awaitable[Response]]:
 async def _overview(request: Request, source: Source) -> Response:
     period, version = read_period(request.query_params.get("range")), _version(request)
     shown = await overview(source, period, version, time.time())
-    return render(
+    return await render(
         request, "overview.html", period=period, periods=PERIODS, version=version, **shown
     )
 
@@ -108,29 +110,31 @@ async def _task(request: Request, source: Source) -> Response:
     period, version = read_period(request.query_params.get("range")), _version(request)
     profile, task_id = request.query_params.get("profile", ""), request.query_params.get("task", "")
     shown = await task_view(source, profile, task_id, period, version, time.time())
-    return render(
+    return await render(
         request, "task.html", period=period, periods=PERIODS, version=version,
         profile=profile, task_id=task_id, **shown,
     )  # fmt: skip
 
 
 async def _record(request: Request, source: Source) -> Response:
-    return render(request, "record.html", **await record_view(source, request.path_params["uid"]))
+    return await render(
+        request, "record.html", **await record_view(source, request.path_params["uid"])
+    )
 
 
 async def _trace(request: Request, source: Source) -> Response:
-    return render(
+    return await render(
         request, "trace.html", **await trace_view(source, request.path_params["trace_id"])
     )
 
 
 async def _alerts(request: Request, source: Source) -> Response:
-    return render(request, "alerts.html", **await source.get("alerts"))
+    return await render(request, "alerts.html", **await source.get("alerts"))
 
 
 async def _alert(request: Request, source: Source) -> Response:
     shown = await source.get(f"alerts/{quote(request.path_params['alert_id'], safe='')}")
-    return render(request, "alert.html", **shown)
+    return await render(request, "alert.html", **shown)
 
 
 async def _act(request: Request, source: Source) -> Response:
@@ -149,13 +153,13 @@ async def _act(request: Request, source: Source) -> Response:
 
 
 async def _health(request: Request, source: Source) -> Response:
-    return render(request, "health.html", **await health_view(source))
+    return await render(request, "health.html", **await health_view(source))
 
 
 def _list(name: str) -> View:
     async def show(request: Request, source: Source) -> Response:
         shown = await list_view(source, LISTS[name], dict(request.query_params))
-        return render(request, "list.html", **shown)
+        return await render(request, "list.html", **shown)
 
     return show
 
@@ -164,10 +168,12 @@ async def _login(request: Request) -> Response:
     """Show the form for a token, or take it."""
     if request.method == "GET":
         target = request.query_params.get("next", "/")
-        return render(request, "login.html", target=target, problem="")
+        return await render(request, "login.html", target=target, problem="")
     caller: Caller | ProblemError = request.scope[CALLER]
     if isinstance(caller, ProblemError) and caller.status in _OF_OTHER_SITES:
-        return render(request, "error.html", caller.status, title="Refused", detail=caller.detail)
+        return await render(
+            request, "error.html", caller.status, title="Refused", detail=caller.detail
+        )
     form = await _form(request)
     token, target = form.get("token", "").strip(), form.get("next", "/")
     try:
@@ -175,7 +181,9 @@ async def _login(request: Request) -> Response:
             raise AskError(HTTPStatus.UNAUTHORIZED, "this is no token; one begins with sct_")
         await Source(request, token).get("conservation")
     except AskError as error:
-        return render(request, "login.html", error.status, target=target, problem=error.detail)
+        return await render(
+            request, "login.html", error.status, target=target, problem=error.detail
+        )
     answer = RedirectResponse(target if is_local(target) else "/", 303)
     answer.set_cookie(
         COOKIE, token, httponly=True, samesite="lax", secure=request.url.scheme == "https", path="/"
@@ -185,8 +193,12 @@ async def _login(request: Request) -> Response:
 
 async def _logout(request: Request) -> Response:
     answer = RedirectResponse("/login", 303)
-    answer.delete_cookie(COOKIE, path="/", httponly=True, samesite="lax")
+    _forget(answer)
     return answer
+
+
+def _forget(answer: Response) -> None:
+    answer.delete_cookie(COOKIE, path="/", httponly=True, samesite="lax")
 
 
 async def _form(request: Request) -> dict[str, str]:

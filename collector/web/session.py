@@ -27,13 +27,18 @@ class SessionFront:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve a request, as ASGI has it."""
-        if scope["type"] == "http" and is_page(scope["path"]):
+        if scope["type"] == "http" and _reads_session(scope["path"]):
             headers = scope["headers"]
             token = _token(b"; ".join(value for name, value in headers if name == b"cookie"))
             if token and all(name != b"authorization" for name, _ in headers):
                 bearer = (b"authorization", b"Bearer " + token.encode("latin-1"))
                 scope = {**scope, "headers": [*headers, bearer]}
         await self._app(scope, receive, send)
+
+
+def _reads_session(path: str) -> bool:
+    """Tell whether a path shows what is stored; the others are for everybody."""
+    return is_page(path) and not path.startswith(("/static/", "/login"))
 
 
 def _token(cookies: bytes) -> str:

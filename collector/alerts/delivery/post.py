@@ -14,6 +14,8 @@ _TIMEOUT_S: Final = 10.0
 _LONGEST: Final = 300
 """Characters of an answer that are kept."""
 _THROTTLED: Final = 429
+_SHORTEST: Final = 4
+"""Characters of what is taken out; less, such as `v2` of a path, is no secret."""
 
 
 class Poster:
@@ -77,9 +79,19 @@ def to_bytes(body: object) -> bytes:
 
 
 def _parts(secrets: Sequence[SecretStr]) -> list[str]:
-    """The secrets, and of addresses the path and its end, as a far side may repeat them."""
-    texts = [secret.get_secret_value() for secret in secrets]
-    paths = [httpx.URL(text).raw_path.decode() for text in texts if "://" in text]
-    ends = [path.rpartition("/")[2] for path in paths]
-    found = {text for text in [*texts, *paths, *ends] if len(text) > 1}
-    return sorted(found, key=len, reverse=True)
+    """The secrets and their parts, as a far side may repeat them.
+
+    Of an address: its path, each part of the path and each tail, the values of its query, its user
+    and password. Of a header: its words, such as a token without `Bearer`.
+    """
+    found: set[str] = set()
+    for secret in secrets:
+        text = secret.get_secret_value()
+        found |= {text, *text.split()}
+        if "://" in text:
+            url = httpx.URL(text)
+            parts = url.path.strip("/").split("/")
+            tails = ["/".join(parts[at:]) for at in range(len(parts))]
+            found |= {url.raw_path.decode(), url.path, *parts, *tails, url.username, url.password}
+            found |= {value for _, value in url.params.multi_items()}
+    return sorted((text for text in found if len(text) >= _SHORTEST), key=len, reverse=True)

@@ -128,6 +128,17 @@ class Group:
                 return
             yield from self._close(digest, now_ns)
 
+    def set_back(self, now_ns: int) -> bool:
+        """Follow a clock that was set back: no conversation began, or went on, after now.
+
+        Returns:
+            Whether any of them changed.
+        """
+        later = [each for each in self._sessions.values() if each.last_ns > now_ns]
+        for each in later:
+            each.first_ns, each.last_ns = min(each.first_ns, now_ns), now_ns
+        return bool(later)
+
     def _close(self, digest: str, now_ns: int) -> Iterator[Turn]:
         session = self._sessions.pop(digest)
         for name, counts in session.counts.items():

@@ -15,6 +15,8 @@ from scouter.drift.series.series import Agent, Series
 
 MOST_VERSIONS: Final = 20
 """Versions of one agent that are followed; beyond, the one that is silent for longest goes."""
+_AHEAD_NS: Final = 600 * 10**9
+"""A result may tell of a time a little back; only a clock that was wrong goes back by more."""
 MOST_AGENTS: Final = 50
 """Services and environments of one profile that have series of their own."""
 OTHERS: Final = Agent("(other)")
@@ -48,7 +50,7 @@ class SeriesSet:
         self.place: Place = BEFORE_ALL
         """The last result that was taken."""
         self.now_ns = 0
-        """The latest time that was told; it never goes back, whatever a clock does."""
+        """The latest time that was told; it goes back only where a clock was set back by far."""
         self.groups: dict[GroupKey, Group] = {}
         self.changed: set[GroupKey] = set()
         """Groups that are not, or no longer, as they were kept last; for the caller to clear."""
@@ -72,9 +74,17 @@ class SeriesSet:
     def advance(self, now_ns: int) -> list[Turn]:
         """Tell the time, so that quiet conversations are taken.
 
+        A clock that was ahead by more than ten minutes and is right again is followed: open
+        conversations would else wait until time has caught up.
+
         Returns:
             Each series that fell or recovered, in order.
         """
+        if now_ns < self.now_ns - _AHEAD_NS:
+            self.now_ns = now_ns
+            for key, group in self.groups.items():
+                if group.set_back(now_ns):
+                    self.changed.add(key)
         self.now_ns = max(self.now_ns, now_ns)
         turns: list[Turn] = []
         for key, group in self.groups.items():

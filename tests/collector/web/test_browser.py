@@ -1,11 +1,19 @@
 """The page in a real browser."""
 
+import re
+from pathlib import Path
+
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page
 
+from collector.access.caller import Scope
+from collector.access.tokens import TokenFile
+from tests.collector.api.test_drift import fallen
+from tests.collector.conftest import Start
 from tests.collector.web.conftest import HOSTILE, Shown, trace_of
 from tests.support.browser import browser_page
+from tests.support.served import serve
 
 
 def test_no_text_of_an_agent_does_anything(shown: Shown) -> None:
@@ -76,6 +84,31 @@ def test_new_results_appear_without_a_reload(shown: Shown) -> None:
         assert page.evaluate("document.activeElement.textContent") == "right"
         assert seen.problems == []
         assert page.evaluate("window.violations") == []
+
+
+def test_an_alert_is_silenced_by_its_button(start: Start, tmp_path: Path) -> None:
+    """A browser names the origin of a form; the collector takes its own only."""
+    service = fallen(start, tmp_path)
+    with serve(service.collector.app) as url, browser_page(url) as (page, seen):
+        page.goto("/alerts")
+        page.get_by_role("link", name=re.compile("task 'right'")).click()
+        page.get_by_role("button", name="Silence").click()
+        page.get_by_text("silenced", exact=True).first.wait_for()
+        assert seen.problems == []
+        assert page.evaluate("window.violations") == []
+
+
+def test_a_reader_signs_in_and_out(start: Start, tmp_path: Path) -> None:
+    _, token = TokenFile(tmp_path / "data").create("", [Scope.READ], "default")
+    service = start()
+    with serve(service.collector.app) as url, browser_page(url) as (page, seen):
+        page.goto("/health")
+        page.get_by_label("Token").fill(token)
+        page.get_by_role("button", name="Sign in").click()
+        page.get_by_role("heading", name="Health").wait_for()
+        page.get_by_role("button", name="Sign out").click()
+        page.get_by_label("Token").wait_for()
+        assert seen.problems == []
 
 
 def _tab_to(page: Page, text: str) -> None:

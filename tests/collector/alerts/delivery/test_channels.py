@@ -13,6 +13,7 @@ from collector.alerts.delivery.channel import Channel
 from collector.alerts.delivery.log import LogChannel
 from collector.alerts.delivery.opsgenie import OpsgenieChannel
 from collector.alerts.delivery.pagerduty import PagerDutyChannel
+from collector.alerts.delivery.post import Poster
 from collector.alerts.delivery.slack import SlackChannel
 from collector.alerts.delivery.webhook import WebhookChannel
 from scouter.errors import DataError, TransientError
@@ -240,6 +241,18 @@ def test_no_secret_is_told(
     for each in said:
         own = {"webhook": "verysecret", "slack": "verysecret", "alertmanager": "hush-hush"}
         assert own.get(opened.name, KEY) not in each
+
+
+def test_no_part_of_a_secret_is_told(script: Script) -> None:
+    """A query's value, a password, a header's token and the end of a path, each repeated alone."""
+    address = f"{script.url.replace('://', '://ada:opensesame@')}/hook/T00/Bsecret?key=querykey"
+    headers = {"Authorization": SecretStr("Bearer hush-hush")}
+    poster = Poster("webhook", secrets=[SecretStr(address)], headers=headers)
+    script.answers = [Say(200, "querykey opensesame hush-hush T00/Bsecret Bsecret")]
+    said = poster.post(address, {})
+    poster.close()
+    for part in ("querykey", "opensesame", "hush-hush", "Bsecret"):
+        assert part not in said
 
 
 @pytest.mark.parametrize("name", CHANNELS)

@@ -274,3 +274,45 @@ def test_what_is_accepted_is_learnt_anew(series: SeriesSet) -> None:
     assert run(series, every(1, 1, 600), first=3000) == []
     (watch,) = found.watches
     assert watch.reference.baseline.mean == 0.5
+
+
+# --- found by a review ---
+
+
+def test_a_version_after_a_short_one_is_held_against_the_oldest(series: SeriesSet) -> None:
+    """60 records are no measure; without the oldest one, half that fails were learnt as healthy."""
+    run(series, every(32, 1, 30))
+    run(series, every(32, 1, 2), first=2_000, version="1.1")
+    turns = run(series, every(1, 1, 300), first=3_000, version="2")
+    assert [turn.series.key.agent.version for turn in turns][:1] == ["2"]
+    assert references(series, "2")[0][1] == "1"
+
+
+def test_a_fix_that_is_none_is_held_against_the_oldest(series: SeriesSet) -> None:
+    """The sample of a version that was bad from its first records is frozen, and no measure."""
+    run(series, every(32, 1, 30))
+    assert run(series, every(1, 1, 300), first=2_000, version="2")
+    assert run(series, every(1, 1, 300), first=4_000, version="3")
+
+
+@pytest.mark.parametrize("bad", [(4, 1), (7, 3), (3, 2)], ids=["80 %", "70 %", "60 %"])
+def test_a_fall_that_goes_on_is_seldom_called_recovered(bad: tuple[int, int]) -> None:
+    """Of 40 runs each, 11 were: the few records that prove a fall are worse than the agent."""
+    draw, rate, recovered = random.Random(1), bad[0] / sum(bad), 0
+    for _ in range(40):
+        found = SeriesSet(0.01, PACE)
+        run(found, [draw.random() < 0.97 for _ in range(1_000)])
+        turns = run(found, [draw.random() < rate for _ in range(2_000)], first=2_000, version="2")
+        recovered += any(turn.fall is None for turn in turns)
+    assert recovered <= 3
+
+
+def test_a_clock_that_was_a_day_ahead_holds_nothing_up(series: SeriesSet) -> None:
+    for number in range(1, 301):
+        series.take(observed(number, session=f"s{number}"))
+    series.advance((300 + 86_400) * SECOND)
+    for number in range(301, 601):
+        series.take(observed(number, session=f"s{number}"))
+    series.advance(600 * SECOND)
+    series.advance(661 * SECOND)
+    assert the_series(series).units == 600
