@@ -92,20 +92,24 @@ class SpoolTransport(OtlpSpans):
         refused = self._direct(lambda inner, told: inner.send_records(items, told), dropped)
         if refused is not None:
             return refused
-        texts = [text for item in items if (text := encode_record(item)) is not None]
+        texts = [(item, text) for item in items if (text := encode_record(item)) is not None]
         if not texts:
             raise DataError(NOTHING_WRITTEN)
-        rows = [Row(Kind.RECORD, 1, text) for text in texts]
-        return len(items) - len(texts) + self._keep(rows, dropped)
+        rows = [Row(Kind.RECORD, 1, text) for _, text in texts]
+        written = [item for item, _ in texts]
+        return (len(items) - len(texts)) + self._keep(
+            rows, dropped, lambda inner, told: inner.send_records(written, told)
+        )
 
     def send_otlp(self, data: bytes, count: int, dropped: Dropped = NONE_DROPPED) -> int:
         """Deliver or keep spans; see `Transport`."""
         row = Row(Kind.SPANS, count, data)
-        refused = self._direct(
-            lambda inner, told: inner.send_otlp(data, count, told), dropped,
-            fits=self._fits(row),
-        )  # fmt: skip
-        return self._keep([row], dropped) if refused is None else refused
+
+        def send(inner: RemoteTransport, told: Dropped) -> int:
+            return inner.send_otlp(data, count, told)
+
+        refused = self._direct(send, dropped, fits=self._fits(row))
+        return self._keep([row], dropped, send) if refused is None else refused
 
     def close(self) -> None:
         """Stop delivering; what waits is delivered by the next process."""
@@ -127,12 +131,14 @@ class SpoolTransport(OtlpSpans):
 
     # --- the worker's side ---
 
-    def _direct(self, send: _Send, dropped: Dropped, *, fits: bool = True) -> int | None:
+    def _direct(
+        self, send: _Send, dropped: Dropped, *, fits: bool = True, in_turn: bool = True
+    ) -> int | None:
         """Send past the disk; None if something waits there, or the far side takes nothing now.
 
         What does not fit on the disk has no other way, and waits for as long as it takes.
         """
-        if self._may_wait or (self._is_slow and fits):
+        if (in_turn and self._may_wait) or (self._is_slow and fits):
             return None
         with contextlib.suppress(TransientError):  # the disk may fail, the far side be well
             dropped = joined(self._table.look()[1], dropped)
@@ -165,11 +171,22 @@ class SpoolTransport(OtlpSpans):
             raise TransientError(f"no answer within {patience_s} s")
         return answer.result()
 
-    def _keep(self, rows: Sequence[Row], dropped: Dropped) -> int:
-        """Write rows; returns how many items are larger than the whole spool."""
+    def _keep(self, rows: Sequence[Row], dropped: Dropped, send: _Send) -> int:
+        """Write rows; returns how many items the far side, or the whole spool, never takes.
+
+        Where the disk is full or fails, they go past those that wait there: else nothing would
+        leave any more, though the far side were back.
+        """
         fitting = [row for row in rows if self._fits(row)]
         if fitting:
-            self._table.append(fitting, dropped)
+            waited = self._may_wait
+            try:
+                self._table.append(fitting, dropped)
+            except TransientError:
+                refused = self._direct(send, dropped, in_turn=False) if waited else None
+                if refused is None:
+                    raise
+                return refused
             self._kept += 1
             self._wake()
         else:

@@ -414,6 +414,23 @@ def test_a_disk_that_fails_holds_nothing_up(config: SpoolConfig, far: Far) -> No
     assert far.records == items
 
 
+def test_a_disk_that_fails_lets_what_is_new_pass_what_waits(config: SpoolConfig, far: Far) -> None:
+    """Once the far side is back, also while the disk still fails."""
+    items = make_items(3)
+    transport = SpoolTransport(lambda: far, config, QUICK)
+    far.error = away()
+    assert transport.send_records(items[:1]) == 0  # waits on disk
+    for path in config.folder.iterdir():
+        path.unlink()
+    (config.folder / FILE_NAME).mkdir()
+    with pytest.raises(TransientError, match="Is a directory"):
+        transport.send_records(items[1:2])
+    far.error = None
+    assert transport.send_records(items[1:2]) == 0
+    assert far.records == items[1:2]
+    transport.close()
+
+
 def test_a_folder_that_was_removed_is_made_anew(config: SpoolConfig, far: Far) -> None:
     items = make_items(2)
     far.error = away()
