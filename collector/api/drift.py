@@ -76,7 +76,7 @@ def drift_router(watcher: DriftWatcher, store: Store, delivery: Delivery, space:
 
     @router.get("/drift/series")
     def series(caller: Reader) -> models.DriftSeriesList:
-        """Where every task of every active profile stands, and what it is held against."""
+        """The standing of every task of every active profile, with its reference."""
         found = sorted(watcher.standings(caller.space), key=lambda each: each.key)
         return models.DriftSeriesList(items=[_series(each) for each in found])
 

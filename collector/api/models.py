@@ -319,7 +319,7 @@ class DriftAlertLook(DriftAlert):
 
 
 class DriftSeries(_Answer):
-    """Where one task of an active profile stands, of the version that ran last."""
+    """The standing of one task of an active profile, of the version that ran last."""
 
     profile: str = Field(description="Alias of the profile.")
     profile_version: str

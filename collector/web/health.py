@@ -17,7 +17,7 @@ _SUMS: Final[Mapping[str, tuple[str, tuple[str, ...]]]] = {
 
 
 async def health_view(source: Source) -> Answer:
-    """What the view of the collector's health shows.
+    """Collect the view of the collector's health.
 
     Args:
         source: Asks the API.

@@ -105,7 +105,7 @@ LISTS: Final[Mapping[str, Listing]] = {
 
 
 async def list_view(source: Source, listing: Listing, given: Mapping[str, str]) -> Answer:
-    """What a list shows.
+    """Collect one page of a list.
 
     Args:
         source: Asks the API.

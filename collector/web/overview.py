@@ -32,7 +32,7 @@ class TaskRow:
     fall: Answer | None
     """The open alert of the detectors about it."""
     series: Answer | None
-    """Where the detectors have it."""
+    """Its standing with the detectors."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +48,7 @@ class ProfileRows:
 
 
 async def overview(source: Source, period: Period, version: str, now_s: float) -> Answer:
-    """What the overview shows.
+    """Collect the overview.
 
     Args:
         source: Asks the API.

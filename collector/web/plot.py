@@ -47,7 +47,7 @@ class Plot:
 
 
 def beginning(points: Sequence[Point], since_s: float, until_s: float, bucket_s: float) -> float:
-    """Where a plot begins: with its first results, so that a young series is not a dot at the edge.
+    """The beginning of a plot: its first results, so that a young series is not a dot at the edge.
 
     Args:
         points: By time.

@@ -10,7 +10,7 @@ _ORDER: Final = {"failed": 0, "errored": 1, "skipped": 2, "passed": 3}
 
 
 async def record_view(source: Source, uid: str) -> Answer:
-    """What the view of a record shows.
+    """Collect the view of a record.
 
     Args:
         source: Asks the API.

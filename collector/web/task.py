@@ -37,7 +37,7 @@ class Group:
 async def task_view(
     source: Source, profile: str, task_id: str, period: Period, version: str, now_s: float
 ) -> Answer:
-    """What the view of a task shows.
+    """Collect the view of a task.
 
     Args:
         source: Asks the API.

@@ -15,7 +15,7 @@ _LEAST: Final = 0.4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentLine:
-    """What one agent did in a trace."""
+    """The work of one agent in a trace."""
 
     name: str
     calls: int
@@ -27,7 +27,7 @@ class AgentLine:
 
 
 async def trace_view(source: Source, trace_id: str) -> Answer:
-    """What the view of a trace shows.
+    """Collect the view of a trace.
 
     Args:
         source: Asks the API.

@@ -391,9 +391,9 @@ class DriftFigures(Answer):
     """E-value of the fall."""
     healthy: float
     healthy_lower: float
-    """What the healthy mean is at least."""
+    """Lower bound of the healthy mean."""
     against: str
-    """What it is held against, in words."""
+    """The reference, in words."""
     message: str
     """The evidence in one line."""
 
@@ -432,7 +432,7 @@ class DriftAlert(Answer):
     by: str = ""
     note: str = ""
     title: str
-    """What got worse, of whom, since when."""
+    """One sentence: the task, the version and the time of the fall."""
     opened: DriftFigures
     """As it was proven."""
     now: DriftFigures | None = None
@@ -498,7 +498,7 @@ class DriftAlertLook(DriftAlert):
 
 
 class DriftSeries(Answer):
-    """Where one task of an active profile stands, of the version that ran last."""
+    """The standing of one task of an active profile, of the version that ran last."""
 
     profile: str
     profile_version: str
@@ -519,7 +519,7 @@ class DriftSeries(Answer):
     healthy: float | None
     healthy_lower: float | None
     against: str
-    """What it is held against, or what it waits for."""
+    """The reference, or the reason why there is none yet."""
 
 
 class DriftSeriesList(Answer):
@@ -536,7 +536,7 @@ class Trouble(Answer):
     profile: str = ""
     """Alias of the profile, where it is about one."""
     message: str
-    """What was found, and what to do."""
+    """The finding, and the remedy."""
     since: datetime.datetime
 
 
@@ -547,7 +547,7 @@ class Alerts(Answer):
     drift: tuple[DriftAlert, ...] = ()
     """Of the detectors: those that are open, then those that were resolved last."""
     trouble: tuple[Trouble, ...] = ()
-    """What keeps results from being made; looked for each minute."""
+    """Obstacles to results; looked for each minute."""
     unwatched: tuple[UnwatchedAlert, ...] = ()
 
 

@@ -339,7 +339,7 @@ def send_test_alert(
 
 
 def drift_series() -> Call[models.DriftSeriesList]:
-    """Where every task of every active profile stands, and what it is held against."""
+    """The standing of every task of every active profile, with its reference."""
     return get("/drift/series", models.DriftSeriesList)
 
 

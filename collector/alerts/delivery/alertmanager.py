@@ -70,7 +70,7 @@ class AlertmanagerChannel:
 
 
 def labels_of(alert: DriftAlert, severity: str) -> dict[str, str]:
-    """What an alert is about: the identity of its series; empty labels are left out."""
+    """The identity of an alert's series, as labels; empty ones are left out."""
     fallen = alert.kind is Kind.PASS
     found = {
         "alertname": "ScouterResultsFell" if fallen else "ScouterErrorsRose",

@@ -65,7 +65,7 @@ class Notice:
 
     @property
     def title(self) -> str:
-        """What got worse, of whom, since when; said to be a test where it is one."""
+        """One sentence: task, version and time of the fall; a test says that it is one."""
         test = "[test] " if self.alert.alert_id == TEST_ID else ""
         over = "resolved: " if self.is_resolved else ""
         return f"{test}{over}{headline(self.alert)}"

@@ -12,7 +12,7 @@ from scouter.drift.series.watch import Fall
 
 
 class DriftAlertState(StrEnum):
-    """Where an alert stands."""
+    """The state of an alert."""
 
     SHADOW = "shadow"
     """Proven, and told to nobody: the watch is on trial."""
@@ -38,9 +38,9 @@ class Figures(BaseModel):
     healthy: float
     """Mean of what it is held against."""
     lower: float
-    """What that mean is at least."""
+    """Lower bound of that mean."""
     against: str
-    """What it is held against, in words."""
+    """The reference, in words."""
 
     @staticmethod
     def of(fall: Fall) -> "Figures":
@@ -79,7 +79,7 @@ class DriftAlert(BaseModel):
     """Evaluations that failed, the newest first."""
     silenced_until_ns: int | None = None
     by: str = ""
-    """Who changed it last; empty for the collector itself."""
+    """Id of the token that changed it last; empty for the collector itself."""
     note: str = ""
     """Why, in words."""
 

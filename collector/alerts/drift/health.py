@@ -61,13 +61,13 @@ class Finding:
     subject: str = ""
     """Alias of the profile, where it is about one."""
     message: str
-    """What was found, and what to do."""
+    """The finding, and the remedy."""
     since_ns: int
     """When it was found first."""
 
     @property
     def key(self) -> tuple[str, str, str]:
-        """What makes two findings the same one."""
+        """The key by which two findings are the same one."""
         return self.space, self.trouble.value, self.subject
 
 
@@ -94,7 +94,7 @@ class HealthWatch:
         self._hour = -1
 
     def findings(self, space: str | None = None) -> list[Finding]:
-        """What was found at the last look, of a space or of all."""
+        """Findings of the last look, of a space or of all."""
         return [each for each in self._found.values() if space in (None, each.space)]
 
     def look(self, now_ns: int) -> None:

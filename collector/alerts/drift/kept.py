@@ -12,7 +12,7 @@ _WHOLE: Final = ""
 
 
 def kept_states(series: SeriesSet) -> list[DriftState]:
-    """What has changed since it was kept last; none where nothing has."""
+    """Changes since the state was kept last; empty where there are none."""
     if not series.changed:
         return []
     states = [DriftState(name=_name(key), body=_body(series, key)) for key in series.changed]

@@ -29,11 +29,11 @@ class Standing:
     healthy: float | None
     """Mean of the first reference; None while nothing is known of a healthy time."""
     healthy_lower: float | None
-    """What that mean is at least."""
+    """Lower bound of that mean."""
     fall: Figures | None
     """The proven fall with the figures of now."""
     words: str
-    """What the series is held against, or what it waits for."""
+    """The reference of the series, or the reason why it has none yet."""
 
     @staticmethod
     def of(series: Series, profile: AgentEvalProfile) -> "Standing":

@@ -143,7 +143,7 @@ class DriftWatcher:
             ]
 
     def standing_of(self, alert: DriftAlert) -> Standing | None:
-        """Where the series of an alert stands; None where it is forgotten."""
+        """The standing of an alert's series; None where it is forgotten."""
         with self._lock:
             key = key_of(alert)
             series, profile = self._find(key), self._profile_of(key.space, key.profile_uid)

@@ -41,7 +41,7 @@ class KnownRows:
         """Of verdicts."""
         self._all = (self.traces, self._records, self._verdicts, self.verdict_traces)
         self.tombstones = Tombstones(database)
-        """What was erased."""
+        """The rows that were erased."""
 
     def look_up(self, tx: Transaction, group: Sequence[WriteJob]) -> None:
         """Tell the transaction what is stored already of everything that the group brings.

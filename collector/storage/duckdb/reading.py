@@ -202,11 +202,11 @@ class Reading(Opened):
         return read_pending(self._database, after, limit, profiles, others=others)
 
     def pending_count(self) -> int:
-        """How many tasks are pending, latest verdicts only."""
+        """Number of pending tasks, of the latest evaluations only."""
         return sum(n for key, n in self.totals().items() if key.name is TotalName.PENDING)
 
     def waiting_count(self) -> int:
-        """How many `waiting_records` would list, in all."""
+        """Number of records that `waiting_records` would list, in all."""
         return count_waiting(self._database)
 
     def evaluated_records(self, space: str, trace_ids: Iterable[str]) -> list[EvaluatedRecord]:

@@ -92,7 +92,7 @@ class CareStore(Protocol):
         ...
 
     def size_bytes(self) -> int:
-        """What `keep_within` compares: bytes that hold rows."""
+        """Bytes that hold rows, which `keep_within` compares."""
         ...
 
     def file_bytes(self) -> int:

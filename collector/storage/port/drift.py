@@ -15,7 +15,7 @@ class DriftState:
     """The state of one group of series, or of all of them together."""
 
     name: str
-    """Which one; a later one takes its place."""
+    """Its name; a later state of that name takes its place."""
     body: str
     """JSON; empty where the group is gone."""
 
@@ -34,7 +34,7 @@ class DriftEvent:
 
 
 class DeliveryState(StrEnum):
-    """How far the delivery of an alert's state is."""
+    """The progress of delivering an alert's state."""
 
     BEGUN = "begun"
     """Durable before the first request: after a crash it is known that the far side may have it."""
@@ -52,7 +52,7 @@ class DriftDelivery:
     alert_id: str
     channel: str
     alert_state: str
-    """What is told: `firing` or `resolved`."""
+    """The state that is told: `firing` or `resolved`."""
     changed_ns: int
     """When the alert got into that state."""
     at_ns: int

@@ -27,7 +27,7 @@ class Completeness(StrEnum):
 
 
 class AlertState(StrEnum):
-    """Where an alert stands."""
+    """The state of an alert."""
 
     INACTIVE = "inactive"
     FIRING = "firing"

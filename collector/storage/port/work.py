@@ -87,7 +87,7 @@ class WorkStore(TelemetryStore, Protocol):
         ...
 
     def waiting_count(self) -> int:
-        """How many `waiting_records` would list, in all."""
+        """Number of records that `waiting_records` would list, in all."""
         ...
 
     def pending_verdicts(
@@ -109,7 +109,7 @@ class WorkStore(TelemetryStore, Protocol):
         ...
 
     def pending_count(self) -> int:
-        """How many tasks are pending, in all spaces, latest verdicts only."""
+        """Number of pending tasks of all spaces, of the latest evaluations only."""
         ...
 
     def open_sessions(self, profiles: Collection[tuple[str, str]]) -> list[OpenSession]:

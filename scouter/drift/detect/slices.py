@@ -34,7 +34,7 @@ class Culprit:
     rate_before: float
     rate: float
     weight: float
-    """How much of the whole fall it makes: its own fall times its share of the results since."""
+    """Its part of the whole fall: its own fall times its share of the results since."""
     evidence: float
 
 

@@ -12,7 +12,7 @@ RECORD: Final = ""
 
 
 class Place(NamedTuple):
-    """Where a result is in the order of completion."""
+    """The place of a result in the order of completion."""
 
     seq: int
     ordinal: int

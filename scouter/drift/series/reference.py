@@ -14,7 +14,7 @@ _HIGHEST: Final = 0.999
 
 
 class ReferenceKind(StrEnum):
-    """Where a healthy mean comes from."""
+    """The source of a healthy mean."""
 
     VERSION = "version"
     """The agent's version before."""

@@ -23,7 +23,7 @@ _EXAMPLES: Final = 3
 
 
 class Kind(StrEnum):
-    """What a series counts."""
+    """The kind of outcome that a series counts."""
 
     PASS = "pass"  # noqa: S105 no password
     """Passes among passed and failed."""
@@ -32,7 +32,7 @@ class Kind(StrEnum):
 
 
 class Agent(NamedTuple):
-    """Who was judged, as the spans of the trace say; empty where none were read."""
+    """The agent, as the spans of the trace name it; empty where none were read."""
 
     service: str = ""
     environment: str = ""
@@ -53,7 +53,7 @@ class SeriesKey(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ancestor:
-    """What the series of an earlier version hands on."""
+    """The samples that the series of an earlier version hands on."""
 
     version: str
     sample: Sample
@@ -106,7 +106,7 @@ class Series:
         self._learns = kinds <= {ReferenceKind.LEVEL}
 
     def _share(self, before: Ancestor | None) -> float:
-        """What each reference gets of alpha."""
+        """The share of alpha that each reference gets."""
         has_oldest = before is not None and before.oldest_version != before.version
         return self._alpha / (1 + has_oldest + (self.level is not None))
 

@@ -58,7 +58,7 @@ class Watch:
         self.recovery: Detector | None = None
         """Gathers evidence that the fall is over, while there is one."""
         self.fall: Mark | None = None
-        """Where the proven fall began; None while none is proven."""
+        """The beginning of the proven fall; None while none is proven."""
         self._marks: dict[int, Mark] = {}
         """Of each outcome after which the change may have begun."""
 

@@ -36,7 +36,7 @@ class AskingTask(ABC):
 
     @property
     def max_retries(self) -> int:
-        """How often a question is asked again where the provider failed."""
+        """Most further tries of a question where the provider failed."""
         return self.task.max_retries
 
     @abstractmethod

@@ -98,7 +98,7 @@ class JudgedTrajectory(AskingTask):
         expected: JsonValue,
         prompt: Prompt,
     ) -> dict[str, JsonValue]:
-        """What the task's own variables stand for."""
+        """The meaning of the task's own variables."""
         if self.predicted is None:
             made = _told(_all_calls(spans, self.task.calls_told_by), with_results=expected is None)
         else:
@@ -186,7 +186,7 @@ def _noted(result: EvalTaskResult) -> EvalTaskResult:
 
 
 def _found(get: _Get, scope: JsonValue) -> JsonValue:
-    """What a record says in some place; None where it says nothing."""
+    """The value at some place of a record; None where there is none."""
     try:
         return get(scope)
     except TaskFault as fault:

@@ -47,7 +47,7 @@ _SCHEMA_FIELDS: Final = ("parameters", "input_schema", "inputSchema")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallCheck:
-    """What is wrong with one call."""
+    """One fault of a call."""
 
     message: int
     """Index of its message."""

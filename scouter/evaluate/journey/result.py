@@ -25,7 +25,7 @@ class ArgumentMatch:
     link: str = ""
     """Of a fuzzy argument, who decided: `equal`, `judge`, `embedding` or `token_ratio`."""
     similarity: float | None = None
-    """What the link measured, in [0, 1]."""
+    """The similarity that the link measured, in [0, 1]."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +42,7 @@ class GoalResult:
     link: str = ""
     """Of a text goal, who compared its meaning with the text that met it, or came nearest."""
     similarity: float | None = None
-    """What the link measured, in [0, 1]."""
+    """The similarity that the link measured, in [0, 1]."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -119,7 +119,7 @@ class TaskBase(BaseModel):
 
     @property
     def judge_prompt(self) -> "Prompt | None":
-        """What a judge is asked with; None for a task that asks none."""
+        """The prompt of the judge; None for a task that asks none."""
         return None
 
     @classmethod

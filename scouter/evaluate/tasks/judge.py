@@ -196,7 +196,7 @@ class LLMJudgeTask(TaskBase):
 
     @property
     def judge_prompt(self) -> Prompt:
-        """What a judge is asked with."""
+        """The prompt of the judge."""
         return self.prompt
 
     @property

@@ -195,12 +195,12 @@ class ReportTask(ScoredTask):
 
     @property
     def judge_prompt(self) -> Prompt | None:
-        """What a judge is asked with; None where no field asks one."""
+        """The prompt of the judge; None where no field asks one."""
         return self.prompt
 
     @property
     def most_questions(self) -> int:
-        """How often a judge is asked for one record at most, retries left out."""
+        """Most questions to a judge for one record, retries left out."""
         return self.samples * sum(map(asks_judge, self.tree.root.nodes()))
 
     @property

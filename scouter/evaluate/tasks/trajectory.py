@@ -241,7 +241,7 @@ class TrajectoryTask(ScoredTask):
 
     @property
     def judge_prompt(self) -> Prompt | None:
-        """What a judge is asked with about most records; None where a metric scores."""
+        """The prompt of the judge for most records; None where a metric scores."""
         return self.prompt or self.prompt_without_reference
 
     @property
@@ -255,7 +255,7 @@ class TrajectoryTask(ScoredTask):
 
     @property
     def most_questions(self) -> int:
-        """How often a judge is asked for one record at most, retries left out."""
+        """Most questions to a judge for one record, retries left out."""
         return 0 if self.judge_prompt is None else self.samples
 
 

@@ -30,7 +30,7 @@ FAULT: Final = "failure_explanation"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Patience:
-    """What is done about an agent that raises or does not answer.
+    """The policy for an agent that raises or does not answer.
 
     Args:
         retries: How often a call that failed is made again.

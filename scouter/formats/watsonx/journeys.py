@@ -188,7 +188,7 @@ def _judged(
 
 
 def _asked(scenario: EvalScenario) -> str:
-    """What people are shown as the question: the story where each attempt has its own."""
+    """The question that people are shown: the story where each attempt has its own."""
     return scenario.initial_query or scenario.simulated_user_persona or ""
 
 

@@ -31,7 +31,7 @@ _DOWN: Final = "SELECT * FROM waiting WHERE id < ? ORDER BY id DESC LIMIT 1"
 
 
 def newest(folder: Path) -> Path:
-    """Where the spool is now, though it may not be there yet."""
+    """The file of the spool now, though it may not be there yet."""
     found = (_NAME.fullmatch(path.name) for path in folder.glob("spool-*.sqlite"))
     return _file(folder, max((int(name[1]) for name in found if name), default=1))
 

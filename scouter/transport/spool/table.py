@@ -43,7 +43,7 @@ _SHRINK_PAGES: Final = 256
 
 
 class Kind(IntEnum):
-    """What the payload of a row is."""
+    """Kinds of payloads."""
 
     RECORD = 1
     """One record, as JSON."""
@@ -61,7 +61,7 @@ class Row(NamedTuple):
     kind: int
     """A `Kind`."""
     items: int
-    """How many records or spans it holds."""
+    """Number of records or spans in it."""
     payload: bytes
 
     @property
@@ -96,7 +96,7 @@ class Batch(NamedTuple):
 
 
 class SpoolTable:
-    """What waits in a folder; safe between threads.
+    """The rows that wait in a folder; safe between threads.
 
     Args:
         folder: The spool; made if it is not there.
