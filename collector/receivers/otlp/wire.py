@@ -16,11 +16,17 @@ from google.protobuf.message import DecodeError, Message
 
 from collector.receivers.limits import Limits
 from scouter.errors import DataError
+from scouter.model.protobuf_fields import fields, tag_of
 
 SMALL: Final = 2 * 2**20
 """Bytes of a request that is parsed in one go."""
 _PART: Final = 2**19
 """Bytes that are parsed at a time of a larger one: what protobuf makes of them is freed again."""
+
+_GROUP: Final = tag_of(1)
+"""Tag of a resource group."""
+_MEMBER: Final = tag_of(2)
+"""Tag of a scope group and of an item. A field 2 of another wire type is unknown to a parser."""
 
 M = TypeVar("M", bound=Message)
 
@@ -162,73 +168,36 @@ def take_apart(data: bytes, limits: Limits) -> Iterator[Group]:
         TooLargeError: There are more groups than items may be.
     """
     groups = 0
-    for number, whole, content in _fields(memoryview(data)):
-        del whole
-        if number != 1:
+    view = memoryview(data)
+    for tag, _, start, end in fields(view):
+        if tag != _GROUP:
             continue
         head: list[memoryview] = []
-        scopes: list[memoryview] = []
-        for inner, inner_whole, inner_content in _fields(content):
-            if inner == 2:
-                scopes.append(inner_content)
+        scopes: list[tuple[int, int]] = []
+        for inner, begin, content, stop in fields(view, start, end):
+            if inner == _MEMBER:
+                scopes.append((content, stop))
             else:
-                head.append(inner_whole)
+                head.append(view[begin:stop])
             groups += 1
             limits.check_items(groups)
         groups += 1
         limits.check_items(groups)
         resource = b"".join(head)
-        for scope in scopes:
-            yield _group(resource, scope, limits)
+        for content, stop in scopes:
+            yield _group(resource, view[content:stop], limits)
 
 
 def _group(resource: bytes, scope: memoryview, limits: Limits) -> Group:
     head: list[memoryview] = []
     items: list[memoryview] = []
-    for number, whole, content in _fields(scope):
-        if number == 2:
-            items.append(content)
+    for tag, begin, content, stop in fields(scope):
+        if tag == _MEMBER:
+            items.append(scope[content:stop])
         else:
-            head.append(whole)
+            head.append(scope[begin:stop])
         limits.check_items(max(len(items), len(head)))
     return Group(resource=resource, scope=b"".join(head), items=items)
-
-
-_SIZES: Final = {1: 8, 5: 4}
-
-
-def _fields(data: memoryview) -> Iterator[tuple[int, memoryview, memoryview]]:
-    """Number, bytes and content of each field; the content is empty unless it has a length."""
-    at, end = 0, len(data)
-    while at < end:
-        start = at
-        tag, at = _varint(data, at)
-        kind, length = tag & 7, 0
-        if kind == 2:
-            length, at = _varint(data, at)
-        elif kind == 0:
-            _, at = _varint(data, at)
-        elif kind in _SIZES:
-            length = _SIZES[kind]
-        else:
-            raise DataError("not an OTLP request: a field has an unknown wire type")
-        if length > end - at or tag >> 3 == 0:
-            raise DataError("not an OTLP request: a field ends behind its message")
-        content = data[at : at + length]
-        at += length
-        # A field 2 of another wire type is an unknown field to a parser: never a group or an item.
-        yield (tag >> 3 if kind == 2 else -1), data[start:at], content
-
-
-def _varint(data: memoryview, at: int) -> tuple[int, int]:
-    number = shift = 0
-    for byte in data[at : at + 10]:
-        at += 1
-        number |= (byte & 127) << shift
-        if byte < 128:
-            return number, at
-        shift += 7
-    raise DataError("not an OTLP request: a number in it does not end")
 
 
 def _field(number: int, content: bytes | memoryview) -> bytes:

@@ -5,12 +5,14 @@ Source: Protocol Buffers encoding; opentelemetry-proto `trace.proto`.
 
 from typing import Final
 
-_FIRST: Final = 0x0A
-"""Tag of field 1 with a length: resource groups, resource, scope."""
-_SECOND: Final = 0x12
-"""Of field 2: scope groups, spans."""
-_SCHEMA_URL: Final = 0x1A
+from scouter.errors import DataError
+from scouter.model.protobuf_fields import fields, tag_of
 
+_FIRST: Final = tag_of(1)
+"""Tag of resource groups, of a resource and of a scope."""
+_SECOND: Final = tag_of(2)
+"""Tag of scope groups and of spans."""
+_SCHEMA_URL: Final = tag_of(3)
 
 SpanPlace = tuple[int, int, int, int, int, int]
 """Where one span's parts are; a part that is absent has the size 0."""
@@ -45,7 +47,7 @@ def span_places(data: bytes) -> list[SpanPlace] | None:
                 scopes, spans = _parts(data, scope_start, scope_end, _FIRST, _SECOND)
                 head = (*resource, *_only(scopes))
                 places += [(at, stop - at, *head) for at, stop in spans]
-    except (_UnusualError, IndexError):
+    except (_UnusualError, DataError):
         return None
     return places
 
@@ -63,28 +65,11 @@ def _parts(
     """Start and end of each field with one of two tags."""
     singles: list[tuple[int, int]] = []
     found: list[tuple[int, int]] = []
-    while at < end:
-        tag = data[at]
-        size = data[at + 1]
-        at += 2
-        shift = 7
-        if size > 127:
-            size &= 127
-            while True:
-                byte = data[at]
-                at += 1
-                size |= (byte & 127) << shift
-                if byte < 128:
-                    break
-                shift += 7
-        stop = at + size
-        if stop > end:
-            raise _UnusualError
+    for tag, _, content, stop in fields(data, at, end):
         if tag == many:
-            found.append((at, stop))
+            found.append((content, stop))
         elif tag == single:
-            singles.append((at, stop))
+            singles.append((content, stop))
         elif tag != _SCHEMA_URL:
             raise _UnusualError
-        at = stop
     return singles, found
