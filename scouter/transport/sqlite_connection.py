@@ -40,6 +40,7 @@ class SqliteConnection:
         schema: Statements that make the tables.
         wait_s: How long to wait for another process that writes.
         settings: Pragmas for each connection, such as `secure_delete=ON`.
+        form: Pragmas for a new file, such as `auto_vacuum=INCREMENTAL`; each of them is a write.
     """
 
     def __init__(
@@ -50,10 +51,11 @@ class SqliteConnection:
         schema: tuple[str, ...],
         wait_s: float,
         settings: tuple[str, ...] = (),
+        form: tuple[str, ...] = (),
     ) -> None:
         self.path = path
         self._application_id, self._schema, self._wait_s = application_id, schema, wait_s
-        self._settings = settings
+        self._settings, self._form = settings, form
         self._lock = threading.RLock()
         self._connection: sqlite3.Connection | None = None
         self.number = 0
@@ -145,6 +147,8 @@ class SqliteConnection:
             connection.execute(f"PRAGMA {setting}")
         if self._id_of(connection) != self._application_id:
             self._refuse_foreign(connection)
+            for setting in self._form:
+                connection.execute(f"PRAGMA {setting}")
             connection.execute("PRAGMA journal_mode=WAL")
             connection.execute("BEGIN IMMEDIATE")
             # Looked at again: another process may have made the tables meanwhile.

@@ -19,12 +19,14 @@ _SCHEMA: Final = (
     "CREATE TABLE state (taken INTEGER NOT NULL, untold TEXT NOT NULL)",
     "INSERT INTO state VALUES (0, '[]')",
 )
+_FORM: Final = ("auto_vacuum=INCREMENTAL",)
 _SETTINGS: Final = (
-    "auto_vacuum=INCREMENTAL", "synchronous=NORMAL", "cell_size_check=ON",
-    "journal_size_limit=4194304", "cache_size=-256",  # KiB
+    "synchronous=NORMAL", "cell_size_check=ON", "journal_size_limit=4194304",
+    "cache_size=-256",  # KiB
 )  # fmt: skip
 _NAME: Final = re.compile(r"spool-([1-9][0-9]*)\.sqlite")
 _DAMAGES: Final = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+_NO_ROOM: Final = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_WRITE)
 _COPY: Final = "INSERT OR IGNORE INTO waiting VALUES (?, ?, ?, ?, ?)"
 _UP: Final = "SELECT * FROM waiting WHERE id > ? ORDER BY id LIMIT 1"
 _DOWN: Final = "SELECT * FROM waiting WHERE id < ? ORDER BY id DESC LIMIT 1"
@@ -39,13 +41,24 @@ def newest(folder: Path) -> Path:
 def connection_to(path: Path) -> SqliteConnection:
     """A connection that opens a spool's file when it is first used."""
     return SqliteConnection(
-        path, application_id=_APPLICATION_ID, schema=_SCHEMA, wait_s=_WAIT_S, settings=_SETTINGS
+        path,
+        application_id=_APPLICATION_ID,
+        schema=_SCHEMA,
+        wait_s=_WAIT_S,
+        settings=_SETTINGS,
+        form=_FORM,
     )
 
 
 def is_damage(error: sqlite3.Error) -> bool:
     """True if SQLite says that a file's bytes are not what it wrote."""
     return getattr(error, "sqlite_errorcode", 0) & 0xFF in _DAMAGES
+
+
+def is_no_room(error: sqlite3.Error) -> bool:
+    """True if the disk, or what this user may have of it, has no room for a write."""
+    code = getattr(error, "sqlite_errorcode", 0)
+    return code in _NO_ROOM or code & 0xFF == sqlite3.SQLITE_FULL
 
 
 def text_of(data: bytes) -> str:

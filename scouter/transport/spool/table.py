@@ -24,7 +24,14 @@ from scouter.errors import ConfigError, TransientError
 from scouter.transport.drops import NONE_DROPPED, Count, Dropped, joined, left_of, report_of
 from scouter.transport.guard import GUARD
 from scouter.transport.spool.earlier import bring_over
-from scouter.transport.spool.file import connection_to, follow, is_damage, newest, text_of
+from scouter.transport.spool.file import (
+    connection_to,
+    follow,
+    is_damage,
+    is_no_room,
+    newest,
+    text_of,
+)
 from scouter.transport.spool.lock import FileLock
 from scouter.transport.spool.stats import counts_of
 from scouter.transport.sqlite_connection import ForeignFileError, transaction
@@ -114,6 +121,7 @@ class SpoolTable:
         self._sender: Final = uuid.uuid4().hex[:16]
         self._lock = threading.RLock()
         self._lost: Counter[str] = Counter()  # here, by reason
+        self._gone = 0, 0  # file and last id of rows that are delivered, but not removed yet
         with errors_of(folder):
             folder.mkdir(mode=_FOLDER_MODE, parents=True, exist_ok=True)
             _refuse_shared(folder)
@@ -171,11 +179,19 @@ class SpoolTable:
 
         Ends with `settle` or `put_back`.
         """
-        with self._opened() as db, transaction(db):
-            batch = _gather(db.execute("SELECT * FROM waiting ORDER BY id"), self._file.number)
+        with self._opened() as db:
+            number = self._file.number
+            gone = self._gone[1] if self._gone[0] == number else 0
+            batch = Batch((), 0, 0, number)
+            with _room_or_not(), transaction(db):
+                query = "SELECT * FROM waiting WHERE id > ? ORDER BY id"
+                batch = _gather(db.execute(query, (gone,)), number)
+                if batch.last:
+                    db.execute("UPDATE state SET taken=?", (batch.last,))
             if batch.last:
-                db.execute("UPDATE state SET taken=?", (batch.last,))
                 return batch
+            if gone:
+                db.execute("DELETE FROM waiting WHERE id<=?", (gone,))
         with self._opened() as db:
             if _number(db, "freelist_count") > _SHRINK_PAGES:
                 # As a script: `execute` would end after the first page.
@@ -186,6 +202,9 @@ class SpoolTable:
     def settle(self, batch: Batch, told: Dropped, refused: Mapping[str, int]) -> None:
         """Remove what was delivered.
 
+        A full disk takes no removal, either. The rows are passed over then, and removed once there
+        is room; a process that ends before delivers them again.
+
         Args:
             batch: The rows.
             told: What the far side was told of with them.
@@ -193,8 +212,9 @@ class SpoolTable:
         """
         lost = Counter({CORRUPT: batch.lost, **refused})
         with self._lock:
-            with self._opened() as db, transaction(db):
+            with self._opened() as db, _room_or_not(), transaction(db):
                 if batch.file == self._file.number:  # else its ids are those of a damaged file
+                    self._gone = batch.file, batch.last
                     db.execute("DELETE FROM waiting WHERE id<=?", (batch.last,))
                 self._report(db, lost, told=told)
             self._count(lost)
@@ -294,6 +314,16 @@ def waiting_in(folder: Path) -> tuple[int, int]:
     with errors_of(folder), contextlib.closing(connection_to(path)) as file, file.use() as db:
         found = db.execute("SELECT sum(count), sum(length(payload)) FROM waiting").fetchone()
     return found[0] or 0, found[1] or 0
+
+
+@contextlib.contextmanager
+def _room_or_not() -> Generator[None]:
+    """Go on without a write for which the disk has no room."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        if not is_no_room(error):
+            raise
 
 
 @contextlib.contextmanager

@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import resource
 import shutil
 import signal
 import socket
@@ -428,6 +429,38 @@ def test_a_disk_that_fails_lets_what_is_new_pass_what_waits(config: SpoolConfig,
     far.error = None
     assert transport.send_records(items[1:2]) == 0
     assert far.records == items[1:2]
+    transport.close()
+
+
+@contextlib.contextmanager
+def no_file_grows(beyond: Path) -> Iterator[None]:
+    """As on a full disk: what a file has may be written again, but not a byte more."""
+    before, most = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (beyond.stat().st_size, most))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (before, most))
+
+
+def test_a_full_disk_does_not_hold_up_what_waits_there(tmp_path: Path, far: Far) -> None:
+    """It is delivered once, in order, and removed when there is room again."""
+    config = SpoolConfig(folder=tmp_path / "spool")
+    items = make_items(2_000)
+    transport = SpoolTransport(lambda: far, config, QUICK)
+    far.error = away()
+    for at in range(0, 2_000, 500):
+        assert transport.send_records(items[at : at + 500]) == 0
+    with no_file_grows(config.folder / f"{FILE_NAME}-wal"):
+        with pytest.raises(TransientError, match="disk"):
+            transport.send_records(make_items(10_000))
+        far.error = None
+        wait_until(lambda: len(far.records) >= len(items), what="what waited was delivered")
+        assert config.stats().waiting == len(items)
+    more = make_items(10)
+    assert transport.send_records(more) == 0
+    wait_until(lambda: config.stats().waiting == 0, what="the spool is empty")
+    assert far.records == items + more
     transport.close()
 
 
