@@ -21,9 +21,12 @@ class GateCorrection:
 
     rate: float
     interval: Interval
-    """Of 95 %: the judges' errors and the number of results together."""
+    """95 % interval of the rate, from the judges' errors and the number of results together."""
     error: Interval | None
-    """Of 95 %: the judges' errors alone; None where labels and verdicts cannot both be right."""
+    """95 % interval of the rate, from the judges' errors alone.
+
+    None where labels and verdicts cannot both be right.
+    """
 
 
 def by_task(rates: Iterable[JudgeRate]) -> JudgeRates:

@@ -193,7 +193,7 @@ class _Counter:
 
 
 def _over_attempts(matched: Matched) -> dict[Identity, Change]:
-    """What became of each record of the baseline, over all attempts of both runs."""
+    """Find the change of each record of the baseline, over all attempts of both runs."""
     now = by_identity(matched.new_rows)
     return {
         identity: change_of(

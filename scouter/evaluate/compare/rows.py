@@ -70,7 +70,7 @@ class RateComparison(BaseModel):
     difference: float
     """New rate minus old rate; over the pairs where there are any."""
     interval: Interval
-    """Of the difference, 95 %, two-sided."""
+    """95 % interval of the difference, two-sided."""
     method: str
     """Test and interval, in words."""
     p_value: float | None

@@ -44,11 +44,11 @@ class ScoreChange(BaseModel):
     difference: float
     """New mean minus old mean."""
     interval: Interval | None
-    """Of the difference, 95 %, conversations taken as independent; None below six of them."""
+    """95 % interval of the difference, for independent conversations; None below six of them."""
 
 
 class _Scored(Protocol):
-    """What is read of a task's result."""
+    """Fields of a task result that the comparison of scores reads."""
 
     @property
     def task_id(self) -> str: ...

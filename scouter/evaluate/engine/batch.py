@@ -162,7 +162,7 @@ def _contexts(records: Sequence[EvalRecord]) -> list[JsonValue] | None:
 
 
 class Way:
-    """How one task is taken through a stretch."""
+    """Runner of one task over a stretch of records: compares them all at once where it can."""
 
     __slots__ = ("comparison", "keys", "run")
 

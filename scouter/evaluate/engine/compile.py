@@ -50,9 +50,9 @@ _OF_REPORT: Final = {"metrics", "reference", "report"}
 _OF_RELIABILITY: Final = {"expected_tool_calls", "order_matters", "exact_match", "predicted"}
 """Fields of a reliability task that say what it looks at."""
 _TASK_STEPS: Final = 4
-"""Of running the task of an attribute filter, beside what it charges itself."""
+"""Steps charged for the task of an attribute filter, beside those that it charges itself."""
 _SPANS_PER_STEP: Final = 4
-"""At each of which any trace assertion may look."""
+"""Spans that are looked at for one step, in any trace assertion."""
 
 
 def compile_task(task: Task, stage: int) -> CompiledTask | AskingTask:

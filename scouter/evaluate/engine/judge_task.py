@@ -34,12 +34,14 @@ _NOT_THE_ANSWER: Final = (Reason.ABSTAINED, Reason.EXPECTED)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgeTask(AskingTask):
-    """What is asked for one record, and what the answers amount to."""
+    """Judge task ready to run: its prompts, the form of its answers and its comparison."""
 
     task: LLMJudgeTask
     form: AnswerForm
     renders: Mapping[bool, tuple[Render, ...]]
-    """With and without a reference; in each the order of the prompt and, with `swap`, the other."""
+    """Renderers with (True) and without a reference: the prompt's order and, with `swap`, the
+    other.
+    """
     reference: Path | None
     compare: Run
     """Compares a value, which it takes in the place of the record's context."""

@@ -27,7 +27,7 @@ NO_RAPIDFUZZ: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Likeness:
-    """Whether two values mean the same, and who says so."""
+    """Answer of the fuzzy chain to whether two values mean the same, and the link that gave it."""
 
     matched: bool
     link: str = ""

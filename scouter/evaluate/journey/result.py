@@ -23,14 +23,14 @@ class ArgumentMatch:
     is_present: bool
     matched: bool
     link: str = ""
-    """Of a fuzzy argument, who decided: `equal`, `judge`, `embedding` or `token_ratio`."""
+    """Link that decided on a fuzzy argument: `equal`, `judge`, `embedding` or `token_ratio`."""
     similarity: float | None = None
     """The similarity that the link measured, in [0, 1]."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GoalResult:
-    """What became of one goal."""
+    """Result of one goal: the message that met it, or the reason why none did."""
 
     name: str
     type: str
@@ -40,14 +40,14 @@ class GoalResult:
     reason: str = ""
     """Why it was not met; empty where it was."""
     link: str = ""
-    """Of a text goal, who compared its meaning with the text that met it, or came nearest."""
+    """Link that compared the meaning of a text goal with the text that met it, or came nearest."""
     similarity: float | None = None
     """The similarity that the link measured, in [0, 1]."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallResult:
-    """What became of one call of a tool."""
+    """Result of one tool call: the goal that it met, or the reason why it met none."""
 
     message: int
     """Index of its message."""
@@ -67,7 +67,7 @@ class CallResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckResult:
-    """What a judge said of one statement."""
+    """Answer of a judge to one statement."""
 
     check: str
     passed: bool | None
@@ -104,7 +104,7 @@ class JourneyResult:
     links: tuple[str, ...] = ()
     """Links of the fuzzy chain that decided anything, in their order."""
     problems: tuple[str, ...] = field(default=())
-    """What could not be decided or measured, and why."""
+    """Sentences that say what could not be decided or measured, and why."""
 
     @property
     def success(self) -> bool | None:

@@ -54,7 +54,7 @@ class Call:
 
 @dataclass(slots=True, kw_only=True)
 class _Said:
-    """What the texts of the agent mean for the text goals."""
+    """Places where the agent's texts meet text goals, and the likeness to the wanted texts."""
 
     places: dict[str, list[Place]] = field(default_factory=dict[str, list[Place]])
     likeness: dict[str, tuple[int, Likeness]] = field(
@@ -314,7 +314,7 @@ def _success(
 
 
 def _is_open(problem: str) -> bool:
-    """Whether something could not be compared or assigned that decides over success."""
+    """Tell whether a problem leaves the success of the journey undecided."""
     return problem == TOO_MANY or problem.startswith(NO_LINK)
 
 

@@ -49,7 +49,7 @@ matching reference field, or null).
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Match:
-    """What a judge says about one discovered field."""
+    """Judge's score of one discovered field, from 0 to 1, and the matching reference field."""
 
     score: float
     reference_field: str | None

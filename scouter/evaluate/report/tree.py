@@ -60,7 +60,7 @@ class TreeScorer:
     judge: AnyFieldJudge | None = None
     compat: Compat = "sound"
     is_at_once: bool = True
-    """Whether the judge is asked about several fields at a time, which needs an event loop."""
+    """True if the judge is asked about several fields at a time, which needs an event loop."""
 
     async def score(self, reference: JsonValue, actual: JsonValue) -> SectionScore:
         """Score a report.

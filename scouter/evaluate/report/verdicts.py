@@ -48,7 +48,7 @@ class EvaluatorOutput:
     items: tuple[ItemVerdict, ...]
     compat: Compat = "sound"
     with_vlm: bool = False
-    """Whether the items have a score of their visual sections."""
+    """True if the items have a score of their visual sections."""
     average_score: float | None = field(init=False)
     """Mean of the items that have a score; None where none has."""
 

@@ -94,10 +94,10 @@ def _with_outcomes(
 
 
 def work_of_spans(spans: SpanTree | None) -> AgentWork:
-    """What an agent did, from its spans.
+    """Read an agent's work from its spans.
 
     Raises:
-        TaskFault: There are none, or none that tells of it.
+        TaskFault: There are no spans, or none that tells of the work.
     """
     if spans is not None and spans.unread:
         raise TaskFault(Reason.LIMIT, spans.unread)

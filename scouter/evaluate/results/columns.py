@@ -18,7 +18,7 @@ from scouter.evaluate.results.task_result import EvalTaskResult, TaskSpec
 from scouter.model.record import EvalRecord
 
 OUTCOMES: Final = (Outcome.FAILED, Outcome.PASSED, Outcome.ERRORED, Outcome.SKIPPED)
-"""What a code stands for; the first two are False and True, as a comparison gives them."""
+"""Outcomes by their code; the first two are False and True, as a comparison gives them."""
 
 _FAILED, _PASSED, _ERRORED, _SKIPPED = range(4)
 _CODES: Final = {str(outcome): code for code, outcome in enumerate(OUTCOMES)}

@@ -27,9 +27,11 @@ class JudgeText:
     specificity: str
     labels: str
     kinds: str
-    """Of the labels: how many are good and bad."""
+    """Number of good and of bad labels, as `12 good, 8 bad`."""
     why: str
-    """At length what is missing, or in what the judge differs; empty if nothing."""
+    """Sentence on what the calibration lacks, or how the judge differs from its judge; may be
+    empty.
+    """
 
     @property
     def cells(self) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""What the judges of a whole run took, in one line."""
+"""Usage of the judges of a whole run, in one line."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ class JudgedTask(Protocol):
 
     @property
     def usage(self) -> JudgeUsage | None:
-        """What the judge's answers took."""
+        """Calls, tokens and cost of the judge's answers."""
         ...
 
 

@@ -18,7 +18,7 @@ Numbers: TypeAlias = Mapping[int, int]
 """The attempts that are kept, by their old numbers, with their new ones."""
 
 _SAME: Final = ("git_revision", "agent", "agent_version", "judge")
-"""What is said of several runs only where it is true of all."""
+"""Fields of the provenance that joined runs keep only if all of them have the same value."""
 
 
 def pooled(runs: Sequence[R], names: Sequence[str]) -> R:

@@ -1,4 +1,4 @@
-"""How reliable an agent is over repeats of one scenario: pass@k, pass^k and flakiness."""
+"""Reliability of an agent over repeats of one scenario: pass@k, pass^k and flakiness."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass

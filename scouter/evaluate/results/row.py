@@ -60,12 +60,12 @@ class EvalSet:
 
     @property
     def passed_tasks(self) -> int:
-        """Those of them that passed."""
+        """Number of passed tasks, gates left out."""
         return sum(task.passed for task in self._counted())
 
     @property
     def failed_tasks(self) -> int:
-        """Those of them that did not pass."""
+        """Number of tasks that failed or errored, gates left out."""
         return self.total_tasks - self.passed_tasks
 
     @property
@@ -75,12 +75,12 @@ class EvalSet:
 
     @property
     def duration_ms(self) -> int:
-        """How long the record's evaluation took, in whole milliseconds."""
+        """Length of the record's evaluation, in whole milliseconds."""
         return self._record.duration_ns // 1_000_000
 
     @property
     def created_at(self) -> datetime.datetime:
-        """When the record was made, in UTC."""
+        """Time at which the record was made, in UTC."""
         return _EPOCH + datetime.timedelta(microseconds=self._record.created_ns // 1000)
 
     def __repr__(self) -> str:
@@ -141,7 +141,7 @@ class ResultRow:
 
     @property
     def outcome(self) -> Outcome:
-        """How the record ended as a whole."""
+        """Outcome of the record over all of its tasks."""
         return self.record.outcome
 
     @property

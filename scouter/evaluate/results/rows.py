@@ -267,14 +267,14 @@ class ResultRows:
 
     @property
     def size_text(self) -> str:
-        """How many records and, if any, sessions there are, in words."""
+        """Number of records and, if any, of sessions, in words."""
         sessions = len(self) - self.record_count
         also = f", {sessions:,} sessions" if sessions else ""
         return f"{self.record_count:,} records{also}"
 
     @property
     def record_count(self) -> int:
-        """How many rows are about a record, and not about a session."""
+        """Number of rows about records; the other rows are about sessions."""
         return len(self) - len(self.sessions)
 
 

@@ -58,9 +58,9 @@ _COMPARED: Final = ("const", "enum")
 _KEYS_PER_STEP: Final = 2
 """Values that `identity` looks at in the time of a step."""
 _FRACTION_STEPS: Final = 4
-"""Of a division of decimals."""
+"""Steps charged for a division of decimals."""
 _REGEX_STEPS: Final = 1_000
-"""Of the format `regex`: a short text may take long to compile."""
+"""Steps charged for a check of the format `regex`: a short text may take long to compile."""
 
 METER: Final = RecordMeter(
     MAX_STEPS,

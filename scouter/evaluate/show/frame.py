@@ -141,7 +141,7 @@ _OF_SPEC: Final[dict[str, Callable[[TaskSpec], Any]]] = {
 
 @dataclass(slots=True)
 class _Counts:
-    """What a record's tasks add up to, as `EvalSet` counts."""
+    """Counts of one record's tasks, by the rules of `EvalSet`."""
 
     total: int = 0
     passed: int = 0

@@ -16,7 +16,9 @@ class PredictionPowered:
     estimate: float
     interval: Interval
     tuning: float
-    """What weight the judge's verdicts got: 0 leaves the labels alone, 1 trusts it fully."""
+    """Weight of the judge's verdicts, in [0, 1]: at 0 only labels count, at 1 it is trusted
+    fully.
+    """
 
 
 def prediction_powered(

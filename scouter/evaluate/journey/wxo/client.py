@@ -15,12 +15,12 @@ class NoClientError(Exception):
 
 
 class Client:
-    """What the original calls its client: a judge and an embedder.
+    """Judge and embedder in one object, as in the original.
 
     Args:
-        judge: None has texts compared by what they hold.
+        judge: None to search texts for the wanted words instead.
         embedder: None is the local model; without it fuzzy values are compared by their tokens.
-        is_missing: There is no client.
+        is_missing: True where the original would have no client.
     """
 
     def __init__(self, judge: JourneyJudge | None, embedder: object, *, is_missing: bool) -> None:

@@ -33,7 +33,7 @@ class Run:
 
 @dataclass(slots=True)
 class Tools:
-    """Which calls met which goals."""
+    """Calls sorted by whether they met a goal of the journey."""
 
     met: dict[str, int] = field(default_factory=dict[str, int])
     """Message that met each goal, in the order of messages."""
@@ -48,7 +48,7 @@ class Tools:
 
 @dataclass(slots=True)
 class Texts:
-    """Which text goals were met."""
+    """Text goals that were met, and their counts."""
 
     met: tuple[str, ...]
     """Names of goals, in their order."""
