@@ -28,9 +28,9 @@ class NamedLlms:
 
     llms: Mapping[str, LlmConfig]
     entries: ProviderEntries
-    """Those of the user's settings, with one for each model that has none there."""
+    """Provider entries of the user's settings, with one more for each model that has none there."""
     providers: Mapping[str, str]
-    """By the name of a model, that of its entry."""
+    """Name of the provider entry of each model, by the model's name."""
 
     @staticmethod
     def of(
