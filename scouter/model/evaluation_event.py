@@ -28,7 +28,7 @@ class ForeignResult:
     time_ns: int
     """Nanoseconds since the epoch."""
     name: str
-    """Of what was evaluated, such as `relevance`."""
+    """Name of the evaluated quality, such as `relevance`."""
     score: float | None
     label: str
     explanation: str

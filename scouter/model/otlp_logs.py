@@ -209,7 +209,7 @@ def log_event(
 
 
 def _said(attributes: Attributes, body: AttributeValue) -> Attributes:
-    """What the record says; of two things under one key its own attribute is kept."""
+    """Join the attributes and the body of a log record; its own attribute wins over the body's."""
     said = {key: value for key, value in attributes.items() if key != EVENT_NAME}
     if isinstance(body, Mapping):
         return {**body, **said}

@@ -162,7 +162,7 @@ class EvalRecord:
 
     @property
     def created_at(self) -> datetime.datetime:
-        """When the record was made, in UTC, to the microsecond."""
+        """Time at which the record was made, in UTC, to the microsecond."""
         return _EPOCH + datetime.timedelta(microseconds=self.created_ns // 1000)
 
     @property

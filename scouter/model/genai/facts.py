@@ -10,7 +10,7 @@ from scouter.model.struct import struct
 
 
 class Kind(StrEnum):
-    """What a span is, whatever its convention calls it."""
+    """Kind of a span, in one word for all conventions."""
 
     MODEL = "model"
     """One call of a model that writes an answer."""
@@ -73,7 +73,7 @@ class _Later:
 
 @struct
 class SpanFacts:
-    """What one span tells; the empty text or None where it does not tell.
+    """Facts of one span; the empty text or None where it does not tell.
 
     Arguments, result and messages may be given as functions: most spans are never asked for them,
     and to read them takes far longer than all the rest.
