@@ -84,7 +84,7 @@ def _hint(name: str, known: Iterable[str]) -> str:
 
 
 def _modules_beside(name: str, folder: str) -> list[str]:
-    """What can be imported in the place of a module: from its package, or from the folder."""
+    """List names to import in a module's place: those of its package, or of the folder."""
     package, dot, _ = name.rpartition(".")
     parent = sys.modules.get(package)
     places: list[str] = list(getattr(parent, "__path__", ())) if dot else [folder]

@@ -23,7 +23,7 @@ class Example:
     scenario_id: str
     question: str
     passed: str
-    """How many of its attempts passed; empty for a single one."""
+    """Number of its attempts that passed, in words; empty for a single attempt."""
     check: str
     """Alias and task; empty where the agent raised."""
     expected: str
