@@ -26,11 +26,13 @@ class Evidence:
     """Reasons why tool calls of a trace may be unknown, in words; an empty one does not apply."""
 
     missing: str = ""
-    """A model asked for a call that is not known."""
+    """Reason if a model asked for a call that is not known."""
     silent: str = ""
-    """A model's call may have asked for one: it tells neither its output nor that it did not."""
+    """Reason if a model call may have asked for a tool: it shows no output, and does not deny
+    it.
+    """
     unseen: str = ""
-    """The same of a trace in which no call has a span of its execution."""
+    """The reason of `silent`, in a trace in which no call has a span of its execution."""
 
 
 COMPLETE: Final = Evidence()
@@ -54,13 +56,13 @@ class AgentWork:
     """Tool calls and the last answer of an agent."""
 
     tool_calls: tuple[ToolCall, ...] = ()
-    """In the order in which they were made."""
+    """Calls in the order in which they were made."""
     has_overlaps: bool = False
     """Some calls are one step only because they ran at the same time: no message asks for them."""
     evidence: Evidence = COMPLETE
     """Reasons for which calls may be missing here; see `why_untold`."""
     guardrails: tuple[GuardrailRun, ...] = ()
-    """In the order in which they ran."""
+    """Checks in the order in which they ran."""
     content: str | None = None
     """Text of the last answer, None where it has none."""
     model: str | None = None
@@ -69,7 +71,7 @@ class AgentWork:
     input_tokens: int | None = None
     output_tokens: int | None = None
     total_tokens: int | None = None
-    """As reported, or the sum of the two above where both are known."""
+    """Total as reported, or the sum of the two above where both are known."""
 
 
 def total_of(total: int | None, given: int | None, made: int | None) -> int | None:

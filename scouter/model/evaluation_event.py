@@ -34,7 +34,7 @@ class ForeignResult:
     explanation: str
     response_id: str
     error: str
-    """Why there is no result."""
+    """Reason why there is no result; empty if there is one."""
 
 
 def is_foreign_result(name: object, attributes: Attributes) -> bool:

@@ -52,7 +52,7 @@ MAX_DROPPED: Final = 2**32 - 1
 """Attributes and events that a sender dropped; OTLP has no number for more."""
 
 _VALUE_DEPTH: Final = 300
-"""As `MAX_DEPTH`, of a value that is no attribute of a span."""
+"""Most levels of a value that is no attribute of a span; see `MAX_DEPTH`."""
 
 _KINDS: Final = {f"SPAN_KIND_{kind.name}": kind for kind in SpanKind}
 _CODES: Final = {f"STATUS_CODE_{code.name}": code for code in StatusCode}

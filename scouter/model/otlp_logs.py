@@ -88,7 +88,7 @@ def decode_logs(request: ExportLogsServiceRequest) -> DecodedSpans:
 
 
 def json_event_name(log: Mapping[str, object]) -> object:
-    """The same for the JSON form of a log record; whatever stands in the place of a name.
+    """Find the event name of a log record in its JSON form; it may be no text.
 
     Raises:
         DataError: The record's attributes have another shape.

@@ -39,7 +39,7 @@ class Collected:
     records: Mapping[str, Sequence[EvalRecord]]
 
     def with_more(self, more: Mapping[str, Sequence[EvalRecord]]) -> "Collected":
-        """The same with further records behind those of each alias."""
+        """Make a copy with further records behind those of each alias."""
         aliases = dict.fromkeys([*self.records, *more])
         records = {alias: (*self.records.get(alias, ()), *more.get(alias, ())) for alias in aliases}
         return replace(self, records={alias: items for alias, items in records.items() if items})

@@ -310,7 +310,7 @@ class Filing:
             self._current = None
 
     def _forget_idle(self) -> None:
-        """From now on, who waits for work gets it from the running try."""
+        """Let threads and tasks that now wait for work count for the running try."""
         for source in list(self._outlived):
             if is_idle(source):
                 self._outlived.pop(source, None)

@@ -125,7 +125,7 @@ class Journal:
         try:
             self._lock()
             self.entries: Sequence[Entry] = self._read(header)
-            """What earlier runs have done, in the order of the lines."""
+            """Entries of earlier runs, in the order of the lines."""
         except BaseException:
             self._file.close()
             raise

@@ -147,7 +147,7 @@ class LoadedAgent:
     make: Make
     """Makes the orchestrator for a set of scenarios."""
     beside: Sequence[Make] = ()
-    """The same for other versions, whose records go to the same queue."""
+    """Makers of the orchestrators of other versions, whose records go to the same queue."""
 
 
 @contextmanager

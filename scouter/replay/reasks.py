@@ -15,7 +15,7 @@ from scouter.evaluate.results.task_result import EvalTaskResult
 _UNANSWERED: Final[frozenset[Reason | None]] = frozenset(
     {Reason.PROVIDER, Reason.REFUSAL, Reason.ABSTAINED, Reason.DEPENDENCY}
 )
-"""Why a check errored through no fault of the agent."""
+"""Reasons for which a check errors through no fault of the agent."""
 
 
 class ReasksInterrupted(KeyboardInterrupt):

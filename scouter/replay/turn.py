@@ -42,7 +42,7 @@ class Talk:
 
 
 TALK: Final[ContextVar[Talk | None]] = ContextVar("scouter_replay_talk", default=None)
-"""That of the attempt that this context belongs to; None outside of attempts."""
+"""Conversation of the attempt that this context belongs to; None outside of attempts."""
 
 
 def running_talk() -> Talk:

@@ -6,7 +6,9 @@ from pydantic import BaseModel, ConfigDict, Field
 
 WARNED_FROM: Final = 5.0
 PASSED_FROM: Final = 8.0
-"""From this average score on an accuracy is shown as passed, from `WARNED_FROM` as doubtful."""
+"""Least average score of an accuracy that passes; below `WARNED_FROM` it fails, between it
+warns.
+"""
 
 
 class _Result(BaseModel):

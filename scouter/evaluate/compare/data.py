@@ -81,7 +81,7 @@ class MissingRecord(BaseModel, frozen=True, extra="ignore"):
     attempt: int = 0
     present_in: Side
     outcome: Outcome
-    """In the run that has it."""
+    """Outcome in the run that has the record."""
 
 
 class TaskAggregateStats(BaseModel, frozen=True, extra="ignore"):
@@ -136,7 +136,7 @@ class RecordsComparison(Stored, frozen=True):
     comparison_pass_rate: float
     regressed: bool
     reasons: tuple[str, ...]
-    """Why it regressed, in words; empty if it did not."""
+    """Reasons of the regression, in words; empty without one."""
     decision: ComparisonDecision = ComparisonDecision.INCONCLUSIVE
     """The decision, which the exit code follows; `regressed` is the strict rule."""
     decision_reason: str = _NO_DECISION
@@ -232,7 +232,7 @@ class RunComparison(Stored, frozen=True):
     scenario_task_stats: tuple[TaskAggregateStats, ...]
     """The scenarios' own tasks, each over all scenarios that have it."""
     reasons: tuple[str, ...]
-    """Why it regressed, in words; empty if it did not."""
+    """Reasons of the regression, in words; empty without one."""
     decision: ComparisonDecision = ComparisonDecision.INCONCLUSIVE
     """The decision, which the exit code follows; `regressed` is the strict rule."""
     decision_reason: str = _NO_DECISION

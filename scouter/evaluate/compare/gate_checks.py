@@ -60,7 +60,7 @@ class GateCheck:
     total: int
     met: bool
     reason: str
-    """The same in words."""
+    """Result of the gate in words."""
 
     @property
     def counts_text(self) -> str:

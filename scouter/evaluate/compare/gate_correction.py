@@ -12,7 +12,7 @@ from scouter.evaluate.statistics.confusion import Confusion
 from scouter.evaluate.statistics.corrected_rate import CorrectedRate, judge_error
 
 JudgeRates: TypeAlias = Mapping[tuple[str, str], JudgeRate]
-"""By alias (empty for a scenario's own task) and task id."""
+"""Rates of judges by alias (empty for a scenario's own task) and task id."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

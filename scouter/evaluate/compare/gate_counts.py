@@ -33,7 +33,7 @@ class TaskRow(NamedTuple):
     scenario_id: str | None
     """None for a record that belongs to no scenario."""
     attempt: int
-    """From 0."""
+    """Number of the attempt, from 0."""
     alias: str
     """Empty for a scenario's own task."""
     record: str

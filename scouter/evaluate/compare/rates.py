@@ -1,4 +1,4 @@
-"""From counts to rows: test each rate, correct for many of them, and say it in words."""
+"""Rows of a comparison: a test of each rate, a correction for many tests, and their words."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -36,7 +36,7 @@ class RecordChanges:
     errored: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
     """Name and message of each record that errors now and did not before."""
     fallen: list[tuple[str, Change]] = field(default_factory=list[tuple[str, Change]])
-    """With repeats: records that got worse beyond their flakiness."""
+    """Records that got worse beyond their flakiness; used where a run has repeats."""
     tallies: dict[str, Tally]
     """Per task."""
     whole: Tally

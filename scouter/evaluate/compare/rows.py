@@ -77,7 +77,7 @@ class RateComparison(BaseModel):
     """One-sided, of a fall: the chance of a sum of new values as low as this one, if nothing
     changed; None where nothing can be tested."""
     adjusted_p: float | None
-    """The same for whole scenarios; for the other rates after Holm's correction over them all."""
+    """p-value of whole scenarios; of the other rates after Holm's correction over them all."""
     level: float
     """Level that `adjusted_p` is held against."""
     fall_limit: float

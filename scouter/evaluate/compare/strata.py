@@ -259,7 +259,7 @@ def _conversations(rows: Iterable[Row]) -> Iterable[_Cells]:
 
 
 def _present(conversations: Sequence[_Cells], names: Sequence[str]) -> list[Fraction | int]:
-    """As `_shares`; of other conversations nobody knows which tasks they should have."""
+    """Give the shares of `_shares`, counting only the tasks that each conversation has."""
     return [
         value
         for cells in conversations

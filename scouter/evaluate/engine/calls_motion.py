@@ -22,7 +22,7 @@ class CallsScore:
     """Properties of a score from 0 to 1 that is computed from the tool calls of a trace."""
 
     is_flag: bool
-    """It is 0 or 1."""
+    """True if the score is 0 or 1."""
     only_rises: bool
     """More calls cannot lower it."""
     minds_order: bool

@@ -1,4 +1,4 @@
-"""From each kind of task to its function."""
+"""Functions that tasks are compiled to, for each kind of task."""
 
 from collections.abc import Callable
 from typing import Final
@@ -40,7 +40,7 @@ from scouter.evaluate.tasks.trajectory import TrajectoryTask
 _OF_TRAJECTORY: Final = {"metric", "reference", "tool_name", "predicted", "rules"}
 """Fields of a trajectory task with a metric that say what it looks at."""
 _OF_JUDGED: Final = {"reference", "predicted", "tool_schemas"}
-"""The same of one with a judge."""
+"""Fields of a trajectory task with a judge that say what it looks at."""
 _OF_JOURNEY: Final = {
     "dataset", "measure", "messages", "similarity_threshold", "enable_fuzzy_matching",
 }  # fmt: skip

@@ -26,11 +26,14 @@ from scouter.evaluate.spans.tree import SpanTree
 from scouter.evaluate.steps import charge
 
 Run: TypeAlias = Callable[[JsonValue, "SpanTree | None", JsonValue], EvalTaskResult]
-"""From the task's scope (context and the actual values of its dependencies), the record's spans
-and the record's own context to the result. Never raises for what a record holds."""
+"""Function from the task's scope, the record's spans and its own context to the result.
+
+The scope is the context with the actual values of the task's dependencies. The function never
+raises for a record's content.
+"""
 
 Read: TypeAlias = Callable[[JsonValue, "SpanTree | None", JsonValue], JsonValue]
-"""From the same three to the value that is compared; raises `TaskFault`."""
+"""Function from the arguments of `Run` to the value that is compared; raises `TaskFault`."""
 
 MAX_MESSAGE: Final = 2_000
 """Most characters of a fault's message; it contains names from records, which may be very long."""

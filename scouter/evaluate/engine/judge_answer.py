@@ -28,7 +28,7 @@ from scouter.evaluate.tasks.rubric import (
 from scouter.model.json_value import plain_texts
 
 Check: TypeAlias = Callable[[JsonValue], str]
-"""From a judge's answer to what is wrong with it, "" if nothing is; raises `TaskFault`."""
+"""Function from a judge's answer to its fault in words, "" for none; raises `TaskFault`."""
 
 ABSTAIN: Final = "abstain"
 """Name of the field by which an answer says that it is none."""

@@ -29,7 +29,7 @@ _NO_REFERENCE: Final = "There is no reference answer; judge without one."
 _TIE: Final = 0.5
 """Score of a pair of which neither text is better; of the first one it is 1, of the second 0."""
 _NOT_THE_ANSWER: Final = (Reason.ABSTAINED, Reason.EXPECTED)
-"""Why an answer that can be used leads to no verdict: it says so, or the expected value is none."""
+"""Reasons why a readable answer leads to no verdict: it abstains, or nothing is expected."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -33,8 +33,10 @@ class Measured:
 
 
 Measure: TypeAlias = Callable[[JsonValue, "SpanTree | None", JsonValue], Measured]
-"""From the task's scope, the record's spans and the record's own context, as `Run` takes them;
-raises `TaskFault` where there is nothing to measure."""
+"""Function from the arguments of `Run` to the number that is compared.
+
+It raises `TaskFault` where there is nothing to measure.
+"""
 
 
 def compile_metric(subject: Subject, measure: Measure) -> CompiledTask:

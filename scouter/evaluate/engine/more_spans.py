@@ -84,7 +84,7 @@ class Longer:
 
 Reach: TypeAlias = Fixed | Numbers | Longer
 ReachOf: TypeAlias = Callable[[SpanTree, JsonValue], Reach]
-"""From the spans that are here and the value on them to the values on more spans."""
+"""Function from the present spans and the value on them to the values on more spans."""
 
 _COUNT: Final = Numbers(low=0, is_whole=True)
 

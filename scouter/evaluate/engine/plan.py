@@ -26,7 +26,7 @@ class Plan:
     """
 
     tasks: tuple[Task, ...]
-    """In the given order, which is that of the results; none where all are a session's."""
+    """Tasks in the given order, which is that of the results; empty where all are a session's."""
     stages: tuple[tuple[str, ...], ...]
     """Task ids by stage; every task reads only from earlier stages."""
     reads_spans: bool
@@ -41,7 +41,7 @@ class Plan:
     steps: tuple[tuple[int, ...], ...] = field(repr=False)
     """The stages as indexes of tasks; in each the judge tasks come last."""
     dependencies: tuple[tuple[int, ...], ...] = field(repr=False)
-    """For every task the indexes of the tasks that it depends on."""
+    """Indexes of the tasks that each task depends on, in the order of the tasks."""
     is_flat: bool
     """True if no task depends on another."""
     shares_responses: bool

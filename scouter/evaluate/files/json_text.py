@@ -94,7 +94,7 @@ class _Step(NamedTuple):
     depth: int
     word: str
     is_new_key: bool | None
-    """For a key: whether it is the first of its name in its object; None for values."""
+    """True if a key is the first of its name in its object; None for values."""
 
 
 def _first_fault(text: str) -> JsonFault | None:

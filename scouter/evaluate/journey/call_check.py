@@ -55,7 +55,7 @@ class CallCheck:
     """Its place among the calls of the message, from 0."""
     tool: str
     faults: Mapping[CallFault, str] = field(default_factory=dict[CallFault, str])
-    """By kind, in a sentence; empty for a call that fits."""
+    """Faults in a sentence each, by kind; empty for a call that fits."""
 
     @property
     def passed(self) -> bool:
@@ -104,7 +104,7 @@ class _Tool:
     is_open: bool = False
     """True if the definition expressly allows arguments that it does not name."""
     problem: str = ""
-    """Why the definition cannot be used."""
+    """Fault for which the definition cannot be used; empty for none."""
 
 
 def _read(tool: object) -> tuple[str, _Tool]:

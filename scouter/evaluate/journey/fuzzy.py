@@ -33,7 +33,7 @@ class Likeness:
     link: str = ""
     """Empty where no link could decide."""
     similarity: float | None = None
-    """In [0, 1]; None where the link measures none."""
+    """Similarity of the values, in [0, 1]; None where the link measures none."""
 
 
 async def _awaited(answer: Awaitable[Vectors]) -> Vectors:
@@ -68,7 +68,7 @@ class FuzzyChain:
 
     @property
     def problems(self) -> tuple[str, ...]:
-        """Why links could not decide, each reason once."""
+        """Reasons why links could not decide, each once."""
         return tuple(self._problems)
 
     @property

@@ -33,7 +33,7 @@ class AskedCall:
 
     name: str
     arguments: JsonValue
-    """As it was written: an object, or its JSON as a text."""
+    """Arguments as they were written: an object, or its JSON as a text."""
     call_id: str = ""
 
 

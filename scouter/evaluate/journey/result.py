@@ -38,7 +38,7 @@ class GoalResult:
     message: int | None = None
     """Index of the message that met it."""
     reason: str = ""
-    """Why it was not met; empty where it was."""
+    """Reason why the goal was not met; empty where it was."""
     link: str = ""
     """Link that compared the meaning of a text goal with the text that met it, or came nearest."""
     similarity: float | None = None
@@ -62,7 +62,7 @@ class CallResult:
     detail: str = ""
     """The reason in a sentence."""
     arguments: tuple[ArgumentMatch, ...] = ()
-    """Against the goal that is nearest, where they are incorrect."""
+    """Arguments against those of the nearest goal, where they are incorrect."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,7 +98,7 @@ class JourneyResult:
     """The verdict in a sentence."""
     messages: tuple[JourneyMessage, ...] = ()
     reasons: tuple[Mapping[str, JsonValue] | None, ...] = ()
-    """For each message what is wrong with it."""
+    """Fault of each message, in the order of the messages; None for a right one."""
     missed_tools: tuple[str, ...] = ()
     """Tools of goals that were never called."""
     links: tuple[str, ...] = ()

@@ -15,7 +15,7 @@ class Agents:
     """The agents that there are, and which tools each owns."""
 
     owners: Mapping[str, frozenset[str]] = field(default_factory=dict[str, frozenset[str]])
-    """By tool, the names of the agents that have it."""
+    """Names of the agents that have each tool, by the tool's name."""
     names: frozenset[str] = frozenset()
 
     @classmethod

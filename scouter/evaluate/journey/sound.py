@@ -60,7 +60,7 @@ class _Said:
     likeness: dict[str, tuple[int, Likeness]] = field(
         default_factory=dict[str, tuple[int, Likeness]]
     )
-    """By goal: the message that is nearest to what is wanted, of those with its keywords."""
+    """Message nearest to the wanted text, among those with its keywords, and likeness; by goal."""
     has_keywords: bool = False
     has_meaning: bool = False
 

@@ -87,7 +87,7 @@ class JudgeReply:
         return own if self.earlier is None else sum_of((self.earlier, own))
 
     def after(self, earlier: JudgeUsage) -> "JudgeReply":
-        """The same answer, as one that more attempts came before."""
+        """Make a copy of the answer that counts the usage of earlier attempts."""
         known = () if self.earlier is None else (self.earlier,)
         return replace(self, earlier=sum_of((earlier, *known)))
 
@@ -129,7 +129,7 @@ class JudgeError(ScouterError):
         return JudgeUsage(calls=1) if self.usage is None else self.usage
 
     def after(self, earlier: JudgeUsage) -> "JudgeError":
-        """The same failure, as one that more attempts came before."""
+        """Make a copy of the error that counts the usage of earlier attempts."""
         taken = sum_of((earlier, self.taken))
         return JudgeError(self.reason, self.message, self.retry_after_s, self.permanent, taken)
 
@@ -167,7 +167,7 @@ NO_JUDGE: Final = (
 
 
 _USUAL: Final = "scouter.agent.model_judge:ModelJudge"
-"""By name: who asks models stands above this room, and is loaded where a task asks only."""
+"""Name of the usual judge; a higher room has it, and it loads where a task asks only."""
 
 
 def usual_judge() -> Judge:

@@ -32,7 +32,7 @@ _VALUES_PER_STEP: Final = 2
 """Values that are written as JSON for one step."""
 
 Resolve: TypeAlias = Callable[[JsonValue], JsonValue]
-"""From a task's scope to the value."""
+"""Function from a task's scope to the value with its templates filled in."""
 
 
 def has_template(value: JsonValue) -> bool:

@@ -21,7 +21,7 @@ class EvalItem:
     """One question, or one turn of a conversation."""
 
     id: JsonValue
-    """As in the dataset; a turn is `mt_001_turn_1`."""
+    """Id of the dataset's row; a turn has one such as `mt_001_turn_1`."""
     question: JsonValue = ""
     ground_truth: JsonValue = None
     """The right answer, or the path of the reference of a report; None where there is none."""
@@ -38,7 +38,7 @@ class EvalItem:
     tools: tuple[JsonValue, ...] = ()
     """Definitions of the tools that the agent had, as its spans tell them."""
     failure: str = ""
-    """Why the agent gave no answer."""
+    """Reason why the agent gave no answer; empty if it gave one."""
 
     @property
     def methods(self) -> list[str]:

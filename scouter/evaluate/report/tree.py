@@ -29,7 +29,7 @@ class SectionScore:
     """The score of a section or field, with those inside."""
 
     section_score: float | None
-    """From 0 to 1; None where it could not be scored, or where there was nothing to score."""
+    """Score from 0 to 1; None where it could not be scored, or there was nothing to score."""
     method: str
     actual_value: JsonValue = None
     reference_value: JsonValue = None

@@ -37,7 +37,7 @@ from scouter.model.genai.names import is_called
 from scouter.model.tool_call import ToolCall
 
 Reader: TypeAlias = Callable[[JsonValue, "SpanTree | None", JsonValue], JsonValue]
-"""From the task's scope, the record's spans and the record's own context to the value."""
+"""Function from the task's scope, the record's spans and its own context to the value."""
 
 _GUARDRAILS: Final = (
     GuardrailVerdictAssertion, GuardrailActionAssertion, GuardrailCountAssertion,

@@ -17,13 +17,13 @@ class RecordAnnotations:
     """
 
     embeddings: Mapping[str, Vector] = field(default_factory=dict[str, Vector])
-    """By target: the vector that the embedder gave."""
+    """Vector of the embedder, by target."""
     mean_embeddings: Mapping[str, float] = field(default_factory=dict[str, float])
-    """By target: the mean of the vector's components."""
+    """Mean of the vector's components, by target."""
     similarity_scores: Mapping[str, float] = field(default_factory=dict[str, float])
-    """By `{target}_{target}`, in the targets' order: cosine similarity, in [-1, 1]."""
+    """Cosine similarity, in [-1, 1], by `{target}_{target}` in the targets' order."""
     problems: tuple[str, ...] = ()
-    """Why an embedding or a similarity is missing, in words."""
+    """Reasons why an embedding or a similarity is missing, in words."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +57,7 @@ class Annotations:
     records: tuple[RecordAnnotations, ...] | None = None
     """One per record, in the records' order; None where nothing was to be embedded."""
     histograms: Mapping[str, Histogram] | None = None
-    """By column; see `scouter.evaluate.annotate.histograms`. None where not wanted."""
+    """Histograms by column; see `scouter.evaluate.annotate.histograms`. None where not wanted."""
 
 
 EMPTY: Final = RecordAnnotations()

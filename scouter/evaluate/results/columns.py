@@ -45,7 +45,7 @@ class TaskColumn:
         """One index into `OUTCOMES` per record."""
         self.actuals: list[JsonValue] = []
         self.rest: dict[int, Rest] = {}
-        """By row, what a result has beside outcome and actual value; most have nothing."""
+        """Further fields of a result beside outcome and actual value, by row; most have none."""
         self.span_ids: list[tuple[str, ...]] = []
         """One item per record up to the last that has some; none for tasks that read no spans."""
 

@@ -61,13 +61,13 @@ class JudgeRate(BaseModel):
     """Rate that people would find, in [0, 1]; None where it cannot be told."""
     interval: Interval | None = None
     why: str = ""
-    """Why there is no corrected rate; empty if there is one."""
+    """Reason why there is no corrected rate; empty if there is one."""
     calibration: JudgeKnown | None = None
     """Calibration that was applied; None if none was, also where only another judge has one."""
 
     @property
     def judge_rate(self) -> float | None:
-        """As the judge says: passed of judged; None if nothing was."""
+        """Pass rate by the judge's word, in [0, 1]: passed of judged; None if nothing was."""
         return self.passed / self.judged if self.judged else None
 
     @property

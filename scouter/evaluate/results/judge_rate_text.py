@@ -35,7 +35,7 @@ class JudgeText:
 
     @property
     def cells(self) -> tuple[str, ...]:
-        """As in `COLUMNS`."""
+        """Cells of the row, in the order of `COLUMNS`."""
         labels = f"{self.labels} ({self.kinds})" if self.labels else ""
         return (
             self.name, self.says, self.says_interval, self.people, self.people_interval,

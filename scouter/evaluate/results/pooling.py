@@ -215,7 +215,7 @@ def _in_order(parts: Sequence[ResultRows], places: Mapping[str, int]) -> ResultR
 
 
 def _provenance(found: Sequence[Provenance]) -> Provenance:
-    """That of the last, from the first's beginning; what differs is not said."""
+    """Join provenances: the last one, from the first beginning, without fields that differ."""
     last = found[-1]
     same = {
         name: getattr(last, name)

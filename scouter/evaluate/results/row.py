@@ -164,17 +164,17 @@ class ResultRow:
 
     @property
     def embeddings(self) -> Mapping[str, Vector]:
-        """By target: the vector that the embedder gave."""
+        """Vector of the embedder, by target."""
         return self.annotations.embeddings
 
     @property
     def mean_embeddings(self) -> Mapping[str, float]:
-        """By target: the mean of the vector's components."""
+        """Mean of the vector's components, by target."""
         return self.annotations.mean_embeddings
 
     @property
     def similarity_scores(self) -> Mapping[str, float]:
-        """By pair of targets: cosine similarity, in [-1, 1]."""
+        """Cosine similarity, in [-1, 1], by pair of targets."""
         return self.annotations.similarity_scores
 
     @property

@@ -27,7 +27,7 @@ Window: TypeAlias = tuple[int, int]
 _EPOCH: Final = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 
 Explain: TypeAlias = Callable[[JsonValue, JsonValue], str]
-"""From actual and expected of a failed task to words."""
+"""Function from the actual and the expected value of a failed task to words."""
 
 
 def _explain_plainly(actual: JsonValue, expected: JsonValue) -> str:

@@ -44,7 +44,7 @@ class Within(Protocol):
 
 
 Keyword: TypeAlias = Callable[[Within, JsonValue, JsonValue, Object], Errors | None]
-"""From validator, the keyword's value, the instance and the schema around it to errors."""
+"""Function from validator, the keyword's value, the instance and its schema to errors."""
 
 _GOES_THROUGH: Final = frozenset(
     {
@@ -177,4 +177,4 @@ _OWN: Final[dict[str, Keyword]] = {
 }
 
 NO_FORMATS: Final = FormatChecker(formats=())
-"""For checking a schema itself: the library's own checks of `format` would compile patterns."""
+"""Checker of a schema itself that skips `format`: the library's own would compile patterns."""

@@ -190,7 +190,7 @@ class _Rows:
         }  # fmt: skip
         self._expected: list[tuple[object, str]] = []
         self._usages: dict[int, JudgeUsage] = {}
-        """By row; most tasks ask no judge."""
+        """Usage of the judge by row; most tasks ask none."""
         self._walk(results)
         self.by_row |= self._usage_columns()
         self._walk_beside(results)

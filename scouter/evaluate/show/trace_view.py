@@ -63,17 +63,17 @@ class SpanView:
     depth: int
     """Parents above it that are here."""
     is_orphan: bool = False
-    """It names a parent that is not here."""
+    """True if the span names a parent that is not here."""
     name: str
     kind: str
-    """Such as `client`."""
+    """Kind of the span in OTLP, such as `client`."""
     status: str
     """`unset`, `ok` or `error`."""
     error: str = ""
     """The error's message, or its type; empty without one."""
     service: str = ""
     after_ns: int
-    """From the trace's beginning to the span's."""
+    """Nanoseconds from the trace's beginning to the span's."""
     duration_ns: int
     agent: str = ""
     tool: str = ""
@@ -101,14 +101,16 @@ class TraceView:
     """The spans of one trace, or of all that belong together, as a tree."""
 
     spans: tuple[SpanView, ...]
-    """In the tree's order: each after its parent, siblings by time; `depth` is the level. A chain
-    may be thousands of spans long, so they do not lie inside each other."""
+    """Spans in the tree's order: each after its parent, siblings by time; `depth` is the level.
+
+    A chain may be thousands of spans long, so they do not lie inside each other.
+    """
     left_out: int = 0
     """Spans beyond the limit."""
     start_ns: int = 0
     """Nanoseconds since the epoch."""
     duration_ns: int = 0
-    """From the first start to the last end."""
+    """Nanoseconds from the first start to the last end."""
     errors: int = 0
     """Spans in error, of all."""
     input_tokens: int | None = None

@@ -60,8 +60,11 @@ class SpanTree:
         if len(set(map(_start, ordered))) < len(ordered):
             ordered = _order_ties(ordered)
         self.spans: Final[tuple[Span, ...]] = tuple(ordered)
-        """In time order: by start; of spans that start together the one nearer to the root, then
-        the longer one, then by span id."""
+        """Spans in time order, by start.
+
+        Of spans that start together the one nearer to the root comes first, then the longer one,
+        then the one with the lower span id.
+        """
         self.masks: Final[dict[str, Mask]] = {}
         """Masks of the spans that filters selected, by wire form; tasks with the same filter
         share one.
@@ -129,7 +132,7 @@ class SpanTree:
 
     @cached_property
     def parents_at(self) -> Sequence[int]:
-        """For every span in time order the position of its parent, -1 for a root."""
+        """Position of the parent of every span in time order, -1 for a root."""
         return _links(self.spans, self._at)
 
     @cached_property
@@ -139,7 +142,7 @@ class SpanTree:
 
     @cached_property
     def depths(self) -> Sequence[int]:
-        """For every span in time order how many parents are above it; a root has 0."""
+        """Number of parents above every span in time order; a root has 0."""
         return depths(self.parents_at, self.top_down)
 
     @cached_property
@@ -250,7 +253,7 @@ class SpanTree:
 
     @cached_property
     def duration_ns(self) -> int:
-        """From the first start to the last end, in nanoseconds; 0 without spans."""
+        """Nanoseconds from the first start to the last end; 0 without spans."""
         if not self.spans:
             return 0
         return max(0, max([span.end_ns for span in self.spans]) - self.start_ns)

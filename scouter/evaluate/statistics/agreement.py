@@ -153,7 +153,7 @@ def fleiss_kappa(counts: Sequence[Sequence[int]], confidence: float = CONFIDENCE
     kappa = (mean - chance) / (1 - chance)
 
     def pull(row: Sequence[int], agreement: float, kappa: float) -> float:
-        """By how much one item moves kappa, times the number of items."""
+        """Compute the change of kappa by one item, times the number of items."""
         beyond = (agreement - chance) / (1 - chance) - kappa
         moved = math.fsum(
             2 * share * (count - sum(row) * share) for share, count in zip(shares, row, strict=True)

@@ -311,7 +311,7 @@ class Profile:
         return found
 
     def _slope(self, share: float) -> float:
-        """By how much the verdicts' log-likelihood grows with the share that is passed."""
+        """Compute the slope of the verdicts' log-likelihood over the share that is passed."""
         up = self._passed / max(share, _TINY) if self._passed else 0.0
         return up - (self._failed / max(1 - share, _TINY) if self._failed else 0.0)
 

@@ -79,7 +79,7 @@ class TrajectoryComparison:
 
     @cached_property
     def _most(self) -> list[Pair]:
-        """As many pairs as possible, in order if they can be."""
+        """Pairs of matched calls, as many as possible, and in order if they can be."""
         if self.rules.compat == "agentevals-0.0.9":
             return self._matcher.greedy()
         return self._in_order or self._matcher.most()

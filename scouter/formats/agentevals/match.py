@@ -23,7 +23,7 @@ and the expected arguments.
 """
 
 _Fits: TypeAlias = Callable[[PlainCall, PlainCall], bool]
-"""From a call that was made and one that was expected."""
+"""Function that tells whether a call that was made fits an expected one."""
 _Compare: TypeAlias = Callable[[JsonValue, JsonValue], bool]
 
 _MODES: Final = ("exact", "ignore", "subset", "superset")

@@ -35,7 +35,7 @@ class Structure(_User):
 
 
 class FilterEntry(_User):
-    """By column, patterns as of file names, any of which a value has to match."""
+    """Patterns as of file names, by column; a value has to match one of its column's."""
 
     field: dict[str, list[str | int | float | bool]] = Field(
         default_factory=dict[str, list[str | int | float | bool]]
@@ -185,7 +185,7 @@ class EvalFile:
     llms: Mapping[str, LlmConfig]
     object_stores: Mapping[str, StoreConfig]
     notes: tuple[str, ...] = field(default=())
-    """For its user: what is not read, and what is done otherwise."""
+    """Notes for the user on keys that are not read, or that have another effect here."""
 
     @property
     def output_dir(self) -> Path:

@@ -79,7 +79,7 @@ class PointwiseMetric:
     provider: str = "openai"
 
     def task(self) -> LLMJudgeTask:
-        """The same as a task of the engine.
+        """Make the engine's task for the metric.
 
         Raises:
             pydantic.ValidationError: The template or the metric's name is none.
@@ -136,7 +136,7 @@ class Scored:
     columns: Mapping[str, JsonValue] = field(default_factory=dict[str, JsonValue])
     """Further columns of the metric, such as an `explanation`."""
     error: str = ""
-    """Why there is no score; empty where none was wanted."""
+    """Reason why there is no score; empty where none was wanted."""
 
 
 class RowMetric(Protocol):

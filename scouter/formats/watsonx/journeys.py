@@ -42,7 +42,7 @@ class Journeys:
 
     runs: tuple[JourneyRun, ...]
     results: ScenarioEvalResults
-    """With one task a scenario, `journey`, whose actual value is the verdict in words."""
+    """Results with one task a scenario, `journey`, whose actual value is the verdict in words."""
 
 
 def run_journeys(

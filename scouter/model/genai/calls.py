@@ -24,8 +24,11 @@ class Calls:
     """The calls of a trace, and who tells of them."""
 
     calls: tuple[ToolCall, ...]
-    """In the order in which they were made: what was executed by its start, anything else after
-    the call that the model asked for before it."""
+    """Calls in the order in which they were made.
+
+    The place of an executed call is its start. Any other call comes after the one that the model
+    asked for before it.
+    """
     told: ToldCalls
     """Calls and results in the messages of models."""
     askers: frozenset[int] = frozenset()

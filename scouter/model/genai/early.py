@@ -26,7 +26,7 @@ _TEXTS: Final = (
 )  # fmt: skip
 _COUNTS: Final = (Field.INPUT_TOKENS, Field.OUTPUT_TOKENS, Field.CACHED, Field.REASONING)
 _PUT_TOGETHER: Final = (Field.USAGE, Field.CACHED, Field.CACHE_WRITTEN)
-"""With these, the count of input is more than one number."""
+"""Fields with which the count of input is the sum of several numbers."""
 _ASKED: Final = frozenset((*_TEXTS, *NUMBERS, Field.USAGE))
 EARLY_KEYS: Final = frozenset(
     {

@@ -38,7 +38,7 @@ class Usage:
     output: int | None = None
     """All that the model wrote, its reasoning included."""
     total: int | None = None
-    """As reported."""
+    """Total as reported."""
     cached: int | None = None
     """The part of `input` that was read from a cache."""
     cache_written: int | None = None
@@ -105,7 +105,7 @@ class SpanFacts:
     finish_reasons: tuple[str, ...] = ()
     usage: Usage = field(default=NO_USAGE)
     is_merged: bool = False
-    """It stands for calls that have spans of their own, so it is no call."""
+    """True if the span stands for calls that have spans of their own, and so is no call."""
 
 
 for _name in ("arguments", "result", "input_messages", "output_messages"):

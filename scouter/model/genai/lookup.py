@@ -21,11 +21,11 @@ class Use:
     prefix: str = ""
     """Prefix of attributes that hold messages together."""
     is_messages: bool = False
-    """It holds a list of messages and no text."""
+    """True if the attribute holds a list of messages and no text."""
 
 
 Uses: TypeAlias = Mapping[str, tuple[Use, ...]]
-"""By attribute, or by the prefix of attributes."""
+"""Uses of attributes, by the attribute or by the prefix of attributes."""
 
 
 @dataclass(frozen=True, slots=True)

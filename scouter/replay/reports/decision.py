@@ -253,7 +253,7 @@ def _passed(found: tuple[int, int], more: str = "") -> str:
 
 
 def _whole(comparison: AnyComparison) -> str:
-    """The same of records or conversations, where there are no scenarios."""
+    """Count in words the records or conversations that passed, where there are no scenarios."""
     for row in comparison.rates:
         if row.is_whole and row.comparison_count:
             now = f"{row.comparison_passed:,} of {row.comparison_count:,} {row.label}"

@@ -29,7 +29,7 @@ class Example:
     expected: str
     """Operator and value as JSON; empty where the agent raised."""
     got: str
-    """As JSON, or the error."""
+    """Actual value as JSON, or the error."""
     trace: str
     """Its spans by start time, in one line; empty without any."""
 

@@ -26,7 +26,7 @@ from scouter.evaluate.show.trace_view import ResultView, TraceView, view_trace
 from scouter.model.span import Span
 
 Change: TypeAlias = Literal["regressed", "improved", "new", "same", ""]
-"""Against the baseline; empty without one."""
+"""Change against the baseline; empty without one."""
 
 NO_SCENARIO: Final = "(no scenario)"
 """Name under which reports show the records that no replay made."""
@@ -76,7 +76,7 @@ class AttemptView:
     """One run of one scenario."""
 
     number: int
-    """From 1."""
+    """Number of the attempt, from 1."""
     outcome: Outcome
     error: str
     """Error of the attempt and its place; empty without one. The first line is the message."""
@@ -157,12 +157,12 @@ class RateView:
 
     @property
     def rate(self) -> float | None:
-        """In [0, 1]; None without samples."""
+        """Pass rate in [0, 1]; None without samples."""
         return self.passed / self.total if self.total else None
 
     @property
     def interval(self) -> Interval:
-        """In [0, 1]."""
+        """95 % interval of the rate, in [0, 1]."""
         return wilson(self.passed, self.total)
 
 
@@ -197,7 +197,7 @@ class View:
     """The whole run."""
 
     scenarios: tuple[ScenarioView, ...]
-    """In the order in which they ran."""
+    """Scenarios in the order in which they ran."""
     tasks: tuple[TaskView, ...]
     missing: tuple[str, ...] = ()
     """Scenarios of the baseline that were not run."""

@@ -36,7 +36,11 @@ class Client:
         return arguments.cosine(left, right) >= arguments.THRESHOLD
 
     def is_like_for_f1(self, actual: JsonValue, expected: JsonValue) -> bool:
-        """The same, but without a client it raises."""
+        """Compare two normalised values as `is_like` does, but not without a client.
+
+        Raises:
+            NoClientError: The client is missing.
+        """
         if self.is_missing:
             raise NoClientError("ToolParameterF1 requires a client, but none was provided")
         return self.is_like(actual, expected)

@@ -42,7 +42,7 @@ class Tools:
     incorrect: dict[int, tuple[ArgumentMatch, ...] | None] = field(
         default_factory=dict[int, "tuple[ArgumentMatch, ...] | None"]
     )
-    """Against the nearest goal; None where each goal of the tool is met already."""
+    """Arguments of incorrect calls against the nearest goal; None where all its goals are met."""
     missed: tuple[str, ...] = ()
 
 
