@@ -28,9 +28,7 @@ class Evidence:
     missing: str = ""
     """Reason if a model asked for a call that is not known."""
     silent: str = ""
-    """Reason if a model call may have asked for a tool: it shows no output, and does not deny
-    it.
-    """
+    """Reason if the output of a model call is not here, so that it may have asked for a tool."""
     unseen: str = ""
     """The reason of `silent`, in a trace in which no call has a span of its execution."""
 

@@ -132,9 +132,7 @@ class Filing:
         self._outlived: WeakKeyDictionary[Source, Try] = WeakKeyDictionary()
         """Threads and tasks that still worked at the end of a try, with that try."""
         self._hanging: WeakSet[Source] = WeakSet()
-        """Threads and tasks of tries that were given up; they may start further threads at any
-        time.
-        """
+        """Threads and tasks of tries that were given up; they may start threads at any time."""
         self._undecided: list[tuple[str, CapturedRecord]] = []
         self._loops: WeakSet[asyncio.AbstractEventLoop] = WeakSet()
         self._in_hook = False

@@ -95,9 +95,7 @@ class Run:
         self.notes: list[str] = []
         """Warnings for the user, once the run is over."""
         self.baseline = options.baseline
-        """Baseline of the run; the results of a version that runs beside are known only at the
-        end.
-        """
+        """Baseline of the run; a version that runs beside becomes the baseline at the end."""
         self._hooks = hooks
         self._beside = beside
         self._options = options

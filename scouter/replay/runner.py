@@ -90,9 +90,7 @@ class EvalRunner:
         self._collected: dict[AttemptKey, Collected] = {}
         self._started_ns = time.time_ns()
         self.lost: tuple[Lost, ...] = ()
-        """Numbers of records and spans that are known to be in no result; the results carry
-        them.
-        """
+        """Records and spans that are known to be in no result, as the results tell them."""
 
     def collect_scenario_data(
         self,

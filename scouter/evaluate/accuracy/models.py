@@ -6,9 +6,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 WARNED_FROM: Final = 5.0
 PASSED_FROM: Final = 8.0
-"""Least average score of an accuracy that passes; below `WARNED_FROM` it fails, between it
-warns.
-"""
+"""Least average score that passes; from `WARNED_FROM` on it is shown as doubtful."""
 
 
 class _Result(BaseModel):

@@ -258,9 +258,7 @@ class RunComparison(Stored, frozen=True):
     score_changes: tuple[ScoreChange, ...] = ()
     """One row per alias or scenario task with scores other than 0 and 1; they decide nothing."""
     notes: tuple[str, ...] = ()
-    """Sentences that help to read the comparison, such as the names of profiles whose tasks
-    changed.
-    """
+    """Sentences that help to read the comparison, such as names of profiles whose tasks changed."""
 
     @property
     def exit_code(self) -> int:

@@ -34,9 +34,7 @@ ALL_CHECKS: Final = "pass rate of all checks"
 """Name of the rate that `min_pass_rate` bounds: passed results among all task results of a run."""
 
 MEAN_RATE: Final = "mean pass rate (of aliases and scenarios)"
-"""Name of `EvalMetrics.overall_pass_rate`, in which an alias with few checks weighs as much as
-others.
-"""
+"""Name of `EvalMetrics.overall_pass_rate`, in which each alias weighs the same."""
 
 _EPSILON: Final = 1e-12
 _SHOWN: Final = 10

@@ -39,9 +39,7 @@ class JudgeTask(AskingTask):
     task: LLMJudgeTask
     form: AnswerForm
     renders: Mapping[bool, tuple[Render, ...]]
-    """Renderers with (True) and without a reference: the prompt's order and, with `swap`, the
-    other.
-    """
+    """Renderers with (True) and without a reference, one for each order of the prompt's texts."""
     reference: Path | None
     compare: Run
     """Compares a value, which it takes in the place of the record's context."""

@@ -167,7 +167,7 @@ NO_JUDGE: Final = (
 
 
 _USUAL: Final = "scouter.agent.model_judge:ModelJudge"
-"""Name of the usual judge; a higher room has it, and it loads where a task asks only."""
+"""Name of the usual judge, which this lower package may not import."""
 
 
 def usual_judge() -> Judge:

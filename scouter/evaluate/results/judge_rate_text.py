@@ -29,8 +29,8 @@ class JudgeText:
     kinds: str
     """Number of good and of bad labels, as `12 good, 8 bad`."""
     why: str
-    """Sentence on what the calibration lacks, or how the judge differs from its judge; may be
-    empty.
+    """Sentences on why there is no corrected rate, such as too few labels; empty if there is
+    one.
     """
 
     @property

@@ -66,9 +66,7 @@ class SpanTree:
         then the one with the lower span id.
         """
         self.masks: Final[dict[str, Mask]] = {}
-        """Masks of the spans that filters selected, by wire form; tasks with the same filter
-        share one.
-        """
+        """Masks of the spans that filters selected, by wire form; equal filters share one."""
 
     def __len__(self) -> int:
         return len(self.spans)

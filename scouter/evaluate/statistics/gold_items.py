@@ -55,9 +55,7 @@ class Diagnosis:
     """Share of good live records in the earlier window."""
     after: Correction
     difference: Interval
-    """Interval of the later share less the earlier one; (-1, 1) where one of them cannot be
-    told.
-    """
+    """Interval of the later share less the earlier one; (-1, 1) where one cannot be told."""
     has_agent_drifted: bool | None
     """None where the verdicts moved and it cannot be told why."""
     sentence: str

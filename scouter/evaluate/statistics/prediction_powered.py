@@ -16,9 +16,7 @@ class PredictionPowered:
     estimate: float
     interval: Interval
     tuning: float
-    """Weight of the judge's verdicts, in [0, 1]: at 0 only labels count, at 1 it is trusted
-    fully.
-    """
+    """Weight of the judge's verdicts, in [0, 1]: at 0 they do not count, at 1 they count fully."""
 
 
 def prediction_powered(

@@ -23,9 +23,7 @@ from scouter.evaluate.trajectory.rules import TrajectoryRules
 MAX_COMPARISONS: Final = 500_000
 """Most comparisons of two calls whose equality does not follow from equal keys."""
 MAX_WEIGHING: Final = 10_000_000
-"""Most work for one tool with partial credit: the smaller number of calls squared times the
-larger.
-"""
+"""Most work for one tool with partial credit: (smaller number of calls)² times the larger one."""
 
 _CHOICES_PER_STEP: Final = 10
 """Calls that may fill a place, for one step."""
