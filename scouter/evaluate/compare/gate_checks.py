@@ -27,8 +27,7 @@ from scouter.evaluate.results.run import RunResults
 from scouter.model.near import did_you_mean
 
 SCENARIOS_PASSED: Final = "scenarios passed"
-"""Name of the rate that `min_scenario_pass_rate` bounds; see `scouter.evaluate.compare.attempts`.
-"""
+"""Name of the rate that `min_scenario_pass_rate` bounds: the share of passed scenarios."""
 
 ALL_CHECKS: Final = "pass rate of all checks"
 """Name of the rate that `min_pass_rate` bounds: passed results among all task results of a run."""

@@ -62,8 +62,7 @@ class ScenarioAttempt(BaseModel, frozen=True, extra="ignore"):
     error: str | None = None
     """Error of the agent, the simulated user or a hook, or a note that the time ran out."""
     error_frames: tuple[str, ...] = ()
-    """Places of the error in the agent's own code, such as `shop.py:12 in answer`; innermost last.
-    """
+    """Places of the error in the agent's code, such as `shop.py:12 in answer`; innermost last."""
     duration_ns: int = 0
     """Length of the conversation's last try in nanoseconds, the simulated user included."""
     response: JsonValue = None

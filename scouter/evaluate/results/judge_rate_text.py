@@ -29,9 +29,7 @@ class JudgeText:
     kinds: str
     """Number of good and of bad labels, as `12 good, 8 bad`."""
     why: str
-    """Sentences on why there is no corrected rate, such as too few labels; empty if there is
-    one.
-    """
+    """Reason why there is no corrected rate, such as too few labels; empty if there is one."""
 
     @property
     def cells(self) -> tuple[str, ...]:

@@ -49,8 +49,7 @@ class Provenance(BaseModel):
     """Digest of each alias' tasks."""
     collection_id: str = ""
     scenarios_digest: str = ""
-    """Digest of the scenarios' whole content; empty where there are none, or where it is unknown.
-    """
+    """Digest of the scenarios' whole content; empty without scenarios, or where it is unknown."""
     agent: str = ""
     """`module:name` of the agent; empty where it is not known."""
     agent_version: str = ""

@@ -21,7 +21,7 @@ class ScenarioInfo(BaseModel, frozen=True, extra="ignore"):
     initial_query: str
     tags: tuple[str, ...] = ()
     required: bool = False
-    """True if a release stops where an attempt at the scenario does not pass."""
+    """True if an attempt at the scenario that does not pass stops a release."""
     required_tasks: tuple[str, ...] = ()
     """Ids of those of its own tasks that have to pass."""
 

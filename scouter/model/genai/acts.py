@@ -183,7 +183,7 @@ def _group_of(span: Span, facts: SpanFacts) -> _Group:
 
 
 def _above(told: Sequence[Told], spans: Iterable[Span]) -> list[int]:
-    """Find the position of the nearest span above each span that has a kind; -1 for none."""
+    """Find for each span the position of the nearest span above it with a kind; -1 for none."""
     at = {(span.trace_id, span.span_id): place for place, (span, _) in enumerate(told)}
     parents = {(span.trace_id, span.span_id): span.parent_span_id for span in spans}
     known: dict[tuple[str, str], int] = {}
