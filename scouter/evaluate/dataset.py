@@ -181,7 +181,7 @@ class EvalDataset(TasksByKind):
         return results.with_sessions(session_results(found))
 
     def _asked(self, judge: "AnyJudge | None") -> "AnyJudge | None":
-        """Who is asked, where a task asks anybody."""
+        """Find the judge to ask; None if none was given and no task asks."""
         if judge is not None or not self.plan.asks:
             return judge
         from scouter.evaluate.judge.port import usual_judge  # few evaluations ask
@@ -215,7 +215,7 @@ class EvalDataset(TasksByKind):
     def _session_inputs(
         self, spans: Mapping[str, Sequence[Span]]
     ) -> tuple[list[EvalRecord], list[SpanTree | None]]:
-        """What session-scoped tasks are run on: a record for each session, and its spans."""
+        """Make a record of each session for the session-scoped tasks, and the tree of its spans."""
         from scouter.evaluate.engine.sessions import sessions_of  # few evaluations need it
 
         sessions = sessions_of(self.records, self._sessions)

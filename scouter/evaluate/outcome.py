@@ -22,11 +22,15 @@ class Outcome(StrEnum):
 
 
 DECIDED: Final = (Outcome.PASSED, Outcome.FAILED, Outcome.ERRORED, Outcome.SKIPPED)
-"""How a task can end."""
+"""Outcomes in which a task can end; `pending` is not one of them."""
 WORST_FIRST: Final = (
     Outcome.ERRORED, Outcome.PENDING, Outcome.FAILED, Outcome.PASSED, Outcome.SKIPPED,
 )  # fmt: skip
-"""What is pending may still become errored, which nothing makes good."""
+"""All outcomes, the worst first.
+
+`pending` comes after `errored`: a pending task can still become errored, and nothing makes
+an errored one good.
+"""
 
 
 def worst(outcomes: Iterable[Outcome]) -> Outcome:

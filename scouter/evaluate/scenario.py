@@ -233,7 +233,7 @@ class EvalScenarios(BaseModel):
     dataset_results: DatasetResults = {}
     """Per alias, the results of the last run; empty before the first."""
     scenario_results: ScenarioResults = ()
-    """Those of the scenarios of the last run."""
+    """Results of the scenarios' attempts in the last run; empty before the first."""
     metrics: EvalMetrics | None = None
     """The last run in a few numbers; None before the first."""
 

@@ -13,14 +13,17 @@ from pydantic import JsonValue
 from scouter.evaluate.outcome import Reason, TaskFault
 
 MAX_RECORD_STEPS: Final = 2_000_000
-"""What all tasks of one record may take, in steps of about 1 µs."""
+"""Most steps that all tasks of one record may take together; a step takes about 1 µs."""
 MAX_RECORD_BYTES: Final = 1 << 26
-"""What all tasks of one record may make of its values (texts of templates, lists of paths and so
-on), in bytes. What is let go again with the task only has to fit."""
+"""Most bytes that all tasks of one record may make of its values together.
+
+Texts of templates, lists of paths and so on count. Memory that is freed with the task does not
+count towards the sum: it only has to fit.
+"""
 _COUNTED_PER_STEP: Final = 8
 """Values that are counted in the time of a step."""
 _SHARE: Final = 5
-"""Many records get one part of so many of a single one's budget: no more is done twice."""
+"""Divisor of one record's budget for many records together, so that little is done twice."""
 _MANY_STEPS: Final = (
     "the paths and comparisons of this record's tasks, this one and those before it, take more "
     "than {:,} steps; its values are too large for so many tasks"
@@ -32,11 +35,11 @@ _MANY_BYTES: Final = (
 
 
 class Meter(threading.local):
-    """What is left of one piece of work; every thread has its own.
+    """Steps that are left for one piece of work; every thread has its own count.
 
     Args:
         limit: Steps of one piece of work.
-        message: What to say when they are used up.
+        message: Text of the error when they are used up.
     """
 
     def __init__(self, limit: int, message: str) -> None:
@@ -79,7 +82,7 @@ class OneRecord:
         self.steps_left: int = MAX_RECORD_STEPS
         self.bytes_left: int = MAX_RECORD_BYTES
         self.left: dict[str, int] = {}
-        """What is left of each `RecordMeter`, by its message."""
+        """Steps that are left of each `RecordMeter`, by its message."""
 
     def __enter__(self) -> None:
         _NOW.record = self
@@ -105,7 +108,7 @@ class ManyRecords(OneRecord):
 
 
 class _Now(threading.local):
-    """What a thread judges."""
+    """Record that a thread evaluates, as far as its budget goes."""
 
     record: OneRecord | None = None
 
@@ -149,13 +152,13 @@ class RecordMeter(Meter):
 
 
 def charge(steps: int, held: int = 0, passing: int = 0) -> None:
-    """Take a part of what the tasks of one record may take; outside of one, of one task.
+    """Take steps and bytes from the budget of one record's tasks; outside of one, of one task.
 
     To be called before the work. Where it is refused, nothing is taken.
 
     Args:
-        steps: Of about a microsecond where the work is at its worst.
-        held: Bytes of what a result keeps.
+        steps: Number of steps; one is about a microsecond where the work is at its worst.
+        held: Bytes that a result keeps.
         passing: Bytes that are needed beside and let go again with the task.
 
     Raises:
@@ -188,7 +191,7 @@ def charge_done(steps: int) -> None:
 
 
 def steps_left() -> int:
-    """How many steps `charge` would grant."""
+    """Number of steps that `charge` would grant."""
     record = _NOW.record
     return MAX_RECORD_STEPS if record is None else record.steps_left
 
@@ -236,7 +239,7 @@ def weight(value: JsonValue, most: int | None = None) -> int:
 
 
 def no_steps() -> BaseException:
-    """What to raise where `steps_left` is too little."""
+    """Make the exception to raise where `steps_left` is too little."""
     return _spent(_NOW.record or OneRecord(), is_of_steps=True)
 
 

@@ -8,30 +8,33 @@ from scouter.model.tool_call import ToolCall
 
 
 class CallsToldBy(StrEnum):
-    """Who tells of an agent's calls of tools, where the rule would see it otherwise."""
+    """Source that a person names for an agent's tool calls, where traces alone would mislead.
+
+    Without it, the spans of a trace decide whether all calls are known; see `why_untold`.
+    """
 
     SPANS = "spans"
     """Every call has a span."""
     MESSAGES = "messages"
-    """What the models wrote; a span of a tool does not say that all have one."""
+    """Every call is in the models' messages; a tool's span does not say that every tool has one."""
     NOBODY = "nobody"
     """Some calls are in no span and no message."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:
-    """What keeps the calls of a trace from being told, in words; empty for nothing."""
+    """Reasons why tool calls of a trace may be unknown, in words; an empty one does not apply."""
 
     missing: str = ""
-    """A model asked for a call that is not known."""
+    """Reason if a model asked for a call that is not known."""
     silent: str = ""
-    """A model's call may have asked for one: it tells neither its output nor that it did not."""
+    """Reason if the output of a model call is not here, so that it may have asked for a tool."""
     unseen: str = ""
-    """The same of a trace in which no call has a span of its execution."""
+    """The reason of `silent`, in a trace in which no call has a span of its execution."""
 
 
 COMPLETE: Final = Evidence()
-"""Of a response, which tells of its calls itself."""
+"""Evidence of a response, which names all of its calls itself."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,9 +43,9 @@ class GuardrailRun:
 
     name: str
     verdict: str = ""
-    """What the guardrail found, such as `allow` or `deny`; empty where it is not told."""
+    """Verdict of the guardrail, such as `allow` or `deny`; empty where it is not told."""
     action: str = ""
-    """What was done then, such as `allow` or `block`; empty where it is not told."""
+    """Action upon the verdict, such as `allow` or `block`; empty where it is not told."""
     span_ids: tuple[str, ...] = ()
 
 
@@ -51,22 +54,22 @@ class AgentWork:
     """Tool calls and the last answer of an agent."""
 
     tool_calls: tuple[ToolCall, ...] = ()
-    """In the order in which they were made."""
+    """Calls in the order in which they were made."""
     has_overlaps: bool = False
     """Some calls are one step only because they ran at the same time: no message asks for them."""
     evidence: Evidence = COMPLETE
-    """Whether these are all; see `why_untold`."""
+    """Reasons for which calls may be missing here; see `why_untold`."""
     guardrails: tuple[GuardrailRun, ...] = ()
-    """In the order in which they ran."""
+    """Checks in the order in which they ran."""
     content: str | None = None
     """Text of the last answer, None where it has none."""
     model: str | None = None
     finish_reason: str | None = None
-    """Of the last answer, in the provider's word."""
+    """Reason for the end of the last answer, in the provider's word."""
     input_tokens: int | None = None
     output_tokens: int | None = None
     total_tokens: int | None = None
-    """As reported, or the sum of the two above where both are known."""
+    """Total as reported, or the sum of the two above where both are known."""
 
 
 def total_of(total: int | None, given: int | None, made: int | None) -> int | None:
@@ -77,14 +80,14 @@ def total_of(total: int | None, given: int | None, made: int | None) -> int | No
 
 
 def why_untold(work: AgentWork, by: CallsToldBy | None = None) -> str:
-    """Say why more calls may have been made than are known; empty where all are told.
+    """Say why more calls may have been made than are known; empty where all are known.
 
-    Calls are told where a tool has a span, or where every call of a model tells what it wrote or
-    that it asked for no tool. They are never told where a model asked for one that is not known.
+    All calls are known where a tool has a span, or where every model call shows its output or that
+    it asked for no tool. They are never all known where a model asked for one that is not here.
 
     Args:
-        work: What is known.
-        by: What a person says of the agent, in place of the first sentence.
+        work: Calls and evidence.
+        by: Source that a person names for the agent; it takes the place of the first rule above.
     """
     evidence = work.evidence
     if evidence.missing:

@@ -17,7 +17,7 @@ SCENARIO_ATTEMPT: Final = "scouter.eval.attempt"
 SCENARIO_TRY: Final = "scouter.eval.try"
 """Baggage entry and span attribute: a key of one try of one attempt; a retry has another one."""
 SCENARIO_OUTSIDE: Final = "-"
-"""In place of that key: of hooks and simulated users, whose work is not the agent's."""
+"""Value in place of that key for hooks and simulated users, whose work is not the agent's."""
 SCENARIO_ID_MAX_CHARS: Final = 512
 """Longest id of a scenario; baggage with a longer one, from another process, is left alone."""
 

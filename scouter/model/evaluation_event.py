@@ -28,13 +28,13 @@ class ForeignResult:
     time_ns: int
     """Nanoseconds since the epoch."""
     name: str
-    """Of what was evaluated, such as `relevance`."""
+    """Name of the evaluated quality, such as `relevance`."""
     score: float | None
     label: str
     explanation: str
     response_id: str
     error: str
-    """Why there is no result."""
+    """Reason why there is no result; empty if there is one."""
 
 
 def is_foreign_result(name: object, attributes: Attributes) -> bool:

@@ -11,7 +11,10 @@ _SPAN_ID: Final = re.compile(r"[0-9a-f]{16}")
 
 
 _RANDOM: Final[dict[int, random.Random]] = {}
-"""By process id, so that a forked child starts anew; not the generator that hosts can seed."""
+"""Generators of random numbers by process id, so that a forked child starts anew.
+
+They are not the shared generator, which hosts can seed.
+"""
 
 
 def uuid7(now_ns: int | None = None) -> str:

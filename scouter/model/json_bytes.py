@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 _PLAIN: Final = frozenset({str, int, bool, float, type(None)})
 _CONTAINERS: Final = frozenset({dict, list, tuple})
 _FEW: Final = 16
-"""So many items are looked at one by one; for more, one step in C that sees to all pays."""
+"""Most items that are looked at one by one; for more, one pass over all of them in C is faster."""
 
 
 def to_json_bytes(value: object) -> bytes:

@@ -93,7 +93,7 @@ def _with_events(span: Span, events: Iterable[Span]) -> Span:
 
 
 def _unmarked(attributes: Attributes) -> Attributes:
-    """What the event says, without what a replay has marked it with, as its span is marked too."""
+    """Remove the marks of a replay from an event's attributes; its span has them as well."""
     if SCENARIO_ID not in attributes:
         return attributes
     marks = (SCENARIO_ID, SCENARIO_ATTEMPT, SCENARIO_TRY)

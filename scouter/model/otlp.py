@@ -242,7 +242,7 @@ class LazyAttributes(Mapping[str, AttributeValue]):
     def __init__(self, source: Collection[KeyValue] | bytes, span_bytes: int = 0) -> None:
         self.span_bytes = span_bytes
         self._source: Collection[KeyValue] | bytes | dict[str, AttributeValue] = source
-        """What they are read from; a dict once they are read."""
+        """Source of the attributes; a dict once they are read."""
 
     def _all(self) -> dict[str, AttributeValue]:
         source = self._source

@@ -100,13 +100,13 @@ def decode_early(
     places: Sequence[tuple[int, ...]],
     keys: frozenset[str],
 ) -> DecodedSpans:
-    """As `decode_request`, with attributes that are read when asked for.
+    """Decode spans as `decode_request` does, with attributes that are read when asked for.
 
     Args:
         request: A message of `early_request`; it is only read.
         data: The bytes that it was parsed from.
-        places: Offset and size of every span in these bytes, in the order of the request; what
-            follows them is ignored.
+        places: Offset and size of every span in these bytes, in the order of the request; bytes
+            behind them are ignored.
         keys: Attributes to read at once: those that every span is asked for.
 
     Returns:

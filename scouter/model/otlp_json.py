@@ -52,7 +52,7 @@ MAX_DROPPED: Final = 2**32 - 1
 """Attributes and events that a sender dropped; OTLP has no number for more."""
 
 _VALUE_DEPTH: Final = 300
-"""As `MAX_DEPTH`, of a value that is no attribute of a span."""
+"""Most levels of a value that is no attribute of a span; see `MAX_DEPTH`."""
 
 _KINDS: Final = {f"SPAN_KIND_{kind.name}": kind for kind in SpanKind}
 _CODES: Final = {f"STATUS_CODE_{code.name}": code for code in StatusCode}
@@ -63,7 +63,7 @@ M = TypeVar("M", bound=IntEnum)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecodedSpans:
-    """What came out of one request: usable spans in order, and the refused ones by index."""
+    """Spans of one request: usable ones in order, and the refused ones by index."""
 
     spans: list[Span]
     rejected: list[Rejected]
@@ -105,7 +105,7 @@ def spans_to_flat_json(spans: Iterable[Span]) -> list[JsonValue]:
 
 
 def _fields(span: Span) -> dict[str, JsonValue]:
-    """What OTLP's `Span` has."""
+    """Write the fields of OTLP's `Span`."""
     out: dict[str, JsonValue] = {
         "traceId": span.trace_id,
         "spanId": span.span_id,

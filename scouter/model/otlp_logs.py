@@ -88,7 +88,7 @@ def decode_logs(request: ExportLogsServiceRequest) -> DecodedSpans:
 
 
 def json_event_name(log: Mapping[str, object]) -> object:
-    """The same for the JSON form of a log record; whatever stands in the place of a name.
+    """Find the event name of a log record in its JSON form; it may be no text.
 
     Raises:
         DataError: The record's attributes have another shape.
@@ -209,7 +209,7 @@ def log_event(
 
 
 def _said(attributes: Attributes, body: AttributeValue) -> Attributes:
-    """What the record says; of two things under one key its own attribute is kept."""
+    """Join the attributes and the body of a log record; its own attribute wins over the body's."""
     said = {key: value for key, value in attributes.items() if key != EVENT_NAME}
     if isinstance(body, Mapping):
         return {**body, **said}

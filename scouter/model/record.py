@@ -162,7 +162,7 @@ class EvalRecord:
 
     @property
     def created_at(self) -> datetime.datetime:
-        """When the record was made, in UTC, to the microsecond."""
+        """Time at which the record was made, in UTC, to the microsecond."""
         return _EPOCH + datetime.timedelta(microseconds=self.created_ns // 1000)
 
     @property
@@ -257,6 +257,6 @@ class EvalRecord:
 
 
 def without_session(snapshot: RecordSnapshot) -> RecordSnapshot:
-    """The same snapshot, as of a record of which only its trace may say its session."""
+    """Make a copy without the session, for a record whose session only its trace may name."""
     uid, name, _, trace_id, created_ns, text, tags = snapshot
     return uid, name, "", trace_id, created_ns, text, tags

@@ -56,7 +56,7 @@ class StatusCode(IntEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resource:
-    """Who made a span. Spans of one request share one object."""
+    """Process that made a span. Spans of one request share one object."""
 
     attributes: Attributes = field(default_factory=_no_attributes)
 

@@ -199,7 +199,7 @@ def _joined(items: Sequence[object]) -> object:
 
 
 def _parameters(function: Agent) -> Mapping[str, inspect.Parameter]:
-    """Those that a call can still fill; none where they are unknown."""
+    """Parameters that a call can still fill; empty where they are unknown."""
     signature = _signature(function)
     if signature is None:
         return {}
@@ -233,7 +233,7 @@ def _passing(function: Agent, call: Agent) -> Callable[[str, Mapping[str, object
 
 
 def _names_taken(function: Agent) -> set[str]:
-    """Which of our names an agent takes beside the message."""
+    """Give the keywords of a replay, such as `session`, that the agent takes beside the message."""
     return _by_name(function) & {*_NAMES} - {_message_parameter(function)}
 
 
@@ -243,7 +243,10 @@ def _by_name(function: Agent) -> set[str]:
 
 
 def _signature(function: Agent) -> inspect.Signature | None:
-    """What a call takes; a wrapper that hands on whatever it gets takes what its function does."""
+    """Find the signature of a call.
+
+    A wrapper with `**kwargs` hands on whatever it gets, so it has the signature of its function.
+    """
     call: object = inspect.getattr_static(type(function), "__call__", None)
     if isinstance(call, staticmethod | classmethod):  # from which `inspect` takes one too many
         function = function.__call__

@@ -24,7 +24,7 @@ class Calls(Protocol):
 
     @property
     def loop(self) -> asyncio.AbstractEventLoop | None:
-        """Where async functions run; None if there was none so far."""
+        """Event loop in which async functions run; None if there was none so far."""
         ...
 
     async def call(self, function: Callable[..., object], *args: object) -> object:
@@ -52,7 +52,7 @@ class DirectCalls:
 
     @property
     def loop(self) -> asyncio.AbstractEventLoop | None:
-        """Where async functions run; it stands still between calls."""
+        """Event loop in which async functions run; it stands still between calls."""
         return None if self._runner is None else self._runner.get_loop()
 
     async def call(self, function: Callable[..., object], *args: object) -> object:
@@ -87,7 +87,7 @@ class LoopCalls:
     def __init__(self) -> None:
         self._work: SimpleQueue[tuple[Work, Callable[[Answer], None]] | None] | None = None
         self.was_given_up = False
-        """Whether a plain function may still be running."""
+        """True if a plain function may still be running."""
 
     @property
     def loop(self) -> asyncio.AbstractEventLoop:

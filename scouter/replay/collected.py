@@ -26,7 +26,7 @@ _CONTEXT: Final = 20_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Collected:
-    """What one attempt of one scenario left behind."""
+    """Response, conversation and records of one attempt of one scenario."""
 
     scenario: EvalScenario
     attempt: int
@@ -39,7 +39,7 @@ class Collected:
     records: Mapping[str, Sequence[EvalRecord]]
 
     def with_more(self, more: Mapping[str, Sequence[EvalRecord]]) -> "Collected":
-        """The same with further records behind those of each alias."""
+        """Make a copy with further records behind those of each alias."""
         aliases = dict.fromkeys([*self.records, *more])
         records = {alias: (*self.records.get(alias, ()), *more.get(alias, ())) for alias in aliases}
         return replace(self, records={alias: items for alias, items in records.items() if items})
@@ -50,7 +50,7 @@ class Collected:
 
     @property
     def key(self) -> AttemptKey:
-        """What tells it apart from all others of the run."""
+        """Scenario id and number of the attempt, unique in the run."""
         return self.scenario.id, self.attempt
 
 

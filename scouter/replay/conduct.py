@@ -36,14 +36,14 @@ MAX_ERROR_CHARS: Final = 10_000
 
 @dataclass(slots=True, kw_only=True)
 class _Told:
-    """What a try has brought so far."""
+    """Turns, times and response of a try so far."""
 
     turns: list[Turn] = field(default_factory=list[Turn])
     times_ns: list[tuple[int, int]] = field(default_factory=list[tuple[int, int]])
     response: JsonValue = None
     duration_ns: int = 0
     is_conversing: bool = False
-    """Whether what happens now is the agent's and the simulated user's work."""
+    """True while the agent or the simulated user works, and no hook."""
 
 
 class Conductor:
@@ -346,7 +346,7 @@ def _is_cancelled() -> bool:
 
 
 def _message(scenario: EvalScenario, reply: object) -> str | None:
-    """What the simulated user says next; None if that ends the conversation."""
+    """Read the simulated user's next message; None if it ends the conversation."""
     if reply is None:
         return None
     message = _text(scenario, reply, "the next message as text, or None to end the conversation")

@@ -36,9 +36,9 @@ class Job:
     scenario: EvalScenario
     attempt: int = 0
     is_again: bool = False
-    """Made to see whether a failure was bad luck; in no rate."""
+    """True for an attempt made to see whether a failure was bad luck; it is in no rate."""
     is_beside: bool = False
-    """Made by the version that the new one is held against."""
+    """True for an attempt of the version that the new one is held against."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -48,27 +48,27 @@ class Try:
     job: Job
     work: OpenWork
     key: str = field(default_factory=uuid7)
-    """Tells it apart, and is the id of its conversation."""
+    """Unique id of the try and of its conversation."""
     records: dict[str, list[EvalRecord]] = field(default_factory=dict[str, list[EvalRecord]])
     idle: WeakSet[Source] = field(default_factory=WeakSet[Source])
     """Threads that waited for work when it ended: they do nothing for it any more."""
 
     @property
     def origin(self) -> Origin:
-        """What its records and spans are marked with."""
+        """Marks that the try's records and spans carry."""
         job = self.job
         return Origin(scenario_id=job.scenario.id, attempt=job.attempt, try_key=self.key)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Open:
-    """What has not ended although it should have."""
+    """Threads, tasks and spans that have not ended although they should have."""
 
     work: OpenWork
     sources: Sequence[Source]
     capture: SpanCapture
     keys: Sequence[str]
-    """Of tries that have open spans."""
+    """Keys of the tries that have open spans."""
 
     def wait(self, timeout_s: float) -> None:
         """Wait until it has ended, at most for a time."""
@@ -127,12 +127,12 @@ class Filing:
         """The one that runs, where they run one at a time."""
         self._ended: dict[str, Try] = {}
         self._judged: dict[str, Try] = {}
-        """Those that have been judged: what they bring now is in no result."""
+        """Tries that have been evaluated: records and spans that still come are in no result."""
         self._given_up: set[str] = set()
         self._outlived: WeakKeyDictionary[Source, Try] = WeakKeyDictionary()
-        """Who was at work at the end of a try, and for which one."""
+        """Threads and tasks that still worked at the end of a try, with that try."""
         self._hanging: WeakSet[Source] = WeakSet()
-        """Who is at work for a try that was given up, and may start threads at any time."""
+        """Threads and tasks of tries that were given up; they may start threads at any time."""
         self._undecided: list[tuple[str, CapturedRecord]] = []
         self._loops: WeakSet[asyncio.AbstractEventLoop] = WeakSet()
         self._in_hook = False
@@ -155,7 +155,7 @@ class Filing:
 
     @property
     def lost(self) -> Counter[Loss]:
-        """What is known to be in no result."""
+        """Number of records and spans that are known to be in no result, by reason."""
         found, dropped = Counter(self._lost), self._queue.stats.dropped
         for reason in (Loss.INVALID, Loss.CAPTURE_FULL, Loss.INTERNAL):
             found[reason] += dropped.get(reason, 0) - self._dropped_before.get(reason, 0)
@@ -172,7 +172,7 @@ class Filing:
         self._runner = runner
 
     def newly_lost(self) -> dict[Loss, int]:
-        """What was lost since the last call."""
+        """Count the records and spans that were lost since the last call, by reason."""
         lost = self.lost
         fresh, self._told = lost - self._told, lost
         return dict(fresh)
@@ -240,10 +240,13 @@ class Filing:
         self._in_hook = runs
 
     def left_open(self, tried: Try | None = None) -> Open | None:
-        """What has not ended although the answer of a try, or that of the last one, is there.
+        """Find work that goes on although the answer of the try, or of the last try, is there.
+
+        Args:
+            tried: The try; None for the whole run.
 
         Returns:
-            None if there is nothing of that kind.
+            None if there is no such work.
         """
         work = self._run if tried is None else tried.work
         keys = list(self._ended) if tried is None else [tried.key]
@@ -305,7 +308,7 @@ class Filing:
             self._current = None
 
     def _forget_idle(self) -> None:
-        """From now on, who waits for work gets it from the running try."""
+        """Let threads and tasks that now wait for work count for the running try."""
         for source in list(self._outlived):
             if is_idle(source):
                 self._outlived.pop(source, None)

@@ -51,7 +51,7 @@ JsonRecord = Annotated[EvalRecord, PlainValidator(_read_record), PlainSerializer
 
 
 class Entry(BaseModel):
-    """One line: how an attempt ended, or what came after its end."""
+    """One line: the end of an attempt, or the records and spans that came after it."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", arbitrary_types_allowed=True)
 
@@ -67,13 +67,13 @@ class Entry(BaseModel):
     records: dict[str, tuple[JsonRecord, ...]] = {}
     spans: JsonSpans = ()
     is_again: bool = False
-    """Made to see whether a failure was bad luck; in no rate."""
+    """True for an attempt made to see whether a failure was bad luck; it is in no rate."""
     lost: dict[Loss, int] = {}
-    """What the run lost since the line before, in whichever attempt."""
+    """Number of records and spans that the run lost since the line before, in any attempt."""
 
 
 class _Header(BaseModel):
-    """The first line: what the run is about."""
+    """The first line: the scenarios, the profiles and the agent of the run."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
@@ -83,7 +83,7 @@ class _Header(BaseModel):
     profiles: dict[str, str]
     """Digest of each alias' tasks."""
     agent: str = ""
-    """Who is asked."""
+    """Name of the agent; empty in journals of earlier versions."""
 
 
 class Journal:
@@ -125,7 +125,7 @@ class Journal:
         try:
             self._lock()
             self.entries: Sequence[Entry] = self._read(header)
-            """What earlier runs have done, in the order of the lines."""
+            """Entries of earlier runs, in the order of the lines."""
         except BaseException:
             self._file.close()
             raise

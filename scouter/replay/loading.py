@@ -84,7 +84,7 @@ def _hint(name: str, known: Iterable[str]) -> str:
 
 
 def _modules_beside(name: str, folder: str) -> list[str]:
-    """What can be imported in the place of a module: from its package, or from the folder."""
+    """List names to import in a module's place: those of its package, or of the folder."""
     package, dot, _ = name.rpartition(".")
     parent = sys.modules.get(package)
     places: list[str] = list(getattr(parent, "__path__", ())) if dot else [folder]
@@ -147,7 +147,7 @@ class LoadedAgent:
     make: Make
     """Makes the orchestrator for a set of scenarios."""
     beside: Sequence[Make] = ()
-    """The same for other versions, whose records go to the same queue."""
+    """Makers of the orchestrators of other versions, whose records go to the same queue."""
 
 
 @contextmanager

@@ -45,7 +45,7 @@ NO_PRICES: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NamedJudging:
-    """What judges, and who is asked.
+    """Profiles and judge, given by name, with the limits of the judge.
 
     Args:
         profiles: Files, names of ready-made profiles, or `alias=` either.
@@ -55,8 +55,8 @@ class NamedJudging:
         judge_cache: Keeps answers of models: a file, `none` for nothing, or a cache; without it
             `usual_cache`, and for a judge of the user's own nothing.
         usual_cache: A cache in the place of the file of the user's settings.
-        judge_budget_usd: Most that may be spent on the judge; no bound without it.
-        judge_timeout_s: Seconds for one answer, in place of what the judge or its entries say.
+        judge_budget_usd: Most dollars that may be spent on the judge; no bound without it.
+        judge_timeout_s: Seconds for one answer, in place of the limit of the judge or its entries.
         calibrations: Files, or folders of files, that say how far judges can be trusted.
     """
 
@@ -82,13 +82,13 @@ class NamedJudging:
 
     @property
     def judge_name(self) -> str:
-        """What the judge is called in results."""
+        """Name of the judge in results; empty without a judge of the user's own."""
         return "" if self.judge is None else name_of(self.judge)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NamedRun(NamedJudging):
-    """What is run, and how.
+    """Agent, given by name, and the settings of its run.
 
     Args:
         agent: `module:name`, or the agent itself; see `loaded_agent`.
@@ -100,7 +100,7 @@ class NamedRun(NamedJudging):
         retries: More tries for a scenario whose agent raised.
         resume: File that keeps what is done.
         progress: False: no progress bar; None: one if a person watches.
-        baseline: Earlier results. What passed there and fails now is asked again.
+        baseline: Earlier results. Scenarios that passed there and fail now are asked again.
         confirm: Most further attempts of each such scenario; see `EvalOrchestrator.run`.
         interleave: `module:name`, or the agent itself, of the version to hold against: it answers
             every scenario, too, in turn with the other one, in place of a baseline.
@@ -123,11 +123,11 @@ class NamedRun(NamedJudging):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ran:
-    """What a run gave back."""
+    """Results of a run, and the baseline for its comparison."""
 
     results: ScenarioEvalResults
     baseline: ScenarioEvalResults | None
-    """What it was held against: what was given, or the results of the version beside."""
+    """Baseline that was given, or the results of the version that ran beside."""
     is_interrupted: bool = False
     """True if somebody pressed Ctrl-C while scenarios were asked again."""
 
@@ -279,7 +279,7 @@ def answering_judge(
 
 
 def _cache(run: NamedJudging, *, is_own: bool) -> JudgeCache | None:
-    """Where answers are kept."""
+    """Open the cache for the judge's answers; None where they are not kept."""
     named = run.judge_cache
     if named is None:
         if is_own or run.usual_cache is not None:
@@ -293,7 +293,7 @@ def _cache(run: NamedJudging, *, is_own: bool) -> JudgeCache | None:
 
 
 def _models(run: NamedJudging) -> ModelJudge:
-    """Who asks provider entries; what the user's player costs is of the same budget."""
+    """Make the judge that asks provider entries; the user's player spends from the same budget."""
     entries = ProviderEntries.from_settings(run.providers)
     return ModelJudge(entries, budget_usd=run.judge_budget_usd, timeout_s=run.judge_timeout_s)
 

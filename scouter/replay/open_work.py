@@ -13,19 +13,19 @@ from types import CodeType, CoroutineType, FrameType
 from typing import Any, Final, TypeAlias, cast
 
 Source: TypeAlias = "threading.Thread | asyncio.Task[Any]"
-"""Who makes records and spans."""
+"""Thread or task that may make records and spans."""
 
 _LOOPS: Final = {
     ("selectors", f"{kind}.select")
     for kind in ("EpollSelector", "KqueueSelector", "_PollLikeSelector", "SelectSelector")
 }
-"""Where an event loop waits."""
+"""Functions, by module and name, in which an event loop waits."""
 _HANDLES: Final = {
     ("multiprocessing.pool", "_handle_results"),
     ("multiprocessing.pool", "_handle_tasks"),
     ("multiprocessing.pool", "_handle_workers"),
 }
-"""Of threads that hand work on, and do none."""
+"""Functions, by module and name, of threads that only hand work on."""
 _FIRST_LOOK_S: Final = 0.000_5
 _LONGEST_LOOK_S: Final = 0.02
 _SECOND_LOOK_S: Final = 0.001
@@ -48,7 +48,7 @@ class OpenWork:
         self._before = {source: source in idle for source in sources}
 
     def left(self) -> list[Source]:
-        """Who has work now, and was not there at that moment or had none.
+        """List the threads and tasks that have work now and had none at that moment, or are new.
 
         Cost: a millisecond if there are such threads and they seem to wait for work, as one that
         has just been given some seems so, too.
@@ -181,7 +181,7 @@ def _place(frame: FrameType) -> tuple[str, str]:
 
 @lru_cache(maxsize=1000)
 def _called(code: CodeType, at: int) -> tuple[str, ...]:
-    """What a frame calls at an instruction, by its names, as `self.jobs.get`; empty if nothing."""
+    """Name the `get` that a frame calls at an instruction, as `self.jobs.get`; else nothing."""
     path: tuple[str, ...] = ()
     method: tuple[str, ...] = ()
     for step in dis.get_instructions(code):

@@ -82,7 +82,7 @@ class RunOptions:
 
     @property
     def needs_loop(self) -> bool:
-        """Whether plain functions must leave the thread that waits for them."""
+        """True if plain functions must leave the thread that waits for them."""
         return self.concurrency > 1 or self.timeout_s is not None
 
 

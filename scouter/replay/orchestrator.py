@@ -57,8 +57,10 @@ class EvalOrchestrator:
     """
 
     agent_name: str = ""
-    """Who is asked, as a journal knows it: `resume` refuses the answers of another one. By default
-    the name of the agent's function, or of the class that runs the scenarios itself."""
+    """Name of the agent in a journal; `resume` refuses the answers of another one.
+
+    By default the name of the agent's function, or of the class that runs the scenarios itself.
+    """
 
     def __init__(
         self,
@@ -225,7 +227,7 @@ class EvalOrchestrator:
         return running_talk().session
 
     def _answering(self, method: str) -> Callable[[str], Response]:
-        """Who answers in the running conversation."""
+        """Give the function that answers in the running conversation, or make it."""
         talk = running_talk()
         if talk.agent is None:
             if self.agent_fn is None:

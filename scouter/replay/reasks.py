@@ -15,7 +15,7 @@ from scouter.evaluate.results.task_result import EvalTaskResult
 _UNANSWERED: Final[frozenset[Reason | None]] = frozenset(
     {Reason.PROVIDER, Reason.REFUSAL, Reason.ABSTAINED, Reason.DEPENDENCY}
 )
-"""Why a check errored through no fault of the agent."""
+"""Reasons for which a check errors through no fault of the agent."""
 
 
 class ReasksInterrupted(KeyboardInterrupt):
@@ -31,7 +31,7 @@ class ReasksInterrupted(KeyboardInterrupt):
 
 
 class Reasks:
-    """What is known of the scenarios that passed in the baseline and fail now.
+    """Further attempts of the scenarios that passed in the baseline and fail now.
 
     Args:
         baseline: The run to hold against.
@@ -100,7 +100,7 @@ class Reasks:
 
 
 def _verdict(passed: bool | None, tasks: Sequence[EvalTaskResult]) -> bool | None:
-    """Whether an attempt passed; None where a judge that did not answer could turn that."""
+    """Tell whether an attempt passed; None if a judge that gave no answer could change that."""
     if passed:
         known = (is_counted(task) or task.reason is Reason.SAMPLED for task in tasks)
         return True if all(known) else None

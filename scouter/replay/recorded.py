@@ -24,16 +24,16 @@ from scouter.replay.named_run import NamedJudging, answering_judge, with_rates
 from scouter.replay.runner import EvalRunner
 
 _NAME_CHARS: Final = SCENARIO_ID_MAX_CHARS - 12
-"""Of a question that becomes a name; a number may follow."""
+"""Most characters of a question that becomes a name; a number may follow."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordedRun(NamedJudging):
-    """Which traces are judged, and by what.
+    """Recorded traces to evaluate, with the profiles and the judge for them.
 
     Args:
         files: OTLP files; see `read_spans`.
-        every_trace: Also traces of which no span tells of a model, a tool or an agent.
+        every_trace: True: also traces of which no span tells of a model, a tool or an agent.
         concurrency: Most questions to the judge at a time.
     """
 
@@ -44,13 +44,13 @@ class RecordedRun(NamedJudging):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recorded:
-    """What became of recorded traces."""
+    """Results of recorded traces, with the traces and places that were left out."""
 
     results: ScenarioEvalResults
     left_out: int
     """Traces of which no span tells of a model, a tool or an agent."""
     faults: tuple[FileFormatError, ...]
-    """What could not be read of the files; the results tell of it as lost."""
+    """Places of the files that could not be read; the results count them as lost."""
 
 
 def judge_recorded(run: RecordedRun) -> Recorded:

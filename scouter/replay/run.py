@@ -93,9 +93,9 @@ class Run:
         beside: Hooks | None = None,
     ) -> None:
         self.notes: list[str] = []
-        """What a user should be warned of, once the run is over."""
+        """Warnings for the user, once the run is over."""
         self.baseline = options.baseline
-        """What the run is held against; of a version that runs beside, known at the end."""
+        """Baseline of the run; a version that runs beside becomes the baseline at the end."""
         self._hooks = hooks
         self._beside = beside
         self._options = options
@@ -107,7 +107,7 @@ class Run:
         judge = self._runner.asked(judge)
         self._judge = None if judge is None else as_judge(judge)
         self._attempts = options.repeats * (1 if beside is None else 2)
-        """Of each scenario, those of both versions together."""
+        """Number of attempts at each scenario, those of both versions together."""
         attempts = len(hooks.scenarios) * self._attempts
         self._filing = Filing(
             hooks.queue, CAPTURE, self._runner, self._write_late,
@@ -273,7 +273,7 @@ class Run:
         return cast("ScenarioEvalResults", changed)  # or whatever else an own hook returns
 
     async def _completed(self, hooks: Hooks, results: ScenarioEvalResults, calls: Calls) -> object:
-        """What the hook makes of the results."""
+        """Call the hook that may change the results, and give the results that it returns."""
         changed = await calls.call(hooks.on_evaluation_complete, results)
         if changed is None:
             raise ConfigError(

@@ -47,7 +47,7 @@ _Question: TypeAlias = tuple[Plan, EvalRecord, SpanTree | None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Work:
-    """What there is to judge."""
+    """Attempts, spans and records that are to be evaluated."""
 
     collected: Sequence[Collected]
     spans: SpanIndex
@@ -90,7 +90,7 @@ class EvalRunner:
         self._collected: dict[AttemptKey, Collected] = {}
         self._started_ns = time.time_ns()
         self.lost: tuple[Lost, ...] = ()
-        """What a replay knows to be in no result; its results say so."""
+        """Records and spans that are known to be in no result, as the results tell them."""
 
     def collect_scenario_data(
         self,
@@ -400,7 +400,7 @@ def overflow_note(count: int) -> str:
 
 
 def _record_of(item: Collected) -> EvalRecord:
-    """What a scenario's own tasks read."""
+    """Make the record that a scenario's own tasks read."""
     scenario = item.scenario
     return EvalRecord(
         context={
@@ -448,7 +448,7 @@ def _attempt_result(
 
 
 def _said(item: Collected, spans: SpanIndex) -> dict[str, object]:
-    """What was said and traced, as fields of a result or a conversation."""
+    """Give the conversation and the spans of an attempt, as fields of a result."""
     return {
         "attempt": item.attempt,
         "duration_ns": item.duration_ns,

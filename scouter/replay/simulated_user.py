@@ -28,7 +28,7 @@ from scouter.model.json_value import to_json_value
 from scouter.replay.turn import Turn, turns_of_attempt
 
 TASK_ID: Final = "simulated_user"
-"""What the requests of simulated users carry as their task."""
+"""Task id that the requests of simulated users carry."""
 
 ORDINARY: Final = "An ordinary person with no special knowledge, brief and friendly."
 
@@ -58,7 +58,7 @@ SCHEMA: Final[Mapping[str, JsonValue]] = {
     "required": ["message", "done"],
     "additionalProperties": False,
 }
-"""What a simulated user's model answers."""
+"""JSON schema of the answer of a simulated user's model."""
 
 
 class SimulatedUser:

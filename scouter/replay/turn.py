@@ -24,10 +24,12 @@ class Talk:
     turns: list[Turn] = field(default_factory=list[Turn])
     """The exchanges so far."""
     times_ns: list[tuple[int, int]] = field(default_factory=list[tuple[int, int]])
-    """Of each exchange when the agent was asked and when it had answered, in ns since the epoch: by
-    the clock of the spans, so that these can be told apart by it."""
+    """Moments of each question to the agent and of its answer, in ns since the epoch.
+
+    They are of the clock of the spans, so that each span can be assigned to its exchange.
+    """
     agent: Callable[[str], Any] | None = None
-    """Who answers in it."""
+    """Function that answers in the conversation; None before the first message."""
 
     def note(self, message: str, response: object, asked_ns: int) -> None:
         """Remember an exchange that ends now."""
@@ -40,7 +42,7 @@ class Talk:
 
 
 TALK: Final[ContextVar[Talk | None]] = ContextVar("scouter_replay_talk", default=None)
-"""That of the attempt that this context belongs to; None outside of attempts."""
+"""Conversation of the attempt that this context belongs to; None outside of attempts."""
 
 
 def running_talk() -> Talk:

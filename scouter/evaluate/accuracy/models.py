@@ -6,7 +6,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 WARNED_FROM: Final = 5.0
 PASSED_FROM: Final = 8.0
-"""From this average score on an accuracy is shown as passed, from `WARNED_FROM` as doubtful."""
+"""Least average score that passes; from `WARNED_FROM` on it is shown as doubtful."""
 
 
 class _Result(BaseModel):

@@ -11,7 +11,7 @@ from scouter.model.span import Span
 from scouter.model.tool_call import ToolCall
 
 _CAPTURED: Final = "scouter.replay.captured:captured_run"
-"""By name: who captures spans stands above this room, and is loaded where an agent is run."""
+"""Name of the function that captures spans, which this lower package may not import."""
 PASSED: Final = "All reliability checks passed."
 OUT_OF_ORDER: Final = "Tools were not called in the expected order."
 

@@ -20,7 +20,7 @@ _COLUMNS = ("average", "median", "min", "max", "std_dev")
 
 
 def accuracy_title(average: float) -> str:
-    """What an average score, 1 to 10, is called."""
+    """Headline for an average score from 1 to 10, such as `Evaluation Passed`."""
     if average >= PASSED_FROM:
         return "Evaluation Passed"
     return "Evaluation Warning" if average >= WARNED_FROM else "Evaluation Failed"

@@ -163,7 +163,7 @@ async def annotate_async(
 
 
 class _Failed:
-    """Why an embedder gave no vectors for a batch."""
+    """Reason in words why an embedder gave no vectors for a batch."""
 
     __slots__ = ("words",)
 

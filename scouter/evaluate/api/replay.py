@@ -34,7 +34,7 @@ class EvalMetrics(RunMetrics, frozen=True):
 
 
 class ScenarioResult(ScenarioAttempt, frozen=True):
-    """How one attempt of one scenario ended.
+    """Result of one attempt of one scenario.
 
     `passed` and `pass_rate` are about the scenario's own tasks. A scenario without any is judged
     by the tasks of the records that it produced (see `ScenarioEvalResults.get_scenario_detail`).

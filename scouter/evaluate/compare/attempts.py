@@ -31,7 +31,7 @@ class _AttemptKey(NamedTuple):
 
 
 class _Seen:
-    """What the tasks of one attempt came to."""
+    """Outcomes that the tasks of one attempt had, and the aliases of these tasks."""
 
     __slots__ = ("aliases", "has_errored", "has_failed", "has_passed", "is_unknown")
 

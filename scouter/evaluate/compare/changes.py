@@ -13,7 +13,7 @@ _PASSED: Final = Outcome.PASSED
 
 
 class Passes(NamedTuple):
-    """How often something passed in either run."""
+    """Counts in either run: the times that something passed, out of the times it was evaluated."""
 
     before: int
     of_before: int

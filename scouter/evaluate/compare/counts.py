@@ -55,7 +55,7 @@ class Tally:
         self.new_seen = False
         """True if the new run has a result at all, in a rate or not."""
         self.strata: Sequence[Stratum] | None = None
-        """What the test compares, where it is not the pairs of each conversation."""
+        """Old and new values that the test compares; None for the pairs of each conversation."""
         self.is_apart = False
         """True if nothing of the one run could be paired with anything of the other."""
 
@@ -124,9 +124,9 @@ class Tally:
         return [Cluster(*counts) for counts in self.clusters.values()]
 
     def tested(self) -> Iterator[Stratum]:
-        """What the test compares: by default one old and one new value per conversation.
+        """Give the values that the test compares: by default one old and one new per conversation.
 
-        Only their difference matters, so that what passed in both runs may be left out.
+        The test uses only their difference, so that passes in both runs may be left out.
         """
         if self.strata is not None:
             yield from self.strata

@@ -35,7 +35,7 @@ class TaskComparison:
     baseline_outcome: Outcome
     comparison_outcome: Outcome
     message: str = ""
-    """What the new run's result says."""
+    """Message of the new run's result."""
 
 
 class WorkflowComparison(BaseModel, frozen=True, extra="ignore"):
@@ -50,7 +50,7 @@ class WorkflowComparison(BaseModel, frozen=True, extra="ignore"):
     ordinal: int
     """Place, from 0, among the records of its scenario (or run) with the same record id."""
     attempt: int = 0
-    """Which repeat of its scenario, from 0."""
+    """Number of the attempt at the scenario, from 0."""
     baseline_outcome: Outcome
     comparison_outcome: Outcome
     baseline_pass_rate: float
@@ -81,7 +81,7 @@ class MissingRecord(BaseModel, frozen=True, extra="ignore"):
     attempt: int = 0
     present_in: Side
     outcome: Outcome
-    """In the run that has it."""
+    """Outcome in the run that has the record."""
 
 
 class TaskAggregateStats(BaseModel, frozen=True, extra="ignore"):
@@ -136,7 +136,7 @@ class RecordsComparison(Stored, frozen=True):
     comparison_pass_rate: float
     regressed: bool
     reasons: tuple[str, ...]
-    """Why it regressed, in words; empty if it did not."""
+    """Reasons of the regression, in words; empty without one."""
     decision: ComparisonDecision = ComparisonDecision.INCONCLUSIVE
     """The decision, which the exit code follows; `regressed` is the strict rule."""
     decision_reason: str = _NO_DECISION
@@ -153,7 +153,7 @@ class RecordsComparison(Stored, frozen=True):
     score_changes: tuple[ScoreChange, ...] = ()
     """One row per task with scores other than 0 and 1; they decide nothing."""
     notes: tuple[str, ...] = ()
-    """What a reader should know beside that, such as how records were matched."""
+    """Sentences that help to read the comparison, such as the way in which records were matched."""
 
     @property
     def has_missing_tasks(self) -> bool:
@@ -232,7 +232,7 @@ class RunComparison(Stored, frozen=True):
     scenario_task_stats: tuple[TaskAggregateStats, ...]
     """The scenarios' own tasks, each over all scenarios that have it."""
     reasons: tuple[str, ...]
-    """Why it regressed, in words; empty if it did not."""
+    """Reasons of the regression, in words; empty without one."""
     decision: ComparisonDecision = ComparisonDecision.INCONCLUSIVE
     """The decision, which the exit code follows; `regressed` is the strict rule."""
     decision_reason: str = _NO_DECISION
@@ -254,11 +254,11 @@ class RunComparison(Stored, frozen=True):
     flips: tuple[str, ...] = ()
     """Scenarios that passed in every attempt of the baseline and in none now."""
     confirmations: tuple[Confirmation, ...] = ()
-    """Of the flips that were asked again."""
+    """Results of the flips that were asked again."""
     score_changes: tuple[ScoreChange, ...] = ()
     """One row per alias or scenario task with scores other than 0 and 1; they decide nothing."""
     notes: tuple[str, ...] = ()
-    """What a reader should know beside that, such as profiles whose tasks were changed."""
+    """Sentences that help to read the comparison, such as names of profiles whose tasks changed."""
 
     @property
     def exit_code(self) -> int:

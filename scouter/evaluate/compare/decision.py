@@ -123,7 +123,7 @@ def _worse(evidence: Evidence) -> Iterator[str]:
 
 
 def _doubt(evidence: Evidence, ruled_out: float | None) -> str | None:
-    """Why the evidence does not suffice; None if it does."""
+    """Say why the evidence does not suffice; None if it does."""
     primary = evidence.primary
     if primary is None or ruled_out is None:
         return "the runs have nothing in common that could be compared"

@@ -27,18 +27,18 @@ from scouter.evaluate.results.run import RunResults
 from scouter.model.near import did_you_mean
 
 SCENARIOS_PASSED: Final = "scenarios passed"
-"""What `min_scenario_pass_rate` is about; see `scouter.evaluate.compare.attempts`."""
+"""Name of the rate that `min_scenario_pass_rate` bounds: the share of passed scenarios."""
 
 ALL_CHECKS: Final = "pass rate of all checks"
-"""What passed of all task results of a run; what `min_pass_rate` is about."""
+"""Name of the rate that `min_pass_rate` bounds: passed results among all task results of a run."""
 
 MEAN_RATE: Final = "mean pass rate (of aliases and scenarios)"
-"""What `EvalMetrics.overall_pass_rate` is: an alias with few checks weighs as much as others."""
+"""Name of `EvalMetrics.overall_pass_rate`, in which each alias weighs the same."""
 
 _EPSILON: Final = 1e-12
 _SHOWN: Final = 10
 _FEWEST: Final = 6
-"""Results below which no interval is told: it would span most of what is possible."""
+"""Fewest results for an interval; with fewer it would span most of what is possible."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,11 +53,11 @@ class GateCheck:
     found: float | None
     """The rate reached, corrected for judges' errors where they are known; None without results."""
     passed: int
-    """Of scenarios, attempts or task results, as judges say."""
+    """Number of scenarios, attempts or task results that passed, before any correction."""
     total: int
     met: bool
     reason: str
-    """The same in words."""
+    """Result of the gate in words."""
 
     @property
     def counts_text(self) -> str:

@@ -12,7 +12,7 @@ from scouter.evaluate.statistics.confusion import Confusion
 from scouter.evaluate.statistics.corrected_rate import CorrectedRate, judge_error
 
 JudgeRates: TypeAlias = Mapping[tuple[str, str], JudgeRate]
-"""By alias (empty for a scenario's own task) and task id."""
+"""Rates of judges by alias (empty for a scenario's own task) and task id."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,9 +21,12 @@ class GateCorrection:
 
     rate: float
     interval: Interval
-    """Of 95 %: the judges' errors and the number of results together."""
+    """95 % interval of the rate, from the judges' errors and the number of results together."""
     error: Interval | None
-    """Of 95 %: the judges' errors alone; None where labels and verdicts cannot both be right."""
+    """95 % interval of the rate, from the judges' errors alone.
+
+    None where labels and verdicts cannot both be right.
+    """
 
 
 def by_task(rates: Iterable[JudgeRate]) -> JudgeRates:

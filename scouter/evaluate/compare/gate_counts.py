@@ -10,11 +10,11 @@ from scouter.evaluate.results.counting import Ended, is_counted
 from scouter.evaluate.results.run import RunResults
 
 BROKEN: Final = "(broken scenarios)"
-"""Where attempts are counted that raised or took too long."""
+"""Name under which attempts are counted that raised or took too long."""
 
 
 class TaskEnded(Ended, Protocol):
-    """A task's result as far as people are told of it."""
+    """Fields of a task result that reports show."""
 
     @property
     def task_id(self) -> str:
@@ -33,7 +33,7 @@ class TaskRow(NamedTuple):
     scenario_id: str | None
     """None for a record that belongs to no scenario."""
     attempt: int
-    """From 0."""
+    """Number of the attempt, from 0."""
     alias: str
     """Empty for a scenario's own task."""
     record: str
@@ -59,7 +59,7 @@ class TaskCount(NamedTuple):
     task_id: str
     passed: int
     total: int
-    """Those that belong into a rate."""
+    """Number of results that belong into a pass rate."""
 
 
 def task_rows(results: RunResults) -> Iterator[TaskRow]:

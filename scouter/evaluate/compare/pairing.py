@@ -18,7 +18,7 @@ from scouter.evaluate.results.rows import ResultRows
 
 
 class Identity(NamedTuple):
-    """What a record is known by, whatever the attempt."""
+    """Identity of a record, the same in every attempt and every run."""
 
     scenario_id: str | None
     record_id: str
@@ -31,7 +31,7 @@ class Row(NamedTuple):
     """One record of one run."""
 
     key: tuple[Identity, int]
-    """What it is known by in every run: the identity and the attempt."""
+    """Identity and attempt, by which a record is found again in the other run."""
     identity: Identity
     attempt: int
     session_id: str
@@ -53,13 +53,13 @@ class Matched:
 
     pairs: Sequence[Pair]
     missing: Sequence[Row]
-    """Of the baseline, from attempts that the new run made, too."""
+    """Records that only the baseline has, from attempts that the new run made as well."""
     left_out: Sequence[Row]
-    """Of attempts of the baseline that the new run did not make."""
+    """Records of the baseline from attempts that the new run did not make."""
     added: Sequence[Row]
-    """Of the new run only."""
+    """Records that only the new run has."""
     repeats: tuple[int, int]
-    """How often each run tried a scenario."""
+    """Number of attempts at each scenario, in the baseline and in the new run."""
     unstable: Set[str]
     """Scenarios whose record ids are others in every run."""
 
@@ -82,7 +82,7 @@ class Matched:
         yield from self.added
 
     def clusters(self) -> tuple[list[Hashable], list[Hashable]]:
-        """Say which conversation each pair and each missing record belongs to: its scenario.
+        """Name the conversation of each pair and of each missing record: its scenario.
 
         Outside of a replay it is the record's session. A sender that names no session gives each
         record one of its own; then the new run's sessions may say more.

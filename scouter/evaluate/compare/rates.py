@@ -1,4 +1,4 @@
-"""From counts to rows: test each rate, correct for many of them, and say it in words."""
+"""Rows of a comparison: a test of each rate, a correction for many tests, and their words."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -39,7 +39,7 @@ _WHOLE: Final = {WHOLE_SCENARIOS, WHOLE_CONVERSATIONS, WHOLE_RECORDS}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Test:
-    """What can be said of one tally before the others are looked at."""
+    """Test of one tally alone, before it is corrected for the number of tallies."""
 
     method: str
     clusters: int = 0
@@ -188,7 +188,7 @@ def _reason(tally: Tally, test: _Test, adjusted: float | None, family: int) -> s
 
 
 def too_few(conversations: int) -> str:
-    """What stands in place of an interval and a p-value below six conversations."""
+    """Text shown in place of an interval and a p-value below six conversations."""
     if conversations == 1:
         return "1 conversation is too few for an interval"
     return f"{conversations} conversations are too few for an interval"

@@ -36,7 +36,7 @@ class RecordChanges:
     errored: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
     """Name and message of each record that errors now and did not before."""
     fallen: list[tuple[str, Change]] = field(default_factory=list[tuple[str, Change]])
-    """With repeats: records that got worse beyond their flakiness."""
+    """Records that got worse beyond their flakiness; used where a run has repeats."""
     tallies: dict[str, Tally]
     """Per task."""
     whole: Tally
@@ -193,7 +193,7 @@ class _Counter:
 
 
 def _over_attempts(matched: Matched) -> dict[Identity, Change]:
-    """What became of each record of the baseline, over all attempts of both runs."""
+    """Find the change of each record of the baseline, over all attempts of both runs."""
     now = by_identity(matched.new_rows)
     return {
         identity: change_of(

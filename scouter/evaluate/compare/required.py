@@ -33,9 +33,9 @@ class Required:
     unit: str
     """`attempts` of a scenario, `results` of a task."""
     total: int
-    """How many of these there were."""
+    """Number of these attempts or results."""
     misses: tuple[Miss, ...]
-    """Those that did not pass."""
+    """Attempts or results that did not pass."""
 
     @property
     def is_met(self) -> bool:

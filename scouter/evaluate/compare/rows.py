@@ -70,14 +70,14 @@ class RateComparison(BaseModel):
     difference: float
     """New rate minus old rate; over the pairs where there are any."""
     interval: Interval
-    """Of the difference, 95 %, two-sided."""
+    """95 % interval of the difference, two-sided."""
     method: str
     """Test and interval, in words."""
     p_value: float | None
     """One-sided, of a fall: the chance of a sum of new values as low as this one, if nothing
     changed; None where nothing can be tested."""
     adjusted_p: float | None
-    """The same for whole scenarios; for the other rates after Holm's correction over them all."""
+    """p-value of whole scenarios; of the other rates after Holm's correction over them all."""
     level: float
     """Level that `adjusted_p` is held against."""
     fall_limit: float

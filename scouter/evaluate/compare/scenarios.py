@@ -20,7 +20,7 @@ class ScenarioChanges:
 
     deltas: tuple[ScenarioDelta, ...]
     regressions: Sequence[tuple[ScenarioDelta, ScenarioAttempt]]
-    """Those that regressed, each with an attempt of the new run that shows it."""
+    """Scenarios that regressed, each with an attempt of the new run that shows it."""
     added: list[str]
     removed: list[str]
     newly_errored: list[str]

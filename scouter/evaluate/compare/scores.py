@@ -35,7 +35,7 @@ class ScoreChange(BaseModel):
     records: int
     """Records, or scenarios, with a score in both runs."""
     conversations: int
-    """That they belong to."""
+    """Conversations that these records belong to."""
     baseline_count: int
     """Results of the baseline that have a score."""
     comparison_count: int
@@ -44,11 +44,11 @@ class ScoreChange(BaseModel):
     difference: float
     """New mean minus old mean."""
     interval: Interval | None
-    """Of the difference, 95 %, conversations taken as independent; None below six of them."""
+    """95 % interval of the difference, for independent conversations; None below six of them."""
 
 
 class _Scored(Protocol):
-    """What is read of a task's result."""
+    """Fields of a task result that the comparison of scores reads."""
 
     @property
     def task_id(self) -> str: ...
@@ -66,7 +66,7 @@ class _RecordKey(NamedTuple):
 
 
 Scores = dict[str, dict[_RecordKey, list[float]]]
-"""By task and record the scores of its attempts."""
+"""Scores of the attempts, by task and record."""
 
 
 def score_changes(matched: Matched, alias: str | None = None) -> tuple[ScoreChange, ...]:
@@ -128,7 +128,7 @@ def _own_tasks(result: ScenarioAttempt) -> Mapping[str, _Scored]:
 def _by_task(rows: Iterable[tuple[_RecordKey, Mapping[str, _Scored]]]) -> Scores:
     found: Scores = {}
     measuring: dict[tuple[str, ...], list[str]] = {}
-    """By the tasks of a row, those that are no assertions; one run has one plan."""
+    """Ids of the tasks of a row that are no assertions, by all its tasks; one run has one plan."""
     for key, tasks in rows:
         names = tuple(tasks)
         if names not in measuring:

@@ -35,12 +35,12 @@ class Made(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sampled:
-    """What both runs made.
+    """Records that the attempts of both runs left, with the number of attempts.
 
     Args:
-        old: Everything that the baseline's attempts left.
-        new: The same of the new run.
-        repeats: How often each of them tried a scenario.
+        old: Records from the baseline's attempts.
+        new: Records from the new run's attempts.
+        repeats: Number of attempts at each scenario, in the baseline and in the new run.
     """
 
     old: Iterable[Made]
@@ -116,7 +116,7 @@ def _cells(made: Iterable[Made]) -> dict[str, dict[int, _Cells]]:
 
 
 def _shares(attempts: Sequence[_Cells], names: Sequence[str]) -> list[Fraction | int]:
-    """Of each attempt in which one of the tasks counts: the share of their results that passed."""
+    """Give the share of passed results of some tasks, for each attempt in which they count."""
     values: list[Fraction | int] = []
     for cells in attempts:
         passed = counted = 0
@@ -259,7 +259,7 @@ def _conversations(rows: Iterable[Row]) -> Iterable[_Cells]:
 
 
 def _present(conversations: Sequence[_Cells], names: Sequence[str]) -> list[Fraction | int]:
-    """As `_shares`; of other conversations nobody knows which tasks they should have."""
+    """Give the shares of `_shares`, counting only the tasks that each conversation has."""
     return [
         value
         for cells in conversations

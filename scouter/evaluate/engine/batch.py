@@ -36,9 +36,12 @@ from scouter.model.record import EvalRecord
 _STRETCH: Final = 512
 """Records that are worked on together; their contexts stay in the processor's cache."""
 _STRETCH_OF_TRACES: Final = 8
-"""The same where spans are read. That takes milliseconds per record, so little is gained by working
-on them together; and who lets go of the results after some time, to go on later, would have a whole
-stretch judged for nothing again and again."""
+"""Traces that are worked on together.
+
+Reading spans takes milliseconds per record, so a longer stretch gains little. A caller that lets
+go of the results after some time, to go on later, would have a long stretch evaluated for
+nothing again and again.
+"""
 _ALONE: Final = 16
 """A stretch this short with a fault in it is judged record by record."""
 
@@ -162,7 +165,7 @@ def _contexts(records: Sequence[EvalRecord]) -> list[JsonValue] | None:
 
 
 class Way:
-    """How one task is taken through a stretch."""
+    """Runner of one task over a stretch of records: compares them all at once where it can."""
 
     __slots__ = ("comparison", "keys", "run")
 

@@ -19,10 +19,10 @@ _EITHER: Final = Numbers(low=0, high=1, is_whole=True)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallsScore:
-    """What is known of a score from 0 to 1 of the calls of a trace."""
+    """Properties of a score from 0 to 1 that is computed from the tool calls of a trace."""
 
     is_flag: bool
-    """It is 0 or 1."""
+    """True if the score is 0 or 1."""
     only_rises: bool
     """More calls cannot lower it."""
     minds_order: bool
@@ -42,7 +42,7 @@ class CallsScore:
         return doubting_motion(named, operator, self._risen, by)
 
     def _motion(self) -> Motion:
-        """What the score can become once more spans, or more of them, are here."""
+        """Say which values the score can still take while spans, or parts of spans, are missing."""
         free = _EITHER if self.is_flag else _ANY
 
         def by_spans(tree: SpanTree, value: JsonValue) -> Reach:
@@ -60,6 +60,6 @@ class CallsScore:
         )
 
     def _risen(self, _: SpanTree, value: JsonValue) -> Reach:
-        """What the score can become if there are more calls than are known."""
+        """Range of the score if the trace has more calls than are known."""
         floor = value if isinstance(value, int | float) and self.only_rises else 0.0
         return Numbers(low=floor, high=1.0, is_whole=self.is_flag)

@@ -1,4 +1,4 @@
-"""From each kind of task to its function."""
+"""Functions that tasks are compiled to, for each kind of task."""
 
 from collections.abc import Callable
 from typing import Final
@@ -40,7 +40,7 @@ from scouter.evaluate.tasks.trajectory import TrajectoryTask
 _OF_TRAJECTORY: Final = {"metric", "reference", "tool_name", "predicted", "rules"}
 """Fields of a trajectory task with a metric that say what it looks at."""
 _OF_JUDGED: Final = {"reference", "predicted", "tool_schemas"}
-"""The same of one with a judge."""
+"""Fields of a trajectory task with a judge that say what it looks at."""
 _OF_JOURNEY: Final = {
     "dataset", "measure", "messages", "similarity_threshold", "enable_fuzzy_matching",
 }  # fmt: skip
@@ -50,9 +50,9 @@ _OF_REPORT: Final = {"metrics", "reference", "report"}
 _OF_RELIABILITY: Final = {"expected_tool_calls", "order_matters", "exact_match", "predicted"}
 """Fields of a reliability task that say what it looks at."""
 _TASK_STEPS: Final = 4
-"""Of running the task of an attribute filter, beside what it charges itself."""
+"""Steps charged for the task of an attribute filter, beside those that it charges itself."""
 _SPANS_PER_STEP: Final = 4
-"""At each of which any trace assertion may look."""
+"""Spans that are looked at for one step, in any trace assertion."""
 
 
 def compile_task(task: Task, stage: int) -> CompiledTask | AskingTask:

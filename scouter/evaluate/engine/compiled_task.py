@@ -26,16 +26,19 @@ from scouter.evaluate.spans.tree import SpanTree
 from scouter.evaluate.steps import charge
 
 Run: TypeAlias = Callable[[JsonValue, "SpanTree | None", JsonValue], EvalTaskResult]
-"""From the task's scope (context and the actual values of its dependencies), the record's spans
-and the record's own context to the result. Never raises for what a record holds."""
+"""Function from the task's scope, the record's spans and its own context to the result.
+
+The scope is the context with the actual values of the task's dependencies. The function never
+raises for a record's content.
+"""
 
 Read: TypeAlias = Callable[[JsonValue, "SpanTree | None", JsonValue], JsonValue]
-"""From the same three to the value that is compared; raises `TaskFault`."""
+"""Function from the arguments of `Run` to the value that is compared; raises `TaskFault`."""
 
 MAX_MESSAGE: Final = 2_000
-"""Characters of what is said of a fault; names in it come from records, and may be as large."""
+"""Most characters of a fault's message; it contains names from records, which may be very long."""
 _ITEM_BYTES: Final = 16
-"""Of the list of those parts, for each."""
+"""Bytes charged for each item in a list of compared parts."""
 _PASSED: Final = Outcome.PASSED
 _FAILED: Final = Outcome.FAILED
 _ERRORED: Final = Outcome.ERRORED
@@ -47,12 +50,12 @@ class CompiledTask:
 
     run: Run
     spec: TaskSpec
-    """What all its results share."""
+    """Fields that are the same in all results of the task."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Subject:
-    """What is needed to compile a task's comparison."""
+    """Parts of a task that its comparison is compiled from."""
 
     task_id: str
     task_type: str
@@ -62,12 +65,12 @@ class Subject:
     stage: int
     assertion: JsonValue
     label: str
-    """What is looked at, in words, to begin a message with."""
+    """Words for the compared value, at the beginning of a message."""
     item: Callable[[JsonValue], JsonValue] | None = None
     """Reads the compared part of every item of a list."""
 
     def spec(self) -> TaskSpec:
-        """What all results of the task share."""
+        """Fields that are the same in all results of the task."""
         return TaskSpec(
             task_id=self.task_id,
             task_type=self.task_type,
@@ -194,7 +197,7 @@ def _told(text: str) -> str:
 def _prepare_value(
     comparison: Comparison, subject: Subject
 ) -> Callable[[JsonValue], JsonValue] | None:
-    """What happens to a value before it is compared: its items looked into, then measured."""
+    """Make the function that prepares a value: it reads each item, then measures the whole."""
     item, measure = subject.item, comparison.measure
     if item is None:
         return measure

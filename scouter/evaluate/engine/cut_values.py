@@ -33,7 +33,7 @@ from scouter.model.attributes import PART_CHARS
 from scouter.model.span import CUT
 
 ReadsPart: TypeAlias = Callable[[str], bool]
-"""From the name of a part that was cut, as `scouter.truncated` has it, to whether it is read."""
+"""Function that tells whether a cut part is read, by its name in `scouter.truncated`."""
 
 _NAME: Final = "name"
 _LEFT_OUT: Final = frozenset({"attributes", "events", "links"})

@@ -37,7 +37,7 @@ class Known:
     """A judge's earlier verdict on the same record."""
 
     question: str
-    """What it followed from: see `question_of`."""
+    """Digest of the question that the verdict answers; see `question_of`."""
     result: EvalTaskResult
     answer: JsonValue
     """The judge's whole answer."""
@@ -45,10 +45,10 @@ class Known:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deferred:
-    """What can be said of a record without asking."""
+    """Results of a record's tasks that are known without asking a judge."""
 
     results: tuple[EvalTaskResult, ...]
-    """One per task, in the plan's order; some may be pending."""
+    """One result per task, in the plan's order; some may be pending."""
     kept: frozenset[int] = field(default_factory=frozenset[int])
     """Indexes of the judge tasks whose earlier verdict still holds."""
 
@@ -127,7 +127,7 @@ def _not_asked(
     *,
     is_wanted: bool,
 ) -> tuple[EvalTaskResult, str]:
-    """What a judge task comes to before anybody is asked, and its question if that is wanted."""
+    """Give a judge task's result before anyone is asked, and the question's digest if wanted."""
     if not judge.is_sampled(uid):
         return judge.not_sampled(), ""
     try:

@@ -53,13 +53,13 @@ _MORE_KEEPS_FAIL: Final = frozenset({Op.NotContains, Op.ContainsNone})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Motion:
-    """What the value of a task on spans can become once what is missing is here."""
+    """Ranges of values that a task on spans can still take while parts of the trace are missing."""
 
     by_spans: ReachOf
     by_attributes: ReachOf | None
-    """Of spans that are here in part; None for a task that looks at no attributes."""
+    """Range while parts of present spans are missing; None if the task reads no attributes."""
     by_cut: Reach
-    """Where a value that the task reads was cut."""
+    """Range where a value that the task reads was cut."""
     reads: ReadsPart
 
 

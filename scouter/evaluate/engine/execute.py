@@ -30,7 +30,7 @@ _clock = time.perf_counter_ns
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What is known of a record's tasks, by their index; a walk adds to it."""
+    """Results found so far for a record's tasks, by task index; a walk adds to them."""
 
     results: dict[int, EvalTaskResult] = field(default_factory=dict[int, EvalTaskResult])
     answers: dict[int, JsonValue] = field(default_factory=dict[int, JsonValue])
@@ -51,7 +51,7 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class JudgeQuestion:
-    """What a walk waits for: a judge task, and what to ask for it."""
+    """Question that a walk waits for: a judge task and its request."""
 
     task: AskingTask
     request: JudgeRequest

@@ -28,7 +28,7 @@ from scouter.evaluate.tasks.rubric import (
 from scouter.model.json_value import plain_texts
 
 Check: TypeAlias = Callable[[JsonValue], str]
-"""From a judge's answer to what is wrong with it, "" if nothing is; raises `TaskFault`."""
+"""Function from a judge's answer to its fault in words, "" for none; raises `TaskFault`."""
 
 ABSTAIN: Final = "abstain"
 """Name of the field by which an answer says that it is none."""
@@ -46,18 +46,18 @@ _NO_JSON: Final = cast(JsonValue, object())
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnswerForm:
-    """What a task's answers look like, what the judge is told of it, and how they are read."""
+    """Form of the answers to a judge task: its schema, its description and its reader."""
 
     schema: dict[str, JsonValue] | None
-    """What is sent with the question; None leaves the answer free."""
+    """JSON schema that is sent with the question; None leaves the form of the answer free."""
     notes: tuple[str, ...]
-    """What the judge is told in words."""
+    """Instructions on the form of the answer, in words, that the judge receives."""
     path: Path
-    """Where the compared value is."""
+    """Path to the compared value inside the answer."""
     is_structured: bool
     """True if a text has to be read as JSON: there is a schema, or a path into the answer."""
     abstains: bool
-    """True if an answer may say that it is none."""
+    """True if the judge may abstain."""
     check: Check | None
     scale: tuple[float, float] | None
     rubric: tuple[Criterion, ...] | None

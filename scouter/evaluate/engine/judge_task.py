@@ -29,17 +29,17 @@ _NO_REFERENCE: Final = "There is no reference answer; judge without one."
 _TIE: Final = 0.5
 """Score of a pair of which neither text is better; of the first one it is 1, of the second 0."""
 _NOT_THE_ANSWER: Final = (Reason.ABSTAINED, Reason.EXPECTED)
-"""Why an answer that can be used leads to no verdict: it says so, or the expected value is none."""
+"""Reasons why a readable answer leads to no verdict: it abstains, or nothing is expected."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgeTask(AskingTask):
-    """What is asked for one record, and what the answers amount to."""
+    """Judge task ready to run: its prompts, the form of its answers and its comparison."""
 
     task: LLMJudgeTask
     form: AnswerForm
     renders: Mapping[bool, tuple[Render, ...]]
-    """With and without a reference; in each the order of the prompt and, with `swap`, the other."""
+    """Renderers with (True) and without a reference, one for each order of the prompt's texts."""
     reference: Path | None
     compare: Run
     """Compares a value, which it takes in the place of the record's context."""

@@ -38,7 +38,7 @@ from scouter.model.tool_call import ToolCall
 _Get: TypeAlias = Callable[[JsonValue], JsonValue]
 _HISTORY: Final = Path(HISTORY)
 _SPANS_PER_STEP: Final = 4
-"""At each of which definitions of tools are looked for."""
+"""Spans that are searched for definitions of tools in one step."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,13 +16,13 @@ from scouter.evaluate.spans.tree import SpanTree
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measured:
-    """What a metric found for one record.
+    """Number that a metric gives for one record, with its explanation.
 
     Args:
         score: The number that is compared.
-        actual: What the result shows, and dependent tasks read, in the number's place; None
+        actual: Value that the result shows, and dependent tasks read, in the number's place; None
             shows the number itself.
-        told: Why the number is what it is, in words; behind the message of the comparison.
+        told: Reason for the number, in words; it follows the message of the comparison.
         span_ids: The first spans that it is about, in time order.
     """
 
@@ -33,8 +33,10 @@ class Measured:
 
 
 Measure: TypeAlias = Callable[[JsonValue, "SpanTree | None", JsonValue], Measured]
-"""From the task's scope, the record's spans and the record's own context, as `Run` takes them;
-raises `TaskFault` where there is nothing to measure."""
+"""Function from the arguments of `Run` to the number that is compared.
+
+It raises `TaskFault` where there is nothing to measure.
+"""
 
 
 def compile_metric(subject: Subject, measure: Measure) -> CompiledTask:
@@ -76,7 +78,7 @@ class Metric:
 
     @property
     def spec(self) -> TaskSpec:
-        """What all results share."""
+        """Fields that are the same in all results of the metric."""
         return self.compared.spec
 
     def result(self, found: Measured, scope: JsonValue) -> EvalTaskResult:

@@ -77,14 +77,14 @@ class Longer:
     """A value of some spans, which becomes a list of all; the seen ones stay in it."""
 
     items: Numbers | None = None
-    """What each item can be; None for anything."""
+    """Range of each item; None for any value."""
     is_list: bool
     """The values of several spans are in it already."""
 
 
 Reach: TypeAlias = Fixed | Numbers | Longer
 ReachOf: TypeAlias = Callable[[SpanTree, JsonValue], Reach]
-"""From the spans that are here and the value on them to the values on more spans."""
+"""Function from the present spans and the value on them to the values on more spans."""
 
 _COUNT: Final = Numbers(low=0, is_whole=True)
 
@@ -250,10 +250,10 @@ def _of_agent(assertion: AgentAssertion) -> ReachOf:
 def _where_executed(
     assertion: ToolCalledWithArgsAssertion | ToolCallSequenceAssertion,
 ) -> ReachOf:
-    """What is true of the executions alone stays so.
+    """Give the reach of an assertion that stays true once the executed calls alone satisfy it.
 
-    The execution of a call that only a message tells of may come, and tell of other arguments and
-    another time.
+    A call may be known from a message only. Its execution may still come, and may have other
+    arguments and another time.
     """
     measure = compile_question(assertion)
     is_ordered = isinstance(assertion, ToolCallSequenceAssertion)

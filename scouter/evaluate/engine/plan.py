@@ -19,14 +19,14 @@ from scouter.evaluate.tasks.trajectory import TrajectoryTask
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """What `evaluate_record` runs. Plans are made by `compile_plan`, and hold no state.
+    """Compiled form of a profile's tasks, which `evaluate_record` runs.
 
-    Everything but `digest` and `session` is about the tasks of one scope: those of records here,
-    those of sessions in the plan inside.
+    `compile_plan` makes plans; they hold no state. Every field but `digest` and `session` is about
+    the tasks of one scope: tasks of records here, tasks of sessions in the plan inside.
     """
 
     tasks: tuple[Task, ...]
-    """In the given order, which is that of the results; none where all are a session's."""
+    """Tasks in the given order, which is that of the results; empty where all are a session's."""
     stages: tuple[tuple[str, ...], ...]
     """Task ids by stage; every task reads only from earlier stages."""
     reads_spans: bool
@@ -41,7 +41,7 @@ class Plan:
     steps: tuple[tuple[int, ...], ...] = field(repr=False)
     """The stages as indexes of tasks; in each the judge tasks come last."""
     dependencies: tuple[tuple[int, ...], ...] = field(repr=False)
-    """For every task the indexes of the tasks that it depends on."""
+    """Indexes of the tasks that each task depends on, in the order of the tasks."""
     is_flat: bool
     """True if no task depends on another."""
     shares_responses: bool
@@ -49,7 +49,7 @@ class Plan:
     shares_steps: bool
     """True if a record may be validated by JSON schemas several times, within one bound for all."""
     session: "Plan | None" = None
-    """What is run once per session; None without session-scoped tasks."""
+    """Plan of the session-scoped tasks, which runs once per session; None without such tasks."""
 
     @property
     def has_judges(self) -> bool:
@@ -137,7 +137,7 @@ def reads_spans(task: Task) -> bool:
 
 
 def _validations(task: Task) -> int:
-    """How often a task may validate a value by a JSON schema; 2 for any number."""
+    """Times that a task may validate a value by a JSON schema; 2 stands for any higher number."""
     if isinstance(task, TraceAssertionTask) and isinstance(
         task.assertion, AttributeFilterAssertion
     ):

@@ -24,9 +24,9 @@ from scouter.evaluate.tasks.report import ReportTask
 MOST_TEXT: Final = 100_000
 """Characters of a report in Markdown."""
 _STEPS_PER_CHARACTER: Final = 15
-"""Of reading Markdown at its worst, which is one bracket behind another."""
+"""Steps charged for reading a character of Markdown at its worst: one bracket behind another."""
 _CHARACTERS_PER_STEP: Final = 4
-"""Of comparing values."""
+"""Characters that are compared for one step."""
 _STEPS_PER_FIELD: Final = 15
 _TOLD_FIELDS: Final = 5
 """Fields that are named in the message of a result."""
@@ -120,7 +120,7 @@ class Reports:
 
 
 def _levels(node: FieldConfig) -> int:
-    """How often a value may be looked at: once on each level of the tree."""
+    """Most times that one value is looked at: once on each level of the tree."""
     return 1 + max(map(_levels, (node.fields or {}).values()), default=0)
 
 

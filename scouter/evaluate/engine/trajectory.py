@@ -25,7 +25,7 @@ _ONLY_RISE: Final = frozenset({"in_order_match", "any_order_match", "recall", "s
 
 _Calls = tuple[Call, ...]
 _Score = Callable[[_Calls, JsonValue], tuple[float, str]]
-"""From calls and reference to the score, and why it is so."""
+"""Function from calls and reference to the score, and the reason for it in words."""
 
 
 def compile_trajectory(task: TrajectoryTask, subject: Subject) -> CompiledTask:

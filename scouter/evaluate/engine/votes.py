@@ -16,7 +16,7 @@ from scouter.evaluate.results.task_result import EvalTaskResult
 
 @dataclass(frozen=True, slots=True)
 class Vote:
-    """What one sample came to."""
+    """Vote of one sample of a judge task."""
 
     result: EvalTaskResult
     """Errored where the sample has no vote."""
@@ -30,7 +30,7 @@ def majority_of(samples: int) -> int:
 
 
 def still_needed(votes: Sequence[Vote], samples: int) -> int:
-    """How many more samples to ask at once for a majority.
+    """Count the samples that must still be asked at once for a majority.
 
     Returns:
         As many as would decide if they agreed with those in front; 0 where the majority is
@@ -42,7 +42,7 @@ def still_needed(votes: Sequence[Vote], samples: int) -> int:
 
 
 def count(votes: Sequence[Vote], outcome: Outcome) -> int:
-    """How many votes are for an outcome."""
+    """Count the votes for an outcome."""
     return sum(vote.result.outcome is outcome for vote in votes)
 
 

@@ -11,7 +11,7 @@ from pydantic import JsonValue
 MAX_DEPTH: Final = 500
 """Levels at which a text that Python's own stack could not take is refused."""
 MAX_DIGITS: Final = 4300
-"""Of one integer; what Python reads without being told otherwise."""
+"""Most digits of one integer; Python's own limit by default."""
 
 Loc: TypeAlias = tuple[str | int, ...]
 """The way to a value inside a document: keys and indexes."""
@@ -25,7 +25,7 @@ _CONSTANTS: Final = frozenset({"NaN", "Infinity", "-Infinity"})
 
 
 class JsonFault(ValueError):
-    """What is wrong with a text, and where.
+    """Fault of a JSON text.
 
     Args:
         problem: In words.
@@ -94,7 +94,7 @@ class _Step(NamedTuple):
     depth: int
     word: str
     is_new_key: bool | None
-    """For a key: whether it is the first of its name in its object; None for values."""
+    """True if a key is the first of its name in its object; None for values."""
 
 
 def _first_fault(text: str) -> JsonFault | None:

@@ -16,9 +16,9 @@ from scouter.evaluate.files.json_text import parse as json_parse
 Model = TypeVar("Model", bound=BaseModel)
 
 MAX_BYTES: Final = 256 * 1024 * 1024
-"""Of a JSON or JSON lines file."""
+"""Largest size of a JSON or JSON lines file, in bytes."""
 MAX_YAML_BYTES: Final = 16 * 1024 * 1024
-"""Of a YAML file: it takes about a second per megabyte to read."""
+"""Largest size of a YAML file, in bytes; reading takes about a second per megabyte."""
 
 _FOREIGN_MARKS: Final = {
     b"\xff\xfe\x00\x00": "UTF-32",

@@ -175,7 +175,7 @@ class _Build:
     def __init__(self, path: str) -> None:
         self._path = path
         self._done: dict[int, _Built | None] = {}
-        """By id of a list or an object; None while it is being built."""
+        """Built values, by the id of their list or object; None while one is being built."""
         self._merged = 0
         """Keys that `<<` has copied."""
 

@@ -6,10 +6,10 @@ from typing import Final, TypeAlias
 from scouter.evaluate.journey.graph import Edges, in_order, pairs
 
 Place: TypeAlias = tuple[int, int]
-"""Where something happens: message, and place among the calls of the message."""
+"""Index of a message in the journey, and index of a call among the calls of that message."""
 
 MAX_STEPS: Final = 100_000
-"""Of the search for an assignment in which the order holds."""
+"""Most steps of the search for an assignment in which the order of the goals holds."""
 
 
 def assign(

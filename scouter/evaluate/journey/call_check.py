@@ -42,7 +42,7 @@ _BY_KEYWORD: Final = {
     "additionalProperties": CallFault.NO_SUCH_ARGUMENT,
 }
 _SCHEMA_FIELDS: Final = ("parameters", "input_schema", "inputSchema")
-"""Where OpenAI, Anthropic and MCP have the schema of the arguments."""
+"""Fields in which OpenAI, Anthropic and MCP put the schema of the arguments, in this order."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,11 +55,11 @@ class CallCheck:
     """Its place among the calls of the message, from 0."""
     tool: str
     faults: Mapping[CallFault, str] = field(default_factory=dict[CallFault, str])
-    """By kind, in a sentence; empty for a call that fits."""
+    """Faults in a sentence each, by kind; empty for a call that fits."""
 
     @property
     def passed(self) -> bool:
-        """Whether the call fits."""
+        """True if the call fits the tool's definition."""
         return not self.faults
 
 
@@ -102,9 +102,9 @@ class _Tool:
     schema: Schema | None
     arguments: tuple[str, ...] = ()
     is_open: bool = False
-    """Whether arguments that the definition does not name are allowed in so many words."""
+    """True if the definition expressly allows arguments that it does not name."""
     problem: str = ""
-    """Why the definition cannot be used."""
+    """Fault for which the definition cannot be used; empty for none."""
 
 
 def _read(tool: object) -> tuple[str, _Tool]:

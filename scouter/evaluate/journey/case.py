@@ -33,7 +33,7 @@ class Goal:
 
     @property
     def wanted_text(self) -> str:
-        """What a text goal wants to be said; empty where its keywords are enough."""
+        """Text that the agent should say for a text goal; empty where keywords are enough."""
         return self.response or self.summary or ""
 
 
@@ -45,7 +45,7 @@ class Check:
     kind: str = "observed"
     """`observed` (it happened) or `policy` (it was respected)."""
     scope: str = "conversation"
-    """What the judge sees: `conversation`, or `response` for the last answer alone."""
+    """Part that the judge sees: `conversation` for all, `response` for the last answer alone."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +54,7 @@ class Case:
 
     story: str
     edges: Mapping[str, tuple[str, ...]]
-    """Which goals come after each goal."""
+    """Names of the goals that come after each goal."""
     goals: tuple[Goal, ...]
     checks: tuple[Check, ...] = ()
     name: str = UNNAMED
@@ -117,7 +117,7 @@ def case_of(value: Mapping[str, Any], name: str = "") -> Case:
 
 
 def _children(after: object) -> tuple[str, ...]:
-    """What comes after a goal; a text in place of a list is one name for each letter."""
+    """Read the goals that come after a goal; a text in place of a list names one per letter."""
     return tuple(cast("Iterable[str]", after or ()))
 
 

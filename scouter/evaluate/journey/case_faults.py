@@ -232,7 +232,7 @@ def _of_names(value: _Object) -> Iterator[Fault]:
 
 
 def _of_graph(value: _Object) -> Iterator[Fault]:
-    """What the original takes and no agent can meet."""
+    """Find faults that the original accepts, but that no agent can meet."""
     details = cast("list[dict[str, Any]]", value["goal_details"])
     names = [each["name"] for each in details if as_check(each) is None]
     for name, count in Counter(names).items():

@@ -21,7 +21,7 @@ WXO: Final = "wxo-1.6.9"
 PROFILES: Final = (SOUND, WXO)
 
 NO_CLIENT: Final = "none"
-"""In the place of a judge: the original without a client."""
+"""Word in the place of a judge for the original without a client."""
 
 Compat: TypeAlias = Literal["sound", "wxo-1.6.9"]
 

@@ -27,13 +27,13 @@ NO_RAPIDFUZZ: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Likeness:
-    """Whether two values mean the same, and who says so."""
+    """Answer of the fuzzy chain to whether two values mean the same, and the link that gave it."""
 
     matched: bool
     link: str = ""
     """Empty where no link could decide."""
     similarity: float | None = None
-    """In [0, 1]; None where the link measures none."""
+    """Similarity of the values, in [0, 1]; None where the link measures none."""
 
 
 async def _awaited(answer: Awaitable[Vectors]) -> Vectors:
@@ -68,7 +68,7 @@ class FuzzyChain:
 
     @property
     def problems(self) -> tuple[str, ...]:
-        """Why links could not decide, each reason once."""
+        """Reasons why links could not decide, each once."""
         return tuple(self._problems)
 
     @property

@@ -33,7 +33,7 @@ class AskedCall:
 
     name: str
     arguments: JsonValue
-    """As it was written: an object, or its JSON as a text."""
+    """Arguments as they were written: an object, or its JSON as a text."""
     call_id: str = ""
 
 
@@ -48,11 +48,11 @@ class JourneyMessage:
     """None where the message has no field for them."""
     response_time_s: float | None = None
     payload: Mapping[str, JsonValue] | None = None
-    """Of an interaction."""
+    """Payload of an interaction, by key; None for other messages."""
     search_call_id: str | None = None
     """The call that a conversational search answers."""
     error: str = ""
-    """Of a tool's response, where the message says so."""
+    """Error that a tool's response tells of; empty where it tells of none."""
 
     @property
     def text(self) -> str:
@@ -61,7 +61,7 @@ class JourneyMessage:
 
     @property
     def is_agents(self) -> bool:
-        """Whether the agent says it."""
+        """True if the agent wrote the message."""
         return self.role == "assistant"
 
 
@@ -135,7 +135,7 @@ def _calls(value: object) -> tuple[AskedCall, ...] | None:
 
 
 def _error_of(value: dict[str, Any]) -> str:
-    """What is wrong with a tool's response, by the rules for chat messages."""
+    """Read the error in a tool's response, by the rules for chat messages; empty for none."""
     content = value.get("content")
     inner = open_content(content)
     told = inner.get("content", content) if inner else content
@@ -277,7 +277,7 @@ def _worked(calls: Iterable[ToolCall]) -> Iterator[JourneyMessage]:
 
 
 def _answer(answer: JsonValue, *, has_calls: bool) -> list[JourneyMessage]:
-    """What an agent gave back: a text, a message, or messages."""
+    """Read an agent's answer as messages; it may be a text, one message or several."""
     listed = answer if isinstance(answer, list) else [answer]
     messages = [each for each in listed if isinstance(each, dict) and "role" in each]
     if isinstance(answer, dict) and isinstance(answer.get("messages"), list):

@@ -23,14 +23,14 @@ class ArgumentMatch:
     is_present: bool
     matched: bool
     link: str = ""
-    """Of a fuzzy argument, who decided: `equal`, `judge`, `embedding` or `token_ratio`."""
+    """Link that decided on a fuzzy argument: `equal`, `judge`, `embedding` or `token_ratio`."""
     similarity: float | None = None
     """The similarity that the link measured, in [0, 1]."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GoalResult:
-    """What became of one goal."""
+    """Result of one goal: the message that met it, or the reason why none did."""
 
     name: str
     type: str
@@ -38,16 +38,16 @@ class GoalResult:
     message: int | None = None
     """Index of the message that met it."""
     reason: str = ""
-    """Why it was not met; empty where it was."""
+    """Reason why the goal was not met; empty where it was."""
     link: str = ""
-    """Of a text goal, who compared its meaning with the text that met it, or came nearest."""
+    """Link that compared the meaning of a text goal with the text that met it, or came nearest."""
     similarity: float | None = None
     """The similarity that the link measured, in [0, 1]."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallResult:
-    """What became of one call of a tool."""
+    """Result of one tool call: the goal that it met, or the reason why it met none."""
 
     message: int
     """Index of its message."""
@@ -62,12 +62,12 @@ class CallResult:
     detail: str = ""
     """The reason in a sentence."""
     arguments: tuple[ArgumentMatch, ...] = ()
-    """Against the goal that is nearest, where they are incorrect."""
+    """Arguments against those of the nearest goal, where they are incorrect."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckResult:
-    """What a judge said of one statement."""
+    """Answer of a judge to one statement."""
 
     check: str
     passed: bool | None
@@ -98,13 +98,13 @@ class JourneyResult:
     """The verdict in a sentence."""
     messages: tuple[JourneyMessage, ...] = ()
     reasons: tuple[Mapping[str, JsonValue] | None, ...] = ()
-    """For each message what is wrong with it."""
+    """Fault of each message, in the order of the messages; None for a right one."""
     missed_tools: tuple[str, ...] = ()
     """Tools of goals that were never called."""
     links: tuple[str, ...] = ()
     """Links of the fuzzy chain that decided anything, in their order."""
     problems: tuple[str, ...] = field(default=())
-    """What could not be decided or measured, and why."""
+    """Sentences that say what could not be decided or measured, and why."""
 
     @property
     def success(self) -> bool | None:

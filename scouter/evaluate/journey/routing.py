@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 from typing import Any, Final, cast
 
 PREFIX: Final = "chat_with_collaborator_"
-"""What an agent's name has before it where it is called as a tool."""
+"""Prefix of an agent's name in the name of the tool that hands over to it."""
 _TRANSFER: Final = "transfer_to_"
-"""The same elsewhere; a tool of a bank may be called so, too, and is no agent then."""
+"""Prefix of the same use in other frameworks; a bank's tool may have it, too, and is no agent."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -15,7 +15,7 @@ class Agents:
     """The agents that there are, and which tools each owns."""
 
     owners: Mapping[str, frozenset[str]] = field(default_factory=dict[str, frozenset[str]])
-    """By tool, the names of the agents that have it."""
+    """Names of the agents that have each tool, by the tool's name."""
     names: frozenset[str] = frozenset()
 
     @classmethod

@@ -54,13 +54,13 @@ class Call:
 
 @dataclass(slots=True, kw_only=True)
 class _Said:
-    """What the texts of the agent mean for the text goals."""
+    """Places where the agent's texts meet text goals, and the likeness to the wanted texts."""
 
     places: dict[str, list[Place]] = field(default_factory=dict[str, list[Place]])
     likeness: dict[str, tuple[int, Likeness]] = field(
         default_factory=dict[str, tuple[int, Likeness]]
     )
-    """By goal: the message that is nearest to what is wanted, of those with its keywords."""
+    """Message nearest to the wanted text, among those with its keywords, and likeness; by goal."""
     has_keywords: bool = False
     has_meaning: bool = False
 
@@ -314,7 +314,7 @@ def _success(
 
 
 def _is_open(problem: str) -> bool:
-    """Whether something could not be compared or assigned that decides over success."""
+    """Tell whether a problem leaves the success of the journey undecided."""
     return problem == TOO_MANY or problem.startswith(NO_LINK)
 
 

@@ -25,17 +25,17 @@ Sleep: TypeAlias = Callable[[float], Awaitable[object]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Backoff:
-    """How long to wait before a judge is asked again.
+    """Pauses before a judge is asked again.
 
-    A random part of a time that doubles with every attempt, so that many tasks that failed
-    together do not come back together; never less than what the provider asked for.
+    A pause is a random part of a time that doubles with every attempt, so that many tasks that
+    failed together do not come back together. It is never shorter than the provider asked for.
     Source: "full jitter", aws.amazon.com/blogs/architecture/exponential-backoff-and-jitter.
     """
 
     base_s: float = 0.5
     cap_s: float = 30.0
     most_s: float = 3600.0
-    """Who asks for more is not waited for."""
+    """Longest pause that a provider may ask for, in seconds; a longer one ends the attempts."""
     jitter: Callable[[], float] = random.random
     """Gives the part, in [0, 1)."""
     sleep: Sleep = asyncio.sleep

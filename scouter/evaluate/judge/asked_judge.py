@@ -27,14 +27,14 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AskedJudge:
-    """A judge with what it is asked with."""
+    """A judge, with the settings of its questions."""
 
     judge: Judge
     model: str = ""
     provider: str = ""
     settings: Mapping[str, JsonValue] = field(default_factory=dict[str, JsonValue])
     max_retries: int = 2
-    """How often a question is put again whose answer cannot be read, or that nobody answered."""
+    """Most repeats of a question that nobody answered, or whose answer cannot be read."""
     backoff: Backoff = field(default_factory=Backoff)
     slots: AbstractAsyncContextManager[object] = field(default_factory=nullcontext[None])
     """Bounds how many questions are asked at a time."""

@@ -45,13 +45,13 @@ class JudgeRequest:
     provider: str = ""
     """A provider's name, or that of an entry in the user's settings; never an address or a key."""
     settings: Mapping[str, JsonValue] = field(default_factory=dict[str, JsonValue])
-    """What the prompt's author set for the model, such as `temperature`."""
+    """Model settings that the prompt's author chose, such as `temperature`."""
     response_schema: Mapping[str, JsonValue] | None = None
     """JSON schema of the wanted answer; None for free text."""
     record_uid: str = ""
     """Key of the record that is judged; empty for a simulated user."""
     sample: int = 0
-    """Which of a task's samples it is, from 0: the same question again, to be answered anew."""
+    """Number of the sample, from 0; each sample puts the same question again, for a new answer."""
     is_usable: Callable[["JudgeReply"], bool] = field(default=_always, compare=False, repr=False)
     """Tells whether who asks can use an answer, for whoever keeps answers: what is of no use is
     neither kept nor given again. Never raises. No part of the question: a judge is not told of it.
@@ -72,7 +72,7 @@ class JudgeReply:
     is_cached: bool = False
     """True where nobody was asked: the answer was there already, and so took nothing."""
     earlier: JudgeUsage | None = None
-    """What attempts before it took, which failed; who asks again says so."""
+    """Usage of earlier attempts that failed, as told by the caller that asked again."""
 
     @property
     def taken(self) -> JudgeUsage:
@@ -87,7 +87,7 @@ class JudgeReply:
         return own if self.earlier is None else sum_of((self.earlier, own))
 
     def after(self, earlier: JudgeUsage) -> "JudgeReply":
-        """The same answer, as one that more attempts came before."""
+        """Make a copy of the answer that counts the usage of earlier attempts."""
         known = () if self.earlier is None else (self.earlier,)
         return replace(self, earlier=sum_of((earlier, *known)))
 
@@ -129,7 +129,7 @@ class JudgeError(ScouterError):
         return JudgeUsage(calls=1) if self.usage is None else self.usage
 
     def after(self, earlier: JudgeUsage) -> "JudgeError":
-        """The same failure, as one that more attempts came before."""
+        """Make a copy of the error that counts the usage of earlier attempts."""
         taken = sum_of((earlier, self.taken))
         return JudgeError(self.reason, self.message, self.retry_after_s, self.permanent, taken)
 
@@ -155,7 +155,7 @@ class Judge(Protocol):
 Answer: TypeAlias = JudgeReply | JsonValue
 JudgeFunction: TypeAlias = Callable[[JudgeRequest], "Answer | Awaitable[Answer]"]
 AnyJudge: TypeAlias = Judge | JudgeFunction
-"""What is accepted wherever a judge is."""
+"""All forms in which a judge may be given: an object, or a plain or async function."""
 
 TIME_LIMIT_S: Final = 60.0
 """Most seconds for one question to a judge that does not say how long it may take."""
@@ -167,7 +167,7 @@ NO_JUDGE: Final = (
 
 
 _USUAL: Final = "scouter.agent.model_judge:ModelJudge"
-"""By name: who asks models stands above this room, and is loaded where a task asks only."""
+"""Name of the usual judge, which this lower package may not import."""
 
 
 def usual_judge() -> Judge:

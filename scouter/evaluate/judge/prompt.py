@@ -36,9 +36,9 @@ from scouter.evaluate.paths.path import Path
 from scouter.model.json_value import to_json_value
 
 MAX_CHARACTERS: Final = 1_000_000
-"""Of one message, before variables are filled in."""
+"""Most characters of one message, before variables are filled in."""
 MAX_VALUE_CHARACTERS: Final = 40_000
-"""Of what one variable puts in, by default: some 10,000 tokens of English."""
+"""Most characters of one variable's value, by default: some 10,000 tokens of English."""
 
 
 class Role(StrEnum):

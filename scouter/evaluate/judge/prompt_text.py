@@ -15,15 +15,15 @@ from scouter.evaluate.paths.path import Path
 from scouter.evaluate.steps import Meter, charge, charge_weight
 
 MAX_CHARACTERS: Final = 10_000_000
-"""Of what variables put into the messages of one prompt."""
+"""Most characters that variables put into the messages of one prompt together."""
 FILLED: Final = Meter(
     MAX_CHARACTERS, f"variables put more than {MAX_CHARACTERS:,} characters into the prompt"
 )
-"""Restarted for every prompt that is filled in."""
+"""Count of those characters; it restarts for every prompt."""
 _VALUES_PER_STEP: Final = 2
-"""That are written as JSON."""
+"""Values that are written as JSON for one step."""
 _CHARACTERS_PER_STEP: Final = 200
-"""Of that JSON."""
+"""Characters of that JSON that are written for one step."""
 CUT_JSON: Final = " of JSON, so that this is no whole JSON value,"
 
 _VARIABLE: Final = re.compile(

@@ -13,7 +13,7 @@ from scouter.evaluate.paths.path import Path
 from scouter.evaluate.steps import charge
 
 Render: TypeAlias = Callable[[JsonValue], tuple[Message, ...]]
-"""From a task's scope to the messages; raises `TaskFault` where a variable leads nowhere."""
+"""Function from a task's scope to the messages; raises `TaskFault` if a variable leads nowhere."""
 
 
 def compile_prompt(

@@ -81,7 +81,7 @@ class ComparisonOperator(StrEnum):
     IsJson = "IsJson"
     """Texts, each item: parses as JSON (RFC 8259, so no NaN)."""
     MatchesRegex = "MatchesRegex"
-    """The same as Matches."""
+    """Another name of Matches."""
     InRange = "InRange"
     """Numbers, each item; expects `[lowest, highest]`, both included."""
     NotInRange = "NotInRange"
@@ -119,7 +119,7 @@ class ComparisonOperator(StrEnum):
     ApproximatelyEquals = "ApproximatelyEquals"
     """Numbers, each item; expects `[value, tolerance]`, the tolerance included."""
     WithinAbsoluteTolerance = "WithinAbsoluteTolerance"
-    """The same as ApproximatelyEquals: |actual - value| <= tolerance."""
+    """Another name of ApproximatelyEquals: |actual - value| <= tolerance."""
     WithinRelativeTolerance = "WithinRelativeTolerance"
     """Numbers, each item; expects `[value, tolerance]`: |actual - value| <= tolerance * |value|.
     Of the value 0 only 0 is within any tolerance."""

@@ -20,12 +20,12 @@ Number: TypeAlias = int | float
 SMALL: Final = 1_000
 """Items of a list that is searched, or characters of a text, that cost too little to be charged."""
 _ITEMS_PER_STEP: Final = 2
-"""That are compared one by one; a comparison that takes longer charges the rest itself."""
+"""Items that are compared for one step; a slower comparison charges the rest itself."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
-    """What a task calls for every record."""
+    """Compiled comparison of a task, which runs for every record."""
 
     check: Check
     """True where the value (or what `measure` made of it) passes; item by item over a list where
@@ -33,7 +33,7 @@ class Comparison:
     item: Check | None = None
     """The test of one item, where a list is compared item by item."""
     measure: Callable[[JsonValue], JsonValue] | None = None
-    """What is shown as actual, where it is not the value itself: its length."""
+    """Computes the number to compare, such as a length; results show it as `actual`."""
     explain: Callable[[JsonValue], str] | None = None
     """Says why a value fails, where there is more to say than the value and what was expected."""
 

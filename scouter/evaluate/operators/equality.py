@@ -14,9 +14,9 @@ from scouter.evaluate.steps import charge
 _SMALL: Final = 1 << 31
 _NUMBER: Final = re.compile(r"[+-]?(?:[0-9]+(\.[0-9]*)?|(\.[0-9]+))([eE][+-]?[0-9]+)?")
 _ITEMS_PER_STEP: Final = 8
-"""Of a list or an object that is compared with another."""
+"""Items of a list or an object that are compared for one step."""
 _EXACT_STEPS: Final = 5
-"""Of reading a text as an exact number."""
+"""Steps charged for reading a text as an exact number."""
 _LARGEST_EXPONENT: Final = 400
 """Ten to this is more than any float is."""
 _LONGEST: Final = 100

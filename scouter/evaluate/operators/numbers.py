@@ -20,7 +20,7 @@ from scouter.evaluate.operators.compiled import (
 from scouter.evaluate.steps import charge
 
 _EXACT_STEPS: Final = 5
-"""Of a comparison in fractions."""
+"""Steps charged for a comparison in fractions."""
 
 
 def _limit(operator: str, expected: JsonValue) -> Number:

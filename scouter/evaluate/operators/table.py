@@ -1,4 +1,4 @@
-"""From an operator's name and an expected value to a comparison."""
+"""Comparisons by the name of their operator, with an expected value."""
 
 from collections.abc import Callable
 from typing import Final

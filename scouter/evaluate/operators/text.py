@@ -27,9 +27,9 @@ PATTERN_OPERATORS: Final = frozenset({Op.Matches, Op.MatchesRegex, Op.MatchesJso
 """Operators whose expected value steers the comparison itself: it is checked when a plan is built,
 and never comes from a record."""
 _CHARACTERS_PER_STEP: Final = 5
-"""Of a text whose form or letters are looked at one by one."""
+"""Characters that are looked at one by one for one step."""
 _SEARCHED_PER_STEP: Final = 400
-"""Of a text in which a word is looked for."""
+"""Characters that are searched for a word in one step."""
 _PAIRS_PER_STEP: Final = 2_000
 """Characters of one text times those of another whose similarity is measured."""
 

@@ -45,9 +45,9 @@ _TEXTS_PER_STEP: Final = 50
 _ITEMS_PER_STEP: Final = 2
 """Among which anything else is looked for."""
 _KEYS_PER_STEP: Final = 1
-"""Values of which `identity` makes keys."""
+"""Values of which `identity` makes keys in one step."""
 _KEY_BYTES: Final = 64
-"""Of such a key, while a set of them is compared."""
+"""Bytes charged for each such key, while a set of them is compared."""
 
 
 def equals(expected: JsonValue) -> Comparison:

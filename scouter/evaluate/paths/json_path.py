@@ -61,14 +61,14 @@ _METER: Final = Meter(
 _VALUES_PER_STEP: Final = 8
 """Values that are compared in the time of a step."""
 _STEPS_PER_NODE: Final = 3
-"""Of a record, for each value that is looked at."""
+"""Steps charged for each value that a JSONPath looks at."""
 _STEPS_PER_SELECTOR: Final = 1
-"""For each of them beside, where a segment has several."""
+"""Steps charged for each value and each further selector of a segment."""
 _STEPS_PER_EXPRESSION: Final = 2
-"""For each of them beside, of all parts of all filters."""
+"""Steps charged for each value and each part of a filter."""
 _STEPS_PER_SEGMENT: Final = 4
 _NODE_BYTES: Final = 8
-"""Of a value in the list of what was found."""
+"""Bytes charged for each value in the list of found values."""
 
 
 class _Node(JSONPathMatch):
@@ -249,7 +249,7 @@ def _many(path: JSONPath) -> Getter:
 
 
 def _steps_per_node(path: JSONPath) -> int:
-    """What each value costs that is looked at, as every selector and filter may look at it."""
+    """Give the steps charged per value, as every selector and filter may look at it."""
     selectors = [each for segment in path.segments for each in segment.selectors]
     filters = sum(_parts_of(each.expression) for each in selectors if isinstance(each, Filter))
     more = len(selectors) - len(path.segments)

@@ -12,7 +12,7 @@ from scouter.evaluate.paths.syntax import Getter, Segment, is_digits, parse_path
 from scouter.evaluate.steps import charge
 
 _ITEM_BYTES: Final = 16
-"""Of the lists that a spread makes of each item."""
+"""Bytes charged for each item of the lists that a path makes."""
 _QUICK_PER_STEP: Final = 4
 """Items whose way is followed by subscription in the time of a step."""
 

@@ -20,19 +20,19 @@ from scouter.evaluate.paths.path import Path
 from scouter.evaluate.steps import Meter, charge, charge_weight
 
 MAX_CHARACTERS: Final = 10_000_000
-"""Of what templates put into the texts of one expected value."""
+"""Most characters that templates put into the texts of one expected value."""
 _METER: Final = Meter(
     MAX_CHARACTERS,
     f"templates put more than {MAX_CHARACTERS:,} characters into the texts of the expected value",
 )
 
 _CHARACTERS_PER_STEP: Final = 200
-"""Of a text that is put together."""
+"""Characters of a text that are put together for one step."""
 _VALUES_PER_STEP: Final = 2
-"""That are written as JSON."""
+"""Values that are written as JSON for one step."""
 
 Resolve: TypeAlias = Callable[[JsonValue], JsonValue]
-"""From a task's scope to the value."""
+"""Function from a task's scope to the value with its templates filled in."""
 
 
 def has_template(value: JsonValue) -> bool:

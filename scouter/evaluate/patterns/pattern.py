@@ -33,7 +33,7 @@ SHORT_TEXT: Final = 4_096
 """Characters up to which Python's `re` is asked, where it may be."""
 _MAX_MEMORY: Final = 8 << 20
 _WORK_PER_STEP: Final = 2_000
-"""Of the steps of schemas and JSONPaths."""
+"""Instructions times characters for one step of a schema or a JSONPath."""
 _WORK_PER_CHARGE: Final = 200
 _LITTLE_WORK: Final = 200
 """Instructions times characters that cost too little to be charged."""
@@ -42,7 +42,7 @@ Found = Callable[[str], bool]
 
 
 class _Searcher(Protocol):
-    """What is used of a compiled pattern of `re2`, which has no types of its own."""
+    """Part of a compiled pattern of `re2` that is used here; `re2` has no types of its own."""
 
     programsize: int
 
@@ -70,7 +70,7 @@ class Pattern:
         """Instructions that the pattern becomes."""
 
     def steps(self, text: str) -> int:
-        """What a search is charged where many are metered together, at least 1."""
+        """Give the steps charged for a search where many are metered together; at least 1."""
         return 1 + self.size * len(text) // _WORK_PER_STEP
 
     def __repr__(self) -> str:
@@ -188,7 +188,7 @@ _ADVICE: Final = (
     (r"\\Z", r"\Z is not supported; write \z or $ for the end of the text"),
     ("too large|repetition size", "use smaller counts in {…}, and fewer of them"),
 )
-"""What people write who know other engines, as RE2 quotes it, and what to tell them."""
+"""Syntax of other engines, as RE2's error quotes it, and the advice on what to write instead."""
 
 
 def _advice(text: str, fault: Exception) -> str:

@@ -52,7 +52,7 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class Repeat:
-    """The same several times; `high` None means without end."""
+    """Pattern that repeats from `low` to `high` times; `high` None means without end."""
 
     body: "Node"
     low: int

@@ -49,14 +49,14 @@ matching reference field, or null).
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Match:
-    """What a judge says about one discovered field."""
+    """Judge's score of one discovered field, from 0 to 1, and the matching reference field."""
 
     score: float
     reference_field: str | None
 
 
 Matches: TypeAlias = dict[str, Match | None]
-"""By the field of the report; None where the judge gave no verdict."""
+"""Matches by the field of the report; None where the judge gave no verdict."""
 
 
 class AnyFieldJudge(Protocol):
@@ -90,9 +90,9 @@ class FieldJudge:
 
     asked: AskedJudge
     single_form: str = SINGLE_FORM
-    """With the blanks `{reference}`, `{actual}` and `{field_context}`."""
+    """Text of a question with the blanks `{reference}`, `{actual}` and `{field_context}`."""
     discovery_form: str | None = DISCOVERY_FORM
-    """With the blanks `{reference_section}` and `{actual_fields}`."""
+    """Text of a question with the blanks `{reference_section}` and `{actual_fields}`."""
     compat: Compat = "sound"
 
     async def single(self, name: str, actual: JsonValue, reference: JsonValue) -> float:

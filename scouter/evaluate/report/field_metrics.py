@@ -12,7 +12,7 @@ from scouter.evaluate.patterns.pattern import compile_pattern
 from scouter.evaluate.report.rules import Compat
 
 Metric: TypeAlias = Callable[[Any, Any], float]
-"""Of the value in the report and the one in the reference."""
+"""Function from the value in the report and the value in the reference to a score, 0 to 1."""
 
 _SPACES: Final = re.compile(r"\s+")
 _WORDS: Final = re.compile(r"\b\w+\b")
@@ -63,7 +63,7 @@ def _plain(text: str) -> str:
 METRICS: Final[Mapping[str, Metric]] = {
     "exact_match": exact_match, "f1": f1, "non_empty": non_empty, "regex": regex,
 }  # fmt: skip
-"""Those that ask no judge."""
+"""Metrics that ask no judge, by name."""
 
 
 def metric_of(name: str, compat: Compat) -> Metric:

@@ -21,24 +21,24 @@ class EvalItem:
     """One question, or one turn of a conversation."""
 
     id: JsonValue
-    """As in the dataset; a turn is `mt_001_turn_1`."""
+    """Id of the dataset's row; a turn has one such as `mt_001_turn_1`."""
     question: JsonValue = ""
     ground_truth: JsonValue = None
     """The right answer, or the path of the reference of a report; None where there is none."""
     answer: JsonValue = None
-    """What the agent answered; None where it answered nothing."""
+    """Answer of the agent; None where there was none."""
     entry: Mapping[str, JsonValue] = field(default_factory=dict[str, JsonValue])
     """The row of the dataset, or the turn."""
     steps: tuple[TrajectoryStep, ...] = ()
-    """What the agent did, in the order in which it ended."""
+    """Steps of the agent's work, in the order in which they ended."""
     earlier: Mapping[str, tuple[TrajectoryStep, ...]] = field(
         default_factory=dict[str, tuple[TrajectoryStep, ...]]
     )
-    """By the id of an earlier turn, what the agent did in it."""
+    """Steps of the agent's work in earlier turns, by the turn's id."""
     tools: tuple[JsonValue, ...] = ()
     """Definitions of the tools that the agent had, as its spans tell them."""
     failure: str = ""
-    """Why the agent gave no answer."""
+    """Reason why the agent gave no answer; empty if it gave one."""
 
     @property
     def methods(self) -> list[str]:

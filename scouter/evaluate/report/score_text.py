@@ -139,7 +139,7 @@ def _last_score(content: str) -> float:
 
 
 def _said_before(content: str) -> str:
-    """What a text says beside a score that stands alone."""
+    """Give the text of an answer; empty where it is a score alone."""
     return "" if _SCORE.fullmatch(content) else content
 
 

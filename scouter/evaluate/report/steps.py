@@ -21,7 +21,7 @@ class TrajectoryStep:
     """One step that ended."""
 
     name: str
-    """Of the model, or of the tool."""
+    """Name of the model or of the tool."""
     is_model: bool = False
     input: JsonValue = ""
     output: JsonValue = ""
@@ -151,7 +151,7 @@ def trajectory_text(steps: Sequence[TrajectoryStep]) -> str:
 
 
 def results_by_tool(steps: Sequence[TrajectoryStep]) -> dict[str, list[JsonValue]]:
-    """What each tool gave back, in order."""
+    """List the results of each tool, in the order of the steps."""
     found: dict[str, list[JsonValue]] = {}
     for step in steps:
         if not step.is_model:
@@ -211,7 +211,7 @@ def _step_into(value: JsonValue, part: JsonValue) -> tuple[JsonValue, bool]:
 
 
 def has_refs(calls: JsonValue) -> bool:
-    """Whether expected calls refer to what tools gave back."""
+    """Tell whether expected calls refer to results of tools."""
     return any(
         isinstance(value, dict) and "$ref" in value
         for call in _objects(calls)

@@ -29,7 +29,7 @@ class SectionScore:
     """The score of a section or field, with those inside."""
 
     section_score: float | None
-    """From 0 to 1; None where it could not be scored, or where there was nothing to score."""
+    """Score from 0 to 1; None where it could not be scored, or there was nothing to score."""
     method: str
     actual_value: JsonValue = None
     reference_value: JsonValue = None
@@ -60,7 +60,7 @@ class TreeScorer:
     judge: AnyFieldJudge | None = None
     compat: Compat = "sound"
     is_at_once: bool = True
-    """Whether the judge is asked about several fields at a time, which needs an event loop."""
+    """True if the judge is asked about several fields at a time, which needs an event loop."""
 
     async def score(self, reference: JsonValue, actual: JsonValue) -> SectionScore:
         """Score a report.

@@ -20,12 +20,12 @@ class ItemVerdict:
 
     id: JsonValue
     score: float | None = None
-    """From 0 to 1; None where there is none."""
+    """Score from 0 to 1; None where there is none."""
     reasoning: JsonValue = None
     is_skipped: bool = False
     """The item is not for this evaluator."""
     error: str = ""
-    """Why there is no score, or why the score is 0 although nobody judged."""
+    """Reason why there is no score, or a score of 0 that no judge gave; empty for none."""
     vlm_field_score: float | None = None
     """Mean of the sections that a vision model filled."""
 
@@ -48,7 +48,7 @@ class EvaluatorOutput:
     items: tuple[ItemVerdict, ...]
     compat: Compat = "sound"
     with_vlm: bool = False
-    """Whether the items have a score of their visual sections."""
+    """True if the items have a score of their visual sections."""
     average_score: float | None = field(init=False)
     """Mean of the items that have a score; None where none has."""
 

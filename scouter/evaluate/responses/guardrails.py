@@ -11,7 +11,7 @@ from scouter.model.agent_work import GuardrailRun
 _STRICTNESS: Final = {
     "": -1, "allow": 0, "warn": 2, "modify": 3, "escalate": 4, "deny": 5, "block": 5,
 }  # fmt: skip
-"""Of the conventions' verdicts and actions; a word of the sender's own is just above `allow`."""
+"""Strictness of the conventions' verdicts and actions; any other word ranks just above `allow`."""
 _OWN: Final = 1
 _STRICTEST: Final = 5
 

@@ -8,11 +8,11 @@ from scouter.evaluate.steps import charge, charge_done, no_steps, steps_left
 from scouter.model.text_json import parse_if_json
 
 _CHARACTERS_PER_STEP: Final = 8
-"""Of a text that is read as JSON, copied and looked through."""
+"""Characters that are read as JSON, copied and looked through for one step."""
 _COUNTED_PER_STEP: Final = 8
-"""Values that are only counted."""
+"""Values that are only counted, for one step."""
 _BYTES_PER_CHARACTER: Final = 24
-"""That its values take, at worst."""
+"""Most bytes that the values of one character of JSON take."""
 
 
 def parsed(value: JsonValue, *, is_held: bool = False) -> JsonValue:

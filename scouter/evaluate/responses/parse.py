@@ -96,10 +96,13 @@ Found: TypeAlias = tuple[JsonValue, AgentWork]
 
 
 class _Shared(threading.local):
-    """What this thread has found while it is inside of `shared_responses`."""
+    """Responses that this thread has read inside of `shared_responses`."""
 
     found: dict[tuple[int, tuple[str, ...]], tuple[JsonValue, Found | TaskFault]] | None = None
-    """By the value's `id`, which stays its own as the value is kept beside, and the formats."""
+    """Responses by the `id` of their value, and the formats.
+
+    The value is kept beside, so that no other one gets its `id`.
+    """
 
 
 _SHARED: Final = _Shared()

@@ -37,7 +37,7 @@ from scouter.model.genai.names import is_called
 from scouter.model.tool_call import ToolCall
 
 Reader: TypeAlias = Callable[[JsonValue, "SpanTree | None", JsonValue], JsonValue]
-"""From the task's scope, the record's spans and the record's own context to the value."""
+"""Function from the task's scope, the record's spans and its own context to the value."""
 
 _GUARDRAILS: Final = (
     GuardrailVerdictAssertion, GuardrailActionAssertion, GuardrailCountAssertion,
@@ -94,10 +94,10 @@ def _with_outcomes(
 
 
 def work_of_spans(spans: SpanTree | None) -> AgentWork:
-    """What an agent did, from its spans.
+    """Read an agent's work from its spans.
 
     Raises:
-        TaskFault: There are none, or none that tells of it.
+        TaskFault: There are no spans, or none that tells of the work.
     """
     if spans is not None and spans.unread:
         raise TaskFault(Reason.LIMIT, spans.unread)

@@ -1,4 +1,4 @@
-"""What can be added to the results of an evaluation: embeddings, similarities, histograms."""
+"""Additions to the results of an evaluation: embeddings, similarities, histograms."""
 
 from array import array
 from collections.abc import Mapping
@@ -11,24 +11,24 @@ Vector: TypeAlias = "array[float]"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordAnnotations:
-    """What was computed from one record's texts.
+    """Embeddings and similarities of one record's texts.
 
     A target without an embedding is in none of the mappings, and `problems` says why.
     """
 
     embeddings: Mapping[str, Vector] = field(default_factory=dict[str, Vector])
-    """By target: the vector that the embedder gave."""
+    """Vector of the embedder, by target."""
     mean_embeddings: Mapping[str, float] = field(default_factory=dict[str, float])
-    """By target: the mean of the vector's components."""
+    """Mean of the vector's components, by target."""
     similarity_scores: Mapping[str, float] = field(default_factory=dict[str, float])
-    """By `{target}_{target}`, in the targets' order: cosine similarity, in [-1, 1]."""
+    """Cosine similarity, in [-1, 1], by `{target}_{target}` in the targets' order."""
     problems: tuple[str, ...] = ()
-    """Why an embedding or a similarity is missing, in words."""
+    """Reasons why an embedding or a similarity is missing, in words."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Histogram:
-    """How the values of one column are spread, in bins of equal width."""
+    """Distribution of the values in one column, over bins of equal width."""
 
     bin_edges: tuple[float, ...]
     """One more than there are bins, rising. A bin holds its lower edge, the last one both."""
@@ -46,19 +46,19 @@ class Histogram:
 
     @property
     def num_bins(self) -> int:
-        """How many bins there are."""
+        """Number of bins."""
         return len(self.bin_counts)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Annotations:
-    """What an `EvaluationConfig` asked for, beside the results."""
+    """Additions that an `EvaluationConfig` asked for, beside the results."""
 
     records: tuple[RecordAnnotations, ...] | None = None
     """One per record, in the records' order; None where nothing was to be embedded."""
     histograms: Mapping[str, Histogram] | None = None
-    """By column; see `scouter.evaluate.annotate.histograms`. None where not wanted."""
+    """Histograms by column; see `scouter.evaluate.annotate.histograms`. None where not wanted."""
 
 
 EMPTY: Final = RecordAnnotations()
-"""What a record has where nothing was embedded."""
+"""Annotations of a record of which nothing was embedded."""

@@ -25,7 +25,7 @@ def _plain_score(fields: dict[str, Any]) -> float | None:
 
 
 class TaskSummary(BaseModel, frozen=True, extra="ignore"):
-    """How one task of a scenario ended."""
+    """Result of one task of a scenario, in short."""
 
     task_id: str
     passed: bool
@@ -37,11 +37,11 @@ class TaskSummary(BaseModel, frozen=True, extra="ignore"):
     """The number beside the outcome; None where the task was errored or skipped. Files of a time
     without scores tell it here by the outcome; `eval_results` have it as it is."""
     usage: JudgeUsage | None = None
-    """What the judge's answers took; None for all other tasks."""
+    """Calls, tokens and cost of the judge's answers; None for a task without a judge."""
 
 
 class ScenarioAttempt(BaseModel, frozen=True, extra="ignore"):
-    """How one attempt of one scenario ended.
+    """Result of one attempt of one scenario.
 
     `passed` and `pass_rate` are about the scenario's own tasks. A scenario without any is judged
     by the tasks of the records that it produced (see `ScenarioEvalResults.get_scenario_detail`).
@@ -58,21 +58,23 @@ class ScenarioAttempt(BaseModel, frozen=True, extra="ignore"):
     eval_results: JsonRows | None = None
     """The full results of the scenario's own tasks."""
     attempt: int = 0
-    """Which repeat, from 0."""
+    """Number of the attempt, from 0."""
     error: str | None = None
-    """What the agent, the simulated user or a hook raised, or that the time ran out."""
+    """Error of the agent, the simulated user or a hook, or a note that the time ran out."""
     error_frames: tuple[str, ...] = ()
-    """Where in the agent's own code that was, such as `shop.py:12 in answer`; innermost last."""
+    """Places of the error in the agent's code, such as `shop.py:12 in answer`; innermost last."""
     duration_ns: int = 0
-    """How long the conversation took: its last try, the simulated user included."""
+    """Length of the conversation's last try in nanoseconds, the simulated user included."""
     response: JsonValue = None
-    """What the tasks read as `response`."""
+    """Value that the tasks read as `response`."""
     turns: tuple[Exchange, ...] = ()
     """The conversation, as far as it is known: an overridden `execute_agent` keeps the answers
     to predefined turns to itself."""
     turn_times_ns: tuple[tuple[int, int], ...] = ()
-    """Of each turn when the agent was asked and when it had answered, in ns since the epoch; empty
-    where nobody measured."""
+    """Moments of each question to the agent and of its answer, in ns since the epoch, turn by turn.
+
+    Empty where they were not measured.
+    """
     traces: JsonSpans = ()
     """The spans of this scenario and attempt, by start time."""
 
@@ -121,7 +123,7 @@ class ScenarioAttempt(BaseModel, frozen=True, extra="ignore"):
 
 
 class Conversation(BaseModel, frozen=True, extra="ignore"):
-    """What was said and traced in one attempt of a scenario without tasks of its own."""
+    """Conversation and spans of one attempt of a scenario without tasks of its own."""
 
     scenario_id: str
     attempt: int = 0

@@ -18,7 +18,7 @@ from scouter.evaluate.results.task_result import EvalTaskResult, TaskSpec
 from scouter.model.record import EvalRecord
 
 OUTCOMES: Final = (Outcome.FAILED, Outcome.PASSED, Outcome.ERRORED, Outcome.SKIPPED)
-"""What a code stands for; the first two are False and True, as a comparison gives them."""
+"""Outcomes by their code; the first two are False and True, as a comparison gives them."""
 
 _FAILED, _PASSED, _ERRORED, _SKIPPED = range(4)
 _CODES: Final = {str(outcome): code for code, outcome in enumerate(OUTCOMES)}
@@ -45,7 +45,7 @@ class TaskColumn:
         """One index into `OUTCOMES` per record."""
         self.actuals: list[JsonValue] = []
         self.rest: dict[int, Rest] = {}
-        """By row, what a result has beside outcome and actual value; most have nothing."""
+        """Further fields of a result beside outcome and actual value, by row; most have none."""
         self.span_ids: list[tuple[str, ...]] = []
         """One item per record up to the last that has some; none for tasks that read no spans."""
 

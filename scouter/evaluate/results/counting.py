@@ -18,7 +18,7 @@ class Ended(Protocol):
 
     @property
     def reason(self) -> Reason | None:
-        """Why it errored or was skipped."""
+        """Reason why the task errored or was skipped; None if it did not."""
         ...
 
 

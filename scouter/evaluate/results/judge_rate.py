@@ -7,12 +7,12 @@ from pydantic import BaseModel, ConfigDict
 from scouter.evaluate.intervals import Interval, wilson
 
 Standing: TypeAlias = Literal["corrected", "cannot_say", "another_judge", "not_calibrated"]
-"""What a calibration makes of a pass rate.
+"""Standing of a pass rate towards a calibration of its judge.
 
-* `corrected`: it is of this judge, and the rate behind the verdicts can be told.
+* `corrected`: the calibration is of this judge, and tells the rate that people would find.
 * `cannot_say`: it is of this judge, and says too little; or several were in force.
-* `another_judge`: there is one for the task, and the judge was asked otherwise. It is not applied.
-* `not_calibrated`: there is none.
+* `another_judge`: the task has one, but of a judge with other settings. It is not applied.
+* `not_calibrated`: the task has none.
 """
 
 
@@ -22,9 +22,9 @@ class JudgeKnown(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore")
 
     digest: str
-    """Of the calibration's content; tells which one it was."""
+    """Digest of the calibration's content, which identifies it."""
     created_at: str
-    """When it was made, in UTC, as RFC 3339 has it."""
+    """Time at which the calibration was made, in UTC, as RFC 3339 has it."""
     sensitivity: float | None
     """Share of what people pass that the judge passes; None without such labels."""
     sensitivity_interval: Interval
@@ -44,12 +44,12 @@ class JudgeKnown(BaseModel):
 
 
 class JudgeRate(BaseModel):
-    """How often a judge passed, and how often people would have. Intervals are of 95 %."""
+    """Pass rate of a judge, and the rate that people would have found. Intervals are of 95 %."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
     alias: str
-    """Of the profile; empty for tasks of scenarios."""
+    """Alias of the profile; empty for tasks of scenarios."""
     task_id: str
     passed: int
     judged: int
@@ -58,16 +58,16 @@ class JudgeRate(BaseModel):
     """Results on labelled records, which count through their labels."""
     standing: Standing
     rate: float | None = None
-    """As people would say; None where it cannot be told."""
+    """Rate that people would find, in [0, 1]; None where it cannot be told."""
     interval: Interval | None = None
     why: str = ""
-    """Why there is no corrected rate; empty if there is one."""
+    """Reason why there is no corrected rate; empty if there is one."""
     calibration: JudgeKnown | None = None
-    """What was applied; None of another judge's, which is not."""
+    """Calibration that was applied; None if none was, also where only another judge has one."""
 
     @property
     def judge_rate(self) -> float | None:
-        """As the judge says: passed of judged; None if nothing was."""
+        """Pass rate by the judge's word, in [0, 1]: passed of judged; None if nothing was."""
         return self.passed / self.judged if self.judged else None
 
     @property

@@ -27,13 +27,13 @@ class JudgeText:
     specificity: str
     labels: str
     kinds: str
-    """Of the labels: how many are good and bad."""
+    """Number of good and of bad labels, as `12 good, 8 bad`."""
     why: str
-    """At length what is missing, or in what the judge differs; empty if nothing."""
+    """Reason why there is no corrected rate, such as too few labels; empty if there is one."""
 
     @property
     def cells(self) -> tuple[str, ...]:
-        """As in `COLUMNS`."""
+        """Cells of the row, in the order of `COLUMNS`."""
         labels = f"{self.labels} ({self.kinds})" if self.labels else ""
         return (
             self.name, self.says, self.says_interval, self.people, self.people_interval,

@@ -1,4 +1,4 @@
-"""What the judges of a whole run took, in one line."""
+"""Usage of the judges of a whole run, in one line."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -16,12 +16,12 @@ class JudgedTask(Protocol):
 
     @property
     def reason(self) -> Reason | None:
-        """Why it errored or was skipped."""
+        """Reason why the task errored or was skipped; None if it did not."""
         ...
 
     @property
     def usage(self) -> JudgeUsage | None:
-        """What the judge's answers took."""
+        """Calls, tokens and cost of the judge's answers."""
         ...
 
 
@@ -39,7 +39,7 @@ class JudgeTotals:
 
     @property
     def text(self) -> str:
-        """The same in words: `judges: 3 calls, 7 cached, 120 tokens in, 30 out, $0.0012`."""
+        """Sums in words: `judges: 3 calls, 7 cached, 120 tokens in, 30 out, $0.0012`."""
         used = self.usage
         noun = "call" if used.calls == 1 else "calls"
         parts = [f"{used.calls:,} {noun}", f"{used.cached:,} cached"]

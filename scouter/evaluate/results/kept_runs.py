@@ -63,7 +63,10 @@ def save_run(results: RunResults, path: Path) -> str:
 
 
 def _but_for(path: Path, results: R) -> R:
-    """The same, and clean if only the file itself differs: an earlier run may have written it."""
+    """Make a copy of the results that is clean if only the file itself differs from the commit.
+
+    An earlier run may have written the file.
+    """
     found = results.provenance
     here = Path.cwd()
     if not found.git_dirty or found.git_revision != git_revision(here):

@@ -1,4 +1,4 @@
-"""What a replay captured, or should have, and has in no result."""
+"""Records and spans that a replay captured, or should have, and that are in no result."""
 
 from collections.abc import Mapping
 from enum import StrEnum
@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict
 
 
 class Loss(StrEnum):
-    """Why something is in no result."""
+    """Reasons why a record or a span is in no result."""
 
     UNKNOWN_ORIGIN = "unknown_origin"
     TOO_LATE = "too_late"
@@ -73,7 +73,7 @@ _TOLD: Final[dict[Loss, tuple[Literal["record", "span"], str, str]]] = {
 
 
 class Lost(BaseModel):
-    """How many records or spans are in no result for one reason."""
+    """Number of records or spans that are in no result, for one reason."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
@@ -82,12 +82,12 @@ class Lost(BaseModel):
 
     @property
     def kind(self) -> Literal["record", "span"]:
-        """Which of the two."""
+        """Kind of the lost items: `record` or `span`."""
         return _TOLD[self.reason][0]
 
     @property
     def remedy(self) -> str:
-        """How to mend it."""
+        """Advice on how to lose no more of them."""
         return _TOLD[self.reason][2]
 
     @property

@@ -32,7 +32,7 @@ class RunMetrics(BaseModel, frozen=True, extra="ignore"):
     """Attempts of scenarios with tasks of their own, and attempts that raised; without those that
     were not decided, as a judge was not asked."""
     passed_scenarios: int
-    """Those of them whose every task passed."""
+    """Attempts among them in which every task passed."""
     scenario_task_pass_rates: dict[str, dict[str, float]]
     """Per scenario and task: the share of its attempts in which it passed, of those in which the
     task is in a rate."""

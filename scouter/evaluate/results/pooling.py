@@ -18,7 +18,7 @@ Numbers: TypeAlias = Mapping[int, int]
 """The attempts that are kept, by their old numbers, with their new ones."""
 
 _SAME: Final = ("git_revision", "agent", "agent_version", "judge")
-"""What is said of several runs only where it is true of all."""
+"""Fields of the provenance that joined runs keep only if all of them have the same value."""
 
 
 def pooled(runs: Sequence[R], names: Sequence[str]) -> R:
@@ -215,7 +215,7 @@ def _in_order(parts: Sequence[ResultRows], places: Mapping[str, int]) -> ResultR
 
 
 def _provenance(found: Sequence[Provenance]) -> Provenance:
-    """That of the last, from the first's beginning; what differs is not said."""
+    """Join provenances: the last one, from the first beginning, without fields that differ."""
     last = found[-1]
     same = {
         name: getattr(last, name)

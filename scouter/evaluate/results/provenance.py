@@ -1,4 +1,4 @@
-"""Where a stored result comes from: versions, revision, times and the profiles behind it.
+"""Origin of a stored result: versions, revision, times and the profiles behind it.
 
 Nothing in it names a person, a machine or a folder, so that a file of results can be shown to
 anybody.
@@ -19,17 +19,17 @@ LIBRARIES: Final = (
 """Distributions whose version can change what an evaluation says."""
 
 FRESH_S: Final = 60.0
-"""How long the answer of git is believed, per folder and commit."""
+"""Seconds for which git's answer is used again, per folder and commit."""
 _GIT_TIMEOUT_S: Final = 5.0
 _STATUS: Final = (
     "git", "--no-optional-locks", "-c", "core.fsmonitor=false",
     "status", "--porcelain", "--untracked-files=no",
 )  # fmt: skip
-"""Reads only: takes no lock, and starts no program that the repository's settings name."""
+"""Command that only reads: it takes no lock, and starts no program of the repository's settings."""
 
 
 class Provenance(BaseModel):
-    """What a reader needs to know to trust or to repeat a run. Times are ns since the epoch."""
+    """Facts that a reader needs to trust or to repeat a run. Times are ns since the epoch."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True)
 
@@ -42,21 +42,23 @@ class Provenance(BaseModel):
     git_revision: str | None = None
     """Commit of the working folder's repository, if there is one."""
     git_dirty: bool | None = None
-    """Whether a tracked file differed from that commit; None where git could not say."""
+    """True if a tracked file differed from that commit; None where git could not say."""
     started_ns: int = 0
     ended_ns: int = 0
     profile_digests: dict[str, str] = Field(default_factory=dict[str, str])
     """Digest of each alias' tasks."""
     collection_id: str = ""
     scenarios_digest: str = ""
-    """Of everything that the scenarios say; empty where there are none, or where it is unknown."""
+    """Digest of the scenarios' whole content; empty without scenarios, or where it is unknown."""
     agent: str = ""
-    """`module:name` of who was asked; empty where it is not known."""
+    """`module:name` of the agent; empty where it is not known."""
     agent_version: str = ""
     """The version of the agent, as its user calls it; empty where nobody said."""
     judge: str | None = None
-    """`module:name` of who was asked in place of the provider entries that prompts name; empty if
-    those were asked, None where it is not known."""
+    """`module:name` of the judge that replaced the provider entries in prompts.
+
+    Empty if those entries were asked, None where it is not known.
+    """
 
 
 def collect_provenance(
@@ -106,7 +108,7 @@ def _versions() -> dict[str, str]:
 
 
 class _Checks:
-    """What git said, and when."""
+    """Answers of git, by folder and commit, with the seconds at which they were given."""
 
     def __init__(self) -> None:
         self._said: dict[tuple[Path, str], tuple[float, bool | None]] = {}

@@ -1,4 +1,4 @@
-"""How all tasks ended for one record, and the rules that sum tasks up."""
+"""Outcomes of all tasks for one record, and the rules that sum tasks up."""
 
 from collections.abc import Iterable, Mapping
 from typing import ClassVar, Final, cast
@@ -23,7 +23,7 @@ class MissingKeyError(DataError, KeyError):
 
 
 class RecordResult:
-    """How all tasks of a profile ended for one record, in the tasks' order.
+    """Results of all tasks of a profile for one record, in the tasks' order.
 
     Args:
         record_uid: The record's key.
@@ -32,8 +32,8 @@ class RecordResult:
         trace_id: Trace of the record, if it has one.
         outcome: `record_outcome` of the tasks.
         tasks: One result per task.
-        created_ns: When the record was made, nanoseconds since the epoch.
-        duration_ns: How long the evaluation took.
+        created_ns: Time at which the record was made, in nanoseconds since the epoch.
+        duration_ns: Length of the evaluation, in nanoseconds.
     """
 
     __slots__ = (
@@ -42,7 +42,7 @@ class RecordResult:
     )  # fmt: skip
 
     scope: ClassVar[str] = "record"
-    """What was judged: a record, or a session (see `SessionResult`)."""
+    """Kind of thing that was evaluated: `record`, or `session` (see `SessionResult`)."""
 
     def __init__(
         self,
@@ -98,10 +98,10 @@ class RecordResult:
 
 
 class SessionResult(RecordResult):
-    """How all session-scoped tasks of a profile ended for one session.
+    """Results of all session-scoped tasks of a profile for one session.
 
-    `record_uid` is made of what tells the session apart, `record_id` is a name for people;
-    `trace_id` is None, as a session may have many, and `created_ns` that of its first record.
+    `record_uid` is made of the fields that identify the session. `record_id` is a name for people.
+    `trace_id` is None, as a session may have many traces. `created_ns` is that of its first record.
     """
 
     __slots__ = ()

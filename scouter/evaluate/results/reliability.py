@@ -1,4 +1,4 @@
-"""How reliable an agent is over repeats of one scenario: pass@k, pass^k and flakiness."""
+"""Reliability of an agent over repeats of one scenario: pass@k, pass^k and flakiness."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -26,9 +26,9 @@ class Reliability:
     passed: int
     """c, from 0 to n."""
     pass_at: Mapping[int, float]
-    """By k from 1 to n, at most `MAX_K`: see `pass_at_k`."""
+    """Chance of `pass_at_k`, by k from 1 to n, at most `MAX_K`."""
     pass_hat: Mapping[int, float]
-    """By k from 1 to n, at most `MAX_K`: see `pass_hat_k`."""
+    """Chance of `pass_hat_k`, by k from 1 to n, at most `MAX_K`."""
     flaky: bool
     """True if some attempts passed and some did not."""
     flakiness: float

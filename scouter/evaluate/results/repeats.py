@@ -1,4 +1,4 @@
-"""What repeats of a scenario say about each of its checks."""
+"""Reliability figures of each check of a scenario, from its repeats."""
 
 from collections.abc import Iterator
 from typing import TypeAlias

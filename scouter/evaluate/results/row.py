@@ -60,12 +60,12 @@ class EvalSet:
 
     @property
     def passed_tasks(self) -> int:
-        """Those of them that passed."""
+        """Number of passed tasks, gates left out."""
         return sum(task.passed for task in self._counted())
 
     @property
     def failed_tasks(self) -> int:
-        """Those of them that did not pass."""
+        """Number of tasks that failed or errored, gates left out."""
         return self.total_tasks - self.passed_tasks
 
     @property
@@ -75,12 +75,12 @@ class EvalSet:
 
     @property
     def duration_ms(self) -> int:
-        """How long the record's evaluation took, in whole milliseconds."""
+        """Length of the record's evaluation, in whole milliseconds."""
         return self._record.duration_ns // 1_000_000
 
     @property
     def created_at(self) -> datetime.datetime:
-        """When the record was made, in UTC."""
+        """Time at which the record was made, in UTC."""
         return _EPOCH + datetime.timedelta(microseconds=self._record.created_ns // 1000)
 
     def __repr__(self) -> str:
@@ -141,7 +141,7 @@ class ResultRow:
 
     @property
     def outcome(self) -> Outcome:
-        """How the record ended as a whole."""
+        """Outcome of the record over all of its tasks."""
         return self.record.outcome
 
     @property
@@ -164,17 +164,17 @@ class ResultRow:
 
     @property
     def embeddings(self) -> Mapping[str, Vector]:
-        """By target: the vector that the embedder gave."""
+        """Vector of the embedder, by target."""
         return self.annotations.embeddings
 
     @property
     def mean_embeddings(self) -> Mapping[str, float]:
-        """By target: the mean of the vector's components."""
+        """Mean of the vector's components, by target."""
         return self.annotations.mean_embeddings
 
     @property
     def similarity_scores(self) -> Mapping[str, float]:
-        """By pair of targets: cosine similarity, in [-1, 1]."""
+        """Cosine similarity, in [-1, 1], by pair of targets."""
         return self.annotations.similarity_scores
 
     @property

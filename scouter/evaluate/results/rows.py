@@ -87,7 +87,7 @@ class ResultRows:
         return found() if callable(found) else found
 
     def with_annotations(self, annotations: Annotations) -> Self:
-        """The same results with what an `EvaluationConfig` asked for."""
+        """Make a copy of the results with the additions that an `EvaluationConfig` asked for."""
         return type(self)(
             self.records,
             self.scenario_ids,
@@ -98,7 +98,7 @@ class ResultRows:
         )
 
     def with_sessions(self, sessions: Iterable[RecordResult]) -> Self:
-        """The same results with those of sessions behind them, which have no annotations."""
+        """Make a copy with results of sessions behind the records; they have no annotations."""
         rows = (*self.records, *sessions)
         annotations = self.annotations
         if annotations is not None and annotations.records is not None:
@@ -122,7 +122,7 @@ class ResultRows:
 
     @property
     def histograms(self) -> Mapping[str, Histogram] | None:
-        """By column, how its values are spread; None where no `EvaluationConfig` asked for it."""
+        """Histograms of the values, by column; None where no `EvaluationConfig` asked for them."""
         return None if self.annotations is None else self.annotations.histograms
 
     def _annotated(self) -> Sequence[RecordAnnotations] | None:
@@ -267,14 +267,14 @@ class ResultRows:
 
     @property
     def size_text(self) -> str:
-        """How many records and, if any, sessions there are, in words."""
+        """Number of records and, if any, of sessions, in words."""
         sessions = len(self) - self.record_count
         also = f", {sessions:,} sessions" if sessions else ""
         return f"{self.record_count:,} records{also}"
 
     @property
     def record_count(self) -> int:
-        """How many rows are about a record, and not about a session."""
+        """Number of rows about records; the other rows are about sessions."""
         return len(self) - len(self.sessions)
 
 

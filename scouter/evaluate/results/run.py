@@ -21,7 +21,7 @@ class ScenarioInfo(BaseModel, frozen=True, extra="ignore"):
     initial_query: str
     tags: tuple[str, ...] = ()
     required: bool = False
-    """Whether a release stops where an attempt does not pass."""
+    """True if an attempt at the scenario that does not pass stops a release."""
     required_tasks: tuple[str, ...] = ()
     """Ids of those of its own tasks that have to pass."""
 
@@ -41,7 +41,7 @@ class RunResults(Stored, frozen=True):
     """One for each attempt that is not among the `scenario_results`."""
     provenance: Provenance = Provenance()
     repeats: int = 1
-    """How often each scenario was run."""
+    """Number of attempts at each scenario."""
     runs: int = 1
     """Runs whose attempts are here; several where a baseline keeps them all."""
     reasked: "RunResults | None" = None
@@ -49,7 +49,7 @@ class RunResults(Stored, frozen=True):
     contexts: dict[str, JsonValue] = Field(default_factory=dict[str, JsonValue])
     """The records' contexts by uid, for people; a large one is a text that is cut."""
     judge_rates: tuple[JudgeRate, ...] = ()
-    """Of each judge task: how often it passed, beside what a calibration says of its judge."""
+    """Pass rate of each judge task, with the correction that a calibration of its judge allows."""
     required_tasks: dict[str, tuple[str, ...]] = Field(default_factory=dict[str, tuple[str, ...]])
     """Per alias, the ids of the tasks that have to pass; aliases without one are left out."""
     lost: tuple[Lost, ...] = ()

@@ -1,4 +1,4 @@
-"""How one task ended for one record."""
+"""Result of one task for one record."""
 
 import datetime
 import json
@@ -19,7 +19,7 @@ _PASSED: Final = Outcome.PASSED
 """Looking a member of an enum up is a call of Python code; messages are read often."""
 
 MOST_SPAN_IDS: Final = 20
-"""Of the spans that a result is about; who looks at it wants an example, not a list."""
+"""Most ids of spans that one result names; a reader wants examples, not a full list."""
 
 Window: TypeAlias = tuple[int, int]
 """Begin and end of an evaluation, in nanoseconds since the epoch."""
@@ -27,7 +27,7 @@ Window: TypeAlias = tuple[int, int]
 _EPOCH: Final = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 
 Explain: TypeAlias = Callable[[JsonValue, JsonValue], str]
-"""From actual and expected of a failed task to words."""
+"""Function from the actual and the expected value of a failed task to words."""
 
 
 def _explain_plainly(actual: JsonValue, expected: JsonValue) -> str:
@@ -36,7 +36,7 @@ def _explain_plainly(actual: JsonValue, expected: JsonValue) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskSpec:
-    """What all results of one task share; held once, not per result."""
+    """Fields that all results of one task share; held once, not per result."""
 
     task_id: str
     task_type: str
@@ -47,26 +47,26 @@ class TaskSpec:
     stage: int = 0
     """Stage of the plan, from 0; later stages read from earlier ones."""
     assertion: JsonValue = None
-    """What was looked at: a path, or the assertion in its wire form."""
+    """Subject of the task: a path, or the assertion in its wire form."""
     label: str = ""
-    """The same in words, to begin a message with."""
+    """Subject in words, at the beginning of a message."""
     passed_message: str = "passed"
     explain: Explain = _explain_plainly
 
 
 class EvalTaskResult:
-    """How one task ended for one record.
+    """Result of one task for one record.
 
     A plain slotted class: a frozen dataclass takes four times as long to make, and there is one
     object per task and record. Treat it as read-only.
 
     Args:
-        spec: What it shares with the task's other results.
-        outcome: How it ended.
-        reason: Why, where it errored or was skipped.
+        spec: Fields that it shares with the task's other results.
+        outcome: The outcome of the task.
+        reason: Cause of the outcome, where the task errored or was skipped.
         expected: The expected value, templates resolved.
         actual: The value that was compared; for HasLength operators the length.
-        message: In words; made when first read if not given.
+        message: The outcome in words; made when first read if not given.
         span_ids: The first spans that it is about, in time order; at most `MOST_SPAN_IDS`.
     """
 
@@ -96,7 +96,7 @@ class EvalTaskResult:
 
     @property
     def message(self) -> str:
-        """What happened, in words."""
+        """Outcome in words, with the compared value where the task failed."""
         text = self._message
         if text is None:
             if self.outcome is _PASSED:
@@ -111,16 +111,16 @@ class EvalTaskResult:
 
     @property
     def usage(self) -> JudgeUsage | None:
-        """What the judge's answers took; None for all other tasks, and where none was asked."""
+        """Calls, tokens and cost of the judge's answers; None for a task that asked no judge."""
         return None
 
     @property
     def talk(self) -> JudgeTalk | None:
-        """What the judge was asked and answered; None where none was, or where it is not kept."""
+        """Question to the judge and its answer; None without a judge, or if nothing was kept."""
         return None
 
     def using(self, usage: JudgeUsage | None, talk: JudgeTalk | None = None) -> "EvalTaskResult":
-        """The same result, knowing what the judge's answers took, and what was said."""
+        """Make a copy of the result with the judge's usage, its question and its answer."""
         return self if usage is None else _FullResult(self, usage, talk, self.stated_score)
 
     @property
@@ -134,7 +134,7 @@ class EvalTaskResult:
         return score_of(self.spec.task_type, self.outcome, self.actual, self.stated_score)
 
     def scored(self, score: float | None) -> "EvalTaskResult":
-        """The same result with this score.
+        """Make a copy of the result with this score.
 
         Args:
             score: Kept where it differs from the one that follows from the rest; None, and a
@@ -148,7 +148,7 @@ class EvalTaskResult:
 
     @property
     def window(self) -> Window | None:
-        """When the evaluation began and ended that the result comes from, if that is known.
+        """Begin and end of the evaluation that the result comes from; None where unknown.
 
         It is known where the result was read from `EvalSet.records`. Tasks are run by column, all
         records of one task after the other; so a task has no time of its own, and this is the
@@ -158,17 +158,17 @@ class EvalTaskResult:
 
     @property
     def start_time(self) -> datetime.datetime | None:
-        """When the evaluation began, in UTC; None where `window` is."""
+        """Time at which the evaluation began, in UTC; None where `window` is."""
         return None if self.window is None else _moment(self.window[0])
 
     @property
     def end_time(self) -> datetime.datetime | None:
-        """When the evaluation ended, in UTC; None where `window` is."""
+        """Time at which the evaluation ended, in UTC; None where `window` is."""
         return None if self.window is None else _moment(self.window[1])
 
     @property
     def created_at(self) -> datetime.datetime | None:
-        """When the result was there: `end_time`."""
+        """Time at which the result was made; the same as `end_time`."""
         return self.end_time
 
     @property
@@ -203,7 +203,7 @@ class EvalTaskResult:
 
     @property
     def assertion(self) -> JsonValue:
-        """What was looked at: a path, or the assertion in its wire form."""
+        """Subject of the task: a path, or the assertion in its wire form."""
         return self.spec.assertion
 
     @property
@@ -272,11 +272,11 @@ class EvalTaskResult:
         ).scored(score)
 
     def seen_in(self, record_uid: str, window: Window | None) -> "EvalTaskResult":
-        """The same result, knowing its record and when the evaluation was.
+        """Make a copy of the result that knows its record and the time of its evaluation.
 
         Args:
             record_uid: The record's key.
-            window: When the evaluation began and ended, where known.
+            window: Begin and end of the evaluation, where known.
         """
         return _SeenResult(self, record_uid, window)
 
@@ -293,7 +293,7 @@ class EvalTaskResult:
 
 
 class _FullResult(EvalTaskResult):
-    """A result that a judge or a metric says more of; the others need no place for it."""
+    """Result with usage, talk or a score of its own; other results need no place for them."""
 
     __slots__ = ("_talk", "_usage", "stated_score")
 

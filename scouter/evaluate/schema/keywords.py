@@ -44,7 +44,7 @@ class Within(Protocol):
 
 
 Keyword: TypeAlias = Callable[[Within, JsonValue, JsonValue, Object], Errors | None]
-"""From validator, the keyword's value, the instance and the schema around it to errors."""
+"""Function from validator, the keyword's value, the instance and its schema to errors."""
 
 _GOES_THROUGH: Final = frozenset(
     {
@@ -58,9 +58,9 @@ _COMPARED: Final = ("const", "enum")
 _KEYS_PER_STEP: Final = 2
 """Values that `identity` looks at in the time of a step."""
 _FRACTION_STEPS: Final = 4
-"""Of a division of decimals."""
+"""Steps charged for a division of decimals."""
 _REGEX_STEPS: Final = 1_000
-"""Of the format `regex`: a short text may take long to compile."""
+"""Steps charged for a check of the format `regex`: a short text may take long to compile."""
 
 METER: Final = RecordMeter(
     MAX_STEPS,
@@ -177,4 +177,4 @@ _OWN: Final[dict[str, Keyword]] = {
 }
 
 NO_FORMATS: Final = FormatChecker(formats=())
-"""For checking a schema itself: the library's own checks of `format` would compile patterns."""
+"""Checker of a schema itself that skips `format`: the library's own would compile patterns."""

@@ -32,9 +32,9 @@ from scouter.evaluate.schema.keywords import METER, NO_FORMATS, Object, metered
 from scouter.evaluate.steps import charge, charge_done
 
 _VALIDATION_STEPS: Final = 10
-"""Of what a record's tasks may take together, for each validation."""
+"""Steps charged to the record for each validation."""
 _RECORD_STEPS: Final = 4
-"""And for each of its own steps."""
+"""Steps charged to the record for each step of a validation."""
 MAX_FAULTS: Final = 20
 MAX_SCHEMA: Final = 100_000
 """Characters of a schema written as JSON."""
@@ -62,14 +62,14 @@ _SINGLE: Final = (
 
 
 class _Resolver(Protocol):
-    """What is used of the library's resolver, whose types are only partly known."""
+    """Part of the library's resolver that is used here; its types are only partly known."""
 
     def lookup(self, ref: str) -> "_Resolved": ...
     def in_subresource(self, subresource: object) -> "_Resolver": ...
 
 
 class _Resolved(Protocol):
-    """Where a reference leads."""
+    """Target of a reference inside a schema."""
 
     contents: JsonValue
     resolver: _Resolver

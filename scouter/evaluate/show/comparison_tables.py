@@ -70,7 +70,7 @@ def _points(difference: float) -> Text:
 
 
 def _rates(rows: Sequence[RateComparison]) -> list[RenderableType]:
-    """What passed as a whole, then one section per alias, its sum first; it fits 80 columns."""
+    """Make a table of whole scenarios, then of each alias, its sum first; it fits 80 columns."""
     if not rows:
         return []
     table = table_of("Rates", "Rate", "Before", "Now", "Change", "95 %", "p", "")
@@ -229,7 +229,7 @@ def _with_rate(outcome: Outcome, rate: float) -> Text:
 
 
 def _decision(comparison: RecordsComparison | RunComparison) -> Text:
-    """What the runs come to, and why."""
+    """Write the decision of the comparison and its reasons."""
     decision = comparison.decision
     text = Text(f"{decision.value.capitalize()}:", style=_STYLES[decision])
     reasons = comparison.decision_reasons or (comparison.decision_reason,)

@@ -42,7 +42,7 @@ def emit(*parts: RenderableType) -> None:
 
 
 class _Visible:
-    """What a part draws, without the control characters of the texts in it."""
+    """Part of the output without the control characters of its texts."""
 
     def __init__(self, part: RenderableType) -> None:
         self._part = part

@@ -141,7 +141,7 @@ _OF_SPEC: Final[dict[str, Callable[[TaskSpec], Any]]] = {
 
 @dataclass(slots=True)
 class _Counts:
-    """What a record's tasks add up to, as `EvalSet` counts."""
+    """Counts of one record's tasks, by the rules of `EvalSet`."""
 
     total: int = 0
     passed: int = 0
@@ -190,7 +190,7 @@ class _Rows:
         }  # fmt: skip
         self._expected: list[tuple[object, str]] = []
         self._usages: dict[int, JudgeUsage] = {}
-        """By row; most tasks ask no judge."""
+        """Usage of the judge by row; most tasks ask none."""
         self._walk(results)
         self.by_row |= self._usage_columns()
         self._walk_beside(results)

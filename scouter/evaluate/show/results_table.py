@@ -15,7 +15,7 @@ HTML_ROWS: Final = 100
 """Rows of a table in a notebook; what is beyond is counted, not shown."""
 
 Cell: TypeAlias = str | int | float | Outcome | None
-"""What a cell can hold: an outcome is coloured, numbers stand at the right."""
+"""Value of a cell: an outcome is coloured, a number stands at the right."""
 
 _COLOURS: Final = {
     Outcome.PASSED: "green",
@@ -98,7 +98,7 @@ def _task_rows(results: ResultRows) -> Iterable[Sequence[Cell]]:
 
 
 def _names(records: Sequence[ResultRow]) -> list[str]:
-    """What each record is called: by its id, and by its uid too where that id is not its own."""
+    """Name each record by its id, and by its uid too where several have the id."""
     seen: dict[str, int] = {}
     for record in records:
         seen[record.record_id] = seen.get(record.record_id, 0) + 1

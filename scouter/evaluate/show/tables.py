@@ -133,14 +133,14 @@ def _aliases(results: RunResults) -> Table:
 
 
 def _conversations(results: ResultRows) -> int:
-    """How many conversations stand behind the rates: scenarios, or else sessions."""
+    """Count the conversations behind the rates: scenarios, or else sessions."""
     if results.scenario_ids is not None:
         return len({*results.scenario_ids})
     return len({record.session_id or record.record_uid for record in results.records})
 
 
 def _judges(rates: Sequence[JudgeRate]) -> list[RenderableType]:
-    """What each judge says, what a calibration makes of it, and below why it makes nothing."""
+    """Make a table of judges with their calibrations, and a note on each that has no correction."""
     table = table_of(TITLE, *COLUMNS)
     texts = [judge_text(rate) for rate in rates]
     for rate, text in zip(rates, texts, strict=True):

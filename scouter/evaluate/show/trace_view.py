@@ -24,12 +24,12 @@ from scouter.model.genai.work import sum_told
 from scouter.model.span import Span, StatusCode
 
 _LEAST_WIDTH: Final = 0.004
-"""Of a bar, so that a span of no length is seen."""
+"""Least width of a bar, in [0, 1] of the trace, so that a span of no length is seen."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResultView:
-    """How one task ended, and the spans that it is about."""
+    """Result of one task, with the spans that it is about."""
 
     task_id: str
     outcome: Outcome
@@ -63,25 +63,25 @@ class SpanView:
     depth: int
     """Parents above it that are here."""
     is_orphan: bool = False
-    """It names a parent that is not here."""
+    """True if the span names a parent that is not here."""
     name: str
     kind: str
-    """Such as `client`."""
+    """Kind of the span in OTLP, such as `client`."""
     status: str
     """`unset`, `ok` or `error`."""
     error: str = ""
     """The error's message, or its type; empty without one."""
     service: str = ""
     after_ns: int
-    """From the trace's beginning to the span's."""
+    """Nanoseconds from the trace's beginning to the span's."""
     duration_ns: int
     agent: str = ""
     tool: str = ""
     model: str = ""
     arguments: JsonValue = None
-    """Of the tool."""
+    """Arguments of the tool call."""
     result: JsonValue = None
-    """Of the tool; null where `has_result` is false, too."""
+    """Result of the tool call; null also where `has_result` is false."""
     has_result: bool = False
     input_messages: tuple[JsonValue, ...] = ()
     output_messages: tuple[JsonValue, ...] = ()
@@ -93,7 +93,7 @@ class SpanView:
     tasks: tuple[ResultView, ...] = ()
     """Results that are about this span."""
     foreign: tuple[ForeignResult, ...] = ()
-    """What other evaluators say of it; by time."""
+    """Results that other evaluators gave for the span, by time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,18 +101,20 @@ class TraceView:
     """The spans of one trace, or of all that belong together, as a tree."""
 
     spans: tuple[SpanView, ...]
-    """In the tree's order: each after its parent, siblings by time; `depth` is the level. A chain
-    may be thousands of spans long, so they do not lie inside each other."""
+    """Spans in the tree's order: each after its parent, siblings by time; `depth` is the level.
+
+    A chain may be thousands of spans long, so they do not lie inside each other.
+    """
     left_out: int = 0
     """Spans beyond the limit."""
     start_ns: int = 0
     """Nanoseconds since the epoch."""
     duration_ns: int = 0
-    """From the first start to the last end."""
+    """Nanoseconds from the first start to the last end."""
     errors: int = 0
     """Spans in error, of all."""
     input_tokens: int | None = None
-    """Of all calls of models, each once; null where none tells."""
+    """Tokens that all model calls read, each counted once; null where none tells."""
     output_tokens: int | None = None
     tasks: tuple[ResultView, ...] = ()
     """Results that name none of the spans shown."""
@@ -222,7 +224,7 @@ def _events(span: Span, start_ns: int, kind: Kind) -> Iterator[EventView]:
 
 
 def _error(span: Span, facts: SpanFacts) -> str:
-    """What the span says of its error; a tool's may be in its result alone."""
+    """Find the error of a span; a tool's may be in its result alone."""
     if span.status is not StatusCode.ERROR:
         return "" if facts.kind is Kind.OTHER else facts.error
     if span.status_message:

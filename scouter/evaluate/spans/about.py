@@ -44,8 +44,10 @@ from scouter.model.genai.names import is_called
 from scouter.model.span import StatusCode
 
 Find: TypeAlias = Callable[[SpanTree], tuple[str, ...]]
-"""From a tree with at least one span to at most `MOST_SPAN_IDS` ids of spans, in time order. Loops
-are the interpreter's own where they can be: this runs for every result."""
+"""Function from a tree with spans to at most `MOST_SPAN_IDS` ids of spans, in time order.
+
+Loops are the interpreter's own where they can be: this runs for every result.
+"""
 
 _id_of = attrgetter("span_id")
 _is_error = StatusCode.ERROR.__eq__

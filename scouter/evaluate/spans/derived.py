@@ -72,7 +72,7 @@ def derive_record(spans: Iterable[Span], *, profile: str = "") -> EvalRecord:
 
 
 def question_of(spans: Sequence[Span]) -> str | None:
-    """What the user asked: the last of the messages that the first call of a model was given.
+    """Find the user's question: the last user message that the first model call was given.
 
     Args:
         spans: Of one trace, in time order.

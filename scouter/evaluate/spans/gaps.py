@@ -20,15 +20,17 @@ _DICT: Final = frozenset((dict,))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gaps:
-    """Why a task cannot rely on what it did not see; both are empty for most traces."""
+    """Parts that a trace is known to lack, so that a task cannot rely on their absence.
+
+    All fields are empty for most traces.
+    """
 
     spans: str = ""
-    """Which spans are known to be missing, in words."""
+    """Missing spans, in words; empty for none."""
     attributes: str = ""
-    """Which attributes or events are, of spans that are here."""
+    """Missing attributes or events of present spans, in words; empty for none."""
     cut: Mapping[str, str] = field(default_factory=dict[str, str])
-    """Values that are here in part: their names, as `scouter.truncated` has them, and the first
-    span of which each was cut."""
+    """Values that were cut, by their names in `scouter.truncated`, and the first span of each."""
 
 
 NO_GAPS: Final = Gaps()
@@ -61,7 +63,7 @@ def find_gaps(spans: Sequence[Span], orphans: Sequence[Span], lost: str = "") ->
 
 
 def stamp_of(span: Span) -> int:
-    """How many spans a local root says that its process made; 0 where it says nothing."""
+    """Count the spans that a process made, as its local root says; 0 where it does not."""
     count = _rare(span.attributes, PROCESS_SPAN_COUNT)
     return count if isinstance(count, int) and count > 0 else 0
 

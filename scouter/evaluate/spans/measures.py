@@ -32,7 +32,7 @@ from scouter.model.span import Span, StatusCode
 Measure: TypeAlias = Callable[[SpanTree], JsonValue]
 
 _VALUE_BYTES: Final = 40
-"""Of a list of durations or of an attribute's values, for each."""
+"""Bytes charged for each item in a list of durations or of an attribute's values."""
 _DURATIONS_PER_STEP: Final = 4
 
 

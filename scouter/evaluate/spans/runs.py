@@ -34,7 +34,7 @@ def count_runs(wanted: Sequence[str], found: Sequence[str]) -> int:
 
 
 def _borders(wanted: Sequence[str]) -> list[int]:
-    """For each prefix the length of its longest proper prefix that is also its suffix."""
+    """Give the length of the longest proper prefix that is also a suffix, for each prefix."""
     borders = [0]
     for at in range(1, len(wanted)):
         length = borders[-1]

@@ -7,7 +7,7 @@ from scouter.model.genai.early import early_attributes, naming_sessions, read_ea
 from scouter.model.span import Span
 
 MOST_CHARACTERS: Final = 512
-"""Of an id; a longer one is none, nor is one with control characters, as in sent records."""
+"""Most characters of a session id; a longer one, or one with control characters, is ignored."""
 
 
 def trace_session(spans: Iterable[Span]) -> str:

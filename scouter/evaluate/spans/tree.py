@@ -60,10 +60,13 @@ class SpanTree:
         if len(set(map(_start, ordered))) < len(ordered):
             ordered = _order_ties(ordered)
         self.spans: Final[tuple[Span, ...]] = tuple(ordered)
-        """In time order: by start; of spans that start together the one nearer to the root, then
-        the longer one, then by span id."""
+        """Spans in time order, by start.
+
+        Of spans that start together the one nearer to the root comes first, then the longer one,
+        then the one with the lower span id.
+        """
         self.masks: Final[dict[str, Mask]] = {}
-        """What filters selected here, by their wire form: tasks that ask the same share it."""
+        """Masks of the spans that filters selected, by wire form; equal filters share one."""
 
     def __len__(self) -> int:
         return len(self.spans)
@@ -113,7 +116,7 @@ class SpanTree:
 
     @cached_property
     def looks(self) -> int:
-        """How many spans and events there are, as a filter may look at each."""
+        """Number of spans and events, since a filter may look at each."""
         return len(self.spans) + sum(map(len, map(attrgetter("events"), self.spans)))
 
     @cached_property
@@ -127,7 +130,7 @@ class SpanTree:
 
     @cached_property
     def parents_at(self) -> Sequence[int]:
-        """For every span in time order the position of its parent, -1 for a root."""
+        """Position of the parent of every span in time order, -1 for a root."""
         return _links(self.spans, self._at)
 
     @cached_property
@@ -137,7 +140,7 @@ class SpanTree:
 
     @cached_property
     def depths(self) -> Sequence[int]:
-        """For every span in time order how many parents are above it; a root has 0."""
+        """Number of parents above every span in time order; a root has 0."""
         return depths(self.parents_at, self.top_down)
 
     @cached_property
@@ -168,7 +171,7 @@ class SpanTree:
 
     @cached_property
     def missing_parents(self) -> int:
-        """How many spans are named as a parent but are not here."""
+        """Number of spans that are named as a parent but are not here."""
         return len({(span.trace_id, span.parent_span_id) for span in self.orphans})
 
     @cached_property
@@ -180,7 +183,7 @@ class SpanTree:
 
     @cached_property
     def gaps(self) -> Gaps:
-        """What is known to be missing."""
+        """Parts of the trace that are known to be missing."""
         return find_gaps(self.spans, self.orphans, self.lost)
 
     @cached_property
@@ -213,20 +216,20 @@ class SpanTree:
 
     @cached_property
     def agent_work(self) -> AgentWork:
-        """What the agent did and said, from the spans' GenAI attributes; read once for all tasks.
+        """Calls and messages of the agent, from the spans' GenAI attributes.
 
-        None of it where no span has a kind; see `has_agent_spans`.
+        They are read once for all tasks, and empty where no span has a kind; see `has_agent_spans`.
         """
         return work_of(self.acts, self.spans)
 
     @cached_property
     def acts(self) -> Sequence[Act]:
-        """What was done, each call once, in time order."""
+        """Calls of models, tools and agents, each once, in time order."""
         return acts_of(self.spans)
 
     @cached_property
     def kinds(self) -> tuple[Kind, ...]:
-        """What each span is, in time order."""
+        """Kind of each span, such as a model call or a tool call, in time order."""
         return tuple(map(kind_of, self.spans))
 
     @cached_property
@@ -248,7 +251,7 @@ class SpanTree:
 
     @cached_property
     def duration_ns(self) -> int:
-        """From the first start to the last end, in nanoseconds; 0 without spans."""
+        """Nanoseconds from the first start to the last end; 0 without spans."""
         if not self.spans:
             return 0
         return max(0, max([span.end_ns for span in self.spans]) - self.start_ns)

@@ -11,7 +11,10 @@ from scouter.evaluate.statistics.kappa_profile import profile_interval
 from scouter.evaluate.statistics.proportion import CONFIDENCE
 
 Weights: TypeAlias = Literal["none", "linear", "quadratic"]
-"""What two different categories count: nothing at all, or the more the closer they are."""
+"""Weights of two different categories in the agreement.
+
+`none` gives them 0; the others give them more, the closer they are.
+"""
 
 _ANY: Final[Interval] = (-1.0, 1.0)
 _NEARLY_ONE: Final = 1 - 1e-9
@@ -25,7 +28,7 @@ class Kappa:
     value: float | None
     """None where chance alone would agree always: without items, or with one category only."""
     standard_error: float | None
-    """Of `value`, for large samples."""
+    """Standard error of `value`, for large samples."""
     interval: Interval
     """(-1, 1) where there is no value."""
 
@@ -89,7 +92,7 @@ def _around(value: float, middle: float, spread: float, confidence: float) -> In
 
 
 def _weight(weights: Weights, size: int) -> Callable[[int, int], float]:
-    """What a pair of categories counts as agreement, 1 for the same one."""
+    """Make the function from two categories to their weight in [0, 1]; equal ones have 1."""
     reach = max(1, size - 1)
     if weights == "linear":
         return lambda i, j: 1 - abs(i - j) / reach
@@ -150,7 +153,7 @@ def fleiss_kappa(counts: Sequence[Sequence[int]], confidence: float = CONFIDENCE
     kappa = (mean - chance) / (1 - chance)
 
     def pull(row: Sequence[int], agreement: float, kappa: float) -> float:
-        """By how much one item moves kappa, times the number of items."""
+        """Compute the change of kappa by one item, times the number of items."""
         beyond = (agreement - chance) / (1 - chance) - kappa
         moved = math.fsum(
             2 * share * (count - sum(row) * share) for share, count in zip(shares, row, strict=True)

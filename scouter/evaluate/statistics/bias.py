@@ -27,10 +27,10 @@ class Finding:
     check: str
     """`leniency`, `length`, `position` or `consistency`."""
     value: float | None
-    """What was measured; the sentence says what it is. None where there was nothing to measure."""
+    """Measured bias; the sentence names its unit. None where there was nothing to measure."""
     interval: Interval
     p_value: float | None
-    """Of the judge having no such bias, two-sided; None where nothing is tested."""
+    """Two-sided p-value of a judge without such a bias; None where nothing is tested."""
     items: int
     """Items that the figure rests on."""
     sentence: str
@@ -81,9 +81,9 @@ class SizedItem:
     """One item with its length."""
 
     is_good: bool
-    """What people say."""
+    """True if people pass the item."""
     passed: bool
-    """What the judge says."""
+    """True if the judge passes the item."""
     length: float
 
 

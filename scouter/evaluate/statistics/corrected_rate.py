@@ -30,7 +30,7 @@ rule", Journal of the Institute of Actuaries 73, 285-334.
 _MISFIT: Final = 10.83
 """Twice a difference of log-likelihoods that chance exceeds once in 1000 times."""
 _HALVINGS: Final = 32
-"""Of an interval in [0, 1]: to better than 1e-9."""
+"""Halvings of an interval in [0, 1], which find its end to better than 1e-9."""
 _STEPS: Final = 100
 _CLOSE: Final = 1e-13
 _ENDLESS: Final = 10**8
@@ -40,7 +40,7 @@ _TINY: Final = 1e-300
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CorrectedRate:
-    """What share of the judged items is good."""
+    """Share of the judged items that are good, in [0, 1], with its interval."""
 
     estimate: float
     interval: Interval
@@ -185,7 +185,7 @@ def _misfit(labels: Confusion, passed: int, judged: int, same_traffic: bool) -> 
 
 
 def _edge(is_inside: Callable[[float], bool], inside: float, end: float) -> float:
-    """Where an interval ends that begins inside, on the way to `end`."""
+    """Find the end of an interval, on the way from a point inside it to `end`."""
     if is_inside(end):
         return end
     outside = end
@@ -311,13 +311,13 @@ class Profile:
         return found
 
     def _slope(self, share: float) -> float:
-        """By how much the verdicts' log-likelihood grows with the share that is passed."""
+        """Compute the slope of the verdicts' log-likelihood over the share that is passed."""
         up = self._passed / max(share, _TINY) if self._passed else 0.0
         return up - (self._failed / max(1 - share, _TINY) if self._failed else 0.0)
 
 
 def _root(falling: Callable[[float], float], low: float, high: float) -> float:
-    """Where a falling function is 0, between two ends; by the Illinois form of false position.
+    """Find the root of a falling function between two ends; by the Illinois form of false position.
 
     Source: Dowell and Jarratt 1971, doi:10.1007/BF01934364.
     """

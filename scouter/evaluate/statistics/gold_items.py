@@ -21,16 +21,16 @@ LEVEL: Final = 0.01
 
 
 class Verdicts(NamedTuple):
-    """What a judge made of the live records of a window."""
+    """Counts of a judge's verdicts on the live records of a window."""
 
     passed: int
     judged: int
-    """Passed or failed."""
+    """Records that the judge passed or failed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgeDrift:
-    """Whether a judge decides gold items as it did when it was calibrated."""
+    """Comparison of a judge's verdicts on gold items with those at its calibration."""
 
     sensitivity_p: float
     """Chance of a difference as large by luck, corrected for there being two tests."""
@@ -48,14 +48,14 @@ class JudgeDrift:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Diagnosis:
-    """What changed between two windows."""
+    """Changes between two windows: those of the judge, and those of the agent."""
 
     judge: JudgeDrift
     before: Correction
     """Share of good live records in the earlier window."""
     after: Correction
     difference: Interval
-    """Of those shares, later less earlier; (-1, 1) where one of them cannot be told."""
+    """Interval of the later share less the earlier one; (-1, 1) where one cannot be told."""
     has_agent_drifted: bool | None
     """None where the verdicts moved and it cannot be told why."""
     sentence: str

@@ -15,7 +15,7 @@ from scouter.evaluate.statistics.distributions import NORMAL
 
 _GOLDEN: Final = (math.sqrt(5) - 1) / 2
 _STEPS: Final = 24
-"""Of a search: to 1e-5 of its range, and to 1e-10 of the peak."""
+"""Steps of a search: to 1e-5 of its range, and to 1e-10 of the peak."""
 _HALVINGS: Final = 18
 _IMPOSSIBLE: Final = -math.inf
 

@@ -129,7 +129,7 @@ def _is_binary(stratum: _Grid) -> bool:
 
 @lru_cache(maxsize=4096)
 def _ways(stratum: _Grid) -> dict[int, int]:
-    """In how many ways the new values can be chosen, by their sum."""
+    """Count the ways in which the new values can be chosen, by their sum."""
     values, taken = stratum
     if _is_binary(stratum):
         ones = sum(values)

@@ -15,7 +15,7 @@ _EXACT_CHANGES: Final = 150
 
 _MOST_PAIRS: Final = 100_000_000
 _PRECISION: Final = 0.001
-"""Of a smallest fall, as a share of itself."""
+"""Precision of a smallest fall, as a share of itself."""
 
 
 def power_of_pairs(pairs: int, fall: float, churn: float = 0.0, alpha: float = ALPHA) -> float:

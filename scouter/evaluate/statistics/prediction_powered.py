@@ -16,7 +16,7 @@ class PredictionPowered:
     estimate: float
     interval: Interval
     tuning: float
-    """What weight the judge's verdicts got: 0 leaves the labels alone, 1 trusts it fully."""
+    """Weight of the judge's verdicts, in [0, 1]: at 0 they do not count, at 1 they count fully."""
 
 
 def prediction_powered(

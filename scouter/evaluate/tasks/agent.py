@@ -223,14 +223,14 @@ class GuardrailVerdictAssertion(AgentAssertion):
 
 
 class GuardrailActionAssertion(AgentAssertion):
-    """What was done upon the strictest verdict."""
+    """Action upon the strictest verdict of a guardrail, or of all guardrails, such as `block`."""
 
     kind = "GuardrailAction"
     name: str | None = None
 
 
 class GuardrailCountAssertion(AgentAssertion):
-    """How many checks had this verdict and this action together; null stands for any."""
+    """Number of checks with both this verdict and this action; null stands for any."""
 
     kind = "GuardrailCount"
     name: str | None = None

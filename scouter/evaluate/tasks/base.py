@@ -38,7 +38,7 @@ class EvaluationTaskType(StrEnum):
 
 
 Scope: TypeAlias = Literal["record", "session"]
-"""What a task judges at a time: one record, or all records of one session together."""
+"""Scope of a task: one record, or all records of one session together."""
 
 
 def _name(value: object) -> object:
@@ -60,7 +60,7 @@ class TaskBase(BaseModel):
     id: str = Field(min_length=1, max_length=256)
     """Unique inside one profile; results and `depends_on` refer to it."""
     expected_value: JsonInput = None
-    """What the value is compared with; `${path}` inside texts is read from the record."""
+    """Value to compare with; `${path}` inside its texts is read from the record."""
     operator: ComparisonOperator
     description: str | None = None
     depends_on: list[str] = Field(default_factory=list)

@@ -37,9 +37,9 @@ _COUNTS: Final = frozenset(
 )  # fmt: skip
 """Assertions that give a whole number from 0."""
 _MOST_RATIO: Final = 1
-"""Of a relative tolerance; beyond it 0 and numbers of the other sign are near, too."""
+"""Largest relative tolerance; beyond it 0 and numbers of the other sign are near, too."""
 _MOST_TIMES: Final = 10
-"""The value that an absolute tolerance may be."""
+"""Largest absolute tolerance, in multiples of the expected value."""
 
 
 def doubts(tasks: Iterable[Task]) -> Iterator[tuple[str, str]]:

@@ -44,7 +44,7 @@ TaskList = Annotated[
 
 
 class TasksByKind:
-    """What everything that has `tasks` can tell of them."""
+    """Lists of the tasks of one kind, for everything that has `tasks`."""
 
     if TYPE_CHECKING:
         tasks: Any

@@ -147,7 +147,7 @@ class TraceAssertion(Tagged):
 
     @staticmethod
     def trace_duration() -> "TraceDurationAssertion":
-        """From the first start to the last end: milliseconds, cut to whole ones."""
+        """Milliseconds from the first start to the last end, cut to whole ones."""
         return TraceDurationAssertion()
 
     @staticmethod
@@ -239,7 +239,7 @@ class SpanAggregationAssertion(TraceAssertion):
 
 
 class TraceDurationAssertion(TraceAssertion):
-    """From the first start to the last end: milliseconds, cut to whole ones."""
+    """Milliseconds from the first start to the last end, cut to whole ones."""
 
     kind = "TraceDuration"
 

@@ -246,7 +246,7 @@ class TrajectoryTask(ScoredTask):
 
     @property
     def prompts(self) -> dict[str, Prompt]:
-        """By field, what a judge is asked with; a metric needs none."""
+        """Prompts of the judge, by field of the task; none where a metric scores."""
         both = {
             "prompt": self.prompt,
             "prompt_without_reference": self.prompt_without_reference,

@@ -18,9 +18,9 @@ _SIMILAR_PER_STEP: Final = 2_000
 """Characters of one text times those of the other."""
 
 Verdicts: TypeAlias = dict[str, bool]
-"""By argument, whether it agrees; what is not looked at is not in it."""
+"""Result of each compared argument, True if it agrees; arguments that are ignored have none."""
 Agreement: TypeAlias = Callable[[JsonValue, JsonValue], Verdicts]
-"""From called and expected arguments to verdicts."""
+"""Function from called and expected arguments to verdicts."""
 
 WHOLE: Final = "arguments"
 """Stands for arguments that are no object, in verdicts."""

@@ -11,9 +11,9 @@ from math import inf
 from typing import Final, TypeAlias
 
 Edges: TypeAlias = Sequence[Sequence[int]]
-"""For each left node the right nodes that it may be matched with."""
+"""Right nodes that each left node may be matched with."""
 Choose: TypeAlias = Callable[[int], Sequence[int]]
-"""From an expected place to the calls that fit it."""
+"""Function from an expected place to the calls that fit it."""
 
 _FREE: Final = -1
 
@@ -131,7 +131,7 @@ def fill_in_order(
 @dataclass(slots=True)
 class _Filling:
     choices: dict[int, list[int]]
-    """By place, the calls that fit it, of the steps that came while it could be filled."""
+    """Calls that fit a place, by place, of the steps that came while it could be filled."""
     call_of: dict[int, int]
     place_of: dict[int, int]
     spend: Callable[[int], None]

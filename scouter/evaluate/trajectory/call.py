@@ -14,7 +14,7 @@ from scouter.model.text_json import parse_if_json
 from scouter.model.tool_call import ToolCall
 
 MAX_CALLS: Final = 10_000
-"""Of one trajectory."""
+"""Most calls of one trajectory."""
 MAX_SIDE_BY_SIDE: Final = 64
 """Calls of one step of a reference."""
 

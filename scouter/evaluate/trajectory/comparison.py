@@ -47,9 +47,9 @@ class DiffLine:
     called: Call | None
     expected: Call | None
     credit: float
-    """What it counts in precision and recall, in [0, 1]."""
+    """Credit of the call in precision and recall, in [0, 1]."""
     arguments: tuple[str, ...] = ()
-    """Of a changed call, the arguments that do not agree."""
+    """Arguments of a changed call that do not agree with the expected ones."""
 
     def __str__(self) -> str:
         call = self.called or self.expected
@@ -79,7 +79,7 @@ class TrajectoryComparison:
 
     @cached_property
     def _most(self) -> list[Pair]:
-        """As many pairs as possible, in order if they can be."""
+        """Pairs of matched calls, as many as possible, and in order if they can be."""
         if self.rules.compat == "agentevals-0.0.9":
             return self._matcher.greedy()
         return self._in_order or self._matcher.most()
@@ -133,7 +133,7 @@ class TrajectoryComparison:
                 return self._part(len(self.reference), 0)
 
     def _part(self, whole: int, other: int) -> float:
-        """What was matched, as a part; of nothing all is matched, if nothing else was wanted."""
+        """Share of matched calls; for no calls 1 if none were wanted, else 0."""
         return self.matched / whole if whole else float(not other)
 
     def _rounded(self, value: float) -> float:

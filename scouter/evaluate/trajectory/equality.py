@@ -37,9 +37,10 @@ def json_key(value: JsonValue) -> Hashable:
 
 
 def _number(value: float) -> Hashable:
-    """As `identity` of the operators: hashes of large numbers can be foreseen, those of bytes not.
+    """Give the key of a number: a small whole number as it is, any other one as bytes.
 
-    A sender could else make calls whose keys all fall on one hash.
+    Hashes of large numbers can be foreseen, those of bytes not. A sender could else make calls
+    whose keys all fall on one hash.
     """
     if isinstance(value, float):
         if not value.is_integer():

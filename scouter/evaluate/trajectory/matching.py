@@ -21,12 +21,12 @@ from scouter.evaluate.trajectory.equality import KeyOf, json_key, python_key, wi
 from scouter.evaluate.trajectory.rules import TrajectoryRules
 
 MAX_COMPARISONS: Final = 500_000
-"""Of two calls, where equal keys do not say it all."""
+"""Most comparisons of two calls whose equality does not follow from equal keys."""
 MAX_WEIGHING: Final = 10_000_000
-"""With partial credit, of one tool: the smaller number of calls squared times the larger one."""
+"""Most work for one tool with partial credit: (smaller number of calls)² times the larger one."""
 
 _CHOICES_PER_STEP: Final = 10
-"""Calls that may fill a place."""
+"""Calls that may fill a place, for one step."""
 
 Pair: TypeAlias = tuple[int, int]
 """Places of a call in the predicted and in the reference trajectory."""
@@ -93,7 +93,7 @@ class Matcher:
         return found
 
     def verdicts(self, predicted: int, reference: int) -> Verdicts:
-        """Which arguments of two calls of one tool agree."""
+        """Compare the arguments of two calls of one tool: True for each that agrees."""
         called, expected = self.predicted[predicted], self.reference[reference]
         compare = self._agreements.get(called.name)
         if compare is None:
@@ -147,7 +147,7 @@ class Matcher:
         return choose
 
     def _group(self, call: Call) -> Hashable:
-        """Of calls that may match each other the same."""
+        """Give the key that a call shares with all calls that may match the same ones."""
         return self.key(call) if self.is_exact(call.name) else call.name
 
     def _spend(self, choices: int) -> None:

@@ -82,7 +82,7 @@ def _calls(document: Document, turn: _Fields, loc: Loc) -> Iterator[JsonValue]:
 
 
 def _events(data: _Fields) -> Iterator[JsonValue]:
-    """What the agents said meanwhile, all authors, in order."""
+    """Give the contents of the agents' intermediate events, of all authors, in order."""
     events = _get(data, "invocation_events")
     for event in events if isinstance(events, list) else ():
         if isinstance(event, dict):

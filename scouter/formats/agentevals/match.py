@@ -16,11 +16,14 @@ from scouter.formats.agentevals.messages import PlainCall, Said, read_messages
 MatchMode: TypeAlias = Literal["strict", "unordered", "subset", "superset"]
 Compat: TypeAlias = Literal["sound", "agentevals-0.0.9"]
 Override: TypeAlias = ArgumentMode | Sequence[str] | Callable[[JsonValue, JsonValue], object]
-"""How the arguments of one tool are compared: a mode, the keys that must be there and equal (`p.q`
-is the key `q` inside of `p`), or a function of called and expected arguments."""
+"""Rule by which the arguments of one tool are compared: a mode, keys, or a function.
+
+The keys must be there and equal; `p.q` is the key `q` inside of `p`. The function takes the called
+and the expected arguments.
+"""
 
 _Fits: TypeAlias = Callable[[PlainCall, PlainCall], bool]
-"""From a call that was made and one that was expected."""
+"""Function that tells whether a call that was made fits an expected one."""
 _Compare: TypeAlias = Callable[[JsonValue, JsonValue], bool]
 
 _MODES: Final = ("exact", "ignore", "subset", "superset")
@@ -181,7 +184,7 @@ def _has_both(called: JsonValue, expected: JsonValue, path: str) -> bool:
 
 
 def _value(value: JsonValue, path: str) -> JsonValue:
-    """What a path leads to; None for what is not there, too."""
+    """Follow a path of keys to a value; None where it leads nowhere."""
     for part in path.split("."):
         value = value.get(part) if isinstance(value, dict) else None
     return value

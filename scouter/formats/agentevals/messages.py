@@ -19,7 +19,7 @@ _FORM: Final = "expected a list of messages with a role, or an object with 'mess
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """What matters of one message."""
+    """Role and tool calls of one message."""
 
     role: str
     calls: tuple[PlainCall, ...]

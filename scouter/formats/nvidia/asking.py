@@ -34,7 +34,7 @@ _NOT_ASKED: Final = "not asked: an earlier turn failed"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asking:
-    """How an agent is asked."""
+    """Agent under test, and the limits and tries of its calls."""
 
     agent: object
     """`module:name`, or the agent itself."""
@@ -126,7 +126,7 @@ def _scenario(conversation: Conversation) -> EvalScenario:
 
 
 def _answers(conversation: Conversation, result: ScenarioResult) -> list[Answered]:
-    """What a conversation brought, turn by turn."""
+    """Make an answered item of each turn of a conversation, with its steps and seconds."""
     history: list[JsonValue] = []
     earlier: dict[str, tuple[TrajectoryStep, ...]] = {}
     found: list[Answered] = []

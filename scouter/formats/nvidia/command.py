@@ -49,7 +49,7 @@ def _say(text: str) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NvidiaRun:
-    """What is run, and who is asked.
+    """Files, agent, judge and limits of one run.
 
     Args:
         config: The config file.
@@ -65,8 +65,8 @@ class NvidiaRun:
         timeout_s: Seconds for the conversation of a row.
         retries: More tries for a row whose agent raised.
         progress: False: no progress bar; None: one if a person watches.
-        environ: Where `DATASET_FILTER` is read.
-        note: Is told what is not used.
+        environ: Environment in which `DATASET_FILTER` is looked up.
+        note: Called with a sentence about each setting that is not used.
     """
 
     config: Path
@@ -87,7 +87,7 @@ class NvidiaRun:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NvidiaResults:
-    """What a run brought, beside the files."""
+    """Answers and verdicts of a run, with the folder of its result files."""
 
     answered: tuple[Answered, ...]
     outputs: Mapping[str, EvaluatorOutput]
@@ -175,7 +175,7 @@ def _digest(file: EvalFile, conversations: Sequence[Conversation], agent: object
 
 
 def _cache(run: NvidiaRun, *, is_own: bool) -> JudgeCache | None:
-    """Where answers of the judge are kept."""
+    """Open the cache for the judge's answers; None where they are not kept."""
     named = run.judge_cache
     if named is None:
         if is_own or run.usual_cache is not None:

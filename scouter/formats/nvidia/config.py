@@ -13,7 +13,7 @@ from scouter.evaluate.report.rules import Compat
 M = TypeVar("M", bound=BaseModel)
 
 OUTPUT_DIR: Final = "./.tmp/nat/examples/default/"
-"""Where results go if the file does not say."""
+"""Folder of the results if the file names none."""
 _READ: Final = frozenset({"eval", "llms", "object_stores"})
 
 
@@ -24,7 +24,7 @@ class _User(BaseModel):
 
 
 class Structure(_User):
-    """What the columns of a dataset are called."""
+    """Names of the columns in a dataset."""
 
     disable: bool = False
     question_key: str = "question"
@@ -35,7 +35,7 @@ class Structure(_User):
 
 
 class FilterEntry(_User):
-    """By column, patterns as of file names, any of which a value has to match."""
+    """Patterns as of file names, by column; a value has to match one of its column's."""
 
     field: dict[str, list[str | int | float | bool]] = Field(
         default_factory=dict[str, list[str | int | float | bool]]
@@ -43,7 +43,7 @@ class FilterEntry(_User):
 
 
 class Filter(_User):
-    """Which rows are taken: those that the first lets in and the second does not keep out."""
+    """Filter of rows: `allowlist` says which may pass, and `denylist` then removes some."""
 
     allowlist: FilterEntry | None = None
     denylist: FilterEntry | None = None
@@ -69,7 +69,7 @@ class _Evaluator(_User):
 
 
 class JudgeConfig(_User):
-    """Who is asked about the fields of a report, and how."""
+    """Model and prompts that score the fields of a report."""
 
     llm_name: str
     max_retries: int = Field(default=2, ge=0, le=100)
@@ -79,7 +79,7 @@ class JudgeConfig(_User):
 
 
 class MetricConfigs(_User):
-    """What single metrics need."""
+    """Settings of single metrics."""
 
     llm_judge: JudgeConfig | None = None
 
@@ -91,7 +91,7 @@ class ReportConfig(_Evaluator):
     evaluation_method_id: str = "report"
     eval_metrics_config_path: str
     reference_base_dir: str | None = None
-    """Where paths of references begin; the dataset's folder if not given."""
+    """Folder that paths of references start from; the dataset's folder if not given."""
     object_store: str
     report_url_pattern: str
     include_vlm_output: bool = True
@@ -185,7 +185,7 @@ class EvalFile:
     llms: Mapping[str, LlmConfig]
     object_stores: Mapping[str, StoreConfig]
     notes: tuple[str, ...] = field(default=())
-    """For its user: what is not read, and what is done otherwise."""
+    """Notes for the user on keys that are not read, or that have another effect here."""
 
     @property
     def output_dir(self) -> Path:

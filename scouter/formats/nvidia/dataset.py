@@ -18,12 +18,12 @@ CONVERSATION_KEY: Final = "conversation"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sizing:
-    """How often rows are asked; `repeats` and `adjust` exclude each other."""
+    """Number of times that each row is asked; `repeats` and `adjust` exclude each other."""
 
     repeats: int = 1
     """Runs of each row, each with an id of its own: `{id}_rep0`, `{id}_rep1` …"""
     adjust: bool = False
-    """Whether the number of rows is made to fit `concurrency`."""
+    """True if the number of rows is made to fit `concurrency`."""
     concurrency: int = 8
     passes: int = 0
     """Rows wanted, in multiples of `concurrency`; 0 for as many whole ones as there are."""

@@ -24,7 +24,7 @@ Told: TypeAlias = Callable[[ItemVerdict], None]
 
 
 class Evaluator(Protocol):
-    """What evaluators have in common."""
+    """Method that all evaluators have."""
 
     def evaluate_async(
         self, items: Sequence[EvalItem], on_verdict: Told | None = None
@@ -125,7 +125,7 @@ class Evaluators:
         )
 
     def _base(self, config: ReportConfig) -> Path:
-        """Where paths of references begin."""
+        """Give the folder that paths of references start from."""
         if config.reference_base_dir is not None:
             return self._file.beside(config.reference_base_dir)
         dataset = self._file.general.dataset.file_path

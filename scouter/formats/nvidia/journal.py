@@ -32,7 +32,7 @@ class RunJournal:
     verdicts: dict[tuple[str, str], ItemVerdict] = field(
         default_factory=dict[tuple[str, str], ItemVerdict]
     )
-    """By evaluator and item, those of an earlier run that was interrupted."""
+    """Verdicts of an earlier run that was interrupted, by evaluator and item."""
 
     @staticmethod
     def open(output_dir: Path, digest: str) -> "RunJournal":

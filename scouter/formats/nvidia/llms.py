@@ -19,7 +19,7 @@ _SETTINGS: Final = ("max_tokens", "temperature", "top_p", "seed")
 _NVIDIA_URL: Final = "https://integrate.api.nvidia.com/v1"
 _NVIDIA_KEY: Final = "NVIDIA_API_KEY"
 _VENDORS: Final[Mapping[str, str]] = {"openai": "api.openai.com", "nim": "integrate.api.nvidia.com"}
-"""By kind, the host to which its vendor's key belongs."""
+"""Host that the vendor's key belongs to, by kind of model."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,9 +28,9 @@ class NamedLlms:
 
     llms: Mapping[str, LlmConfig]
     entries: ProviderEntries
-    """Those of the user's settings, with one for each model that has none there."""
+    """Provider entries of the user's settings, with one more for each model that has none there."""
     providers: Mapping[str, str]
-    """By the name of a model, that of its entry."""
+    """Name of the provider entry of each model, by the model's name."""
 
     @staticmethod
     def of(

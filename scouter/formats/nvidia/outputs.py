@@ -67,7 +67,7 @@ class OutputDir:
 
 
 def workflow_output(answered: Sequence[Answered], structure: Structure, id_key: str) -> JsonValue:
-    """What the agent answered, with the rows' own columns."""
+    """Write the agent's answers, with the rows' own columns."""
     return [_row(each.item, structure, id_key) for each in answered]
 
 
@@ -105,7 +105,7 @@ def evaluator_file(name: str) -> str:
 
 
 def latency_summary(answered: Sequence[Answered]) -> JsonValue:
-    """How long each item took; items that were not asked have no latency."""
+    """Write the seconds of each item and their mean; items that were not asked have none."""
     known = [each.latency_s for each in answered if each.latency_s is not None]
     return {
         "average_latency_seconds": round(fmean(known), _DIGITS) if known else None,

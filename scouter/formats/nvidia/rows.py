@@ -15,7 +15,10 @@ from scouter.evaluate.files.read import read_document, read_json_lines, read_tex
 from scouter.evaluate.report.rules import Compat
 
 Row: TypeAlias = dict[str, Any]
-"""By column. `Any`, as the toolkit's reader makes numbers and times of its own of the values."""
+"""Values of a row, by column.
+
+`Any`, as the toolkit's reader makes numbers and times of its own of the values.
+"""
 
 _NO_PACKAGE: Final = "needs the package {0}: pip install {0}"
 

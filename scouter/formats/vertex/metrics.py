@@ -79,7 +79,7 @@ class PointwiseMetric:
     provider: str = "openai"
 
     def task(self) -> LLMJudgeTask:
-        """The same as a task of the engine.
+        """Make the engine's task for the metric.
 
         Raises:
             pydantic.ValidationError: The template or the metric's name is none.
@@ -124,19 +124,19 @@ Metric: TypeAlias = (
     | LLMJudgeTask
     | Callable[[Row], object]
 )
-"""What a list of metrics may hold."""
+"""All forms that a metric may have in a list of metrics."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scored:
-    """How one metric ended for one row."""
+    """Score of one metric for one row, or the reason why there is none."""
 
     score: float | None = None
     """None where there is no score; that is not 0."""
     columns: Mapping[str, JsonValue] = field(default_factory=dict[str, JsonValue])
-    """What it says beside, such as an `explanation`."""
+    """Further columns of the metric, such as an `explanation`."""
     error: str = ""
-    """Why there is no score; empty where none was wanted."""
+    """Reason why there is no score; empty where none was wanted."""
 
 
 class RowMetric(Protocol):
@@ -144,7 +144,7 @@ class RowMetric(Protocol):
 
     @property
     def name(self) -> str:
-        """Of its columns."""
+        """Name of the metric, with which its columns begin."""
         ...
 
     @property

@@ -10,7 +10,7 @@ from typing import Any, Final, TypeAlias
 from scouter.errors import ConfigError
 
 TextMetric: TypeAlias = Callable[[str, str], float]
-"""From answer and reference to a number in [0, 1]."""
+"""Function from answer and reference to a number in [0, 1]."""
 
 _ARTICLES: Final = frozenset({"a", "an", "the"})
 _NO_PUNCTUATION: Final = str.maketrans("", "", string.punctuation)

@@ -53,7 +53,7 @@ class Patience:
 
 @dataclass(frozen=True, slots=True)
 class _Called:
-    """What one call of an agent came to."""
+    """Answer of one call of an agent, its seconds, and its fault where it failed."""
 
     answer: Row
     latency_s: float | None

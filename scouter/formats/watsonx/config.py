@@ -31,7 +31,7 @@ _SILENT: Final = frozenset(
 
 
 class Provider(BaseModel):
-    """Which model judges."""
+    """Provider and models of the judge and the embedder."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
 
@@ -41,7 +41,7 @@ class Provider(BaseModel):
 
 
 class Evaluation(BaseModel):
-    """How results are judged."""
+    """Settings of the evaluation."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
 

@@ -33,7 +33,7 @@ class JourneyRun:
     result: JourneyResult
     attempt: int = 0
     error: str | None = None
-    """What ended the conversation early: the agent's exception, or that of who plays the user."""
+    """Error that ended the conversation early: of the agent, or of the user's player."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +42,7 @@ class Journeys:
 
     runs: tuple[JourneyRun, ...]
     results: ScenarioEvalResults
-    """With one task a scenario, `journey`, whose actual value is the verdict in words."""
+    """Results with one task a scenario, `journey`, whose actual value is the verdict in words."""
 
 
 def run_journeys(
@@ -110,7 +110,10 @@ def _check_users(cases: Sequence[Case], user: object) -> None:
 
 
 def _scenario(case: Case, most_turns: int) -> EvalScenario:
-    """What is asked. All that leads the user is in it, so that a changed case is not taken up."""
+    """Make the scenario of a case.
+
+    All that leads the user is in it, so that a journal does not answer for a changed case.
+    """
     prompts = case.user_prompts
     return EvalScenario(
         case.starting_sentence or "",

@@ -24,4 +24,4 @@ DISPLAY_NAMES: Final = {
     "is_success": "Journey Success",
     "journey_completion": "Journey Completion",
 }
-"""By the name in `metrics`."""
+"""Names of measures for people, by the name in `metrics`."""

@@ -85,7 +85,7 @@ def dataset_of(
 
 
 def _says_failed(call: ToolCall) -> bool:
-    """Whether a result says so itself, in a field; it may be wrapped as a message's content is."""
+    """Tell whether a result has a field that says it failed; it may be wrapped like a content."""
     found = open_content(call.result)
     if found.get("type") == TOOL_RESPONSE:
         found = open_content(found.get("content"))

@@ -71,7 +71,7 @@ def write_results(
 
 
 def case_files(run: JourneyRun) -> dict[str, JsonValue]:
-    """What is written of one run, by kind: messages, what is wrong with each, measures, errors."""
+    """Make the result files of one run, by kind: messages, their faults, measures, errors."""
     result = run.result
     messages: list[JsonValue] = [to_documented(message) for message in result.messages]
     reasons = result.reasons or (None,) * len(messages)

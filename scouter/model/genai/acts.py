@@ -49,8 +49,10 @@ class Act:
     """One call, from all the spans that tell of it; a span of any other kind is an act alone."""
 
     facts: SpanFacts
-    """Of each field what the innermost span says that tells it; the tool's name is the outermost
-    one's, as the model knows it by that."""
+    """Fields of the call, each from the innermost span that has it.
+
+    The tool's name is an exception: it is the outermost span's, by which the model knows the tool.
+    """
     spans: tuple[Span, ...]
     """The outermost first."""
 
@@ -84,7 +86,7 @@ class _Call:
 
 @dataclass(slots=True, eq=False)
 class _Group:
-    """What is known of an act so far."""
+    """Spans found so far for one act, with their ids, names and instrumentors."""
 
     calls: list[_Call]
     id: str
@@ -93,7 +95,7 @@ class _Group:
 
     @property
     def arguments(self) -> JsonValue:
-        """Those that the first span tells that tells any; they are opened only here."""
+        """Arguments of the first span that has any; they are parsed only here."""
         told = (call.facts.arguments for call in islice(self.calls, _LAYERS))
         return next((arguments for arguments in told if arguments is not None), None)
 
@@ -181,7 +183,7 @@ def _group_of(span: Span, facts: SpanFacts) -> _Group:
 
 
 def _above(told: Sequence[Told], spans: Iterable[Span]) -> list[int]:
-    """For every span the position of the nearest one above it that has a kind; -1 for none."""
+    """Find for each span the position of the nearest span above it with a kind; -1 for none."""
     at = {(span.trace_id, span.span_id): place for place, (span, _) in enumerate(told)}
     parents = {(span.trace_id, span.span_id): span.parent_span_id for span in spans}
     known: dict[tuple[str, str], int] = {}

@@ -24,10 +24,13 @@ class Calls:
     """The calls of a trace, and who tells of them."""
 
     calls: tuple[ToolCall, ...]
-    """In the order in which they were made: what was executed by its start, anything else after
-    the call that the model asked for before it."""
+    """Calls in the order in which they were made.
+
+    The place of an executed call is its start. Any other call comes after the one that the model
+    asked for before it.
+    """
     told: ToldCalls
-    """What the messages of models tell."""
+    """Calls and results in the messages of models."""
     askers: frozenset[int] = frozenset()
     """Places, among the models, of those that are known to have asked for a call."""
     unasked: Sequence[Act] = ()
@@ -207,7 +210,7 @@ def _executed(act: Act) -> ToolCall:
 
 
 def _both(call: ToolCall, act: Act) -> ToolCall:
-    """What a message and an execution tell of one call; the execution is nearer to it."""
+    """Join a message's and an execution's facts on one call; the execution's count first."""
     made = _executed(act)
     known = made if made.has_result else call
     return replace(
@@ -222,7 +225,10 @@ def _both(call: ToolCall, act: Act) -> ToolCall:
 
 
 def _arguments(asked: JsonValue, executed: JsonValue) -> JsonValue:
-    """What was executed, with what was asked for beside it; a schema in its place is left out."""
+    """Join the arguments of an execution with those of its message; the execution's count first.
+
+    Arguments without a common name are a schema in the place of the arguments, and are left out.
+    """
     if not isinstance(asked, dict):
         return asked if executed is None else executed
     if not isinstance(executed, dict) or (asked and asked.keys().isdisjoint(executed)):

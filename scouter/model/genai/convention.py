@@ -25,7 +25,7 @@ class Convention:
 
     name: str
     source: str
-    """What its names were read from."""
+    """Specification or code that the names were read from."""
     kinds: Mapping[str, Mapping[str, Kind | None]] = field(default_factory=_nothing)
     """Attribute to its value, in lower case, to the kind; None for a value that tells none, and
     `*` before a value for all that end so."""
@@ -34,17 +34,17 @@ class Convention:
     marks: Mapping[str, Kind] = field(default_factory=dict[str, Kind])
     """Attributes that only spans of one kind have; asked where nothing else tells the kind."""
     fields: Names = field(default_factory=dict[Field, tuple[str, ...]])
-    """Of spans of any kind."""
+    """Attributes of spans of any kind, by the field that they fill."""
     tools: Names = field(default_factory=dict[Field, tuple[str, ...]])
-    """Of executions of tools."""
+    """Attributes of executions of tools, beside `fields`."""
     models: Names = field(default_factory=dict[Field, tuple[str, ...]])
-    """Of calls of models, agents and workflows, beside `fields`."""
+    """Attributes of model calls, agents and workflows, beside `fields`."""
     agents: Names = field(default_factory=dict[Field, tuple[str, ...]])
-    """Of agents and workflows, beside `fields` and `models`."""
+    """Attributes of agents and workflows, beside `fields` and `models`."""
     numbered: Mapping[str, Field] = field(default_factory=dict[str, Field])
-    """How the attributes begin that hold messages as `prefix.0.role`, and what they are."""
+    """Prefixes of attributes that hold messages as `prefix.0.role`, by the field that they fill."""
     parameters: tuple[str, ...] = ()
-    """How the attributes begin that hold one argument of a tool each."""
+    """Prefixes of attributes that each hold one argument of a tool."""
     only_with: tuple[str, ...] = ()
     leaves_out_cache: bool = False
     """Its count of input leaves out what was read from a cache or written to it."""

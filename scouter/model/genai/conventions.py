@@ -396,7 +396,7 @@ CONVENTIONS: Final = (
     OTEL, VERCEL, OPENINFERENCE, OPENLLMETRY, LANGSMITH, LOGFIRE, LANGFUSE, MLFLOW, HAYSTACK,
     CLAUDE_CODE, LAST,
 )  # fmt: skip
-"""In the order in which they count."""
+"""Conventions in the order in which they count."""
 
 CACHE_APART: Final = ("bedrock",)
 """Parts of the names of providers whose count of input leaves out the cache, by any convention."""

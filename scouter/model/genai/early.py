@@ -26,7 +26,7 @@ _TEXTS: Final = (
 )  # fmt: skip
 _COUNTS: Final = (Field.INPUT_TOKENS, Field.OUTPUT_TOKENS, Field.CACHED, Field.REASONING)
 _PUT_TOGETHER: Final = (Field.USAGE, Field.CACHED, Field.CACHE_WRITTEN)
-"""With these, the count of input is more than one number."""
+"""Fields with which the count of input is the sum of several numbers."""
 _ASKED: Final = frozenset((*_TEXTS, *NUMBERS, Field.USAGE))
 EARLY_KEYS: Final = frozenset(
     {
@@ -54,7 +54,7 @@ _OPERATIONS: Final = {
 
 
 def early_attributes(attributes: Attributes) -> Mapping[str, AttributeValue]:
-    """Those in `EARLY_KEYS`, and perhaps others."""
+    """Give the attributes in `EARLY_KEYS`, and perhaps others."""
     if isinstance(attributes, EarlyAttributes):
         return attributes.known
     return {name: attributes[name] for name in EARLY_KEYS.intersection(attributes)}
@@ -84,7 +84,7 @@ def _at_hand(attributes: Attributes) -> Attributes:
 
 
 class EarlyFacts(NamedTuple):
-    """What columns hold of a span; None where it does not tell."""
+    """Values of the store's columns for one span; None where the span does not tell."""
 
     operation: str | None
     """`gen_ai.operation.name`, else OpenTelemetry's word for the kind."""
@@ -100,7 +100,7 @@ class EarlyFacts(NamedTuple):
     session: str | None
     kind: Kind
     input_tokens: int | None
-    """Of a call of a model, as the other counts."""
+    """Tokens that a model call read; None on spans of other kinds, as for the other counts."""
     output_tokens: int | None
     cached_tokens: int | None
     reasoning_tokens: int | None
@@ -114,23 +114,23 @@ _Values = Sequence[Any]
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """Which attributes tell the fields of spans of one shape and kind."""
+    """Attributes that fill the fields of spans of one shape and kind."""
 
     texts: tuple[str, ...]
     counts: tuple[str, ...]
     spread: Callable[[_Values], _Values]
     """Puts their values, and None behind them, in the places of `_TEXTS` and `_COUNTS`."""
     is_plain: bool
-    """What they tell is all there is."""
+    """True if no other attribute of the span adds anything."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Shape:
-    """What some attributes together can tell."""
+    """Set of attribute names that several spans have, and the fields that it can fill."""
 
     kind_keys: tuple[KindKey, ...]
     mark: Kind
-    """What they are a sign of."""
+    """Kind that the attributes are a sign of."""
     plans: dict[Kind, _Plan] = field(default_factory=dict[Kind, _Plan])
 
 

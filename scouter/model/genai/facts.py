@@ -10,7 +10,7 @@ from scouter.model.struct import struct
 
 
 class Kind(StrEnum):
-    """What a span is, whatever its convention calls it."""
+    """Kind of a span, in one word for all conventions."""
 
     MODEL = "model"
     """One call of a model that writes an answer."""
@@ -38,7 +38,7 @@ class Usage:
     output: int | None = None
     """All that the model wrote, its reasoning included."""
     total: int | None = None
-    """As reported."""
+    """Total as reported."""
     cached: int | None = None
     """The part of `input` that was read from a cache."""
     cache_written: int | None = None
@@ -73,7 +73,7 @@ class _Later:
 
 @struct
 class SpanFacts:
-    """What one span tells; the empty text or None where it does not tell.
+    """Facts of one span; the empty text or None where it does not tell.
 
     Arguments, result and messages may be given as functions: most spans are never asked for them,
     and to read them takes far longer than all the rest.
@@ -105,7 +105,7 @@ class SpanFacts:
     finish_reasons: tuple[str, ...] = ()
     usage: Usage = field(default=NO_USAGE)
     is_merged: bool = False
-    """It stands for calls that have spans of their own, so it is no call."""
+    """True if the span stands for calls that have spans of their own, and so is no call."""
 
 
 for _name in ("arguments", "result", "input_messages", "output_messages"):

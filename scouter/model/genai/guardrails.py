@@ -12,7 +12,7 @@ from scouter.model.genai.acts import Act
 from scouter.model.span import Attributes, Span
 
 _OPERATIONS: Final = frozenset({"run_guardrail", "apply_guardrail"})
-"""How names of spans begin."""
+"""Operations whose spans have the name of the guardrail behind the operation's."""
 NAME: Final = (
     "gen_ai.guardrail.component.name", "gen_ai.security.guardrail.name", "gen_ai.guardian.name",
     "gen_ai.guardrail.name", "guardrail_name", "guardrail.name",

@@ -43,7 +43,7 @@ _USAGES: Final = ("usage", "token_usage", "usage_metadata", "usageMetadata")
 _MODELS: Final = ("model", "model_name", "modelVersion")
 _DIGITS: Final = 15
 _LEAST_DETAIL_RANK: Final = 1_000_000
-"""What an event tells counts where the attributes tell nothing."""
+"""Least rank of an event's values; any value of an attribute comes before them."""
 
 _Candidate = tuple[int, Use, AttributeValue | Attributes]
 """Rank, what it is, and the value; of messages in many attributes all attributes."""
@@ -56,7 +56,7 @@ def plain(attributes: Attributes) -> Mapping[str, AttributeValue]:
 
 
 class Held:
-    """What the attributes and events of one span tell, sorted by field."""
+    """Values in the attributes and events of one span, sorted by field."""
 
     def __init__(self, span: Span, kind: Kind, attributes: Mapping[str, AttributeValue]) -> None:
         self._span, self._kind = span, kind
@@ -141,7 +141,7 @@ class Held:
         return False
 
     def arguments(self) -> JsonValue:
-        """Of the call that a tool's span is: of an attribute, an event, or one attribute each."""
+        """Give the arguments of a tool's span: of an attribute, an event, or one attribute each."""
         for _, value in self._values(Field.ARGUMENTS):
             return open_arguments(to_json_value(value))
         for told, value in self._tool_events():
@@ -153,7 +153,7 @@ class Held:
         return None
 
     def result(self) -> JsonValue:
-        """Of the call that a tool's span is; None where `has` says so, too."""
+        """Give the result of a tool's span; None where `has` finds none, and where it is null."""
         for _, value in self._values(Field.RESULT):
             return open_result(to_json_value(value))
         for told, value in self._tool_events():
@@ -174,14 +174,14 @@ class Held:
                 yield field, to_json_value(held)
 
     def input_messages(self) -> list[JsonValue] | None:
-        """What was said to a model or an agent; None where nothing tells it."""
+        """Give the messages to a model or an agent; None where nothing tells them."""
         return self._messages(Field.INPUT, "user")
 
     def output_messages(self, role: str = "assistant") -> list[JsonValue] | None:
-        """What a model or an agent answered: of an agent the last message.
+        """Give the messages that a model answered, or the last message of an agent.
 
         Args:
-            role: Of texts, which do not tell whose they are.
+            role: Role of texts that do not tell whose they are.
         """
         found = self._messages(Field.OUTPUT, role)
         calls = [call for _, value in self._values(Field.TOOL_CALLS) for call in _listed(value)]
@@ -235,7 +235,7 @@ class Held:
 
     @cached_property
     def _remarks(self) -> JsonValue:
-        """What frameworks write beside the answer of a model: its usage, its model and so on."""
+        """Object that frameworks write beside a model's answer, with its usage and model."""
         if self._kind is not Kind.MODEL:
             return None
         for _, value in self._values(Field.OUTPUT):

@@ -12,20 +12,20 @@ from scouter.model.genai.field import ASKING_KINDS, Field
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Use:
-    """What an attribute tells on spans of one kind."""
+    """Use of an attribute on spans of one kind: the field that it fills, and how."""
 
     field: Field
     rank: int
-    """Of the attributes that tell the same the one of the lowest rank counts."""
+    """Rank among the attributes of the same field; the lowest counts."""
     convention: Convention
     prefix: str = ""
-    """Of attributes that hold messages together."""
+    """Prefix of attributes that hold messages together."""
     is_messages: bool = False
-    """It holds a list of messages and no text."""
+    """True if the attribute holds a list of messages and no text."""
 
 
 Uses: TypeAlias = Mapping[str, tuple[Use, ...]]
-"""By attribute, or by the prefix of attributes."""
+"""Uses of attributes, by the attribute or by the prefix of attributes."""
 
 
 @dataclass(frozen=True, slots=True)

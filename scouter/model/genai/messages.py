@@ -50,8 +50,10 @@ ERROR_STARTS: Final = (
     "error:", "tool error:", "error executing tool", "error invoking tool",
     "an error occurred while running the tool",
 )  # fmt: skip
-"""How the text of a failed call begins: as agents write it by hand, LangGraph (`Error: …`,
-`Error invoking tool …`), the MCP SDK (`Error executing tool …`) and the OpenAI Agents SDK.
+"""Beginnings of the text of a failed call, in lower case.
+
+They come from agents' own code, LangGraph (`Error: …`, `Error invoking tool …`), the MCP SDK
+(`Error executing tool …`) and the OpenAI Agents SDK.
 """
 
 
@@ -91,7 +93,7 @@ class MessageLog:
         self.content: str | None = None
         """Text of the last message of the model, None where it has none."""
         self.finish_reason: str | None = None
-        """Of the last message of the model that tells of one."""
+        """Reason for the end of the last message of the model that tells one."""
         self.answers: int = 0
         """Messages of the model."""
         self.asked: list[str] = []

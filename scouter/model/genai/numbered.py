@@ -11,7 +11,7 @@ from scouter.model.json_value import to_json_value
 from scouter.model.span import AttributeValue
 
 _DIGITS: Final = 9
-"""Of the number of a message; Python refuses to read thousands of them."""
+"""Most digits of a message's number; Python refuses to read thousands of them."""
 _BLOCK_KEYS: Final = frozenset({"type", "text", "toolUse", "toolResult"})
 
 

@@ -13,7 +13,7 @@ from scouter.model.genai.talk import MESSAGE_EVENTS
 from scouter.model.span import AttributeValue, Span
 
 MERGED: Final = "(merged"
-"""In the name of a span that stands for calls that have spans of their own."""
+"""Part of the name of a span that stands for calls that have spans of their own."""
 _NAME_PREFIXES: Final = ("execute_tool ", "running tool: ", "invoke_agent ")
 _NAME_SUFFIXES: Final = (".tool", ".run", ".__call__", "._execute_core", ".workflow", ".agent")
 

@@ -40,7 +40,7 @@ _INSIDE: Final = (
     "outputs", "update", "result", "response", "raw", "combined_chunk_content", "final_output",
     "answer", "text", "contents", "inputs", "input", "question", "query", "task", "prompt",
 )  # fmt: skip
-"""Where messages lie in what is none itself, the surest first."""
+"""Keys under which an object holds messages, the surest first."""
 _DEEPEST: Final = 8
 
 

@@ -58,7 +58,7 @@ def find_evidence(acts: Sequence[Act], calls: Calls) -> Evidence:
 
 @dataclass(slots=True)
 class _Trace:
-    """What is found out about one trace."""
+    """Signs in one trace that tool calls are missing."""
 
     asking: list[tuple[int, str]] = field(default_factory=list[tuple[int, str]])
     """Start and span of the models' calls that asked for a tool, and for none that is known."""

@@ -75,7 +75,7 @@ class ToldCalls:
 
     @cached_property
     def calls(self) -> tuple[tuple[ToolCall, int], ...]:
-        """In the order in which they were asked for, each with the place of the model that did."""
+        """Calls in the order in which they were asked for, each with the place of its model."""
         has_silent = False
         for at, model in enumerate(self._models):
             is_open = has_silent or any(not call.has_result for call in self._calls)

@@ -51,7 +51,7 @@ _REASONING: Final = (
     "thoughtsTokenCount", "thoughts_token_count",
 )  # fmt: skip
 _OPENAI: Final = ("prompt_tokens", "prompt_tokens_details", "input_tokens_details")
-"""Where one of these is, the prompt count is OpenAI's, with all in it."""
+"""Fields of OpenAI's usage; with one of them, the prompt count includes cached tokens."""
 _BESIDE_INPUT: Final = (
     ("cacheReadInputTokens",),
     ("cacheWriteInputTokens",),

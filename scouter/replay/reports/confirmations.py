@@ -19,18 +19,18 @@ class ReaskedRow:
     outcome: Outcome
     """Failed where it is broken, passed where it is cleared, skipped where that is not known."""
     text: str
-    """What came of it, in words."""
+    """Result of the further attempts, in words."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reasked:
-    """All of them."""
+    """All scenarios that were asked again, with the cost of it."""
 
     rows: Sequence[ReaskedRow]
     attempts: int
     """Further attempts that were made."""
     judges: JudgeTotals | None
-    """What judging those took; None where no judge had anything to do."""
+    """Usage of the judges in these attempts; None where no judge had anything to do."""
 
     @property
     def cost(self) -> str:

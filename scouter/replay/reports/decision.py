@@ -30,7 +30,7 @@ _NAMED: Final = 5
 
 
 class Word(StrEnum):
-    """What a release check comes to, worst first."""
+    """Ends of a release check, in one word or a few, worst first."""
 
     REGRESSED = "regressed"
     BELOW_GATE = "below a gate"
@@ -50,14 +50,14 @@ class Word(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
-    """What may stop a release.
+    """Rules for what may stop a release.
 
     Args:
         require_ruled_out: Fall of whole scenarios, in points, that has to be ruled out: a larger
             limit is `inconclusive`; None asks for nothing.
-        allow_errors: Errors are failed checks like others, left to baseline and gates.
-        allow_lost: Records and spans that are in no result do not stop a release.
-        allow_unjudged: Judge tasks that were skipped for want of money do not stop a release.
+        allow_errors: True: errors are failed checks like others, left to baseline and gates.
+        allow_lost: True: records and spans that are in no result do not stop a release.
+        allow_unjudged: True: judge tasks that were skipped for want of money do not stop a release.
     """
 
     require_ruled_out: float | None = None
@@ -68,12 +68,12 @@ class Policy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decision:
-    """What a check comes to.
+    """Decision of a release check.
 
     Args:
         word: One of the words above.
         headline: One sentence.
-        reasons: What stops the release, in words; empty if nothing does.
+        reasons: Reasons why the release is stopped, in words; empty if it is not.
         exit_code: 0 may go on, 1 stopped, 3 inconclusive.
     """
 
@@ -190,7 +190,7 @@ def _errors(results: ScenarioEvalResults) -> list[str]:
 
 
 def _over_budget(results: ScenarioEvalResults | None) -> str:
-    """What was not judged for want of money is said beside the rate that it is not in."""
+    """Count in words the judge tasks that the budget left out of the rate; empty for none."""
     totals = None if results is None else totals_of(results)
     if totals is None or not totals.over_budget:
         return ""
@@ -198,7 +198,7 @@ def _over_budget(results: ScenarioEvalResults | None) -> str:
 
 
 def _lost(lost: Sequence[Lost]) -> str:
-    """The same of what the replay lost."""
+    """Count in words the records and spans that the replay lost."""
     kinds: Counter[str] = Counter()
     for each in lost:
         kinds[each.kind] += each.count
@@ -253,7 +253,7 @@ def _passed(found: tuple[int, int], more: str = "") -> str:
 
 
 def _whole(comparison: AnyComparison) -> str:
-    """The same of records or conversations, where there are no scenarios."""
+    """Count in words the records or conversations that passed, where there are no scenarios."""
     for row in comparison.rates:
         if row.is_whole and row.comparison_count:
             now = f"{row.comparison_passed:,} of {row.comparison_count:,} {row.label}"

@@ -23,13 +23,13 @@ class Example:
     scenario_id: str
     question: str
     passed: str
-    """How many of its attempts passed; empty for a single one."""
+    """Number of its attempts that passed, in words; empty for a single attempt."""
     check: str
     """Alias and task; empty where the agent raised."""
     expected: str
     """Operator and value as JSON; empty where the agent raised."""
     got: str
-    """As JSON, or the error."""
+    """Actual value as JSON, or the error."""
     trace: str
     """Its spans by start time, in one line; empty without any."""
 

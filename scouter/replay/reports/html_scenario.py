@@ -35,13 +35,13 @@ _BAD_RECORDS: Final = 200
 
 @dataclass(slots=True)
 class Budget:
-    """How many spans the page may still show; the urgent scenarios come first and get theirs."""
+    """Spans and characters that the page may still show; the urgent scenarios get theirs first."""
 
     spans: int = 20_000
     spans_of_one: int = 300
     spans_of_passed: int = 40
     characters: int = 20_000_000
-    """Of folded values."""
+    """Characters of folded values."""
 
 
 def scenario_rows(scenarios: Sequence[ScenarioView], budget: Budget) -> list[Row]:
@@ -159,7 +159,7 @@ def _said(who: str, what: JsonValue, limit: int) -> Row:
 
 
 def _response(attempt: AttemptView, limit: int) -> str:
-    """What the checks read, where it is not simply the last answer."""
+    """Write the response that the checks read, where it is not simply the last answer."""
     if not attempt.turns or attempt.error:
         return ""
     last = cast(dict[str, JsonValue], attempt.turns[-1])

@@ -21,7 +21,7 @@ class NotPassed:
     place: str
     """The first one: scenario, record and attempt."""
     message: str
-    """What that one says."""
+    """Message of the first result that did not pass."""
 
 
 def not_passed(view: View) -> list[NotPassed]:

@@ -34,12 +34,12 @@ class Report:
 
     @cached_property
     def decision(self) -> Decision:
-        """What it comes to."""
+        """Decision of the check, with its reasons and its exit code."""
         return decide(self.results, self.comparison, self.gate_checks, self.policy)
 
     @cached_property
     def judges(self) -> JudgeTotals | None:
-        """What the judges took; None where there was none."""
+        """Usage of the judges; None where no task asked one."""
         return totals_of(self.results)
 
     @cached_property
@@ -49,7 +49,7 @@ class Report:
 
     @cached_property
     def reasked(self) -> Reasked | None:
-        """What asking scenarios again came to; None where nobody was asked again."""
+        """Scenarios that were asked again, with the results; None where none was."""
         return reasked_of(self.results)
 
     @cached_property

@@ -49,7 +49,7 @@ def values(span: SpanView) -> Iterator[tuple[str, JsonValue]]:
 
 
 def _said_of(result: ForeignResult) -> JsonValue:
-    """What a result says, without what it does not say."""
+    """Write the fields that a result of another evaluator has, without the empty ones."""
     told: dict[str, JsonValue] = {
         "label": result.label, "score": result.score, "explanation": result.explanation,
         "error": result.error,

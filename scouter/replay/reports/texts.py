@@ -11,7 +11,7 @@ from scouter.evaluate.intervals import Interval
 from scouter.model.json_value import plain_text
 
 _NOT_XML: Final = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-"""What XML 1.0 has no way to write (production 2, Char)."""
+"""Characters that XML 1.0 cannot write (production 2, Char)."""
 
 _NS: Final = 1_000_000_000
 

@@ -26,10 +26,10 @@ from scouter.evaluate.show.trace_view import ResultView, TraceView, view_trace
 from scouter.model.span import Span
 
 Change: TypeAlias = Literal["regressed", "improved", "new", "same", ""]
-"""Against the baseline; empty without one."""
+"""Change against the baseline; empty without one."""
 
 NO_SCENARIO: Final = "(no scenario)"
-"""What shows the records that no replay made."""
+"""Name under which reports show the records that no replay made."""
 
 _AS_WRITTEN: Final = "as written, with its templates: the check was not decided"
 _EPSILON: Final = 1e-9
@@ -37,7 +37,7 @@ _EPSILON: Final = 1e-9
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckView:
-    """How one task ended in one place."""
+    """Result of one task for one record, or for one attempt of a scenario."""
 
     task_id: str
     outcome: Outcome
@@ -50,13 +50,13 @@ class CheckView:
     score: float | None = None
     """The number beside the outcome."""
     note: str = ""
-    """What is to be known of the expected value: that its templates were not filled in."""
+    """Note on the expected value: that its templates were not filled in."""
     is_counted: bool = True
     """False where it is in no rate: skipped, and not by a gate."""
     span_ids: tuple[str, ...] = ()
     """The first spans that it is about."""
     talk: JudgeTalk | None = None
-    """What a judge was asked and answered."""
+    """Question to the judge and its answer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,10 +76,10 @@ class AttemptView:
     """One run of one scenario."""
 
     number: int
-    """From 1."""
+    """Number of the attempt, from 1."""
     outcome: Outcome
     error: str
-    """What the agent raised, and where; empty if it did not. The first line says it all."""
+    """Error of the attempt and its place; empty without one. The first line is the message."""
     duration_ns: int
     turns: Sequence[object]
     response: JsonValue
@@ -157,12 +157,12 @@ class RateView:
 
     @property
     def rate(self) -> float | None:
-        """In [0, 1]; None without samples."""
+        """Pass rate in [0, 1]; None without samples."""
         return self.passed / self.total if self.total else None
 
     @property
     def interval(self) -> Interval:
-        """In [0, 1]."""
+        """95 % interval of the rate, in [0, 1]."""
         return wilson(self.passed, self.total)
 
 
@@ -178,7 +178,7 @@ class TaskView:
     difference: float | None = None
     difference_interval: Interval | None = None
     conversations: int = 0
-    """How many stand behind the rate; of a comparison, behind the difference."""
+    """Number of conversations behind the rate; in a comparison, behind the difference."""
     regressed: bool | None = None
     """None without a baseline."""
     is_cleared: bool | None = None
@@ -197,7 +197,7 @@ class View:
     """The whole run."""
 
     scenarios: tuple[ScenarioView, ...]
-    """In the order in which they ran."""
+    """Scenarios in the order in which they ran."""
     tasks: tuple[TaskView, ...]
     missing: tuple[str, ...] = ()
     """Scenarios of the baseline that were not run."""
@@ -210,7 +210,7 @@ class View:
 
     @property
     def by_urgency(self) -> tuple[ScenarioView, ...]:
-        """Those that got worse first, then what did not pass, then the rest; else in order."""
+        """Scenarios that got worse first, then those that did not pass, then the rest."""
         return tuple(sorted(self.scenarios, key=_urgency))
 
     @property
@@ -411,7 +411,7 @@ def _changes(
 def _record_changes(
     comparison: ScenarioComparisonResults,
 ) -> dict[str, tuple[Change, Outcome]]:
-    """What became of scenarios by their records alone; with repeats one record says little."""
+    """Find the changes of scenarios by their records alone; none with repeats."""
     rows = [
         row
         for records in comparison.dataset_comparisons.values()

@@ -15,7 +15,7 @@ from scouter.evaluate.journey.result import ArgumentMatch
 
 THRESHOLD: Final = 0.8
 _EPSILON: Final = 0.001
-"""By how much fuzzy numbers may differ."""
+"""Largest difference of two equal numbers among fuzzy arguments."""
 
 IsLike: TypeAlias = Callable[[JsonValue, JsonValue], bool]
 """Compares two normalised values that are neither numbers nor dates."""

@@ -15,12 +15,12 @@ class NoClientError(Exception):
 
 
 class Client:
-    """What the original calls its client: a judge and an embedder.
+    """Judge and embedder in one object, as in the original.
 
     Args:
-        judge: None has texts compared by what they hold.
+        judge: None to search texts for the wanted words instead.
         embedder: None is the local model; without it fuzzy values are compared by their tokens.
-        is_missing: There is no client.
+        is_missing: True where the original would have no client.
     """
 
     def __init__(self, judge: JourneyJudge | None, embedder: object, *, is_missing: bool) -> None:
@@ -36,7 +36,11 @@ class Client:
         return arguments.cosine(left, right) >= arguments.THRESHOLD
 
     def is_like_for_f1(self, actual: JsonValue, expected: JsonValue) -> bool:
-        """The same, but without a client it raises."""
+        """Compare two normalised values as `is_like` does, but not without a client.
+
+        Raises:
+            NoClientError: The client is missing.
+        """
         if self.is_missing:
             raise NoClientError("ToolParameterF1 requires a client, but none was provided")
         return self.is_like(actual, expected)

@@ -14,4 +14,4 @@ ERROR_WORDS: Final = (
     "unavailable", "underflow", "unexpected", "unknown", "unreachable", "unresolved",
     "unsuccessful",
 )  # fmt: skip
-"""In lower case. Words that hold one of these, such as `syntax error`, are covered by it."""
+"""Error words in lower case; each also stands for all words that hold it, as `syntax error`."""

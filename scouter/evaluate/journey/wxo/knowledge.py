@@ -54,7 +54,7 @@ def answers_of(messages: Sequence[JourneyMessage], searches: Sequence[_Search]) 
 
 
 def retrieval(answers: Sequence[Answer]) -> Iterator[tuple[str, Measure]]:
-    """How sure the search was: of its documents, and as a whole."""
+    """Give the retrieval confidence of each search: the mean over its documents, and its own."""
     for at, answer in enumerate(answers):
         results = [cast("Mapping[str, Any]", d.get("result_metadata") or {})
                    for d in answer.documents]  # fmt: skip
@@ -66,7 +66,7 @@ def retrieval(answers: Sequence[Answer]) -> Iterator[tuple[str, Measure]]:
 
 
 def faithfulness(answers: Sequence[Answer], ask: Ask) -> Iterator[tuple[str, Measure]]:
-    """How far documents support an answer, as a judge says; 0 where it answers with no JSON."""
+    """Score how far documents support each answer, by a judge; 0 where its answer is no JSON."""
     for answer in answers:
         if answer.documents and answer.text:
             bodies = [document.get("body") for document in answer.documents]

@@ -30,7 +30,7 @@ from scouter.evaluate.journey.wxo.shares import completion, tool_rates
 from scouter.evaluate.journey.wxo.told import result_of
 
 _TRIES: Final = 3
-"""How often a judge is asked about a statement until its answer is JSON."""
+"""Most questions to a judge about one statement, until an answer is JSON."""
 
 
 def evaluate_as_original(

@@ -33,7 +33,7 @@ class Run:
 
 @dataclass(slots=True)
 class Tools:
-    """Which calls met which goals."""
+    """Calls sorted by whether they met a goal of the journey."""
 
     met: dict[str, int] = field(default_factory=dict[str, int])
     """Message that met each goal, in the order of messages."""
@@ -42,13 +42,13 @@ class Tools:
     incorrect: dict[int, tuple[ArgumentMatch, ...] | None] = field(
         default_factory=dict[int, "tuple[ArgumentMatch, ...] | None"]
     )
-    """Against the nearest goal; None where each goal of the tool is met already."""
+    """Arguments of incorrect calls against the nearest goal; None where all its goals are met."""
     missed: tuple[str, ...] = ()
 
 
 @dataclass(slots=True)
 class Texts:
-    """Which text goals were met."""
+    """Text goals that were met, and their counts."""
 
     met: tuple[str, ...]
     """Names of goals, in their order."""
