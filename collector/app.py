@@ -59,7 +59,10 @@ _log: Final = logging.getLogger(__name__)
 _FOLLOW_S: Final = 2.0
 """The pipeline may be at work, or the store be stuck; what follows a profile comes later then."""
 _COMMIT_PAUSE_S: Final = 0.1
-"""Of small requests several come in that time; half of it takes a third of their cost away."""
+"""Seconds that a commit waits for more small requests to join it.
+
+Half that pause saves a third of the cost of small requests.
+"""
 
 
 class Collector:
@@ -331,7 +334,10 @@ class Collector:
         )
 
     def _gold(self) -> GoldAsker | None:
-        """What asks for gold items, of a judge that looks nothing up; what it costs is counted."""
+        """Build the part that asks judges about gold items.
+
+        Its judge looks no answer up, and the cost of its questions is counted.
+        """
         if self._gold_file is None:
             return None
         return GoldAsker(

@@ -79,5 +79,5 @@ class _Seen:
 
     since: float
     count: int = 0
-    """How often it came again."""
+    """Number of repetitions of the line."""
     last: logging.LogRecord | None = None

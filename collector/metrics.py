@@ -48,9 +48,9 @@ class TotalName(StrEnum):
     PENDING = "pending"
     """Tasks that wait for a judge in latest evaluations; the one count that falls."""
     RECORDS_DERIVED = "records_derived"
-    """Of `RECORDS_RECEIVED`, those that were made of traces."""
+    """Records of `RECORDS_RECEIVED` that were made of traces."""
     SUPERSEDED = "superseded"
-    """Of `ERASED`, derived records in whose place others came."""
+    """Derived records of `ERASED` that other records replaced."""
     WATCHED_TO = "watched_to"
     """Commit up to which every span was looked at for watches; of no space."""
     LOG_APPLIED = "log_applied"
@@ -79,7 +79,7 @@ RECEIVED: Final = {
 LOG_APPLIED: Final = TotalKey(TotalName.LOG_APPLIED, "")
 WATCHED_TO: Final = TotalKey(TotalName.WATCHED_TO, "")
 UNCOUNTED: Final = TotalKey(TotalName.LOST, "", label="unknown")
-"""How often something was lost of which nobody knows how much it was."""
+"""Counter of losses whose size nobody knows."""
 
 
 LEFT_OUT: Final = frozenset({Reason.SAMPLED.value, Reason.BUDGET.value})
@@ -94,9 +94,9 @@ NO_TASK: Final = "none"
 
 
 def task_label(outcome: Outcome, reason: str | None) -> str:
-    """What a task counts as: its outcome; for a skip that no gate made, which is in no rate, why.
+    """Label under which a task is counted: its outcome, or the reason of a skip that no gate made.
 
-    Rates can so be taken from counters alone.
+    No rate counts such a skip. With this label, rates can be computed from the counters alone.
     """
     is_left_out = outcome is Outcome.SKIPPED and reason in LEFT_OUT
     return str(reason) if is_left_out else outcome.value

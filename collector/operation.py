@@ -32,13 +32,13 @@ _WAIT_S: Final = 60.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Erasure:
-    """What was erased, and where it still is."""
+    """Counts of what was erased, and the backups that still hold it."""
 
     erased: Erased
     is_gone: bool
     """True if no file of the data folder holds any of it."""
     backups: Sequence[KnownBackup]
-    """That were made before, and may hold some of it.
+    """Backups that were made before, and may hold some of it.
 
     What is stored does not tell when it first came: a better span has taken the place of another,
     a letter was replayed, retention took the older half. So all are named that may be there.
@@ -46,7 +46,7 @@ class Erasure:
 
 
 class Answers(Protocol):
-    """What judges answered, which an erasure takes as well; see `KeptAnswers`."""
+    """Kept answers of judges, which an erasure removes as well; see `KeptAnswers`."""
 
     def begin_erasing(self, space: str) -> None:
         """Remove all answers of a space, and keep none until the end."""

@@ -11,7 +11,7 @@ from fastapi.responses import JSONResponse
 from pydantic import BaseModel, Field
 
 SCHEMAS: Final = "#/components/schemas/"
-"""Where the OpenAPI document has its models."""
+"""Place of the models in the OpenAPI document."""
 PROBLEM_JSON: Final = "application/problem+json"
 
 
@@ -25,10 +25,11 @@ class Problem(BaseModel):
 
 
 def problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """What FastAPI is told of the error answers of a route.
+    """Describe the error answers of a route for FastAPI.
 
-    It is given the place of the model and not the model itself, of which it would make a validator
-    for each status of each route: half of the time that all routes take.
+    The description refers to the model by its place in the document. From the model itself FastAPI
+    would make a validator for each status of each route, which takes half of the time of all
+    routes.
     """
     content = {PROBLEM_JSON: {"schema": {"$ref": f"{SCHEMAS}{Problem.__name__}"}}}
     return {status: {"content": content} for status in statuses}

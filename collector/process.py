@@ -26,9 +26,11 @@ _MALLOC: Final = {
 }
 """Options of `mallopt`; source: glibc, `malloc.h`."""
 _SWITCH_S: Final = 0.003
-"""How long a thread may keep the interpreter while another one wants it, instead of 5 ms: a commit
-asks for it a dozen times, whatever the decoding threads do. At 0.3 ms the changing of turns itself
-takes a quarter of the throughput."""
+"""Seconds that a thread may keep the interpreter while another thread wants it; Python's is 5 ms.
+
+A commit asks for the interpreter a dozen times, whatever the decoding threads do. At 0.3 ms the
+switching itself takes a quarter of the throughput.
+"""
 _YOUNG: Final = 200_000
 """Objects that are made before the first search for cycles among them, instead of 700: the search
 finds next to nothing, and took a seventh of the time of judging records."""
@@ -75,10 +77,10 @@ def tune_process() -> None:
 
 
 def connections_that_fit(wanted: int, doors: int) -> int:
-    """How many connections each door may have, of the files that the process may have open.
+    """Number of connections that each door may have, by the files that the process may open.
 
     Args:
-        wanted: How many were asked for.
+        wanted: Number that was asked for.
         doors: Ways in that take connections.
     """
     files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -125,13 +127,16 @@ def _give_code_back() -> None:
 
 
 def untouched_code(smaps: str) -> Iterator[tuple[int, int]]:
-    """Where machine code of files lies of which nothing was ever written to, such as a jump.
+    """List the ranges of memory with machine code of files to which nothing was ever written.
 
     Args:
-        smaps: As Linux shows it; source: `proc_pid_smaps(5)`.
+        smaps: Memory map of the process as Linux shows it; source: `proc_pid_smaps(5)`.
+
+    Yields:
+        Start and end of each range, as addresses.
 
     Raises:
-        ValueError, IndexError: It has another form.
+        ValueError, IndexError: The map has another form.
     """
     code = ""
     for line in smaps.splitlines():

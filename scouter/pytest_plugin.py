@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 _NAME: Final = "scouter-scenarios"
 _JUDGES: Final[pytest.StashKey[list[str]]] = pytest.StashKey()
-"""What the judges of each scenario file took and asking again came to, in words."""
+"""Lines of the final report on lost data, the judges' cost and repeated runs, by scenario file."""
 
 _OPTIONS: Final = (
     ("agent", "MODULE:NAME", "the agent that the scenarios are run against"),
@@ -69,7 +69,7 @@ _OPTIONS: Final = (
 )
 """Settings that hold one value: name, placeholder, help."""
 _RATES: Final = ("min_pass_rate", "min_scenario_pass_rate")
-"""Those of them that are gates."""
+"""Options that set a gate."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -183,7 +183,7 @@ class ScenarioFile(pytest.File):
         return word == "errors"
 
     def missed(self, scenario_id: str) -> list[str]:
-        """What is required and did not pass in a scenario, or was not judged at all."""
+        """Describe the required checks of a scenario that did not pass or were not judged."""
         return [
             text
             for each in self._required
@@ -199,7 +199,7 @@ class ScenarioFile(pytest.File):
         ]
 
     def left_out(self) -> int:
-        """How many scenarios of the file are not selected."""
+        """Number of scenarios of the file that are not selected."""
         return len(self._scenarios()) - len(self._selected())
 
     def _selected(self) -> set[str]:
@@ -257,7 +257,7 @@ class ScenarioError(Exception):
 
 
 class _Item(pytest.Item):
-    """What the items of a scenario file share."""
+    """Base of the test items of a scenario file."""
 
     @property
     def file(self) -> ScenarioFile:
@@ -342,10 +342,10 @@ class BaselineItem(_Item):
 
 
 class ScenarioRunner:
-    """What the fixture `scouter_eval` gives: runs scenarios, and fails a test by them.
+    """Value of the fixture `scouter_eval`: runs scenarios and fails the test if they fail.
 
     Args:
-        config: Of the pytest run; files are relative to its root folder.
+        config: Configuration of the pytest run; files are relative to its root folder.
     """
 
     def __init__(self, config: pytest.Config) -> None:

@@ -19,7 +19,7 @@ from scouter.evaluate.judge.port import (
 from scouter.evaluate.outcome import Reason
 
 Reply: TypeAlias = JudgeReply | JsonValue | Exception
-"""What a scripted judge gives: an answer, or an exception to raise."""
+"""Reply of a scripted judge: an answer, or an exception to raise."""
 
 Script: TypeAlias = Mapping[str, "Reply | list[Reply]"] | Iterable[Reply] | JudgeFunction
 

@@ -20,7 +20,7 @@ BEARER: Final = HTTPBearer(
 
 
 class Scope(StrEnum):
-    """What a token lets its bearer do; none of them includes another."""
+    """Permissions of a token; none of them includes another."""
 
     INGEST = "ingest"
     """Send spans and records."""

@@ -109,7 +109,10 @@ def _existing(data: Path) -> TokenFile:
 
 
 def _end_ns(age: str) -> int:
-    """When a token ends that is made now; one that is too far off is refused where it is made."""
+    """Compute the end of a token that is made now, in nanoseconds since the epoch.
+
+    An end that is too far off is refused where the token is made.
+    """
     try:
         found = parse_seconds(age)
     except ValueError as error:

@@ -33,7 +33,7 @@ _STALE_S: Final = 10.0
 _TOO_LATE_NS: Final = 2**63
 """Does not fit into a column of SQLite: 2262-04-11."""
 _UNREADABLE: Final = (OSError, sqlite3.Error, ValueError)
-"""What reading raises; the last one of rows that are no tokens."""
+"""Errors of reading the file; ValueError is raised for rows that are not tokens."""
 _SCHEMA: Final = """
     CREATE TABLE IF NOT EXISTS tokens (
         id TEXT PRIMARY KEY, name TEXT NOT NULL, secret_hash BLOB NOT NULL, scopes TEXT NOT NULL,
@@ -44,7 +44,7 @@ _SCHEMA: Final = """
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Token:
-    """What is kept of a token; the secret is not."""
+    """Stored description of a token; the secret is not stored."""
 
     id: str
     name: str
@@ -216,7 +216,7 @@ class TokenFile:
             raise TransientError(f"tokens cannot be copied into {target}: {error}") from error
 
     def _tokens(self, follow_s: float = _FOLLOW_S) -> Mapping[str, Token]:
-        """What the file holds, or held a moment ago."""
+        """Tokens of the file by their ids; they may be a moment old."""
         now = self._clock()
         if now < self._looked_at + follow_s:
             return self._known

@@ -45,7 +45,7 @@ from scouter.errors import TransientError
 _ITEMS: Final = 1000
 """That are looked for together; their long texts are read a few at a time."""
 _PAGE_BYTES: Final = 2 * 2**20
-"""Of long texts that are in memory together; one that is larger is alone."""
+"""Bytes of long texts that are in memory together; a larger text is held alone."""
 _MOST_BYTES: Final = 16 * 2**20
 _STREAMS: Final = 4
 """Whole files of one space that are written at a time; each has a part in memory."""
@@ -60,7 +60,7 @@ Place: TypeAlias = tuple[int, int]
 
 
 class ExportKind(StrEnum):
-    """What is exported."""
+    """Kinds of rows that can be exported."""
 
     RECORDS = "records"
     EVALUATIONS = "evaluations"
@@ -68,7 +68,7 @@ class ExportKind(StrEnum):
 
 
 class ExportFormat(StrEnum):
-    """How it is written."""
+    """Formats of an export."""
 
     JSONL = "jsonl"
     CSV = "csv"
@@ -156,7 +156,7 @@ def export_router(store: ReadStore, judges: KnownJudges) -> APIRouter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Source:
-    """What is asked for, page by page."""
+    """Query of an export, which reads the store page by page."""
 
     store: ReadStore
     judges: KnownJudges
@@ -201,7 +201,7 @@ class _Source:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _File:
-    """What is to be written from a place on; None is the beginning."""
+    """Part of an export that begins at a place; None is the beginning."""
 
     source: _Source
     format: ExportFormat

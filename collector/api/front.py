@@ -16,9 +16,12 @@ from collector.receivers.budget import RETRY_AFTER_S, ByteBudget, FullError, Lea
 _PREFIX: Final = "/api/"
 _MAX_BYTES: Final = 2**20
 _SPACE_BYTES: Final = 4 * _MAX_BYTES
-"""Of bodies that are in memory together, for each space: what one sends keeps no other waiting."""
+"""Bytes of request bodies that each space may have in memory.
+
+A space that sends much so delays no other space.
+"""
 _WRITERS: Final = frozenset((CallerScope.PROFILE, CallerScope.ADMIN))
-"""Whatever takes a body needs one of these."""
+"""Scopes of which a caller needs at least one to send a body."""
 _BODY_S: Final = 20.0
 _AT_A_TIME: Final = 4
 """Questions that are answered together. Forty pages of a thousand items at once are ready no

@@ -19,7 +19,7 @@ Key = Annotated[str, Path(pattern="^[0-9a-f]{64}$", description=_KEY)]
 
 
 class JudgeAnswer(BaseModel):
-    """What a judge answered."""
+    """Answer of a judge to one question."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -31,7 +31,7 @@ class JudgeAnswer(BaseModel):
 
 
 class KeptJudgeAnswer(BaseModel):
-    """Whether an answer is there from now on."""
+    """Confirmation of a judge answer that was sent in."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -54,7 +54,7 @@ def judge_answers_router(answers: KeptAnswers | None) -> APIRouter:
 
     @router.get("/{key}", responses=NOT_FOUND)
     async def answer(caller: Reader, key: Key) -> JudgeAnswer:
-        """What was answered to a question: to the collector's own judges, or to a client."""
+        """Answer to a question that the collector's own judges, or a client, asked before."""
         found = None if answers is None else await answers.find(caller.space, bytes.fromhex(key))
         if found is None:
             raise ProblemError(404, "nobody has asked this, or it was too long ago")

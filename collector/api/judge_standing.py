@@ -47,7 +47,7 @@ class JudgeStanding(BaseModel):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Span:
-    """Of the evaluations that were counted: when they were made, and on which service version."""
+    """Period and service version of the evaluations that were counted."""
 
     since_ns: int | None
     until_ns: int | None
@@ -169,7 +169,7 @@ class StandingReader:
 
 
 def _within(every: Sequence[Calibration], span: Span) -> list[Calibration]:
-    """Of a judge's calibrations, those that evaluations of a time were made under."""
+    """Select the calibrations of a judge that were in force while the evaluations were made."""
     if not every:
         return []
     first = in_force(every, _time(span.since_ns or 0))

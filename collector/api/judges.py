@@ -15,7 +15,7 @@ class _Answer(BaseModel):
 
 
 class Agreed(_Answer):
-    """How many of some items the judge decided as people did, with a 95 % Wilson interval."""
+    """Share of some items that the judge decided as people did, with a 95 % Wilson interval."""
 
     items: int
     agreed: int
@@ -73,7 +73,7 @@ def judges_router(gold: GoldAsker | None) -> APIRouter:
 
     @router.get("/judges/gold")
     def gold_judges(caller: Reader) -> GoldJudges:
-        """How judges decide gold items, which are in no other answer: agreement over time."""
+        """Agreement of judges with people on gold items over time; no other answer has it."""
         if gold is None:
             return GoldJudges(items=[])
         tasks = [task for task in gold.tasks() if task.space == caller.space]

@@ -65,7 +65,7 @@ class ReplayItem(_Answer):
 
 
 class ReplayPage(_Answer):
-    """What became of the letters that a filter named."""
+    """Outcome of each dead letter that a filter named and that was tried again."""
 
     items: list[ReplayItem]
     accepted: int
@@ -132,7 +132,7 @@ def letters_router(store: TelemetryStore, ingest: Ingest) -> APIRouter:
         limit: Limit = 100,
         cursor: Cursor = None,
     ) -> DeadLetterPage:
-        """What could not be used, newest first."""
+        """Data that the collector could not use, newest first."""
         items, following = page(caller.space, reason, kind, limit, cursor, _item)
         return DeadLetterPage(items=items, next_cursor=following)
 

@@ -12,7 +12,7 @@ class _Answer(BaseModel):
 
 
 class TaskUsage(_Answer):
-    """What the questions to a judge took; a sum is null where no answer tells."""
+    """Questions to a judge, with their tokens and cost; a sum is null if no answer tells it."""
 
     model_config = ConfigDict(frozen=True, from_attributes=True)
 
@@ -25,7 +25,7 @@ class TaskUsage(_Answer):
 
 
 class TaskResult(_Answer):
-    """How one task ended, or that it is pending: a judge has yet to answer."""
+    """Outcome of one task; it is pending while a judge has yet to answer."""
 
     model_config = ConfigDict(frozen=True, from_attributes=True)
 
@@ -112,7 +112,7 @@ class RecordStates(_Answer):
 
 
 class SpanStates(_Answer):
-    """What became of spans."""
+    """Counts of spans by what became of them."""
 
     accepted: int
     stored: int
@@ -373,7 +373,7 @@ class Alerts(_Answer):
 
 
 class Health(_Answer):
-    """How the service is."""
+    """Health of the service."""
 
     status: str
     detail: str = ""

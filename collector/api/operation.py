@@ -36,7 +36,7 @@ class Tag(_Asked):
 
 
 class EraseRequest(_Asked):
-    """What is to be erased: exactly one of these."""
+    """Data to erase: exactly one of these fields."""
 
     session_id: str | None = Field(default=None, min_length=1, max_length=512)
     trace_id: Annotated[str, AfterValidator(read_trace_id)] | None = Field(
@@ -74,7 +74,7 @@ class BackupItem(_Answer):
 
 
 class EraseAnswer(_Answer):
-    """What went; nothing but zeros where nothing was found, as after the same request before."""
+    """Counts of what was erased; all are 0 if nothing was found, as for a repeated request."""
 
     records: int
     spans: int
@@ -91,7 +91,7 @@ class EraseAnswer(_Answer):
 
 
 class BackupRequest(_Asked):
-    """Where a backup goes."""
+    """Name of the folder for a backup."""
 
     folder: str = Field(
         min_length=1,

@@ -20,7 +20,7 @@ from scouter.errors import DataError
 from scouter.model.ids import is_trace_id
 
 PROBLEMS: Final = problems(400, 401, 403, 408, 413, 415, 421, 429, 503)
-"""What every route may answer with."""
+"""Error answers that every route may give."""
 NOT_FOUND: Final = problems(404)
 
 Reader: TypeAlias = Annotated[Caller, Depends(Needs(Scope.READ))]
@@ -67,7 +67,7 @@ async def only_known(request: Request) -> None:
 
 
 def _query_parameters(dependant: Dependant) -> Iterator[ModelField]:
-    """Those of a route and of what it depends on."""
+    """List the query parameters of a route and of its dependencies."""
     yield from dependant.query_params
     for each in dependant.dependencies:
         yield from _query_parameters(each)

@@ -37,12 +37,12 @@ class _OfSpace(Collector):
 
 
 class Unready(NamedTuple):
-    """What keeps the service from doing its work."""
+    """Obstacle that keeps the service from its work."""
 
     part: str
-    """One word, for everybody."""
+    """Name of the part in one word, for everybody."""
     why: str
-    """With addresses and errors, for those who may read."""
+    """Reason with addresses and errors, for callers that may read."""
 
 
 def probe_router(

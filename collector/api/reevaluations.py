@@ -32,7 +32,7 @@ _Text = Annotated[str | None, Field(max_length=512)]
 
 
 class ReevaluationRequest(BaseModel):
-    """Which evaluations to make anew, and by which profile; page by page.
+    """Evaluations to judge again, and the profile to judge them by; answered page by page.
 
     The profile is either named, or stands here as a whole.
     """
@@ -113,7 +113,7 @@ class FlipItem(_Answer):
 
 
 class ReevaluationPage(_Answer):
-    """What the profile says of one page of evaluations, newest first."""
+    """Verdicts of the profile on one page of evaluations, newest first."""
 
     profile: str
     profile_version: str

@@ -39,7 +39,7 @@ class SeriesPoint(models.TaskRate):
     model_config = ConfigDict(frozen=True)
 
     start: str
-    """When the bucket begins; buckets are multiples of their length since 1970, in UTC."""
+    """Start of the bucket; buckets are multiples of their length since 1970, in UTC."""
 
 
 class TaskSeries(BaseModel):

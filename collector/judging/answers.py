@@ -95,7 +95,7 @@ class KeptAnswers:
         await self._cache.put(key, reply, _sent(space), is_wanted=lambda: not found.erasing)
 
     def kept(self) -> Kept:
-        """How much there is; nothing where that cannot be read now."""
+        """Number of kept answers, and their size; zeros if that cannot be read now."""
         try:
             return self._cache.kept().result(_WAIT_S)
         except (sqlite3.Error, OSError, TimeoutError):

@@ -38,7 +38,7 @@ from scouter.model.record import EvalRecord
 
 _log: Final = logging.getLogger(__name__)
 _LOOK_S: Final = 5.0
-"""How often it is looked at what is due, at least: profiles come and go."""
+"""Longest time in seconds between two looks for due items: profiles come and go."""
 _KEPT_WINDOWS: Final = 50
 
 SlotsOf = Callable[[str], AbstractAsyncContextManager[object]]
@@ -58,7 +58,7 @@ class GoldTask:
     plan: Plan
 
     def query(self, since_slot: int = 0) -> GoldQuery:
-        """What the store has of it."""
+        """Query for the stored verdicts on the items of the task."""
         return GoldQuery(
             space=self.space,
             alias=self.alias,
@@ -69,10 +69,10 @@ class GoldTask:
 
 
 class GoldMeasures:
-    """What Prometheus sees of gold items.
+    """Prometheus series about gold items.
 
     Args:
-        registry: Where the series are shown.
+        registry: Registry in which the series are shown.
     """
 
     def __init__(self, registry: CollectorRegistry) -> None:
@@ -158,7 +158,7 @@ class GoldAsker:
                         yield found
 
     def windows(self, task: GoldTask) -> list[GoldWindow]:
-        """What the latest verdicts on a task's items say, the oldest window first.
+        """Summarise the latest verdicts on a task's items by window, the oldest window first.
 
         Raises:
             TransientError: The store cannot be read now.

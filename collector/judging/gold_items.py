@@ -21,7 +21,7 @@ class GoldItem:
     """A record that people have judged."""
 
     digest: str
-    """Of its context."""
+    """Digest of its context."""
     context: JsonValue
     is_good: bool
 
@@ -72,14 +72,14 @@ class GoldFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Schedule:
-    """Which gold item is judged when.
+    """Rule that says which gold item is judged at which time.
 
     It follows from the time alone, so that a restart changes nothing. Slots follow each other
     evenly, and each takes the next item.
 
     Args:
         per_day: Items a day.
-        window: Slots that are held together against the calibration; at most as many as items, so
+        window: Slots that are compared together with the calibration; at most as many as items, so
             that a window has no item twice.
     """
 
@@ -92,7 +92,7 @@ class Schedule:
         return now_ns * slots // (days * DAY_NS)
 
     def start_ns(self, slot: int) -> int:
-        """When a slot begins: the first nanosecond that is in it."""
+        """Start of a slot: the first nanosecond in it, since the epoch."""
         slots, days = self.per_day.as_integer_ratio()
         return -(-slot * days * DAY_NS // slots)
 

@@ -73,7 +73,7 @@ class Inquiry:
         return give_up(self.verdict, self.read_seq, why)
 
     def _found(self) -> Found:
-        """What is known of the verdict's tasks."""
+        """Collect the results of the verdict's tasks that are decided already."""
         found = Found()
         for at, (row, spec) in enumerate(zip(self.verdict.tasks, self.plan.specs, strict=True)):
             if row.outcome is _PENDING:

@@ -107,7 +107,7 @@ class RememberingJudge:
         self._judge, self._replies = judge, replies
         self.time_limit_s = time_limit_of(judge)
         self._failed: dict[bytes, JudgeUsage] = {}
-        """What attempts took that failed, and led to no answer yet."""
+        """Usage of failed attempts at questions that have no answer yet."""
 
     async def ask(self, request: JudgeRequest) -> JudgeReply:
         """Answer from memory, or ask."""

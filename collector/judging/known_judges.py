@@ -35,11 +35,11 @@ class KnownJudges:
         """By the calibration."""
 
     def identity(self, space: str, profile_uid: str, task_id: str) -> Identity | None:
-        """What a judge is asked.
+        """Describe the judge task as calibrations identify it.
 
         Returns:
-            None of a task that asks no judge, of session-scoped ones, which cannot be calibrated,
-            and of profiles that are not registered.
+            None for a task that asks no judge, for a session-scoped task, which cannot be
+            calibrated, and for a profile that is not registered.
         """
         key = (space, profile_uid)
         if key not in self._identities:
@@ -64,11 +64,11 @@ class KnownJudges:
         return self._calibrations.of(identity)
 
     def behind(self, row: EvaluationRow, task: TaskRow) -> JudgeKnown | None:
-        """What was known of the judge that decided a task, when it did.
+        """Describe the calibration of the judge at the time when it decided a task.
 
         Returns:
-            The calibration in force at the time of the verdict; None where there is none of this
-            very judge, and of tasks that no judge decided.
+            The calibration in force at the time of the verdict. None if this very judge has no
+            calibration, or if no judge decided the task.
         """
         if task.outcome not in (Outcome.PASSED, Outcome.FAILED):
             return None

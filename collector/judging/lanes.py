@@ -30,9 +30,9 @@ class Lane:
         self.place: ResultPlace = FIRST_RESULT
         """Up to where its verdicts were read."""
         self.inside: dict[VerdictKey, int] = {}
-        """What is asked for, with the size of its context."""
+        """Verdicts whose questions are being asked, with the size of their contexts in bytes."""
         self.ended: set[VerdictKey] = set()
-        """What was stored since a page was begun to be read."""
+        """Verdicts that were stored since the reading of the present page began."""
         self.is_reading = False
         self.news, self.left = asyncio.Event(), asyncio.Event()
 

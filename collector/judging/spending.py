@@ -54,7 +54,7 @@ class Spending(Collector):
         return limit, spent, reserved
 
     async def _read(self, account: str) -> tuple[int, int]:
-        """What is used and what of that is reserved."""
+        """Read the money used and the part of it that is reserved, in billionths of a dollar."""
         day = self._day()
         # In this order, so that what is settled in between does not make the difference negative.
         open_ = await self._ledger.reserved_nano_usd(account, day)

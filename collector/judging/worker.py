@@ -27,7 +27,7 @@ _RETRY_S: Final = 1.0
 _STORED_TOGETHER: Final = 200
 
 Beside = Callable[[Callable[[str], asyncio.Semaphore]], Coroutine[None, None, None]]
-"""What runs beside the worker, given its slots."""
+"""Function that runs beside the worker; it is given the worker's slots by provider."""
 
 
 class JudgeWorker:
@@ -76,9 +76,9 @@ class JudgeWorker:
         self._backoff = Backoff() if backoff is None else backoff
         self._drain_s = drain_s
         self._inside: dict[VerdictKey, asyncio.Task[None]] = {}
-        """What is asked for, in all lanes."""
+        """Tasks that ask the questions of a verdict now, in all lanes."""
         self._again: set[VerdictKey] = set()
-        """Of those: a newer verdict on it is pending, too."""
+        """Verdicts in `_inside` of whose record a newer verdict is pending, too."""
         self._slots: defaultdict[str, asyncio.Semaphore] = defaultdict(
             lambda: asyncio.Semaphore(concurrency)
         )
@@ -258,7 +258,7 @@ class JudgeWorker:
                 await asyncio.sleep(_RETRY_S)
 
     def _slots_of(self, provider: str) -> asyncio.Semaphore:
-        """What bounds the questions to the entry that a prompt names."""
+        """Semaphore that bounds the questions to the entry that a prompt names."""
         return self._slots[self._name_of(provider) or ""]
 
     async def _decided(self, inquiry: Inquiry | Answered, judge: Judge) -> Answered:

@@ -48,7 +48,7 @@ class _ProfilesChanged:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _JudgedLoaded:
-    """What earlier processes judged is known."""
+    """Message that the traces judged by earlier processes are known."""
 
     traces: Callable[[str], bool]
     late: Sequence[TraceKey]

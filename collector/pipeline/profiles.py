@@ -44,7 +44,7 @@ class RegisteredProfile:
     ways: tuple[Way, ...] = field(init=False, repr=False, compare=False)
     """Its plan, prepared for `evaluate_batch`."""
     counts: frozenset[TotalKey] = field(init=False, repr=False, compare=False)
-    """What it may count, each a series in Prometheus from the registration on."""
+    """Counters that it may raise; each is a series in Prometheus from the registration on."""
     matches: Test | None = field(init=False, repr=False, compare=False)
     """Tells whether a span lets its trace be watched; None where none does by itself."""
     plan: Plan = field(init=False, repr=False, compare=False)
@@ -118,15 +118,15 @@ class Registration(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Room:
-    """What strangers' profiles may take in one space: each is in memory, compiled."""
+    """Bounds on the profiles that clients may register in one space; each is compiled in memory."""
 
     profiles: int = 1_000
     tasks: int = 20_000
-    """Of all profiles."""
+    """Most tasks of all profiles together."""
     series: int = 10_000
-    """In Prometheus, of all profiles; versions with one name and alias share those of a task id."""
+    """Most series in Prometheus; versions with one name and alias share those of a task id."""
     bytes: int = 32 * 2**20
-    """Of their JSON."""
+    """Most bytes of JSON of all profiles together."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,9 +134,9 @@ class Watching:
     """The profiles of a space that judge traces without records."""
 
     active: tuple[RegisteredProfile, ...]
-    """Those whose `watch` looks at every span."""
+    """Profiles whose `watch` looks at every span."""
     marked: Mapping[str, RegisteredProfile]
-    """By the attribute that marks a span with one: every version that takes marks."""
+    """Every version that takes marks, by the attribute that marks a span with it."""
 
 
 class ProfileRegistry:
@@ -162,7 +162,7 @@ class ProfileRegistry:
         self._meant: dict[tuple[str, str], RegisteredProfile] = {}
         """By space and anything that a record may name a profile by."""
         self._changes: dict[tuple[str, str], list[ProfileChange]] = {}
-        """What became of the profiles of such a name, in order."""
+        """Changes of profiles by their space and name, in the order of commits."""
         self._watching: dict[str, Watching] = {}
         self._unusable: dict[tuple[str, str], UnusableProfile] = {}
         found: list[RegisteredProfile] = []
@@ -420,7 +420,7 @@ class ProfileRegistry:
         return None if uid is None else self.get(row.space, uid)
 
     def _first_meant(self, row: RecordRow) -> str | None:
-        """What a record of a commit means by its profile, as of then or of the next change."""
+        """Find the profile that a record means, as of its commit or of the next change."""
         found: str | None = None
         for change in self._changes.get((row.space, row.profile_ref), ()):
             if found is not None and change.seq > row.seq:

@@ -125,7 +125,7 @@ class PipelineWork:
             late=self._late, writer=self._writer, evaluating=self._evaluating, clock=clock,
             now_ns=now_ns,
         )  # fmt: skip
-        """What is about sessions."""
+        """Part of the work that is about sessions."""
 
     # --- what comes in ----------------------------------------------------------------------
 
@@ -364,7 +364,7 @@ class PipelineWork:
         return self._inputs.tick() - self._inputs.held_s(Via.BROKER)
 
     def _wanted(self) -> int:
-        """How many parked records there is room for now."""
+        """Number of parked records for which there is room now."""
         is_held = bool(self._inputs.behind())
         return self._parked.wanted(self._join.waiting_of(Share.STORED), is_held=is_held)
 

@@ -45,7 +45,7 @@ class PartialSuccessModel(BaseModel):
 
 
 class RecordsAnswer(BaseModel):
-    """What became of a batch: every record is in exactly one of the three counts."""
+    """Counts of a batch; each record is in one of `accepted`, `duplicates` and `rejected`."""
 
     accepted: int
     duplicates: int

@@ -11,7 +11,7 @@ from typing import Any
 from scouter.errors import TransientError
 
 RETRY_AFTER_S = 1
-"""What senders are told to wait when the memory is full."""
+"""Seconds that senders are told to wait when the memory is full."""
 
 
 class FullError(TransientError):

@@ -76,7 +76,7 @@ class RecordsTaken:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordsOutcome:
-    """What became of a batch of records."""
+    """Counts of the accepted records and duplicates of a batch, and the problems of the others."""
 
     accepted: int
     duplicates: int
@@ -118,7 +118,7 @@ class Ingest:
 
     @property
     def space(self) -> str:
-        """What everything received belongs to."""
+        """Space to which everything received belongs."""
         return self._space
 
     def in_space(self, space: str) -> "Ingest":

@@ -28,7 +28,7 @@ _DEFAULT: Final = Limits()
 _write: Final = json.JSONEncoder(
     sort_keys=True, separators=(",", ":"), check_circular=False, allow_nan=False
 ).encode
-"""What digests are made of: the same text for the same item, for ever."""
+"""Encoder for digests: it writes the same text for the same item in every version."""
 
 
 def _no_control(text: str) -> str:

@@ -26,7 +26,7 @@ COMMIT_S: Final = 60.0
 
 
 class ReplayResult(StrEnum):
-    """What became of a letter that was replayed."""
+    """Outcome of replaying a dead letter."""
 
     ACCEPTED = "accepted"
     """Its content is stored now, or was before; the letter is gone."""

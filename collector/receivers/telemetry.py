@@ -22,7 +22,7 @@ _OF_STATUS: Final = {408: "slow", 413: "too_large", 415: "unsupported", 429: "fu
 
 
 class Signal(StrEnum):
-    """What a request carries."""
+    """Kind of data in a request."""
 
     TRACES = "traces"
     LOGS = "logs"
@@ -32,7 +32,7 @@ class Signal(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Series:
-    """What is looked up once, and not for every request."""
+    """Prometheus series of one receiver and signal, looked up once and not for every request."""
 
     duration: Histogram
     bytes: Counter
@@ -114,7 +114,7 @@ class IngestTelemetry:
             )
 
     def _series(self, receiver: str, signal: Signal) -> "_Series":
-        """Those of a receiver and signal, from its first request on."""
+        """Series of a receiver and signal; they are made at its first request."""
         found = self._known.get((receiver, signal))
         if found is None:
             found = _Series(

@@ -23,7 +23,7 @@ class CursorFile:
         self._path, self._endpoint = path, endpoint
 
     def read(self) -> ResultPlace:
-        """Where to go on; the beginning where nothing is known."""
+        """Read the place at which to go on; the beginning if none is known."""
         try:
             found = json.loads(self._path.read_bytes())
             if found["endpoint"] == self._endpoint:

@@ -22,7 +22,7 @@ EVENT_NAME: Final = "gen_ai.evaluation.result"
 MAX_EXPLANATION: Final = 4_096
 """Characters of a message; the API has the rest."""
 MAX_BYTES: Final = 2**20
-"""Of a request, as far as verdicts are smaller: one of many tasks goes alone."""
+"""Most bytes of a request with several verdicts; a larger verdict goes alone."""
 
 Value: TypeAlias = str | int | float | bool
 Linked: TypeAlias = tuple[EvaluationRow, Link]

@@ -16,7 +16,7 @@ from scouter.transport.http.transport import PROTOBUF, retry_after_s
 from scouter.transport.otlp.http import refused_logs
 
 _CONTENT: Final = frozenset({400, 413, 422})
-"""What is wrong is in the request: the same again would be refused again."""
+"""Status codes for a fault in the request itself: the same request would be refused again."""
 _LOGS: Final = "/v1/logs"
 _GRPC_PORT: Final = 4317
 
@@ -64,7 +64,10 @@ class HttpEndpoint:
 
 
 def _hint(url: str, error: Exception) -> str:
-    """What to do where the far side may be a gRPC server, which breaks off or answers no HTTP."""
+    """Advise on the address if the far side may be a gRPC server; empty if nothing points to one.
+
+    A gRPC server breaks off the connection, or answers no HTTP.
+    """
     at = httpx.URL(url)
     broken = isinstance(error, httpx.RemoteProtocolError | httpx.ReadError | httpx.WriteError)
     if not broken and (at.port != _GRPC_PORT or not isinstance(error, httpx.TransportError)):

@@ -20,7 +20,7 @@ _RESPONSE_ID: Final = "gen_ai.response.id"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Link:
-    """Where an event belongs, inside its trace."""
+    """Place of an event inside its trace."""
 
     span_id: str = ""
     """16 hex digits; empty where no span is known."""

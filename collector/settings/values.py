@@ -239,7 +239,7 @@ def _scheme_fault(value: str) -> str | None:
 
 
 def _address_fault(value: str) -> str | None:
-    """What is wrong with an OTLP endpoint's address, in words that continue it."""
+    """Describe the fault of an OTLP endpoint's address, in words that continue it."""
     if any(each.isspace() or not each.isprintable() for each in value):
         return "has a blank or a control character in it"
     try:

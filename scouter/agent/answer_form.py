@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from pydantic_ai.models import Model, ModelRequestParameters
 
 _NAME: Final = "answer"
-"""Of the schema, of the tool, and of the field that holds what is no object."""
+"""Name of the schema, of the tool, and of the field that wraps an answer that is not an object."""
 _SHOWN: Final = 2_000
-"""Of an answer, in a message: more than is left of it once keys were taken out."""
+"""Most characters of an answer that an error message quotes."""
 _KEPT: Final = 256
 
 _INSTRUCTIONS: Final = """\
@@ -32,7 +32,7 @@ it, and no Markdown.
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnswerForm:
-    """How one schema is put to one model."""
+    """Form in which one model is asked for answers that follow one JSON schema."""
 
     parameters: "ModelRequestParameters"
     instructions: str = ""

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 _KEPT: Final = 256
 _KEPT_S: Final = 30.0
-"""How long a connection that nobody uses stays open."""
+"""Seconds that an unused connection stays open."""
 
 _PACKAGES: Final[dict[Kind, tuple[str, str]]] = {
     "openai": ("openai", "pydantic_ai.models.openai"),

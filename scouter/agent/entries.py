@@ -37,14 +37,14 @@ KEY_VARIABLES: Final[Mapping[Kind, tuple[str, ...]]] = {
     "google": ("GOOGLE_API_KEY", "GEMINI_API_KEY"),
     "vertex": ("GOOGLE_API_KEY",),
 }
-"""Where each vendor's users keep its key; of several the first that is set."""
+"""Environment variables that hold each vendor's key; the first one that is set counts."""
 _ADDRESS_VARIABLES: Final[Mapping[Kind, str]] = {
     "openai": "OPENAI_BASE_URL",
     "anthropic": "ANTHROPIC_BASE_URL",
     "google": "GOOGLE_GEMINI_BASE_URL",
     "vertex": "GOOGLE_VERTEX_BASE_URL",
 }
-"""Where the vendors' clients look for an address themselves."""
+"""Environment variables from which the vendors' own clients read an address."""
 
 _WELL_KNOWN: Final[Mapping[str, Kind]] = {
     Provider.OpenAI: "openai",

@@ -20,7 +20,7 @@ _PAID_PERHAPS: Final = frozenset(
 )
 """A gateway says these of a provider that may have answered it; nginx 499, Cloudflare from 520."""
 _NEVER_SENT: Final = frozenset({"ConnectError", "ConnectTimeout", "ClientConnectorError"})
-"""What HTTP clients raise where no connection came about."""
+"""Names of the errors that HTTP clients raise when no connection was made."""
 _FILTERED: Final = frozenset({"content_filter", "content_policy_violation"})
 """Codes of errors by which a provider declines the question itself."""
 

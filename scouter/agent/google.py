@@ -86,11 +86,11 @@ class HarmBlockThreshold(StrEnum):
 
 
 class SafetySetting(Settings):
-    """When to withhold answers that may do one kind of harm.
+    """Rule by which the vendor withholds answers that may do one kind of harm.
 
     Args:
         category: The kind of harm.
-        threshold: From which probability on.
+        threshold: Lowest probability of harm at which an answer is withheld.
     """
 
     category: HarmCategory

@@ -30,7 +30,7 @@ class JudgeOptions(TypedDict, total=False):
     """Options of every ready-made judge; its profile gives the rest."""
 
     id: str
-    """Where several judges of one kind are in one list."""
+    """Name that tells several judges of one kind in one list apart."""
     model: str
     provider: str
     """One of `Provider`, or the name of an entry in the settings."""

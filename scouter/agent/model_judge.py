@@ -42,7 +42,7 @@ _SHOWN: Final = 300
 _SHORTEST_KEY: Final = 8
 """Characters of a key that is a secret; `x` or `none`, as local servers want it, is a word."""
 _NO_SCHEMA: Final = re.compile(r"^4\d\d .*(response_format|json_schema|output_config|tool)", re.I)
-"""How servers refuse a question with a schema that they do not know what to do with."""
+"""Errors of servers that do not know what to do with the JSON schema of a question."""
 
 
 class ModelJudge:
@@ -170,7 +170,7 @@ class _Question:
     form: AnswerForm
     messages: tuple[Message, ...]
     cost_usd: float | None = 0.0
-    """What it has cost: nothing before it is put; None while and where that is not known."""
+    """Cost of the question in dollars: 0 before it is sent, None while or where it is not known."""
 
 
 class _Asker:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 __all__ = ("PlainOpenAI",)
 
 _LEFT_OUT: Final = (Omit, NotGiven)
-"""What stands for a field that is not given."""
+"""Types of the values that stand for a field that is not given."""
 
 
 class _Completions(AsyncCompletions):

@@ -76,7 +76,10 @@ async def note_answer(response: "httpx2.Response") -> None:
 
 
 def said_in(body: object) -> str:
-    """What an error's body says in words, on one line; the form differs by vendor."""
+    """Take the message out of the body of a vendor's error, on one line.
+
+    The form of the body differs by vendor. The result is empty if there is no text.
+    """
     found = body
     for name in ("error", "message"):
         if isinstance(found, Mapping):

@@ -18,10 +18,10 @@ from scouter.errors import ConfigError
 Sent: TypeAlias = dict[str, Any]
 
 ANTHROPIC_MAX_TOKENS: Final = 4096
-"""Of an answer where the prompt says nothing; this vendor wants a number."""
+"""Most tokens of an answer where the prompt sets no limit; Anthropic demands a number."""
 
 _LIMITS: Final = ("max_tokens", "max_completion_tokens", "max_output_tokens")
-"""What prompts call the most tokens of an answer, in the words of all vendors."""
+"""Names of the setting that limits the tokens of an answer, as the vendors call it."""
 _COMMON: Final = {
     name: name
     for name in (
@@ -119,7 +119,7 @@ def timeout_of(entry: ProviderEntry, given: Mapping[str, JsonValue]) -> float:
 
 
 def system_of(entry: ProviderEntry, given: Mapping[str, JsonValue]) -> str:
-    """What the settings say for the system, as Anthropic's may."""
+    """Take the system prompt out of the model settings, where Anthropic's may hold it."""
     system = given.get("system") if entry.kind == "anthropic" else None
     return system if isinstance(system, str) else ""
 

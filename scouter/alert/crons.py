@@ -55,4 +55,4 @@ _PERIODS: Final = {
     CommonCrons.EveryDay: (_DAY, 0),
     CommonCrons.EveryWeek: (7 * _DAY, _FIRST_SUNDAY),
 }
-"""How often, in seconds, and one of the moments, in seconds after the epoch."""
+"""Period of each schedule in seconds, and one due moment in seconds after the epoch."""

@@ -39,7 +39,7 @@ from scouter.model.visible import one_line
 from scouter.replay.named_run import NO_PRICES, check_prompts, named_judge
 
 _SHOWN: Final = 5
-"""Of the lines that repeat others."""
+"""Most line numbers that a message about repeated lines lists."""
 _NO_VERDICT: Final = Verdict(passed=None, why="no verdict in any file")
 _NO_NAME: Final = Verdict(passed=None, why="no uid or record_id in the label")
 _SEVERAL: Final = Verdict(passed=None, why="several records have this id")
@@ -219,7 +219,7 @@ def _answered_by(wanted: Wanted, task: LLMJudgeTask, judge: "_Watched | None") -
 
 
 def _who(wanted: Wanted, *, is_asked: bool) -> str | None:
-    """Who was asked in place of the provider entry, as `Identity.judge` has it."""
+    """Name of the judge that was asked in place of the provider entry; see `Identity.judge`."""
     if wanted.judge is not None or is_asked:
         return wanted.judge or ""
     return None if wanted.results is None else load_results(wanted.results).judge
@@ -250,7 +250,7 @@ def _by_name(results: Path, profile: AgentEvalProfile, task: LLMJudgeTask) -> di
 def _known(
     items: Sequence[Item], profile: AgentEvalProfile, task: LLMJudgeTask, results: Path | None
 ) -> list[list[Verdict]]:
-    """What the judge said already: in the labels, else in the results."""
+    """Collect the verdicts that the judge gave earlier: from the labels, else from the results."""
     passes = scale_of(task)
     by_name = {} if results is None else _by_name(results, profile, task)
     found: list[list[Verdict]] = []

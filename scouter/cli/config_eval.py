@@ -10,7 +10,7 @@ from scouter.errors import ConfigError
 from scouter.model.visible import one_line
 
 INTERRUPTED: Final = 130
-"""What a shell says of a program that Ctrl-C ended."""
+"""Exit status that a shell reports for a program that Ctrl-C ended."""
 
 if TYPE_CHECKING:
     from scouter.formats.nvidia.command import NvidiaRun

@@ -152,7 +152,7 @@ def _least(given: Sequence[str], names: Sequence[str]) -> Mapping[str, float]:
 
 
 def _judge(run: VertexRun, task: EvalTask) -> Judge | None:
-    """Who answers metrics that ask: `--judge`, else the provider entries that they name."""
+    """Build the judge for metrics that ask one: `--judge`, else the provider entries they name."""
     judging = run.judging
     own = judging.own_judge()
     if own is not None or not any(isinstance(metric, JudgeMetric) for metric in task.metrics):

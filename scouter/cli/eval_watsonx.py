@@ -106,7 +106,7 @@ def _config(path: Path) -> ReadConfig:
 
 
 def _judge(run: NamedRun, provider: Provider | None) -> tuple[Any, list[str]]:
-    """Who judges: `--judge`, else the model that the configuration names, if it can be asked."""
+    """Build the judge: `--judge`, else the model of the configuration, if it can be asked."""
     own = run.own_judge()
     if own is not None or provider is None or not provider.model_id:
         return own, []

@@ -18,7 +18,7 @@ from scouter.model.visible import visible
 
 
 class What(StrEnum):
-    """What can be exported."""
+    """Kinds of rows that can be exported."""
 
     RECORDS = "records"
     EVALUATIONS = "evaluations"

@@ -192,7 +192,7 @@ def _not_passed(verdict: "models.Evaluation | None", most: int) -> Iterator[str]
 
 
 def first_reason(tasks: "Sequence[models.TaskResult]", most: int) -> str:
-    """What the first task says that failed or errored, in one line; empty if none did."""
+    """Message of the first task that failed or errored, in one line; empty if none did."""
     wrong = (task for task in tasks if task.outcome in ("failed", "errored"))
     first = next(wrong, None)
     return "" if first is None else value_text(" ".join(first.message.split()), most)

@@ -13,7 +13,7 @@ from scouter.replay.reports.report import Report
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outputs:
-    """Where reports go; each may be left out."""
+    """Files to which reports are written; None leaves a report out."""
 
     junit: Path | None = None
     markdown: Path | None = None

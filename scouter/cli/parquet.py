@@ -15,9 +15,9 @@ from pydantic_core import from_json, to_json
 from scouter.errors import ConfigError
 
 _ROWS: Final = 5000
-"""In one row group, unless they are long."""
+"""Rows in one row group, unless they are long."""
 _GROUP_BYTES: Final = 8 * 2**20
-"""Of the lines of one row group; their objects take several times as much."""
+"""Size in bytes of the JSON lines of one row group; their objects take several times as much."""
 _PLAIN: Final = (bool, int, float, str)
 _INT64: Final = range(-(2**63), 2**63)
 _EXACT: Final = range(-(2**53), 2**53 + 1)
@@ -78,7 +78,7 @@ def _groups(lines: IO[bytes]) -> Iterator[list[dict[str, object]]]:
 
 
 def _kinds(rows: Iterable[dict[str, object]]) -> dict[str, type]:
-    """What each column holds; `object` where there is no plain type for all of it."""
+    """Type of the values of each column; `object` where no plain type holds them all."""
     kinds: dict[str, type] = {}
     wide: set[str] = set()
     for row in rows:

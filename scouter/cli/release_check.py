@@ -24,12 +24,12 @@ from scouter.replay.reports.report import Report
 from scouter.replay.unread import unread_warning
 
 INTERRUPTED = 130
-"""What a shell says of a program that Ctrl-C ended."""
+"""Exit status that a shell reports for a program that Ctrl-C ended."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Standard:
-    """What a run is held against: arguments of `scouter eval`, where they are documented."""
+    """Demands on a run, from the arguments of `scouter eval`, where they are documented."""
 
     policy: Policy
     baseline: Sequence[Path] = ()
@@ -183,7 +183,7 @@ def _save(results: ScenarioEvalResults, path: Path, option: str) -> None:
 
 
 def _gates(gates: Gates | None, standard: Standard) -> Gates:
-    """Those of a scenario file, and those of the command line, which win."""
+    """Merge the gates of a scenario file with those of the command line; the latter win."""
     given = {
         "min_pass_rate": standard.min_pass_rate,
         "min_scenario_pass_rate": standard.min_scenario_pass_rate,

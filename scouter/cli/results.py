@@ -184,7 +184,7 @@ def tasks(
 
 
 class UsageBy(StrEnum):
-    """What the lines of `usage` are made by."""
+    """Property of calls by which `usage` groups its lines."""
 
     MODEL = "model"
     PROVIDER = "provider"

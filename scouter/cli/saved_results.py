@@ -12,7 +12,7 @@ from scouter.evaluate.results.file import from_document
 from scouter.evaluate.results.provenance import Provenance
 
 RECORDS: Final = "records"
-"""What the only alias of results without a replay is called."""
+"""Alias of results without a replay, which have no other alias."""
 
 
 def load_both(baseline: Path, new: Path) -> tuple[ScenarioEvalResults, ScenarioEvalResults]:

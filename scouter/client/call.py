@@ -31,18 +31,18 @@ def _nothing() -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """What is sent.
+    """One HTTP request to a collector.
 
     Args:
         method: `GET`, `POST` or `PUT`.
-        path: Below `/api/v1`, with the names of `places` in braces.
-        places: Text for each name in the path; escaped when it is put there.
+        path: Path below `/api/v1`, with the names of `places` in braces.
+        places: Text for each name in the path; it is escaped when it is put there.
         query: The parameters; those that are None are not sent.
         body: Sent as JSON unless None.
         is_repeatable: False if a second delivery does something else than the first.
-        takes_s: Seconds that the answer may take, where the client itself would not wait so long.
-        is_continued: True where much was read before, which would be lost: it is sent again for
-            longer.
+        takes_s: Seconds that the answer may take, if more than the client usually waits.
+        is_continued: True if the request reads on in a long list. It is tried again for longer, as
+            a failure would lose all that was read.
 
     Raises:
         ConfigError: A time has no zone.

@@ -18,7 +18,7 @@ from scouter.evaluate.tasks.trace import TraceAssertionTask
 from scouter.evaluate.tasks.trajectory import TrajectoryTask
 
 RESPONSE = "response"
-"""Where a scenario's tasks find the agent's answer."""
+"""Name under which the tasks of a scenario find the agent's answer."""
 
 
 def carry(
@@ -117,7 +117,7 @@ def resolved_expected(task: Task, context: JsonValue) -> JsonValue:
 
 
 def _scope(task: Task, context: JsonValue) -> JsonValue:
-    """What the task's templates read, but for what other tasks found."""
+    """Select the values that a task's templates read, without the results of other tasks."""
     if not task.depends_on:
         return context
     base = context if isinstance(context, dict) else {"context": context}

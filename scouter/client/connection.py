@@ -26,13 +26,13 @@ T = TypeVar("T", bound=BaseModel)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Retry:
-    """When a request that failed for now is sent again.
+    """Rule for sending a request again after a temporary failure.
 
     Args:
         tries: Most deliveries of one request, at least 1.
-        first_pause_s: Before the second one; each later pause is twice as long.
-        longest_pause_s: Longest pause. A collector that asks for more (Retry-After) is not asked
-            again.
+        first_pause_s: Seconds before the second delivery; each later pause is twice as long.
+        longest_pause_s: Longest pause in seconds. If a collector asks for a longer one
+            (Retry-After), the request is not sent again.
     """
 
     tries: int = 4
@@ -42,12 +42,12 @@ class Retry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Connection:
-    """Where the collector is and who asks.
+    """Address of a collector, and the caller's means to reach it.
 
     Args:
         url: Base address of the collector.
         token: Bearer token; never shown.
-        timeout_s: Longest wait for the next part of an answer.
+        timeout_s: Longest wait for the next part of an answer, in seconds.
         retry: When a request is sent again.
     """
 
@@ -87,7 +87,7 @@ class Connection:
         return sent
 
     def timeout(self, request: Request) -> httpx.Timeout:
-        """How long to wait for each part of an answer; some orders take longer than others."""
+        """Longest wait for each part of an answer; some requests take longer than others."""
         return httpx.Timeout(self.timeout_s, read=max(self.timeout_s, request.takes_s))
 
     def where(self, request: Request) -> str:

@@ -19,7 +19,7 @@ _KEYS: Final = (
     "expected_outcome", "expected_answer", "expected_output", "expected_response", "expected",
     "reference_answer", "reference", "ground_truth", "golden_answer", "gold_answer",
 )  # fmt: skip
-"""Of a context under which a right answer stands, the likeliest first."""
+"""Keys of a context under which a right answer usually stands, the likeliest first."""
 _WHOLE: Final = frozenset({ComparisonOperator.Equals, ComparisonOperator.DeepEquals})
 _PART: Final = frozenset({ComparisonOperator.Contains})
 

@@ -35,17 +35,17 @@ EXPECTED_TOOLS: Final = "expected_tools"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
-    """Which evaluations become scenarios.
+    """Filter that chooses the evaluations that become scenarios.
 
     Args:
-        failed: Only records that failed or errored.
-        profile: Alias, name, uid or digest.
-        session_id: Of the record.
-        since: Evaluated at this time or later.
-        until: Evaluated before this time.
+        failed: True takes only records that failed or errored.
+        profile: Alias, name, uid or digest of the profile.
+        session_id: Session of the record.
+        since: Earliest time of the evaluation.
+        until: Time before which the evaluation was made.
         limit: Most scenarios.
-        is_sample: True chooses among all, by a digest of their keys, so that the same records
-            give the same choice; else the newest are taken.
+        is_sample: True chooses among all, by a digest of their keys, so that the same records give
+            the same choice; else the newest are taken.
     """
 
     failed: bool = False
@@ -66,19 +66,19 @@ class Harvested:
     draft: tuple[Task, ...]
     """Tasks that want what the agent did. It may have been wrong, so nobody runs them yet."""
     tool_calls: tuple[ToolCall, ...] = ()
-    """What was called, with results and errors."""
+    """Tool calls of the agent, with their results and errors."""
 
 
 @dataclass(slots=True)
 class Harvest:
-    """What came in."""
+    """Records read from a collector, on their way to become scenarios."""
 
     items: list[Harvested] = field(default_factory=list[Harvested])
-    """By the time of the record, then by its key."""
+    """Sorted by the time of the record, then by its key."""
     silent: list[Evaluation] = field(default_factory=list[Evaluation])
     """Records of which nobody knows what the user said."""
     profiles: dict[str, AgentEvalProfile] = field(default_factory=dict[str, AgentEvalProfile])
-    """By digest: those that judged."""
+    """Profiles that judged the records, by their digest."""
     unknown_profiles: set[str] = field(default_factory=set[str])
     """Digests of profiles whose content the collector does not give."""
 

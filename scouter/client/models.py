@@ -28,7 +28,7 @@ class Page(Answer, Generic[Item]):
 
     items: tuple[Item, ...]
     next_cursor: str | None = None
-    """Where the list goes on; None at its end."""
+    """Place at which the next page begins; None at the end of the list."""
 
 
 # --- spans and traces ---
@@ -64,7 +64,7 @@ class TraceItem(Answer):
 
     trace_id: str
     name: str | None = None
-    """Of the root, where it is stored."""
+    """Name of the root span, where that span is stored."""
     service_name: str | None = None
     start: datetime.datetime
     duration_ms: float
@@ -75,11 +75,11 @@ class TraceItem(Answer):
 
 
 class GenAIUsage(Answer):
-    """What the calls of one model, tool or whatever was grouped by came to."""
+    """Calls, errors, tokens, cost and times of one group: a model, a tool or another key."""
 
     key: str | None = None
     start: datetime.datetime | None = None
-    """Of the bucket; None without buckets."""
+    """Start of the bucket of time; None without buckets."""
     calls: int
     errors: int
     error_rate: float | None = None
@@ -104,7 +104,7 @@ class GenAIUsage(Answer):
 
 
 class TaskUsage(Answer):
-    """What the questions to a judge took; a sum is None where no answer tells."""
+    """Questions to a judge, with their tokens and cost; a sum is None if no answer tells it."""
 
     calls: int
     cached: int = 0
@@ -116,7 +116,7 @@ class TaskUsage(Answer):
 
 
 class JudgeAnswer(Answer):
-    """What a judge answered, kept in a collector."""
+    """Answer of a judge that a collector keeps."""
 
     response: str
     """Written as JSON."""
@@ -124,7 +124,7 @@ class JudgeAnswer(Answer):
 
 
 class GoldAgreement(Answer):
-    """How many gold items a judge decided as people did, with a 95 % interval."""
+    """Share of gold items that a judge decided as people did, with a 95 % interval."""
 
     items: int
     agreed: int
@@ -141,9 +141,9 @@ class GoldWindow(Answer):
     is_complete: bool
     """Its time is over; only then it is tested."""
     sensitivity: GoldAgreement
-    """Of items that people pass."""
+    """Agreement on items that people pass."""
     specificity: GoldAgreement
-    """Of items that people fail."""
+    """Agreement on items that people fail."""
     undecided: int
     has_drifted: bool | None = None
     """None where there is no calibration, or too little to test."""
@@ -173,13 +173,13 @@ class GoldJudges(Answer):
 
 
 class KeptJudgeAnswer(Answer):
-    """Whether an answer is there from now on; False where the collector keeps none."""
+    """Reply to a judge answer that was sent in; `kept` is False if the collector keeps none."""
 
     kept: bool
 
 
 class TaskResult(Answer):
-    """How one task ended, or that it is pending: a judge has yet to answer."""
+    """Outcome of one task; it is pending while a judge has yet to answer."""
 
     task_id: str
     task_type: str
@@ -196,7 +196,7 @@ class TaskResult(Answer):
     """True for a gate."""
     stage: int = 0
     usage: TaskUsage | None = None
-    """What a judge's answers took."""
+    """Calls, tokens and cost of the answers of the task's judge."""
     question: str = ""
     """Digest of all that a judge task's outcome follows from but the answer."""
     answer: JsonValue = None
@@ -204,7 +204,7 @@ class TaskResult(Answer):
     span_ids: tuple[str, ...] = ()
     """The first 20 of the spans that it is about, by start time; a session's are of its traces."""
     calibration: JudgeKnown | None = None
-    """Of a judge that passed or failed it: its calibration in force at that time."""
+    """Calibration of the judge that decided the task, the one in force at that time."""
 
 
 class Evaluation(Answer):
@@ -280,7 +280,7 @@ class JudgeStanding(Answer):
     """Why there is no such rate; empty if there is one."""
     pass_rate: float | None
     lower: float | None
-    """Of its 95 % interval."""
+    """Lower bound of the 95 % interval of the rate."""
     upper: float | None
     judged: int
     """Records that the judge passed or failed, labelled ones left out."""
@@ -288,7 +288,7 @@ class JudgeStanding(Answer):
     calibration: JudgeKnown | None = None
     """The applied one; of several the last, as each is applied to the evaluations of its time."""
     calibrations: int = 0
-    """How many were applied."""
+    """Number of calibrations that were applied."""
 
 
 class TaskScores(Answer):
@@ -318,14 +318,14 @@ class TaskRate(Answer):
     errored: int
     skipped: int
     total: int
-    """What the rate counts: all but skips without a gate."""
+    """Number of results that the rate counts: all but skips without a gate."""
     pass_rate: float | None
     lower: float
     upper: float
     score: TaskScores = TaskScores()
     """Mean and standard deviation of its scores."""
     judge: JudgeStanding | None = None
-    """What is known of the judge; None of a task that asks none."""
+    """Knowledge about the quality of the task's judge; None for a task that asks none."""
 
 
 class TaskRates(Answer):
@@ -384,7 +384,7 @@ class DriftFigures(Answer):
     """Evidence of a fall at one moment."""
 
     since: datetime.datetime
-    """When the change most likely began."""
+    """Most likely start of the change."""
     records: int
     failed: int
     evidence: float
@@ -423,7 +423,7 @@ class DriftAlert(Answer):
     service: str
     environment: str
     version: str
-    """Of the agent."""
+    """Version of the agent."""
     state: str
     """`shadow`, `firing`, `acknowledged`, `silenced` or `resolved`."""
     opened_at: datetime.datetime
@@ -466,7 +466,7 @@ class DriftDelivery(Answer):
     at: datetime.datetime
     attempts: int
     answer: str
-    """Of the far side."""
+    """Reply of the channel to the message."""
 
 
 class TriedChannel(Answer):
@@ -475,7 +475,7 @@ class TriedChannel(Answer):
     channel: str
     sent: bool
     answer: str
-    """Of the far side."""
+    """Reply of the channel to the message."""
 
 
 class TriedChannels(Answer):
@@ -512,7 +512,7 @@ class DriftSeries(Answer):
     records: int
     failed: int
     rate: float
-    """Of the last 500 to 1,000 units."""
+    """Rate of the last 500 to 1,000 units."""
     lower: float
     upper: float
     evidence: float
@@ -545,7 +545,7 @@ class Alerts(Answer):
 
     items: tuple[Alert, ...]
     drift: tuple[DriftAlert, ...] = ()
-    """Of the detectors: those that are open, then those that were resolved last."""
+    """Alerts of the drift detectors: the open ones, then those that were resolved last."""
     trouble: tuple[Trouble, ...] = ()
     """Obstacles to results; looked for each minute."""
     unwatched: tuple[UnwatchedAlert, ...] = ()
@@ -569,7 +569,7 @@ class RecordItem(Answer):
     state: str
     """One of `waiting evaluated skipped expired dead_lettered erased`."""
     outcome: Outcome | None = None
-    """Of the latest evaluation, where there is one."""
+    """Outcome of the latest evaluation; None without an evaluation."""
     created_at: datetime.datetime
     received_at: datetime.datetime
     tags: dict[str, str] = Field(default_factory=dict)
@@ -604,7 +604,7 @@ class SessionItem(Answer):
     records: int
     traces: int
     first_at: datetime.datetime
-    """When its first record was made."""
+    """Time at which its first record was made."""
     last_at: datetime.datetime
     passed: int
     failed: int
@@ -642,7 +642,7 @@ class ProfileItem(Answer):
     tasks: tuple[str, ...]
     """Ids of the tasks."""
     watch: dict[str, JsonValue] | None = None
-    """Which traces it judges without records; None for none."""
+    """Filter of the traces that the profile judges without records; None if it judges none."""
     alert: str | None = None
     """Its alert's condition in words; it watches nothing while the profile is not active."""
     unusable: str = ""
@@ -653,7 +653,7 @@ class Profile(ProfileItem):
     """A registered profile with its content."""
 
     body: dict[str, JsonValue] = Field(default_factory=dict)
-    """What `AgentEvalProfile.save_to_json` writes."""
+    """The profile as `AgentEvalProfile.save_to_json` writes it."""
 
 
 # --- operation ---
@@ -674,13 +674,13 @@ class RecordStates(Answer):
     duplicates: int
     """Re-deliveries, beside the sum."""
     derived: int = 0
-    """Of the accepted: made of traces that a profile watches; beside the sum."""
+    """Part of `accepted`: records made from traces that a profile watches; no state of its own."""
     superseded: int = 0
-    """Of the erased: derived records in whose place a sender's came; beside the sum."""
+    """Part of `erased`: derived records that a sender's record replaced; no state of its own."""
 
 
 class SpanStates(Answer):
-    """What became of spans."""
+    """Counts of spans by what became of them."""
 
     accepted: int
     stored: int
@@ -699,7 +699,7 @@ class EventStates(Answer):
     accepted: int
     stored: int
     spanless: int
-    """Of the stored: the span that they belong to is not stored."""
+    """Part of `stored`: events whose span is not stored."""
     expired: int
     erased: int
     lost: int
@@ -733,7 +733,7 @@ class DeadLetter(Answer):
     size_bytes: int
     payload: str
     payload_base64: str | None = None
-    """Where the payload is no text."""
+    """The payload in base64, if it is not text."""
 
 
 class ReplayedLetter(Answer):
@@ -746,7 +746,7 @@ class ReplayedLetter(Answer):
 
 
 class ReplayedLetters(Answer):
-    """What became of the letters that a filter named."""
+    """Outcome of each dead letter that a filter named and that was tried again."""
 
     items: tuple[ReplayedLetter, ...]
     accepted: int
@@ -759,14 +759,14 @@ class Backup(Answer):
     """A copy of the collector's data, on the collector's machine."""
 
     name: str
-    """Of its folder."""
+    """Name of its folder."""
     path: str | None = None
-    """Of its folder; None for tokens of other spaces than the collector's own."""
+    """Path of its folder; None for tokens of other spaces than the collector's own."""
     made_at: datetime.datetime
 
 
 class Erased(Answer):
-    """What an erasure took away, and where it is still."""
+    """Counts of what an erasure removed, and the backups that still hold it."""
 
     records: int
     spans: int
@@ -813,7 +813,7 @@ class Flip(Answer):
 
 
 class Reevaluation(Answer):
-    """What another version of a profile says of one page of evaluations."""
+    """Verdict of another version of a profile on one page of evaluations."""
 
     profile: str
     profile_version: str

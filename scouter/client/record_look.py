@@ -98,7 +98,7 @@ def _asked(
     verdict: models.Evaluation,
     spans: SpanTree | None,
 ) -> Sequence[Asked]:
-    """What the judge was asked first; nothing where it was not, as what it reads was not there."""
+    """Rebuild the first question to the judge; empty if it was not asked for lack of its inputs."""
     found = {task.task_id: task for task in verdict.tasks}
     own = found.get(plan.specs[at].task_id)
     if own is None or not own.question:

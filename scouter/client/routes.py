@@ -37,11 +37,14 @@ ExportFormat: TypeAlias = Literal["jsonl", "csv"]
 SpanStatus: TypeAlias = Literal["ok", "error", "unset"]
 
 _PART_BYTES: Final = 4 * 2**20
-"""Of an export that are in the client's memory together; a line that is longer is alone."""
+"""Bytes of an export that the client holds in memory; a longer line is held alone."""
 _COMMIT_S: Final = 90.0
-"""The collector itself gives up after 60 s and says so."""
+"""Longest wait for one commit; the collector itself gives up after 60 s and says so."""
 _PAGE_S: Final = 600.0
-"""Of an order with several commits: what is given up goes on there, and its answer is lost."""
+"""Longest wait for an order of several commits.
+
+If the client gives up earlier, the collector goes on, and its answer is lost.
+"""
 _BACKUP_S: Final = 3600.0
 """As long as its machine needs to copy everything."""
 
@@ -550,12 +553,15 @@ def _body_of(profile: "AgentEvalProfile | Mapping[str, JsonValue]") -> dict[str,
 
 
 def gold_judges() -> Call[models.GoldJudges]:
-    """How judges decide the collector's gold items, which are in no other answer."""
+    """Read the agreement of judges with people on the collector's gold items.
+
+    Gold items are in no other answer of the collector.
+    """
     return get("/judges/gold", models.GoldJudges)
 
 
 def judge_answer(key: str) -> Call[models.JudgeAnswer]:
-    """What was answered to a question that a collector's judges, or other clients, have asked.
+    """Read the answer to a question that the collector's judges, or other clients, have asked.
 
     Args:
         key: The question's SHA-256 as hex digits; see `scouter.agent.cache.keys`.
@@ -586,11 +592,11 @@ def conservation() -> Call[models.ConservationSheet]:
 def dead_letters(
     *, reason: str | None = None, kind: str | None = None, limit: int | None = None
 ) -> PagedCall[models.DeadLetter]:
-    """What could not be used, newest first.
+    """List the data that the collector could not use, newest first.
 
     Args:
-        reason: Such as `invalid_span`.
-        kind: What it is a letter of, such as `record` or `spans`.
+        reason: Why it could not be used, such as `invalid_span`.
+        kind: Kind of data, such as `record` or `spans`.
         limit: Items per page, 1 to 1000; all pages are read, one after the other.
     """
     return _pages("/dead-letters", models.DeadLetter, dict(locals()))

@@ -14,7 +14,7 @@ MAX_BODY: Final = 16 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HttpRequest:
-    """What a client sent."""
+    """Request of a client to the mock server."""
 
     method: str
     target: str
@@ -26,7 +26,7 @@ class HttpRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HttpResponse:
-    """What it gets."""
+    """Answer of the mock server to one request."""
 
     body: bytes
     status: int = 200

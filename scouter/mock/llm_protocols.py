@@ -17,7 +17,7 @@ REFUSAL: Final = "I cannot help with that."
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """What a protocol finds in a request's body."""
+    """Parts of a request's body that all protocols of model vendors have in common."""
 
     model: str
     messages: tuple[Message, ...]

@@ -14,7 +14,7 @@ class LLMRequest:
     """One question to a model; holds no key."""
 
     number: int
-    """How many questions came before it."""
+    """Number of questions that came before it."""
     protocol: ProtocolName
     path: str
     model: str

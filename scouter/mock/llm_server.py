@@ -245,7 +245,7 @@ _ENDINGS: Final[Mapping[str, Ending]] = {
 
 
 def _faulty(protocol: ModelProtocol, request: LLMRequest, fault: Fault, text: str) -> HttpResponse:
-    """What a client gets instead of the answer `text`."""
+    """Build the response that a client gets instead of the answer `text`."""
     headers = {"Retry-After": fault.retry_after} if fault.retry_after else {}
     if fault.kind in _STATUS:
         status, message = _STATUS[fault.kind]

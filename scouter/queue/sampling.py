@@ -10,10 +10,10 @@ _SPREAD: Final = 0x9E3779B97F4A7C15
 
 
 class Decisions:
-    """What was decided on the latest traces, as far as their ids and the ratio do not tell.
+    """Sampling decisions on the latest traces, where the trace's id and the ratio do not tell them.
 
-    So it is mostly empty: it knows of the traces that a caller in another process decided on, or
-    a sampler of the user's choice. Several threads may use it.
+    It is mostly empty. It holds the decisions of callers in other processes, and those of a sampler
+    of the user's choice. Several threads may use it.
     """
 
     def __init__(self) -> None:
@@ -30,7 +30,7 @@ class Decisions:
         self.are_known = True
 
     def on(self, trace_id: str | None) -> bool | None:
-        """Whether a trace is kept; None if that is not known."""
+        """Tell whether a trace is kept; None if that is not known."""
         if trace_id is None or not self.are_known:
             return None
         number = int(trace_id, 16)
@@ -40,7 +40,7 @@ class Decisions:
 
 @dataclass(slots=True, kw_only=True)
 class Sampling:
-    """What the tracing of a process keeps; shared, so that a change reaches all at once."""
+    """Sampling state of one process; the tracers share it, so that a change reaches all at once."""
 
     ratio: float | None = None
     """Share of the traces; None: nobody asked for one."""
@@ -93,7 +93,12 @@ def record_is_in_share(trace_id: str | None, uid: str, share: float) -> bool:
 
 
 def _number(trace_id: str | None, uid: str) -> int | None:
-    """What decides for a record; None for a uid of the user's own making, which is kept."""
+    """Read the number that decides on a record from its trace's id, else from its own uid.
+
+    Returns:
+        A number whose last 64 bits are random. None if the user chose another form of uid; such a
+        record is always kept.
+    """
     text = trace_id if trace_id is not None else uid.replace("-", "")
     try:
         number = int(text, 16)

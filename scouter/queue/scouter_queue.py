@@ -56,7 +56,7 @@ class CapturedRecord:
     source: object | None = None
     """The thread or task that inserted it, where that has outlived its scenario."""
     names_session: bool = True
-    """Whether the agent said which session the record belongs to."""
+    """True if the agent said which session the record belongs to."""
 
 
 class Queue:
@@ -147,7 +147,7 @@ class ScouterQueue:
     ) -> None:
         transport_config.prepare()
         self.redactor: Redactor | None = None if redaction is None else make_redactor(redaction)
-        """What all records pass before they wait; `init_tracer` may set its own."""
+        """Rules of redaction for all records before they wait; `init_tracer` may set its own."""
         self._config = transport_config
         self._queues = {alias: Queue(self, alias, item) for alias, item in profiles.items()}
         self._worker: BatchWorker[_Waiting] = BatchWorker(

@@ -29,7 +29,11 @@ _CODES: Final = re.compile(rb"(?:\\u[0-9a-fA-F]{4})++")
 _NO_TEXT: Final = b"\xff"
 """A byte that UTF-8 never has."""
 _ENDS: Final = re.compile(r"(?<!\[)\^|\$|\\[Az]")
-"""What asks for the end of a text: a pattern with it may find something in a part alone."""
+"""Signs that tie a pattern to an end of the text.
+
+A pattern with such a sign may find something in a part of a text that it does not find in the
+whole.
+"""
 
 
 class TextPattern:

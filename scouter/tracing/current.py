@@ -13,7 +13,7 @@ _SPAN_ONLY: Final = FunctionSpan(max_length=DEFAULT_MAX_LENGTH, record_io=False)
 
 
 class CurrentSpan:
-    """What `ScouterTracer.start_as_current_span` gives.
+    """Context manager that `ScouterTracer.start_as_current_span` returns.
 
     Args:
         start: Starts the span.

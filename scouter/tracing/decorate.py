@@ -25,7 +25,7 @@ Start = Callable[[], ScouterSpan]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FunctionSpan:
-    """What is kept of a call; see `ScouterTracer.span`."""
+    """Options that tell how a span describes a call of a function; see `ScouterTracer.span`."""
 
     max_length: int
     last_item_only: bool = False

@@ -13,7 +13,10 @@ from scouter.tracing.span import ScouterSpan
 _NONE: Final = frozenset({bool, bytes, dict, float, int, list, set, str, tuple, types.NoneType})
 """Most results are of these, and need no further look."""
 _OTHER_USES: Final = ("__aenter__", "__enter__", "__aiter__", "__iter__")
-"""Of an awaitable that is a context manager or a stream, too: nobody knows how its work ends."""
+"""Methods of values that are used otherwise than by awaiting them: context managers and streams.
+
+Scouter cannot know how the work of such a value ends.
+"""
 
 
 class Work(Enum):

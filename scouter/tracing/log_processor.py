@@ -77,7 +77,7 @@ def _event_of(log: "LogRecord", dropped: int) -> Span | None:
 
 
 def _origin() -> dict[str, AttributeValue]:
-    """Which try of a replay the event is of, as spans are marked."""
+    """Attributes that name the try of a replay that the event belongs to, as spans are marked."""
     origin = ORIGINS.of(baggage.get_all(get_current()))
     marks = {
         SCENARIO_ID: origin.scenario_id,

@@ -52,9 +52,9 @@ class Runtime:
         self.extra_processors: tuple[SpanProcessor, ...] = ()
         self.queue: ScouterQueue | None = None
         self._queues: WeakSet[ScouterQueue] = WeakSet()
-        """Those of all tracers that have no rules of redaction of their own."""
+        """Queues of all tracers that have no redaction rules of their own."""
         self.redactor: Redactor | None = None
-        """What our copies of spans pass before they wait."""
+        """Rules of redaction for our copies of spans before they wait."""
         self.attached: TracerProvider | None = None
         """The provider that the instrumentor works on, while it does."""
         self._providers: dict[str, TracerProvider] = {}

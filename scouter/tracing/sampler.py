@@ -67,5 +67,5 @@ class RuntimeSampler(Sampler):
 
 
 def _default() -> Sampler:
-    """What a provider takes that is not told; it reads OTEL_TRACES_SAMPLER."""
+    """Sampler that a provider uses by default; it reads OTEL_TRACES_SAMPLER."""
     return TracerProvider(shutdown_on_exit=False).sampler

@@ -98,7 +98,7 @@ def attribute_values(attributes: object) -> dict[str, AttributeValue]:
 
 
 def _as_mapping(attributes: object) -> Mapping[Any, Any]:
-    """What stands for one mapping: several, or anything whose JSON form is an object."""
+    """Make one mapping of several mappings, or of a value whose JSON form is an object."""
     if attributes is None:
         return {}
     try:

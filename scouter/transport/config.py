@@ -53,7 +53,7 @@ class RemoteConfig(TransportConfig):
     original: ClassVar[OriginalArguments] = OriginalArguments(order=())
 
     spool: SpoolConfig | None = None
-    """Where to keep on disk what the far side cannot take now; nowhere by default."""
+    """Spool on disk for data that the far side cannot take now; None keeps no data on disk."""
 
     if not TYPE_CHECKING:  # to a type checker the arguments are the fields
 

@@ -15,13 +15,13 @@ class Count(NamedTuple):
     """Drops of one sender for one reason, since the sender began."""
 
     told: int
-    """So many the far side is known to have heard of."""
+    """Number of drops that the far side is known to have heard of."""
     total: int
     """All."""
 
 
 Dropped = Mapping[tuple[str, str], Count]
-"""What was dropped and is still to be told, by sender and reason."""
+"""Drops that are still to be reported, by sender and reason."""
 
 NOBODY: Final = ""
 """Stands for the sender of counts that came without one: they are added whenever they come."""
@@ -47,12 +47,12 @@ def dropped_text(dropped: Dropped) -> str:
 def report_of(
     sender: str, totals: Mapping[str, int], told: Mapping[str, int]
 ) -> dict[tuple[str, str], Count]:
-    """What a sender has to tell.
+    """Select the drops that a sender still has to report.
 
     Args:
         sender: Its name, which no other sender has.
         totals: Its drops by reason since it began.
-        told: Those of them that the far side is known to have heard of.
+        told: Drops by reason that the far side is known to have heard of.
     """
     return {
         (sender, reason): Count(told.get(reason, 0), total)
@@ -72,7 +72,7 @@ def joined(*reports: Dropped) -> dict[tuple[str, str], Count]:
 
 
 def left_of(report: Dropped, told: Dropped) -> dict[tuple[str, str], Count]:
-    """What is still to be told of a report once another one has arrived."""
+    """Select the drops of a report that are still to be reported once another one has arrived."""
     out: dict[tuple[str, str], Count] = {}
     for key, count in report.items():
         heard = max(count.told, told[key].total if key in told else 0)

@@ -12,7 +12,7 @@ NOTHING_WRITTEN: Final = "nothing of the batch can be written"
 """Said of a batch that no request is sent for; so none tells of drops."""
 _HEAD: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 _UNENCODABLE: Final = (ValueError, TypeError)
-"""What `json` raises for an id that is no text or an integer of more digits than Python writes."""
+"""Errors of `json`: for an id that is not text, or an integer with too many digits to write."""
 
 
 def encode_record(item: RecordItem) -> bytes | None:

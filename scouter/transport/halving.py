@@ -20,7 +20,10 @@ from scouter.transport.port import RemoteTransport, TooLargeError
 BatchT = TypeVar("BatchT")
 
 _NOTICEABLE: Final = 0.9
-"""Of a span's size after it was cut; what is larger holds nothing that could be."""
+"""Share of a span's size below which a cut has to bring it.
+
+A span that stays larger holds nothing that could be cut.
+"""
 
 _Parts = Iterator[tuple[BatchT, int]]
 

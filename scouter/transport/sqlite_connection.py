@@ -59,7 +59,7 @@ class SqliteConnection:
         self._lock = threading.RLock()
         self._connection: sqlite3.Connection | None = None
         self.number = 0
-        """Of the file that was opened last; another one at the same place has another number."""
+        """Inode of the file that was opened last; another file at the path has another number."""
         self._rests = False
         rest_at_forks(self)
 

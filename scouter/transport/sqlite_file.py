@@ -90,7 +90,7 @@ class SqliteFile:
         self._lock = threading.Lock()
         self._thread: ThreadPoolExecutor | None = None
         self._group: _Group | None = None
-        """Those that a further call can still join; nothing else was asked for since."""
+        """Group of calls that the next call can still join; None after any other request."""
 
     def run(
         self, work: Callable[[sqlite3.Connection], _T], *, is_synced: bool = False

@@ -57,7 +57,7 @@ class WorkerLimits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerStats:
-    """What became of everything that was put; the parts add up to `put`."""
+    """Counts of the items that were put into a worker; the parts add up to `put`."""
 
     put: int = 0
     sent: int = 0

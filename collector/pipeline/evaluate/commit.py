@@ -30,9 +30,9 @@ class Verdicts:
 
     rows: Sequence[EvaluationRow]
     waits_s: Sequence[float]
-    """How long each record had waited for its trace."""
+    """Seconds that each record had waited for its trace."""
     ready_at: float
-    """When the records were ready, on the caller's clock."""
+    """Time at which the records were ready, in seconds of the caller's clock."""
     is_answered: bool = False
     """True if they are what a judge's answers made of pending verdicts."""
 

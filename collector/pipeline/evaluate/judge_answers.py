@@ -22,7 +22,7 @@ class Answered:
     read_seq: int
     """Last commit before the verdict and its record were read: what was erased later is in it."""
     duration_ns: int
-    """How long the judge was asked."""
+    """Nanoseconds that the question to the judge took."""
 
     @property
     def key(self) -> tuple[str, str]:

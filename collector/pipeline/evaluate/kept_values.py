@@ -17,16 +17,20 @@ from scouter.evaluate.results.task_result import EvalTaskResult
 from scouter.model.json_value import plain_text
 
 MOST_CHARACTERS: Final = 2**18
-"""Of one verdict: of all that its tasks found and expected, written as JSON.
+"""Most characters of all found and expected values of one verdict, written as JSON.
 
-A page of 200 verdicts, which is what an export reads at a time, fits into the store's memory."""
+A page of 200 verdicts, which an export reads at a time, fits into the store's memory.
+"""
 _TOGETHER: Final = 8 * 2**20
 """Characters of the verdicts that are stored together; DuckDB has each in memory at once."""
 _ROW: Final = 1_000
 MESSAGE_CHARACTERS: Final = 500
-"""Of what is said of a task, at least; more where a value may have more."""
+"""Characters of the message of a task that are always kept.
+
+More are kept where a value of the task may have more.
+"""
 _COUNTED: Final = 16
-"""How much longer than what is kept a JSON text may be for all of it to be written, to count it."""
+"""Longest JSON text that is written as a whole to be measured, as a multiple of the kept length."""
 _PLAIN: Final = frozenset({int, float, bool, type(None)})
 _NOTE: Final = " of JSON; the rest is no whole value"
 _UNCOUNTED: Final = " [… the middle of this JSON, which is no whole value any more, left out …] "
@@ -89,7 +93,7 @@ class Keeper:
         return known[1]
 
     def message(self, message: str) -> str:
-        """What is said of a task, as a verdict keeps it; always text that a column can hold."""
+        """Shorten the message of a task to what a verdict keeps, as text that a column can hold."""
         text = plain_text(message)
         return shorten(text, max(self._most, MESSAGE_CHARACTERS))
 

@@ -229,7 +229,7 @@ def judge_again(
 
 
 class Place(TypedDict):
-    """What a verdict says of its place among those on its record."""
+    """Fields that give a verdict its place among the verdicts on its record."""
 
     revision: int
     was_decided: bool

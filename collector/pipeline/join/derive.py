@@ -210,7 +210,7 @@ class Deriver:
             self._admit(row, registered)
 
     def _without_rivals(self, rows: Sequence[RecordRow]) -> list[RecordRow]:
-        """Those of whose trace no sender's record of the same alias is stored."""
+        """Keep the records on whose trace no sender's record of the same alias is stored."""
         traces: defaultdict[str, set[str]] = defaultdict(set)
         for row in rows:
             traces[row.space].add(row.trace_id or "")

@@ -14,7 +14,7 @@ from typing import Final
 
 _NEVER: Final = float("-inf")
 _STORE: Final = "store"
-"""What stands for everything that stops all times."""
+"""Name that stands for the store, which stops all times."""
 
 
 class Via(Enum):
@@ -30,10 +30,10 @@ class Via(Enum):
 
 @dataclass(slots=True)
 class _Source:
-    """What one source said last."""
+    """Last report of one source of spans."""
 
     caught_up_at: float
-    """Everything that existed then is here."""
+    """Time of the clock, in seconds; every span that existed then is here."""
     named_at: float
 
 
@@ -97,7 +97,7 @@ class InputClock:
             self._sources.pop(source, None)
 
     def behind(self) -> tuple[str, ...]:
-        """What holds any time up, by name; empty if it runs for all."""
+        """Names of the sources that stop any time; empty if time runs for all."""
         now = self._clock()
         with self._lock:
             found = [name for name, each in self._sources.items() if self._is_behind(each, now)]
@@ -144,5 +144,5 @@ class InputClock:
         return now - source.caught_up_at > self._grace_s
 
     def _since(self, source: _Source, now: float) -> float:
-        """When a source was caught up at last, or named."""
+        """Time at which a source was last caught up, or else was named."""
         return min(now, max(source.caught_up_at, source.named_at))

@@ -82,7 +82,7 @@ class Join:
         self._records: Final = RecordMemory(memory_bytes)
         self._traces: dict[TraceKey, JoinedTrace] = {}
         self._line: Turns[Waiting | TraceKey] = Turns()
-        """Of a trace its key; also records that wait for none."""
+        """Keys of traces, and records that wait for no trace, in the order of handling."""
         self._unknown: list[Waiting] = []
         self._unloaded: set[TraceKey] = set()
         self._leaving: list[Leaving] = []
@@ -93,7 +93,7 @@ class Join:
         return sum(self._records.waiting.values()) - self.watched
 
     def waiting_of(self, share: Share) -> int:
-        """Those of them that take this room."""
+        """Number of waiting records that take this share of memory."""
         return self._records.waiting[share]
 
     @property
@@ -437,7 +437,7 @@ class Join:
         return part
 
     def next_due(self) -> float | None:
-        """When `look` should be called again: never after anything becomes ready."""
+        """Time at which `look` should be called again: never after anything becomes ready."""
         first = self._appointments.next_due()
         times = [] if first is None else [first]
         if self._unknown:

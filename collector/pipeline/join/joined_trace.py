@@ -18,7 +18,7 @@ _FIXED_BYTES: Final = 200
 
 
 class Need(Enum):
-    """What a record has to wait for."""
+    """Thing that a record has to wait for."""
 
     NOTHING = "nothing"
     TRACE = "trace"
@@ -44,13 +44,13 @@ def share_of(need: Need) -> Share:
 
 @struct
 class EarlyResult:
-    """What the tasks of a record say of a trace that memory lets go."""
+    """Result of a record's tasks on a trace, made before memory let the spans go."""
 
     result: RecordResult
     resource: Resource
     """The process that emitted the record."""
     size_bytes: int
-    """About what it takes in memory."""
+    """Approximate size in memory."""
     session_id: str = ""
     """The session of the record, as far as its trace was known."""
 
@@ -64,9 +64,9 @@ class Waiting:
     arrived: float
     """In the time of its trace, once it is with one."""
     size_bytes: int = 0
-    """Of the context as JSON, once it was measured."""
+    """Size of the context as JSON in bytes; 0 before it is measured."""
     held_bytes: int = 0
-    """What of it is in memory, and counted."""
+    """Bytes of the context that are in memory and counted."""
     share: Share = Share.NEW
     is_whole: bool = True
     is_reopened: bool = False
@@ -102,7 +102,7 @@ class JoinedTrace:
         """Spans that the store is known to have, where they are not loaded."""
         self.spans: dict[str, Span] | None = {}
         self.size_bytes = 0.0
-        """Of the spans that are here."""
+        """Size of the spans that are here, in bytes."""
         self.waiting: list[Waiting] = []
         self.watched: frozenset[str] = NOT_WATCHED
         """Aliases whose profiles were found to watch it."""

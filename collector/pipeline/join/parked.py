@@ -38,7 +38,7 @@ class Parked:
         self._brokers_from: int | None = None
         """Commit with the first parked record that came by a broker."""
         self._marks: list[tuple[int, float]] = []
-        """When which commit was told of, about once a second."""
+        """Numbers of commits with the time at which they were told of, about one a second."""
         self.count = 0
         """Records that only the store holds, of those that were told of; less those that were read
         before they were told of."""
@@ -92,11 +92,12 @@ class Parked:
         return self._max - self._half if self._is_any else self._max
 
     def wanted(self, waiting: int, *, is_held: bool) -> int:
-        """How many records to read from the store now; 0 for none.
+        """Number of records to read from the store now; 0 for none.
 
         Args:
             waiting: Records in memory that were read back.
-            is_held: True while a broker lags; what it brought would have to wait in memory then.
+            is_held: True while a broker lags. Records that came by it would then have to wait in
+                memory.
         """
         if not self._is_any or (is_held and self._brokers_from is not None):
             return 0
@@ -113,7 +114,7 @@ class Parked:
         return Via.UNKNOWN if first is None or place.seq < first else Via.BROKER
 
     def came_at(self, place: RecordPlace, now: float) -> float:
-        """When a record was told of, or somewhat later: the time that runs while no broker lags."""
+        """Time at which a record was told of, or later; that time runs while no broker lags."""
         at = bisect.bisect_left(self._marks, place.seq, key=_seq)
         return self._marks[at][1] if at < len(self._marks) else now
 

@@ -26,7 +26,7 @@ SPANS: Final = 2_000
 _TRACES: Final = 200
 """Traces that are asked for together."""
 _TRIES: Final = 10
-"""Of one thing that there is no memory for: whoever uses it may be done soon."""
+"""Most tries to read one item that does not fit into memory; its user may be done soon."""
 
 T = TypeVar("T")
 K = TypeVar("K")

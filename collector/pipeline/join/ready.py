@@ -10,7 +10,7 @@ from scouter.model.span import Span
 
 
 class Seen(NamedTuple):
-    """What is known of a trace when its records are let go."""
+    """Facts about a trace at the moment when its records are let go."""
 
     spans: Sequence[Span] | None = ()
     span_count: int = 0
@@ -69,7 +69,7 @@ class Ready:
     share: Share = Share.NEW
     """Whose room in memory it took."""
     early: EarlyResult | None = None
-    """What its tasks say of the trace, if it was judged before memory let the spans go."""
+    """Result of its tasks on the trace, if they ran before memory let the spans go."""
 
     @classmethod
     def of(cls, waiting: Waiting, seen: Seen, waited_s: float) -> "Ready":

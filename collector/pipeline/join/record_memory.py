@@ -24,7 +24,7 @@ class RecordMemory:
         self.reopened = 0
         """Records that wait for a new verdict."""
         self.size_bytes = 0
-        """What is kept."""
+        """Bytes of the contexts and early results that are kept."""
 
     def enter(self, waiting: Waiting) -> None:
         """Count a record."""

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JoinTimes:
-    """How long to wait, in seconds; see the settings of the same names."""
+    """Waiting times of the join, in seconds; see the settings of the same names."""
 
     settle_s: float = 0.5
     foreign_settle_s: float = 7.0

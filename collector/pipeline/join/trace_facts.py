@@ -9,14 +9,18 @@ from scouter.model.span import Span
 from scouter.model.struct import struct
 
 _Fact = tuple[str | None, str | None, bool | None, int]
-"""What one span says about the rest of its trace: its parent; its process, None where no processor
-of ours had the span in hand; whether the parent is another process', None if nobody said; the
-number of spans that the process says it will have delivered, 0 if it says nothing."""
+"""Facts that one span tells about the rest of its trace.
+
+1. The id of its parent.
+2. Its process; None if no processor of ours had the span in hand.
+3. True if the parent belongs to another process; None if nobody said.
+4. The number of spans that the process says it will have delivered; 0 if it says nothing.
+"""
 
 
 @struct
 class CompleteFacts:
-    """What is known of a complete trace, without the ids: little memory, but no span can be added.
+    """Facts about a complete trace without its ids: they take little memory, but accept no span.
 
     The names are those of `TraceFacts`.
     """
@@ -47,8 +51,10 @@ class TraceFacts:
         self._last: _Fact | None = None
         """Kept once where one sibling after the other says the same."""
         self._children: Final[dict[bool | None, dict[str, int]]] = {}
-        """How many there are, by parent, here or not; apart by what they say of it: whether it is
-        another process'."""
+        """Number of children by parent, whether the parent is here or not.
+
+        The outer key is what they say of the parent: True if it belongs to another process.
+        """
         self._missing: Final[dict[bool | None, int]] = {True: 0, False: 0, None: 0}
         """Parents that are not here, by what a child says of them; of one of which its children
         say different things, more than once."""
@@ -72,7 +78,7 @@ class TraceFacts:
         return len(self._seen) + self._more
 
     def summary(self) -> CompleteFacts:
-        """What there is to say of a trace that is complete."""
+        """Reduce the facts to those of a complete trace."""
         return CompleteFacts(size=len(self), is_foreign=self.is_foreign)
 
     def add(self, span: Span) -> None:

@@ -4,7 +4,7 @@ from collections import deque
 from typing import Final
 
 _PARTS: Final = 256
-"""Of the window: so often the date is noted."""
+"""Number of parts of the window; the date is noted once in each."""
 
 
 class LateWindow:

@@ -55,7 +55,7 @@ class Flip:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reevaluated:
-    """What became of one page of verdicts."""
+    """Outcome of judging one page of verdicts again."""
 
     checked: int
     """Verdicts on records and sessions that were judged again."""
@@ -83,7 +83,7 @@ class _Pair:
     before: EvaluationRow
     after: EvaluationRow
     trace_ids: Collection[str]
-    """What the second one has read."""
+    """Traces that the second verdict has read."""
 
     @property
     def is_new(self) -> bool:
@@ -94,7 +94,7 @@ class _Pair:
 
     @property
     def changes(self) -> tuple[TaskChange, ...]:
-        """Of the tasks that both versions have."""
+        """Changed outcomes of the tasks that both versions have."""
         was, now = _outcomes(self.before), _outcomes(self.after)
         return tuple(
             TaskChange(task_id=task, before=was[task], after=now[task])
@@ -109,7 +109,7 @@ class _Pair:
 
 
 class _Tally:
-    """What a page of pairs has beside flips."""
+    """Counts of a page of pairs beside the flips."""
 
     def __init__(self) -> None:
         self.new: dict[str, Counter[str]] = {}

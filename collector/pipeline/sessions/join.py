@@ -16,7 +16,7 @@ from collector.storage.port.rows import TraceKey
 
 
 class SessionKey(NamedTuple):
-    """What tells sessions apart: the records of one session that one profile judges."""
+    """Key of a session: the records of one session that one profile judges."""
 
     space: str
     profile_uid: str
@@ -34,7 +34,7 @@ class DueSession:
 
 
 class _Session:
-    """When something of a session came, and which traces it is told of."""
+    """Times of arrival of the parts of a session, and the traces that it is known to have."""
 
     __slots__ = ("first_arrival", "last_arrival", "scheduled", "traces")
 
@@ -108,7 +108,7 @@ class SessionJoin:
         return found
 
     def next_due(self) -> float | None:
-        """When `due` should be asked again: never after anything becomes due."""
+        """Time at which `due` should be asked again: never after anything becomes due."""
         return self._heap[0][0] if self._heap else None
 
     def _schedule(self, key: SessionKey, session: _Session) -> None:

@@ -91,7 +91,7 @@ class SessionWork:
         self._join.spans_came(space, trace_ids, now)
 
     def next_due(self) -> float | None:
-        """When `decide` has something to do, at the earliest."""
+        """Earliest time at which `decide` has something to do."""
         return self._join.next_due()
 
     def reopen(

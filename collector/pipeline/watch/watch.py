@@ -10,7 +10,7 @@ from scouter.model.span import Span
 _FEW_MARKS: Final = 8
 """Marks that are looked for one by one."""
 _DIGEST: Final = "derived"
-"""Of every derived record: whatever it is made of, it is the same record."""
+"""Digest of every derived record: whatever it is made of, it is the same record."""
 
 
 class Watcher:

@@ -116,7 +116,7 @@ class GrpcReceiver:
                 "machine; give another --grpc HOST:PORT, or --grpc off"
             ) from error
         self.listen = HostPort(listen.host, port)
-        """Where it listens."""
+        """Address on which the receiver listens."""
 
     def start(self) -> None:
         """Begin to serve."""
@@ -203,9 +203,9 @@ class GrpcReceiver:
 
 
 def _bounds(max_connections: int, keep_alive_s: float) -> "list[tuple[str, int]]":
-    """What one connection may hold, and how long it may hold nothing; pings are bounded by default.
+    """Options that bound what one connection may hold, and how long it may stay idle.
 
-    Source: `grpc/impl/channel_arg_names.h`.
+    Pings are bounded by gRPC's own default. Source: `grpc/impl/channel_arg_names.h`.
     """
     idle_ms = round(keep_alive_s * 1000)
     return [

@@ -21,7 +21,7 @@ _UNREAD_MS: Final = 60_000
 
 
 class Connection(asyncio.BaseProtocol, ABC):
-    """What is closed where another one needs its place."""
+    """Connection that may be closed to make room for another one."""
 
     @property
     @abstractmethod
@@ -48,9 +48,9 @@ class HttpConnections:
         self._open: dict[Connection, asyncio.Task[None]] = {}
         """Each with what took it."""
         self._waiting: OrderedDict[Connection, None] = OrderedDict()
-        """Those without a request, in the order in which they became so."""
+        """Connections without a request, the one that has waited longest first."""
         self._sending: OrderedDict[Connection, None] = OrderedDict()
-        """Those whose request is not whole yet."""
+        """Connections whose request has not arrived in full, the oldest first."""
         self._is_taking = False
 
     def open(

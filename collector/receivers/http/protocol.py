@@ -19,11 +19,14 @@ _HEAD_S: Final = 20.0
 """Seconds that a head may take: from the connection on, or from the first byte of a later one."""
 _PIECE: Final = 2048
 _PIECES: Final = 8
-"""Of so many bytes of a head or of chunks, each of which may be a byte, so many at a time."""
+"""Most pieces of a head or of chunks that are parsed before other connections have their turn.
+
+A piece may be a single byte.
+"""
 _END: Final = b"\r\n\r\n"
 """The last bytes of a head and of a chunked body."""
 _READ: Final = bytearray(2**16)
-"""What the system reads into. It is emptied before the next read, of whichever connection."""
+"""Buffer into which the system reads for every connection; it is emptied before the next read."""
 _READ_VIEW: Final = memoryview(_READ)
 
 
@@ -82,7 +85,7 @@ class BoundedHttpProtocol(HttpToolsProtocol, asyncio.BufferedProtocol, Connectio
         self._since_progress = 0
         """Bytes that came since a message began, or since the last ones of its body."""
         self._rest = b""
-        """What came and was not given to the parser."""
+        """Bytes that arrived and were not given to the parser yet."""
         self._owes_head = True
         self._head_timer: asyncio.TimerHandle | None = None
         self._body_left = 0
@@ -218,7 +221,10 @@ class BoundedHttpProtocol(HttpToolsProtocol, asyncio.BufferedProtocol, Connectio
             self._connections.sends(self)
 
     def _end_of_piece(self, data: bytes, at: int) -> int:
-        """Where the message ends, or before that; where it begins if more is needed to tell."""
+        """Find the end of the next piece: the end of the message, or an earlier position.
+
+        The result is `at` if more bytes are needed to tell.
+        """
         if self._body_left > 0:
             return min(len(data), at + self._body_left)
         stop = min(len(data), at + _PIECE)

@@ -36,7 +36,7 @@ class OffsetCommits:
         self._intake, self._clock = intake, clock
         self._due = 0.0
         self._sent: float | None = None
-        """When the commit was sent that is not answered yet."""
+        """Time at which the unanswered commit was sent; None without one."""
         self._is_failing = False
 
     def begin(self) -> None:

@@ -29,20 +29,22 @@ RETRY_S: Final = 1.0
 PART_BYTES: Final = 2 * 2**20
 """Bytes of messages that are decoded at a time: what is made of them is larger."""
 AHEAD_BYTES: Final = 2**20
-"""Of parts before the last one that may be on their way too: a few records wait for a commit of the
-database, which the spans behind them need not."""
+"""Bytes of the parts before the last one that may be in work beside it.
+
+A few records wait for a commit of the database; the spans behind them need not wait for it.
+"""
 _MESSAGE_BYTES: Final = 200
-"""What a message takes besides its value and headers, at least."""
+"""Bytes that a message takes at least beside its value and headers."""
 
 
 class _Part(NamedTuple):
     messages: Sequence[Any]
     taken: "Sequence[Future[Any]] | TransientError | DataError"
-    """What the store does with them, or why it does not begin."""
+    """Futures of the store for the messages, or the reason why the store did not begin."""
 
     @property
     def size_bytes(self) -> int:
-        """What its messages take."""
+        """Bytes that its messages take in memory."""
         return sum(map(_size, self.messages))
 
     @property

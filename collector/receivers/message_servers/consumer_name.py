@@ -8,7 +8,10 @@ from pathlib import Path
 from typing import Final
 
 FILE_NAME: Final = "consumer"
-"""Of the file in the data folder. No backup copies it: who runs on a copy is somebody else."""
+"""Name of the file in the data folder that tells this collector's consumer from others.
+
+No backup copies it, since a collector that runs on a copy is another consumer.
+"""
 _making: Final = threading.Lock()
 
 

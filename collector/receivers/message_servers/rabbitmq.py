@@ -64,9 +64,9 @@ class RabbitMQReceiver(MessageReceiver):
                 self.report_lag(lambda: self.behind_s(channel))
 
     def behind_s(self, channel: Any) -> float | None:  # noqa: ANN401 - untyped client
-        """How far this consumer is with the queue of the spans; see `Backlog.behind_s`.
+        """Seconds that this consumer is behind the end of the span queue; see `Backlog.behind_s`.
 
-        What another collector has in hand the server does not tell.
+        The server does not tell which messages another collector has in hand.
         """
         queue = self._queues[0]
         found = channel.queue_declare(queue, passive=True)

@@ -34,7 +34,7 @@ class Message:
     dropped: str
     """Text of the header that tells of drops."""
     source: str
-    """Where it came in, for dead letters."""
+    """Place at which it came in, for dead letters."""
 
 
 class MessageReceiver(ABC):
@@ -149,5 +149,5 @@ class MessageReceiver(ABC):
 
 
 def _weigh(message: Message) -> tuple[int]:
-    """What is made of messages while they are stored is larger than they are."""
+    """Size of a message in bytes; the objects made of it while it is stored are larger."""
     return (len(message.data),)

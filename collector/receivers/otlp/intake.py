@@ -60,7 +60,7 @@ class Taken:
 _DROPPED: Final = Taken(
     futures=(), rejected=lambda: Rejected(signal=Signal.METRICS, count=0, message="")
 )
-"""Of a request of metrics: all is well, as an autoconfigured SDK logs an error otherwise."""
+"""Answer to a request of metrics: success, since an autoconfigured SDK logs an error otherwise."""
 
 
 class OtlpIntake:

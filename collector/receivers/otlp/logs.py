@@ -50,7 +50,7 @@ _DEFAULT: Final = Limits()
 
 @dataclass(slots=True, kw_only=True)
 class LogsBody:
-    """What a request held."""
+    """Records and events of an OTLP request of logs, and its refused log records."""
 
     items: list[object] = field(default_factory=list[object])
     """Records as `POST /v1/records` takes them, not checked yet."""

@@ -57,7 +57,7 @@ def merged(batches: Sequence[SpanBatch]) -> list[SpanBatch]:
 
 @dataclass(slots=True, kw_only=True)
 class OtlpBody:
-    """What a request held."""
+    """Span batches of an OTLP request of traces, and its refused spans."""
 
     batches: list[SpanBatch] = field(default_factory=list[SpanBatch])
     refused: list[Refused] = field(default_factory=list[Refused])

@@ -1,4 +1,4 @@
-"""Which backups were made of a store: a short list in its data folder."""
+"""List of the backups that were made of a store, in a short file of its data folder."""
 
 import json
 import os
@@ -83,10 +83,10 @@ def take_over(folder: Path, data: Path, made_ns: int) -> None:
 
 
 def still_there(backups: Iterable[KnownBackup]) -> list[KnownBackup]:
-    """Those that may still be there.
+    """Keep the backups that may still exist.
 
-    One that is not where it was made may be anywhere: it is named as well, unless its folder's
-    own parent is there and it is not.
+    A backup that is not where it was made may have been moved. It is left out only if the parent of
+    its folder exists and the folder does not.
     """
     paths = ((each, Path(each.path)) for each in backups)
     return [each for each, path in paths if path.exists() or not path.parent.exists()]

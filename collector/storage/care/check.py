@@ -72,20 +72,20 @@ _SPANS: Final = """
 
 @dataclass(slots=True, kw_only=True)
 class StoreReport:
-    """What was found."""
+    """Result of checking a store."""
 
     version: int
     sheets: dict[str, Conservation] = field(default_factory=dict[str, Conservation])
-    """By space."""
+    """Counts of records, spans and events by space."""
     problems: list[str] = field(default_factory=list[str])
     notes: list[str] = field(default_factory=list[str])
-    """What is as it should be, and good to know."""
+    """Facts that are no problems, and good to know."""
     sizes: dict[str, int] = field(default_factory=dict[str, int])
     """Bytes by part."""
     spans: int = 0
     frames: int = 0
     received_ns: tuple[int | None, int | None] = (None, None)
-    """When the oldest and the newest of what is stored came."""
+    """Times at which the oldest and the newest stored record or span were received."""
 
 
 def check_store(folder: Path, tell: Callable[[str], None] = lambda text: None) -> StoreReport:

@@ -1,7 +1,7 @@
-"""What of a data folder is gone or damaged, found at the start: nobody is served as if it were not.
+"""Check at the start for missing or damaged parts of a data folder, so that no loss is hidden.
 
-A start refuses such a folder and leaves it as it is. One that is told to accept the loss puts
-aside what cannot be used, takes spans back from the span log, and counts the rest as lost.
+A start refuses such a folder and leaves it as it is. A start that accepts the loss puts aside what
+cannot be used, takes spans back from the span log, and counts the rest as lost.
 """
 
 import logging
@@ -60,7 +60,7 @@ class Losses:
         self._whole_wal: Path | None = None
         """The log as it was found, where what is behind a broken entry was cut off."""
         self.found: list[str] = []
-        """What is missing, and accepted."""
+        """Descriptions of the missing parts whose loss was accepted."""
         self._of_database = False
         self._found_held: Mapping[Kind, Held] = {}
         self._without_bytes: Mapping[Kind, int] = {}
@@ -78,9 +78,9 @@ class Losses:
 
     @property
     def missed_files(self) -> frozenset[str]:
-        """Those of `missing_files` that the next start misses as well.
+        """Files of `missing_files` that the next start will miss as well.
 
-        Who removes the tokens wants none.
+        The file of tokens is not among them: whoever removes it wants none.
         """
         return frozenset() if self._accept else self.missing_files - {TOKENS_NAME}
 
@@ -172,14 +172,14 @@ class Losses:
     def deltas(
         self, sheets: Mapping[str, Conservation], damaged_frames: int
     ) -> dict[TotalKey, int]:
-        """What has to be added to counts so that each sheet adds up again.
+        """Compute the corrections of the counts with which each sheet adds up again.
 
-        Retention takes the oldest first. So of what was known to be gone, records that are in an
-        older copy of the database will go again; spans, which come back from the log, are the
-        newest, and what is missing is the oldest.
+        Retention removes the oldest data first. So the records that it removed, and that are in an
+        older copy of the database, will be removed again. Spans come back from the log; these are
+        the newest, and the missing ones are the oldest.
 
         Args:
-            sheets: By space, after all spans were taken back, and with those without bytes.
+            sheets: Counts by space, after all spans were taken back, including those without bytes.
             damaged_frames: Requests in the span log that nobody can read.
         """
         found: dict[TotalKey, int] = {}

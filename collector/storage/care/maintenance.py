@@ -1,4 +1,4 @@
-"""What keeps a store small and safe: retention, adding changes up, and backup."""
+"""Upkeep that keeps a store small and safe: retention, merging of changes, and backup."""
 
 import shutil
 from collections.abc import Iterator, Sequence
@@ -116,7 +116,7 @@ def remove_before(tx: Transaction, database: Database, before_ns: int) -> int:
 
 
 class TakenOut(NamedTuple):
-    """How many rows went."""
+    """Numbers of rows that retention removed."""
 
     records: int
     evaluations: int
@@ -258,7 +258,7 @@ def slices(database: Database, before_ns: int) -> Iterator[int]:
 
 
 def _first(database: Database, since_ns: int) -> int | None:
-    """When the first one that is left since a time was received, by the order of commits."""
+    """Time at which the first remaining row since a time was received, in the order of commits."""
     found: list[int] = []
     for table in _RECEIVED:
         sql = f"SELECT received_ns FROM {table} WHERE received_ns >= ? LIMIT 1"

@@ -98,7 +98,7 @@ KNOWN_VERSION: Final = len(MIGRATIONS)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Copied:
-    """What a copy holds."""
+    """Number of files and bytes in a copy."""
 
     files: int
     size_bytes: int

@@ -1,4 +1,4 @@
-"""What becomes of a store that cannot write, for want of room on its disk as a rule."""
+"""Recovery of a store that cannot write, usually because its disk is full."""
 
 import logging
 import os

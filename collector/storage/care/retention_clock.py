@@ -13,20 +13,23 @@ FILE_NAME: Final = "retention.json"
 """Name of the file inside a data folder."""
 _DAY_S: Final = 86_400
 _STOPPED_NS: Final = _DAY_S * 10**9
-"""How long a collector may be stopped: so far the date is believed at a start."""
+"""Longest stop of a collector, in nanoseconds, after which a start believes the date."""
 _DRIFT_NS: Final = 3_600 * 10**9
-"""What the date may be ahead of, or behind, the time that ran between two rounds."""
+"""Largest difference, in nanoseconds, between the date and the time that ran between two rounds.
+
+A larger difference counts as a jump of the clock.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Round:
-    """What one round leaves for the next, also for that of another process."""
+    """State that one round of retention leaves for the next, which may be in another process."""
 
     date_ns: int
     lag_ns: int = 0
-    """What ages are counted to is so far behind the date."""
+    """Nanoseconds by which the date that ages are counted to is behind the wall clock."""
     left_s: float = 0.0
-    """For so long; of time in which a collector runs."""
+    """Seconds for which that holds; they run only while a collector does."""
 
 
 class RetentionClock:

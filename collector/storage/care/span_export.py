@@ -30,7 +30,7 @@ _READ: Final = {
 }  # fmt: skip
 """Columns that come from the span log; attributes, events and links are JSON."""
 _PART_BYTES: Final = 4 * 2**20
-"""Of spans that are decoded together; their objects take several times as much."""
+"""Bytes of spans that are decoded together; their objects take several times as much."""
 SPANS: Final = (
     f"SELECT {', '.join((*_ROW, *READ_COLUMNS))} FROM spans WHERE rowid >= $1 AND rowid < $2"  # noqa: S608 our own words
 )

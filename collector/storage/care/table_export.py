@@ -32,7 +32,7 @@ _MOST: Final = 2048
 _PART_BYTES: Final = 4 * 2**20
 _GROUP_BYTES: Final = 16 * 2**20
 _GROUP_ROWS: Final = 100_000
-"""Of a row group of a file, before it is compressed."""
+"""Rows of a row group of a file, before it is compressed."""
 _SQL: Final = {
     "spans": SPANS,
     "evaluations": "SELECT * EXCLUDE (body) FROM evaluations WHERE rowid >= $1 AND rowid < $2",
@@ -106,9 +106,9 @@ def _parts(
     table: str,
     tell: Callable[[str], None],
 ) -> Iterator[pa.Table]:
-    """What a query says of all rows of a table, a range of rows at a time.
+    """Read all rows that a query selects from a table, a range of rows at a time.
 
-    A range shrinks where rows are long, or DuckDB has no memory for it.
+    A range shrinks where rows are long, or if DuckDB has no memory for it.
     """
     begin, end = run(connection, f"SELECT coalesce(min(rowid), 0), coalesce(max(rowid), -1) + 1"
                      f" FROM {source}")[0]  # fmt: skip

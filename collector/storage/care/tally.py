@@ -1,10 +1,10 @@
-"""How much the database held, told beside it: so that a loss is noticed, and can be counted.
+"""Counts of the database's rows, kept in a file beside it: a loss is noticed, and can be counted.
 
-A line of the file is a checksum and JSON. The first one has the counts of all spaces; each commit
-adds one with its number and those that it changed. So a line that is torn or damaged costs what it
-alone said. A line is written behind its commit, which is on the disk by then: the file is never
-ahead of a database that is whole, and need not be synced itself. A power cut may leave it behind,
-where it finds nothing lost.
+A line of the file is a checksum and JSON. The first line has the counts of all spaces. Each commit
+adds a line with its number and the counts that it changed. So a torn or damaged line loses only its
+own counts. A line is written after its commit is on the disk. So the file is never ahead of a whole
+database, and need not be synced itself. A power cut may leave it behind the database; then it
+reports no loss.
 """
 
 import json
@@ -25,13 +25,13 @@ FILE_NAME: Final = "tally.jsonl"
 """Name of the file inside a data folder; no backup has one."""
 TOKENS_NAME: Final = "access.db"
 LEDGER_NAME: Final = "judge_budget.db"
-"""What judges have spent."""
+"""File of the money that judges have spent."""
 _BESIDE: Final = (TOKENS_NAME, LEDGER_NAME)
 """Files without which a collector starts, and does something else than before."""
 _FULL_BYTES: Final = 64 * 1024
-"""Of lines that commits have added: the file is written anew then."""
+"""Bytes of lines added by commits, after which the file is written anew."""
 _RETRY_COMMITS: Final = 1000
-"""After so many the file is tried again, if it could not be written."""
+"""Commits after which a file that could not be written is tried again."""
 _KIND_OF: Final = {name: kind for kind, name in RECEIVED.items()}
 _GONE: Final = frozenset({TotalName.EXPIRED, TotalName.ERASED, TotalName.LOST})
 KINDS: Final = tuple(RECEIVED)
@@ -40,29 +40,29 @@ Kind = tuple[str, str]
 
 
 class Held(NamedTuple):
-    """Of one space and kind."""
+    """Counts of one space and kind."""
 
     received: int = 0
     """Ever accepted."""
     gone: int = 0
-    """Of these: expired, erased or lost."""
+    """Part of `received` that expired, was erased or was lost."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Told:
-    """What a file tells."""
+    """Content of a tally file."""
 
     seq: int = 0
-    """The last commit."""
+    """Number of the last commit."""
     held: dict[Kind, Held] = field(default_factory=dict[Kind, Held])
     files: frozenset[str] = frozenset()
-    """Which of the files beside the database were there."""
+    """Names of the files beside the database that existed."""
     is_damaged: bool = False
     """True if a line before the last one cannot be read."""
 
 
 def read_tally(folder: Path) -> Told | None:
-    """What the file of a data folder tells; None where there is none.
+    """Read the tally file of a data folder; None without one.
 
     Raises:
         OSError: It cannot be read.
@@ -178,7 +178,7 @@ class Tally:
 
 
 class _Content(NamedTuple):
-    """What a line says."""
+    """Content of one line."""
 
     seq: int
     held: list[tuple[str, str, int, int]]

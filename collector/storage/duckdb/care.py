@@ -22,7 +22,7 @@ from collector.storage.port.erase import Erased, EraseTarget
 from scouter.errors import TransientError
 
 _FILES_S: Final = 30.0
-"""How long somebody waits who would change or copy whole files while somebody else does."""
+"""Longest wait, in seconds, to change or copy whole files while another caller does so."""
 _OLDEST_S: Final = 10.0
 
 
@@ -153,10 +153,10 @@ class Care(Opened):
         return self._database.file_bytes() + self._log.size_bytes
 
     def oldest_ns(self) -> int | None:
-        """When the oldest record or span came; None in an empty store, and while it is closed.
+        """Time at which the oldest record or span was received; None in an empty or closed store.
 
-        While there are rows, the answer may be ten seconds old: scrapes ask for it, and it moves by
-        the hour.
+        While there are rows, the answer may be ten seconds old. Scrapes ask for it often, and it
+        changes by the hour.
         """
         asked_at, oldest = self._oldest
         if oldest is not None and time.monotonic() < asked_at + _OLDEST_S:
@@ -169,7 +169,7 @@ class Care(Opened):
         return oldest
 
     def newest_ns(self) -> int | None:
-        """When the newest record or span came; None in an empty store.
+        """Time at which the newest record or span was received; None in an empty store.
 
         Raises:
             TransientError: It cannot be read now.
@@ -181,7 +181,7 @@ class Care(Opened):
         return time.monotonic() - self._committer.committed_at
 
     def pending_bytes(self) -> int:
-        """Of requests of spans that were acknowledged, but are not in the database yet."""
+        """Bytes of acknowledged requests of spans that are not in the database yet."""
         return self._journal.pending_bytes
 
     def observe_commits(self, observe: Callable[[float], None]) -> None:

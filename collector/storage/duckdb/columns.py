@@ -34,7 +34,7 @@ class RecordColumns:
 
     rows: Sequence[RecordRow]
     hashes: Sequence[int]
-    """Of their uids."""
+    """Hashes of the records' uids."""
     records: Columns
 
 
@@ -44,14 +44,14 @@ class VerdictColumns:
 
     rows: Sequence[EvaluationRow]
     hashes: Sequence[int]
-    """Of the uids of their records."""
+    """Hashes of the uids of the verdicts' records."""
     evaluations: Columns
     task_results: Columns | None
     """None without any task."""
     totals: Mapping[TotalKey, int]
-    """Of first verdicts."""
+    """Counts to add: outcomes of the first verdicts on records, and pending tasks."""
     rollups: Mapping[RollupKey, int]
-    """Of all of them, as if each was a first one."""
+    """Counts by hour to add, as if each verdict was the first one on its record."""
 
 
 def record_columns(rows: Sequence[RecordRow], schemas: Mapping[str, Schema]) -> RecordColumns:
@@ -174,7 +174,7 @@ def _own_score(task: TaskRow) -> float | None:
 
 
 class _Head(NamedTuple):
-    """What verdicts are counted by."""
+    """Keys by which verdicts are counted."""
 
     space: str
     hour_ns: int

@@ -65,7 +65,7 @@ class Committer:
         """Number of the last commit."""
         self._tally, self._stored_seq = tally, stored_seq
         self.recovery = Recovery(database)
-        """Of what could not be written."""
+        """Recovery after a write that failed."""
         self._refused_everything = False
         self._rewrite: Future[None] | None = None
         self.committed_at = time.monotonic()
@@ -107,7 +107,7 @@ class Committer:
                 self.commit_or_put_aside([job])
 
     def tend(self) -> None:
-        """What is due between two commits.
+        """Do the upkeep that is due between two commits.
 
         Raises:
             TransientError: The store cannot write.

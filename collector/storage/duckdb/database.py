@@ -37,20 +37,22 @@ _RENEW_WAIT_S: Final = 0.1
 _READERS: Final = 3
 """Queries at a time. Forty lists of a thousand rows at once took more than DuckDB may have."""
 _PAGE_ROWS: Final = 1001
-"""Of the largest page, and the one that tells of more."""
+"""Rows of the largest page, and one that tells whether more follow."""
 _NO_LIMIT: Final = "RESET memory_limit"
 """To what DuckDB takes by default, four fifths of the machine's memory."""
 _REWRITE_WAIT_S: Final = 2.0
 _FRESH: Final = ".fresh"
 _SPILL: Final = "spill"
 _UNWRITTEN: Final = re.compile(r"checkpoint(ing)? failed", re.IGNORECASE)
-"""What DuckDB says of a checkpoint that it could not write, and of everything until the file is
-opened again."""
+"""Text in DuckDB's errors after a checkpoint that it could not write.
+
+All later errors have it until the file is opened again.
+"""
 _DAMAGE: Final = re.compile(
     r"(IO Error: )?(Corrupt |Could not read enough bytes|Failed to deserialize"
     r"|Failure while replaying WAL file|The file .* exists, but it is not a valid DuckDB)"
 )
-"""How DuckDB's errors about damage begin; they have no type of their own."""
+"""Beginnings of DuckDB's errors about damage; they have no type of their own."""
 _NO_DAMAGE: Final = ("Out of Memory", "No space left", "Permission denied")
 """May hinder reading the log, too."""
 _copies: Final = itertools.count(1)
@@ -72,7 +74,7 @@ class Query(NamedTuple):
 
 
 class Reads(Protocol):
-    """Whatever runs queries on a store."""
+    """An object that can run queries on a store."""
 
     def read(self, sql: str, parameters: Sequence[object] = ()) -> list[tuple[Any, ...]]:
         """Run a query and fetch everything."""

@@ -82,7 +82,7 @@ def read_refused_spans(
 def _payloads(
     database: Database, letter_ids: Sequence[str], most: int | None
 ) -> dict[str, tuple[int, bytes]]:
-    """Of each letter the size of its payload, and the payload or its beginning."""
+    """Read the payload of each letter or its beginning, with the size of the whole in bytes."""
     shown = "payload" if most is None else f"payload[1:{most:d}]"
     rows = database.read(
         f"SELECT letter_id, octet_length(payload), {shown} FROM dead_letters"  # noqa: S608 our own words

@@ -1,4 +1,4 @@
-"""What a commit has to know of the rows that are stored already."""
+"""Knowledge of a commit about the rows that are stored already."""
 
 import threading
 from collections import OrderedDict
@@ -34,11 +34,11 @@ class KnownRows:
         self._database = database
         self._recent = RecentTraces(_RECENT_SPANS)
         self.traces = StoredKeys("spans", "trace_hash", seq)
-        """Of spans."""
+        """Hashes of the traces that stored spans belong to."""
         self._records = StoredKeys("records", "uid_hash", seq)
         self._verdicts = StoredKeys("evaluations", "uid_hash", seq)
         self.verdict_traces = StoredKeys("evaluations", TRACE_HASH, seq)
-        """Of verdicts."""
+        """Hashes of the traces that stored verdicts belong to."""
         self._all = (self.traces, self._records, self._verdicts, self.verdict_traces)
         self.tombstones = Tombstones(database)
         """The rows that were erased."""

@@ -1,4 +1,4 @@
-"""What the live detectors keep in the store, and the final results that they read from it."""
+"""State of the live drift detectors in the store, and the results that they read from it."""
 
 from collections import defaultdict
 from collections.abc import Sequence

@@ -1,7 +1,8 @@
-"""What senders dropped: of each that is known which drops are counted, so that none is twice.
+"""Counts of the items that senders dropped.
 
-Reports may come in another order than they were made, as from several partitions: so the first
-drop that was heard of is kept, too.
+The drops that were counted are known for each sender, so that none counts twice. Reports may arrive
+in another order than they were made, for instance from several partitions. So the first drop that
+was heard of is kept, too.
 """
 
 from concurrent.futures import Future
@@ -15,7 +16,7 @@ from scouter.transport.drops import NOBODY, Count, Dropped
 
 _DAY_NS: Final = 86_400 * 10**9
 MAX_SENDERS: Final = 10_000
-"""So many of a space stay known at least."""
+"""Number of senders of a space that stay known at least."""
 
 KNOWN_SENDERS: Final = f"""
     SELECT space, sender FROM sender_drops GROUP BY space, sender
@@ -31,7 +32,7 @@ def _future() -> "Future[Any]":
 
 @dataclass(slots=True, kw_only=True)
 class DropsJob:
-    """What one request told of drops."""
+    """Job that counts the drops reported by one request."""
 
     database: Database
     space: str

@@ -32,9 +32,9 @@ from collector.storage.port.rows import EvaluationRow
 # ruff: noqa: S608
 
 LOG_STEP: Final = "log"
-"""Of the table `erasures`: spans whose bytes are still in the span log."""
+"""Step in the table `erasures`: the spans' bytes are still in the span log."""
 FILE_STEP: Final = "file"
-"""Of the table `erasures`: rows whose bytes may still be in free blocks of the file."""
+"""Step in the table `erasures`: the rows' bytes may still be in free blocks of the file."""
 _SESSION: Final = "coalesce(nullif(r.session_id, ''), r.uid)"
 _TEMPORARY: Final = ("settled", "gone_records", "gone_traces", "gone_spans")
 

@@ -88,10 +88,10 @@ def read_revisions(database: Database, space: str, uid: str) -> tuple[Evaluation
 
 
 def _candidates(database: Database, query: EvaluationQuery) -> Iterator[Sequence[_Place]]:
-    """What the filters name, newest first, in parts that grow; revisions are not looked at.
+    """Select the verdicts that the filters name, newest first, in growing parts.
 
-    Where a task is asked for, a part goes back as far as so many verdicts of the other filters do,
-    or so many results of the task, whichever is further: what is rare decides.
+    Revisions are not looked at. If a task is asked for, a part covers so many verdicts of the other
+    filters, or so many results of the task: whichever reaches further back.
     """
     has_task = query.task_id is not None or query.task_outcome is not None
     before, size = query.before, query.limit + 1
@@ -171,7 +171,7 @@ def _with_task(
 def _of_task(
     database: Database, query: EvaluationQuery, candidates: Sequence[_Place]
 ) -> Sequence[_Place]:
-    """Those candidates that have the task asked for; found by their own places."""
+    """Keep the candidates that have the task asked for; its results are found by the places."""
     of_task, values = conditions(
         ("e.space = ?", query.space), ("e.task_id = ?", query.task_id),
         ("e.outcome = ?", query.task_outcome and query.task_outcome.value),
@@ -229,7 +229,7 @@ def conditions(*filters: Filter) -> _Where:
 
 
 def _tag_texts(key: str, value: str) -> list[str]:
-    """How a tag may look in the column: as it is, or escaped beside text that is not Unicode."""
+    """List the forms of a tag in its column: plain, or escaped beside text that is not Unicode."""
     plain = f"{dump_json(key)}:{dump_json(value)}"
     return sorted({plain, f"{json.dumps(key)}:{json.dumps(value)}"})
 
@@ -237,7 +237,7 @@ def _tag_texts(key: str, value: str) -> list[str]:
 def _chosen(
     database: Database, query: EvaluationQuery, candidates: Sequence[_Place]
 ) -> list[_Place]:
-    """Those of the candidates that belong into the listing, in the same order."""
+    """Keep the candidates that belong into the listing, in the same order."""
     chosen: Iterable[_Place] = candidates
     if query.tags:
         wanted = dict(query.tags)

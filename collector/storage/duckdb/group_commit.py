@@ -74,7 +74,7 @@ class GroupWriter(Generic[JobT]):
         self._paused_until = 0.0
         self._held: list[JobT] = []
         self._has_failed = False
-        """Whether the commit that was just tried failed for now."""
+        """True if the last try to commit failed for now."""
         self._jobs: queue.SimpleQueue[JobT | _Nothing | None] = queue.SimpleQueue()
         self._closed = False
         self.fault = ""

@@ -21,8 +21,11 @@ _log: Final = logging.getLogger(__name__)
 _SYNC_BYTES: Final = 4 * 2**20
 """Requests that are synced together take no further one above this size."""
 _PENDING_BYTES: Final = 8 * 2**20
-"""Of requests in the log that the database has not taken: nothing is acknowledged beyond it, so
-that the rows in memory and the work of a start after a crash are bounded."""
+"""Most bytes of requests in the log that the database has not taken.
+
+Beyond it nothing is acknowledged. This bounds the rows in memory, and the work of a start after a
+crash.
+"""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -75,7 +78,7 @@ class Journal:
 
     @property
     def pending_bytes(self) -> int:
-        """Of requests that are durable, but not in the database yet."""
+        """Bytes of requests that are durable, but not in the database yet."""
         return self._pending
 
     def append(

@@ -10,7 +10,7 @@ from scouter.model.json_value import plain_texts, to_json_value
 
 _WORDS: Final = {True: "true", False: "false", None: "null"}
 _HALF: Final = "\\ud"
-"""How half a character begins in a column; so does a whole one beside it."""
+"""Beginning of the escape of a lone surrogate in a column; a pair of surrogates begins likewise."""
 _encode: Final = json.JSONEncoder(
     ensure_ascii=False, allow_nan=False, separators=(",", ":"), check_circular=False
 ).encode
@@ -36,7 +36,7 @@ def dump_json(value: object) -> str:
 
 
 def plain_json(text: str) -> str:
-    """What `dump_json` wrote, as answers have it: with U+FFFD for half a character."""
+    """Rewrite a text of `dump_json` for answers: U+FFFD replaces a lone surrogate."""
     return dump_json(load_json(text)) if _HALF in text else text
 
 

@@ -1,4 +1,4 @@
-"""What the store knows of judges: calibrations, and verdicts on gold items."""
+"""Calibrations of judges, and their verdicts on gold items, in the store."""
 
 from collections.abc import Sequence
 from concurrent.futures import Future

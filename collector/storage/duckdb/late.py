@@ -1,4 +1,4 @@
-"""What the join asks about spans that come after a verdict."""
+"""Queries of the join about spans that come after a verdict."""
 
 from collections.abc import Callable
 from typing import Final
@@ -60,7 +60,9 @@ def read_late_traces(database: Database, since_ns: int) -> list[TraceKey]:
 
 
 def read_stored_until(database: Database, seq: int) -> int | None:
-    """When the newest span, record or verdict of the commits up to one came or was made.
+    """Time of the newest span, record or verdict of the commits up to `seq`; None without any.
+
+    Spans and records count by the time of receipt, verdicts by the time of their evaluation.
 
     Cost: 10 ms for five million spans.
     """

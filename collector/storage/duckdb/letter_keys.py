@@ -24,7 +24,10 @@ _PARTS: Final = (
     "records", "body", "stringValue",
     "resourceSpans", "scopeSpans", "spans", "resourceLogs", "scopeLogs", "logRecords",
 )  # fmt: skip
-"""Where records, spans and log records are; an id anywhere else is one of something else."""
+"""Keys under which requests hold records, spans and log records.
+
+An id anywhere else is the id of something else.
+"""
 _UID: Final = re.compile(rb'"uid\\{0,9}"\s{0,9}:\s{0,9}\\{0,9}"([^"\\]+)')
 _TRACE: Final = re.compile(
     rb'"trace_?id\\{0,9}"\s{0,9}:\s{0,9}\\{0,9}"([0-9a-f]{32})', re.IGNORECASE
@@ -67,7 +70,7 @@ def _of_protobuf(letter: DeadLetter) -> Iterator[Tombstone]:
 
 
 def _of_value(space: str, value: object) -> Iterator[Tombstone]:
-    """Of a record, of a request's body, or of the JSON text of one."""
+    """Make the marks of the ids in a record, in a request's body, or in the JSON text of one."""
     left = [value]
     for _ in range(_MOST):
         if not left:

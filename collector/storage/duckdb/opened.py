@@ -40,7 +40,7 @@ from scouter.model.otlp import decode_request
 
 _log: Final = logging.getLogger(__name__)
 _TAKEN_UP_BYTES: Final = 4 * 2**20
-"""Of requests that a start stores together."""
+"""Bytes of requests that a start stores together."""
 
 
 class Opened:
@@ -116,7 +116,7 @@ class Opened:
         """Over whole files: held by who writes them anew, and by who copies them."""
         self._closing = threading.Event()
         self._oldest: tuple[float, int | None] = (0.0, None)
-        """When `oldest_ns` was looked for last, and what was found."""
+        """Time at which `oldest_ns` was last looked up, and the result."""
         self._loader = threading.Thread(
             target=self._known.load, args=(self._closing,), name="scouter-store-keys"
         )

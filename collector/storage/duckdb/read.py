@@ -104,13 +104,13 @@ def read_totals(database: Database) -> dict[TotalKey, int]:
 
 
 class StoredSpans(NamedTuple):
-    """Where spans are read."""
+    """Parts of the store from which spans are read."""
 
     database: Database
     traces: StoredKeys
-    """Says where the spans of a trace are."""
+    """Tells which commits hold the spans of a trace."""
     verdict_traces: StoredKeys
-    """The same of its verdicts."""
+    """Tells which commits hold the verdicts on a trace."""
     log: SpanLog
     """Has their bytes."""
 
@@ -362,7 +362,7 @@ def read_last_alert_events(database: Database) -> list[AlertEvent]:
 
 
 def read_received(database: Reads) -> tuple[int | None, int | None]:
-    """When the oldest and the newest of what is stored came; None in an empty store."""
+    """Times of receipt of the oldest and of the newest record or span; None in an empty store."""
     ((oldest, newest),) = database.read(
         "SELECT min(oldest), max(newest) FROM ("
         " SELECT min(received_ns) AS oldest, max(received_ns) AS newest FROM spans"

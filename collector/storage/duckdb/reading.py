@@ -262,7 +262,7 @@ class Reading(Opened):
         return read_late_traces(self._database, since_ns)
 
     def stored_until_ns(self, seq: int) -> int | None:
-        """When the newest came or was decided of what some commits stored."""
+        """Time at which the newest row of the commits up to `seq` was received or decided."""
         return read_stored_until(self._database, seq)
 
     def profiles(self) -> list[ProfileRow]:

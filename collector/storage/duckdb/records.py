@@ -1,4 +1,4 @@
-"""What is asked about accepted records: the listing, one with its history, and sessions.
+"""Queries about accepted records: the listing, one record with its history, and sessions.
 
 A record's state is not in its row: it follows from verdicts and dead letters. As in the listing of
 verdicts, some records are taken by their places, and their states are looked up.
@@ -47,7 +47,7 @@ _STATED: Final[Mapping[RecordState | None, str]] = {
     RecordState.DEAD_LETTERED: "r.uid IN (SELECT uid FROM dead_letters"
     " WHERE was_accepted AND space = ?)",
 }
-"""What a state that few records have follows from, so that few candidates are looked at."""
+"""SQL conditions for states that few records have, so that few candidates are looked at."""
 _IN: Final = "SEMI JOIN (SELECT unnest(?::BIGINT[]) AS uid_hash) k ON k.uid_hash = "
 _SESSION: Final = "coalesce(nullif(r.session_id, ''), r.uid)"
 _PROFILE: Final = PROFILE.replace("e.", "r.").replace("r.profile_digest", "r.profile_ref")
@@ -110,7 +110,7 @@ def read_history(database: Database, space: str, uid: str) -> RecordHistory | No
 
 
 def _candidates(database: Database, query: RecordQuery) -> Iterator[Sequence[_Place]]:
-    """What the filters other than the state name, newest first, in parts that grow."""
+    """Select records by all filters but the state, newest first, in growing parts."""
     if query.state in _NEVER:
         return
     before, size = query.before, query.limit + 1
@@ -145,7 +145,7 @@ def _candidates(database: Database, query: RecordQuery) -> Iterator[Sequence[_Pl
 def _decided(
     database: Database, query: RecordQuery, candidates: Sequence[_Place]
 ) -> Mapping[str, _Decided]:
-    """What was decided about those of some records that do not wait."""
+    """State and outcome of those candidates that do not wait, by uid."""
     if not candidates:
         return {}
     hashes, first = [each.uid_hash for each in candidates], candidates[-1].seq
@@ -281,7 +281,7 @@ def read_sessions(database: Database, query: SessionQuery) -> SessionPage:
 
 
 def _asked(query: RecordQuery | SessionQuery) -> Iterator[tuple[str, object]]:
-    """What both kinds of listing ask of a record."""
+    """Conditions on a record that both kinds of listing share."""
     yield "r.space = ?", query.space
     yield _PROFILE, query.profile
     yield "r.received_ns >= ?", query.since_ns

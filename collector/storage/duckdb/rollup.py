@@ -1,4 +1,4 @@
-"""What rates are read from: counts of task outcomes per hour, kept with the results."""
+"""Counts of task outcomes per hour, kept with the results; rates are computed from them."""
 
 from collections.abc import Iterator
 from typing import Final, NamedTuple
@@ -12,7 +12,7 @@ GATE: Final = Reason.GATE.value
 
 
 class RollupKey(NamedTuple):
-    """What task outcomes are counted by; the columns of the table `rollups` in its order."""
+    """Key by which task outcomes are counted: the columns of the table `rollups` in order."""
 
     space: str
     hour_ns: int

@@ -191,7 +191,7 @@ def _steps(query: SpanQuery, first: int) -> Iterator[Sequence[Stretch]]:
 def _verified(
     log: SpanLog, query: SpanQuery, rows: Sequence[tuple[Any, ...]]
 ) -> Iterator[tuple[Any, ...]]:
-    """Those rows whose spans have the attributes; other attributes may share their hashes."""
+    """Keep the rows whose spans have the attributes; other attributes may share their hashes."""
     width = len(READ_COLUMNS)
     spans = {
         (span.trace_id, span.span_id): span
@@ -224,7 +224,7 @@ def _summary(row: Sequence[Any]) -> SpanSummary:
 
 
 def _shown_before(stored: StoredSpans, query: SpanQuery, trace_ids: Collection[str]) -> set[str]:
-    """Those traces that belong on an earlier page: a newer span of theirs matches, too."""
+    """Select the traces that belong on an earlier page: a newer span of theirs matches, too."""
     if query.before is None or not trace_ids:
         return set()
     rows = _matching(

@@ -1,7 +1,7 @@
-"""What is asked about sessions: their records, and what their verdicts have not seen.
+"""Queries about sessions: their records, and the changes that their verdicts have not seen.
 
-A record without a session id is a session of its own, called by the record's uid. A session's
-verdict is a row of `evaluations` with the scope `session`; it belongs to a profile, and its session
+A record without a session id is a session of its own; its id is the record's uid. A session's
+verdict is a row of `evaluations` with the scope `session`. It belongs to a profile, and its session
 id is that of its records.
 """
 

@@ -1,6 +1,7 @@
-"""What a trace tells of a record after the record was accepted: its session, a derived context.
+"""Values of a record that its trace tells after the record was accepted.
 
-These are the only values of stored records that change.
+These are its session, and the context of a derived record. They are the only values of stored
+records that change.
 """
 
 from collections import defaultdict

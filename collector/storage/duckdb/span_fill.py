@@ -29,16 +29,16 @@ _log: Final = logging.getLogger(__name__)
 _ROWS: Final = 8192
 """Spans of one commit, about; more where one commit stored more."""
 _BYTES: Final = 8 * 2**20
-"""Of spans that are in memory together."""
+"""Bytes of spans that are in memory together."""
 _TELL_S: Final = 30.0
 _RETRY_S: Final = 10.0
 _PLACE: Final = ("frame", "span_at")
-"""Where a span's bytes are, which no other span has."""
+"""Columns with the place of a span's bytes, which no other span has."""
 _HEAD: Final = ("space", "trace_id", "span_id")
 _SIZE: Final = len(_HEAD) + READ_COLUMNS.index("span_size")
 _AT: Final = tuple(len(_HEAD) + READ_COLUMNS.index(name) for name in _PLACE)
 _LOST: Final = tuple(Kind.OTHER.value if name == "genai_kind" else None for name in FACT_COLUMNS)
-"""Of spans whose bytes are gone."""
+"""Facts that are stored for spans whose bytes are gone."""
 
 Row = tuple[Any, ...]
 Care = Callable[[Callable[[Transaction], None]], "Future[None]"]
@@ -102,7 +102,7 @@ class SpanFill:
         return True
 
     def _stretches(self) -> list[tuple[Stretch, int]]:
-        """What is left, newest first, with its number of spans."""
+        """Ranges of commits with spans left to fill, newest first, and their numbers of spans."""
         rows = self._database.read(
             f"""
             SELECT min(seq), max(seq), sum(n)::BIGINT FROM (

@@ -26,10 +26,10 @@ class _Part:
 
 
 class AddedSpans(NamedTuple):
-    """What became of a batch."""
+    """Spans of a batch that are stored, and their numbers."""
 
     stored: Sequence[Span]
-    """Those that are new, or better than what was there."""
+    """Spans that are new, or better than the stored version."""
     stored_bytes: int
     new: int
     """Spans of which there was no version before."""
@@ -55,7 +55,7 @@ class SpanRows:
         """Stored spans that a better version follows."""
         self._parts: list[_Part] = []
         self._rows: dict[SpanKey, tuple[_Part, int]] = {}
-        """Where the row of a span is, of the parts up to `_indexed`."""
+        """Part and position of a span's row, for the parts up to `_indexed`."""
         self._indexed = 0
 
     def add(self, space: str, received_ns: int, frame: int, batch: EncodedBatch) -> AddedSpans:

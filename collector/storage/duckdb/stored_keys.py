@@ -25,7 +25,7 @@ from scouter.errors import TransientError
 
 _log: Final = logging.getLogger(__name__)
 _BITS: Final = 1 << 21
-"""Of a filter: 256 KiB, full with 87,000 keys."""
+"""Bits of a filter: 256 KiB, full with 87,000 keys."""
 _ROWS: Final = 65_536
 """That are read together at a start."""
 

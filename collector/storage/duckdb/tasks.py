@@ -110,7 +110,7 @@ def _parts(
     service_version: str | None,
     space: str,
 ) -> list[Part]:
-    """Where the counts of a time come from: rollups for its whole hours, results for the rest."""
+    """Choose the sources of counts of a time: rollups for whole hours, results for the rest."""
     first = None if since_ns is None else -(-since_ns // HOUR_NS) * HOUR_NS
     last = None if until_ns is None else until_ns // HOUR_NS * HOUR_NS
     from_since: Filter = ("e.evaluated_ns >= ?", since_ns)

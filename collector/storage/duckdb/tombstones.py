@@ -11,14 +11,14 @@ from scouter.model.span import Span
 
 
 class ErasedKind(StrEnum):
-    """What a hash is of."""
+    """Kind of thing that was erased; its hash is kept."""
 
     RECORD = "record"
-    """Of a uid."""
+    """A record; the hash is that of its uid."""
     TRACE = "trace"
-    """All of its spans went, and none is taken any more."""
+    """A whole trace; none of its spans is accepted any more."""
     SPAN = "span"
-    """Of a trace that stays."""
+    """One span of a trace that stays."""
 
 
 Tombstone = tuple[ErasedKind, str, int]
@@ -26,17 +26,17 @@ Tombstone = tuple[ErasedKind, str, int]
 
 
 def record_tombstone(space: str, uid: str) -> Tombstone:
-    """What stays of a record."""
+    """Make the mark that keeps an erased record from coming back."""
     return ErasedKind.RECORD, space, text_hash(uid)
 
 
 def trace_tombstone(space: str, trace_id: str) -> Tombstone:
-    """What stays of a trace."""
+    """Make the mark that keeps the spans of an erased trace from coming back."""
     return ErasedKind.TRACE, space, trace_hash(trace_id)
 
 
 def span_tombstone(space: str, trace_id: str, span_id: str) -> Tombstone:
-    """What stays of one span."""
+    """Make the mark that keeps one erased span from coming back."""
     return ErasedKind.SPAN, space, text_hash(trace_id + span_id)
 
 

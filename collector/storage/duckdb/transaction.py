@@ -49,9 +49,9 @@ class Transaction:
     ) -> None:
         self.seq = seq
         self.tombstones = tombstones
-        """What was erased before."""
+        """Marks of what was erased before this commit."""
         self.erased: set[Tombstone] = set()
-        """What is erased here."""
+        """Marks of what this commit erases."""
         self.deltas: Counter[TotalKey] = Counter()
         self.spans = SpanRows()
         self.new_traces: set[TraceKey] = set()
@@ -59,9 +59,9 @@ class Transaction:
         self.records: dict[tuple[str, str], str] = {}
         """Digest by (space, uid): stored ones that were looked up, and those added here."""
         self.record_hashes: set[int] = set()
-        """Of the uids of records that were added here."""
+        """Hashes of the uids of records that were added here."""
         self.evaluation_hashes: set[int] = set()
-        """Of the uids of verdicts that were added here."""
+        """Hashes of the uids of the records whose verdicts were added here."""
         self.evaluation_traces: set[int] = set()
         """Hashes of their traces."""
         self.versions: defaultdict[tuple[str, str], dict[int, str]] = defaultdict(dict)
@@ -84,7 +84,7 @@ class Transaction:
 
     @property
     def schemas(self) -> Mapping[str, Schema]:
-        """Of every table."""
+        """Schema of every table."""
         return self._database.schemas
 
     def count(self, name: TotalName, space: str, n: int = 1, **parts: str) -> None:
@@ -272,7 +272,10 @@ class Transaction:
 
 
 def letter_key(letter: DeadLetter) -> str:
-    """What makes two dead letters the same one: content, reason and the place it came in."""
+    """Compute the id of a dead letter from its content, reason and the place it came in.
+
+    Letters with the same id are the same one.
+    """
     parts = (letter.space, letter.kind, letter.reason, letter.source, letter.uid)
     head = repr(parts).encode()
     return blake2b(head + letter.payload, digest_size=16).hexdigest()

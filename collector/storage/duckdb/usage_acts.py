@@ -36,7 +36,7 @@ _NAME: Final = (
     r"coalesce(regexp_replace(tool_name, '^(mcp__.+?__|[A-Z]\w*-)|\.__call__$', '', 'g'),"
     " regexp_extract(lower(coalesce(response_model, request_model)), '[^/]*$'))"
 )
-"""Of a tool without its framework's part, of a model without its provider."""
+"""SQL for the name of a call: a tool's without its framework, a model's without its provider."""
 _NO_OTHER: Final = (
     "(a.act_hash IS NULL OR b.act_hash IS NULL OR a.act_hash = b.act_hash)"
     " AND (a.input_tokens IS NULL OR b.input_tokens IS NULL OR a.input_tokens = b.input_tokens)"

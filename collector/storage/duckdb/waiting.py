@@ -45,7 +45,7 @@ def read_waiting(database: Database, after: RecordPlace, limit: int) -> list[Wai
 
 
 def _records(database: Database, places: Sequence[RecordPlace]) -> list[WaitingRecord]:
-    """Those that are still there, in the same order."""
+    """Read the records that are still stored, in the order of their places."""
     if not places:
         return []
     rows = database.read(_ROWS, [places[0].seq, places[-1].seq, [each.uid for each in places]])
@@ -58,6 +58,6 @@ def _records(database: Database, places: Sequence[RecordPlace]) -> list[WaitingR
 
 
 def count_waiting(database: Database) -> int:
-    """How many there are, in all spaces."""
+    """Count the waiting records of all spaces."""
     ((count,),) = database.read(f"SELECT count(*) {UNSETTLED}")
     return count

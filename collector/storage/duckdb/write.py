@@ -1,4 +1,4 @@
-"""What can be appended: each kind of job knows how to add itself to a transaction."""
+"""Jobs of each kind of row; a job knows how to add itself to a transaction."""
 
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
@@ -156,7 +156,7 @@ class RecordsJob:
 
     @property
     def hashes(self) -> Sequence[int]:
-        """Of the uids."""
+        """Hashes of the records' uids."""
         if self.columns is not None:
             return self.columns.hashes
         return [text_hash(row.uid) for row in self.rows]
@@ -244,7 +244,7 @@ class EvaluationsJob:
 
     @property
     def hashes(self) -> Sequence[int]:
-        """Of the uids of their records."""
+        """Hashes of the uids of the verdicts' records."""
         if self.columns is not None:
             return self.columns.hashes
         return [text_hash(row.record_uid) for row in self.rows]

@@ -22,7 +22,7 @@ from google.protobuf.message_factory import GetMessageClass
 from scouter.model.span import Attributes, AttributeValue
 
 MAX_ATTRIBUTE_BYTES: Final = 256
-"""Of key and value, with the few bytes that OTLP puts around them."""
+"""Most bytes of an attribute that can be searched: key, value and the few bytes that OTLP adds."""
 
 _PACKAGE: Final = "scouter.attributes"
 _MESSAGES: Final = (
@@ -82,7 +82,7 @@ def _same(found: AttributeValue, wanted: bool | float) -> bool:
 
 
 def _values(text: str) -> Iterator[bool | int | float]:
-    """What a text may be the writing of, beside a text."""
+    """Values other than text whose written form a text may be."""
     if text in ("true", "false"):
         yield text == "true"
     try:

@@ -82,7 +82,7 @@ class EncodedBatch(NamedTuple):
     columns: Mapping[str, Sequence[Any]]
     """Values of `SPAN_COLUMNS`, one for each span."""
     preferences: Sequence[Preference]
-    """How each compares with another one of the same key."""
+    """Preference of each span, by which two versions of one span are compared."""
     traces: Mapping[str, Mapping[str, int]]
     """By trace id and span id: which span it is, the best one if it is there more than once."""
     repeated: Sequence[int]
@@ -163,7 +163,7 @@ def encode_batch(spans: Sequence[Span], wire: bytes | None = None) -> EncodedBat
 
 
 def _checksums(wire: bytes, places: Iterable[SpanPlace]) -> list[int]:
-    """Of every span, its resource and scope included."""
+    """Compute the checksum of every span; it covers its resource and scope."""
     view = memoryview(wire)
     heads: dict[tuple[int, int], int] = {}
     found: list[int] = []
@@ -180,7 +180,11 @@ def _checksums(wire: bytes, places: Iterable[SpanPlace]) -> list[int]:
 def _by_trace(
     spans: Sequence[Span], preferences: Sequence[Preference]
 ) -> tuple[dict[str, dict[str, int]], list[int]]:
-    """Where the best version of each span is, by trace, and which are not the best."""
+    """Find the best version of each span of a batch, by trace id and span id.
+
+    Returns:
+        Position of the best version of each span, and the positions of all others.
+    """
     traces: dict[str, dict[str, int]] = {}
     repeated: list[int] = []
     for at, span in enumerate(spans):
@@ -318,7 +322,7 @@ class _Window:
         return self._bytes[at - self._start : stop - self._start]
 
     def head(self, frame: int, place: SpanPlace) -> _Head:
-        """What a span has in common with others."""
+        """Read the resource and scope of a span, which other spans share."""
         key = frame, place[2:]
         found = self._heads.get(key)
         if found is None:

@@ -49,27 +49,30 @@ class Frame:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """Where a frame is."""
+    """Place of a frame in the log, in bytes."""
 
     body: int
-    """Where its OTLP request begins."""
+    """Beginning of its OTLP request."""
     end: int
-    """Where the next frame begins."""
+    """Beginning of the next frame."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileCheck:
-    """What one file holds."""
+    """Result of checking one file of the log."""
 
     path: Path
     start: int
-    """The place where it begins."""
+    """Place in the log at which the file begins."""
     size_bytes: int
     frames: int
     torn_bytes: int
-    """At its end, of no whole frame, as a crash leaves them."""
+    """Bytes at its end that are no whole frame, as a crash leaves them."""
     damaged_at: int | None
-    """Where in the file a frame is broken, although whole ones follow, or it is all there."""
+    """Position in the file of a frame that is damaged, and not torn by a crash; None without one.
+
+    Whole frames follow it, or all of its bytes are there.
+    """
 
 
 def check_file(path: Path) -> FileCheck:
@@ -109,7 +112,7 @@ def _stretches(content: bytes | bytearray) -> Iterator[tuple[int, int, bool]]:
 
 
 def _next_frame(content: bytes | bytearray, at: int) -> int:
-    """Where the next whole frame begins; the end if there is none."""
+    """Find the beginning of the next whole frame; the end of the content without one."""
     while (at := content.find(_MAGIC, at)) >= 0:
         if _whole_frame(content, at) is not None:
             return at
@@ -128,7 +131,7 @@ def _is_torn(content: bytes | bytearray, at: int, end: int) -> bool:
 
 
 def _whole_frame(content: bytes | bytearray, at: int) -> int | None:
-    """Where a frame ends; None if none begins there that is whole."""
+    """Find the end of the frame that begins here; None if no whole frame does."""
     if at + _HEADER.size > len(content):
         return None
     magic, checksum, body_size, space_size, _ = _HEADER.unpack_from(content, at)
@@ -179,7 +182,7 @@ class SpanLog:
 
     @property
     def end(self) -> int:
-        """Where the next frame will begin."""
+        """Place at which the next frame will begin."""
         return self._end
 
     @property
@@ -285,7 +288,7 @@ class SpanLog:
                 at = found[1].end
 
     def _behind_damage(self, start: int, at: int, end: int) -> int:
-        """Where to go on behind what is no whole frame."""
+        """Find the place at which to go on after bytes that are no whole frame, and log them."""
         rest = self.read(at, end - at)
         behind = _next_frame(rest, 1)
         if _is_torn(rest, 0, behind):
@@ -521,7 +524,7 @@ class SpanLog:
 
 
 def _parts_of(frame: Frame, space: bytes) -> tuple[bytes, ...]:
-    """What is written of a frame."""
+    """Parts of a frame as bytes, in the order in which they are written."""
     head = _HEADER.pack(_MAGIC, 0, len(frame.body), len(space), frame.received_ns)
     checksum = crc32(frame.body, crc32(space, crc32(head[8:])))
     return head[:4], checksum.to_bytes(4, "little"), head[8:], space, frame.body

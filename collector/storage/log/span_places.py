@@ -1,4 +1,4 @@
-"""Where the spans are in the bytes of an OTLP request, so that each can be read alone.
+"""Positions of the spans in the bytes of an OTLP request, so that each can be read alone.
 
 Source: Protocol Buffers encoding; opentelemetry-proto `trace.proto`.
 """
@@ -15,11 +15,11 @@ _SECOND: Final = tag_of(2)
 _SCHEMA_URL: Final = tag_of(3)
 
 SpanPlace = tuple[int, int, int, int, int, int]
-"""Where one span's parts are; a part that is absent has the size 0."""
+"""Positions and sizes of the parts of one span, in bytes; an absent part has the size 0."""
 PLACE_COLUMNS: Final = (
     "span_at", "span_size", "resource_at", "resource_size", "scope_at", "scope_size",
 )  # fmt: skip
-"""What the numbers of a `SpanPlace` are."""
+"""Names of the numbers of a `SpanPlace`."""
 
 
 class _UnusualError(Exception):

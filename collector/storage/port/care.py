@@ -100,14 +100,14 @@ class CareStore(Protocol):
         ...
 
     def oldest_ns(self) -> int | None:
-        """When the oldest record or span came; None in an empty or closed store.
+        """Time at which the oldest record or span was received; None in an empty or closed store.
 
         While something is stored, the answer may be ten seconds old.
         """
         ...
 
     def newest_ns(self) -> int | None:
-        """When the newest record or span came; None in an empty store."""
+        """Time at which the newest record or span was received; None in an empty store."""
         ...
 
     def commit_age_s(self) -> float:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskQuery:
-    """Which task results to count; None means any."""
+    """Filter of the task results to count; None means any."""
 
     space: str
     profile: str | None = None
@@ -42,7 +42,7 @@ class TaskCounts:
     errored: int
     skipped: int
     gated: int
-    """Of `skipped`, those skipped by a gate; they count in the pass rate."""
+    """Part of `skipped` that a gate skipped; it counts in the pass rate."""
     own: int = 0
     """Results with a score of their own; that of all others is their outcome's, 1 or 0."""
     own_passed: int = 0
@@ -70,7 +70,7 @@ class TaskCounts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SeriesQuery:
-    """Which task results to count, bucket by bucket; None means any."""
+    """Filter of the task results to count in each bucket of time; None means any."""
 
     space: str
     profile: str | None = None
@@ -81,7 +81,7 @@ class SeriesQuery:
     bucket_ns: int
     """Buckets begin at multiples of it since 1970; the first and the last may be cut."""
     limit: int = 50_000
-    """So many items at most, the first ones."""
+    """Most items; the first ones are taken."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,14 +107,14 @@ class RecordSheet:
     lost: int = 0
     """Accepted ones that were gone when somebody accepted that."""
     derived: int = 0
-    """Of `accepted`, those that were made of traces; beside the sum."""
+    """Part of `accepted`: records made of traces; no state of its own."""
     superseded: int = 0
-    """Of `erased`, derived ones in whose place a sender's record came; beside the sum."""
+    """Part of `erased`: derived records that a sender's record replaced; no state of its own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpanSheet:
-    """What became of spans; `accepted` is counted on its own."""
+    """Counts of spans by what became of them; `accepted` is counted on its own."""
 
     accepted: int
     stored: int
@@ -136,7 +136,7 @@ class EventSheet:
     accepted: int
     stored: int
     spanless: int
-    """Of `stored`, those whose span is not stored."""
+    """Part of `stored`: events whose span is not stored."""
     duplicates: int
     dead_lettered: int
     expired: int = 0

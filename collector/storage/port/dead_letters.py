@@ -9,7 +9,7 @@ from collector.split import split
 
 
 class LetterKind(StrEnum):
-    """What a dead letter is a letter of."""
+    """Kind of data that a dead letter holds."""
 
     SPAN = "span"
     RECORD = "record"
@@ -44,10 +44,10 @@ class DeadLetter:
     message: str
     """A sentence, for people."""
     source: str
-    """Where it came in: `http`, or `kafka:TOPIC:PARTITION:OFFSET`."""
+    """Place at which it came in: `http`, or `kafka:TOPIC:PARTITION:OFFSET`."""
     payload: bytes
     uid: str = ""
-    """Of a record; of a refused span the trace, where that could be read."""
+    """Uid of the record; for a refused span its trace id, if that could be read."""
     received_ns: int
     was_accepted: bool = False
     """True for a record that had been accepted: the letter is then its state."""
@@ -60,14 +60,14 @@ class StoredLetter:
     letter_id: str
     seq: int
     letter: DeadLetter
-    """Of its payload at most as many bytes as were asked for."""
+    """The letter; its payload is cut to the number of bytes that was asked for."""
     size_bytes: int
-    """Of the whole payload."""
+    """Size of the whole payload."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LetterQuery:
-    """Which dead letters to list; None means any."""
+    """Filter of the dead letters to list; None means any."""
 
     space: str
     reason: str | None = None
@@ -79,7 +79,7 @@ class LetterQuery:
     before: tuple[int, str] | None = None
     """Continue below this position: (commit, letter id)."""
     payload_bytes: int | None = None
-    """So much of each payload at most, one or more; None for all of it."""
+    """Most bytes of each payload, at least 1; None for the whole payload."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,4 +88,4 @@ class LettersRemoved:
 
     seq: int
     letter_ids: tuple[str, ...]
-    """Those that were still there."""
+    """Ids of the letters that were still there."""

@@ -1,4 +1,4 @@
-"""What the live detectors keep and read."""
+"""Rows that the live drift detectors keep and read."""
 
 from collections.abc import Sequence
 from concurrent.futures import Future
@@ -28,7 +28,7 @@ class DriftEvent:
     alert_id: str
     at_ns: int
     state: str
-    """Of the alert from then on."""
+    """State of the alert from then on."""
     body: str
     """JSON: all of the alert as it is from then on."""
 
@@ -54,12 +54,12 @@ class DriftDelivery:
     alert_state: str
     """The state that is told: `firing` or `resolved`."""
     changed_ns: int
-    """When the alert got into that state."""
+    """Time at which the alert got into that state."""
     at_ns: int
     state: DeliveryState
     attempts: int
     answer: str
-    """Of the far side, in words."""
+    """Reply of the channel, in words."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,11 +1,11 @@
-"""What is to be erased, and what was."""
+"""Targets and results of erasing stored data."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EraseTarget:
-    """What is to be erased; exactly one of the five is given."""
+    """Data to erase; exactly one of the five fields after `space` is given."""
 
     space: str
     session_id: str | None = None
@@ -19,12 +19,12 @@ class EraseTarget:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Erased:
-    """What went, with the keys by which memory has to forget it too."""
+    """Counts of what was erased, with the keys that memory has to forget, too."""
 
     space: str
     seq: int
     uids: frozenset[str]
-    """Of the records."""
+    """Uids of the erased records."""
     traces: frozenset[str]
     """Traces that lost spans."""
     spans: int

@@ -7,18 +7,18 @@ from scouter.evaluate.outcome import Outcome
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CalibrationRow:
-    """What is known of a judge; of no space, as entries and judges are the collector's."""
+    """Calibration of a judge; it belongs to no space, as judges are the collector's."""
 
     digest: str
     """SHA-256 of the body, in hex."""
     body: str
-    """What `Calibration.model_dump_json` wrote."""
+    """Text that `Calibration.model_dump_json` wrote."""
     added_ns: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GoldVerdict:
-    """How a judge decided a gold item: one whose right verdict people have given.
+    """Verdict of a judge on a gold item: an item whose right verdict people have given.
 
     It is about no record: no rate, sheet, total or series of an agent counts it.
     """
@@ -29,7 +29,7 @@ class GoldVerdict:
     judge: str
     """Digest of what was asked; another judge's verdicts are not held against these."""
     slot: int
-    """Which place in the schedule; of one judge each is taken once."""
+    """Slot of the schedule; a judge has at most one verdict for each."""
     item: str
     """Digest of the item."""
     is_good: bool

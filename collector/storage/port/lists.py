@@ -11,7 +11,7 @@ from scouter.model.struct import struct
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvaluationQuery:
-    """Which evaluations to list; None means any."""
+    """Filter of the evaluations to list; None means any."""
 
     space: str
     profile: str | None = None
@@ -26,7 +26,10 @@ class EvaluationQuery:
     """Only verdicts with such a task; with `task_outcome`, with that outcome of it."""
     task_outcome: Outcome | None = None
     service_name: str | None = None
-    """Of the verdict, or where it looked at no spans, of a span of its trace; so the next two."""
+    """Service of the verdict; if it looked at no spans, of a span of its trace.
+
+    The next two fields work alike.
+    """
     service_version: str | None = None
     environment: str | None = None
     tags: tuple[tuple[str, str], ...] = ()
@@ -49,11 +52,11 @@ class EvaluationPage:
     items: tuple[EvaluationRow, ...]
     next_before: tuple[int, int] | None
     as_of: int
-    """What the next page has to be asked with."""
+    """Last commit that the listing includes; the query for the next page needs it."""
 
 
 class RecordState(StrEnum):
-    """What became of an accepted record; each has exactly one state."""
+    """State of an accepted record; each has exactly one."""
 
     WAITING = "waiting"
     EVALUATED = "evaluated"
@@ -65,7 +68,7 @@ class RecordState(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordQuery:
-    """Which accepted records to list; None means any."""
+    """Filter of the accepted records to list; None means any."""
 
     space: str
     profile: str | None = None
@@ -99,7 +102,7 @@ class RecordSummary:
     """Size of the context as JSON."""
     state: RecordState
     outcome: Outcome | None
-    """Of the latest verdict."""
+    """Outcome of the latest verdict; None without a verdict."""
     context: str | None = None
     """As JSON, where it was asked for."""
 
@@ -121,12 +124,12 @@ class RecordHistory:
     verdicts: tuple[EvaluationRow, ...]
     """Every revision, newest first."""
     letter: StoredLetter | None
-    """Where the record is dead-lettered."""
+    """The dead letter, if the record is dead-lettered."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionQuery:
-    """Which sessions to list: those with a record that everything given is true of."""
+    """Filter of the sessions to list: those with a record that meets all conditions."""
 
     space: str
     profile: str | None = None
@@ -150,7 +153,7 @@ class SessionSummary:
     records: int
     traces: int
     first_ns: int
-    """When its first record was made."""
+    """Time at which its first record was made."""
     last_ns: int
     passed: int
     failed: int
@@ -167,4 +170,4 @@ class SessionPage:
     items: tuple[SessionSummary, ...]
     next_before: tuple[int, int] | None
     as_of: int
-    """What the next page has to be asked with."""
+    """Last commit that the listing includes; the query for the next page needs it."""

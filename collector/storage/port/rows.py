@@ -1,4 +1,4 @@
-"""What goes into the store and what comes out: plain rows, no behaviour."""
+"""Rows that go into the store and come out of it: plain data, no behaviour."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -16,7 +16,7 @@ from scouter.model.struct import struct
 
 
 class Completeness(StrEnum):
-    """How much of its trace an evaluation had seen."""
+    """Degree to which the trace was complete when a record was judged."""
 
     COMPLETE = "complete"
     """Everything that was stamped or pointed to was there (or the tasks read no spans)."""
@@ -43,7 +43,7 @@ def _no_tags() -> Mapping[str, str]:
 
 
 _DERIVED: Final = "trace:"
-"""What the uids of derived records begin with; 32 hex digits follow."""
+"""Beginning of the uids of derived records; 32 hex digits follow."""
 
 
 def watched_uid(trace_id: str, alias: str) -> str:
@@ -97,7 +97,7 @@ class RecordRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SettledRecord:
-    """What an accepted record's trace has told since."""
+    """Values of an accepted record that its trace has told since."""
 
     space: str
     uid: str
@@ -137,7 +137,7 @@ class TaskRow:
     condition: bool = False
     stage: int = 0
     usage: JudgeUsage | None = None
-    """What a judge's answers took; None where none was asked."""
+    """Tokens and cost of a judge's answers; None if no judge was asked."""
     question: str = ""
     """Digest of all that a judge task's verdict follows from but the answers; see `deferred`."""
     answer: JsonValue = None
@@ -154,7 +154,7 @@ class TaskRow:
 
 
 class Scope(StrEnum):
-    """What a verdict is about."""
+    """Subject of a verdict."""
 
     RECORD = "record"
     SESSION = "session"
@@ -186,7 +186,7 @@ class EvaluationRow:
     environment: str = ""
     tags: Mapping[str, str] = field(default_factory=_no_tags)
     created_ns: int
-    """When the record was made: the event's time."""
+    """Time at which the record was made: the event's time."""
     evaluated_ns: int
     duration_ns: int = 0
     input_seq: int = 0
@@ -241,7 +241,7 @@ class StoredTrace:
 
 
 class RecordPlace(NamedTuple):
-    """Where a record is in the order of acceptance."""
+    """Place of a record in the order of acceptance."""
 
     seq: int
     """Number of the commit that accepted it."""
@@ -254,7 +254,7 @@ START: Final = RecordPlace(0)
 
 
 class ResultPlace(NamedTuple):
-    """Where a verdict is in the order in which verdicts became durable."""
+    """Place of a verdict in the order in which verdicts became durable."""
 
     seq: int
     """Number of the commit."""
@@ -292,11 +292,11 @@ class EvaluatedRecord:
 
     record: RecordRow
     size_bytes: int
-    """Of context and verdict, as they are stored."""
+    """Size of context and verdict, as they are stored."""
     input_seq: int
-    """Of the latest verdict: the last commit whose spans it has seen."""
+    """Last commit whose spans the latest verdict has seen."""
     evaluated_ns: int
-    """When that verdict was made."""
+    """Time at which that verdict was made."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -321,7 +321,7 @@ class ProfileRow:
     name: str
     alias: str
     body: str
-    """What `AgentEvalProfile.model_dump_json` wrote."""
+    """Text that `AgentEvalProfile.model_dump_json` wrote."""
     registered_ns: int = 0
     is_active: bool = False
 
@@ -342,14 +342,14 @@ class ProfileChange(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpansAppended:
-    """What became of a batch of spans."""
+    """Result of storing a batch of spans."""
 
     space: str
     seq: int
     stored: tuple[Span, ...]
     """The spans that are new, or better than what was there."""
     stored_bytes: int
-    """Of those, as they are stored."""
+    """Size of the stored spans, as they are stored."""
     duplicates: int
     known_traces: frozenset[str]
     """Traces of the batch that already had spans in the store."""
@@ -357,7 +357,7 @@ class SpansAppended:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordsAppended:
-    """What became of a batch of records, by their position in it."""
+    """Result of storing a batch of records; duplicates and conflicts are positions in the batch."""
 
     seq: int
     accepted: tuple[RecordRow, ...]

@@ -1,4 +1,4 @@
-"""What spans, traces and the use of models are asked by, and what is answered: plain rows."""
+"""Queries for spans, traces and the use of models, and their answers: plain rows."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -10,7 +10,7 @@ from scouter.model.struct import struct
 
 
 class SpanPosition(NamedTuple):
-    """Where a span is in the order in which spans are listed, which is this one downwards."""
+    """Place of a span in the order of listings, which go downwards from the largest."""
 
     seq: int
     """Number of the commit that stored it."""
@@ -25,7 +25,7 @@ def _no_columns() -> Mapping[str, str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpanQuery:
-    """Which spans to list; all that is given has to be true of a span."""
+    """Filter of the spans to list; a span has to meet all conditions that are given."""
 
     space: str
     name: str | None = None
@@ -58,7 +58,7 @@ class SpanSummary:
     status: StatusCode
     end_ns: int
     columns: Mapping[str, str]
-    """Those columns of `SpanQuery.columns` that have a value."""
+    """Columns of `SpanQuery.columns` that have a value."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,7 +75,7 @@ class TraceSummary:
 
     trace_id: str
     name: str
-    """Of the root; without one, of the span that began first."""
+    """Name of the root span; without a root, of the span that began first."""
     service_name: str
     """Likewise."""
     start_ns: int
@@ -84,7 +84,7 @@ class TraceSummary:
     errors: int
     """Spans with the status error."""
     input_tokens: int | None
-    """Of its model calls; None where none tells."""
+    """Input tokens of its model calls; None if no call tells them."""
     output_tokens: int | None
 
 
@@ -95,14 +95,14 @@ class TracePage:
     items: tuple[TraceSummary, ...]
     next_before: SpanPosition | None
     as_of: int
-    """What the next page has to be asked with."""
+    """Last commit that the listing includes; the query for the next page needs it."""
 
 
 class UsageGroup(StrEnum):
-    """What spans are put together by.
+    """Property by which spans are grouped.
 
-    The first four count calls of models; tool and agent executions of these; operation and error
-    every span that has such a value.
+    The first four groups count calls of models. Tool and agent count executions of these. Operation
+    and error count every span that has such a value.
     """
 
     MODEL = "model"
@@ -117,17 +117,17 @@ class UsageGroup(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UsageQuery:
-    """Which spans to sum up; times are those of their beginnings."""
+    """Filter of the spans to sum up; times are those at which spans began."""
 
     space: str
     group_by: UsageGroup
     bucket_ns: int | None = None
-    """Sums by stretches of such a length since the epoch, too."""
+    """Length of the buckets of time, counted from the epoch; None for one sum over all."""
     since_ns: int | None = None
     until_ns: int | None = None
     limit: int = 1000
     offset: int = 0
-    """Leave out so many of those with the most calls."""
+    """Number of items to leave out at the beginning of the list."""
     as_of: int | None = None
     """Only spans of this commit and earlier ones, so that the pages of one listing fit together."""
 
@@ -154,7 +154,7 @@ class Usage:
     key: str
     """Empty for model calls that do not tell it."""
     start_ns: int | None = None
-    """Of the bucket."""
+    """Start of the bucket; None without buckets."""
     calls: int
     errors: int
     mean_ms: float | None
@@ -166,14 +166,14 @@ class Usage:
     """The quantiles are durations of calls; else estimates, within about a hundredth of the
     rank."""
     tokens: tuple[ModelTokens, ...]
-    """Of the model calls among them, by model."""
+    """Tokens of the model calls among the spans, by model."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UsagePage:
-    """What was summed up, by bucket, that with the most calls first; equal ones by key."""
+    """Sums by bucket; within a bucket the most calls come first, equal ones by key."""
 
     items: tuple[Usage, ...]
     next_offset: int | None
     as_of: int
-    """What the next page has to be asked with."""
+    """Last commit that the listing includes; the query for the next page needs it."""

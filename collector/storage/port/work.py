@@ -147,5 +147,8 @@ class WorkStore(TelemetryStore, Protocol):
         ...
 
     def stored_until_ns(self, seq: int) -> int | None:
-        """When the newest came or was decided of what commits up to this one stored, if any did."""
+        """Time at which the newest row of the commits up to `seq` was received or decided.
+
+        None if these commits stored nothing.
+        """
         ...

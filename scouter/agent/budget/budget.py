@@ -171,7 +171,7 @@ class Budget:
 
 
 class Payment:
-    """What was reserved for one question. It has to be settled exactly once."""
+    """Money that a budget put aside for one question. It has to be settled exactly once."""
 
     __slots__ = ("_budget", "_reserved")
 

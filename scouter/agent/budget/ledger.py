@@ -19,12 +19,12 @@ def to_nano_usd(usd: float) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Account:
-    """What a sum is taken over, and how large it may get.
+    """An account on which money is counted for one day, with its limit.
 
     Args:
-        name: What is spent from, such as `provider entry openai`.
+        name: Thing that the money is spent by, such as `provider entry openai`.
         day: The day in UTC, as 2026-11-23; for a run the day on which it began.
-        limit_nano_usd: Most that may be spent and reserved together.
+        limit_nano_usd: Most that may be spent and reserved together, in billionths of a dollar.
     """
 
     name: str
@@ -47,7 +47,7 @@ class Refused:
     account: Account
     """The first of the accounts on which there is not."""
     used_nano_usd: int
-    """What is spent and reserved on it."""
+    """Money spent and reserved on the account, in billionths of a dollar."""
 
 
 class LedgerError(ScouterError):

@@ -38,12 +38,12 @@ class MemoryLedger:
                 self._spent[key] += nano_usd - put_aside
 
     async def spent_nano_usd(self, name: str, day: str) -> int:
-        """What is spent and reserved on an account."""
+        """Read the money spent and reserved on an account, in billionths of a dollar."""
         with self._lock:
             return self._spent[name, day]
 
     async def reserved_nano_usd(self, name: str, day: str) -> int:
-        """What of that is reserved."""
+        """Read the money reserved and not yet settled on an account, in billionths of a dollar."""
         with self._lock:
             return sum(amount for keys, amount in self._open.values() if (name, day) in keys)
 

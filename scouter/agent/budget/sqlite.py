@@ -30,10 +30,10 @@ _T = TypeVar("_T")
 
 
 def usual_ledger_file(environ: Mapping[str, str] = os.environ) -> Path:
-    """Where this user's spending is kept: `budget.db` in the folder for what programs remember.
+    """Path of the file that counts this user's spending, `budget.db` in the user's state folder.
 
-    That is `scouter` in `XDG_STATE_HOME`, else in `~/.local/state`; not beside the cache, which
-    may be deleted at any time.
+    The folder is `scouter` in `XDG_STATE_HOME`, else in `~/.local/state`. It is not beside the
+    cache, since users may delete a cache at any time.
     """
     folder = environ.get("XDG_STATE_HOME")
     return (Path(folder) if folder else Path.home() / ".local/state") / "scouter" / "budget.db"

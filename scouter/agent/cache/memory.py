@@ -28,7 +28,7 @@ class MemoryCache:
         self._max_bytes, self._max_age_s, self._clock = max_bytes, max_age_s, clock
         self._lock = threading.Lock()
         self._kept: dict[bytes, tuple[float, int, str]] = {}
-        """When, how large, and the text; in the order in which they were put."""
+        """Time of storing, size in bytes, and text of each entry by its key; the oldest first."""
         self._bytes = 0
 
     async def get(self, key: bytes) -> JudgeReply | None:

@@ -7,7 +7,7 @@ from scouter.evaluate.judge.port import JudgeReply
 MAX_BYTES: Final = 256 * 1024 * 1024
 MAX_AGE_S: Final = 30 * 24 * 3600.0
 MAX_CHARACTERS: Final = 500_000
-"""Of one answer, written as JSON, that a collector keeps for a client."""
+"""Most characters of one answer, written as JSON, that a collector keeps for a client."""
 
 
 class JudgeCache(Protocol):

@@ -59,11 +59,11 @@ def cache_file(named: str) -> Path | None:
 
 
 def usual_cache_file(environ: Mapping[str, str] = os.environ) -> Path | None:
-    """Where the answers of this user are kept.
+    """Path of the file that keeps this user's judge answers.
 
     Returns:
-        What `SCOUTER_JUDGE_CACHE` names (None for `none`), else `judge.db` in the folder for what
-        can be made again: `scouter` in `XDG_CACHE_HOME`, else in `~/.cache`.
+        The path in `SCOUTER_JUDGE_CACHE`, or None if that says `none`. Without the variable it is
+        `judge.db` in the user's cache folder: `scouter` in `XDG_CACHE_HOME`, else in `~/.cache`.
     """
     if named := environ.get(FILE_VARIABLE):
         return cache_file(named)
@@ -72,11 +72,11 @@ def usual_cache_file(environ: Mapping[str, str] = os.environ) -> Path | None:
 
 
 class Kept(NamedTuple):
-    """What a cache holds."""
+    """Number of answers in a cache, and their size."""
 
     answers: int
     bytes: int
-    """As its bound counts them."""
+    """Size of the answers, counted as for the bound of the cache."""
 
 
 class SqliteCache:

@@ -8,7 +8,7 @@ from pydantic import JsonValue
 from scouter.evaluate.judge.port import JudgeReply
 
 _OVERHEAD: Final = 100
-"""What a store needs beside the text: key, times, its own bookkeeping. Roughly."""
+"""Bytes that an entry takes beside its text: key, times and the store's own data. An estimate."""
 
 
 def write(reply: JudgeReply) -> str | None:

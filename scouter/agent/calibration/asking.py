@@ -29,12 +29,12 @@ Tick: TypeAlias = Callable[[], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """What a judge made of one record."""
+    """Verdict of a judge on one record."""
 
     passed: bool | None
     """None where there is no verdict; `why` says why."""
     score: float | None = None
-    """What the task compared, where it is a number."""
+    """Value that the task compared, where it is a number."""
     why: str = ""
     """`errored: parse`, `skipped: gate` and the like."""
     message: str = ""

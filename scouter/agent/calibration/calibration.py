@@ -42,7 +42,10 @@ class Agreement(Rate):
 
 
 class Counts(BaseModel):
-    """How people and the judge decided the items that both decided."""
+    """Number of items by two decisions: the people's (good, bad) and the judge's (passed, failed).
+
+    Only items that both decided are counted.
+    """
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
@@ -88,12 +91,12 @@ class Bias(BaseModel):
 
 
 class Calibration(Stored, frozen=True):
-    """How one judge task compares with people; its version is `identity.task_digest`."""
+    """Agreement of one judge task with people; its version is `identity.task_digest`."""
 
     created_at: datetime.datetime
     identity: Identity
     answered_by: str = ""
-    """Who answered, as it was named: `module:name`, or a file with verdicts."""
+    """Source of the verdicts, as it was named: `module:name`, or a file with verdicts."""
     models: dict[str, int] = Field(default_factory=dict[str, int])
     """Models that say they answered, with the number of answers."""
     repeats: int
@@ -130,13 +133,16 @@ class Calibration(Stored, frozen=True):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:
-    """What a calibration is made of, item by item."""
+    """Labels and verdicts, item by item, from which a calibration is computed."""
 
     items: Sequence[Item]
     verdicts: Sequence[Sequence[Verdict]]
-    """Of each item, in the order of asking; the first one counts, the others show consistency."""
+    """Verdicts on each item, in the order of asking.
+
+    The first verdict of an item counts; the others show how consistent the judge is.
+    """
     swapped: Sequence[Verdict] = ()
-    """Of each item with the two places exchanged; empty where that was not asked."""
+    """Verdict on each item with its two answers exchanged; empty if that was not asked."""
     answered_by: str = ""
     models: Counter[str] = field(default_factory=Counter[str])
     labels: int = 0

@@ -43,17 +43,17 @@ class Part(NamedTuple):
     """The results of one alias."""
 
     digest: str
-    """Of the profile that judged; empty if it is not known."""
+    """Digest of the profile that judged; empty if it is not known."""
     results: EvalResults
 
 
 class Loaded(NamedTuple):
-    """What a file of results holds."""
+    """Content of a file of results: the results of each profile, and the judge."""
 
     parts: dict[str, Part]
-    """By alias; empty without a replay."""
+    """Results by the alias of the profile; the alias is empty without a replay."""
     judge: str | None
-    """Who was asked; see `Provenance.judge`."""
+    """Judge that was asked; see `Provenance.judge`."""
 
 
 def load_results(path: Path) -> Loaded:

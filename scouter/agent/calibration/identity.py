@@ -27,7 +27,7 @@ class Identity(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore", protected_namespaces=())
 
     alias: str
-    """Of the profile; for people."""
+    """Alias of the profile, for readers; it is not compared."""
     profile_digest: str
     task_id: str
     task_digest: str
@@ -37,13 +37,13 @@ class Identity(BaseModel):
     settings: dict[str, JsonValue]
     settings_digest: str
     prompt_digest: str
-    """Over all messages."""
+    """Digest of all messages."""
     schema_digest: str
-    """Over the wanted form of the answer."""
+    """Digest of the wanted form of the answer."""
     others: dict[str, JsonValue]
     """The task's other fields, such as operator and expected value, and those of its prompt."""
     before_digest: str
-    """Over the tasks that it depends on."""
+    """Digest of the tasks that it depends on."""
     judge: str | None = None
     """`module:name` of who was asked in place of the provider entry; empty if that was asked, None
     where nobody knows."""

@@ -74,7 +74,9 @@ class Calibrations:
 
 
 def in_force(every: Sequence[Calibration], when: datetime.datetime) -> Calibration:
-    """Of a judge's calibrations, that which a verdict of some time was made under.
+    """Choose the calibration that was in force when a judge gave a verdict.
+
+    If the verdict is older than every calibration, the first calibration is taken.
 
     Args:
         every: At least one, the oldest first.

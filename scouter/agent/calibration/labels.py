@@ -59,7 +59,7 @@ _Length: TypeAlias = Annotated[
 
 
 class Label(BaseModel):
-    """What one person said about one record; one line of a file."""
+    """Judgement of one person on one record; one line of a label file."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, coerce_numbers_to_str=True)
 
@@ -75,10 +75,10 @@ class Label(BaseModel):
     """In place of `label`: a number on the judge's scale, which the task compares."""
     rater: str = ""
     judge: _Verdict = None
-    """What the judge said, where it was asked before."""
+    """Verdict of the judge on the same record, if it was asked before."""
     judge_score: _Number = None
     length: _Length = None
-    """Of the answer, in any unit; else it is measured."""
+    """Length of the answer, in any unit; without it the answer is measured."""
     notes: JsonValue = None
     """For people."""
 
@@ -101,10 +101,10 @@ class Label(BaseModel):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LabelFile:
-    """What could be read, and what could not."""
+    """Labels of a file, and the lines that are no labels."""
 
     labels: tuple[tuple[int, Label], ...]
-    """With their lines, counted from 1."""
+    """Each label with the number of its line, counted from 1."""
     problems: tuple[FileFormatError, ...]
     """One for each line that is no label; names line and field."""
 
@@ -259,7 +259,7 @@ class Item:
 
     @property
     def is_good(self) -> bool | None:
-        """What most raters say; None where as many say the one as the other."""
+        """Majority of the raters; None if as many say good as say bad."""
         for_it = sum(self.votes)
         return None if 2 * for_it == len(self.votes) else 2 * for_it > len(self.votes)
 

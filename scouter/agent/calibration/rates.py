@@ -20,7 +20,7 @@ from scouter.evaluate.tasks.judge import LLMJudgeTask
 
 
 class Verdict(NamedTuple):
-    """How a judge decided one record."""
+    """Decision of a judge on one record."""
 
     outcome: Outcome
     uid: str = ""

@@ -152,7 +152,7 @@ def retry_after_s(value: str | None, now_s: float | None = None) -> float | None
 
 
 def refused_spans(answer: httpx.Response) -> int:
-    """How many spans of a request the far side refused for good."""
+    """Number of spans of a request that the far side refused for good."""
     if not answer.content or "json" in answer.headers.get("Content-Type", ""):
         return json_partial(answer).get("rejectedSpans", 0)
     try:
@@ -183,7 +183,7 @@ def json_partial(answer: httpx.Response) -> dict[str, int]:
 
 
 def _said(answer: httpx.Response) -> str:
-    """What an error answer says to people: RFC 9457's `detail`, OTLP's `message`, else the body.
+    """Read the message of an error answer: RFC 9457's `detail`, OTLP's `message`, else the body.
 
     Source: OTLP specification, section "OTLP/HTTP Response": the body of a failure is a
         `google.rpc.Status`. Its package is no requirement of ours, and its code and message have

@@ -23,17 +23,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Batch:
-    """What a sink is given: records or spans, as a collector would have received them."""
+    """Records and spans that a sink is given at once, as a collector would have received them."""
 
     records: Sequence[dict[str, JsonValue]] = ()
     """Objects of `POST /v1/records`."""
     spans: Sequence[Span] = ()
     drops: Dropped = field(default_factory=dict[tuple[str, str], Count])
-    """What was dropped and is told with this batch, by sender and reason."""
+    """Drops that are reported with this batch, by sender and reason."""
 
     @property
     def dropped(self) -> Mapping[str, int]:
-        """What the process dropped since the last batch, by reason."""
+        """Number of items that the process dropped since the last batch, by reason."""
         found: Counter[str] = Counter()
         for (_, reason), count in self.drops.items():
             found[reason] += count.total - count.told

@@ -67,7 +67,7 @@ def connect(
 
 
 def notes_of(error: BaseException) -> str:
-    """What `connect` found out."""
+    """Text of the notes that `connect` added to an error; empty without notes."""
     return "".join(getattr(error, "__notes__", ()))
 
 

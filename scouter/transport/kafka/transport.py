@@ -231,7 +231,7 @@ _AT_FAULT: Final = (
     errors.MessageSizeTooLargeError,
     errors.RecordListTooLargeError,
 )
-"""What is said of a message itself, and would be said of it again."""
+"""Errors about a message itself, which another try would raise again."""
 
 _BAD_FILES: Final = (
     FileNotFoundError,
@@ -240,7 +240,7 @@ _BAD_FILES: Final = (
     PermissionError,
     ssl.SSLError,
 )
-"""What certificates and keys are at fault for, where nothing is connected yet."""
+"""Errors for bad files of certificates and keys, raised before any connection is made."""
 
 _SETTINGS: Final = (
     errors.AuthorizationError,

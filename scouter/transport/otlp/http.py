@@ -58,7 +58,7 @@ class OtlpHttpTransport(OtlpSpans):
 
 
 def refused_logs(answer: httpx.Response) -> int:
-    """How many log records of a request the far side refused for good."""
+    """Number of log records of a request that the far side refused for good."""
     if not answer.content or "json" in answer.headers.get("Content-Type", ""):
         return json_partial(answer).get("rejectedLogRecords", 0)
     try:

@@ -11,7 +11,7 @@ from scouter.transport.encode import NOTHING_WRITTEN, encode_record
 from scouter.transport.item import RecordItem
 
 EVENT_NAME: Final = "scouter.eval_record"
-"""What a log record that holds an EvalRecord is called."""
+"""Event name of a log record that holds an EvalRecord."""
 
 
 def encode_logs(items: Sequence[RecordItem]) -> tuple[bytes, int]:

@@ -29,7 +29,7 @@ _FLAGS: Final = Struct("<2sI")
 _DOUBLE: Final = Struct("<cd")
 
 _UNWRITABLE: Final = (ValueError, TypeError, OverflowError, AttributeError)
-"""What protobuf raises for a time that is not a 64-bit number, or a span that is none."""
+"""Errors of protobuf for a time that is not a 64-bit number, or for a value that is not a span."""
 
 
 def write_request(spans: Sequence["ReadableSpan"]) -> tuple[bytes, int]:

@@ -1,4 +1,4 @@
-"""Where to keep what the far side cannot take, and how much of it."""
+"""Settings of the spool: the folder for data that the far side cannot take, and its bounds."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -27,12 +27,12 @@ class SpoolConfig(BaseModel):
     log may take 4 MiB; a damaged file stays there, and is as large."""
 
     def stats(self) -> "SpoolStats":
-        """What this process has put there, and what waits there now.
+        """Count the items that this process has put into the spool, and those that wait there now.
 
         Raises:
             TransientError: The file cannot be read.
 
-        Cost: a look at every record and request that waits.
+        Cost: linear in the records and requests that wait.
         """
         from scouter.transport.spool.stats import counts_of
         from scouter.transport.spool.table import waiting_in

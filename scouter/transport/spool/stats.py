@@ -1,4 +1,4 @@
-"""What became of everything that this process has put on disk, by folder."""
+"""Counts of the items that this process has put on disk, by folder and by what became of them."""
 
 import threading
 from collections import Counter
@@ -16,7 +16,7 @@ class SpoolStats:
     written: int = 0
     """Records and spans that the far side could not take at once."""
     delivered: int = 0
-    """Those delivered later, what other processes left included."""
+    """Items delivered later, including those that other processes left."""
     dropped: dict[str, int] = field(default_factory=dict[str, int])
     """By reason: `spool_full` (the oldest, for room), `spool_corrupt`, `rejected`, `permanent`,
     `internal`."""

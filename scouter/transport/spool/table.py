@@ -59,7 +59,7 @@ class Kind(IntEnum):
 
 
 _KINDS: Final = {b"R": Kind.RECORD, b"S": Kind.SPANS}
-"""Of frames that an earlier version wrote."""
+"""Kinds of frames that an earlier version wrote."""
 
 
 class Row(NamedTuple):
@@ -88,7 +88,7 @@ class Batch(NamedTuple):
     """The oldest rows: records, or one request of spans."""
 
     rows: Sequence[Row]
-    """Of one kind; none where only damage is left."""
+    """Rows of one kind; empty if the file holds nothing but damage here."""
     last: int
     """Id of the last of them."""
     lost: int
