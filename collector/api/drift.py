@@ -249,6 +249,7 @@ def _series(each: Standing) -> models.DriftSeries:
         version=key.agent.version, units=each.units, records=each.records, failed=each.failed,
         rate=each.rate, lower=each.lower, upper=each.upper, evidence=each.evidence,
         healthy=each.healthy, healthy_lower=each.healthy_lower, against=each.words,
+        state=each.state.value,
     )  # fmt: skip
 
 

@@ -335,6 +335,9 @@ class DriftSeries(_Answer):
     lower: float
     upper: float
     evidence: float
+    state: str = Field(
+        description="learning, never_passed (nothing can be worse), watched or fallen."
+    )
     healthy: float | None
     healthy_lower: float | None
     against: str = Field(description="What it is held against, or what it waits for.")

@@ -516,6 +516,8 @@ class DriftSeries(Answer):
     lower: float
     upper: float
     evidence: float
+    state: str = ""
+    """`learning`, `never_passed` (nothing can be worse), `watched` or `fallen`."""
     healthy: float | None
     healthy_lower: float | None
     against: str

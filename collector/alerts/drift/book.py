@@ -45,6 +45,10 @@ class AlertBook:
         found = [alert for alert in self._open.values() if space in (None, alert.space)]
         return sorted(found, key=lambda alert: (-alert.opened_ns, alert.alert_id))
 
+    def names(self) -> list[SeriesKey]:
+        """The series with an open alert."""
+        return list(self._open)
+
     def key_of(self, space: str, wanted: str) -> SeriesKey | None:
         """The series of an open alert; None where there is no such alert."""
         return next(

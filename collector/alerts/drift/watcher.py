@@ -20,8 +20,8 @@ from scouter.alert.condition import AlertThreshold
 from scouter.drift.detect.detector import ALPHA
 from scouter.drift.profile import AgentEvalProfile
 from scouter.drift.series.group import Pace
-from scouter.drift.series.series import Series, SeriesKey
-from scouter.drift.series.series_set import GroupKey, SeriesSet
+from scouter.drift.series.series import SeriesKey
+from scouter.drift.series.series_set import MOST_VERSIONS, GroupKey, SeriesSet
 from scouter.errors import ScouterError, TransientError
 
 _log: Final = logging.getLogger(__name__)
@@ -146,12 +146,9 @@ class DriftWatcher:
         """The standing of an alert's series; None where it is forgotten."""
         with self._lock:
             key = key_of(alert)
-            series, profile = self._find(key), self._profile_of(key.space, key.profile_uid)
+            series = self._series.find(key)
+            profile = self._profile_of(key.space, key.profile_uid)
             return None if series is None or profile is None else Standing.of(series, profile)
-
-    def _find(self, key: SeriesKey) -> Series | None:
-        group = self._series.groups.get(GroupKey(*key[:3]))
-        return None if group is None else group.series.get((key.task, key.kind))
 
     def acknowledge(self, space: str, alert_id: str, by: str, note: str) -> DriftAlert | None:
         """Note that somebody looks after an alert; None where it is not open."""
@@ -254,6 +251,12 @@ class DriftWatcher:
             newer = self._series.newer(key)
             if newer is not None:
                 self._end(key, f"version {newer.agent.version or '(none)'} runs now")
+        for name in self._book.names():
+            if self._series.find(name) is None:
+                version = name.agent.version or "(none)"
+                self._book.end(
+                    name, f"version {version} is followed no longer: {MOST_VERSIONS} others came"
+                )
 
     def _end(self, key: GroupKey, note: str) -> None:
         for name, series in self._series.groups[key].series.items():
@@ -278,7 +281,7 @@ class DriftWatcher:
             if key is None:
                 return None
             found = self._book.change(key, state, by=by, note=note, until_ns=until_ns)
-            series = self._find(key)
+            series = self._series.find(key)
             if state is DriftAlertState.RESOLVED and series is not None:
                 series.accept() if accept else series.restart()
                 self._series.changed.add(GroupKey(*key[:3]))

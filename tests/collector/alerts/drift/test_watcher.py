@@ -13,6 +13,7 @@ from collector.alerts.drift.watcher import FORGOTTEN_NS, SILENT_NS, DriftWatcher
 from collector.storage.duckdb.store import DuckDBStore
 from scouter.drift.profile import AgentEvalProfile
 from scouter.drift.series.group import Pace
+from scouter.drift.series.series_set import MOST_VERSIONS
 from scouter.errors import TransientError
 from scouter.evaluate.operators.comparison import ComparisonOperator
 from scouter.evaluate.outcome import Outcome
@@ -231,6 +232,16 @@ def test_the_alert_of_a_version_that_is_gone_ends(watch: Watch) -> None:
     assert watch.alerts == []
     last = DriftAlert.of_event(watch.store.drift_alerts(SPACE)[0])
     assert last.note == "version 2 runs now"
+
+
+def test_the_alert_of_a_version_that_newer_ones_pushed_out_ends(watch: Watch) -> None:
+    watch.feed(GOOD)
+    watch.feed(BAD)
+    for number in range(MOST_VERSIONS):
+        watch.feed([PASSED], service_version=f"2.{number}")
+    assert watch.alerts == []
+    last = DriftAlert.of_event(watch.store.drift_alerts(SPACE)[0])
+    assert last.note == "version 1 is followed no longer: 20 others came"
 
 
 def test_a_profile_that_is_not_active_is_forgotten(watch: Watch) -> None:
