@@ -174,7 +174,7 @@ class Collector:
             pace=Pace(int(settings.session_quiet_s * 1e9), int(settings.session_deadline_s * 1e9)),
             is_shadow=settings.drift == "shadow",
             told=self.delivery.changed,
-            beside=self.health.look,
+            findings=self.health.look,
         )
         self.metrics.registry.register(DriftMeasures(self.watcher, self.health))
         self._watch_active()

@@ -8,9 +8,9 @@ from fastapi import APIRouter, Body, Path
 from pydantic import BaseModel, ConfigDict, Field
 
 from collector.alerts.delivery.delivery import Delivery
-from collector.alerts.drift.alert import DriftAlert, Figures
+from collector.alerts.drift.alert import Alert, DriftAlert, Figures, TroubleAlert, alert_of
 from collector.alerts.drift.explain import culprits_of, examples_of
-from collector.alerts.drift.message import evidence, headline
+from collector.alerts.drift.message import evidence, headline, proof
 from collector.alerts.drift.standing import Standing
 from collector.alerts.drift.watcher import DriftWatcher
 from collector.api import models
@@ -86,7 +86,7 @@ def drift_router(watcher: DriftWatcher, store: Store, delivery: Delivery, space:
         events = store.drift_history(caller.space, alert_id)
         if not events:
             raise _unknown(alert_id)
-        history = [DriftAlert.of_event(event) for event in events]
+        history = [alert_of(event) for event in events]
         shown = _shown(watcher, history[-1:], watcher.alerts(caller.space))[0]
         return models.DriftAlertLook(
             **shown.model_dump(),
@@ -147,14 +147,14 @@ def drift_router(watcher: DriftWatcher, store: Store, delivery: Delivery, space:
 
 def drift_alerts(watcher: DriftWatcher, store: DriftStore, space: str) -> list[models.DriftAlert]:
     """The open alerts of a space, then those that were resolved last."""
-    latest = [DriftAlert.of_event(event) for event in store.drift_alerts(space)]
-    closed = [alert for alert in latest if not alert.is_open][:RESOLVED]
+    latest = [alert_of(event) for event in store.drift_alerts(space)]
+    closed = [each for each in latest if isinstance(each, DriftAlert) and not each.is_open]
     opened = watcher.alerts(space)
-    return _shown(watcher, [*opened, *closed], opened)
+    return _shown(watcher, [*opened, *closed[:RESOLVED]], opened)
 
 
 def _shown(
-    watcher: DriftWatcher, alerts: Sequence[DriftAlert], opened: Sequence[DriftAlert]
+    watcher: DriftWatcher, alerts: Sequence[Alert], opened: Sequence[DriftAlert]
 ) -> list[models.DriftAlert]:
     """Alerts with the figures of now; `stands` is among all open ones."""
     standings = {each.alert_id: watcher.standing_of(each) for each in opened}
@@ -169,7 +169,7 @@ def _shown(
     ]
 
 
-def _item(alert: DriftAlert, now: Figures | None, *, stands: bool) -> models.DriftAlert:
+def _item(alert: Alert, now: Figures | None, *, stands: bool) -> models.DriftAlert:
     until_ns = alert.silenced_until_ns
     return models.DriftAlert(
         alert_id=alert.alert_id,
@@ -178,7 +178,8 @@ def _item(alert: DriftAlert, now: Figures | None, *, stands: bool) -> models.Dri
         profile_name=alert.profile_name,
         profile_version=alert.profile_digest,
         task=alert.task,
-        kind=alert.kind.value,
+        kind=str(alert.kind),
+        trouble=alert.trouble.value if isinstance(alert, TroubleAlert) else "",
         service=alert.service,
         environment=alert.environment,
         version=alert.version,
@@ -189,13 +190,23 @@ def _item(alert: DriftAlert, now: Figures | None, *, stands: bool) -> models.Dri
         by=alert.by,
         note=alert.note,
         title=headline(alert),
-        opened=_figures(alert.opened, alert.kind),
-        now=None if now is None else _figures(now, alert.kind),
+        opened=_opened(alert),
+        now=None if now is None else _figures(now, evidence(now, Kind(alert.kind))),
         stands=stands,
     )
 
 
-def _figures(figures: Figures, kind: Kind) -> models.DriftFigures:
+def _opened(alert: Alert) -> models.DriftFigures:
+    """What an alert was opened for; trouble has no counts."""
+    if isinstance(alert, DriftAlert):
+        return _figures(alert.opened, proof(alert))
+    return models.DriftFigures(
+        since=format_time(alert.opened_ns), records=0, failed=0, evidence=0.0, healthy=None,
+        healthy_lower=None, against="", message=proof(alert),
+    )  # fmt: skip
+
+
+def _figures(figures: Figures, message: str) -> models.DriftFigures:
     return models.DriftFigures(
         since=format_time(figures.since_ns),
         records=figures.records,
@@ -204,7 +215,7 @@ def _figures(figures: Figures, kind: Kind) -> models.DriftFigures:
         healthy=figures.healthy,
         healthy_lower=figures.lower,
         against=figures.against,
-        message=evidence(figures, kind),
+        message=message,
     )
 
 
@@ -249,10 +260,11 @@ def _series(each: Standing) -> models.DriftSeries:
         version=key.agent.version, units=each.units, records=each.records, failed=each.failed,
         rate=each.rate, lower=each.lower, upper=each.upper, evidence=each.evidence,
         healthy=each.healthy, healthy_lower=each.healthy_lower, against=each.words,
+        state=each.state.value,
     )  # fmt: skip
 
 
-def _answer(found: DriftAlert | None, alert_id: str) -> models.DriftAlert:
+def _answer(found: Alert | None, alert_id: str) -> models.DriftAlert:
     if found is None:
         raise _unknown(alert_id)
     return _item(found, None, stands=False)

@@ -224,9 +224,9 @@ class DriftFigures(_Answer):
     records: int = Field(description="Records since then.")
     failed: int = Field(description="Of them the ones that failed; of an error series, erred.")
     evidence: float = Field(description="E-value of the fall.")
-    healthy: float = Field(description="Mean of what it is held against.")
-    healthy_lower: float = Field(description="What that mean is at least.")
-    against: str = Field(description="What it is held against, in words.")
+    healthy: float | None = Field(description="Mean of what it is held against; of trouble null.")
+    healthy_lower: float | None = Field(description="What that mean is at least.")
+    against: str = Field(description="What it is held against, in words; of trouble empty.")
     message: str = Field(description="The evidence in one line.")
 
 
@@ -249,7 +249,11 @@ class DriftAlert(_Answer):
     profile_name: str
     profile_version: str
     task: str = Field(description="Empty for the whole record.")
-    kind: str = Field(description="pass: passes among passed and failed; error: errors.")
+    kind: str = Field(
+        description="pass: passes among passed and failed; error: errors; trouble: something keeps "
+        "results from being made, and there are no counts."
+    )
+    trouble: str = Field(description="Of the kind trouble: which one, as in the list `trouble`.")
     service: str
     environment: str
     version: str = Field(description="Of the agent; empty where no span tells it.")
@@ -335,6 +339,9 @@ class DriftSeries(_Answer):
     lower: float
     upper: float
     evidence: float
+    state: str = Field(
+        description="learning, never_passed (nothing can be worse), watched or fallen."
+    )
     healthy: float | None
     healthy_lower: float | None
     against: str = Field(description="What it is held against, or what it waits for.")
@@ -350,8 +357,11 @@ class Trouble(_Answer):
     """Something that keeps results from being made, or from being complete."""
 
     trouble: str = Field(
-        description="not_evaluated, judge_waits, judge_budget, dead_letters, dropped or silent."
+        description="not_evaluated, judge_waits, judge_budget, dead_letters, dropped, lost or "
+        "silent."
     )
+    alert_id: str = Field(description="Of the alert about it; empty until that is stored.")
+    state: str = Field(description="Of that alert: firing, acknowledged or silenced.")
     profile: str = Field(description="Alias of the profile, where it is about one.")
     message: str = Field(description="What was found, and what to do.")
     since: str = Field(description="When it was found first.")

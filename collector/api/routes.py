@@ -2,7 +2,9 @@
 
 from fastapi import APIRouter, Depends
 
-from collector.alerts.drift.health import Finding, HealthWatch
+from collector.alerts.drift.alert import TroubleAlert
+from collector.alerts.drift.health import HealthWatch
+from collector.alerts.drift.trouble import Finding
 from collector.alerts.drift.watcher import DriftWatcher
 from collector.alerts.monitor import AlertMonitor, AlertStatus
 from collector.api import models
@@ -58,19 +60,24 @@ def api_router(
     @router.get("/alerts", tags=["results"])
     def alerts(caller: Reader) -> models.Alerts:
         """The alerts of profiles' own conditions, and those of the detectors."""
+        troubles = {each.key: each for each in watcher.troubles(caller.space)}
         return models.Alerts(
             items=[_alert(each) for each in monitor.statuses(caller.space)],
             drift=drift_alerts(watcher, store, caller.space),
-            trouble=[_trouble(each) for each in health.findings(caller.space)],
+            trouble=[
+                _trouble(each, troubles.get(each.key)) for each in health.findings(caller.space)
+            ],
             unwatched=[_unwatched(each) for each in registry.unwatched(caller.space)],
         )
 
     return router
 
 
-def _trouble(each: Finding) -> models.Trouble:
+def _trouble(each: Finding, alert: TroubleAlert | None) -> models.Trouble:
     return models.Trouble(
         trouble=each.trouble.value,
+        alert_id="" if alert is None else alert.alert_id,
+        state="" if alert is None else alert.state.value,
         profile=each.subject,
         message=each.message,
         since=format_time(each.since_ns),

@@ -183,4 +183,6 @@ def state_of(
         return "alert"
     if rate["total"] < FEW:
         return "few"
-    return "unwatched" if alert is None and series is None else "watched"
+    if alert is None and (series is None or series["state"] in ("learning", "never_passed")):
+        return "unwatched"
+    return "watched"

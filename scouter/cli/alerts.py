@@ -46,7 +46,9 @@ def list_alerts(
     with connect(url, token_file) as client:
         answer = client.alerts()
     for each in answer.trouble:
-        typer.echo(for_output(f"{each.trouble} since {clock(each.since)}: {each.message}"))
+        alert = f" (alert {each.alert_id} {each.state})" if each.alert_id else ""
+        line = f"{each.trouble} since {clock(each.since)}: {each.message}{alert}"
+        typer.echo(for_output(line))
     found = [each for each in answer.drift if every or each.state != "resolved"]
     print_table(
         ("alert", "state", "since", "stands", "what", "evidence"),
@@ -78,7 +80,7 @@ def show(alert_id: AlertId, url: Url = None, token_file: TokenFile = None) -> No
         f"{found.title} ({found.state})",
         f"when it was proven: {found.opened.message}",
         *([f"now: {found.now.message}"] if found.now else []),
-        f"held against {found.opened.against}",
+        *([f"held against {found.opened.against}"] if found.opened.against else []),
         *(
             f"explained by {each.name}: {each.rate_before:.1%} before, {each.rate:.1%} of "
             f"{each.records:,} since"

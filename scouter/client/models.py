@@ -389,11 +389,12 @@ class DriftFigures(Answer):
     failed: int
     evidence: float
     """E-value of the fall."""
-    healthy: float
-    healthy_lower: float
+    healthy: float | None
+    """None of trouble."""
+    healthy_lower: float | None
     """Lower bound of the healthy mean."""
     against: str
-    """The reference, in words."""
+    """The reference, in words; empty of trouble."""
     message: str
     """The evidence in one line."""
 
@@ -419,7 +420,9 @@ class DriftAlert(Answer):
     task: str
     """Empty for the whole record."""
     kind: str
-    """`pass` or `error`."""
+    """`pass`, `error`, or `trouble`: something keeps results from being made."""
+    trouble: str = ""
+    """Of the kind `trouble`: the `trouble` of `Trouble`."""
     service: str
     environment: str
     version: str
@@ -516,6 +519,8 @@ class DriftSeries(Answer):
     lower: float
     upper: float
     evidence: float
+    state: str = ""
+    """`learning`, `never_passed` (nothing can be worse), `watched` or `fallen`."""
     healthy: float | None
     healthy_lower: float | None
     against: str
@@ -532,7 +537,12 @@ class Trouble(Answer):
     """Something that keeps results from being made, or from being complete."""
 
     trouble: str
-    """`not_evaluated`, `judge_waits`, `judge_budget`, `dead_letters`, `dropped` or `silent`."""
+    """`not_evaluated`, `judge_waits`, `judge_budget`, `dead_letters`, `dropped`, `lost` or
+    `silent`."""
+    alert_id: str = ""
+    """Of the alert about it."""
+    state: str = ""
+    """Of that alert: `firing`, `acknowledged` or `silenced`."""
     profile: str = ""
     """Alias of the profile, where it is about one."""
     message: str

@@ -3,7 +3,8 @@
 from typing import Any
 
 from collector.alerts.delivery.notice import Example, Notice
-from collector.alerts.drift.alert import DriftAlert, DriftAlertState, Figures
+from collector.alerts.drift.alert import DriftAlert, DriftAlertState, Figures, TroubleAlert
+from collector.alerts.drift.trouble import Trouble
 from scouter.drift.series.series import Kind
 from tests.contracts.store_data import SPACE
 
@@ -45,3 +46,12 @@ def resolved_notice(**fields: Any) -> Notice:
     """A message that the alert is over."""
     fields = {"state": DriftAlertState.RESOLVED, "note": "recovered"} | fields
     return notice(explained_by=(), examples=(), changed_ns=START_NS + 3_600 * 10**9, **fields)
+
+
+def trouble_alert(alert_id: str = "7a1b", **fields: Any) -> TroubleAlert:
+    """An alert that fires: profile `answers` is silent."""
+    given: dict[str, Any] = {
+        "space": SPACE, "alias": "answers", "state": DriftAlertState.FIRING, "opened_ns": START_NS,
+        "changed_ns": START_NS, "trouble": Trouble.SILENT, "message": "no result in the last hour",
+    }  # fmt: skip
+    return TroubleAlert(alert_id=alert_id, **(given | fields))

@@ -13,7 +13,7 @@ from pydantic import SecretStr
 
 from collector.alerts.delivery.notice import Notice
 from collector.alerts.delivery.post import Poster
-from collector.alerts.drift.alert import DriftAlert
+from collector.alerts.drift.alert import Alert, TroubleAlert
 from collector.alerts.drift.message import rfc3339
 from scouter.drift.series.series import Kind
 
@@ -22,6 +22,13 @@ _BEATS: Final = 4
 """An alert ends by itself after so many heartbeats that did not come, as with Prometheus."""
 _SHORTEST_S: Final = 300.0
 """And not before that: a collector that starts again needs a moment."""
+
+
+_NAMES: Final = {
+    Kind.PASS: "ScouterResultsFell",
+    Kind.ERROR: "ScouterErrorsRose",
+    "trouble": "ScouterTrouble",
+}
 
 
 class AlertmanagerChannel:
@@ -69,17 +76,18 @@ class AlertmanagerChannel:
         self._poster.close()
 
 
-def labels_of(alert: DriftAlert, severity: str) -> dict[str, str]:
-    """The identity of an alert's series, as labels; empty ones are left out."""
-    fallen = alert.kind is Kind.PASS
+def labels_of(alert: Alert, severity: str) -> dict[str, str]:
+    """The identity of an alert's series or cause, as labels; empty ones are left out."""
+    is_trouble = isinstance(alert, TroubleAlert)
     found = {
-        "alertname": "ScouterResultsFell" if fallen else "ScouterErrorsRose",
+        "alertname": _NAMES[alert.kind],
         "severity": severity,
         "space": alert.space,
         "profile": alert.profile_name,
         "alias": alert.alias,
         "profile_uid": alert.profile_uid,
-        "task": alert.task or "(record)",
+        "task": "" if is_trouble else alert.task or "(record)",
+        "trouble": alert.trouble.value if is_trouble else "",
         "service": alert.service,
         "environment": alert.environment,
         "version": alert.version,

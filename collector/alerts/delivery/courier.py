@@ -17,7 +17,7 @@ from typing import Final
 from collector.alerts.delivery.channel import Channel
 from collector.alerts.delivery.measures import DeliveryMeasures
 from collector.alerts.delivery.notice import Notice
-from collector.alerts.drift.alert import DriftAlert, DriftAlertState
+from collector.alerts.drift.alert import Alert, DriftAlertState, alert_of
 from collector.storage.port.drift import DeliveryState, DriftDelivery, DriftStore
 from scouter.errors import DataError, TransientError
 
@@ -54,7 +54,7 @@ class Courier:
         self,
         channel: Channel,
         store: DriftStore,
-        notice_of: Callable[[DriftAlert], Notice],
+        notice_of: Callable[[Alert], Notice],
         measures: DeliveryMeasures,
         *,
         now_ns: Callable[[], int] = time.time_ns,
@@ -69,7 +69,7 @@ class Courier:
         self._told: dict[_Name, DriftDelivery] = {}
         self._begun_s: dict[_Name, float] = {}
         """When this process began with what is under way."""
-        self._alerts: dict[_Name, DriftAlert] = {}
+        self._alerts: dict[_Name, Alert] = {}
         self._standing: dict[_Name, Notice] = {}
         """Messages that the heartbeat repeats."""
         self._is_stale = True
@@ -143,7 +143,7 @@ class Courier:
 
     def _look(self) -> None:
         try:
-            found = [DriftAlert.of_event(event) for event in self._store.drift_alerts()]
+            found = [alert_of(event) for event in self._store.drift_alerts()]
         except BaseException:
             self._is_stale = True
             raise
@@ -154,7 +154,7 @@ class Courier:
             if name in self._alerts and self._alerts[name].state in _BEATING
         }
 
-    def _is_due(self, name: _Name, alert: DriftAlert) -> bool:
+    def _is_due(self, name: _Name, alert: Alert) -> bool:
         if alert.state not in _TOLD:
             return False
         told = self._told.get(name)
@@ -162,11 +162,11 @@ class Courier:
             return alert.is_open  # nobody needs the end of what was never told
         return not (_is_about(told, alert) and told.state in _OVER)
 
-    def _attempts(self, name: _Name, alert: DriftAlert) -> int:
+    def _attempts(self, name: _Name, alert: Alert) -> int:
         told = self._told.get(name)
         return told.attempts if told is not None and _is_about(told, alert) else 0
 
-    def _tell(self, name: _Name, alert: DriftAlert) -> None:
+    def _tell(self, name: _Name, alert: Alert) -> None:
         attempts = self._attempts(name, alert)
         if not attempts or name not in self._begun_s:
             self._begun_s[name] = self._ticks_s()
@@ -193,7 +193,7 @@ class Courier:
             self._keep(alert, DeliveryState.SENT, attempts + 1, answer)
 
     def _keep(
-        self, alert: DriftAlert, state: DeliveryState, attempts: int, answer: str,
+        self, alert: Alert, state: DeliveryState, attempts: int, answer: str,
         *, is_kept: bool = True,
     ) -> None:  # fmt: skip
         """Note a step; one that is not kept is known to this process only."""
@@ -246,7 +246,7 @@ class Courier:
         told = self._told.get(name)
         return told is not None and told.state is DeliveryState.SENT
 
-    def _notice(self, name: _Name, alert: DriftAlert) -> Notice:
+    def _notice(self, name: _Name, alert: Alert) -> Notice:
         if name not in self._standing:
             self._standing[name] = self._notice_of(alert)
         return self._standing[name]
@@ -269,7 +269,7 @@ class Courier:
         return wait_s
 
 
-def _is_about(told: DriftDelivery, alert: DriftAlert) -> bool:
+def _is_about(told: DriftDelivery, alert: Alert) -> bool:
     return (told.alert_state, told.changed_ns) == (alert.state.value, alert.changed_ns)
 
 

@@ -13,7 +13,7 @@ from collector.alerts.delivery.courier import Courier
 from collector.alerts.delivery.log import LogChannel
 from collector.alerts.delivery.measures import DeliveryMeasures
 from collector.alerts.delivery.notice import notice_of, trial_notice
-from collector.alerts.drift.alert import DriftAlert
+from collector.alerts.drift.alert import Alert
 from collector.settings.model import CollectorSettings
 from collector.storage.port.store import Store
 from scouter.errors import ConfigError, DataError, TransientError
@@ -68,7 +68,7 @@ class Delivery:
         for each in self._couriers:
             each.stop()
 
-    def changed(self, alerts: Sequence[DriftAlert]) -> None:
+    def changed(self, alerts: Sequence[Alert]) -> None:
         """Be told that alerts were opened or changed; returns at once."""
         if alerts:
             for each in self._couriers:

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Final
 from urllib.parse import quote
 
-from collector.alerts.drift.alert import DriftAlert, DriftAlertState, Figures
+from collector.alerts.drift.alert import Alert, DriftAlert, DriftAlertState, Figures
 from collector.alerts.drift.explain import culprits_of, examples_of
-from collector.alerts.drift.message import evidence, headline
+from collector.alerts.drift.message import headline, proof
 from collector.storage.port.rows import EvaluationRow
 from collector.storage.port.store import Store
 from scouter.drift.detect.slices import Culprit
@@ -37,7 +37,7 @@ class Example:
 class Notice:
     """An alert fires, or is over."""
 
-    alert: DriftAlert
+    alert: Alert
     explained_by: tuple[str, ...] = ()
     examples: tuple[Example, ...] = ()
     url: str = ""
@@ -61,7 +61,12 @@ class Notice:
     @property
     def severity(self) -> str:
         """`critical` where results got worse, `warning` where they are missing."""
-        return "critical" if self.alert.kind is Kind.PASS else "warning"
+        return "critical" if self.alert.kind == Kind.PASS else "warning"
+
+    @property
+    def opened(self) -> Figures | None:
+        """Figures of the fall as it was proven; None of an alert about trouble."""
+        return self.alert.opened if isinstance(self.alert, DriftAlert) else None
 
     @property
     def title(self) -> str:
@@ -72,8 +77,11 @@ class Notice:
 
     @property
     def evidence(self) -> str:
-        """Counts, the healthy count and the chance; of an alert that is over the reason first."""
-        proven = evidence(self.alert.opened, self.alert.kind)
+        """Counts, the healthy count and the chance, or the trouble found.
+
+        Of an alert that is over the reason comes first.
+        """
+        proven = proof(self.alert)
         return f"{self.alert.note}; it was: {proven}" if self.is_resolved else proven
 
     def lines(
@@ -95,13 +103,14 @@ class Notice:
                 yield f"failed: {link(text(each.name), text(each.url))}"
             else:
                 yield text(f"failed: {each.name}  {each.order}")
-        yield text(f"held against {self.alert.opened.against}")
+        if self.opened is not None:
+            yield text(f"held against {self.opened.against}")
         if self.url:
             yield link("alerts:", text(self.url))
         yield text(f"scouter alerts show {self.alert.alert_id}")
 
 
-def notice_of(store: Store, alert: DriftAlert, public_url: str = "") -> Notice:
+def notice_of(store: Store, alert: Alert, public_url: str = "") -> Notice:
     """Put a message together.
 
     Args:

@@ -59,7 +59,7 @@ def _body(notice: Notice) -> dict[str, object]:
     details = {
         "profile": alert.alias,
         "task": alert.task,
-        "kind": alert.kind.value,
+        "kind": str(alert.kind),
         "service": alert.service,
         "environment": alert.environment,
         "version": alert.version,

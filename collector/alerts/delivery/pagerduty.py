@@ -11,6 +11,7 @@ from pydantic import SecretStr
 from collector.alerts.delivery.notice import Notice
 from collector.alerts.delivery.post import Poster, to_bytes
 from collector.alerts.delivery.words import cut
+from collector.alerts.drift.alert import Alert, TroubleAlert
 from collector.alerts.drift.message import rfc3339
 
 _SUMMARY: Final = 1_024
@@ -51,9 +52,9 @@ class PagerDutyChannel:
             "source": cut(alert.service or alert.alias or "scouter", _SUMMARY),
             "severity": notice.severity,
             "timestamp": rfc3339(alert.opened_ns),
-            "component": cut(alert.task or "(record)", _SUMMARY),
+            "component": cut(_part(alert), _SUMMARY),
             "group": cut(alert.alias, _SUMMARY),
-            "class": alert.kind.value,
+            "class": str(alert.kind),
             "custom_details": details,
         }
         link = {"client_url": notice.url} if notice.url else {}
@@ -72,16 +73,18 @@ class PagerDutyChannel:
         }
 
 
+def _part(alert: Alert) -> str:
+    return alert.trouble if isinstance(alert, TroubleAlert) else alert.task or "(record)"
+
+
 def _details(notice: Notice) -> dict[str, object]:
-    alert = notice.alert
+    alert, opened = notice.alert, notice.opened
+    figures = {} if opened is None else opened.model_dump(exclude={"since_ns", "healthy", "lower"})
     return {
         "space": alert.space,
         "version": alert.version,
         "environment": alert.environment,
-        "records": alert.opened.records,
-        "failed": alert.opened.failed,
-        "evidence": alert.opened.evidence,
-        "against": alert.opened.against,
+        **figures,
         "explained_by": list(notice.explained_by),
         "examples": [each.order for each in notice.examples],
         "more": f"scouter alerts show {alert.alert_id}",

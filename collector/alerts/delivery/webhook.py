@@ -10,6 +10,7 @@ from pydantic import SecretStr
 
 from collector.alerts.delivery.notice import Notice
 from collector.alerts.delivery.post import Poster
+from collector.alerts.drift.alert import Figures, TroubleAlert
 from collector.alerts.drift.message import rfc3339
 
 
@@ -41,7 +42,7 @@ class WebhookChannel:
 
 def _body(notice: Notice) -> dict[str, object]:
     alert = notice.alert
-    figures = alert.opened
+    figures = notice.opened
     return {
         "dedup_key": notice.dedup_key,
         "event": alert.state.value,
@@ -53,19 +54,15 @@ def _body(notice: Notice) -> dict[str, object]:
         "profile": alert.alias,
         "profile_version": alert.profile_digest,
         "task": alert.task,
-        "kind": alert.kind.value,
+        "kind": str(alert.kind),
+        "trouble": alert.trouble.value if isinstance(alert, TroubleAlert) else "",
         "service": alert.service,
         "environment": alert.environment,
         "version": alert.version,
-        "since": rfc3339(figures.since_ns),
+        "since": rfc3339(alert.opened_ns if figures is None else figures.since_ns),
         "opened_at": rfc3339(alert.opened_ns),
         "changed_at": rfc3339(alert.changed_ns),
-        "records": figures.records,
-        "failed": figures.failed,
-        "evidence": figures.evidence,
-        "healthy": figures.healthy,
-        "healthy_lower": figures.lower,
-        "against": figures.against,
+        **_figures(figures),
         "note": alert.note,
         "explained_by": list(notice.explained_by),
         "examples": [
@@ -73,3 +70,10 @@ def _body(notice: Notice) -> dict[str, object]:
         ],
         "url": notice.url,
     }
+
+
+def _figures(figures: Figures | None) -> dict[str, object]:
+    """The figures of a fall; nulls of trouble, so that every message has the same names."""
+    names = {"records": "records", "failed": "failed", "evidence": "evidence",
+             "healthy": "healthy", "healthy_lower": "lower", "against": "against"}  # fmt: skip
+    return {name: getattr(figures, field, None) for name, field in names.items()}

@@ -1,14 +1,19 @@
-"""Alerts of the live detectors, as data: where each stands, and the evidence as it was proven."""
+"""Alerts of the live watch, as data: where each stands, and the evidence as it was proven."""
 
 import json
 from enum import StrEnum
 from hashlib import blake2b
+from typing import Final, Literal, TypeAlias
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, TypeAdapter
 
+from collector.alerts.drift.trouble import Trouble, TroubleKey
 from collector.storage.port.drift import DriftEvent
-from scouter.drift.series.series import Kind, SeriesKey
+from scouter.drift.series.series import Agent, Kind, SeriesKey
 from scouter.drift.series.watch import Fall
+
+AlertKey: TypeAlias = SeriesKey | TroubleKey
+"""The name of what an alert is about; each has one open alert at most."""
 
 
 class DriftAlertState(StrEnum):
@@ -53,30 +58,26 @@ class Figures(BaseModel):
         )  # fmt: skip
 
 
-class DriftAlert(BaseModel):
+class _AlertBase(BaseModel):
     """One alert from its opening to its end; each change makes a new one with the same id."""
 
     model_config = ConfigDict(frozen=True)
 
     alert_id: str
     space: str
-    profile_uid: str
-    profile_name: str
+    profile_uid: str = ""
+    profile_name: str = ""
     alias: str
-    profile_digest: str
-    task: str
+    """Of the profile; empty where the alert is about none."""
+    profile_digest: str = ""
+    task: str = ""
     """Empty for the whole record."""
-    kind: Kind
-    service: str
-    environment: str
-    version: str
+    service: str = ""
+    environment: str = ""
+    version: str = ""
     state: DriftAlertState
     opened_ns: int
     changed_ns: int
-    opened: Figures
-    """As it was proven."""
-    examples: tuple[str, ...]
-    """Evaluations that failed, the newest first."""
     silenced_until_ns: int | None = None
     by: str = ""
     """Id of the token that changed it last; empty for the collector itself."""
@@ -98,17 +99,51 @@ class DriftAlert(BaseModel):
             body=self.model_dump_json(),
         )
 
-    @staticmethod
-    def of_event(event: DriftEvent) -> "DriftAlert":
-        """Read what `event` wrote."""
-        return DriftAlert.model_validate_json(event.body)
+
+class DriftAlert(_AlertBase):
+    """A task fails more, or errs more."""
+
+    kind: Kind
+    opened: Figures
+    """As it was proven."""
+    examples: tuple[str, ...]
+    """Evaluations that failed, the newest first."""
+
+    @property
+    def key(self) -> SeriesKey:
+        """The series that it is about."""
+        agent = Agent(self.service, self.environment, self.version)
+        return SeriesKey(self.space, self.profile_uid, agent, self.task, self.kind)
 
 
-def alert_id(key: SeriesKey, unit: int) -> str:
-    """Name the alert that a series opens with its outcome of this number.
+class TroubleAlert(_AlertBase):
+    """Something keeps results from being made, or from being complete."""
 
-    It follows from the results alone, so that a collector which takes them again after a crash
-    opens the same alert and not a second one.
+    kind: Literal["trouble"] = "trouble"
+    trouble: Trouble
+    message: str
+    """The finding as it was when the alert was opened, and the remedy."""
+
+    @property
+    def key(self) -> TroubleKey:
+        """The cause that it is about."""
+        return TroubleKey(self.space, self.trouble, self.alias)
+
+
+Alert: TypeAlias = DriftAlert | TroubleAlert
+_ALERT: Final[TypeAdapter[Alert]] = TypeAdapter(Alert)
+
+
+def alert_of(event: DriftEvent) -> Alert:
+    """Read what `event` of an alert wrote."""
+    return _ALERT.validate_json(event.body)
+
+
+def alert_id(key: AlertKey, number: int) -> str:
+    """Name the alert that a series opens with its outcome of this number, or a cause at this time.
+
+    For a series it follows from the results alone, so that a collector which takes them again
+    after a crash opens the same alert and not a second one.
     """
-    identity = json.dumps([*key, unit])
+    identity = json.dumps([*key, number])
     return blake2b(identity.encode(), digest_size=8).hexdigest()

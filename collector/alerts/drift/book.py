@@ -3,18 +3,28 @@
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
-from collector.alerts.drift.alert import DriftAlert, DriftAlertState, Figures, alert_id
+from collector.alerts.drift.alert import (
+    Alert,
+    AlertKey,
+    DriftAlert,
+    DriftAlertState,
+    Figures,
+    TroubleAlert,
+    alert_id,
+    alert_of,
+)
+from collector.alerts.drift.trouble import Finding, TroubleKey
 from collector.storage.port.drift import DriftEvent
 from scouter.drift.profile import AgentEvalProfile
 from scouter.drift.series.group import Turn
-from scouter.drift.series.series import Agent, Series, SeriesKey
+from scouter.drift.series.series import Series, SeriesKey
 from scouter.drift.series.watch import Fall
 
 _State = DriftAlertState
 
 
 class AlertBook:
-    """All open alerts, one for a series at most.
+    """All open alerts, one for a series or a cause of trouble at most.
 
     Args:
         is_shadow: Let new alerts be on trial.
@@ -31,22 +41,25 @@ class AlertBook:
     ) -> None:
         self._profile_of, self._now_ns = profile_of, now_ns
         self._first: Final = _State.SHADOW if is_shadow else _State.FIRING
-        self._open: dict[SeriesKey, DriftAlert] = {}
-        self.pending: list[DriftAlert] = []
+        self._open: dict[AlertKey, Alert] = {}
+        self.pending: list[Alert] = []
         """Changes that are not kept yet, in order; for the caller to clear."""
 
     def load(self, latest: Iterable[DriftEvent]) -> None:
         """Take up the alerts that are open."""
-        alerts = map(DriftAlert.of_event, latest)
-        self._open = {key_of(alert): alert for alert in alerts if alert.is_open}
+        self._open = {alert.key: alert for alert in map(alert_of, latest) if alert.is_open}
 
-    def open_in(self, space: str | None) -> list[DriftAlert]:
+    def open_in(self, space: str | None) -> list[Alert]:
         """The open alerts of a space, or of all, the newest first."""
         found = [alert for alert in self._open.values() if space in (None, alert.space)]
         return sorted(found, key=lambda alert: (-alert.opened_ns, alert.alert_id))
 
-    def key_of(self, space: str, wanted: str) -> SeriesKey | None:
-        """The series of an open alert; None where there is no such alert."""
+    def names(self) -> list[SeriesKey]:
+        """The series with an open alert."""
+        return [key for key in self._open if isinstance(key, SeriesKey)]
+
+    def key_of(self, space: str, wanted: str) -> AlertKey | None:
+        """The key of an open alert; None where there is no such alert."""
         return next(
             (
                 key
@@ -70,8 +83,26 @@ class AlertBook:
                 self._open[series.key] = alert = self._opened(series, fall, at_ns)
                 self.pending.append(alert)
 
-    def end(self, key: SeriesKey, note: str) -> bool:
-        """Resolve the alert of a series by itself; False where none is open."""
+    def found(self, findings: Sequence[Finding], at_ns: int) -> None:
+        """Open alerts about new causes of trouble, and end those whose cause has ended.
+
+        They are no inference that could be wrong, so they are told on trial, too.
+
+        Args:
+            findings: All that hold now.
+            at_ns: When they were looked for.
+        """
+        for finding in findings:
+            if finding.key not in self._open:
+                self._open[finding.key] = alert = _trouble_alert(finding, at_ns)
+                self.pending.append(alert)
+        holding = {finding.key for finding in findings}
+        for key in list(self._open):
+            if isinstance(key, TroubleKey) and key not in holding:
+                self.end(key, "its cause is over")
+
+    def end(self, key: AlertKey, note: str) -> bool:
+        """Resolve an alert by itself; False where none is open."""
         if key not in self._open:
             return False
         self.change(key, _State.RESOLVED, note=note)
@@ -86,17 +117,17 @@ class AlertBook:
 
     def change(
         self,
-        key: SeriesKey,
+        key: AlertKey,
         state: DriftAlertState,
         *,
         by: str = "",
         note: str = "",
         until_ns: int | None = None,
-    ) -> DriftAlert:
+    ) -> Alert:
         """Let an open alert stand elsewhere.
 
         Args:
-            key: Its series.
+            key: Of the alert.
             state: From now on.
             by: Who says so; empty for the collector.
             note: Why.
@@ -138,7 +169,14 @@ class AlertBook:
         )
 
 
-def key_of(alert: DriftAlert) -> SeriesKey:
-    """The series that an alert is about."""
-    agent = Agent(alert.service, alert.environment, alert.version)
-    return SeriesKey(alert.space, alert.profile_uid, agent, alert.task, alert.kind)
+def _trouble_alert(finding: Finding, at_ns: int) -> TroubleAlert:
+    return TroubleAlert(
+        alert_id=alert_id(finding.key, at_ns),
+        space=finding.space,
+        alias=finding.subject,
+        state=_State.FIRING,
+        opened_ns=at_ns,
+        changed_ns=at_ns,
+        trouble=finding.trouble,
+        message=finding.message,
+    )

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from collector.alerts.drift.alert import DriftAlert
+from collector.alerts.drift.alert import Alert, TroubleAlert
 from collector.storage.port.drift import SliceQuery
 from collector.storage.port.rows import EvaluationRow
 from collector.storage.port.store import Store
@@ -13,15 +13,17 @@ CULPRITS: Final = 10
 """Slices that are named."""
 
 
-def examples_of(store: Store, alert: DriftAlert) -> list[EvaluationRow]:
+def examples_of(store: Store, alert: Alert) -> list[EvaluationRow]:
     """Evaluations that failed and are still stored; an erased one is left out."""
+    if isinstance(alert, TroubleAlert):
+        return []
     rows = [store.evaluation(alert.space, evaluation_id) for evaluation_id in alert.examples]
     return [row for row in rows if row is not None]
 
 
-def culprits_of(store: Store, alert: DriftAlert) -> list[Culprit]:
+def culprits_of(store: Store, alert: Alert) -> list[Culprit]:
     """The slices that fell; none of an error series, as an error has no rate that could be cut."""
-    if alert.kind is Kind.ERROR:
+    if isinstance(alert, TroubleAlert) or alert.kind is Kind.ERROR:
         return []
     query = SliceQuery(
         space=alert.space,

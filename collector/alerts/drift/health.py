@@ -4,78 +4,50 @@ Evaluation that stopped without a word is the commonest fault of such services. 
 store is asked for what should not be; a finding is an alert for as long as it holds.
 """
 
-import logging
-import statistics
+import json
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
-from enum import StrEnum
-from typing import Final
+from dataclasses import dataclass, replace
+from typing import Any, Final
 
+from collector.alerts.drift.kept import HEALTH
 from collector.alerts.drift.message import moment
-from collector.metrics import LEFT_OUT, TotalName, Totals
-from collector.storage.port.counts import SeriesQuery, TaskCounts
+from collector.alerts.drift.silence import HOUR_NS, silent_hours
+from collector.alerts.drift.trouble import Finding, Trouble, TroubleKey
+from collector.metrics import LEFT_OUT, TotalKey, TotalName, Totals
+from collector.storage.port.drift import DriftState
 from collector.storage.port.store import Store
 from scouter.evaluate.outcome import Reason
-
-_log: Final = logging.getLogger(__name__)
 
 _S: Final = 10**9
 LOOK_NS: Final = 60 * _S
 """Between two looks."""
-SPAN_NS: Final = 3_600 * _S
-"""Counts are compared with those of so long before."""
+CALM_NS: Final = 300 * _S
+"""A finding is over once it was not found for so long, so that none comes and goes."""
+SAMPLE_NS: Final = 300 * _S
+"""Between two counts that are kept."""
 FEWEST: Final = 10
-"""Dead letters or drops in that time from which on they are told."""
+"""Dead letters or drops within an hour from which on they are told."""
 SHARE: Final = 0.01
 """Of everything that came in that time."""
-WEEK_NS: Final = 7 * 24 * 3_600 * _S
-WEEKS: Final = 5
-"""Weeks before whose same hours say how many results an hour should have."""
-USUAL: Final = 20
-"""Results that an hour mostly has, from which on an hour without any is told."""
 
-
-class Trouble(StrEnum):
-    """Kinds of findings."""
-
-    NOT_EVALUATED = "not_evaluated"
-    """Records were accepted long ago and have no verdict."""
-    JUDGE_WAITS = "judge_waits"
-    """Tasks have waited long for a judge."""
-    JUDGE_BUDGET = "judge_budget"
-    """A judge was not asked, as its budget is spent."""
-    DEAD_LETTERS = "dead_letters"
-    DROPPED = "dropped"
-    """Senders gave up records or spans."""
-    SILENT = "silent"
-    """No result in an hour that mostly has some."""
+_Counts = Counter[tuple[str, str]]
+"""Totals by space and name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
-    """Something that should not be."""
-
-    space: str
-    trouble: Trouble
-    subject: str = ""
-    """Alias of the profile, where it is about one."""
-    message: str
-    """The finding, and the remedy."""
-    since_ns: int
-    """When it was found first."""
-
-    @property
-    def key(self) -> tuple[str, str, str]:
-        """The key by which two findings are the same one."""
-        return self.space, self.trouble.value, self.subject
+class _Held:
+    finding: Finding
+    last_ns: int
+    """When it was found last."""
 
 
 class HealthWatch:
     """See the module.
 
     Args:
-        store: What is asked.
+        store: What is asked; counts of the last hour are kept there, so that they outlast the
+            process.
         active: Gives space and alias of every active profile.
         patience_ns: A record without a verdict is told after so long; a task without its judge
             after an hour.
@@ -88,54 +60,76 @@ class HealthWatch:
         patience_ns: int,
     ) -> None:
         self._store, self._active, self._patience_ns = store, active, patience_ns
-        self._samples: deque[tuple[int, Totals]] = deque()
-        self._found: Mapping[tuple[str, str, str], Finding] = {}
+        self._samples: deque[tuple[int, _Counts]] = deque()
+        self._held: Mapping[TroubleKey, _Held] = {}
         self._silent: list[Finding] = []
         self._hour = -1
+        self._looked_ns: int | None = None
+        """When it was looked last; None before what was kept is read."""
 
     def findings(self, space: str | None = None) -> list[Finding]:
         """Findings of the last look, of a space or of all."""
-        return [each for each in self._found.values() if space in (None, each.space)]
+        return [each.finding for each in self._held.values() if space in (None, each.finding.space)]
 
-    def look(self, now_ns: int) -> None:
-        """Look again, if a minute has passed; a finding that comes or goes is a line in the log.
+    def look(self, now_ns: int) -> list[Finding]:
+        """Look again, if a minute has passed.
+
+        Returns:
+            All that is found now, or was within five minutes.
 
         Raises:
-            TransientError: The store cannot be read now.
+            TransientError: The store cannot be read or written now.
         """
-        if self._samples and now_ns < self._samples[-1][0] + LOOK_NS:
-            return
+        if self._looked_ns is None:
+            self._load()
+        elif self._looked_ns <= now_ns < self._looked_ns + LOOK_NS:
+            return self.findings()
+        is_sampled = self._sample(now_ns)
         found = {each.key: each for each in self._look(now_ns)}
-        for key in found.keys() & self._found.keys():  # as old as it was
-            found[key] = _since(found[key], self._found[key].since_ns)
-        for key in found.keys() - self._found.keys():
-            _log.warning("%s of space %r: %s", key[1], key[0], found[key].message)
-        for key in self._found.keys() - found.keys():
-            _log.warning("%s of space %r is over", key[1], key[0])
-        self._found = found
+        held = {
+            key: each for key, each in self._held.items()
+            if key not in found and each.last_ns <= now_ns < each.last_ns + CALM_NS
+        }  # fmt: skip
+        for key, finding in found.items():
+            if key in self._held:  # as old as it was
+                finding = replace(finding, since_ns=self._held[key].finding.since_ns)
+            held[key] = _Held(finding=finding, last_ns=now_ns)
+        has_changed = held.keys() != self._held.keys()
+        self._held, self._looked_ns = held, now_ns
+        if is_sampled or has_changed:
+            self._save()
+        return self.findings()
 
     def _look(self, now_ns: int) -> Iterator[Finding]:
-        yield from self._old(now_ns)
+        waiting = list(self._old(now_ns))
+        yield from waiting
+        yield from self._pending(now_ns)
         yield from self._grown(now_ns)
-        hour = now_ns // SPAN_NS
+        hour = now_ns // HOUR_NS
         if hour != self._hour:
-            self._silent = list(self._quiet(hour * SPAN_NS, now_ns))
+            self._silent = list(self._quiet(hour * HOUR_NS, now_ns))
             self._hour = hour
-        yield from self._silent
+        # Where records wait for their evaluation, silence has the same cause: one alert is enough.
+        stuck = {each.space for each in waiting}
+        yield from (each for each in self._silent if each.space not in stuck)
 
     def _old(self, now_ns: int) -> Iterator[Finding]:
-        """The oldest of what waits, if it waits for too long."""
+        """Spaces in which a record waits for its evaluation for too long."""
         before_ns = now_ns - self._patience_ns
-        for waiting in self._store.waiting_records(1):
-            if waiting.record.received_ns < before_ns:
+        if not any(each.record.received_ns < before_ns for each in self._store.waiting_records(1)):
+            return
+        for each in self._store.waiting_spaces():
+            if each.received_ns < before_ns:
                 yield Finding(
-                    space=waiting.record.space, trouble=Trouble.NOT_EVALUATED, since_ns=now_ns,
-                    message=f"{self._store.waiting_count():,} records wait for a verdict, the "
-                    f"oldest since {moment(waiting.record.received_ns)}; scouter results record "
-                    f"{waiting.record.uid} says why",
+                    space=each.space, trouble=Trouble.NOT_EVALUATED, since_ns=now_ns,
+                    message=f"{each.count:,} records wait for a verdict, the oldest since "
+                    f"{moment(each.received_ns)}; scouter results record {each.uid} says why",
                 )  # fmt: skip
+
+    def _pending(self, now_ns: int) -> Iterator[Finding]:
+        """The task that has waited for its judge for longest, if that is too long."""
         for pending in self._store.pending_verdicts(1):
-            if pending.verdict.evaluated_ns < now_ns - SPAN_NS:
+            if pending.verdict.evaluated_ns < now_ns - HOUR_NS:
                 yield Finding(
                     space=pending.verdict.space, trouble=Trouble.JUDGE_WAITS, since_ns=now_ns,
                     message=f"{self._store.pending_count():,} tasks wait for a judge, the oldest "
@@ -143,62 +137,106 @@ class HealthWatch:
                     f"{pending.verdict.record_uid} says why",
                 )  # fmt: skip
 
-    def _grown(self, now_ns: int) -> Iterator[Finding]:
-        """Counts that grew within the last hour, as far as this process has seen it."""
-        self._samples.append((now_ns, self._store.totals()))
-        while len(self._samples) > 2 and self._samples[1][0] <= now_ns - SPAN_NS:
+    def _sample(self, now_ns: int) -> bool:
+        """Keep the counts of now, every five minutes, and those of an hour ago; True if it did."""
+        while self._samples and self._samples[-1][0] > now_ns:  # of a clock that was ahead
+            self._samples.pop()
+        while len(self._samples) > 1 and self._samples[1][0] <= now_ns - HOUR_NS:
             self._samples.popleft()
-        before, now = self._samples[0][1], self._samples[-1][1]
-        grown = Counter[tuple[str, str]]()
-        for key, count in now.items():
-            name = _COUNTED.get(key.name)
-            if key.name is TotalName.TASKS and key.label == Reason.BUDGET and key.label in LEFT_OUT:
-                name = Trouble.JUDGE_BUDGET.value
-            if name is not None:
-                grown[key.space, name] += count - before.get(key, 0)
+        if self._samples and now_ns < self._samples[-1][0] + SAMPLE_NS:
+            return False
+        self._samples.append((now_ns, _counted(self._store.totals())))
+        return True
+
+    def _grown(self, now_ns: int) -> Iterator[Finding]:
+        """Counts that grew within the last hour."""
+        before, now = self._samples[0][1], _counted(self._store.totals())
+        grown = _Counts({key: count - before[key] for key, count in now.items()})
         for space in sorted({space for space, _ in grown}):
             yield from _too_many(space, grown, now_ns)
 
     def _quiet(self, end_ns: int, now_ns: int) -> Iterator[Finding]:
-        """Active profiles without a result in the last whole hour, which mostly has some."""
+        """Active profiles that were silent in the last whole hour."""
         active = self._active()
         for space in sorted({space for space, _ in active}):
-            counts = Counter[tuple[str, int]]()
-            for week in range(WEEKS):
-                until_ns = end_ns - week * WEEK_NS
-                query = SeriesQuery(
-                    space=space, since_ns=until_ns - SPAN_NS, until_ns=until_ns, bucket_ns=SPAN_NS
-                )
-                for item in self._store.task_series(query):
-                    counts[item.counts.alias, week] += _results(item.counts)
-            for alias in sorted(alias for of_space, alias in active if of_space == space):
-                usual = statistics.median(counts[alias, week] for week in range(1, WEEKS))
-                if not counts[alias, 0] and usual >= USUAL:
+            for alias, usual in sorted(silent_hours(self._store, space, end_ns).items()):
+                if (space, alias) in active:
                     yield Finding(
                         space=space, trouble=Trouble.SILENT, subject=alias, since_ns=now_ns,
-                        message=f"profile {alias!r} had no result in the hour before "
+                        message=f"profile {alias!r} had no result to speak of in the hour before "
                         f"{moment(end_ns)}, which mostly has {usual:,.0f}; see whether the agent "
                         "runs and its records arrive",
                     )  # fmt: skip
+
+    # --- what outlasts the process ----------------------------------------------------------
+
+    def _load(self) -> None:
+        bodies = [each.body for each in self._store.drift_states() if each.name == HEALTH]
+        for state in map(json.loads, bodies):
+            self._samples.extend(
+                (at_ns, _Counts({(space, name): count for space, name, count in counts}))
+                for at_ns, counts in state["samples"]
+            )
+            held = [_Held(finding=_finding(each), last_ns=at_ns) for each, at_ns in state["held"]]
+            self._held = {each.finding.key: each for each in held}
+
+    def _save(self) -> None:
+        state = {
+            "samples": [
+                [at_ns, [[*key, count] for key, count in counts.items()]]
+                for at_ns, counts in self._samples
+            ],
+            "held": [
+                [
+                    [each.finding.space, each.finding.trouble.value, each.finding.subject,
+                     each.finding.message, each.finding.since_ns],
+                    each.last_ns,
+                ]
+                for each in self._held.values()
+            ],
+        }  # fmt: skip
+        self._store.save_drift([DriftState(name=HEALTH, body=json.dumps(state))], []).result()
 
 
 _IN: Final = "in"
 _COUNTED: Final = {
     TotalName.DEAD_LETTERS: Trouble.DEAD_LETTERS.value,
     TotalName.DROPPED: Trouble.DROPPED.value,
+    TotalName.LOST: Trouble.LOST.value,
     TotalName.RECORDS_RECEIVED: _IN,
     TotalName.SPANS_RECEIVED: _IN,
 }
 
 
-def _too_many(space: str, grown: Counter[tuple[str, str]], now_ns: int) -> Iterator[Finding]:
+def _counted(totals: Totals) -> _Counts:
+    found = _Counts()
+    for key, count in totals.items():
+        name = _name(key)
+        if name is not None:
+            found[key.space, name] += count
+    return found
+
+
+def _name(key: TotalKey) -> str | None:
+    if key.name is TotalName.TASKS and key.label == Reason.BUDGET and key.label in LEFT_OUT:
+        return Trouble.JUDGE_BUDGET.value
+    return _COUNTED.get(key.name)
+
+
+def _too_many(space: str, grown: _Counts, now_ns: int) -> Iterator[Finding]:
     received = grown[space, _IN]
-    skipped = grown[space, Trouble.JUDGE_BUDGET.value]
+    skipped, lost = grown[space, Trouble.JUDGE_BUDGET.value], grown[space, Trouble.LOST.value]
     if skipped > 0:
         yield Finding(
             space=space, trouble=Trouble.JUDGE_BUDGET, since_ns=now_ns,
             message=f"{skipped:,} judge tasks were skipped within an hour, as the budget of the "
             "judge is spent; raise judge_daily_budget_usd, or wait for the next day (UTC)",
+        )  # fmt: skip
+    if lost > 0 and space:
+        yield Finding(
+            space=space, trouble=Trouble.LOST, since_ns=now_ns,
+            message=f"{lost:,} records and spans that had been accepted are gone, as was accepted "
+            "at the start (--accept-loss); restore a backup if there is one",
         )  # fmt: skip
     for trouble, what, help_text in (
         (Trouble.DEAD_LETTERS, "things could not be used", "scouter letters list says why"),
@@ -213,12 +251,8 @@ def _too_many(space: str, grown: Counter[tuple[str, str]], now_ns: int) -> Itera
             )  # fmt: skip
 
 
-def _results(counts: TaskCounts) -> int:
-    return counts.passed + counts.failed + counts.errored
-
-
-def _since(found: Finding, since_ns: int) -> Finding:
+def _finding(state: list[Any]) -> Finding:
+    space, trouble, subject, message, since_ns = state
     return Finding(
-        space=found.space, trouble=found.trouble, subject=found.subject, message=found.message,
-        since_ns=since_ns,
-    )  # fmt: skip
+        space=space, trouble=Trouble(trouble), subject=subject, message=message, since_ns=since_ns
+    )

@@ -9,6 +9,8 @@ from scouter.drift.series.series_set import GroupKey, SeriesSet
 
 _WHOLE: Final = ""
 """Name of the state of all together."""
+HEALTH: Final = "health"
+"""Name of the state of `HealthWatch`; a group's name is JSON, so that none has this one."""
 
 
 def kept_states(series: SeriesSet) -> list[DriftState]:
@@ -21,7 +23,7 @@ def kept_states(series: SeriesSet) -> list[DriftState]:
 
 def restored(series: SeriesSet, states: Iterable[DriftState]) -> None:
     """Let series go on from what was kept; from the beginning where nothing was."""
-    bodies = {state.name: json.loads(state.body) for state in states}
+    bodies = {state.name: json.loads(state.body) for state in states if state.name != HEALTH}
     whole = bodies.pop(_WHOLE, None)
     if whole is not None:
         series.restore(whole, bodies.values())

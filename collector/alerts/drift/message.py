@@ -4,7 +4,8 @@ import math
 from datetime import UTC, datetime
 from typing import Final
 
-from collector.alerts.drift.alert import DriftAlert, Figures
+from collector.alerts.drift.alert import Alert, Figures, TroubleAlert
+from collector.alerts.drift.trouble import Trouble
 from scouter.drift.series.series import Kind
 
 _ODDS: Final = 1e9
@@ -13,14 +14,35 @@ _ROUNDING: Final = 1e-9
 """A tenth of 400 is 40, although 1 - 0.9 is a little less than 0.1."""
 
 
-def headline(alert: DriftAlert) -> str:
+_TROUBLES: Final = {
+    Trouble.NOT_EVALUATED: "records are not evaluated",
+    Trouble.JUDGE_WAITS: "tasks wait for a judge",
+    Trouble.JUDGE_BUDGET: "a judge's budget is spent",
+    Trouble.DEAD_LETTERS: "much of what comes in cannot be used",
+    Trouble.DROPPED: "senders give up records or spans",
+    Trouble.LOST: "accepted records or spans are gone",
+    Trouble.SILENT: "results have stopped",
+}
+
+
+def headline(alert: Alert) -> str:
     """Say in one line what got worse, of whom, and since when."""
+    if isinstance(alert, TroubleAlert):
+        where = alert.alias or f"space {alert.space}"
+        return f"{where}: {_TROUBLES[alert.trouble]} since {moment(alert.opened_ns)}"
     what = f"task {alert.task!r}" if alert.task else "the whole record"
     worse = "fails more" if alert.kind is Kind.PASS else "errs more"
     version = f", version {alert.version}" if alert.version else ""
     service = f" of {alert.service}" if alert.service else ""
     since = moment(alert.opened.since_ns)
     return f"{alert.alias}: {what}{service}{version} {worse} since {since}"
+
+
+def proof(alert: Alert) -> str:
+    """Say in one line what an alert was opened for."""
+    if isinstance(alert, TroubleAlert):
+        return alert.message
+    return evidence(alert.opened, alert.kind)
 
 
 def evidence(figures: Figures, kind: Kind) -> str:

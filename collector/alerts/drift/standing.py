@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from collector.alerts.drift.alert import Figures
 from scouter.drift.profile import AgentEvalProfile
-from scouter.drift.series.series import FEWEST, Series, SeriesKey
+from scouter.drift.series.series import FEWEST, Series, SeriesKey, SeriesState
 from scouter.evaluate.intervals import wilson
 
 
@@ -32,6 +32,7 @@ class Standing:
     """Lower bound of that mean."""
     fall: Figures | None
     """The proven fall with the figures of now."""
+    state: SeriesState
     words: str
     """The reference of the series, or the reason why it has none yet."""
 
@@ -54,17 +55,21 @@ class Standing:
             healthy=known[0].mean if known else None,
             healthy_lower=known[0].lower if known else None,
             fall=None if fall is None else Figures.of(fall),
+            state=series.state,
             words=_words(series),
         )
 
 
 def _words(series: Series) -> str:
     against = [watch.reference.sentence() for watch in series.watches]
-    if series.is_learning:
+    if series.state is SeriesState.NEVER_PASSED:
+        against.append(
+            f"nothing: none of its {series.records:,} records was good, so that nothing can be "
+            "worse; it is watched once a thousand with good ones are learnt"
+        )
+    elif series.is_learning:
         against.append(
             f"its first records are learnt: {series.sample.records:,} of 1,000, in "
             f"{series.sample.units:,} of at least {FEWEST:,} conversations or single records"
         )
-    if not against:
-        against.append("nothing: it never passed, so that nothing can be worse")
     return "; ".join(against)

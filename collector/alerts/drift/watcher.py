@@ -11,17 +11,18 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
-from collector.alerts.drift.alert import DriftAlert, DriftAlertState
-from collector.alerts.drift.book import AlertBook, key_of
+from collector.alerts.drift.alert import Alert, DriftAlert, DriftAlertState, TroubleAlert
+from collector.alerts.drift.book import AlertBook
 from collector.alerts.drift.kept import kept_states, restored
 from collector.alerts.drift.standing import Standing
+from collector.alerts.drift.trouble import Finding
 from collector.storage.port.store import Store
 from scouter.alert.condition import AlertThreshold
 from scouter.drift.detect.detector import ALPHA
 from scouter.drift.profile import AgentEvalProfile
 from scouter.drift.series.group import Pace
-from scouter.drift.series.series import Series, SeriesKey
-from scouter.drift.series.series_set import GroupKey, SeriesSet
+from scouter.drift.series.series import SeriesKey
+from scouter.drift.series.series_set import MOST_VERSIONS, GroupKey, SeriesSet
 from scouter.errors import ScouterError, TransientError
 
 _log: Final = logging.getLogger(__name__)
@@ -43,7 +44,8 @@ class DriftWatcher:
         pace: When a conversation is complete.
         is_shadow: Let new alerts be on trial.
         told: Is told of every alert that was opened or changed, once that is durable.
-        beside: Is called in the same thread between two pages, with the time.
+        findings: Looks for what keeps results from being made, in the same thread between two
+            pages; is given the time.
         now_ns: Wall clock.
         look_every_s: Between two looks for new results.
         save_every_s: Between two commits of the state while no alert changes; after a crash so
@@ -57,15 +59,15 @@ class DriftWatcher:
         alpha: float = ALPHA,
         pace: Pace,
         is_shadow: bool = False,
-        told: Callable[[Sequence[DriftAlert]], None] = lambda alerts: None,
-        beside: Callable[[int], None] = lambda now_ns: None,
+        told: Callable[[Sequence[Alert]], None] = lambda alerts: None,
+        findings: Callable[[int], Sequence[Finding]] = lambda now_ns: (),
         now_ns: Callable[[], int] = time.time_ns,
         look_every_s: float = 0.5,
         save_every_s: float = 10.0,
     ) -> None:
         self.alpha: Final = alpha
         self._store, self._told, self._now_ns = store, told, now_ns
-        self._beside = beside
+        self._findings = findings
         self._look_every_s, self._save_every_s = look_every_s, save_every_s
         self._lock = threading.RLock()
         self._profiles: dict[tuple[str, str], AgentEvalProfile] = {}
@@ -114,19 +116,22 @@ class DriftWatcher:
             self._active = frozenset(key for key, (_, active) in profiles.items() if active)
 
     def alerts(self, space: str) -> list[DriftAlert]:
-        """The open alerts of a space, the newest first."""
-        with self._lock:
-            return self._book.open_in(space)
+        """The open alerts about series of a space, the newest first."""
+        return [each for each in self.all_alerts(space) if isinstance(each, DriftAlert)]
+
+    def troubles(self, space: str) -> list[TroubleAlert]:
+        """The open alerts about trouble of a space, the newest first."""
+        return [each for each in self.all_alerts(space) if isinstance(each, TroubleAlert)]
 
     def active(self) -> set[tuple[str, str]]:
         """Space and alias of every active profile."""
         with self._lock:
             return {(key[0], self._profiles[key].alias) for key in self._active}
 
-    def all_alerts(self) -> list[DriftAlert]:
-        """The open alerts of all spaces."""
+    def all_alerts(self, space: str | None = None) -> list[Alert]:
+        """The open alerts of a space, or of all."""
         with self._lock:
-            return self._book.open_in(None)
+            return self._book.open_in(space)
 
     def standings(self, space: str | None = None) -> list[Standing]:
         """Where the series of each active profile stand, of the version that ran last.
@@ -145,28 +150,23 @@ class DriftWatcher:
     def standing_of(self, alert: DriftAlert) -> Standing | None:
         """The standing of an alert's series; None where it is forgotten."""
         with self._lock:
-            key = key_of(alert)
-            series, profile = self._find(key), self._profile_of(key.space, key.profile_uid)
+            key = alert.key
+            series = self._series.find(key)
+            profile = self._profile_of(key.space, key.profile_uid)
             return None if series is None or profile is None else Standing.of(series, profile)
 
-    def _find(self, key: SeriesKey) -> Series | None:
-        group = self._series.groups.get(GroupKey(*key[:3]))
-        return None if group is None else group.series.get((key.task, key.kind))
-
-    def acknowledge(self, space: str, alert_id: str, by: str, note: str) -> DriftAlert | None:
+    def acknowledge(self, space: str, alert_id: str, by: str, note: str) -> Alert | None:
         """Note that somebody looks after an alert; None where it is not open."""
         return self._act(space, alert_id, DriftAlertState.ACKNOWLEDGED, by, note)
 
-    def silence(
-        self, space: str, alert_id: str, by: str, note: str, until_ns: int
-    ) -> DriftAlert | None:
+    def silence(self, space: str, alert_id: str, by: str, note: str, until_ns: int) -> Alert | None:
         """Tell nobody of an alert until a time; None where it is not open."""
         return self._act(space, alert_id, DriftAlertState.SILENCED, by, note, until_ns)
 
     def resolve(
         self, space: str, alert_id: str, by: str, note: str, *, accept: bool
-    ) -> DriftAlert | None:
-        """End an alert; None where it is not open.
+    ) -> Alert | None:
+        """End an alert; None where it is not open. One about trouble that goes on comes again.
 
         Args:
             space: Of the alert.
@@ -186,7 +186,7 @@ class DriftWatcher:
             try:
                 if self.step():
                     wait_s = 0.0
-                self._beside(self._now_ns())
+                self.look()
                 self._is_failing = False
             except TransientError as error:
                 if not self._is_failing:
@@ -215,6 +215,19 @@ class DriftWatcher:
             if self._book.pending or time.monotonic() >= self._saved_at + self._save_every_s:
                 self.save()
         return bool(page)
+
+    def look(self) -> None:
+        """Look for trouble, and open or end the alerts about it.
+
+        Raises:
+            TransientError: The store cannot be read or written now.
+        """
+        now_ns = self._now_ns()
+        found = self._findings(now_ns)
+        with self._lock:
+            self._book.found(found, now_ns)
+            if self._book.pending:
+                self.save()
 
     def save(self) -> None:
         """Keep what has changed, in one commit, then tell of alerts.
@@ -254,6 +267,12 @@ class DriftWatcher:
             newer = self._series.newer(key)
             if newer is not None:
                 self._end(key, f"version {newer.agent.version or '(none)'} runs now")
+        for name in self._book.names():
+            if self._series.find(name) is None:
+                version = name.agent.version or "(none)"
+                self._book.end(
+                    name, f"version {version} is followed no longer: {MOST_VERSIONS} others came"
+                )
 
     def _end(self, key: GroupKey, note: str) -> None:
         for name, series in self._series.groups[key].series.items():
@@ -271,17 +290,17 @@ class DriftWatcher:
         until_ns: int | None = None,
         *,
         accept: bool = False,
-    ) -> DriftAlert | None:
+    ) -> Alert | None:
         """Change an alert for a person, and make that durable before it is answered."""
         with self._lock:
             key = self._book.key_of(space, alert_id)
             if key is None:
                 return None
             found = self._book.change(key, state, by=by, note=note, until_ns=until_ns)
-            series = self._find(key)
+            series = self._series.find(key) if isinstance(key, SeriesKey) else None
             if state is DriftAlertState.RESOLVED and series is not None:
                 series.accept() if accept else series.restart()
-                self._series.changed.add(GroupKey(*key[:3]))
+                self._series.changed.add(GroupKey(*series.key[:3]))
             self.save()
         return found
 

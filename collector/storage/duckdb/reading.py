@@ -46,7 +46,7 @@ from collector.storage.duckdb.settle import superseded_sql
 from collector.storage.duckdb.tasks import read_task_counts, read_task_series
 from collector.storage.duckdb.trace import read_trace
 from collector.storage.duckdb.usage import read_usage
-from collector.storage.duckdb.waiting import count_waiting, read_waiting
+from collector.storage.duckdb.waiting import count_waiting, read_waiting, read_waiting_spaces
 from collector.storage.port.counts import (
     SeriesItem,
     SeriesQuery,
@@ -86,6 +86,7 @@ from collector.storage.port.rows import (
     StoredTrace,
     TraceKey,
     WaitingRecord,
+    WaitingSpace,
 )
 from collector.storage.port.search import (
     SpanPage,
@@ -204,6 +205,10 @@ class Reading(Opened):
     def pending_count(self) -> int:
         """Number of pending tasks, of the latest evaluations only."""
         return sum(n for key, n in self.totals().items() if key.name is TotalName.PENDING)
+
+    def waiting_spaces(self) -> list[WaitingSpace]:
+        """By space how many records wait, and the oldest one."""
+        return read_waiting_spaces(self._database)
 
     def waiting_count(self) -> int:
         """Number of records that `waiting_records` would list, in all."""

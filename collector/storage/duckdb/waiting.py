@@ -5,7 +5,7 @@ from typing import Final
 
 from collector.storage.duckdb.database import Database
 from collector.storage.duckdb.read import OUTLINE, UNSETTLED, record_row
-from collector.storage.port.rows import RecordPlace, WaitingRecord
+from collector.storage.port.rows import RecordPlace, WaitingRecord, WaitingSpace
 
 _PLACES: Final = """
     SELECT r.seq, r.space, r.uid
@@ -55,6 +55,18 @@ def _records(database: Database, places: Sequence[RecordPlace]) -> list[WaitingR
         for place in (RecordPlace(seq, values[0], values[1]),)
     }
     return [found[place] for place in places if place in found]
+
+
+def read_waiting_spaces(database: Database) -> list[WaitingSpace]:
+    """By space how many there are, and the oldest one."""
+    rows = database.read(
+        "SELECT r.space, count(*)::BIGINT, arg_min(r.uid, r.seq), min(r.received_ns)"
+        f" {UNSETTLED} GROUP BY r.space ORDER BY r.space"
+    )
+    return [
+        WaitingSpace(space=space, count=count, uid=uid, received_ns=received_ns)
+        for space, count, uid, received_ns in rows
+    ]
 
 
 def count_waiting(database: Database) -> int:

@@ -287,6 +287,18 @@ class WaitingRecord:
 
 
 @struct
+class WaitingSpace:
+    """Records of a space that nothing was decided about."""
+
+    space: str
+    count: int
+    uid: str
+    """Of the oldest one."""
+    received_ns: int
+    """When that was accepted."""
+
+
+@struct
 class EvaluatedRecord:
     """A record whose latest verdict read spans, without its context and without that verdict."""
 

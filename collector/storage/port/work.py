@@ -16,6 +16,7 @@ from collector.storage.port.rows import (
     ResultPlace,
     TraceKey,
     WaitingRecord,
+    WaitingSpace,
 )
 from collector.storage.port.telemetry import TelemetryStore
 
@@ -84,6 +85,10 @@ class WorkStore(TelemetryStore, Protocol):
             limit: So many at most.
             after: Only those behind this place.
         """
+        ...
+
+    def waiting_spaces(self) -> list[WaitingSpace]:
+        """The spaces of the records that `waiting_records` would list, each with its oldest."""
         ...
 
     def waiting_count(self) -> int:

@@ -31,6 +31,18 @@ class Kind(StrEnum):
     """Decided ones among decided and errored: a fall is a rise of errors."""
 
 
+class SeriesState(StrEnum):
+    """The standing of a series with its detectors."""
+
+    LEARNING = "learning"
+    """Too few outcomes are known for a reference, so that no fall can be proven yet."""
+    NEVER_PASSED = "never_passed"
+    """No outcome was good: nothing can be worse, so no fall can be proven."""
+    WATCHED = "watched"
+    """Held against a reference or more."""
+    FALLEN = "fallen"
+
+
 class Agent(NamedTuple):
     """The agent, as the spans of the trace name it; empty where none were read."""
 
@@ -131,6 +143,16 @@ class Series:
         return self.sample.records >= ENOUGH and self.sample.units >= FEWEST
 
     @property
+    def state(self) -> SeriesState:
+        """The standing of the series now."""
+        if self._is_fallen:
+            return SeriesState.FALLEN
+        if self.watches:
+            return SeriesState.WATCHED
+        is_known = self.records >= ENOUGH and self.units >= FEWEST
+        return SeriesState.LEARNING if self.total or not is_known else SeriesState.NEVER_PASSED
+
+    @property
     def is_fallen(self) -> bool:
         """True while a fall is proven, by any reference."""
         return self._is_fallen
@@ -169,9 +191,16 @@ class Series:
         if not (was_fallen or self._is_fallen) and self.sample.units < MOST:
             self.sample.add(outcome, records)  # frozen while an alarm is open
             if self._learns and self._has_learnt:
-                self._watch(of_sample(ReferenceKind.FIRST, "", self.sample, self._share(None)))
-                self._learns = False
+                self._learnt()
         return was_fallen is not self._is_fallen
+
+    def _learnt(self) -> None:
+        """Begin to watch; a time in which nothing was good is no measure, and another is learnt."""
+        reference = of_sample(ReferenceKind.FIRST, "", self.sample, self._share(None))
+        self._learns = not reference.is_usable
+        if self._learns:
+            self.sample = Sample()
+        self._watch(reference)
 
     def _take_good(self, records: int) -> bool:
         """Take an outcome of 1, at which no fall begins; most are, so this is short."""
@@ -286,6 +315,8 @@ class Series:
         found.oldest_version = state["oldest_version"]
         found.watches = [Watch.from_json(each) for each in state["watches"]]
         found._learns = state["learns"]
+        if not (found._learns or found.watches):  # of an earlier version, which learnt only once
+            found._learns, found.sample = True, Sample()
         found._parts = [(units, total) for units, total in state["parts"]]
         found._is_fallen = any(watch.fall is not None for watch in found.watches)
         return found

@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 from scouter.drift.detect.detector import ALPHA
 from scouter.drift.series.group import Group, Pace, Turn
 from scouter.drift.series.observed import BEFORE_ALL, Observed, Place
-from scouter.drift.series.series import Agent, Series
+from scouter.drift.series.series import Agent, Series, SeriesKey
 
 MOST_VERSIONS: Final = 20
 """Versions of one agent that are followed; beyond, the one that is silent for longest goes."""
@@ -98,6 +98,11 @@ class SeriesSet:
         """All series."""
         for group in self.groups.values():
             yield from group.series.values()
+
+    def find(self, key: SeriesKey) -> Series | None:
+        """The series of this name; None where it has no result, or is followed no longer."""
+        group = self.groups.get(GroupKey(*key[:3]))
+        return None if group is None else group.series.get((key.task, key.kind))
 
     def remove(self, key: GroupKey) -> None:
         """Follow a group no longer."""

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from collector.alerts.drift.kept import HEALTH
 from scouter.drift.profile import AgentEvalProfile
 from scouter.evaluate.operators.comparison import ComparisonOperator
 from scouter.evaluate.tasks.assertion import AssertionTask
@@ -142,3 +143,40 @@ def test_series_and_gauges_say_where_each_task_stands(service: Service) -> None:
         line = f"scouter_task_results_total{{{evaluated.format(outcome)}}}"
         assert service.sample(line) == count
     assert service.sample('scouter_alerts_open{space="default",state="firing"}') == 2
+
+
+def test_trouble_is_an_alert_that_people_see_and_act_on(
+    start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ten records that name no profile; the first look of the next process finds their letters."""
+    with run_script() as script:
+        monkeypatch.setenv("SCOUTER_COLLECTOR_ALERTS_WEBHOOK_URL", script.url)
+        service = start()
+        store = service.collector.store
+        wait_until(lambda: any(e.name == HEALTH for e in store.drift_states()), what="a look")
+        service.send(*({"uid": f"u{n}", "profile": "nobody"} for n in range(10)))
+        service.wait_for(10, "dead_lettered")
+        script.answers = [Say(200)]
+        service = start()
+        wait_until(
+            lambda: [e["state"] for e in service.get("/api/v1/alerts")["trouble"]] == ["firing"],
+            what="an alert",
+        )
+        (listed,) = service.get("/api/v1/alerts")["trouble"]
+        assert listed["trouble"] == "dead_letters"
+        assert service.get("/api/v1/alerts")["drift"] == []
+        path = f"/api/v1/alerts/{listed['alert_id']}"
+        wait_until(lambda: len(service.get(path)["deliveries"]) == 2, what="deliveries")
+        look = service.get(path)
+        assert (look["kind"], look["trouble"]) == ("trouble", "dead_letters")
+        assert look["title"].startswith("space default: much of what comes in cannot be used")
+        assert look["opened"]["message"].startswith("10 things could not be used")
+        assert (look["opened"]["healthy"], look["examples"], look["now"]) == (None, [], None)
+        wait_until(lambda: len(script.asked) == 1, what="the webhook has it")
+        assert script.asked[0].body["trouble"] == "dead_letters"
+        shown = service.http.get(f"/alerts/{listed['alert_id']}")
+        assert (shown.status_code, "Held against" in shown.text) == (200, False)
+        acknowledged = service.http.post(f"{path}/acknowledge", json={"note": "on it"})
+        assert acknowledged.json()["state"] == "acknowledged"
+        (listed,) = service.get("/api/v1/alerts")["trouble"]
+        assert listed["state"] == "acknowledged"

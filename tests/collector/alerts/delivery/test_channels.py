@@ -11,14 +11,22 @@ from pydantic import SecretStr
 from collector.alerts.delivery.alertmanager import AlertmanagerChannel
 from collector.alerts.delivery.channel import Channel
 from collector.alerts.delivery.log import LogChannel
+from collector.alerts.delivery.notice import Notice
 from collector.alerts.delivery.opsgenie import OpsgenieChannel
 from collector.alerts.delivery.pagerduty import PagerDutyChannel
 from collector.alerts.delivery.post import Poster
 from collector.alerts.delivery.slack import SlackChannel
 from collector.alerts.delivery.webhook import WebhookChannel
+from collector.alerts.drift.alert import DriftAlertState
 from scouter.errors import DataError, TransientError
 from tests.contracts.store_data import SPACE
-from tests.support.alert_notices import START_NS, notice, resolved_notice
+from tests.support.alert_notices import (
+    START_NS,
+    drift_alert,
+    notice,
+    resolved_notice,
+    trouble_alert,
+)
 from tests.support.processes import free_ports
 from tests.support.served import Asked, Say, Script, run_script
 from tests.support.vectors import load_vectors
@@ -164,7 +172,7 @@ def test_pagerduty_within_its_limits(script: Script, limits: Any) -> None:
 def test_alertmanager_gets_an_identity_without_numbers(script: Script) -> None:
     first, later, over = sent(
         script, "alertmanager", notice(),
-        notice(opened=notice().alert.opened.model_copy(update={"failed": 300, "evidence": 1e8})),
+        notice(opened=drift_alert().opened.model_copy(update={"failed": 300, "evidence": 1e8})),
         resolved_notice(),
     )  # fmt: skip
     assert first.path == "/api/v2/alerts"
@@ -264,3 +272,44 @@ def test_nobody_listens(name: str) -> None:
     channel.close()
     assert not any(secret in str(caught.value) for secret in SECRETS)
     assert caught.value.__cause__ is None
+
+
+# --- trouble ---
+
+
+def test_trouble_in_every_channel(script: Script, caplog: pytest.LogCaptureFixture) -> None:
+    """It has no counts and no task; its labels are its cause."""
+    told = Notice(alert=trouble_alert(), url="https://scouter.example/alerts")
+    title = "answers: results have stopped since 2027-01-15 08:00 UTC"
+    LogChannel().send(told)
+    assert caplog.messages == [f"alert 7a1b firing: {title}; no result in the last hour"]
+    channels = ("webhook", "slack", "pagerduty", "alertmanager", "opsgenie")
+    bodies = {name: sent(script, name, told)[-1].body for name in channels}
+    body = bodies["webhook"]
+    assert (body["title"], body["kind"], body["trouble"]) == (title, "trouble", "silent")
+    assert (body["records"], body["evidence"], body["since"]) == (
+        None,
+        None,
+        "2027-01-15T08:00:00Z",
+    )
+    section = bodies["slack"]["blocks"][1]["text"]["text"]
+    assert section.splitlines()[0] == "no result in the last hour"
+    assert "held against" not in section
+    payload = bodies["pagerduty"]["payload"]
+    assert (payload["severity"], payload["component"], payload["class"]) == (
+        "warning", "silent", "trouble",
+    )  # fmt: skip
+    assert bodies["alertmanager"][0]["labels"] == {
+        "alertname": "ScouterTrouble", "severity": "warning", "space": SPACE, "alias": "answers",
+        "trouble": "silent",
+    }  # fmt: skip
+    assert bodies["opsgenie"]["message"] == title
+
+
+def test_the_end_of_trouble_in_every_channel(script: Script) -> None:
+    over = Notice(alert=trouble_alert(state=DriftAlertState.RESOLVED, note="its cause is over"))
+    for name in CHANNELS:
+        sent(script, name, over)
+    assert script.asked[0].body["message"] == (
+        "its cause is over; it was: no result in the last hour"
+    )

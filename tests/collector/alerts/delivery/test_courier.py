@@ -24,7 +24,7 @@ from collector.storage.port.drift import DeliveryState
 from scouter.errors import TransientError
 from scouter.evaluate.outcome import Outcome
 from tests.contracts.store_data import SPACE, TRACE, verdict
-from tests.support.alert_notices import START_NS, drift_alert
+from tests.support.alert_notices import START_NS, drift_alert, trouble_alert
 from tests.support.processes import wait_until
 from tests.support.served import Say, Script, run_script
 
@@ -391,3 +391,16 @@ def test_threads_tell_and_end(round_: Round, script: Script) -> None:
         wait_until(lambda: states()["webhook"] is DeliveryState.SENT, what="one is done")
         delivery.stop()
         assert states() == {"slack": DeliveryState.SENT, "webhook": DeliveryState.SENT}
+
+
+def test_trouble_and_its_end_are_told_as_alerts_are(round_: Round) -> None:
+    told = trouble_alert("t")
+    round_.store.save_drift([], [told.event()]).result()
+    round_.courier.wake()
+    assert round_.run(200) == [("t", "firing")]
+    round_.restart()
+    over = told.model_copy(update={"state": State.RESOLVED, "changed_ns": START_NS + 1})
+    round_.store.save_drift([], [over.event()]).result()
+    round_.courier.wake()
+    assert round_.run(200) == [("t", "resolved")]
+    assert round_.log("t") == [("firing", "sent", 1), ("resolved", "sent", 1)]

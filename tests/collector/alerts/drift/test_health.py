@@ -6,14 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from collector.alerts.drift.health import LOOK_NS, SPAN_NS, WEEK_NS, Finding, HealthWatch
+from collector.alerts.drift.health import CALM_NS, LOOK_NS, SAMPLE_NS, HealthWatch
+from collector.alerts.drift.silence import HOUR_NS, WEEK_NS, usual_if_silent
+from collector.alerts.drift.trouble import Finding
 from collector.metrics import TotalKey, TotalName
 from collector.storage.duckdb.store import DuckDBStore
 from collector.storage.port.rows import EvaluationRow, TaskRow
 from scouter.evaluate.outcome import Outcome
 from tests.contracts.store_data import SPACE, record, verdict
 
-HOUR = SPAN_NS
+HOUR = HOUR_NS
 NOW = 2_976 * WEEK_NS
 """The beginning of an hour."""
 PATIENCE = 660 * 10**9
@@ -42,9 +44,7 @@ def test_nothing_is_found_where_nothing_is_wrong(store: DuckDBStore, health: Hea
     assert found(health, NOW + PATIENCE) == []
 
 
-def test_a_record_without_a_verdict(
-    store: DuckDBStore, health: HealthWatch, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_record_without_a_verdict(store: DuckDBStore, health: HealthWatch) -> None:
     store.append_records([record("u1", received_ns=NOW), record("u2", received_ns=NOW)]).result()
     (first,) = found(health, NOW + PATIENCE + 1)
     assert first.trouble == "not_evaluated"
@@ -54,10 +54,20 @@ def test_a_record_without_a_verdict(
     assert again == first
     store.append_evaluations([verdict("u1"), verdict("u2")]).result()
     assert found(health, NOW + PATIENCE + 1 + LOOK_NS + 1) == [first]  # a minute has not passed
-    assert found(health, NOW + PATIENCE + 1 + 2 * LOOK_NS) == []
-    assert [each.message for each in caplog.records][1:] == [
-        "not_evaluated of space 'default' is over"
-    ]
+    calm_ns = NOW + PATIENCE + 1 + LOOK_NS + CALM_NS  # behind the last look that found it
+    assert found(health, calm_ns - LOOK_NS) == [first]
+    assert found(health, calm_ns) == []
+
+
+def test_each_space_with_a_record_without_a_verdict(store: DuckDBStore) -> None:
+    health = HealthWatch(store, set, PATIENCE)
+    old = [record(f"u{n}", space=space, received_ns=NOW + n) for n, space in enumerate("baab")]
+    store.append_records([*old, record("new", space="c", received_ns=NOW + PATIENCE)]).result()
+    said = {each.space: each.message for each in health.look(NOW + PATIENCE + 9)}
+    assert sorted(said) == ["a", "b"]
+    assert said["a"].startswith("2 records wait")
+    assert "results record u1 says why" in said["a"]
+    assert "results record u0 says why" in said["b"]
 
 
 def test_a_judge_that_does_not_answer(store: DuckDBStore, health: HealthWatch) -> None:
@@ -74,6 +84,7 @@ def test_a_judge_that_does_not_answer(store: DuckDBStore, health: HealthWatch) -
         (TotalName.DEAD_LETTERS, "invalid_record", 10, 991, ""),
         (TotalName.DEAD_LETTERS, "invalid_record", 9, 0, ""),
         (TotalName.DROPPED, "full", 20, 100, "dropped"),
+        (TotalName.LOST, "span", 1, 1_000, "lost"),
         (TotalName.TASKS, "budget", 1, 100, "judge_budget"),
         (TotalName.TASKS, "failed", 50, 100, ""),
     ],
@@ -88,8 +99,36 @@ def test_counts_that_grew_within_an_hour(
     assert found(health, NOW) == []
     store.add_totals({key: count, came: received}).result()
     assert [each.trouble for each in found(health, NOW + LOOK_NS)] == [trouble] * bool(trouble)
+    found(health, NOW + SAMPLE_NS)
     assert [each.trouble for each in found(health, NOW + HOUR)] == [trouble] * bool(trouble)
-    assert found(health, NOW + HOUR + 2 * LOOK_NS) == []
+    for minute in range(1, 11):  # over once the counts before it are an hour old, and calm
+        found(health, NOW + HOUR + LOOK_NS * minute)
+    assert found(health, NOW + HOUR + 11 * LOOK_NS) == []
+
+
+def test_counts_of_the_last_hour_outlast_the_process(store: DuckDBStore) -> None:
+    """Five letters before a restart and five behind it; two days later they are long ago."""
+    key = TotalKey(TotalName.DEAD_LETTERS, SPACE, label="invalid_record")
+    first = HealthWatch(store, set, PATIENCE)
+    assert found(first, NOW) == []
+    store.add_totals({key: 5}).result()
+    assert found(first, NOW + HOUR // 2) == []
+    store.add_totals({key: 5}).result()
+    second = HealthWatch(store, set, PATIENCE)
+    (finding,) = found(second, NOW + HOUR // 2 + LOOK_NS)
+    assert finding.trouble == "dead_letters"
+    assert finding.since_ns == NOW + HOUR // 2 + LOOK_NS
+    third = HealthWatch(store, set, PATIENCE)
+    assert found(third, NOW + HOUR // 2 + 2 * LOOK_NS) == [finding]
+    assert found(HealthWatch(store, set, PATIENCE), NOW + 48 * HOUR) == []
+
+
+def test_a_clock_that_goes_back_stops_no_look(store: DuckDBStore, health: HealthWatch) -> None:
+    assert found(health, NOW + 48 * HOUR) == []
+    key = TotalKey(TotalName.DEAD_LETTERS, SPACE, label="invalid_record")
+    assert found(health, NOW) == []
+    store.add_totals({key: 10}).result()
+    assert [each.trouble for each in found(health, NOW + LOOK_NS)] == ["dead_letters"]
 
 
 def test_an_hour_without_any_result_that_mostly_has_some(
@@ -103,8 +142,45 @@ def test_an_hour_without_any_result_that_mostly_has_some(
     store.append_evaluations(rows).result()
     (finding,) = found(health, NOW)
     assert (finding.trouble, finding.subject) == ("silent", "answers")
-    assert "which mostly has 20" in finding.message
+    assert "which mostly has 20" in finding.message  # the median of 25, 20 and 20
     one = verdict("now", evaluated_ns=NOW + 5)
-    store.append_evaluations([replace(one, tasks=(TaskRow(
+    rest = [verdict(f"now{n}", evaluated_ns=NOW + 5) for n in range(2)]  # with it more than a tenth
+    store.append_evaluations([*rest, replace(one, tasks=(TaskRow(
         task_id="t1", task_type="Assertion", outcome=Outcome.FAILED),))]).result()  # fmt: skip
     assert found(health, NOW + HOUR) == []
+
+
+@pytest.mark.parametrize(
+    ("count", "weeks", "hours", "usual"),
+    [
+        pytest.param(0, [40, 30, 20], [0] * 24, 30, id="none"),
+        pytest.param(0, [40, 30, 19], [0] * 24, None, id="median 30, spread 10: within three"),
+        pytest.param(3, [31, 30, 29, 30], [0] * 24, 30, id="a tenth, far below"),
+        pytest.param(4, [31, 30, 29, 30], [0] * 24, None, id="more than a tenth"),
+        pytest.param(0, [19, 19, 19], [99] * 24, None, id="seldom as many as 20"),
+        pytest.param(0, [50, 0, 50, 0], [99] * 24, 50, id="the last zero is before the first"),
+        pytest.param(0, [90, 50, 10], [99] * 24, None, id="it varies by as much"),
+        pytest.param(0, [50, 50, 0, 0], [99] * 24, 99, id="two weeks: the day before says it"),
+        pytest.param(0, [], [20] * 24, 20, id="a day around the clock"),
+        pytest.param(0, [], [20] * 23 + [19], None, id="not around the clock"),
+        pytest.param(3, [], [20] * 24, None, id="some came"),
+    ],
+)  # fmt: skip
+def test_a_silent_hour(count: int, weeks: list[int], hours: list[int], usual: float | None) -> None:
+    """Three spreads are 4.4478 median absolute deviations."""
+    weeks = [*weeks, *[0] * (8 - len(weeks))]
+    assert usual_if_silent(count, weeks, hours) == usual
+
+
+def test_silence_for_want_of_evaluation_is_one_finding(
+    store: DuckDBStore, health: HealthWatch
+) -> None:
+    rows = [
+        verdict(f"u{hour}-{n}", evaluated_ns=NOW - hour * HOUR - 1)
+        for hour in range(1, 25) for n in range(20)
+    ]  # fmt: skip
+    store.append_evaluations(rows).result()
+    store.append_records([record("late", received_ns=NOW - 2 * PATIENCE)]).result()
+    assert [each.trouble for each in found(health, NOW)] == ["not_evaluated"]
+    store.append_evaluations([verdict("late", evaluated_ns=NOW)]).result()
+    assert {each.trouble for each in found(health, NOW + LOOK_NS)} == {"not_evaluated", "silent"}

@@ -2,17 +2,20 @@
 
 import json
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import count
 from pathlib import Path
 
 import pytest
 
-from collector.alerts.drift.alert import DriftAlert, DriftAlertState
+from collector.alerts.drift.alert import Alert, DriftAlert, DriftAlertState, alert_of
 from collector.alerts.drift.message import evidence, headline
+from collector.alerts.drift.trouble import Finding, Trouble
 from collector.alerts.drift.watcher import FORGOTTEN_NS, SILENT_NS, DriftWatcher
 from collector.storage.duckdb.store import DuckDBStore
 from scouter.drift.profile import AgentEvalProfile
 from scouter.drift.series.group import Pace
+from scouter.drift.series.series_set import MOST_VERSIONS
 from scouter.errors import TransientError
 from scouter.evaluate.operators.comparison import ComparisonOperator
 from scouter.evaluate.outcome import Outcome
@@ -36,7 +39,8 @@ class Watch:
     def __init__(self, folder: Path, *, is_shadow: bool = False) -> None:
         self.store = DuckDBStore(folder)
         self.now_ns = START
-        self.told: list[DriftAlert] = []
+        self.findings: list[Finding] = []
+        self.told: list[Alert] = []
         self._numbers = count(self.store.last_seq() * 10_000)
         self._is_shadow = is_shadow
         self.watcher = self._watcher()
@@ -44,6 +48,7 @@ class Watch:
     def _watcher(self) -> DriftWatcher:
         found = DriftWatcher(
             self.store, pace=PACE, is_shadow=self._is_shadow, told=self.told.extend,
+            findings=lambda now_ns: self.findings,
             now_ns=lambda: self.now_ns, save_every_s=0,
         )  # fmt: skip
         found.follow([(SPACE, PROFILE, True)])
@@ -176,7 +181,7 @@ def test_it_resolves_by_evidence_and_says_so(watch: Watch) -> None:
     watch.feed(BAD)
     watch.feed(GOOD)
     assert watch.alerts == []
-    last = DriftAlert.of_event(watch.store.drift_alerts(SPACE)[0])
+    last = alert_of(watch.store.drift_alerts(SPACE)[0])
     assert (last.state, last.by) == (DriftAlertState.RESOLVED, "")
     assert last.note.startswith("recovered")
 
@@ -229,8 +234,18 @@ def test_the_alert_of_a_version_that_is_gone_ends(watch: Watch) -> None:
     watch.now_ns += SILENT_NS
     watch.take()
     assert watch.alerts == []
-    last = DriftAlert.of_event(watch.store.drift_alerts(SPACE)[0])
+    last = alert_of(watch.store.drift_alerts(SPACE)[0])
     assert last.note == "version 2 runs now"
+
+
+def test_the_alert_of_a_version_that_newer_ones_pushed_out_ends(watch: Watch) -> None:
+    watch.feed(GOOD)
+    watch.feed(BAD)
+    for number in range(MOST_VERSIONS):
+        watch.feed([PASSED], service_version=f"2.{number}")
+    assert watch.alerts == []
+    last = alert_of(watch.store.drift_alerts(SPACE)[0])
+    assert last.note == "version 1 is followed no longer: 20 others came"
 
 
 def test_a_profile_that_is_not_active_is_forgotten(watch: Watch) -> None:
@@ -253,3 +268,52 @@ def test_conversations_that_are_quiet_by_the_clock_are_taken(watch: Watch) -> No
     watch.now_ns += 61 * SECOND
     watch.take()
     assert watch.counted()["record pass"] == 2
+
+
+# --- trouble ---
+
+SILENT = Finding(
+    space=SPACE, trouble=Trouble.SILENT, subject="answers", message="no result", since_ns=START
+)
+
+
+def test_trouble_is_one_alert_for_each_cause_until_that_is_over(tmp_path: Path) -> None:
+    """Also on trial and through a crash: it is no inference that could be wrong."""
+    watch = Watch(tmp_path, is_shadow=True)
+    watch.findings = [SILENT, replace(SILENT, trouble=Trouble.DEAD_LETTERS, subject="")]
+
+    def look() -> list[tuple[str, str, str]]:
+        watch.told.clear()
+        watch.watcher.look()
+        watch.watcher.step()
+        return sorted((a.alert_id, getattr(a, "trouble", ""), a.state) for a in watch.told)
+
+    first = look()
+    assert sorted(each[1:] for each in first) == [
+        ("dead_letters", "firing"),
+        ("silent", "firing"),
+    ]
+    assert len({each[0] for each in first}) == 2
+    assert look() == []
+    watch.crash()
+    assert look() == []
+    assert len(watch.watcher.troubles(SPACE)) == 2
+    watch.findings = [SILENT]
+    ((_, *over),) = look()
+    assert over == ["dead_letters", "resolved"]
+    assert watch.told[0].note == "its cause is over"
+    watch.store.close()
+
+
+def test_people_act_on_trouble(watch: Watch) -> None:
+    watch.findings = [SILENT]
+    watch.watcher.look()
+    (alert,) = watch.watcher.troubles(SPACE)
+    found = watch.watcher.acknowledge(SPACE, alert.alert_id, "ann", "on it")
+    assert found is not None
+    assert found.state is DriftAlertState.ACKNOWLEDGED
+    assert watch.watcher.resolve(SPACE, alert.alert_id, "ann", "", accept=False) is not None
+    assert watch.watcher.troubles(SPACE) == []
+    watch.now_ns += SECOND
+    watch.watcher.look()  # it goes on, and is told again
+    assert [a.alert_id == alert.alert_id for a in watch.watcher.troubles(SPACE)] == [False]

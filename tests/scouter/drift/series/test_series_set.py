@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from scouter.drift.series.observed import RECORD, Observed
 from scouter.drift.series.reference import ReferenceKind
-from scouter.drift.series.series import Agent, Kind
+from scouter.drift.series.series import Agent, Kind, SeriesState
 from scouter.drift.series.series_set import MOST_AGENTS, MOST_VERSIONS, SeriesSet
 from scouter.evaluate.outcome import Outcome
 from tests.scouter.drift.series.support import (
@@ -144,6 +144,30 @@ def test_constant_series_never_alarm(series: SeriesSet, bit: int) -> None:
     found = the_series(series)
     assert found.records == 5_000
     assert [w.reference.is_usable for w in found.watches] == [True] * bit
+    assert found.state is (SeriesState.WATCHED if bit else SeriesState.NEVER_PASSED)
+
+
+def test_a_series_that_begins_to_pass_is_learnt_and_watched(series: SeriesSet) -> None:
+    """The first 1,500 results of a task with a fault in it; then somebody mends the task's tool."""
+    run(series, [0] * 999)
+    assert the_series(series).state is SeriesState.LEARNING
+    run(series, [0] * 501, first=1_000)
+    assert the_series(series).state is SeriesState.NEVER_PASSED
+    run(series, every(9, 1, 50), first=2_000)
+    found = the_series(series)
+    assert found.state is SeriesState.WATCHED
+    (watch,) = found.watches
+    assert watch.reference.baseline.mean == 0.45  # 500 fails, then 500 of which 450 passed
+
+
+def test_a_state_that_learnt_once_from_fails_learns_again(series: SeriesSet) -> None:
+    run(series, [0] * 1_000)
+    whole, (group,) = state(series)
+    group["series"][0] |= {"learns": False, "sample": {"bins": [[0, 1_000]], "records": 1_000}}
+    series.restore(whole, [group])
+    run(series, every(9, 1, 100), first=2_000)
+    (watch,) = the_series(series).watches
+    assert watch.reference.baseline.mean == 0.9
 
 
 def test_one_failure_in_a_series_of_999_in_1000_is_no_alarm(series: SeriesSet) -> None:
