@@ -184,6 +184,19 @@ def rules(
     typer.echo(rules_text([each.alias for each in found], objectives, fewest or FEWEST), nl=False)
 
 
+@profile.command()
+def dashboard() -> None:
+    """Write a Grafana dashboard of all profiles of a collector.
+
+    Import it in Grafana; it asks for the Prometheus there.
+
+        scouter profile dashboard > scouter.json
+    """
+    from scouter.drift.prometheus.dashboard import dashboard_text
+
+    typer.echo(dashboard_text(), nl=False)
+
+
 _COLUMNS: Final = (
     "alias", "name", "version", "active", "alert", "tasks", "registered", "digest", "uid",
 )  # fmt: skip
