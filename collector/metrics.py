@@ -31,6 +31,8 @@ class TotalName(StrEnum):
     """First evaluations; a revision adds to `REVISIONS` only."""
     RECORDS = "records"
     SESSIONS = "sessions"
+    RESULTS = "results"
+    """Final results of tasks. The store has none: they are made of `TASKS` and `REVISIONS`."""
     REVISIONS = "revisions"
     """Tasks whose outcome a revision changed; the label is `revision_label` of both outcomes."""
     REEVALUATIONS = "reevaluations"
@@ -356,10 +358,12 @@ class _StoredTotals(Collector):
                 pending.add_metric(values, count)
             else:
                 counters[key.name].add_metric(values, count, exemplar=self._exemplar(key))
-        return [*counters.values(), pending, _final_results(totals)]
+        return [*counters.values(), pending, _final_results(totals, self._exemplar)]
 
 
-def _final_results(totals: Totals) -> CounterMetricFamily:
+def _final_results(
+    totals: Totals, exemplar: Callable[[TotalKey], Exemplar | None]
+) -> CounterMetricFamily:
     """Count tasks once they are decided: at once, or as the judge of the first verdict answers.
 
     A later revision is no second result, and changes none.
@@ -374,11 +378,12 @@ def _final_results(totals: Totals) -> CounterMetricFamily:
     for key, count in totals.items():
         before, sign, after = key.label.partition(">")
         if key.name is TotalName.TASKS and key.label != Outcome.PENDING:
-            found[key] += count
+            found[key._replace(name=TotalName.RESULTS)] += count
         elif key.name is TotalName.REVISIONS and sign and before == Outcome.PENDING:
-            found[key._replace(name=TotalName.TASKS, label=after)] += count
+            found[key._replace(name=TotalName.RESULTS, label=after)] += count
     for key, count in found.items():
-        family.add_metric([key.space, key.profile, key.alias, key.task, key.label], count)
+        labels = [key.space, key.profile, key.alias, key.task, key.label]
+        family.add_metric(labels, count, exemplar=exemplar(key))
     return family
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from scouter.cli.asking import TokenFile, Url, clock, connect, print_table
-from scouter.errors import ScouterError
+from scouter.errors import ConfigError, ScouterError
 from scouter.model.visible import one_line, visible
 
 if TYPE_CHECKING:
@@ -128,6 +128,73 @@ def deactivate_profile(
     """
     with connect(url, token_file) as client:
         _print_profiles(client.deactivate_profile(uid) for uid in uids)
+
+
+@profile.command()
+def rules(
+    files: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[FILE|NAME]…", help="Profile files, or names of ready-made ones."),
+    ] = None,
+    objective: Annotated[
+        float | None,
+        typer.Option(
+            metavar="SHARE",
+            min=0,
+            max=1,
+            help="Of results that should pass; of the profile's alert condition by default.",
+        ),
+    ] = None,
+    fewest: Annotated[
+        int | None,
+        typer.Option(
+            "--min-results", metavar="N", min=1, help="No ticket on fewer results of a task; 30."
+        ),
+    ] = None,
+) -> None:
+    """Write recording rules and alerts for Prometheus.
+
+    They page when a collector has proven that a task fails more, and when evaluation stands
+    still. They write tickets when a profile's objective is missed, and when results, records or
+    spans are missing. Without a profile they are about all that a collector has, and know no
+    objective.
+
+        scouter profile rules geographer.yaml > rules.yml
+        scouter profile rules geographer.yaml --objective 0.95 > rules.yml
+    """
+    from scouter.drift.profile import AgentEvalProfile  # the engine takes most of the start
+    from scouter.drift.prometheus.budget import FEWEST, Objective, objective_of
+    from scouter.drift.prometheus.rules import rules_text
+
+    if objective in (0, 1):
+        raise ConfigError("--objective: expected a share between 0 and 1, such as 0.95")
+    objectives: list[Objective] = []
+    found = [AgentEvalProfile.from_file(file) for file in files or ()]
+    for each in found:
+        share = objective or objective_of(each)
+        if share is not None:
+            objectives.append(Objective(name=each.name, alias=each.alias, share=share))
+        if share is None or not objectives[-1].burns:
+            said = (
+                "it states no objective; give --objective, or an alert condition `Below`"
+                if share is None
+                else f"an objective of {share:.1%} allows so many failures that no rate is too fast"
+            )
+            typer.echo(visible(f"scouter: {each.alias}: no rule on its budget: {said}"), err=True)
+    typer.echo(rules_text([each.alias for each in found], objectives, fewest or FEWEST), nl=False)
+
+
+@profile.command()
+def dashboard() -> None:
+    """Write a Grafana dashboard of all profiles of a collector.
+
+    Import it in Grafana; it asks for the Prometheus there.
+
+        scouter profile dashboard > scouter.json
+    """
+    from scouter.drift.prometheus.dashboard import dashboard_text
+
+    typer.echo(dashboard_text(), nl=False)
 
 
 _COLUMNS: Final = (

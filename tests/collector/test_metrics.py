@@ -174,6 +174,7 @@ def test_a_count_names_the_trace_that_it_is_about(start: Start, answers: Path) -
     families = families_of(service)
     for name, labels in (
         ("scouter_evaluations", {"task": "right"}),
+        ("scouter_task_results", {"task": "right"}),
         ("scouter_records_evaluated", dict[str, str]()),
     ):
         found = {

@@ -1,6 +1,5 @@
 """A real Prometheus scrapes the collector and raises the alarm when an agent gets worse."""
 
-import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, cast
@@ -9,23 +8,22 @@ import httpx
 import pytest
 import yaml
 
+from scouter.drift.prometheus.rules import rules_text
 from scouter.transport.config import HttpConfig
 from tests.support.collector_process import CollectorProcess
 from tests.support.components import ROOT
 from tests.support.processes import wait_until
-from tests.support.prometheus_server import PrometheusServer, run_alertmanager, run_prometheus
+from tests.support.prometheus_server import (
+    Alert,
+    PrometheusServer,
+    run_alertmanager,
+    run_prometheus,
+)
 from tests.support.traced_agent import ALIAS, TracedAgent, helper_profile, traced_agent
 
 StartCollector = Callable[..., CollectorProcess]
 DEPLOY = ROOT / "deploy" / "prometheus"
-ALERT = "ScouterPassRateRegressed"
-_SPEED = {
-    "[15m]": "[5s]",
-    "offset 15m": "offset 5s",
-    "[1d]": "[60s]",
-    "[1h] offset 23h": "[60s] offset 60s",
-}
-"""The rules' windows at a speed that a test can wait for."""
+ALERT = "ScouterTaskFell"
 
 
 def config_for(collector: CollectorProcess, alertmanager: str) -> str:
@@ -37,15 +35,6 @@ def config_for(collector: CollectorProcess, alertmanager: str) -> str:
     del config["scrape_configs"][0]["authorization"]  # this collector has no tokens
     config["alerting"]["alertmanagers"][0]["static_configs"] = [{"targets": [alertmanager]}]
     return yaml.safe_dump(config)
-
-
-def fast_rules() -> str:
-    """The rules of `deploy/` with their windows shortened, and nothing else changed."""
-    text = (DEPLOY / "rules" / "scouter.yml").read_text()
-    for slow, fast in _SPEED.items():
-        assert slow in text
-        text = text.replace(slow, fast)
-    return re.sub(r"^(\s+for:) \w+$", r"\1 500ms", text, flags=re.MULTILINE)
 
 
 def send_until(
@@ -63,9 +52,15 @@ def send_until(
     wait_until(step, what=what, timeout_s=60, every_s=0.1)
 
 
+def firing(prometheus: PrometheusServer, task: str) -> list[Alert]:
+    found = prometheus.alerts(ALERT, state="firing")
+    return [each for each in found if each["labels"]["task"] == task]
+
+
 def test_a_regression_is_read_from_prometheus_own_api(
     start_collector: StartCollector, tmp_path: Path
 ) -> None:
+    """The profile states a level of 90 % for its records, so that nothing must be learnt."""
     profile = helper_profile()
     collector = start_collector("--profile", profile.save_to_json(tmp_path / "helper.json"))
     with (
@@ -73,30 +68,31 @@ def test_a_regression_is_read_from_prometheus_own_api(
             (ROOT / "deploy" / "alertmanager" / "alertmanager.yml").read_text()
         ) as alertmanager,
         run_prometheus(
-            config_for(collector, alertmanager), {"rules/scouter.yml": fast_rules()}
+            config_for(collector, alertmanager), {"rules/scouter.yml": rules_text()}
         ) as prometheus,
         traced_agent(HttpConfig(server_uri=collector.url), profile) as agent,
     ):
         prometheus.wait_target_up("scouter")
-        baseline = (
-            'space_profile_alias_task:scouter_evaluations:increase1d_offset15m{task="good_answer"}'
-        )
+        passed = 'scouter_task_results_total{task="good_answer",outcome="passed"}'
+        evidence = 'scouter_task_evidence{task="(record)",kind="pass"}'
         send_until(
-            agent, "healthy", True, lambda: prometheus.total(baseline) >= 150,
-            "Prometheus has a baseline",
+            agent, "healthy", True,
+            lambda: prometheus.total(passed) >= 150 and bool(prometheus.query(evidence)),
+            "Prometheus has results",
         )  # fmt: skip
         assert prometheus.alerts(ALERT) == []
 
         send_until(
-            agent, "worse", False, lambda: bool(prometheus.alerts(ALERT, state="firing")),
+            agent, "worse", False, lambda: bool(firing(prometheus, "(record)")),
             "the alert fires",
         )  # fmt: skip
-        (alert,) = prometheus.alerts(ALERT, state="firing")
+        (alert,) = firing(prometheus, "(record)")
         assert alert["labels"] == {
-            "alertname": ALERT, "severity": "critical", "space": "default",
-            "profile": alert["labels"]["profile"], "alias": ALIAS, "task": "good_answer",
+            "alertname": ALERT, "severity": "critical", "space": "default", "profile": "helper",
+            "alias": ALIAS, "task": "(record)",
         }  # fmt: skip
-        assert alert["annotations"]["summary"].startswith("helper: task good_answer passes ")
+        assert alert["annotations"]["summary"] == ("helper: task (record) fails more than it did")
+        assert float(alert["value"]) >= 100
         _alertmanager_has(alertmanager)
         _counts_agree(collector, prometheus)
 

@@ -25,6 +25,7 @@ from scouter.mock.llm_server import LLMTestServer
 from scouter.model.otlp import encode_request
 from tests.collector.conftest import Service, Start
 from tests.contracts.store_data import TRACE, span
+from tests.support.openmetrics import ACCEPT, families_in
 from tests.support.processes import wait_until
 
 PRICE: Final = {"input_per_million": 2.0, "output_per_million": 8.0}
@@ -330,6 +331,16 @@ def test_a_span_that_comes_while_a_judge_is_asked(start: Start, tmp_path: Path, 
         wait_decided(service)
         (item,) = items(service).values()
         assert (item["revision"], item["outcome"], server.calls) == (3, "passed", 1)
+        shown = service.http.get("/metrics", headers={"Accept": ACCEPT}).text
+        (counted,) = (
+            each
+            for family in families_in(shown)
+            for each in family.samples
+            if each.name == "scouter_task_results_total" and each.value
+            if each.labels["task"] == "tone"
+        )
+        assert counted.exemplar is not None, "the judge's result is about a trace, too"
+        assert counted.exemplar.labels == {"trace_id": TRACE}
         assert service.get("/api/v1/conservation")["spans"]["late"] == 0
 
 

@@ -1,0 +1,1 @@
+"""Files for Prometheus and Grafana that are made of profiles."""

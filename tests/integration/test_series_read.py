@@ -1,0 +1,186 @@
+"""Dashboard and rules read series that a real collector has, with the labels that it gives them."""
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import httpx
+import pytest
+import yaml
+from prometheus_client.parser import text_string_to_metric_families
+
+from scouter.alert.condition import AlertCondition
+from scouter.alert.config import AgentAlertConfig
+from scouter.drift.config import AgentEvalConfig
+from scouter.drift.profile import AgentEvalProfile
+from scouter.drift.prometheus.budget import Objective
+from scouter.drift.prometheus.dashboard import dashboard_text
+from scouter.drift.prometheus.rules import rules_text
+from scouter.evaluate.judge.prompt import Prompt, Score
+from scouter.evaluate.tasks.assertion import AssertionTask
+from scouter.evaluate.tasks.judge import LLMJudgeTask
+from scouter.mock.llm_server import LLMTestServer
+from tests.conftest import StartCollector
+from tests.support.collector_process import CollectorProcess
+from tests.support.processes import wait_until
+from tests.support.prometheus_server import run_prometheus
+
+UNSEEN: Final = {
+    "scouter_judge_drifting": {"space", "alias", "task"},
+    "scouter_lost_total": {"space", "kind"},
+    "scouter_trouble": {"space", "trouble"},
+}
+"""Labels of series that no test should wait for: gold items, a damaged store, the first minute."""
+_SCRAPED: Final = {"up": {"job", "instance"}}
+"""Series of Prometheus itself; each scraped series has these labels as well."""
+FREE: Final = {
+    "scouter_records_waiting", "scouter_evaluation_stalled_seconds",
+    "scouter_process_resident_memory_bytes", "scouter_store_size_bytes",
+    "scouter_join_wait_seconds_bucket", "scouter_evaluation_latency_seconds_bucket",
+}  # fmt: skip
+"""Series without labels, or with `le` alone."""
+_READ: Final = re.compile(r"(?<![:\w])(scouter_\w+|up)\b(?!:)(\{[^}]*\})?")
+_LABEL: Final = re.compile(r"(\w+)\s*(?:=~|!~|!=|=)")
+_BY: Final = re.compile(r"\b(?:by|on)\s*\(([^)]*)\)")
+
+
+def profile() -> AgentEvalProfile:
+    """A task with a judge, one without, and a stated level, so that a fall is soon proven."""
+    prompt = Prompt("Rate ${answer}.", "model-1", "house", output_type=Score)
+    condition = AlertCondition(0.9, "Below")
+    return AgentEvalProfile(
+        [
+            AssertionTask("right", "answer", 42, "Equals"),
+            LLMJudgeTask("tone", prompt, 3, "score", "GreaterThanOrEqual"),
+        ],
+        AgentEvalConfig(name="bot", alert_config=AgentAlertConfig(alert_condition=condition)),
+        alias="bot",
+    )
+
+
+@pytest.fixture
+def busy(
+    start_collector: StartCollector, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[CollectorProcess]:
+    """A collector that can ask a model."""
+    monkeypatch.setenv("HOUSE_KEY", "of-a-test")
+    with LLMTestServer({"score": 4, "reason": "fine"}) as model:
+        providers = {
+            "house": {
+                "kind": "openai", "base_url": model.url, "key_variable": "HOUSE_KEY",
+                "prices": {"model-1": {"input_per_million": 2.0, "output_per_million": 8.0}},
+            }
+        }  # fmt: skip
+        (tmp_path / "providers.yaml").write_text(yaml.safe_dump({"providers": providers}))
+        collector = start_collector(
+            "--profile", profile().save_to_json(tmp_path / "bot.json"),
+            "--providers-file", tmp_path / "providers.yaml", "--deadline-s", "200ms",
+        )  # fmt: skip
+        yield collector
+
+
+def send(collector: CollectorProcess) -> None:
+    records: list[dict[str, Any]] = [
+        {"uid": f"u{n}", "profile": "bot", "trace_id": f"{n + 1:032x}", "context": {"answer": 41}}
+        for n in range(60)
+    ]
+    records.append({"uid": "lost", "profile": "nobody", "context": {}})
+    answer = httpx.post(
+        f"{collector.url}/v1/records",
+        json={"records": records},
+        headers={"scouter-dropped": "sender=9f31c04e, full=0/3"},
+    )
+    assert answer.status_code == 200, answer.text
+
+
+def queries_of_rules(text: str) -> Iterator[str]:
+    for group in yaml.safe_load(text)["groups"]:
+        for rule in group["rules"]:
+            yield rule["expr"]
+
+
+def queries_of_dashboard() -> list[str]:
+    board = json.loads(dashboard_text())
+    return [target["expr"] for panel in board["panels"] for target in panel.get("targets", ())] + [
+        each["definition"].removeprefix("label_values(").rsplit(",", 1)[0]
+        for each in board["templating"]["list"]
+        if each["type"] == "query"
+    ]
+
+
+def asked(query: str) -> str:
+    """A query as Grafana sends it, with all values picked."""
+    for name in ("space", "alias", "task"):
+        query = query.replace(f"${name}", ".*")
+    return query.replace("$__rate_interval", "1m")
+
+
+def labels_by_name(text: str) -> dict[str, set[str]]:
+    """Labels of every series of a scrape; of none where a family has no samples."""
+    found = {
+        f"{family.name}_total" if family.type == "counter" else family.name: set[str]()
+        for family in text_string_to_metric_families(text)
+    }
+    for family in text_string_to_metric_families(text):
+        for sample in family.samples:
+            found.setdefault(sample.name, set()).update(sample.labels)
+    return found
+
+
+def test_every_name_and_label_is_there(busy: CollectorProcess) -> None:
+    own = [Objective(name="bot", alias="bot", share=0.9)]
+    queries = [
+        *queries_of_dashboard(),
+        *queries_of_rules(rules_text()),
+        *queries_of_rules(rules_text(["bot"], own)),
+    ]
+    read = {match[1] for query in queries for match in _READ.finditer(query)}
+    send(busy)
+
+    def scrape() -> dict[str, set[str]]:
+        return labels_by_name(httpx.get(f"{busy.url}/metrics").text)
+
+    def seen() -> bool:
+        shown = scrape()
+        return all(shown.get(name) for name in read - UNSEEN.keys() - _SCRAPED.keys() - FREE)
+
+    wait_until(seen, what=f"all of {sorted(read)} have samples", timeout_s=60)
+    shown = scrape()
+    assert UNSEEN.keys() <= read
+    assert all(shown.get(name, set()) in (set(), labels) for name, labels in UNSEEN.items())
+    assert UNSEEN.keys() - shown.keys() == {"scouter_judge_drifting"}, "shown where gold items are"
+    known = {**shown, **UNSEEN, **_SCRAPED}
+    for query in queries:
+        of_query = set[str]()
+        for match in _READ.finditer(query):
+            name, selector = match[1], match[2] or ""
+            assert name in known, f"{name} of {query}"
+            of_query |= known[name]
+            assert set(_LABEL.findall(selector)) <= known[name] | _SCRAPED["up"], query
+        if of_query:  # others read what recording rules have made
+            for labels in _BY.findall(query):
+                assert {each.strip() for each in labels.split(",")} <= of_query, query
+
+
+def test_prometheus_answers_every_picture(busy: CollectorProcess) -> None:
+    """After traffic no panel is empty."""
+    config = yaml.safe_dump(
+        {
+            "global": {"scrape_interval": "250ms", "scrape_timeout": "250ms"},
+            "scrape_configs": [
+                {"job_name": "scouter", "static_configs": [{"targets": [busy.address]}]}
+            ],
+        }
+    )
+    with run_prometheus(config, {}) as prometheus:
+        prometheus.wait_target_up("scouter")
+        send(busy)
+        for query in map(asked, queries_of_dashboard()):
+            wait_until(
+                lambda query=query: prometheus.query(query), what=f"a series of {query}",
+                timeout_s=60,
+            )  # fmt: skip
+        total = 'scouter_task_results_total{task="tone",outcome="passed"}'
+        wait_until(lambda: prometheus.total(total) == 60, what="all judged results are counted")
