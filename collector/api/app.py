@@ -21,6 +21,7 @@ from collector.alerts.drift.health import HealthWatch
 from collector.alerts.drift.watcher import DriftWatcher
 from collector.alerts.monitor import AlertMonitor
 from collector.api.drift import drift_router
+from collector.api.drift_history import drift_history_router
 from collector.api.evaluations import evaluations_router
 from collector.api.export import export_router
 from collector.api.front import ApiFront
@@ -142,6 +143,7 @@ def make_app(
     app.include_router(drift_router(watcher, store, delivery, gate.space))
     reader = ProfileReader(check_judges)
     names = KnownNames(registry)
+    app.include_router(drift_history_router(store, names))
     app.include_router(profiles_router(registry, ingest, profiles_changed, reader))
     app.include_router(spans_router(store))
     app.include_router(traces_router(store, judges))

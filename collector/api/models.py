@@ -353,6 +353,52 @@ class DriftSeriesList(_Answer):
     items: list[DriftSeries]
 
 
+class DriftOutcome(_Answer):
+    """The outcome of one task, or of a whole record."""
+
+    task: str = Field(description="Empty for the whole record.")
+    outcome: str
+
+
+class DriftResult(_Answer):
+    """The first final result of one record, or of one session that is judged as a whole."""
+
+    seq: int = Field(description="Its commit; with `ordinal`, its place in the order.")
+    ordinal: int
+    profile_uid: str
+    service: str
+    environment: str
+    version: str
+    session_id: str = Field(description="Empty where the result stands for itself.")
+    at: str
+    evaluation_id: str
+    outcomes: list[DriftOutcome]
+
+
+class DriftResultPage(_Answer):
+    """Results in the order of completion."""
+
+    items: list[DriftResult]
+    next_cursor: str | None = Field(description="Pass it as `cursor` for the next page.")
+
+
+class DriftSlice(_Answer):
+    """Results that have a tag, a tool or a model in common, before a moment and since."""
+
+    name: str
+    passed_before: int
+    failed_before: int
+    passed: int
+    failed: int
+
+
+class DriftSlices(_Answer):
+    """All slices that have a result since the moment."""
+
+    total: int = Field(description="Results since the moment that were looked at.")
+    items: list[DriftSlice]
+
+
 class Trouble(_Answer):
     """Something that keeps results from being made, or from being complete."""
 

@@ -20,6 +20,7 @@ GROUP: Final = "scouter.commands"
 OWN: Final = {
     "alerts": "scouter.cli.alerts:alerts",
     "compare": "scouter.cli.compare:compare",
+    "drift": "scouter.cli.drift.commands:drift",
     "erase": "scouter.cli.erase:erase",
     "eval": "scouter.cli.eval:evaluate",
     "eval-traces": "scouter.cli.eval_traces:evaluate_traces",

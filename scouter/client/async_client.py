@@ -114,6 +114,8 @@ class AsyncScouterClient:
     resolve_alert = _one(routes.resolve_alert)
     send_test_alert = _one(routes.send_test_alert)
     drift_series = _one(routes.drift_series)
+    drift_results = _all(routes.drift_results)
+    drift_slices = _one(routes.drift_slices)
     records = _all(routes.records)
     record = _one(routes.record)
     sessions = _all(routes.sessions)

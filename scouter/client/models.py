@@ -533,6 +533,49 @@ class DriftSeriesList(Answer):
     items: tuple[DriftSeries, ...]
 
 
+class DriftOutcome(Answer):
+    """The outcome of one task, or of a whole record."""
+
+    task: str
+    """Empty for the whole record."""
+    outcome: Outcome
+
+
+class DriftResult(Answer):
+    """The first final result of one record, or of one session that is judged as a whole."""
+
+    seq: int
+    """Its commit; with `ordinal`, its place in the order of completion."""
+    ordinal: int
+    profile_uid: str
+    service: str
+    environment: str
+    version: str
+    session_id: str
+    """Empty where the result stands for itself."""
+    at: datetime.datetime
+    evaluation_id: str
+    outcomes: tuple[DriftOutcome, ...]
+
+
+class DriftSlice(Answer):
+    """Results that have a tag, a tool or a model in common, before a moment and since."""
+
+    name: str
+    passed_before: int
+    failed_before: int
+    passed: int
+    failed: int
+
+
+class DriftSlices(Answer):
+    """All slices that have a result since the moment."""
+
+    total: int
+    """Results since the moment that were looked at."""
+    items: tuple[DriftSlice, ...]
+
+
 class Trouble(Answer):
     """Something that keeps results from being made, or from being complete."""
 

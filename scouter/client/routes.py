@@ -346,6 +346,35 @@ def drift_series() -> Call[models.DriftSeriesList]:
     return get("/drift/series", models.DriftSeriesList)
 
 
+def drift_results(
+    *,
+    profile: str | None = None,
+    since: Moment | None = None,
+    until: Moment | None = None,
+    limit: int | None = None,
+) -> PagedCall[models.DriftResult]:
+    """First final results in the order of completion, as the detectors take them.
+
+    Args:
+        profile: Alias, name, uid or digest.
+        since: Evaluated at this time or later.
+        until: Evaluated before this time.
+        limit: Items per page, 1 to 1000; all pages are read, one after the other.
+    """
+    return _pages("/drift/results", models.DriftResult, dict(locals()))
+
+
+def drift_slices(profile_uid: str, since: Moment, task: str = "") -> Call[models.DriftSlices]:
+    """Passes and fails by tag, tool and model, before and since a moment.
+
+    Args:
+        profile_uid: Of one version of a profile.
+        since: The moment.
+        task: Empty for the whole record.
+    """
+    return get("/drift/slices", models.DriftSlices, query=dict(locals()))
+
+
 # --- records and sessions ---
 
 

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from collector.storage.port.drift import (
+    DecidedQuery,
     DeliveryState,
     DriftDelivery,
     DriftEvent,
@@ -85,6 +86,25 @@ class StoreDriftContract:
             found += [each.evaluation_id for each in page]
             place = page[-1].place
         assert found == [f"evaluation of u{b}-{n}" for b in range(3) for n in range(4)]
+
+    def test_results_of_a_space_a_profile_and_a_time(self, store: Store) -> None:
+        store.append_evaluations(
+            [
+                verdict("early", evaluated_ns=5),
+                verdict("there", evaluated_ns=6),
+                verdict("other", evaluated_ns=6, profile_uid="p9", alias="x", profile_digest="y"),
+                verdict("late", evaluated_ns=7),
+                verdict("away", evaluated_ns=6, space="elsewhere"),
+            ]
+        ).result()
+
+        def found(**asked: Any) -> list[str]:
+            query = DecidedQuery(space=SPACE, **asked)
+            return [e.evaluation_id for e in store.decided_after(BEFORE_ALL, 10, query)]
+
+        assert found() == [f"evaluation of {n}" for n in ("early", "there", "other", "late")]
+        assert found(since_ns=6, until_ns=7, profile="p1") == ["evaluation of there"]
+        assert found(profile="x") == found(profile="y") == ["evaluation of other"]
 
     def test_a_part_of_a_record_is_not_the_record(self, store: Store) -> None:
         left_out = (task("t", PASSED), task("j", Outcome.SKIPPED, "budget"))

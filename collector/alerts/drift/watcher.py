@@ -17,8 +17,8 @@ from collector.alerts.drift.kept import kept_states, restored
 from collector.alerts.drift.standing import Standing
 from collector.alerts.drift.trouble import Finding
 from collector.storage.port.store import Store
-from scouter.alert.condition import AlertThreshold
 from scouter.drift.detect.detector import ALPHA
+from scouter.drift.level import stated_level
 from scouter.drift.profile import AgentEvalProfile
 from scouter.drift.series.group import Pace
 from scouter.drift.series.series import SeriesKey
@@ -310,8 +310,4 @@ class DriftWatcher:
     def _level_of(self, space: str, uid: str) -> float | None:
         """The lowest healthy pass rate that a profile states in its alert, if it does."""
         profile = self._profiles.get((space, uid))
-        condition = None if profile is None else profile.config.alert_config.alert_condition
-        if condition is None or condition.alert_threshold is AlertThreshold.Above:
-            return None
-        level = condition.lower_bound()
-        return level if level > 0 else None
+        return None if profile is None else stated_level(profile)

@@ -6,9 +6,11 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any
 
-from collector.storage.duckdb.database import Database, run
+from collector.storage.duckdb.database import Database, Reads, run
+from collector.storage.duckdb.evaluations import PROFILE
 from collector.storage.duckdb.transaction import Transaction, one_of
 from collector.storage.port.drift import (
+    DecidedQuery,
     DeliveryState,
     DriftDelivery,
     DriftEvent,
@@ -82,15 +84,19 @@ class DeliveriesJob:
         return tx.seq
 
 
-def read_decided(database: Database, place: Place, limit: int) -> list[Observed]:
+def read_decided(
+    database: Reads, place: Place, limit: int, within: DecidedQuery | None = None
+) -> list[Observed]:
     """First final results behind a place; see `DriftStore.decided_after`."""
+    wanted, given = _within(within)
     rows = database.read(
         "SELECT e.seq, e.ordinal, e.space, e.evaluation_id, e.session_id, e.profile_uid, e.outcome,"
         " e.service_name, e.environment, e.service_version, e.evaluated_ns, e.scope,"
         " coalesce(e.is_partial, false) FROM evaluations e"
         " WHERE e.seq >= ? AND (e.seq > ? OR e.ordinal > ?) AND e.outcome <> 'pending'"
-        " AND NOT coalesce(e.was_decided, e.revision > 1) ORDER BY e.seq, e.ordinal LIMIT ?",
-        [place.seq, place.seq, place.ordinal, limit],
+        f" AND NOT coalesce(e.was_decided, e.revision > 1) {wanted} ORDER BY e.seq, e.ordinal"
+        " LIMIT ?",
+        [place.seq, place.seq, place.ordinal, *given, limit],
     )
     tasks = _tasks(database, rows[0][0], rows[-1][0]) if rows else {}
     found: list[Observed] = []
@@ -114,7 +120,19 @@ def read_decided(database: Database, place: Place, limit: int) -> list[Observed]
     return found
 
 
-def _tasks(database: Database, first: int, last: int) -> dict[str, list[tuple[str, Outcome]]]:
+def _within(query: DecidedQuery | None) -> tuple[str, list[Any]]:
+    """The conditions of a query, and their values."""
+    if query is None:
+        return "", []
+    asked = (
+        ("AND e.space = ?", query.space), (f"AND {PROFILE}", query.profile),
+        ("AND e.evaluated_ns >= ?", query.since_ns), ("AND e.evaluated_ns < ?", query.until_ns),
+    )  # fmt: skip
+    known = [(condition, value) for condition, value in asked if value is not None]
+    return " ".join(condition for condition, _ in known), [value for _, value in known]
+
+
+def _tasks(database: Reads, first: int, last: int) -> dict[str, list[tuple[str, Outcome]]]:
     """Outcomes of tasks by evaluation, of those that some commits stored."""
     rows = database.read(
         "SELECT evaluation_id, task_id, outcome FROM task_results WHERE seq BETWEEN ? AND ?"
@@ -219,7 +237,7 @@ _OF_TAGS = """
 """
 
 
-def read_slices(database: Database, query: SliceQuery) -> tuple[list[Slice], int]:
+def read_slices(database: Reads, query: SliceQuery) -> tuple[list[Slice], int]:
     """Slices of the results around a fall; see `DriftStore.slices`."""
     task = "t.outcome" if query.task else "e.outcome"
     join = "JOIN task_results t ON t.evaluation_id = e.evaluation_id AND t.task_id = $4"

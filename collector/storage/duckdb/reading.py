@@ -57,7 +57,13 @@ from collector.storage.port.dead_letters import (
     LetterQuery,
     StoredLetter,
 )
-from collector.storage.port.drift import DriftDelivery, DriftEvent, DriftState, SliceQuery
+from collector.storage.port.drift import (
+    DecidedQuery,
+    DriftDelivery,
+    DriftEvent,
+    DriftState,
+    SliceQuery,
+)
 from collector.storage.port.judges import CalibrationRow, GoldQuery, GoldVerdict
 from collector.storage.port.lists import (
     EvaluationPage,
@@ -298,9 +304,11 @@ class Reading(Opened):
         """Say which traces lack a span that was refused."""
         return read_refused_spans(self._database, space, trace_ids)
 
-    def decided_after(self, place: Place, limit: int) -> list[Observed]:
+    def decided_after(
+        self, place: Place, limit: int, within: DecidedQuery | None = None
+    ) -> list[Observed]:
         """First final results behind a place, in the order of completion."""
-        return read_decided(self._database, place, limit)
+        return read_decided(self._database, place, limit, within)
 
     def drift_states(self) -> list[DriftState]:
         """The latest state under each name."""

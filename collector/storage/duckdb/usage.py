@@ -3,7 +3,7 @@
 from collections import defaultdict
 from typing import Any, Final
 
-from collector.storage.duckdb.database import Database
+from collector.storage.duckdb.database import Reads
 from collector.storage.duckdb.usage_acts import KIND, SLACK_NS, repeats_sql
 from collector.storage.log.span_codec import IS_SPAN
 from collector.storage.port.search import ModelTokens, Usage, UsageGroup, UsagePage, UsageQuery
@@ -44,7 +44,7 @@ _SUMS: Final = ", ".join(f"coalesce(sum({name}), 0)::BIGINT" for name in _TOKENS
 _SAME: Final = "u.key = t.key AND u.bucket IS NOT DISTINCT FROM t.bucket"
 
 
-def read_usage(database: Database, query: UsageQuery) -> UsagePage:
+def read_usage(database: Reads, query: UsageQuery) -> UsagePage:
     """Sums by what is asked for, those with the most calls first; by buckets in their order.
 
     Cost: linear in the spans of the time asked for; about 1 µs for each, 5 where

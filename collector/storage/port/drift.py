@@ -74,11 +74,26 @@ class SliceQuery:
     """Results from then on are held against those before."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DecidedQuery:
+    """The final results that are asked for."""
+
+    space: str
+    profile: str | None = None
+    """Alias, name, uid or digest."""
+    since_ns: int | None = None
+    """Evaluated then or later."""
+    until_ns: int | None = None
+    """Evaluated before."""
+
+
 class DriftStore(Protocol):
     """The part of `Store` that is about live detectors."""
 
-    def decided_after(self, place: Place, limit: int) -> list[Observed]:
-        """First final results behind a place, of all spaces, in the order of completion.
+    def decided_after(
+        self, place: Place, limit: int, within: DecidedQuery | None = None
+    ) -> list[Observed]:
+        """First final results behind a place, in the order of completion.
 
         There is one for each record, and for each session that is judged as a whole: the first one
         of which no task is pending. The outcome of a whole record of which a judge was not asked,
@@ -87,6 +102,7 @@ class DriftStore(Protocol):
         Args:
             place: Only those behind it.
             limit: So many at most.
+            within: Those that are asked for; of all spaces and times if none is given.
         """
         ...
 

@@ -5,7 +5,7 @@ one half, a detector that takes each for itself at 1 % alarms on 94 % of healthy
 mean of a conversation is one outcome, taken when it is quiet, or at its deadline.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from hashlib import blake2b
 from typing import Any, Final, NamedTuple
 
@@ -60,6 +60,7 @@ class Group:
         level: Stated healthy mean of whole records; None for none.
         before: The group of the version before, if there is one.
         number: Its place in the order in which groups began.
+        make: Begins a series.
     """
 
     def __init__(
@@ -71,7 +72,9 @@ class Group:
         level: float | None = None,
         before: "Group | None" = None,
         number: int = 0,
+        make: Callable[[SeriesKey, float, float | None, Ancestor | None], Series] = Series,
     ) -> None:
+        self._make = make
         self.space, self.profile_uid, self.agent = space, profile_uid, agent
         self.before, self.number = before, number
         self.first_ns = self.last_ns = 0
@@ -160,7 +163,7 @@ class Group:
         task, kind = name
         key = SeriesKey(self.space, self.profile_uid, self.agent, task, kind)
         level = self._level if name == (RECORD, Kind.PASS) else None
-        return Series(key, self._alpha, level, self._ancestor(name))
+        return self._make(key, self._alpha, level, self._ancestor(name))
 
     def _ancestor(self, name: _Name) -> Ancestor | None:
         earlier = None if self.before is None else self.before.series.get(name)

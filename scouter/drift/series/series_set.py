@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 from scouter.drift.detect.detector import ALPHA
 from scouter.drift.series.group import Group, Pace, Turn
 from scouter.drift.series.observed import BEFORE_ALL, Observed, Place
-from scouter.drift.series.series import Agent, Series, SeriesKey
+from scouter.drift.series.series import Agent, Ancestor, Series, SeriesKey
 
 MOST_VERSIONS: Final = 20
 """Versions of one agent that are followed; beyond, the one that is silent for longest goes."""
@@ -39,6 +39,7 @@ class SeriesSet:
         pace: When a conversation is complete.
         level_of: Tells the stated healthy mean of whole records by space and profile uid; asked
             once, when a group begins.
+        make: Begins a series; a replay keeps its outcomes, too.
     """
 
     def __init__(
@@ -46,6 +47,7 @@ class SeriesSet:
         alpha: float = ALPHA,
         pace: Pace = Pace(60 * 10**9, 3_600 * 10**9),  # noqa: B008 a tuple
         level_of: Callable[[str, str], float | None] = lambda space, profile_uid: None,
+        make: Callable[[SeriesKey, float, float | None, Ancestor | None], Series] = Series,
     ) -> None:
         self.place: Place = BEFORE_ALL
         """The last result that was taken."""
@@ -55,7 +57,7 @@ class SeriesSet:
         self.changed: set[GroupKey] = set()
         """Groups that are not, or no longer, as they were kept last; for the caller to clear."""
         self._begun = 0
-        self._alpha, self._pace, self._level_of = alpha, pace, level_of
+        self._alpha, self._pace, self._level_of, self._make = alpha, pace, level_of, make
 
     def take(self, observed: Observed) -> list[Turn]:
         """Take the next result; one that was taken before changes nothing.
@@ -151,7 +153,7 @@ class SeriesSet:
         line = [group for group in of_profile if group.agent[:2] == key.agent[:2]]
         before = max(line, key=lambda group: group.number, default=None)
         level = self._level_of(key.space, key.profile_uid)
-        group = Group(*key, self._alpha, level, before, self._begun)
+        group = Group(*key, self._alpha, level, before, self._begun, self._make)
         self._begun += 1
         self.groups[key] = group
         if len(line) >= MOST_VERSIONS:

@@ -1,0 +1,116 @@
+"""Stored results as the detectors take them, for replays."""
+
+from typing import Annotated, Final
+
+from fastapi import APIRouter, Depends, Query
+
+from collector.api import models
+from collector.api.known_names import KnownNames
+from collector.api.parameters import (
+    COMMON,
+    NOT_FOUND,
+    PROBLEMS,
+    Cursor,
+    Limit,
+    Profile,
+    Reader,
+    Time,
+    caught_up,
+    read_cursor,
+    read_time,
+    write_cursor,
+)
+from collector.receivers.times import format_time
+from collector.storage.port.drift import DecidedQuery, SliceQuery
+from collector.storage.port.store import Store
+from scouter.drift.series.observed import BEFORE_ALL, Observed, Place
+
+_NAME: Final = 512
+
+
+def drift_history_router(store: Store, names: KnownNames) -> APIRouter:
+    """Make the routes that a replay reads.
+
+    Args:
+        store: Holds the results.
+        names: Tell what a filter cannot find.
+    """
+    router = APIRouter(
+        prefix="/api/v1",
+        tags=["results"],
+        responses=PROBLEMS,
+        dependencies=[*COMMON, Depends(caught_up(store))],
+    )
+
+    @router.get("/drift/results", responses=NOT_FOUND)
+    def results(
+        caller: Reader,
+        profile: Profile = None,
+        since: Time = None,
+        until: Time = None,
+        limit: Limit = 1000,
+        cursor: Cursor = None,
+    ) -> models.DriftResultPage:
+        """First final results in the order of completion, as the detectors take them.
+
+        Each record is there once, as it was when no task of it waited for a judge any more. Times
+        are those of evaluation.
+        """
+        behind, _ = read_cursor(cursor)
+        query = DecidedQuery(
+            space=caller.space,
+            profile=profile,
+            since_ns=read_time("since", since),
+            until_ns=read_time("until", until),
+        )
+        found = store.decided_after(Place(*behind) if behind else BEFORE_ALL, limit, query)
+        if not found and cursor is None:
+            names.check(caller.space, profile)
+        has_more = len(found) == limit
+        return models.DriftResultPage(
+            items=[_result(each) for each in found],
+            next_cursor=write_cursor(found[-1].place) if has_more else None,
+        )
+
+    @router.get("/drift/slices")
+    def slices(
+        caller: Reader,
+        profile_uid: Annotated[str, Query(max_length=_NAME)],
+        since: Annotated[str, Query(max_length=64, description="RFC 3339, or since 1970.")],
+        task: Annotated[str, Query(max_length=_NAME, description="Empty for the record.")] = "",
+    ) -> models.DriftSlices:
+        """Passes and fails by tag, tool and model, before and since a moment.
+
+        At most 5,000 results on each side of it are looked at.
+        """
+        query = SliceQuery(
+            space=caller.space,
+            profile_uid=profile_uid,
+            task=task,
+            since_ns=read_time("since", since) or 0,
+        )
+        found, total = store.slices(query)
+        return models.DriftSlices(
+            total=total,
+            items=[
+                models.DriftSlice(
+                    name=each.name, passed_before=each.passed_before,
+                    failed_before=each.failed_before, passed=each.passed, failed=each.failed,
+                )
+                for each in found
+            ],
+        )  # fmt: skip
+
+    return router
+
+
+def _result(each: Observed) -> models.DriftResult:
+    return models.DriftResult(
+        seq=each.place.seq, ordinal=each.place.ordinal, profile_uid=each.profile_uid,
+        service=each.agent.service, environment=each.agent.environment,
+        version=each.agent.version, session_id=each.session, at=format_time(each.at_ns),
+        evaluation_id=each.evaluation_id,
+        outcomes=[
+            models.DriftOutcome(task=task, outcome=outcome.value) for task, outcome in each.outcomes
+        ],
+    )  # fmt: skip

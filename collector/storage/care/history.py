@@ -1,0 +1,97 @@
+"""History as it stands in a data folder that no collector has open."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Self
+
+from collector.storage.care.offline import KNOWN_VERSION, OfflineStore
+from collector.storage.duckdb.drift import read_decided, read_slices
+from collector.storage.duckdb.usage import read_usage
+from collector.storage.port.drift import DecidedQuery, SliceQuery
+from collector.storage.port.search import UsageGroup, UsageQuery
+from scouter.drift.detect.slices import Slice
+from scouter.drift.history.history import KnownProfile, Mix, Period
+from scouter.drift.level import stated_level
+from scouter.drift.profile import AgentEvalProfile
+from scouter.drift.series.observed import BEFORE_ALL, Observed
+from scouter.drift.series.series import SeriesKey
+from scouter.errors import ConfigError
+
+_PAGE: Final = 10_000
+
+
+class StoredHistory:
+    """Reads a data folder; see `scouter.drift.history.history.History`.
+
+    Args:
+        folder: The data folder of a collector.
+        space: Whose results are read.
+
+    Raises:
+        ConfigError: There is no store, a collector has it open, or another version wrote it.
+    """
+
+    def __init__(self, folder: Path, space: str) -> None:
+        self._store, self._space = OfflineStore(folder), space
+        version = self._store.version()
+        if version != KNOWN_VERSION:
+            self._store.__exit__(None, None, None)
+            raise ConfigError(
+                f"{folder}: the store has version {version}, and {KNOWN_VERSION} is read; bring it "
+                f"up to date with `scouter collector migrate --data {folder}`"
+            )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._store.__exit__(kind, error, traceback)
+
+    def profiles(self) -> Mapping[str, KnownProfile]:
+        """Every version of every profile, by uid."""
+        rows = self._store.read(
+            "SELECT uid, alias, digest, body FROM profiles WHERE space = ? ORDER BY seq, ordinal",
+            [self._space],
+        )
+        return {
+            uid: KnownProfile(alias=alias, digest=digest, level=_level_of(body))
+            for uid, alias, digest, body in rows
+        }
+
+    def results(self, period: Period) -> Iterator[Observed]:
+        """First final results, in the order of completion."""
+        query = DecidedQuery(
+            space=self._space, profile=period.profile, since_ns=period.since_ns,
+            until_ns=period.until_ns,
+        )  # fmt: skip
+        place = BEFORE_ALL
+        while page := read_decided(self._store, place, _PAGE, query):
+            yield from page
+            place = page[-1].place
+
+    def slices(self, key: SeriesKey, since_ns: int) -> tuple[Sequence[Slice], int]:
+        """Passes and fails of a series by tag, tool and model, before and since a moment."""
+        query = SliceQuery(
+            space=self._space, profile_uid=key.profile_uid, task=key.task, since_ns=since_ns
+        )
+        return read_slices(self._store, query)
+
+    def calls(self, mix: Mix, since_ns: int | None, until_ns: int | None) -> Mapping[str, int]:
+        """Calls of a time by name; the thousand names with the most."""
+        query = UsageQuery(
+            space=self._space, group_by=UsageGroup(mix.value), since_ns=since_ns, until_ns=until_ns
+        )
+        return {each.key or "": each.calls for each in read_usage(self._store, query).items}
+
+
+def _level_of(body: str) -> float | None:
+    try:
+        return stated_level(AgentEvalProfile.model_validate_json(body))
+    except ValueError:
+        return None  # a collector cannot use it either, and judges nothing by it

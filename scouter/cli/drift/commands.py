@@ -1,0 +1,118 @@
+"""The commands `scouter drift …`."""
+
+from typing import Annotated, Final
+
+import typer
+
+from scouter.cli.asking import ProfileName, Since, TokenFile, Until, Url, for_output, print_table
+from scouter.cli.drift.reading import (
+    Alpha,
+    Data,
+    Deadline,
+    Quiet,
+    Source,
+    Space,
+    moment_ns,
+    progress,
+    replayed,
+)
+from scouter.errors import ConfigError
+
+FIRED: Final = 1
+"""A series would have fired."""
+UNKNOWN: Final = 3
+"""There was nothing that a series could be held against."""
+
+drift = typer.Typer(
+    name="drift",
+    help="Replay stored results through the detectors.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode="markdown",
+)
+
+
+@drift.callback()
+def _group() -> None:
+    """Replay stored results through the detectors."""
+
+
+@drift.command()
+def backtest(
+    since: Since = None,
+    until: Until = None,
+    profile: ProfileName = None,
+    healthy_until: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TIME", help="History is known to be healthy up to here: alarms are false."
+        ),
+    ] = None,
+    fall: Annotated[
+        list[float] | None,
+        typer.Option(metavar="POINTS", help="Fall to put in; several may be given: 5, 10, 20."),
+    ] = None,
+    seeds: Annotated[int, typer.Option(min=1, max=999, help="Draws of each fall.")] = 9,
+    alpha: Alpha = 0.01,
+    quiet_s: Quiet = 60.0,
+    deadline_s: Deadline = 3600.0,
+    json: Annotated[bool, typer.Option("--json", help="One JSON object, for programs.")] = False,
+    data: Data = None,
+    space: Space = "default",
+    url: Url = None,
+    token_file: TokenFile = None,
+) -> None:
+    """Say when each series would have fired on history, and how soon it sees a fall.
+
+    Falls are put into the second half of the part of a series before its first alarm: passes become
+    fails by lot. `false alarms` are those of the same outcomes in an order drawn by lot, and, with
+    --healthy-until, those on history before that time.
+
+    The exit code is 0 if no series would have fired, 1 if one would have, 3 if no series had
+    anything to be held against.
+
+        scouter drift backtest --since 30d --profile answers
+
+        scouter drift backtest --data /var/lib/scouter --healthy-until 2026-11-01T00:00:00Z --json
+    """
+    from scouter.cli.drift.backtest_text import COLUMNS, as_json, notes, row
+    from scouter.drift.history.backtest import FALLS
+    from scouter.drift.history.backtest import backtest as look
+    from scouter.drift.history.history import Period
+
+    falls = sorted({points / 100 for points in fall}) if fall else FALLS
+    if not all(0 < each < 1 for each in falls):
+        raise ConfigError("--fall: expected points above 0 and below 100, such as --fall 10")
+    healthy_until_ns = moment_ns(healthy_until, "--healthy-until")
+    period = Period(
+        profile=profile,
+        since_ns=moment_ns(since, "--since"),
+        until_ns=moment_ns(until, "--until"),
+    )
+    source = Source(data=data, space=space, url=url, token_file=token_file)
+    with progress() as tell, source.open() as history:
+        known = replayed(history, period, alpha, (quiet_s, deadline_s), tell)
+        count = len(known.series)
+        found = list(
+            look(
+                known.series,
+                healthy_until_ns=healthy_until_ns,
+                falls=falls,
+                seeds=seeds,
+                told=lambda done: tell(f"tested {done} of {count} series"),
+            )
+        )
+    found.sort(key=lambda each: known.name(each.series))
+    if json:
+        typer.echo(for_output(as_json(found, known)))
+    else:
+        print_table(
+            (*COLUMNS, *(f"fall of {each * 100:g}" for each in falls)),
+            (row(each, known, falls) for each in found),
+        )
+        for line in notes(found, known):
+            typer.echo(for_output(line))
+    if any(each.alarms for each in found):
+        raise typer.Exit(FIRED)
+    if all(each.series.held_from is None for each in found):
+        raise typer.Exit(UNKNOWN)

@@ -1,0 +1,87 @@
+"""History as a collector that runs tells it."""
+
+import datetime
+from collections.abc import Iterator, Mapping, Sequence
+
+from pydantic import ValidationError
+
+from scouter.client.client import ScouterClient
+from scouter.drift.detect.slices import Slice
+from scouter.drift.history.history import KnownProfile, Mix, Period
+from scouter.drift.level import stated_level
+from scouter.drift.profile import AgentEvalProfile
+from scouter.drift.series.observed import Observed, Place
+from scouter.drift.series.series import Agent, SeriesKey
+
+_EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
+_MICROSECOND = datetime.timedelta(microseconds=1)
+
+
+class HttpHistory:
+    """Reads through the API; see `scouter.drift.history.history.History`.
+
+    Args:
+        client: Asks the collector; its space is that of the token, and stays without a name.
+    """
+
+    def __init__(self, client: ScouterClient) -> None:
+        self._client = client
+
+    def profiles(self) -> Mapping[str, KnownProfile]:
+        """Every version of every profile, by uid."""
+        return {
+            each.uid: KnownProfile(
+                alias=each.alias,
+                digest=each.profile_version,
+                level=self._level_of(each.uid) if each.alert else None,
+            )
+            for each in self._client.profiles()
+        }
+
+    def _level_of(self, uid: str) -> float | None:
+        try:
+            return stated_level(AgentEvalProfile.model_validate(self._client.profile(uid).body))
+        except ValidationError:
+            return None  # of another version; the collector itself says so where it lists it
+
+    def results(self, period: Period) -> Iterator[Observed]:
+        """First final results, in the order of completion."""
+        found = self._client.drift_results(
+            profile=period.profile, since=_text(period.since_ns), until=_text(period.until_ns)
+        )
+        for each in found:
+            yield Observed(
+                place=Place(each.seq, each.ordinal),
+                space="",
+                profile_uid=each.profile_uid,
+                agent=Agent(each.service, each.environment, each.version),
+                session=each.session_id,
+                at_ns=(each.at - _EPOCH) // _MICROSECOND * 1_000,
+                evaluation_id=each.evaluation_id,
+                outcomes=tuple((one.task, one.outcome) for one in each.outcomes),
+            )
+
+    def slices(self, key: SeriesKey, since_ns: int) -> tuple[Sequence[Slice], int]:
+        """Passes and fails of a series by tag, tool and model, before and since a moment."""
+        answer = self._client.drift_slices(key.profile_uid, _text(since_ns) or "", key.task)
+        return [
+            Slice(
+                name=each.name,
+                passed_before=each.passed_before,
+                failed_before=each.failed_before,
+                passed=each.passed,
+                failed=each.failed,
+            )
+            for each in answer.items
+        ], answer.total
+
+    def calls(self, mix: Mix, since_ns: int | None, until_ns: int | None) -> Mapping[str, int]:
+        """Calls of a time by name."""
+        found = self._client.genai_usage(mix.value, since=_text(since_ns), until=_text(until_ns))
+        return {each.key or "": each.calls for each in found}
+
+
+def _text(at_ns: int | None) -> str | None:
+    if at_ns is None:
+        return None
+    return (_EPOCH + at_ns // 1_000 * _MICROSECOND).isoformat()

@@ -1,0 +1,170 @@
+"""The options of both commands: the history that they read, and how it is replayed."""
+
+import datetime
+import sys
+import time
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib.metadata import entry_points
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final, TypeAlias
+
+import typer
+
+from scouter.cli.asking import connect, moment
+from scouter.errors import ConfigError
+
+if TYPE_CHECKING:
+    from scouter.drift.history.history import History, KnownProfile, Period
+    from scouter.drift.history.replay import Recorder
+
+_GROUP: Final = "scouter.history"
+"""Entry points of this group read a data folder."""
+_NS: Final = 10**9
+
+Data: TypeAlias = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="DIR", help="Read this data folder, of a collector that does not run, instead."
+    ),
+]
+Space: TypeAlias = Annotated[
+    str, typer.Option(metavar="SPACE", help="Of the data folder; a token has its own.")
+]
+Alpha: TypeAlias = Annotated[
+    float, typer.Option(min=1e-6, max=0.5, help="Chance of a false alarm of each series, ever.")
+]
+Quiet: TypeAlias = Annotated[
+    float, typer.Option("--session-quiet-s", min=0, help="As the collector's setting.")
+]
+Deadline: TypeAlias = Annotated[
+    float, typer.Option("--session-deadline-s", min=0, help="As the collector's setting.")
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """The place that history is read from."""
+
+    data: Path | None
+    space: str
+    url: str | None
+    token_file: Path | None
+
+    @contextmanager
+    def open(self) -> "Generator[History]":
+        """Open it.
+
+        Raises:
+            ConfigError: Both a folder and an address are given, or one of them cannot be read.
+        """
+        if self.data is None:
+            from scouter.cli.drift.over_http import HttpHistory
+
+            with connect(self.url, self.token_file) as client:
+                yield HttpHistory(client)
+            return
+        if self.url is not None:
+            raise ConfigError("--data and --url: give one of them")
+        readers = entry_points(group=_GROUP)
+        if not readers:
+            raise ConfigError(
+                "--data: to read a data folder needs the collector: "
+                "pip install 'scouter-agents[collector]'"
+            )
+        with next(iter(readers)).load()(self.data, self.space) as history:
+            yield history
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Replayed:
+    """Every series of a history, and the profiles that judged."""
+
+    series: "list[Recorder]"
+    profiles: "dict[str, KnownProfile]"
+    end_ns: int
+
+    def name(self, each: "Recorder") -> str:
+        """Name a series for people."""
+        key = each.key
+        known = self.profiles.get(key.profile_uid)
+        profile = key.profile_uid if known is None else f"{known.alias} {known.digest[:8]}"
+        agent = " ".join(filter(None, key.agent[:2]))
+        version = f"version {key.agent.version}" if key.agent.version else ""
+        kind = "" if key.kind.value == "pass" else key.kind.value
+        return ", ".join(filter(None, (profile, agent, version, key.task or "(record)", kind)))
+
+
+def replayed(
+    history: "History",
+    period: "Period",
+    alpha: float,
+    pace_s: tuple[float, float],
+    told: Callable[[str], None],
+) -> Replayed:
+    """Replay a period.
+
+    Args:
+        history: Where it is read.
+        period: The part of it.
+        alpha: Of each series.
+        pace_s: When a conversation is complete: quiet time and deadline.
+        told: Is told of the progress.
+    """
+    from scouter.drift.history.replay import replay
+    from scouter.drift.series.group import Pace
+
+    profiles = dict(history.profiles())
+
+    def level_of(space: str, uid: str) -> float | None:
+        del space  # one is read at a time
+        return profiles[uid].level if uid in profiles else None
+
+    end_ns = period.until_ns or time.time_ns()
+    found = replay(
+        history.results(period),
+        alpha=alpha,
+        pace=Pace(int(pace_s[0] * _NS), int(pace_s[1] * _NS)),
+        level_of=level_of,
+        end_ns=end_ns,
+        told=lambda count: told(f"replayed {count:,} results"),
+    )
+    return Replayed(series=found, profiles=profiles, end_ns=end_ns)
+
+
+def moment_ns(text: str | None, option: str) -> int | None:
+    """Read a time or an age as nanoseconds since 1970.
+
+    Raises:
+        ConfigError: It is neither.
+    """
+    given = moment(text, option)
+    if given is None:
+        return None
+    try:
+        return int(float(given) * _NS)
+    except ValueError:
+        pass
+    try:
+        found = datetime.datetime.fromisoformat(given)
+        if found.tzinfo is None:
+            raise ValueError
+    except ValueError:
+        raise ConfigError(
+            f"{option}: {text!r} is no time; expected RFC 3339 with its zone, such as "
+            "2026-01-31T12:00:00Z, seconds since 1970, or an age, such as 30m, 24h or 7d"
+        ) from None
+    return int(found.timestamp() * 1e6) * 1_000
+
+
+@contextmanager
+def progress() -> Generator[Callable[[str], None]]:
+    """A line on standard error that says how far the work is, for people who watch."""
+    if not sys.stderr.isatty():
+        yield lambda text: None
+        return
+    from rich.console import Console
+
+    with Console(stderr=True).status("reading") as status:
+        yield status.update

@@ -1,0 +1,68 @@
+"""Stored history, wherever it is read from: a collector that runs, or its data folder."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Protocol
+
+from scouter.drift.detect.slices import Slice
+from scouter.drift.series.observed import Observed
+from scouter.drift.series.series import SeriesKey
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KnownProfile:
+    """One version of a profile."""
+
+    alias: str
+    digest: str
+    level: float | None
+    """Healthy rate of whole records that its alert states; None for none."""
+
+
+class Mix(StrEnum):
+    """Names that calls are counted by."""
+
+    TOOL = "tool"
+    MODEL = "model"
+    AGENT = "agent"
+    ERROR = "error"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Period:
+    """The part of history that is read.
+
+    Args:
+        profile: Alias, name, uid or digest; None for all.
+        since_ns: Results from then on; None for all.
+        until_ns: Results before.
+    """
+
+    profile: str | None = None
+    since_ns: int | None = None
+    until_ns: int | None = None
+
+
+class History(Protocol):
+    """See the module."""
+
+    def profiles(self) -> Mapping[str, KnownProfile]:
+        """Every version of every profile, by uid."""
+        ...
+
+    def results(self, period: Period) -> Iterator[Observed]:
+        """First final results, in the order of completion."""
+        ...
+
+    def slices(self, key: SeriesKey, since_ns: int) -> tuple[Sequence[Slice], int]:
+        """Passes and fails of a series by tag, tool and model, before and since a moment.
+
+        Returns:
+            The slices, and the results since the moment that were looked at.
+        """
+        ...
+
+    def calls(self, mix: Mix, since_ns: int | None, until_ns: int | None) -> Mapping[str, int]:
+        """Calls of a time by name: of tools, models, agents or kinds of errors."""
+        ...

@@ -1,0 +1,189 @@
+"""Replays: stored results through the series that watch live, with every outcome kept.
+
+There is no second implementation of the detectors: a recorded series is a series.
+"""
+
+from array import array
+from bisect import bisect_left
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
+
+from scouter.drift.series.group import Pace
+from scouter.drift.series.observed import Observed
+from scouter.drift.series.series import Ancestor, Series, SeriesKey
+from scouter.drift.series.series_set import SeriesSet
+from scouter.drift.series.watch import Fall
+
+_TICK_NS: Final = 10**9
+"""Time is told to quiet conversations so often, as the live watcher does."""
+_EXAMPLES: Final = 3
+_REMEMBERED: Final = 2_000
+"""Units with a failure whose examples are known."""
+
+
+class Unit(NamedTuple):
+    """One outcome, as a series takes it."""
+
+    outcome: float
+    records: int
+    failed: int
+    at_ns: int
+
+
+class Units:
+    """Outcomes of a series in their order, 28 bytes each."""
+
+    __slots__ = ("_at_ns", "_failed", "_outcomes", "_records")
+
+    def __init__(self) -> None:
+        self._outcomes, self._at_ns = array("d"), array("q")
+        self._records, self._failed = array("l"), array("l")
+
+    def append(self, unit: Unit) -> None:
+        """Add the next one."""
+        self._outcomes.append(unit.outcome)
+        self._records.append(unit.records)
+        self._failed.append(unit.failed)
+        self._at_ns.append(unit.at_ns)
+
+    def __len__(self) -> int:
+        return len(self._outcomes)
+
+    def __getitem__(self, at: int) -> Unit:
+        return Unit(self._outcomes[at], self._records[at], self._failed[at], self._at_ns[at])
+
+    def __iter__(self) -> Iterator[Unit]:
+        return map(Unit, self._outcomes, self._records, self._failed, self._at_ns)
+
+    def before(self, at_ns: int) -> int:
+        """Count those before a time."""
+        return bisect_left(self._at_ns, at_ns)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Alarm:
+    """An alarm that the live watcher would have raised."""
+
+    opened_ns: int
+    unit: int
+    """Number of the unit that proved it, from 0."""
+    fall: Fall
+    """As it was proven."""
+    before: tuple[str, ...]
+    """Evaluations that failed last before the fall, the newest first."""
+    since: tuple[str, ...]
+    """Evaluations that failed last when it was proven, the newest first."""
+    resolved_ns: int | None = None
+    """When its end was proven; None where it was not."""
+
+
+class Recorder(Series):
+    """A series that keeps its outcomes and its alarms.
+
+    Args:
+        key: Its name.
+        alpha: Chance of ever alarming while nothing is wrong.
+        level: A stated healthy mean.
+        before: The version before.
+    """
+
+    __slots__ = ("_begun", "_failures", "alarms", "held_from", "learnt_from", "units_taken")
+
+    def __init__(
+        self, key: SeriesKey, alpha: float, level: float | None, before: Ancestor | None
+    ) -> None:
+        super().__init__(key, alpha, level, before)
+        self.units_taken = Units()
+        self.alarms: list[Alarm] = []
+        self.held_from: int | None = 0 if self.watches else None
+        """Units before there was something to hold it against; None while there is nothing."""
+        self.learnt_from: int | None = None if self.is_learning else 0
+        """Units before it had learnt its own first ones; None while it learns."""
+        self._begun: dict[str, Any] = self.to_json()
+        self._failures: deque[tuple[int, tuple[str, ...]]] = deque(maxlen=_REMEMBERED)
+
+    def take(
+        self, outcome: float, records: int, failed: int, at_ns: int, examples: Iterable[str] = ()
+    ) -> bool:
+        """Take the outcome of the next unit; see `Series.take`."""
+        named = tuple(examples)
+        turned = super().take(outcome, records, failed, at_ns, named)
+        self.units_taken.append(Unit(outcome, records, failed, at_ns))
+        if named:
+            self._failures.append((at_ns, named))
+        if self.held_from is None and self.watches:
+            self.held_from = len(self.units_taken)
+        if self.learnt_from is None and not self.is_learning:
+            self.learnt_from = len(self.units_taken)
+        if turned:
+            self._turned(at_ns)
+        return turned
+
+    def _turned(self, at_ns: int) -> None:
+        fall = self.fall()
+        if fall is not None:
+            before = [e for at, named in self._failures if at < fall.since_ns for e in named]
+            alarm = Alarm(
+                opened_ns=at_ns, unit=len(self.units_taken) - 1, fall=fall,
+                before=tuple(before[: -_EXAMPLES - 1 : -1]), since=self.examples,
+            )  # fmt: skip
+            self.alarms.append(alarm)
+        elif self.alarms:
+            last = self.alarms[-1]
+            self.alarms[-1] = Alarm(
+                opened_ns=last.opened_ns, unit=last.unit, fall=last.fall, before=last.before,
+                since=last.since, resolved_ns=at_ns,
+            )  # fmt: skip
+
+    def anew(self) -> Series:
+        """The series as it was before its first outcome, with the same references."""
+        space, uid, agent = self.key[:3]
+        return Series.from_json(space, uid, agent, self._begun)
+
+
+def replay(
+    results: Iterable[Observed],
+    *,
+    alpha: float,
+    pace: Pace,
+    level_of: Callable[[str, str], float | None],
+    end_ns: int,
+    told: Callable[[int], None] = lambda count: None,
+) -> list[Recorder]:
+    """Take stored results as the live watcher takes them.
+
+    Args:
+        results: In the order of completion.
+        alpha: Of each series.
+        pace: When a conversation is complete.
+        level_of: Tells the stated healthy mean of whole records by space and profile uid.
+        end_ns: Time at the end: conversations that are quiet by then are taken.
+        told: Is told now and then how many results were taken.
+
+    Returns:
+        Every series that had an outcome, in the order in which they began.
+
+    Cost: a few µs for each outcome; 28 bytes for each are kept.
+    """
+    found: list[Recorder] = []
+
+    def make(
+        key: SeriesKey, alpha: float, level: float | None, before: Ancestor | None
+    ) -> Recorder:
+        found.append(Recorder(key, alpha, level, before))
+        return found[-1]
+
+    series = SeriesSet(alpha, pace, level_of, make)
+    count, told_ns = 0, 0
+    for count, each in enumerate(results, 1):
+        if each.at_ns >= told_ns + _TICK_NS:
+            series.advance(each.at_ns)
+            told_ns = each.at_ns
+        series.take(each)
+        if count % 1_000 == 0:
+            told(count)
+    series.advance(end_ns)
+    told(count)
+    return found

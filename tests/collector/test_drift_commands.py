@@ -1,0 +1,184 @@
+"""`scouter drift …` on a store whose results are known: by the API, and from the data folder."""
+
+import json
+import random
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from collector.storage.duckdb.store import DuckDBStore
+from scouter.alert.condition import AlertCondition, AlertThreshold
+from scouter.alert.config import AgentAlertConfig
+from scouter.cli.app import make_app
+from scouter.drift.config import AgentEvalConfig
+from scouter.drift.profile import AgentEvalProfile
+from scouter.evaluate.operators.comparison import ComparisonOperator
+from scouter.evaluate.outcome import Outcome
+from scouter.evaluate.tasks.assertion import AssertionTask
+from tests.collector.conftest import Service, Start
+from tests.contracts.store_data import profile as profile_row
+from tests.contracts.store_data import span, verdict
+from tests.support.served import serve
+
+START_S: Final = 1_790_000_000
+HOUR_S: Final = 3_600
+UNTIL: Final = "2026-12-31T00:00:00Z"
+HEALTHY: Final = 1_400
+FALLEN: Final = 200
+
+
+def scouter(*words: object) -> Result:
+    return CliRunner().invoke(
+        make_app(), [str(word) for word in words], env={"COLUMNS": "300", "SCOUTER_URL": ""}
+    )
+
+
+def bits(rate: float, count: int) -> list[bool]:
+    found = [True] * round(rate * count) + [False] * (count - round(rate * count))
+    random.Random(36).shuffle(found)
+    return found
+
+
+def fill(folder: Path, passes: Sequence[bool]) -> AgentEvalProfile:
+    """A result each minute; each second one after the fall used the tool `search`."""
+    condition = AlertCondition(0.8, AlertThreshold.Below, 0.0)
+    task = AssertionTask("t1", "answer", 42, ComparisonOperator.Equals)
+    made = AgentEvalProfile(
+        [task],
+        AgentEvalConfig(name="answers", alert_config=AgentAlertConfig(alert_condition=condition)),
+        alias="answers",
+    )
+    folder.mkdir(parents=True, exist_ok=True)
+    store = DuckDBStore(folder)
+    store.append_profile(
+        profile_row(
+            made.uid,
+            is_active=True,
+            digest=made.digest,
+            name=made.name,
+            body=made.model_dump_json(),
+        )
+    ).result()
+    rows = [
+        verdict(
+            f"u{at}",
+            Outcome.PASSED if passed else Outcome.FAILED,
+            session_id="",
+            trace_id=f"{at + 1:032x}",
+            profile_uid=made.uid,
+            profile_digest=made.digest,
+            service_name="bot",
+            service_version="1",
+            evaluated_ns=(START_S + 60 * at) * 10**9,
+            tags={"half": "a" if passed or at < HEALTHY else "b"},
+        )
+        for at, passed in enumerate(passes)
+    ]
+    store.append_evaluations(rows).result()
+    store.append_spans(
+        "default",
+        [
+            span(
+                1,
+                trace_id=f"{at + 1:032x}",
+                start_ns=(START_S + 60 * at) * 10**9,
+                end_ns=(START_S + 60 * at + 1) * 10**9,
+                attributes={
+                    "gen_ai.operation.name": "execute_tool",
+                    "gen_ai.tool.name": "search" if at >= HEALTHY and at % 2 else "book",
+                },
+            )
+            for at in range(len(passes))
+        ],
+        START_S * 10**9,
+    ).result()
+    store.close()
+    return made
+
+
+@pytest.fixture
+def fallen(tmp_path: Path) -> Path:
+    """A data folder: 90 % pass for 1,400 minutes, then 40 % for 200."""
+    fill(tmp_path / "data", bits(0.9, HEALTHY) + bits(0.4, FALLEN))
+    return tmp_path / "data"
+
+
+def series_of(done: Result) -> dict[tuple[str, str], Any]:
+    return {(each["task"], each["kind"]): each for each in json.loads(done.stdout)["series"]}
+
+
+def test_a_folder_and_its_collector_say_the_same(fallen: Path, start: Start) -> None:
+    asked = ("drift", "backtest", "--until", UNTIL, "--seeds", 3, "--json")
+    offline = scouter(*asked, "--data", fallen)
+    assert offline.exit_code == 1, offline.output
+    service: Service = start()
+    with serve(service.collector.app) as url:
+        online = scouter(*asked, "--url", url)
+        unknown = scouter(*asked, "--url", url, "--profile", "nobody")
+        held = scouter(*asked, "--data", fallen)
+    assert json.loads(offline.stdout) == json.loads(online.stdout)
+    assert (online.exit_code, unknown.exit_code) == (1, 1)
+    assert "nobody" in str(unknown.exception)
+    assert "a collector has it open" in str(held.exception) or held.exit_code == 1
+
+    found = series_of(offline)
+    assert found.keys() == {("", "pass"), ("", "error"), ("t1", "pass"), ("t1", "error")}
+    each = found["t1", "pass"]
+    assert (each["units"], each["failed"]) == (1_600, 140 + 120)
+    (alarm,) = each["fired"]
+    assert alarm["since"].startswith("2026-09-22T")  # 1,400 minutes after 2026-09-21T14:13:20Z
+    assert abs(each["healthy_units"] - HEALTHY) <= 50
+    assert found["t1", "error"]["fired"] == []
+    # The record has the level of the alert's condition, too.
+    assert "the stated level of 80.0%" in found["", "pass"]["against"]
+    assert "the stated level" not in each["against"]
+    by_points = {fall["points"]: fall for fall in each["falls"]}
+    assert by_points[20]["draws"] == 3
+    assert by_points[20]["delay_hours"] == pytest.approx((by_points[20]["delay_units"] - 1) / 60)
+
+
+def test_a_healthy_history_ends_with_0(tmp_path: Path) -> None:
+    fill(tmp_path / "data", bits(0.9, HEALTHY))
+    given = ("drift", "backtest", "--data", tmp_path / "data", "--seeds", 3)
+    done = scouter(*given, "--fall", 30, "--fall", 20, "--healthy-until", UNTIL)
+    assert done.exit_code == 0, done.output
+    head, *lines = (re.split(r"  +", line.strip()) for line in done.stdout.splitlines())
+    assert head == [
+        "series", "units", "rate", "would have fired", "false alarms", "fall of 20", "fall of 30",
+    ]  # fmt: skip
+    (line,) = [each for each in lines if each[0].endswith("version 1, t1") and len(each) > 1]
+    assert line[1:5] == ["1,400", "90.0%", "never", "0 in history, 0 of 3 orders"]
+    assert re.fullmatch(r"\d+ units, \d+\.\d h \(3 of 3\)", line[6])
+    assert f"{line[0]}: held against its own first records, healthy or not (" in done.stdout
+
+
+def test_too_little_history_is_no_evidence(tmp_path: Path) -> None:
+    fill(tmp_path / "data", bits(0.9, 500))
+    asked = ("drift", "backtest", "--data", tmp_path / "data")
+    early = scouter(*asked, "--until", f"{START_S}")
+    assert (early.exit_code, early.stdout.splitlines()[-1]) == (
+        3, "no final result of that time is stored",
+    )  # fmt: skip
+    done = scouter(*asked, "--json")
+    # The whole record is held against its stated level from the first result on.
+    assert done.exit_code == 0
+    assert "nothing to hold it against yet: 500" in series_of(done)["t1", "pass"]["against"]
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--fall", "100"), "--fall: expected points above 0 and below 100"),
+        (("--since", "2026-01-01"), "expected RFC 3339 with its zone"),
+        (("--url", "http://127.0.0.1:1"), "--data and --url: give one of them"),
+        (("--data", "/nowhere"), "no store in /nowhere"),
+    ],
+)
+def test_wrong_input_is_told(tmp_path: Path, words: tuple[str, ...], said: str) -> None:
+    done = scouter("drift", "backtest", "--data", tmp_path, *words)
+    assert done.exit_code
+    assert said in str(done.exception)
