@@ -445,23 +445,23 @@ class Collector:
             found |= dict.fromkeys(each.counts, 0)
         return {**found, **self.store.totals()}
 
-    def _observe_waits(self, verdicts: Sequence[EvaluationRow], waits: Sequence[float]) -> None:
+    def _observe_waits(self, evaluations: Sequence[EvaluationRow], waits: Sequence[float]) -> None:
         found: defaultdict[Completeness, list[float]] = defaultdict(list)
         traces: defaultdict[Completeness, dict[str, float]] = defaultdict(dict)
-        for verdict, wait_s in zip(verdicts, waits, strict=True):
-            if verdict.scope is Scope.RECORD and verdict.revision == 1:
-                found[verdict.completeness].append(wait_s)
-                if verdict.trace_id is not None:
-                    traces[verdict.completeness][verdict.trace_id] = wait_s
+        for evaluation, wait_s in zip(evaluations, waits, strict=True):
+            if evaluation.scope is Scope.RECORD and evaluation.revision == 1:
+                found[evaluation.completeness].append(wait_s)
+                if evaluation.trace_id is not None:
+                    traces[evaluation.completeness][evaluation.trace_id] = wait_s
         for kind, of_kind in found.items():
             self.metrics.join_wait.observe(of_kind, kind.value, traces[kind])
 
-    def _note_traces(self, verdicts: Sequence[EvaluationRow], waits: Sequence[float]) -> None:
+    def _note_traces(self, evaluations: Sequence[EvaluationRow], waits: Sequence[float]) -> None:
         del waits
-        self._exemplars.note(verdicts)
+        self._exemplars.note(evaluations)
 
-    def _observe_alerts(self, verdicts: Sequence[EvaluationRow], waits: Sequence[float]) -> None:
-        self.monitor.observe(verdicts, waits)
+    def _observe_alerts(self, evaluations: Sequence[EvaluationRow], waits: Sequence[float]) -> None:
+        self.monitor.observe(evaluations, waits)
 
     def _profiles_changed(self) -> None:
         """Let alerts and waiting records follow; who asked for it waits a moment for that."""

@@ -20,13 +20,13 @@ class TraceExemplars:
         self._lock = threading.Lock()
         self._found: dict[TotalKey, Exemplar] = {}
 
-    def note(self, verdicts: Sequence[EvaluationRow]) -> None:
+    def note(self, evaluations: Sequence[EvaluationRow]) -> None:
         """Keep the traces of evaluations; later revisions count for results alone.
 
         Cost: linear in their tasks.
         """
         found: dict[TotalKey, tuple[str, int]] = {}
-        for row in verdicts:
+        for row in evaluations:
             if row.trace_id is None:
                 continue
             trace = row.trace_id, row.evaluated_ns

@@ -364,7 +364,7 @@ class _StoredTotals(Collector):
 def _final_results(
     totals: Totals, exemplar: Callable[[TotalKey], Exemplar | None]
 ) -> CounterMetricFamily:
-    """Count tasks once they are decided: at once, or as the judge of the first verdict answers.
+    """Count tasks once they are decided: at once, or as the judge of the first evaluation answers.
 
     A later revision is no second result, and changes none.
     """

@@ -144,9 +144,9 @@ class AlertMonitor:
             if key not in self._alerts:
                 self.watch(key[0], profile)
 
-    def observe(self, verdicts: Sequence[EvaluationRow], _waits: Sequence[float] = ()) -> None:
+    def observe(self, evaluations: Sequence[EvaluationRow], _waits: Sequence[float] = ()) -> None:
         """Take stored evaluations into account, one after the other."""
-        for row in verdicts:
+        for row in evaluations:
             alert = self._alerts.get((row.space, row.profile_uid))
             if alert is None or not row.is_first_decided or row.is_partial:
                 continue

@@ -170,7 +170,9 @@ class _Source:
 
     def page(self, before: Place | None) -> tuple[list[Row], Place | None]:
         """The rows behind a place, and where the next page begins."""
-        return self._records(before) if self.kind is ExportKind.RECORDS else self._verdicts(before)
+        return (
+            self._records(before) if self.kind is ExportKind.RECORDS else self._evaluations(before)
+        )
 
     def _records(self, before: Place | None) -> tuple[list[Row], Place | None]:
         query = RecordQuery(
@@ -183,7 +185,7 @@ class _Source:
         ]
         return rows, page.next_before
 
-    def _verdicts(self, before: Place | None) -> tuple[list[Row], Place | None]:
+    def _evaluations(self, before: Place | None) -> tuple[list[Row], Place | None]:
         query = EvaluationQuery(
             space=self.space, since_ns=self.since_ns, until_ns=self.until_ns, as_of=self.as_of,
             limit=_ITEMS, before=before, text_bytes=self.page_bytes,
@@ -192,7 +194,7 @@ class _Source:
         rows = [evaluation_answer(each, self.judges).model_dump(mode="json") for each in page.items]
         if self.kind is ExportKind.TASK_RESULTS:
             rows = [
-                {name: row[name] for name in _OF_VERDICT} | task
+                {name: row[name] for name in _OF_EVALUATION} | task
                 for row in rows
                 for task in row["tasks"]
             ]
@@ -312,7 +314,7 @@ def _fields(model: type[BaseModel], *without: str) -> tuple[str, ...]:
 
 
 _CONTEXT: Final = "context"
-_OF_VERDICT: Final = (
+_OF_EVALUATION: Final = (
     "evaluation_id", "scope", "record_id", "uid", "session_id", "trace_id", "profile",
     "profile_name", "profile_version", "revision", "service_name", "service_version",
     "environment", "evaluated_at",
@@ -320,6 +322,6 @@ _OF_VERDICT: Final = (
 _COLUMNS: Final = {
     ExportKind.RECORDS: (*_fields(RecordItem), _CONTEXT),
     ExportKind.EVALUATIONS: _fields(models.Evaluation, "tasks"),
-    ExportKind.TASK_RESULTS: (*_OF_VERDICT, *_fields(models.TaskResult)),
+    ExportKind.TASK_RESULTS: (*_OF_EVALUATION, *_fields(models.TaskResult)),
 }
 _MEDIA: Final = {ExportFormat.JSONL: "application/x-ndjson", ExportFormat.CSV: "text/csv"}

@@ -158,8 +158,8 @@ class StandingReader:
         """The evaluations on labelled records, by uid and by the user's id; None for too many."""
         if id(known) not in self._labelled:
             keys = [(self._space, uid) for uid in known.labelled_uids]
-            by_uid = self._store.latest_verdicts(keys)
-            by_id = self._store.verdicts_of_ids(self._space, known.labelled_ids, _MOST_LABELLED)
+            by_uid = self._store.latest_evaluations(keys)
+            by_id = self._store.evaluations_of_ids(self._space, known.labelled_ids, _MOST_LABELLED)
             if by_id is None:
                 self._labelled[id(known)] = None
             else:

@@ -163,7 +163,7 @@ def records_router(store: ReadStore, judges: KnownJudges, names: KnownNames) -> 
             received_at=format_time(row.received_ns),
             tags=dict(row.tags),
             context=row.context,
-            evaluations=[evaluation_answer(each, judges) for each in found.verdicts],
+            evaluations=[evaluation_answer(each, judges) for each in found.evaluations],
             dead_letter=None
             if stored is None
             else LetterReason(

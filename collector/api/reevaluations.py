@@ -113,7 +113,7 @@ class FlipItem(_Answer):
 
 
 class ReevaluationPage(_Answer):
-    """Verdicts of the profile on one page of evaluations, newest first."""
+    """Evaluations of the profile on one page of evaluations, newest first."""
 
     profile: str
     profile_version: str

@@ -129,13 +129,11 @@ def sessions_router(store: ReadStore, judges: KnownJudges, names: KnownNames) ->
         if found is None:
             raise ProblemError(404, f"no record of a session {session_id!r} is stored")
         records = store.records(RecordQuery(space=space, session_id=session_id, limit=_MOST))
-        verdicts = store.evaluations(
-            EvaluationQuery(space=space, session_id=session_id, limit=_MOST)
-        )
+        newest = store.evaluations(EvaluationQuery(space=space, session_id=session_id, limit=_MOST))
         return SessionDetail(
             **_counts(found),
             items=[record_item(each) for each in records.items],
-            evaluations=[evaluation_answer(each, judges) for each in verdicts.items],
+            evaluations=[evaluation_answer(each, judges) for each in newest.items],
             trace_ids=store.session_traces(space, session_id, _MOST),
         )
 

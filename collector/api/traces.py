@@ -151,7 +151,7 @@ def traces_router(store: ReadStore, judges: KnownJudges) -> APIRouter:
                 "spanless_events": spans_to_flat_json(tree.strays),
                 "evaluations": [
                     evaluation_answer(each, judges).model_dump(mode="json")
-                    for each in found.verdicts
+                    for each in found.evaluations
                 ],
                 "foreign_results": [_foreign(each) for each in foreign_results(tree.spans)],
             }
@@ -161,7 +161,7 @@ def traces_router(store: ReadStore, judges: KnownJudges) -> APIRouter:
     def trace_view(caller: Reader, trace_id: _TraceId, limit: Limit = _MOST) -> Response:
         """One trace as people read it: a tree with values, and results beside their spans."""
         wanted, found = read(caller.space, trace_id)
-        results = [_result(row, task) for row in found.verdicts for task in row.tasks]
+        results = [_result(row, task) for row in found.evaluations for task in row.tasks]
         view = view_trace(found.spans, results, limit)
         return json_response(
             {
@@ -169,7 +169,7 @@ def traces_router(store: ReadStore, judges: KnownJudges) -> APIRouter:
                 "view": _VIEWS.dump_python(view, mode="json"),
                 "evaluations": [
                     evaluation_answer(each, judges).model_dump(mode="json")
-                    for each in found.verdicts
+                    for each in found.evaluations
                 ],
             }
         )

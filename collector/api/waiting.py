@@ -17,8 +17,8 @@ def why_not_evaluated(store: ReadStore, found: RecordHistory) -> str:
     row = found.record
     if found.state is RecordState.DEAD_LETTERED:
         return "it is a dead letter, and is evaluated only if that is replayed"
-    if found.verdicts:
-        pending = [t.task_id for t in found.verdicts[0].tasks if t.outcome is Outcome.PENDING]
+    if found.evaluations:
+        pending = [t.task_id for t in found.evaluations[0].tasks if t.outcome is Outcome.PENDING]
         if not pending:
             return ""
         return f"a judge has yet to answer, or a task before it: {', '.join(pending)}"

@@ -20,7 +20,7 @@ from collector.judging.gold_items import GoldFile, GoldItem, Schedule, item_of
 from collector.judging.gold_windows import GoldWindow, gold_windows, last_complete
 from collector.pipeline.profiles import ProfileRegistry, RegisteredProfile
 from collector.storage.port.control import ControlStore
-from collector.storage.port.judges import GoldQuery, GoldVerdict
+from collector.storage.port.judges import GoldOutcome, GoldQuery
 from scouter.agent.calibration.asking import plan_of
 from scouter.agent.calibration.identity import Identity, identify
 from scouter.agent.calibration.known import Calibrations
@@ -58,7 +58,7 @@ class GoldTask:
     plan: Plan
 
     def query(self, since_slot: int = 0) -> GoldQuery:
-        """Query for the stored verdicts on the items of the task."""
+        """Query for the stored outcomes on the items of the task."""
         return GoldQuery(
             space=self.space,
             alias=self.alias,
@@ -77,10 +77,10 @@ class GoldMeasures:
 
     def __init__(self, registry: CollectorRegistry) -> None:
         names = ("space", "alias", "task")
-        self.verdicts = Counter(
+        self.outcomes = Counter(
             "scouter_judge_gold_verdicts",
-            "Verdicts on gold items since this process started, by what people say (label: good or "
-            "bad) and by outcome.",
+            "Answers of judges on gold items since this process started, by people's label (good "
+            "or bad) and by outcome.",
             (*names, "label", "outcome"),
             registry=registry,
         )
@@ -106,10 +106,10 @@ class GoldAsker:
     Args:
         file: The items.
         space: Whose active profiles are watched.
-        store: Keeps the verdicts.
+        store: Keeps the outcomes.
         registry: The profiles.
         judge: Answers past any cache, and counts what it costs.
-        calibrations: What the verdicts are held against.
+        calibrations: What the outcomes are held against.
         measures: Are told.
         per_day: Items a day for each judge task.
         window: Slots of a window at most.
@@ -158,15 +158,15 @@ class GoldAsker:
                         yield found
 
     def windows(self, task: GoldTask) -> list[GoldWindow]:
-        """Summarise the latest verdicts on a task's items by window, the oldest window first.
+        """Summarise the latest outcomes on a task's items by window, the oldest window first.
 
         Raises:
             TransientError: The store cannot be read now.
         """
         now_ns, schedule = self._clock(), task.schedule
         first = schedule.first_of_window(schedule.slot_at(now_ns)) - _KEPT_WINDOWS * schedule.window
-        verdicts = self._store.gold_verdicts(task.query(max(0, first)))
-        return gold_windows(verdicts, schedule, now_ns, task.identity, self._calibrations)
+        outcomes = self._store.gold_outcomes(task.query(max(0, first)))
+        return gold_windows(outcomes, schedule, now_ns, task.identity, self._calibrations)
 
     def _task(self, registered: RegisteredProfile, task: LLMJudgeTask) -> GoldTask | None:
         key = registered.uid, task.id
@@ -216,7 +216,7 @@ class GoldAsker:
     async def _ask_due(self, task: GoldTask, slots_of: SlotsOf) -> bool:
         """Ask for the item of this slot, if it was not; what was missed is not made up for."""
         slot = task.schedule.slot_at(self._clock())
-        if await asyncio.to_thread(self._store.gold_verdicts, task.query(slot)):
+        if await asyncio.to_thread(self._store.gold_outcomes, task.query(slot)):
             return False
         item = item_of(task.items, slot)
 
@@ -228,13 +228,13 @@ class GoldAsker:
         context = plain_context(EvalRecord(context=item.context))
         results = await answered(walk(task.plan, context, None, f"gold {item.digest}"), put)
         result = next(each for each in results if each.task_id == task.task.id)
-        verdict = _verdict(task, slot, item, result, self._clock())
-        await asyncio.wrap_future(self._store.append_gold_verdicts([verdict]))
+        row = _outcome(task, slot, item, result, self._clock())
+        await asyncio.wrap_future(self._store.append_gold_outcomes([row]))
         label = "good" if item.is_good else "bad"
-        outcome = verdict.outcome.value
+        outcome = row.outcome.value
         if result.outcome is Outcome.SKIPPED and result.reason is Reason.BUDGET:
             outcome = Reason.BUDGET.value
-        self._measures.verdicts.labels(task.space, task.alias, task.task.id, label, outcome).inc()
+        self._measures.outcomes.labels(task.space, task.alias, task.task.id, label, outcome).inc()
         return True
 
     def _show(self, task: GoldTask, windows: list[GoldWindow]) -> None:
@@ -260,10 +260,10 @@ def _forget(gauge: Gauge, *labels: str) -> None:
         gauge.remove(*labels)
 
 
-def _verdict(
+def _outcome(
     task: GoldTask, slot: int, item: GoldItem, result: EvalTaskResult, at_ns: int
-) -> GoldVerdict:
-    return GoldVerdict(
+) -> GoldOutcome:
+    return GoldOutcome(
         space=task.space,
         alias=task.alias,
         task_id=task.task.id,

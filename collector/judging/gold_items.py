@@ -1,4 +1,4 @@
-"""Gold items: records whose right verdict people have given, and when each is judged."""
+"""Gold items: records whose right evaluation people have given, and when each is judged."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

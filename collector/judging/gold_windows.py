@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from collector.judging.gold_items import Schedule
-from collector.storage.port.judges import GoldVerdict
+from collector.storage.port.judges import GoldOutcome
 from scouter.agent.calibration.calibration import Calibration
 from scouter.agent.calibration.identity import Identity
 from scouter.agent.calibration.known import Calibrations
@@ -17,7 +17,7 @@ from scouter.evaluate.statistics.gold_items import JudgeDrift, judge_drift
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GoldWindow:
-    """The gold verdicts of one window."""
+    """The gold outcomes of one window."""
 
     first_slot: int
     start_ns: int
@@ -32,29 +32,29 @@ class GoldWindow:
 
 
 def gold_windows(
-    verdicts: Sequence[GoldVerdict],
+    outcomes: Sequence[GoldOutcome],
     schedule: Schedule,
     now_ns: int,
     identity: Identity,
     calibrations: Calibrations,
 ) -> list[GoldWindow]:
-    """Sum verdicts up by window.
+    """Sum outcomes up by window.
 
     Only a window whose time is over is held against the calibration, and once: looked at after
     every item, a steady judge would be called drifting far more often than the level says.
 
     Args:
-        verdicts: Of one judge.
+        outcomes: Of one judge.
         schedule: That they were made by.
         now_ns: Tells which window goes on.
         identity: Of the judge.
         calibrations: All there are.
 
     Returns:
-        Windows with a verdict, the oldest first.
+        Windows with an outcome, the oldest first.
     """
-    by_window: defaultdict[int, list[GoldVerdict]] = defaultdict(list)
-    for each in verdicts:
+    by_window: defaultdict[int, list[GoldOutcome]] = defaultdict(list)
+    for each in outcomes:
         by_window[schedule.first_of_window(each.slot)].append(each)
     found: list[GoldWindow] = []
     for first, rows in sorted(by_window.items()):
@@ -84,7 +84,7 @@ def last_complete(windows: Sequence[GoldWindow]) -> GoldWindow | None:
     return next((each for each in reversed(windows) if each.is_complete), None)
 
 
-def _confusion(rows: Sequence[GoldVerdict]) -> tuple[Confusion, int]:
+def _confusion(rows: Sequence[GoldOutcome]) -> tuple[Confusion, int]:
     counts = Counter((each.is_good, each.outcome) for each in rows)
     confusion = Confusion(
         good_passed=counts[True, Outcome.PASSED],

@@ -1,4 +1,4 @@
-"""A pending verdict with all that is needed to decide it."""
+"""A pending evaluation with all that is needed to decide it."""
 
 import time
 from collections import defaultdict
@@ -28,7 +28,7 @@ from scouter.evaluate.spans.tree import SpanTree
 from scouter.model.record import EvalRecord
 
 Put = Callable[[JudgeQuestion], Awaitable[Reply]]
-VerdictKey = tuple[str, str]
+EvaluationKey = tuple[str, str]
 """Space and uid."""
 
 _PENDING: Final = Outcome.PENDING
@@ -36,9 +36,9 @@ _PENDING: Final = Outcome.PENDING
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inquiry:
-    """One verdict on a record or session, some tasks of which are pending."""
+    """One evaluation on a record or session, some tasks of which are pending."""
 
-    verdict: EvaluationRow
+    evaluation: EvaluationRow
     plan: Plan
     record: EvalRecord
     """The record, or what stands for the session."""
@@ -56,7 +56,7 @@ class Inquiry:
         began = time.perf_counter_ns()
         context, found = plain_context(self.record), self._found()
         await answered(walk(self.plan, context, self.tree, self.record.uid, found), put)
-        tasks = list(self.verdict.tasks)
+        tasks = list(self.evaluation.tasks)
         for at, row in enumerate(tasks):
             if row.outcome is _PENDING:
                 (made,) = task_rows([found.results[at]], most_characters(len(tasks)))
@@ -70,12 +70,12 @@ class Inquiry:
 
     def give_up(self, why: str) -> Answered:
         """Say of everything that is pending that it cannot be decided."""
-        return give_up(self.verdict, self.read_seq, why)
+        return give_up(self.evaluation, self.read_seq, why)
 
     def _found(self) -> Found:
-        """Collect the results of the verdict's tasks that are decided already."""
+        """Collect the results of the evaluation's tasks that are decided already."""
         found = Found()
-        for at, (row, spec) in enumerate(zip(self.verdict.tasks, self.plan.specs, strict=True)):
+        for at, (row, spec) in enumerate(zip(self.evaluation.tasks, self.plan.specs, strict=True)):
             if row.outcome is _PENDING:
                 continue
             reason = None if row.reason is None else Reason(row.reason)
@@ -88,7 +88,7 @@ class Inquiry:
 
     def _answered(self, tasks: Sequence[TaskRow], duration_ns: int) -> Answered:
         return Answered(
-            before=self.verdict,
+            before=self.evaluation,
             tasks=tuple(tasks),
             read_seq=self.read_seq,
             duration_ns=duration_ns,
@@ -96,16 +96,16 @@ class Inquiry:
 
 
 def give_up(
-    verdict: EvaluationRow, read_seq: int, why: str, reason: Reason = Reason.PROVIDER
+    evaluation: EvaluationRow, read_seq: int, why: str, reason: Reason = Reason.PROVIDER
 ) -> Answered:
-    """Say of everything that is pending in a verdict that it cannot be decided."""
+    """Say of everything that is pending in an evaluation that it cannot be decided."""
     return Answered(
-        before=verdict,
+        before=evaluation,
         tasks=tuple(
             replace(row, outcome=Outcome.ERRORED, reason=reason.value, message=why)
             if row.outcome is _PENDING
             else row
-            for row in verdict.tasks
+            for row in evaluation.tasks
         ),
         read_seq=read_seq,
         duration_ns=0,
@@ -113,7 +113,7 @@ def give_up(
 
 
 class Inquiries:
-    """Reads what is needed to decide pending verdicts; any thread may ask.
+    """Reads what is needed to decide pending evaluations; any thread may ask.
 
     Args:
         store: Where it is.
@@ -124,95 +124,95 @@ class Inquiries:
         self._store, self._registry = store, registry
         self._sessions = SessionReader(store, registry)
 
-    def latest(self, key: VerdictKey) -> "Inquiry | Answered | None":
-        """The latest verdict on a record or session, if some of it is pending.
+    def latest(self, key: EvaluationKey) -> "Inquiry | Answered | None":
+        """The latest evaluation on a record or session, if some of it is pending.
 
         Raises:
             TransientError: The store cannot be read now.
         """
         read_seq = self._store.last_seq()
-        verdict = self._store.latest_verdicts([key]).get(key)
-        if verdict is None or not verdict.pending:
+        evaluation = self._store.latest_evaluations([key]).get(key)
+        if evaluation is None or not evaluation.pending:
             return None
-        return self.of([verdict], read_seq).get(key)
+        return self.of([evaluation], read_seq).get(key)
 
     def of(
-        self, verdicts: Sequence[EvaluationRow], read_seq: int
-    ) -> Mapping[VerdictKey, Inquiry | Answered]:
-        """Read what some verdicts are about.
+        self, evaluations: Sequence[EvaluationRow], read_seq: int
+    ) -> Mapping[EvaluationKey, Inquiry | Answered]:
+        """Read what some evaluations are about.
 
         Args:
-            verdicts: With pending tasks.
+            evaluations: With pending tasks.
             read_seq: Last commit before they were read.
 
         Returns:
-            By space and uid an inquiry, or where nobody knows the verdict's profile any more, that
-            it cannot be decided. What was taken out of the store meanwhile is left out.
+            By space and uid an inquiry, or where nobody knows the evaluation's profile any more,
+            that it cannot be decided. What was taken out of the store meanwhile is left out.
 
         Raises:
             TransientError: The store cannot be read now.
         """
-        found: dict[VerdictKey, Inquiry | Answered] = {}
+        found: dict[EvaluationKey, Inquiry | Answered] = {}
         by_space: defaultdict[str, list[tuple[EvaluationRow, Plan]]] = defaultdict(list)
-        for verdict in verdicts:
-            plan = self._plan_of(verdict)
+        for evaluation in evaluations:
+            plan = self._plan_of(evaluation)
             if plan is None:
-                why = f"the profile {verdict.profile_uid} cannot be used any more"
-                found[verdict.space, verdict.record_uid] = give_up(verdict, read_seq, why)
+                why = f"the profile {evaluation.profile_uid} cannot be used any more"
+                found[evaluation.space, evaluation.record_uid] = give_up(evaluation, read_seq, why)
             else:
-                by_space[verdict.space].append((verdict, plan))
+                by_space[evaluation.space].append((evaluation, plan))
         for space, pairs in by_space.items():
-            records, too_large = self._records(space, [verdict for verdict, _ in pairs])
+            records, too_large = self._records(space, [evaluation for evaluation, _ in pairs])
             traces = {
-                verdict.record_uid: _traces(rows)
-                for verdict, plan in pairs
-                if _needs_spans(verdict, plan) and (rows := records.get(verdict.record_uid))
+                evaluation.record_uid: _traces(rows)
+                for evaluation, plan in pairs
+                if _needs_spans(evaluation, plan) and (rows := records.get(evaluation.record_uid))
             }
             wanted = {trace_id for ids in traces.values() for trace_id in ids}
             trees = read_trees(self._store, space, sorted(wanted))
-            for verdict, plan in pairs:
-                if verdict.record_uid in too_large:
-                    why = too_large[verdict.record_uid]
-                    answer = give_up(verdict, read_seq, why, Reason.LIMIT)
-                    found[space, verdict.record_uid] = answer
+            for evaluation, plan in pairs:
+                if evaluation.record_uid in too_large:
+                    why = too_large[evaluation.record_uid]
+                    answer = give_up(evaluation, read_seq, why, Reason.LIMIT)
+                    found[space, evaluation.record_uid] = answer
                     continue
-                rows = records.get(verdict.record_uid)
+                rows = records.get(evaluation.record_uid)
                 if rows:
-                    tree = _tree(traces.get(verdict.record_uid), trees)
-                    found[space, verdict.record_uid] = Inquiry(
-                        verdict=verdict,
+                    tree = _tree(traces.get(evaluation.record_uid), trees)
+                    found[space, evaluation.record_uid] = Inquiry(
+                        evaluation=evaluation,
                         plan=plan,
-                        record=_record_of(verdict, rows),
+                        record=_record_of(evaluation, rows),
                         tree=tree,
                         read_seq=read_seq,
                     )
         return found
 
-    def _plan_of(self, verdict: EvaluationRow) -> Plan | None:
-        registered = self._registry.get(verdict.space, verdict.profile_uid)
+    def _plan_of(self, evaluation: EvaluationRow) -> Plan | None:
+        registered = self._registry.get(evaluation.space, evaluation.profile_uid)
         if registered is None:
             return None
         plan = registered.profile.plan
-        plan = plan if verdict.scope is Scope.RECORD else plan.session
-        ids = [row.task_id for row in verdict.tasks]
+        plan = plan if evaluation.scope is Scope.RECORD else plan.session
+        ids = [row.task_id for row in evaluation.tasks]
         if plan is None or [task.id for task in plan.tasks] != ids:
             return None
         return plan
 
     def _records(
-        self, space: str, verdicts: Sequence[EvaluationRow]
+        self, space: str, evaluations: Sequence[EvaluationRow]
     ) -> tuple[Mapping[str, Sequence[RecordRow]], Mapping[str, str]]:
-        """The records that verdicts are about, by the verdicts' uids, and why some are too many."""
-        uids = [row.record_uid for row in verdicts if row.scope is Scope.RECORD]
+        """Records of evaluations, by the evaluations' uids, and why some are too many."""
+        uids = [row.record_uid for row in evaluations if row.scope is Scope.RECORD]
         found: dict[str, Sequence[RecordRow]] = {}
         too_large: dict[str, str] = {}
         if uids:
             found = {row.uid: [row] for row in self._store.records_of(space, uids)}
         sessions = {
-            row.record_uid: row.session_id for row in verdicts if row.scope is Scope.SESSION
+            row.record_uid: row.session_id for row in evaluations if row.scope is Scope.SESSION
         }
         if sessions:
-            # A verdict may be that of another version than the one that the records mean.
+            # An evaluation may be that of another version than the one that the records mean.
             for part in self._sessions.sessions(space, set(sessions.values())):
                 for key, session in part.items():
                     uid = uid_of(key.profile_uid, key.session_id)
@@ -223,10 +223,10 @@ class Inquiries:
         return found, too_large
 
 
-def _needs_spans(verdict: EvaluationRow, plan: Plan) -> bool:
+def _needs_spans(evaluation: EvaluationRow, plan: Plan) -> bool:
     return any(
         row.outcome is _PENDING and reads_spans(task)
-        for row, task in zip(verdict.tasks, plan.tasks, strict=True)
+        for row, task in zip(evaluation.tasks, plan.tasks, strict=True)
     )
 
 
@@ -243,12 +243,12 @@ def _tree(trace_ids: Sequence[str] | None, trees: Mapping[str, SpanTree]) -> Spa
     return SpanTree((span for tree in found for span in tree.spans), unread=unread, lost=lost)
 
 
-def _record_of(verdict: EvaluationRow, rows: Sequence[RecordRow]) -> EvalRecord:
-    if verdict.scope is Scope.RECORD:
+def _record_of(evaluation: EvaluationRow, rows: Sequence[RecordRow]) -> EvalRecord:
+    if evaluation.scope is Scope.RECORD:
         return eval_record(rows[0])
     return session_of(
         map(eval_record, rows),
-        verdict.session_id,
-        uid=verdict.record_uid,
-        name=verdict.record_id,
+        evaluation.session_id,
+        uid=evaluation.record_uid,
+        name=evaluation.record_id,
     ).record

@@ -95,7 +95,7 @@ class LookupCountingJudge:
 class RememberingJudge:
     """Answers a question that was answered before as it was then.
 
-    For one verdict: should it have changed while a judge was asked, its questions are looked at
+    For one evaluation: should it have changed while a judge was asked, its questions are looked at
     anew, and only those that are other ones now are put.
 
     Args:

@@ -16,7 +16,7 @@ _log: Final = logging.getLogger(__name__)
 
 
 def keep_calibrations(store: ControlStore, given: Sequence[Calibration]) -> Calibrations:
-    """Store calibrations that are new, so that old verdicts keep theirs whatever becomes of files.
+    """Store new calibrations, so that old evaluations keep theirs whatever becomes of files.
 
     Args:
         store: Has those of earlier times.

@@ -67,7 +67,7 @@ class KnownJudges:
         """Describe the calibration of the judge at the time when it decided a task.
 
         Returns:
-            The calibration in force at the time of the verdict. None if this very judge has no
+            The calibration in force at the time of the evaluation. None if this very judge has no
             calibration, or if no judge decided the task.
         """
         if task.outcome not in (Outcome.PASSED, Outcome.FAILED):

@@ -4,23 +4,23 @@ import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
-from collector.judging.inquiry import VerdictKey
+from collector.judging.inquiry import EvaluationKey
 from collector.pipeline.profiles import ProfileRegistry
-from collector.storage.port.rows import FIRST_RESULT, PendingVerdict, ResultPlace
+from collector.storage.port.rows import FIRST_RESULT, PendingEvaluation, ResultPlace
 from scouter.drift.profile import AgentEvalProfile
 
 _LAST_ORDINAL: Final = 2**31 - 1
 
 
 class Lane:
-    """The verdicts of all profiles whose judges ask the same provider entries.
+    """The evaluations of all profiles whose judges ask the same provider entries.
 
     Each set of entries has a lane, and not each entry: of two lanes none waits for an entry that
     only the other one asks.
 
     Args:
         entries: Names; what a profile asks beside them is nobody's.
-        is_rest: It is for verdicts of profiles that nobody knows any more.
+        is_rest: It is for evaluations of profiles that nobody knows any more.
     """
 
     def __init__(self, entries: frozenset[str], *, is_rest: bool = False) -> None:
@@ -28,11 +28,11 @@ class Lane:
         self.profiles: set[str] = set()
         """Uids; of the rest, those that are not its own."""
         self.place: ResultPlace = FIRST_RESULT
-        """Up to where its verdicts were read."""
-        self.inside: dict[VerdictKey, int] = {}
-        """Verdicts whose questions are being asked, with the size of their contexts in bytes."""
-        self.ended: set[VerdictKey] = set()
-        """Verdicts that were stored since the reading of the present page began."""
+        """Up to where its evaluations were read."""
+        self.inside: dict[EvaluationKey, int] = {}
+        """Evaluations whose questions are being asked, with the size of their contexts in bytes."""
+        self.ended: set[EvaluationKey] = set()
+        """Evaluations that were stored since the reading of the present page began."""
         self.is_reading = False
         self.news, self.left = asyncio.Event(), asyncio.Event()
 
@@ -51,7 +51,7 @@ class Lane:
         self.is_reading = False
 
     def passed(self, seq: int) -> None:
-        """Take note that all its verdicts up to a commit were read."""
+        """Take note that all its evaluations up to a commit were read."""
         self.place = max(self.place, ResultPlace(seq, _LAST_ORDINAL))
 
 
@@ -59,12 +59,12 @@ class Lanes:
     """All lanes of a collector.
 
     Args:
-        registry: The profiles that make verdicts.
+        registry: The profiles that make evaluations.
         name_of: The name of the entry that a prompt means; None if there is none.
-        most: Verdicts of one lane that are asked for at a time.
+        most: Evaluations of one lane that are asked for at a time.
         most_bytes: Contexts of all of them in memory. Beside what the others take, a lane takes
             at most as much as it leaves free, so that one that hangs leaves room for others; of
-            each lane one verdict is there, however large.
+            each lane one evaluation is there, however large.
     """
 
     def __init__(
@@ -105,7 +105,7 @@ class Lanes:
                 yield self._name_of(str(prompt.provider)) or ""
 
     def is_full(self, lane: Lane) -> bool:
-        """Say whether reading on has to wait for verdicts to leave."""
+        """Say whether reading on has to wait for evaluations to leave."""
         if not lane.inside:
             return False
         return len(lane.inside) > self.most // 2 or lane.bytes > self._free // 2
@@ -114,7 +114,7 @@ class Lanes:
     def _free(self) -> int:
         return self._most_bytes - sum(lane.bytes for lane in self.all)
 
-    def fitting(self, lane: Lane, page: Sequence[PendingVerdict]) -> Sequence[PendingVerdict]:
+    def fitting(self, lane: Lane, page: Sequence[PendingEvaluation]) -> Sequence[PendingEvaluation]:
         """The first ones, as far as their contexts fit into memory beside what is there."""
         taken, free = lane.bytes, self._free
         for count, each in enumerate(page):

@@ -67,7 +67,7 @@ class JudgeMeasures:
         )
         self.in_flight = Gauge(
             "scouter_judge_verdicts_in_flight",
-            "Verdicts on records and sessions that judges are being asked for.",
+            "Evaluations on records and sessions that judges are being asked for.",
             registry=registry,
         )
 

@@ -8,14 +8,14 @@ from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
 from typing import Final
 
-from collector.judging.inquiry import Inquiries, Inquiry, VerdictKey
+from collector.judging.inquiry import EvaluationKey, Inquiries, Inquiry
 from collector.judging.judges import RememberingJudge
 from collector.judging.lanes import Lane, Lanes
 from collector.judging.measures import JudgeMeasures
 from collector.pipeline.evaluate.judge_answers import Answered
 from collector.pipeline.pipeline import Pipeline
 from collector.pipeline.profiles import ProfileRegistry
-from collector.storage.port.rows import PendingVerdict
+from collector.storage.port.rows import PendingEvaluation
 from collector.storage.port.work import WorkStore
 from scouter.errors import TransientError
 from scouter.evaluate.engine.execute import JudgeQuestion
@@ -34,18 +34,19 @@ class JudgeWorker:
     """Asks a judge for what is pending, and has the answers stored as the next revision.
 
     What is pending is known from the store alone: a new process takes up what an earlier one left,
-    and an answer that was not stored is asked for again. Verdicts are read page by page, in the
+    and an answer that was not stored is asked for again. Evaluations are read page by page, in the
     order in which they became durable; as many are in memory as may be asked for at a time. Those
     that wait for different provider entries are in lanes of their own, so that an entry that hangs
     holds up nothing that does not need it.
 
     Args:
-        store: Has the pending verdicts and what they are about.
+        store: Has the pending evaluations and what they are about.
         registry: The profiles that made them.
         pipeline: Stores the answers, as it is the only one that makes revisions.
         judge_of: Gives the judge for questions of a space, about what was read after a commit.
         name_of: The name of the provider entry that a prompt means; None if there is none.
-        concurrency: Verdicts of a lane that are asked for at a time, and questions that are put to
+        concurrency: Evaluations of a lane that are asked for at a time, and questions that are put
+        to
             an entry.
         memory_bytes: Contexts in memory; see `Lanes`.
         measures: Are told how many are in flight.
@@ -75,10 +76,10 @@ class JudgeWorker:
         self._lanes = Lanes(registry, name_of, concurrency, memory_bytes)
         self._backoff = Backoff() if backoff is None else backoff
         self._drain_s = drain_s
-        self._inside: dict[VerdictKey, asyncio.Task[None]] = {}
-        """Tasks that ask the questions of a verdict now, in all lanes."""
-        self._again: set[VerdictKey] = set()
-        """Verdicts in `_inside` of whose record a newer verdict is pending, too."""
+        self._inside: dict[EvaluationKey, asyncio.Task[None]] = {}
+        """Tasks that ask the questions of an evaluation now, in all lanes."""
+        self._again: set[EvaluationKey] = set()
+        """Evaluations in `_inside` of whose record a newer evaluation is pending, too."""
         self._slots: defaultdict[str, asyncio.Semaphore] = defaultdict(
             lambda: asyncio.Semaphore(concurrency)
         )
@@ -105,7 +106,7 @@ class JudgeWorker:
             self._thread.join()
 
     def wake(self) -> None:
-        """Tell that a verdict with pending tasks was stored; any thread may."""
+        """Tell that an evaluation with pending tasks was stored; any thread may."""
         self._call(self._news)
 
     def _call(self, event: asyncio.Event) -> None:
@@ -176,14 +177,14 @@ class JudgeWorker:
             finally:
                 lane.end_page()
             if is_last and lane.is_rest:
-                return  # whoever makes verdicts from now on is known
+                return  # whoever makes evaluations from now on is known
             if is_last:
                 await lane.news.wait()
             elif not fits:
                 await lane.left.wait()
 
     async def _read_page(self, lane: Lane, wanted: int) -> tuple[bool, bool]:
-        """Begin with so many verdicts of a lane at most.
+        """Begin with so many evaluations of a lane at most.
 
         Returns:
             Whether these were all, and whether the next one fits into memory.
@@ -191,7 +192,7 @@ class JudgeWorker:
         read_seq = self._store.last_seq()
         self._open(self._lanes.follow())
         page = await asyncio.to_thread(
-            self._store.pending_verdicts, wanted, lane.place, lane.profiles.copy(),
+            self._store.pending_evaluations, wanted, lane.place, lane.profiles.copy(),
             others=lane.is_rest,
         )  # fmt: skip
         # Those of later commits may be of profiles that are not in any lane yet, behind which
@@ -200,8 +201,8 @@ class JudgeWorker:
         fitting = self._lanes.fitting(lane, known)
         new = [each for each in fitting if _key(each) not in self._inside]
         self._again.update(_key(each) for each in fitting if _key(each) in self._inside)
-        verdicts = [each.verdict for each in new]
-        found = await asyncio.to_thread(self._inquiries.of, verdicts, read_seq)
+        evaluations = [each.evaluation for each in new]
+        found = await asyncio.to_thread(self._inquiries.of, evaluations, read_seq)
         for each in new:
             key = _key(each)
             if key in self._inside:  # begun by another lane meanwhile
@@ -218,12 +219,12 @@ class JudgeWorker:
             lane.passed(read_seq)
         return is_last, bool(fitting) or not known
 
-    # --- one verdict ------------------------------------------------------------------------
+    # --- one evaluation ------------------------------------------------------------------------
 
     async def _see_through(
-        self, lane: Lane, key: VerdictKey, first: Inquiry | Answered | None
+        self, lane: Lane, key: EvaluationKey, first: Inquiry | Answered | None
     ) -> None:
-        """Ask for one verdict until what is stored of it has nothing pending."""
+        """Ask for one evaluation until what is stored of it has nothing pending."""
         replies: dict[bytes, JudgeReply] = {}
         inquiry = first
         try:
@@ -239,7 +240,7 @@ class JudgeWorker:
                 if is_settled and key not in self._again:
                     return
                 inquiry = None
-        except Exception:  # noqa: BLE001 one verdict must not stop the others
+        except Exception:  # noqa: BLE001 one evaluation must not stop the others
             _log.exception("record %s: the judging failed; a start takes it up again", key[1])
         finally:
             del self._inside[key], lane.inside[key]
@@ -249,7 +250,7 @@ class JudgeWorker:
                     each.ended.add(key)
                 each.left.set()
 
-    async def _latest(self, key: VerdictKey) -> Inquiry | Answered | None:
+    async def _latest(self, key: EvaluationKey) -> Inquiry | Answered | None:
         while True:
             try:
                 return await asyncio.to_thread(self._inquiries.latest, key)
@@ -272,12 +273,12 @@ class JudgeWorker:
 
         try:
             return await inquiry.decide(put)
-        except Exception as error:  # noqa: BLE001 one verdict must not stop the others
-            _log.exception("record %s: the engine failed", inquiry.verdict.record_uid)
+        except Exception as error:  # noqa: BLE001 one evaluation must not stop the others
+            _log.exception("record %s: the engine failed", inquiry.evaluation.record_uid)
             return inquiry.give_up(f"the engine failed: {error!r}")
 
     async def _settled(self, made: Answered) -> bool:
-        """Have a verdict stored; False if it has to be looked at again."""
+        """Have an evaluation stored; False if it has to be looked at again."""
         while True:
             done: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
             self._answers.put_nowait((made, done))
@@ -307,8 +308,8 @@ class JudgeWorker:
                         done.set_result(is_settled)
 
 
-def _key(each: PendingVerdict) -> VerdictKey:
-    return each.verdict.space, each.verdict.record_uid
+def _key(each: PendingEvaluation) -> EvaluationKey:
+    return each.evaluation.space, each.evaluation.record_uid
 
 
 async def _cancel(tasks: Sequence["asyncio.Task[None]"]) -> None:

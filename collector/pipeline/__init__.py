@@ -1,1 +1,1 @@
-"""From committed spans and records to stored verdicts."""
+"""From committed spans and records to stored evaluations."""

@@ -30,10 +30,10 @@ def letter_of_record(row: RecordRow, reason: str, message: str) -> DeadLetter:
     )
 
 
-def letter_of_verdict(row: EvaluationRow, message: str) -> DeadLetter:
-    """A verdict that the store cannot hold.
+def letter_of_evaluation(row: EvaluationRow, message: str) -> DeadLetter:
+    """An evaluation that the store cannot hold.
 
-    The letter is the record's state only where no earlier verdict is; a session has none.
+    The letter is the record's state only where no earlier evaluation is; a session has none.
     """
     return DeadLetter(
         space=row.space,

@@ -10,7 +10,7 @@ _LATENCY_BUCKETS: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 
 
 
 class PipelineMeasures:
-    """The series of one pipeline; the wait of records is observed by whoever is told of verdicts.
+    """Series of one pipeline; observers of evaluations report how long records waited.
 
     Args:
         registry: Where they are shown.
@@ -19,18 +19,18 @@ class PipelineMeasures:
     def __init__(self, registry: CollectorRegistry) -> None:
         self.latency = BatchHistogram(
             "scouter_evaluation_latency_seconds",
-            "Time between a record being ready and its verdict being durable.",
+            "Time between a record being ready and its evaluation being durable.",
             _LATENCY_BUCKETS,
             registry=registry,
         )
         self.reopened = Counter(
             "scouter_records_reopened",
-            "Records judged again, since this process started, as spans came after the verdict.",
+            "Records judged again, since this process started, as spans came after the evaluation.",
             registry=registry,
         )
         self.reopened_waiting = Gauge(
             "scouter_records_reopened_waiting",
-            "Records with a verdict that wait to be judged again.",
+            "Records with an evaluation that wait to be judged again.",
             registry=registry,
         )
         self.sessions_reopened = Counter(
@@ -40,7 +40,7 @@ class PipelineMeasures:
         )
         self.sessions_waiting = Gauge(
             "scouter_sessions_waiting",
-            "Sessions with records or spans that no verdict has seen.",
+            "Sessions with records or spans that no evaluation has seen.",
             registry=registry,
         )
         self.watched_waiting = Gauge(

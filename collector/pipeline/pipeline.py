@@ -1,4 +1,4 @@
-"""One thread that joins what was committed, judges what is ready and stores the verdicts."""
+"""One thread that joins what was committed, judges what is ready and stores the evaluations."""
 
 import logging
 import threading
@@ -33,7 +33,7 @@ T = TypeVar("T")
 _log: Final = logging.getLogger(__name__)
 RETRY_S: Final = 1.0
 PAUSE_S: Final = 0.1
-"""Between two rounds: a commit for every few verdicts takes the store's time from the receivers.
+"""Between two rounds: a commit for every few evaluations takes the store's time from the receivers.
 What somebody waits for ends the pause."""
 _LONG_S: Final = 0.5
 """After a round that took so long enough came in meanwhile; there is no pause then."""
@@ -92,7 +92,7 @@ class _Revised:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Settle:
-    """A judge has answered for pending verdicts."""
+    """A judge has answered for pending evaluations."""
 
     answers: Sequence[Answered]
     settled: "Future[list[bool]]"
@@ -133,7 +133,7 @@ class Pipeline:
     """Other threads only put into its inbox, and never wait for it.
 
     Args:
-        store: Where verdicts go and traces are read back from.
+        store: Where evaluations go and traces are read back from.
         registry: Which profile a record means.
         times: How long the join waits.
         memory_spans: Spans that the join keeps.
@@ -141,13 +141,13 @@ class Pipeline:
         memory_records: Waiting records that it keeps; see `Parked`.
         span_bytes: Bytes of spans that the join keeps.
         max_hold_s: How long a broker that is away holds up records that may not need it.
-        observers: Told of every stored first verdict, in the pipeline's thread.
+        observers: Told of every stored first evaluation, in the pipeline's thread.
         on_profiles: Told in the same thread that profiles changed, when the observers know every
-            verdict that is stored.
-        on_pending: Told in the same thread that a verdict was stored of which some tasks are
+            evaluation that is stored.
+        on_pending: Told in the same thread that an evaluation was stored of which some tasks are
             pending.
         folder: Where it is noted what is evaluated; see `Evaluating`.
-        drain_s: When told to stop: time for verdicts that are due.
+        drain_s: When told to stop: time for evaluations that are due.
         measures: What is shown of the work; by default it is shown nowhere.
         clock: Monotonic seconds.
     """
@@ -204,7 +204,7 @@ class Pipeline:
 
     @property
     def waiting(self) -> int:
-        """Records that were accepted and have no stored verdict, wherever they wait."""
+        """Records that were accepted and have no stored evaluation, wherever they wait."""
         return self._work.waiting + self._queued_records
 
     def fault(self) -> str:
@@ -260,10 +260,10 @@ class Pipeline:
         return removed
 
     def revise(self, revisions: Sequence[Revision]) -> "Future[frozenset[str]]":
-        """Store verdicts of another version of a profile, each behind the one before.
+        """Store evaluations of another version of a profile, each behind the one before.
 
         Returns:
-            Uids of the records and sessions whose verdict was stored; the others got another one
+            Uids of the records and sessions whose evaluation was stored; the others got another one
             meanwhile.
         """
         stored: Future[frozenset[str]] = Future()
@@ -271,7 +271,7 @@ class Pipeline:
         return stored
 
     def settle(self, answers: Sequence[Answered]) -> "Future[list[bool]]":
-        """Store what a judge's answers make of pending verdicts, each the next revision.
+        """Store what a judge's answers make of pending evaluations, each the next revision.
 
         Returns:
             For each whether it is done with; False if it has to be looked at again.
@@ -289,7 +289,7 @@ class Pipeline:
     def while_nothing_is_erased(self, action: Callable[[], T]) -> "Future[T]":
         """Do something in the thread that erases: what it reads is there until it is done.
 
-        Verdicts wait meanwhile; the action must not wait for one.
+        Evaluations wait meanwhile; the action must not wait for one.
         """
         done: Future[T] = Future()
         self._put(_Unerased(action=action, done=done), 1)

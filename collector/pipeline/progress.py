@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Final
 
 STALLED_S: Final = 60.0
-"""Seconds without a verdict, while one is due, after which the collector is not ready."""
+"""Seconds without an evaluation, while one is due, after which the collector is not ready."""
 
 
 class Progress:

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Final
 
 from collector.pipeline.evaluate.begun import Evaluating, RecordKey
-from collector.pipeline.evaluate.commit import Verdicts, VerdictWriter
+from collector.pipeline.evaluate.commit import Evaluations, EvaluationWriter
 from collector.pipeline.evaluate.decide import Decider, until
 from collector.pipeline.evaluate.judge_answers import Answered
 from collector.pipeline.evaluate.kept_values import parts_of_rows
@@ -54,7 +54,7 @@ _UNKNOWN_REFS: Final = 100
 """Unknown profiles that are spoken of; a sender can make up any number."""
 
 Observer = Callable[[Sequence[EvaluationRow], Sequence[float]], None]
-"""Is told of stored verdicts that are the first ones, or the first ones that are decided, and of
+"""Is told of stored evaluations that are the first ones, or the first ones that are decided, and of
 the seconds that each record had waited for its trace."""
 
 
@@ -62,15 +62,15 @@ class PipelineWork:
     """Owns the join; to be used by one thread.
 
     Args:
-        store: Where verdicts go and traces are read back from.
+        store: Where evaluations go and traces are read back from.
         registry: Which profile a record means.
         join: Empty.
         times: How long it waits.
         memory_records: Waiting records that the join gets; see `Parked`.
         inputs: The join's time.
         measures: What is shown of the work.
-        observers: Told of every stored first verdict.
-        on_pending: Told that a verdict was stored of which some tasks are pending.
+        observers: Told of every stored first evaluation.
+        on_pending: Told that an evaluation was stored of which some tasks are pending.
         stopping: Once set, a store that takes nothing is given up.
         clock: Monotonic seconds, for latencies and turns.
         now_ns: Wall clock.
@@ -100,7 +100,7 @@ class PipelineWork:
         self._inputs, self._measures, self._observers = inputs, measures, tuple(observers)
         self._clock, self._now_ns, self._on_pending = clock, now_ns, on_pending
         self._evaluating = Evaluating(None) if evaluating is None else evaluating
-        self._writer = VerdictWriter(
+        self._writer = EvaluationWriter(
             store, self._stored, stopping, Progress(clock) if progress is None else progress
         )
         self._back = ReadBack(store, self._writer.insist)
@@ -160,7 +160,7 @@ class PipelineWork:
         self._judge_leaving()  # the last, as it may read from the store
 
     def take_refused(self, space: str, trace_ids: Collection[str], seq: int) -> None:
-        """Take note that traces lack a span: verdicts on them are looked at again."""
+        """Take note that traces lack a span: evaluations on them are looked at again."""
         self._seq = max(self._seq, seq)
         self.sessions.spans_came(space, trace_ids, self._session_time())
         self._late.touched(space, trace_ids, seq)
@@ -200,19 +200,19 @@ class PipelineWork:
         return removed
 
     def revise(self, revisions: Sequence[Revision]) -> frozenset[str]:
-        """Store verdicts of another version of a profile, each behind the one before.
+        """Store evaluations of another version of a profile, each behind the one before.
 
         One thread does this and judges again: else one of two revisions would be lost. What was
         judged before the last erasure is passed over, as it may say what was erased.
 
         Returns:
-            Uids of the records and sessions whose latest verdict is still the one before.
+            Uids of the records and sessions whose latest evaluation is still the one before.
 
         Raises:
             TransientError: The store takes nothing now.
         """
         self._writer.flush()
-        latest = self._store.latest_verdicts([each.key for each in revisions])
+        latest = self._store.latest_evaluations([each.key for each in revisions])
         found: list[Revision] = []
         for each in revisions:
             before = latest.get(each.key)
@@ -225,13 +225,13 @@ class PipelineWork:
         self._tell_of_pending(rows)
         self._late.judged([key for each in found for key in each.traces])
         for each in found:
-            # Nobody has watched traces since they were read that no verdict had read before.
+            # Nobody has watched traces since they were read that no evaluation had read before.
             if each.row.input_seq < self._seq and not latest[each.key].reads_spans:
                 self._late.touched(each.row.space, each.trace_ids, self._seq)
         return frozenset(row.record_uid for row in rows)
 
     def settle(self, answers: Sequence[Answered]) -> list[bool]:
-        """Store what a judge's answers make of pending verdicts, each the next revision.
+        """Store what a judge's answers make of pending evaluations, each the next revision.
 
         One thread does this and judges again, as for `revise`. The answers may say what was erased
         since the question was made.
@@ -240,14 +240,14 @@ class PipelineWork:
             answers: At most one for each record or session.
 
         Returns:
-            False for each whose verdict is another one now, or may have held what was erased: it is
-            to be looked at again. True for the others: stored, or dropped as the record is gone.
+            False for each whose evaluation is another one now, or may have held what was erased: it
+            is to be looked at again. True for the others: stored, or dropped as the record is gone.
 
         Raises:
             TransientError: The store takes nothing now.
         """
         self._writer.flush()
-        latest = self._store.latest_verdicts([each.key for each in answers])
+        latest = self._store.latest_evaluations([each.key for each in answers])
         now_ns, settled = self._now_ns(), list[bool]()
         rows: list[EvaluationRow] = []
         for each in answers:
@@ -260,7 +260,7 @@ class PipelineWork:
                 settled.append(before is None)
         waits = [0.0] * len(rows)
         self._writer.put(
-            Verdicts(rows=rows, waits_s=waits, ready_at=self._clock(), is_answered=True)
+            Evaluations(rows=rows, waits_s=waits, ready_at=self._clock(), is_answered=True)
         )
         self._writer.flush()
         return settled
@@ -268,7 +268,7 @@ class PipelineWork:
     def erase(self, target: EraseTarget) -> Erased:
         """Take something out of the store, and forget what waits of it.
 
-        The thread that judges does this: no verdict on what goes is in the making then.
+        The thread that judges does this: no evaluation on what goes is in the making then.
 
         Raises:
             TransientError: The store takes nothing now.
@@ -283,7 +283,7 @@ class PipelineWork:
         return erased
 
     def take_profiles(self) -> None:
-        """Look again at records whose profile was not known; observers know all verdicts then."""
+        """Look again at records of unknown profiles; observers know all evaluations then."""
         self._writer.flush()
         now = self._inputs.tick()
         for ready in self._join.take_unknown(now):
@@ -355,7 +355,7 @@ class PipelineWork:
 
     @property
     def waiting(self) -> int:
-        """Records without a stored verdict, in memory or not."""
+        """Records without a stored evaluation, in memory or not."""
         in_hand = self._decider.in_hand + self._writer.in_flight
         return self._join.waiting + self._parked.count + in_hand
 
@@ -476,13 +476,13 @@ class PipelineWork:
             try:
                 with self._evaluating.noted([_key(row) for row in rows]):
                     results = judge_early(rows, profiles[uid], seen, until(self._clock, _EARLY_S))
-            except Exception:  # noqa: BLE001, S112 the verdict will tell whose fault it is
+            except Exception:  # noqa: BLE001, S112 the evaluation will tell whose fault it is
                 continue
             for waiting, early in zip(items, results, strict=False):  # some, if it takes long
                 self._join.keep(waiting, early)
 
     def _reopen(self) -> None:
-        """Let records wait again whose verdicts have not seen all spans.
+        """Let records wait again whose evaluations have not seen all spans.
 
         Each waits by the rules of the join, so that it is judged at most once per settle time.
         """
@@ -505,17 +505,17 @@ class PipelineWork:
                 self.sessions.reopen(space, part, pending, since_ns, self._session_time())
                 self._late.done((space, trace_id) for trace_id in part)
 
-    def _stored(self, verdicts: Verdicts) -> None:
-        if not verdicts.is_answered:
-            latency_s = self._clock() - verdicts.ready_at
-            self._measures.latency.observe([latency_s] * len(verdicts.rows))
-            again = [row.scope for row in verdicts.rows if row.revision > 1]
+    def _stored(self, evaluations: Evaluations) -> None:
+        if not evaluations.is_answered:
+            latency_s = self._clock() - evaluations.ready_at
+            self._measures.latency.observe([latency_s] * len(evaluations.rows))
+            again = [row.scope for row in evaluations.rows if row.revision > 1]
             self._measures.reopened.inc(again.count(Scope.RECORD))
             self._measures.sessions_reopened.inc(again.count(Scope.SESSION))
-        self._tell_of_pending(verdicts.rows)
+        self._tell_of_pending(evaluations.rows)
         first = [
             (row, wait_s)
-            for row, wait_s in zip(verdicts.rows, verdicts.waits_s, strict=True)
+            for row, wait_s in zip(evaluations.rows, evaluations.waits_s, strict=True)
             if row.revision == 1 or row.is_first_decided
         ]
         if first:

@@ -31,7 +31,7 @@ class ReplayResult(StrEnum):
     ACCEPTED = "accepted"
     """Its content is stored now, or was before; the letter is gone."""
     WAITING = "waiting"
-    """The record waits for its verdict again; the letter is gone."""
+    """The record waits for its evaluation again; the letter is gone."""
     REFUSED = "refused"
     """Nothing has changed."""
 

@@ -12,11 +12,11 @@ _log: Final = logging.getLogger(__name__)
 
 
 class CursorFile:
-    """The place of the last verdict that one endpoint has taken.
+    """The place of the last evaluation that one endpoint has taken.
 
     Args:
         path: The file; it is made with the first write.
-        endpoint: Who took it; another endpoint begins with the first verdict.
+        endpoint: Who took it; another endpoint begins with the first evaluation.
     """
 
     def __init__(self, path: Path, endpoint: str) -> None:

@@ -12,7 +12,7 @@ from scouter.errors import ConfigError
 class Endpoint(Protocol):
     """Takes log records, one request at a time, from one thread.
 
-    OTLP lets a client give up after most errors. As a verdict is stored here anyway, it is sent
+    OTLP lets a client give up after most errors. As an evaluation is stored here anyway, it is sent
     again after every error that is not about its content, those of wrong settings included.
     """
 

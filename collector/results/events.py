@@ -1,4 +1,4 @@
-"""Verdicts as OTLP log records: one event `gen_ai.evaluation.result` for each task.
+"""Evaluations as OTLP log records: one event `gen_ai.evaluation.result` for each task.
 
 Source: OpenTelemetry semantic conventions for generative AI, events. What was compared is not in
 an event, as it may hold anything that a record or span holds; the message of the task is.
@@ -22,7 +22,7 @@ EVENT_NAME: Final = "gen_ai.evaluation.result"
 MAX_EXPLANATION: Final = 4_096
 """Characters of a message; the API has the rest."""
 MAX_BYTES: Final = 2**20
-"""Most bytes of a request with several verdicts; a larger verdict goes alone."""
+"""Most bytes of a request with several evaluations; a larger evaluation goes alone."""
 
 Value: TypeAlias = str | int | float | bool
 Linked: TypeAlias = tuple[EvaluationRow, Link]
@@ -31,20 +31,20 @@ Behind: TypeAlias = Callable[[EvaluationRow, TaskRow], JudgeKnown | None]
 
 
 def requests(
-    verdicts: Sequence[Linked], behind: Behind
+    evaluations: Sequence[Linked], behind: Behind
 ) -> Iterator[tuple[int, ExportLogsServiceRequest]]:
-    """Write verdicts, in order, as requests of at most `MAX_BYTES`, each of whole verdicts.
+    """Write evaluations, in order, as requests of at most `MAX_BYTES`, each of whole evaluations.
 
     Args:
-        verdicts: Each with the span that it is about.
+        evaluations: Each with the span that it is about.
         behind: Tells what is known of judges.
 
     Yields:
-        How many verdicts a request holds, at least 1, and the request; it is empty for verdicts
-        without tasks, or with pending ones only, which a later revision decides.
+        How many evaluations a request holds, at least 1, and the request; it is empty for
+        evaluations without tasks, or with pending ones only, which a later revision decides.
     """
     request, count, size = ExportLogsServiceRequest(), 0, 0
-    for row, link in verdicts:
+    for row, link in evaluations:
         written = _resource_logs(row, link, behind)
         added = written.ByteSize()
         if count and size + added > MAX_BYTES:

@@ -1,4 +1,4 @@
-"""The span that a verdict is about."""
+"""The span that an evaluation is about."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -31,22 +31,22 @@ class Link:
 UNLINKED: Final = Link()
 
 
-def links_of(store: TelemetryStore, verdicts: Sequence[EvaluationRow]) -> list[Link]:
-    """Find the span of each verdict.
+def links_of(store: TelemetryStore, evaluations: Sequence[EvaluationRow]) -> list[Link]:
+    """Find the span of each evaluation.
 
     That is the one in which the record was handed to the queue, else the last call of a model,
-    else the root. A verdict without a trace has none.
+    else the root. An evaluation without a trace has none.
 
     Raises:
         TransientError: The store cannot be read now.
 
-    Cost: reads the traces of the verdicts, `_TRACES` at a time.
+    Cost: reads the traces of the evaluations, `_TRACES` at a time.
     """
     wanted: defaultdict[str, dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
-    for at, row in enumerate(verdicts):
+    for at, row in enumerate(evaluations):
         if row.trace_id is not None:
             wanted[row.space][row.trace_id].append(at)
-    links = [UNLINKED] * len(verdicts)
+    links = [UNLINKED] * len(evaluations)
     for space, traces in wanted.items():
         ids = list(traces)
         for first in range(0, len(ids), _TRACES):
@@ -54,7 +54,7 @@ def links_of(store: TelemetryStore, verdicts: Sequence[EvaluationRow]) -> list[L
             for trace_id, stored in some.items():
                 spans, _ = attach_events(stored)
                 for at in traces[trace_id]:
-                    links[at] = link(spans, verdicts[at].record_uid)
+                    links[at] = link(spans, evaluations[at].record_uid)
     return links
 
 

@@ -10,7 +10,7 @@ class ResultsMeasures:
 
     Args:
         registry: Where they are shown.
-        lag_s: Gives the age of the oldest verdict that is not sent, in seconds; 0 if all are.
+        lag_s: Gives the age of the oldest evaluation that is not sent, in seconds; 0 if all are.
     """
 
     def __init__(self, registry: CollectorRegistry, lag_s: Callable[[], float]) -> None:
@@ -29,7 +29,7 @@ class ResultsMeasures:
         )
         lag = Gauge(
             "scouter_results_lag_seconds",
-            "Age of the oldest verdict that was not sent on; 0 if all were.",
+            "Age of the oldest evaluation that was not sent on; 0 if all were.",
             registry=registry,
         )
         lag.set_function(lag_s)

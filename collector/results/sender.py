@@ -1,7 +1,8 @@
-"""A thread that sends every verdict on, in the order of the commits, each at least once.
+"""A thread that sends every evaluation on, in the order of the commits, each at least once.
 
 It reads the store from a cursor on disk: nothing waits for it and nothing is held for it. After a
-crash it goes on behind the last verdict whose place was written; what was sent since is sent again.
+crash it goes on behind the last evaluation whose place was written; what was sent since is sent
+again.
 """
 
 import logging
@@ -24,7 +25,7 @@ from scouter.errors import DataError, TransientError
 _log: Final = logging.getLogger(__name__)
 
 PAGE: Final = 32
-"""Verdicts in memory at a time."""
+"""Evaluations in memory at a time."""
 _LONGEST_S: Final = 3_600.0
 """Wait that an endpoint may ask for."""
 
@@ -33,12 +34,12 @@ class ResultsSender:
     """Sends results on; see the module.
 
     Args:
-        store: Where verdicts are read.
+        store: Where evaluations are read.
         endpoint: Takes them.
         cursor: How far it took them.
         registry: Where lag and failures are shown.
         behind: Tells what is known of judges.
-        look_every_s: Between two looks for new verdicts.
+        look_every_s: Between two looks for new evaluations.
         first_wait_s: After a failure; doubled by each one that follows, up to `longest_wait_s`.
         longest_wait_s: See there; an endpoint that asks for more gets up to an hour.
         now_ns: Wall clock.
@@ -124,7 +125,7 @@ class ResultsSender:
         return True
 
     def _send(self, linked: Sequence[Linked], places: Sequence[ResultPlace]) -> None:
-        """Send verdicts in order; the cursor follows every request that was taken."""
+        """Send evaluations in order; the cursor follows every request that was taken."""
         at = 0
         for count, request in requests(linked, self._behind):
             if self._stopping.is_set():
@@ -138,14 +139,14 @@ class ResultsSender:
                     at += count
                     continue
                 refused = tasks
-                _log.warning("a verdict's results are refused for good: %s", error)
+                _log.warning("an evaluation's results are refused for good: %s", error)
             self._measures.refused.inc(refused)
             self._measures.sent.inc(tasks - refused)
             at += count
             self._keep(places[at - 1], linked[at:])
 
     def _one_by_one(self, linked: Sequence[Linked], places: Sequence[ResultPlace]) -> None:
-        """Find the verdict that is refused, so that the others are not."""
+        """Find the evaluation that is refused, so that the others are not."""
         for each, place in zip(linked, places, strict=True):
             self._send([each], [place])
 

@@ -1,15 +1,15 @@
 """How long answers take over HTTP when much is stored and spans come in all the time.
 
-`python -m tests.bench.api` stores 5 million spans of one day and a million verdicts (`--spans N`,
-`--evaluations N`), starts a collector on them, has another process send 5,000 spans of 2.8 kB a
+`python -m tests.bench.api` stores 5 million spans of one day and a million evaluations (`--spans
+N`, `--evaluations N`), starts a collector on them, has another process send 5,000 spans of 2.8 kB a
 second (`--rate N`), and asks each question a hundred times, with another value each time where
 there are several. It prints the 50th and 95th percentile in ms. The first line and the last are of
 `/healthz`, which asks the store nothing: what differs there is the machine. `--data DIR` keeps the
 store, or takes one that was kept. `--short` is for tests.
 
-Texts differ: every span has ids and a message of its own, every verdict a message. Spans are asked
-for by each promoted attribute: by a value that many have, one that few have, and one that none has.
-Verdicts are of a hundred tasks.
+Texts differ: every span has ids and a message of its own, every evaluation a message. Spans are
+asked for by each promoted attribute: by a value that many have, one that few have, and one that
+none has. Evaluations are of a hundred tasks.
 """
 
 import argparse
@@ -166,7 +166,7 @@ def _group(request: ExportTraceServiceRequest, values: Mapping[str, str]) -> Any
 
 
 def fill(folder: Path, spans: int, evaluations: int, now_ns: int) -> None:
-    """Store spans of one day, and verdicts on their traces of the same times."""
+    """Store spans of one day, and evaluations on their traces of the same times."""
     store = DuckDBStore(folder)
     requests, parser = Requests(1, _STORED_TEXT), early_request()
     step_ns = _DAY_NS // spans
@@ -182,7 +182,7 @@ def fill(folder: Path, spans: int, evaluations: int, now_ns: int) -> None:
             ).spans
             waiting.append(store.append_spans("default", decoded, start_ns, wire=body))
             traces = [each.trace_id for each in decoded[:: _PER_TRACE * every]]
-            rows = [_verdict(done + n, each, start_ns) for n, each in enumerate(traces * 2)]
+            rows = [_evaluation(done + n, each, start_ns) for n, each in enumerate(traces * 2)]
             done += len(rows)
             waiting.append(store.append_evaluations(rows))
             while len(waiting) > 2 * _AHEAD:
@@ -191,7 +191,7 @@ def fill(folder: Path, spans: int, evaluations: int, now_ns: int) -> None:
         store.close()
 
 
-def _verdict(number: int, trace_id: str, at_ns: int) -> EvaluationRow:
+def _evaluation(number: int, trace_id: str, at_ns: int) -> EvaluationRow:
     outcome = Outcome.FAILED if number % 10 == 3 else Outcome.PASSED
     message = f"answer {number} of {trace_id} was looked at"
     shop = f"shop-{number % _PROFILES}"
@@ -318,9 +318,9 @@ def questions(rng: random.Random, samples: Sequence[dict[str, Any]], now_ns: int
         ("a task and a rare record",
          lambda _: ("evaluations", {"task_id": "t0", "record_id": f"r{rng.randrange(2000)}"}),
          "some"),
-        ("verdicts of a session",
+        ("evaluations of a session",
          lambda _: ("evaluations", {"session_id": f"s{rng.randrange(400)}"}), "some"),
-        ("verdicts of a session, absent",
+        ("evaluations of a session, absent",
          lambda n: ("evaluations", {"session_id": f"nobody {n}"}), "none"),
         ("conservation", lambda _: ("conservation", {}), "all"),
         ("tasks", lambda _: ("tasks", {}), "some"),
@@ -361,7 +361,7 @@ def measure(ask: Asker, question: Question, times: int) -> tuple[float, float]:
 
 
 def long_trace(ask: Asker, address: str, spans: int) -> tuple[float, float]:
-    """Send a trace with a record; seconds until its verdict is seen, and for reading it."""
+    """Send a trace with a record; seconds until its evaluation is seen, and for reading it."""
     requests = Requests(secrets.randbits(60), _LIVE_TEXT)
     connection = http.client.HTTPConnection(address, timeout=60)
     answer = {"text": "answer", "score": 7, "tags": ["a", "b", "c"]}
@@ -382,7 +382,7 @@ def long_trace(ask: Asker, address: str, spans: int) -> tuple[float, float]:
     assert _post(connection, "/v1/records", "application/json", body) == 200
     wait_until(
         lambda: ask("evaluations", trace_id=_LONG_TRACE)[0]["items"],
-        what="a verdict on the long trace",
+        what="an evaluation on the long trace",
         timeout_s=60,
         every_s=0.02,
     )

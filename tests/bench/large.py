@@ -125,14 +125,14 @@ class Large:
         return time.monotonic() - began
 
     def session_reason(self) -> str | None:
-        """Wait for the verdict on a session; returns the reason of its task."""
+        """Wait for the evaluation on a session; returns the reason of its task."""
 
         def found() -> list[dict[str, Any]]:
             items = self.process.evaluations(session_id="default")
             return [each for each in items if each["scope"] == "session"]
 
-        (verdict,) = wait_until(found, what="a verdict on the session", timeout_s=WAIT_S)
-        reason: str | None = verdict["tasks"][0]["reason"]
+        (evaluation,) = wait_until(found, what="an evaluation on the session", timeout_s=WAIT_S)
+        reason: str | None = evaluation["tasks"][0]["reason"]
         return reason
 
     def end(self) -> float:
@@ -171,7 +171,7 @@ def session(folder: Path, count: int, size: int) -> tuple[str | None, float]:
 
 
 def beside_a_slow_space(folder: Path, count: int) -> float:
-    """Let one space have slow records; returns the seconds until one of another has its verdict."""
+    """Let one space have slow records; returns seconds until another one has an evaluation."""
     tokens: dict[str, dict[str, str]] = {}
     for space in ("default", "slow"):
         scopes = [each for scope in ("ingest", "read", "profile") for each in ("--scope", scope)]

@@ -71,7 +71,7 @@ def outage(folder: Path, broker: KafkaBroker, away_s: float, items: int) -> Outa
             Producer(itertools.count(1, 2), http, pause_s=0.1) as over_http,
         ):
             _await_more(over_kafka, items)
-            wait_until(lambda: collector.records()["evaluated"] > 0, what="a first verdict")
+            wait_until(lambda: collector.records()["evaluated"] > 0, what="a first evaluation")
             broker.stop()
             wait_until(lambda: _is_held(collector), what="the clock is held up")
             before = collector.records()["evaluated"]

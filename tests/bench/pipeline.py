@@ -3,9 +3,9 @@
     python -m tests.bench.pipeline [--short]
 
 Records of 300 bytes and a profile of five tasks, in process, with a DuckDB file on this disk: from
-the first record handed to the store to the last verdict that a query sees. The second figure is for
-records that wait for their trace, of which all spans are there: every record has three spans and
-the profile one more task that counts them.
+the first record handed to the store to the last evaluation that a query sees. The second figure is
+for records that wait for their trace, of which all spans are there: every record has three spans
+and the profile one more task that counts them.
 """
 
 import argparse
@@ -105,15 +105,15 @@ def spans(number: int) -> list[Span]:
 
 
 class Done:
-    """Counts verdicts that are durable."""
+    """Counts evaluations that are durable."""
 
     def __init__(self) -> None:
         self.count = 0
         self._changed = threading.Condition()
 
-    def __call__(self, verdicts: Sequence[EvaluationRow], waits: Sequence[float]) -> None:
+    def __call__(self, evaluations: Sequence[EvaluationRow], waits: Sequence[float]) -> None:
         with self._changed:
-            self.count += len(verdicts)
+            self.count += len(evaluations)
             self._changed.notify_all()
 
     def wait_for(self, count: int) -> None:
@@ -124,7 +124,7 @@ class Done:
         """
         with self._changed:
             if not self._changed.wait_for(lambda: self.count >= count, timeout=120):
-                raise TimeoutError(f"{self.count} of {count} verdicts after 120 s")
+                raise TimeoutError(f"{self.count} of {count} evaluations after 120 s")
 
 
 def rate(folder: Path, count: int, *, has_trace: bool) -> tuple[float, float]:

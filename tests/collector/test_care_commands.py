@@ -28,7 +28,7 @@ from scouter.cli.app import make_app
 from scouter.errors import ConfigError, TransientError
 from scouter.evaluate.judge.port import JudgeReply
 from tests.collector.conftest import Start
-from tests.contracts.store_data import SPACE, letter, record, span, verdict
+from tests.contracts.store_data import SPACE, evaluation, letter, record, span
 from tests.support.collector_process import CollectorProcess
 from tests.support.processes import wait_until
 
@@ -43,14 +43,14 @@ def run(*words: object) -> tuple[int, str]:
 
 @pytest.fixture
 def data(tmp_path: Path) -> Path:
-    """A closed store with two records, two spans in two frames, a verdict and a token."""
+    """A closed store with two records, two spans in two frames, an evaluation and a token."""
     folder = tmp_path / "data"
     store = DuckDBStore(folder)
     store.append_records([record("u1", trace_id="a" * 32), record("u2")]).result()
     for number in (1, 2):
         spans = [span(number, trace_id="a" * 32, attributes={"text": "long " * 30})]
         store.append_spans(SPACE, spans, 1).result()
-    store.append_evaluations([verdict("u1")]).result()
+    store.append_evaluations([evaluation("u1")]).result()
     store.append_dead_letters([letter()]).result()
     store.close()
     TokenFile(folder).create("me", [Scope.ADMIN], SPACE)

@@ -20,8 +20,8 @@ from scouter.evaluate.operators.comparison import ComparisonOperator
 from scouter.evaluate.outcome import Outcome
 from scouter.evaluate.tasks.assertion import AssertionTask
 from tests.collector.conftest import Service, Start
+from tests.contracts.store_data import evaluation, span
 from tests.contracts.store_data import profile as profile_row
-from tests.contracts.store_data import span, verdict
 from tests.support.served import serve
 
 START_S: Final = 1_790_000_000
@@ -64,7 +64,7 @@ def fill(folder: Path, passes: Sequence[bool]) -> AgentEvalProfile:
         )
     ).result()
     rows = [
-        verdict(
+        evaluation(
             f"u{at}",
             Outcome.PASSED if passed else Outcome.FAILED,
             session_id="",

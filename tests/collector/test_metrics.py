@@ -23,7 +23,7 @@ DOCS = Path(__file__).parents[2] / "docs"
 
 
 def test_every_part_says_how_it_is(start: Start, traced: Path) -> None:
-    """The body of one request of spans, the verdict on one record, and a broker that is away."""
+    """The body of one request of spans, the evaluation on one record, and a broker that is away."""
     service = start(profile=[str(traced)])
     inputs = service.collector.pipeline.inputs
     inputs.add("kafka")

@@ -248,7 +248,7 @@ class Sender(threading.Thread):
 def test_kill_in_the_middle_loses_nothing_and_counts_nothing_twice(
     launch: Launch, traced: Path
 ) -> None:
-    """Every acknowledged conversation has one verdict, complete, and each span once."""
+    """Every acknowledged conversation has one evaluation, complete, and each span once."""
     collector = launch("--profile", traced, "--quiet-s", "20s")
     sender = Sender(collector.url, seed=1)
     sender.start()
@@ -266,7 +266,7 @@ def test_kill_in_the_middle_loses_nothing_and_counts_nothing_twice(
     acknowledged = {f"u{n}" for n in sender.done}
     wait_until(
         lambda: acknowledged <= {item["uid"] for item in collector.evaluations()},
-        what="a verdict for each acknowledged record",
+        what="an evaluation for each acknowledged record",
         timeout_s=60,
         every_s=0.2,
     )

@@ -11,7 +11,7 @@ from collector.storage.duckdb.rollup import HOUR_NS
 from collector.storage.port.counts import TaskQuery
 from collector.storage.port.dead_letters import LetterQuery
 from collector.storage.port.erase import EraseTarget
-from collector.storage.port.judges import GoldQuery, GoldVerdict
+from collector.storage.port.judges import GoldOutcome, GoldQuery
 from collector.storage.port.lists import EvaluationQuery
 from collector.storage.port.rows import (
     OpenSession,
@@ -24,10 +24,10 @@ from scouter.evaluate.outcome import Outcome
 from tests.contracts.store_data import (
     SPACE,
     TRACE,
+    evaluation,
     letter,
     record,
     span,
-    verdict,
 )
 from tests.contracts.store_opened import Open, OpenCopy, OpenedStore
 
@@ -48,12 +48,12 @@ def fill(store: Store) -> None:
     store.append_records(rows).result()
     for n in range(1, 7):
         store.append_spans(SPACE, [span(n, trace_id=trace(n))], 10 * n).result()
-    verdicts = [
-        verdict(f"u{n}", evaluated_ns=10 * n + 1, trace_id=trace(n), evaluation_id=f"e{n}")
+    evaluations = [
+        evaluation(f"u{n}", evaluated_ns=10 * n + 1, trace_id=trace(n), evaluation_id=f"e{n}")
         for n in (1, 3, 5, 6)
     ]
-    store.append_evaluations(verdicts).result()
-    again = verdict("u3", Outcome.FAILED, evaluated_ns=100, revision=2, evaluation_id="e3 again")
+    store.append_evaluations(evaluations).result()
+    again = evaluation("u3", Outcome.FAILED, evaluated_ns=100, revision=2, evaluation_id="e3 again")
     store.append_evaluations([again]).result()
     gone = letter(uid="u4", reason="unknown_profile", was_accepted=True, received_ns=45)
     store.append_dead_letters([gone]).result()
@@ -89,7 +89,7 @@ class CareContract(OpenedStore):
         ]
         stored = [span(n, trace_id=f"{n:032x}") for n in range(1, 5)]
         judged = [
-            verdict(row.uid, session_id=row.session_id, trace_id=row.trace_id, tags=row.tags)
+            evaluation(row.uid, session_id=row.session_id, trace_id=row.trace_id, tags=row.tags)
             for row in rows
         ]
         letters = [letter(uid="a1"), letter(source="another", payload=b"{}")]
@@ -145,7 +145,7 @@ class CareContract(OpenedStore):
         assert (again.uids, again.spans) == (set(), 0)
         store.close()
 
-    def test_a_verdict_that_read_what_was_erased_keeps_its_outcome_without_texts(
+    def test_a_evaluation_that_read_what_was_erased_keeps_its_outcome_without_texts(
         self, store: Store
     ) -> None:
         """Here a session's, of which one record stays."""
@@ -156,8 +156,8 @@ class CareContract(OpenedStore):
             task_id="t1", task_type="x", outcome=Outcome.FAILED, expected="a", actual="b",
             message="c",
         )  # fmt: skip
-        whole = verdict("of s1", Outcome.FAILED, (secret,), scope=Scope.SESSION)
-        store.append_evaluations([whole, verdict("u2", tasks=(secret,))]).result()
+        whole = evaluation("of s1", Outcome.FAILED, (secret,), scope=Scope.SESSION)
+        store.append_evaluations([whole, evaluation("u2", tasks=(secret,))]).result()
         store.erase(EraseTarget(space=SPACE, record_uid="u1")).result()
         found = {
             row.record_uid: row.tasks[0]
@@ -201,10 +201,10 @@ class CareContract(OpenedStore):
         assert (sheet.accepted, sheet.stored, sheet.expired, sheet.duplicates) == (2, 1, 1, 1)
         assert [each.end_ns for each in store.spans_of(SPACE, [TRACE])[TRACE]] == [end_ns]
 
-    def test_the_verdict_on_a_session_goes_with_its_last_record(self, store: Store) -> None:
-        """Of s both records are old; of t one was judged later, so the session's verdict stays.
+    def test_the_evaluation_on_a_session_goes_with_its_last_record(self, store: Store) -> None:
+        """Of s both records are old; of t one was judged later, so the session's evaluation stays.
 
-        The verdict on u5's own session is too young; u5 itself goes.
+        The evaluation on u5's own session is too young; u5 itself goes.
         """
         rows = [
             record(uid, session_id=session_id, received_ns=10)
@@ -214,9 +214,9 @@ class CareContract(OpenedStore):
         own = {"u1": 20, "u2": 30, "u3": 20, "u4": 90, "u5": 20}
         sessions = {"s": 40, "t": 40, "u5": 60}
         store.append_evaluations(
-            [verdict(uid, evaluated_ns=at) for uid, at in own.items()]
+            [evaluation(uid, evaluated_ns=at) for uid, at in own.items()]
             + [
-                verdict(f"session {name}", Outcome.FAILED, session_id=name, evaluated_ns=at,
+                evaluation(f"session {name}", Outcome.FAILED, session_id=name, evaluated_ns=at,
                         scope=Scope.SESSION)
                 for name, at in sessions.items()
             ]
@@ -230,23 +230,23 @@ class CareContract(OpenedStore):
         assert (records.accepted, records.evaluated, records.expired) == (5, 1, 4)
         assert store.open_sessions([(SPACE, "p1")]) == [
             OpenSession(space=SPACE, profile_uid="p1", session_id="t", trace_id=None)
-        ]  # its verdict had seen nothing
+        ]  # its evaluation had seen nothing
         assert store.remove_before(91) == 1
         assert store.evaluations(EvaluationQuery(space=SPACE)).items == ()
         assert store.task_counts(TaskQuery(space=SPACE)) == []
 
-    def test_verdicts_on_gold_items_go_with_what_is_as_old(self, store: Store) -> None:
+    def test_evaluations_on_gold_items_go_with_what_is_as_old(self, store: Store) -> None:
         query = GoldQuery(space=SPACE, alias="a", task_id="t", judge="d", since_slot=0)
-        verdicts = [
-            GoldVerdict(
+        evaluations = [
+            GoldOutcome(
                 space=SPACE, alias="a", task_id="t", judge="d", slot=at, item=f"i{at}",
                 is_good=True, outcome=Outcome.PASSED, reason=None, at_ns=at,
             )
             for at in (4, 5, 6)
         ]  # fmt: skip
-        store.append_gold_verdicts(verdicts).result()
+        store.append_gold_outcomes(evaluations).result()
         assert store.remove_before(5) == 0
-        assert store.gold_verdicts(query) == verdicts[1:]
+        assert store.gold_outcomes(query) == evaluations[1:]
 
     @pytest.mark.parametrize("is_reopened", [False, True])
     def test_erased_bytes_go_from_the_disk_when_asked(

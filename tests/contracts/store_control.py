@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from collector.storage.port.counts import TaskQuery
-from collector.storage.port.judges import CalibrationRow, GoldQuery, GoldVerdict
+from collector.storage.port.judges import CalibrationRow, GoldOutcome, GoldQuery
 from collector.storage.port.rows import (
     AlertEvent,
     AlertState,
@@ -16,8 +16,8 @@ from collector.storage.port.store import Store
 from scouter.evaluate.outcome import Outcome
 from tests.contracts.store_data import (
     SPACE,
+    evaluation,
     profile,
-    verdict,
 )
 from tests.contracts.store_opened import Open, OpenedStore
 
@@ -27,15 +27,15 @@ class ControlContract(OpenedStore):
 
     def test_last_outcomes(self, store: Store) -> None:
         outcomes = [Outcome.PASSED, Outcome.FAILED, Outcome.ERRORED]
-        store.append_evaluations([verdict(f"u{n}", o) for n, o in enumerate(outcomes)]).result()
-        store.append_evaluations([verdict("other", profile_uid="p2")]).result()
+        store.append_evaluations([evaluation(f"u{n}", o) for n, o in enumerate(outcomes)]).result()
+        store.append_evaluations([evaluation("other", profile_uid="p2")]).result()
 
         assert store.last_outcomes(SPACE, "p1", 2) == outcomes[1:]
         assert store.last_outcomes(SPACE, "p1", 9) == outcomes
 
     @pytest.mark.parametrize("reason", ["budget", "sampled", "gate"])
     @pytest.mark.parametrize("other", [Outcome.PASSED, Outcome.FAILED])
-    def test_a_verdict_without_a_judges_is_no_outcome(
+    def test_a_evaluation_without_a_judges_is_no_outcome(
         self, store: Store, reason: str, other: Outcome
     ) -> None:
         """What a gate skipped is decided, however."""
@@ -43,9 +43,9 @@ class ControlContract(OpenedStore):
             TaskRow(task_id="a", task_type="Assertion", outcome=other),
             TaskRow(task_id="j", task_type="LLMJudge", outcome=Outcome.SKIPPED, reason=reason),
         )
-        row = verdict("u1", other, tasks=tasks)
+        row = evaluation("u1", other, tasks=tasks)
         assert row.is_partial is (reason != "gate")
-        store.append_evaluations([row, verdict("u2")]).result()
+        store.append_evaluations([row, evaluation("u2")]).result()
         decided = [other] if reason == "gate" else []
         assert store.last_outcomes(SPACE, "p1", 9) == [*decided, Outcome.PASSED]
 
@@ -122,7 +122,7 @@ class ControlContract(OpenedStore):
 
         assert found == rows
 
-    def test_gold_verdicts_of_one_judge(self, store: Store) -> None:
+    def test_gold_outcomes_of_one_judge(self, store: Store) -> None:
         """By slot, each once; they are in no count that is about an agent."""
         query = GoldQuery(space=SPACE, alias="a", task_id="t", judge="j")
         before = (
@@ -131,8 +131,8 @@ class ControlContract(OpenedStore):
             store.task_counts(TaskQuery(space=SPACE)),
         )
 
-        def verdict(slot: int, outcome: Outcome = Outcome.PASSED) -> GoldVerdict:
-            return GoldVerdict(
+        def evaluation(slot: int, outcome: Outcome = Outcome.PASSED) -> GoldOutcome:
+            return GoldOutcome(
                 space=SPACE,
                 alias="a",
                 task_id="t",
@@ -145,16 +145,16 @@ class ControlContract(OpenedStore):
                 at_ns=10 * slot,
             )
 
-        late = verdict(9, Outcome.ERRORED)
-        store.append_gold_verdicts([late, verdict(2), verdict(3, Outcome.FAILED)]).result()
-        store.append_gold_verdicts([replace(verdict(3), item="again")]).result()
+        late = evaluation(9, Outcome.ERRORED)
+        store.append_gold_outcomes([late, evaluation(2), evaluation(3, Outcome.FAILED)]).result()
+        store.append_gold_outcomes([replace(evaluation(3), item="again")]).result()
         other: list[dict[str, str]] = [
             {"judge": "k"}, {"alias": "b"}, {"space": "elsewhere"}, {"task_id": "u"},
         ]  # fmt: skip
-        store.append_gold_verdicts([replace(verdict(4), **each) for each in other]).result()
+        store.append_gold_outcomes([replace(evaluation(4), **each) for each in other]).result()
 
-        assert store.gold_verdicts(query) == [verdict(2), verdict(3, Outcome.FAILED), late]
-        assert store.gold_verdicts(replace(query, since_slot=4)) == [late]
+        assert store.gold_outcomes(query) == [evaluation(2), evaluation(3, Outcome.FAILED), late]
+        assert store.gold_outcomes(replace(query, since_slot=4)) == [late]
         assert before == (
             store.totals(), store.conservation(SPACE), store.task_counts(TaskQuery(space=SPACE)),
         )  # fmt: skip

@@ -39,10 +39,10 @@ def record(uid: str = "u1", **fields: Any) -> RecordRow:
     return RecordRow(uid=uid, **(given | fields))
 
 
-def verdict(
+def evaluation(
     uid: str = "u1", outcome: Outcome = Outcome.PASSED, tasks: Any = None, **fields: Any
 ) -> EvaluationRow:
-    """A verdict with one task of the same outcome."""
+    """An evaluation with one task of the same outcome."""
     if tasks is None:
         tasks = (TaskRow(task_id="t1", task_type="Assertion", outcome=outcome),)
     given: dict[str, Any] = {

@@ -19,7 +19,7 @@ from scouter.drift.detect.slices import Slice
 from scouter.drift.series.observed import BEFORE_ALL, RECORD
 from scouter.drift.series.series import Agent
 from scouter.evaluate.outcome import Outcome
-from tests.contracts.store_data import SPACE, TRACE, span, verdict
+from tests.contracts.store_data import SPACE, TRACE, evaluation, span
 
 Open = Callable[[], Store]
 PASSED, FAILED, PENDING = Outcome.PASSED, Outcome.FAILED, Outcome.PENDING
@@ -57,14 +57,16 @@ class StoreDriftContract:
     def test_each_record_is_given_once_it_is_decided(self, store: Store) -> None:
         """Neither while it is pending nor again when it is judged anew."""
         two = (task("t", PASSED), task("j", PENDING))
-        store.append_evaluations([verdict("u1", PENDING, two), verdict("u2", FAILED)]).result()
+        store.append_evaluations(
+            [evaluation("u1", PENDING, two), evaluation("u2", FAILED)]
+        ).result()
         done = (task("t", PASSED), task("j", FAILED))
-        decided = verdict(
+        decided = evaluation(
             "u1", FAILED, done, revision=2, was_decided=False, evaluation_id="e1-2",
             service_name="bot", service_version="2", environment="prod", evaluated_ns=7,
         )  # fmt: skip
         store.append_evaluations([decided]).result()
-        again = verdict("u1", PASSED, two[:1], revision=3, evaluation_id="e1-3")
+        again = evaluation("u1", PASSED, two[:1], revision=3, evaluation_id="e1-3")
         store.append_evaluations([again]).result()
 
         first, second = store.decided_after(BEFORE_ALL, 10)
@@ -79,7 +81,7 @@ class StoreDriftContract:
 
     def test_results_are_given_page_by_page_in_order(self, store: Store) -> None:
         for batch in range(3):
-            rows = [verdict(f"u{batch}-{n}") for n in range(4)]
+            rows = [evaluation(f"u{batch}-{n}") for n in range(4)]
             store.append_evaluations(rows).result()
         found, place = list[str](), BEFORE_ALL
         while page := store.decided_after(place, 5):
@@ -90,11 +92,13 @@ class StoreDriftContract:
     def test_results_of_a_space_a_profile_and_a_time(self, store: Store) -> None:
         store.append_evaluations(
             [
-                verdict("early", evaluated_ns=5),
-                verdict("there", evaluated_ns=6),
-                verdict("other", evaluated_ns=6, profile_uid="p9", alias="x", profile_digest="y"),
-                verdict("late", evaluated_ns=7),
-                verdict("away", evaluated_ns=6, space="elsewhere"),
+                evaluation("early", evaluated_ns=5),
+                evaluation("there", evaluated_ns=6),
+                evaluation(
+                    "other", evaluated_ns=6, profile_uid="p9", alias="x", profile_digest="y"
+                ),
+                evaluation("late", evaluated_ns=7),
+                evaluation("away", evaluated_ns=6, space="elsewhere"),
             ]
         ).result()
 
@@ -108,12 +112,12 @@ class StoreDriftContract:
 
     def test_a_part_of_a_record_is_not_the_record(self, store: Store) -> None:
         left_out = (task("t", PASSED), task("j", Outcome.SKIPPED, "budget"))
-        store.append_evaluations([verdict("u1", PASSED, left_out)]).result()
+        store.append_evaluations([evaluation("u1", PASSED, left_out)]).result()
         (found,) = store.decided_after(BEFORE_ALL, 10)
         assert found.outcomes == (("t", PASSED), ("j", Outcome.SKIPPED))
 
     def test_a_session_that_is_judged_as_a_whole_stands_for_itself(self, store: Store) -> None:
-        store.append_evaluations([verdict("s", FAILED, scope=Scope.SESSION)]).result()
+        store.append_evaluations([evaluation("s", FAILED, scope=Scope.SESSION)]).result()
         (found,) = store.decided_after(BEFORE_ALL, 10)
         assert (found.session, found.outcomes) == ("", (("t1", FAILED),))
 
@@ -176,10 +180,10 @@ class StoreDriftContract:
         ]
         store.append_spans(SPACE, calls, 1).result()
         rows = [
-            verdict("u1", PASSED, evaluated_ns=5, tags={"a.b": "x y"}, trace_id=TRACE),
-            verdict("u2", FAILED, evaluated_ns=10, tags={"a.b": "x y"}, trace_id=TRACE),
-            verdict("u3", PASSED, evaluated_ns=11, tags={}),
-            verdict("u4", PASSED, evaluated_ns=12, tags={"k": "v"}, profile_uid="other"),
+            evaluation("u1", PASSED, evaluated_ns=5, tags={"a.b": "x y"}, trace_id=TRACE),
+            evaluation("u2", FAILED, evaluated_ns=10, tags={"a.b": "x y"}, trace_id=TRACE),
+            evaluation("u3", PASSED, evaluated_ns=11, tags={}),
+            evaluation("u4", PASSED, evaluated_ns=12, tags={"k": "v"}, profile_uid="other"),
         ]
         store.append_evaluations(rows).result()
         assert store.catch_up()

@@ -11,7 +11,7 @@ from collector.storage.port.store import Store
 from scouter.evaluate.spans.tree import SpanTree
 from scouter.model.otlp_logs import log_event
 from scouter.model.span import AttributeValue, Span
-from tests.contracts.store_data import SPACE, TRACE, record, span, verdict
+from tests.contracts.store_data import SPACE, TRACE, evaluation, record, span
 
 Open = Callable[[], Store]
 
@@ -90,24 +90,24 @@ class StoreEventsContract:
             (of_model,) = usage.tokens
             assert (usage.key, of_model.calls, of_model.input_tokens) == (key, 1, 5)
 
-    def test_an_event_after_the_verdict_makes_no_span_late(self, store: Store) -> None:
+    def test_an_event_after_the_evaluation_makes_no_span_late(self, store: Store) -> None:
         """But it opens the record again: its trace is among those that got something."""
         store.append_records([record(trace_id=TRACE)]).result()
         store.append_spans(SPACE, [span(1)], 1).result()
-        row = verdict(trace_id=TRACE, reads_spans=True, input_seq=store.last_seq())
+        row = evaluation(trace_id=TRACE, reads_spans=True, input_seq=store.last_seq())
         store.append_evaluations([row]).result()
         store.append_spans(SPACE, [event(1)], 2).result()
         assert store.conservation(SPACE).spans.late == 0
         assert store.late_traces(0) == [(SPACE, TRACE)]
 
     def test_a_result_of_an_evaluator_is_shown_and_judged_by_nobody(self, store: Store) -> None:
-        """It re-opens no verdict either."""
+        """It re-opens no evaluation either."""
         ids = (TRACE, f"{1:016x}")
         result = log_event("gen_ai.evaluation.result", ids, (15, 15), {"score": 1})
         assert result is not None
         store.append_records([record(trace_id=TRACE)]).result()
         store.append_spans(SPACE, [span(1)], 1).result()
-        row = verdict(trace_id=TRACE, reads_spans=True, input_seq=store.last_seq())
+        row = evaluation(trace_id=TRACE, reads_spans=True, input_seq=store.last_seq())
         store.append_evaluations([row]).result()
         store.append_spans(SPACE, [result], 2).result()
         assert said(store) == {"1": []}

@@ -1,4 +1,4 @@
-"""What every store has to answer about records, verdicts, sessions and time series.
+"""What every store has to answer about records, evaluations, sessions and time series.
 
 Expected values are counted by hand, or by going through everything that was put in.
 """
@@ -21,7 +21,7 @@ from collector.storage.port.rows import EvaluationRow, Scope, TaskRow
 from collector.storage.port.store import Store
 from scouter.evaluate.outcome import DECIDED, Outcome
 from scouter.model.span import Resource
-from tests.contracts.store_data import SPACE, TRACE, letter, record, span, verdict
+from tests.contracts.store_data import SPACE, TRACE, evaluation, letter, record, span
 
 _IN_CLASS = settings(
     max_examples=40,
@@ -54,14 +54,14 @@ class StoreListsContract:
         yield store
         store.close()
 
-    # --- verdicts ---------------------------------------------------------------------------
+    # --- evaluations ---------------------------------------------------------------------------
 
     @_IN_CLASS
     @given(data=st.data())
     def test_a_listing_is_that_of_a_brute_force_filter(
         self, store: Store, data: st.DataObject
     ) -> None:
-        """Random verdicts and revisions, any filters, pages of one to three."""
+        """Random evaluations and revisions, any filters, pages of one to three."""
         space = f"space {store.last_seq()}"  # one store for all examples
         words = st.sampled_from(["a", "b"])
         latest: dict[str, EvaluationRow] = {}
@@ -73,7 +73,7 @@ class StoreListsContract:
                 TaskRow(task_id=each, task_type="x", outcome=data.draw(st.sampled_from(Outcome)))
                 for each in ids
             )
-            latest[uid] = verdict(
+            latest[uid] = evaluation(
                 uid, data.draw(st.sampled_from(Outcome)), tasks, space=space,
                 revision=before.revision + 1 if before else 1, evaluation_id=f"{space} {number}",
                 evaluated_ns=data.draw(st.integers(0, 3)), service_version=data.draw(words),
@@ -116,12 +116,12 @@ class StoreListsContract:
         wanted = [row.record_uid for row in reversed(latest.values()) if is_wanted(row)]
         assert list(uids_by_page(store, query)) == wanted
 
-    def test_many_superseded_verdicts_do_not_end_a_page(self, store: Store) -> None:
+    def test_many_superseded_evaluations_do_not_end_a_page(self, store: Store) -> None:
         """Thirty of thirty-one candidates are passed over before the one that counts."""
-        rows = [verdict(f"u{n}", Outcome.FAILED, evaluation_id=f"e{n}") for n in range(31)]
+        rows = [evaluation(f"u{n}", Outcome.FAILED, evaluation_id=f"e{n}") for n in range(31)]
         store.append_evaluations(rows).result()
         again = [
-            verdict(f"u{n}", revision=2, evaluation_id=f"again {n}") for n in range(1, 31)
+            evaluation(f"u{n}", revision=2, evaluation_id=f"again {n}") for n in range(1, 31)
         ]  # fmt: skip
         store.append_evaluations(again).result()
         page = store.evaluations(EvaluationQuery(space=SPACE, outcome=Outcome.FAILED, limit=1))
@@ -146,11 +146,11 @@ class StoreListsContract:
         self, store: Store, tags: dict[str, str], pair: tuple[str, str], is_found: bool
     ) -> None:
         """Whatever the texts hold that JSON writes in its own way."""
-        store.append_evaluations([verdict(tags=tags)]).result()
+        store.append_evaluations([evaluation(tags=tags)]).result()
         page = store.evaluations(EvaluationQuery(space=SPACE, tags=(pair,)))
         assert len(page.items) == is_found
 
-    def test_the_service_of_a_verdict_without_spans_is_that_of_its_trace(
+    def test_the_service_of_a_evaluation_without_spans_is_that_of_its_trace(
         self, store: Store
     ) -> None:
         resource = Resource(
@@ -160,12 +160,12 @@ class StoreListsContract:
         )  # fmt: skip
         store.append_spans(SPACE, [span(1, resource=resource)], 1).result()
         rows = [
-            verdict("no spans read", trace_id=TRACE, evaluation_id="e1"),
-            verdict("read", trace_id=TRACE, service_version="2", service_name="shop",
+            evaluation("no spans read", trace_id=TRACE, evaluation_id="e1"),
+            evaluation("read", trace_id=TRACE, service_version="2", service_name="shop",
                     environment="x", reads_spans=True, evaluation_id="e2"),
-            verdict("other", trace_id="f" * 32, service_version="1", reads_spans=True,
+            evaluation("other", trace_id="f" * 32, service_version="1", reads_spans=True,
                     evaluation_id="e3"),
-            verdict("no trace", evaluation_id="e4"),
+            evaluation("no trace", evaluation_id="e4"),
         ]  # fmt: skip
         store.append_evaluations(rows).result()
 
@@ -180,9 +180,9 @@ class StoreListsContract:
         assert uids(service_name="shop", service_version="1") == []
         assert uids(environment="y") == []
 
-    def test_a_verdict_by_its_id_whatever_its_revision(self, store: Store) -> None:
-        first = verdict("u1", Outcome.FAILED, evaluation_id="e1")
-        second = verdict("u1", revision=2, evaluation_id="e2")
+    def test_a_evaluation_by_its_id_whatever_its_revision(self, store: Store) -> None:
+        first = evaluation("u1", Outcome.FAILED, evaluation_id="e1")
+        second = evaluation("u1", revision=2, evaluation_id="e2")
         for row in (first, second):
             store.append_evaluations([row]).result()
         assert store.evaluation(SPACE, "e1") == first
@@ -190,45 +190,45 @@ class StoreListsContract:
         assert store.evaluation(SPACE, "e3") is None
         assert store.evaluation("elsewhere", "e1") is None
 
-    def test_the_verdicts_on_a_trace_are_the_latest_newest_first(self, store: Store) -> None:
+    def test_the_evaluations_on_a_trace_are_the_latest_newest_first(self, store: Store) -> None:
         """Of the newest rows only, where there are more than may be read."""
-        rows = [verdict(f"u{n}", trace_id=TRACE, evaluation_id=f"e{n}") for n in range(5)]
+        rows = [evaluation(f"u{n}", trace_id=TRACE, evaluation_id=f"e{n}") for n in range(5)]
         again = replace(rows[1], revision=2, outcome=Outcome.FAILED, evaluation_id="again")
         others = [
-            verdict("other", trace_id="e" * 32, evaluation_id="other"),
+            evaluation("other", trace_id="e" * 32, evaluation_id="other"),
             replace(rows[2], space="elsewhere", evaluation_id="elsewhere"),
-            verdict("none", evaluation_id="none"),
+            evaluation("none", evaluation_id="none"),
         ]
         for part in (rows[:3], [*others, again], rows[3:]):
             store.append_evaluations(part).result()
         wanted = (rows[4], rows[3], again, rows[2], rows[0])
-        assert store.trace(SPACE, TRACE, 6).verdicts == wanted
-        assert store.trace(SPACE, TRACE, 5).verdicts == wanted[:4]
-        assert store.trace(SPACE, TRACE, 3).verdicts == wanted[:3]
-        assert store.trace(SPACE, "d" * 32, 3).verdicts == ()
+        assert store.trace(SPACE, TRACE, 6).evaluations == wanted
+        assert store.trace(SPACE, TRACE, 5).evaluations == wanted[:4]
+        assert store.trace(SPACE, TRACE, 3).evaluations == wanted[:3]
+        assert store.trace(SPACE, "d" * 32, 3).evaluations == ()
 
-    def test_a_trace_is_its_spans_and_its_verdicts(self, store: Store) -> None:
+    def test_a_trace_is_its_spans_and_its_evaluations(self, store: Store) -> None:
         """Nothing of another space, nor of a trace whose id ends in the same way."""
-        near, row = f"{'0' * 15}1{TRACE[16:]}", verdict(trace_id=TRACE)
+        near, row = f"{'0' * 15}1{TRACE[16:]}", evaluation(trace_id=TRACE)
         mine = [span(1), span(2)]
         store.append_spans(SPACE, [*mine, span(3, trace_id=near)], 5).result()
         store.append_spans("it's", [span(4)], 5).result()
-        store.append_evaluations([row, verdict("u2", space="it's", trace_id=TRACE)]).result()
+        store.append_evaluations([row, evaluation("u2", space="it's", trace_id=TRACE)]).result()
         found, other = store.trace(SPACE, TRACE, 9), store.trace("it's", TRACE, 9)
         assert sorted(found.spans, key=lambda each: each.span_id) == mine
-        assert found.verdicts == (row,)
+        assert found.evaluations == (row,)
         assert other.spans == [span(4)]
-        assert [each.record_uid for each in other.verdicts] == ["u2"]
+        assert [each.record_uid for each in other.evaluations] == ["u2"]
         assert store.trace(SPACE, near, 9).spans == [span(3, trace_id=near)]
         absent = store.trace("nobody", TRACE, 9)
-        assert (absent.spans, absent.verdicts) == ([], ())
+        assert (absent.spans, absent.evaluations) == ([], ())
 
     def test_pages_of_one_moment_hold_what_is_revised_meanwhile(self, store: Store) -> None:
-        rows = [verdict(f"u{n}", evaluation_id=f"e{n}") for n in range(4)]
+        rows = [evaluation(f"u{n}", evaluation_id=f"e{n}") for n in range(4)]
         store.append_evaluations(rows).result()
         query = EvaluationQuery(space=SPACE, limit=2)
         first = store.evaluations(query)
-        again = verdict("u0", Outcome.FAILED, revision=2, evaluation_id="again")
+        again = evaluation("u0", Outcome.FAILED, revision=2, evaluation_id="again")
         store.append_evaluations([again]).result()
         second = store.evaluations(replace(query, before=first.next_before, as_of=first.as_of))
         assert [row.record_uid for row in first.items] == ["u3", "u2"]
@@ -248,14 +248,14 @@ class StoreListsContract:
         assert [each.session_id for each in store.sessions(query).items] == ["e", "b"]
 
     def test_a_record_is_listed_while_it_is_revised(self, store: Store) -> None:
-        """Once each time, by its latest verdict: never by none, never by two."""
-        store.append_evaluations([verdict("u0", evaluation_id="e1")]).result()
+        """Once each time, by its latest evaluation: never by none, never by two."""
+        store.append_evaluations([evaluation("u0", evaluation_id="e1")]).result()
         done = threading.Event()
 
         def revise() -> None:
             for n in range(2, 150):
                 store.append_evaluations(
-                    [verdict("u0", revision=n, evaluation_id=f"e{n}")]
+                    [evaluation("u0", revision=n, evaluation_id=f"e{n}")]
                 ).result()
             done.set()
 
@@ -283,13 +283,13 @@ class StoreListsContract:
         store.append_records([*rows[2:], record("passed", space="elsewhere")]).result()
         store.append_evaluations(
             [
-                verdict("passed"),
-                verdict("revised", Outcome.SKIPPED),
-                verdict("skipped", Outcome.SKIPPED),
-                verdict("session", session_id="s", scope=Scope.SESSION),
+                evaluation("passed"),
+                evaluation("revised", Outcome.SKIPPED),
+                evaluation("skipped", Outcome.SKIPPED),
+                evaluation("session", session_id="s", scope=Scope.SESSION),
             ]
         ).result()
-        again = verdict("revised", Outcome.FAILED, revision=2, evaluation_id="again")
+        again = evaluation("revised", Outcome.FAILED, revision=2, evaluation_id="again")
         store.append_evaluations([again]).result()
         gone = letter(uid="dead", reason="unknown_profile", was_accepted=True)
         refused = letter(uid="waits", reason="conflict")  # was never accepted: no state
@@ -338,7 +338,7 @@ class StoreListsContract:
         for start in (0, 4, 8):
             rows = [record(f"u{n}") for n in range(start, min(start + 4, 9))]
             store.append_records(rows).result()
-        store.append_evaluations([verdict(f"u{n}") for n in (0, 3, 6)]).result()
+        store.append_evaluations([evaluation(f"u{n}") for n in (0, 3, 6)]).result()
         seen: list[str] = []
         query = RecordQuery(space=SPACE, limit=2, state=state)
         while True:
@@ -364,12 +364,13 @@ class StoreListsContract:
                 assert found == [(space, f"of {space}")]
 
     def test_states_as_of_a_commit(self, store: Store) -> None:
-        """What was decided later is not there: a verdict, a revision of one, a dead letter."""
+        """What was decided later is not there: an evaluation, a revision of one, a dead letter."""
         store.append_records([record(uid) for uid in ("judged", "revised", "dead")]).result()
-        store.append_evaluations([verdict("revised")]).result()
+        store.append_evaluations([evaluation("revised")]).result()
         before = store.last_seq()
         store.append_evaluations([
-            verdict("judged"), verdict("revised", Outcome.FAILED, revision=2, evaluation_id="2"),
+            evaluation("judged"),
+            evaluation("revised", Outcome.FAILED, revision=2, evaluation_id="2"),
         ]).result()  # fmt: skip
         store.append_dead_letters([letter(uid="dead", was_accepted=True)]).result()
 
@@ -416,11 +417,11 @@ class StoreListsContract:
                 value["half"] = "\ufffd"  # as in every answer
         assert (found, pages) == (contexts, count)
 
-    def test_verdicts_in_pages_of_bounded_bytes(self, store: Store) -> None:
+    def test_evaluations_in_pages_of_bounded_bytes(self, store: Store) -> None:
         """Nine of three commits, each with a result of 10 kB, come four at a time at most."""
         long = TaskRow(task_id="t", task_type="A", outcome=Outcome.PASSED, actual="x" * 10_000)
         for start in (0, 3, 6):
-            rows = [verdict(f"u{n}", tasks=(long,)) for n in range(start, start + 3)]
+            rows = [evaluation(f"u{n}", tasks=(long,)) for n in range(start, start + 3)]
             store.append_evaluations(rows).result()
         whole = store.evaluations(EvaluationQuery(space=SPACE)).items
         found: list[EvaluationRow] = []
@@ -442,7 +443,7 @@ class StoreListsContract:
         assert (found.record.context, found.state) == (
             {"answer": [1, None, "é"]}, RecordState.EVALUATED
         )  # fmt: skip
-        assert [(row.revision, row.outcome) for row in found.verdicts] == [
+        assert [(row.revision, row.outcome) for row in found.evaluations] == [
             (2, Outcome.FAILED), (1, Outcome.SKIPPED)
         ]  # fmt: skip
         dead = store.record_history(SPACE, "dead")
@@ -453,7 +454,7 @@ class StoreListsContract:
         )  # fmt: skip
         waits = store.record_history(SPACE, "waits")
         assert waits is not None
-        assert (waits.state, waits.verdicts, waits.letter) == (RecordState.WAITING, (), None)
+        assert (waits.state, waits.evaluations, waits.letter) == (RecordState.WAITING, (), None)
         assert store.record_history(SPACE, "nobody") is None
         assert store.record_history("elsewhere", "revised") is None
 
@@ -495,7 +496,11 @@ class StoreListsContract:
             outcome = data.draw(st.none() | st.sampled_from(Outcome))
             if outcome is not None:
                 store.append_evaluations(
-                    [verdict(uid, outcome, space=space, session_id=session_id, evaluation_id=uid)]
+                    [
+                        evaluation(
+                            uid, outcome, space=space, session_id=session_id, evaluation_id=uid
+                        )
+                    ]
                 ).result()
             own = session_id or uid
             word = "undecided" if outcome in (None, Outcome.PENDING) else str(outcome)
@@ -548,7 +553,7 @@ class StoreListsContract:
     def test_a_series_is_that_of_a_brute_force_count(
         self, store: Store, data: st.DataObject
     ) -> None:
-        """Verdicts and revisions over five hours, between any two times, in any buckets.
+        """Evaluations and revisions over five hours, between any two times, in any buckets.
 
         Buckets of whole hours are read from the rollups, the others from the results.
         """
@@ -565,7 +570,7 @@ class StoreListsContract:
                 )
                 for name in ("t1", "t2")
             )  # fmt: skip
-            latest[uid] = verdict(
+            latest[uid] = evaluation(
                 uid, tasks=tasks, space=space, revision=before.revision + 1 if before else 1,
                 evaluation_id=f"{space} {number}", evaluated_ns=data.draw(times),
                 profile_uid=f"p {uid > 'b'}",
@@ -614,7 +619,7 @@ class StoreListsContract:
                        for each in found)) == len(found)  # fmt: skip
 
     def test_versions_of_tasks_whose_trace_no_span_is_stored_of(self, store: Store) -> None:
-        store.append_evaluations([verdict("u1", trace_id=TRACE)]).result()
+        store.append_evaluations([evaluation("u1", trace_id=TRACE)]).result()
         query = TaskQuery(space=SPACE, service_version="2")
         assert store.task_counts(query) == []
         resource = Resource(attributes={"service.version": "2"})

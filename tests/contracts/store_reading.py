@@ -1,4 +1,4 @@
-"""Listings and counts of verdicts in any store."""
+"""Listings and counts of evaluations in any store."""
 
 import statistics
 from collections import Counter
@@ -22,8 +22,8 @@ from scouter.model.span import Resource
 from tests.contracts.store_data import (
     SPACE,
     TRACE,
+    evaluation,
     span,
-    verdict,
 )
 from tests.contracts.store_opened import IN_CLASS, OpenedStore
 
@@ -33,11 +33,11 @@ class ReadingContract(OpenedStore):
 
     def test_filters_of_the_listing(self, store: Store) -> None:
         rows = [
-            verdict("u1", evaluated_ns=100, trace_id=TRACE),
-            verdict("u2", Outcome.FAILED, evaluated_ns=200, record_id="x"),
-            verdict("u3", evaluated_ns=300, alias="b", profile_uid="p2", profile_digest="d2",
+            evaluation("u1", evaluated_ns=100, trace_id=TRACE),
+            evaluation("u2", Outcome.FAILED, evaluated_ns=200, record_id="x"),
+            evaluation("u3", evaluated_ns=300, alias="b", profile_uid="p2", profile_digest="d2",
                     profile_name="named"),
-            verdict("u4", evaluated_ns=400, space="other"),
+            evaluation("u4", evaluated_ns=400, space="other"),
         ]  # fmt: skip
         store.append_evaluations(rows).result()
 
@@ -56,7 +56,9 @@ class ReadingContract(OpenedStore):
 
     def test_pages_hold_everything_once_though_more_comes_in(self, store: Store) -> None:
         for start in (0, 4, 8):
-            store.append_evaluations([verdict(f"u{n}") for n in range(start, start + 4)]).result()
+            store.append_evaluations(
+                [evaluation(f"u{n}") for n in range(start, start + 4)]
+            ).result()
         seen: list[str] = []
         query = EvaluationQuery(space=SPACE, limit=5)
         while True:
@@ -64,7 +66,7 @@ class ReadingContract(OpenedStore):
             seen += [row.record_uid for row in page.items]
             if page.next_before is None:
                 break
-            store.append_evaluations([verdict(f"later {len(seen)}")]).result()
+            store.append_evaluations([evaluation(f"later {len(seen)}")]).result()
             query = EvaluationQuery(space=SPACE, limit=5, before=page.next_before)
         assert seen == [f"u{n}" for n in reversed(range(12))]
 
@@ -73,8 +75,9 @@ class ReadingContract(OpenedStore):
         gate = TaskRow(task_id="t2", task_type="x", outcome=Outcome.SKIPPED, reason="gate")
         budget = TaskRow(task_id="t2", task_type="x", outcome=Outcome.SKIPPED, reason="budget")
         rows = [
-            verdict(f"u{n}", tasks=(TaskRow(task_id="t1", task_type="x", outcome=outcome), second),
-                    evaluated_ns=n, service_version=f"{n}.0")
+            evaluation(f"u{n}", evaluated_ns=n,
+                       tasks=(TaskRow(task_id="t1", task_type="x", outcome=outcome), second),
+                       service_version=f"{n}.0")
             for n, (outcome, second) in enumerate(
                 [(Outcome.PASSED, gate), (Outcome.FAILED, gate), (Outcome.ERRORED, budget)]
             )
@@ -100,7 +103,7 @@ class ReadingContract(OpenedStore):
 
         def judged(uid: str, outcome: Outcome, score: float | None, **fields: Any) -> EvaluationRow:
             task = TaskRow(task_id="q", task_type="LLMJudge", outcome=outcome, stated_score=score)
-            return verdict(uid, outcome, (task,), service_version="1", **fields)
+            return evaluation(uid, outcome, (task,), service_version="1", **fields)
 
         passed, failed, errored = Outcome.PASSED, Outcome.FAILED, Outcome.ERRORED
         hour = 3_600 * 10**9
@@ -146,7 +149,10 @@ class ReadingContract(OpenedStore):
         ]
         space = uuid7()
         store.append_evaluations(
-            [verdict(f"u{n}", task.outcome, (task,), space=space) for n, task in enumerate(tasks)]
+            [
+                evaluation(f"u{n}", task.outcome, (task,), space=space)
+                for n, task in enumerate(tasks)
+            ]
         ).result()
         found = store.task_counts(TaskQuery(space=space))
         scores = [score for task in tasks if (score := task.score) is not None]
@@ -156,12 +162,12 @@ class ReadingContract(OpenedStore):
         wanted = pytest.approx(statistics.stdev(scores), abs=1e-9) if n > 1 else None
         assert sd == wanted
 
-    def test_a_verdict_without_spans_is_found_by_the_version_of_its_trace(
+    def test_a_evaluation_without_spans_is_found_by_the_version_of_its_trace(
         self, store: Store
     ) -> None:
         resource = Resource(attributes={"service.version": "2.0"})
         store.append_spans(SPACE, [span(1, resource=resource)], 1).result()
-        store.append_evaluations([verdict("u1", trace_id=TRACE), verdict("u2")]).result()
+        store.append_evaluations([evaluation("u1", trace_id=TRACE), evaluation("u2")]).result()
 
         (counts,) = store.task_counts(TaskQuery(space=SPACE, service_version="2.0"))
         assert counts.passed == 1
@@ -171,14 +177,14 @@ class ReadingContract(OpenedStore):
     def test_counts_are_those_of_a_brute_force_count(
         self, store: Store, data: st.DataObject
     ) -> None:
-        """Random verdicts and revisions over three hours, asked for between any two times."""
+        """Random evaluations and revisions over three hours, asked for between any two times."""
         space = f"space {store.last_seq()}"  # one store for all examples
         times = st.integers(0, 6).map(lambda halves: halves * HOUR_NS // 2)
         latest: dict[str, EvaluationRow] = {}
         for _ in range(data.draw(st.integers(1, 8))):
             uid = data.draw(st.sampled_from("abc"))
             before = latest.get(uid)
-            latest[uid] = verdict(
+            latest[uid] = evaluation(
                 uid, data.draw(st.sampled_from(Outcome)), space=space,
                 revision=before.revision + 1 if before else 1,
                 evaluation_id=f"{space} {uid} {before.revision if before else 0}",

@@ -1,4 +1,4 @@
-"""The lists of work of any store, and the verdicts that are written down."""
+"""The lists of work of any store, and the evaluations that are written down."""
 
 from collections import Counter
 from dataclasses import replace
@@ -27,10 +27,10 @@ from scouter.evaluate.outcome import Outcome
 from tests.contracts.store_data import (
     SPACE,
     TRACE,
+    evaluation,
     letter,
     record,
     span,
-    verdict,
 )
 from tests.contracts.store_opened import IN_CLASS, Open, OpenedStore
 
@@ -47,7 +47,7 @@ class WorkContract(OpenedStore):
             record("u4"),
         ]
         store.append_records(rows).result()
-        store.append_evaluations([verdict("u1"), verdict("u4", Outcome.SKIPPED)]).result()
+        store.append_evaluations([evaluation("u1"), evaluation("u4", Outcome.SKIPPED)]).result()
         gone = letter(uid="u3", was_accepted=True, reason="unknown_profile")
         store.append_dead_letters([gone]).result()
         store.close()
@@ -63,7 +63,7 @@ class WorkContract(OpenedStore):
         assert (sheet.records.skipped, sheet.records.dead_lettered) == (1, 1)
         assert dict(sheet.dead_letters) == {"unknown_profile": 1}
 
-    def test_a_verdict_comes_back_as_it_was(self, store: Store) -> None:
+    def test_a_evaluation_comes_back_as_it_was(self, store: Store) -> None:
         tasks = (
             TaskRow(
                 task_id="b", task_type="Assertion", outcome=Outcome.ERRORED, reason="missing_path",
@@ -72,20 +72,20 @@ class WorkContract(OpenedStore):
             ),
             TaskRow(task_id="a", task_type="Assertion", outcome=Outcome.PASSED, actual=10**30),
         )  # fmt: skip
-        row = verdict("u1", Outcome.ERRORED, tasks, trace_id=TRACE, tags={"k": "v"}, input_seq=7)
+        row = evaluation("u1", Outcome.ERRORED, tasks, trace_id=TRACE, tags={"k": "v"}, input_seq=7)
         store.append_evaluations([row]).result()
 
         page = store.evaluations(EvaluationQuery(space=SPACE))
         assert page.items == (row,)
         assert page.next_before is None
 
-    def test_a_verdict_is_counted_once(self, open_store: Open) -> None:
+    def test_a_evaluation_is_counted_once(self, open_store: Open) -> None:
         store = open_store()
-        store.append_evaluations([verdict("u1"), verdict("u1")]).result()
-        store.append_evaluations([verdict("u1", Outcome.FAILED)]).result()
+        store.append_evaluations([evaluation("u1"), evaluation("u1")]).result()
+        store.append_evaluations([evaluation("u1", Outcome.FAILED)]).result()
         store.close()
         store = open_store()
-        store.append_evaluations([verdict("u1"), verdict("u2")]).result()
+        store.append_evaluations([evaluation("u1"), evaluation("u2")]).result()
         totals, items = store.totals(), store.evaluations(EvaluationQuery(space=SPACE)).items
         store.close()
 
@@ -97,8 +97,8 @@ class WorkContract(OpenedStore):
     def test_only_the_latest_revision_is_seen_and_only_the_first_is_counted(
         self, store: Store
     ) -> None:
-        store.append_evaluations([verdict("u1", Outcome.FAILED), verdict("u2")]).result()
-        store.append_evaluations([verdict("u1", revision=2, evaluation_id="again")]).result()
+        store.append_evaluations([evaluation("u1", Outcome.FAILED), evaluation("u2")]).result()
+        store.append_evaluations([evaluation("u1", revision=2, evaluation_id="again")]).result()
 
         items = store.evaluations(EvaluationQuery(space=SPACE)).items
         (counts,) = store.task_counts(TaskQuery(space=SPACE))
@@ -108,10 +108,10 @@ class WorkContract(OpenedStore):
         assert store.conservation(SPACE).records.evaluated == 2
         assert store.last_outcomes(SPACE, "p1", 9) == [Outcome.FAILED, Outcome.PASSED]
 
-    def test_spans_after_the_verdict_are_late(self, store: Store) -> None:
+    def test_spans_after_the_evaluation_are_late(self, store: Store) -> None:
         seen = store.append_spans(SPACE, [span(1), span(2)], 1).result()
         store.append_records([record("u1", trace_id=TRACE)]).result()
-        row = verdict("u1", trace_id=TRACE, reads_spans=True, input_seq=seen.seq)
+        row = evaluation("u1", trace_id=TRACE, reads_spans=True, input_seq=seen.seq)
         store.append_evaluations([row]).result()
         store.append_spans(SPACE, [span(2), span(3), span(1, trace_id="e" * 32)], 2).result()
 
@@ -124,18 +124,21 @@ class WorkContract(OpenedStore):
         reads: dict[str, Any] = {"trace_id": TRACE, "reads_spans": True}
         seen = store.append_spans(SPACE, [span(1)], 1).result()
         store.append_evaluations(
-            [verdict("u1", input_seq=seen.seq, **reads), verdict("u2", input_seq=seen.seq, **reads)]
+            [
+                evaluation("u1", input_seq=seen.seq, **reads),
+                evaluation("u2", input_seq=seen.seq, **reads),
+            ]
         ).result()
         late = store.append_spans(SPACE, [span(2)], 2).result()
-        again = verdict("u1", revision=2, evaluation_id="u1 again", input_seq=late.seq, **reads)
+        again = evaluation("u1", revision=2, evaluation_id="u1 again", input_seq=late.seq, **reads)
         store.append_evaluations([again]).result()
         assert store.conservation(SPACE).spans.late == 1
-        again = verdict("u2", revision=2, evaluation_id="u2 again", input_seq=late.seq, **reads)
+        again = evaluation("u2", revision=2, evaluation_id="u2 again", input_seq=late.seq, **reads)
         store.append_evaluations([again]).result()
         assert store.conservation(SPACE).spans.late == 0
 
     @pytest.mark.parametrize("is_one_batch", [True, False])
-    def test_a_revision_takes_the_place_of_the_verdict_before_it(
+    def test_a_revision_takes_the_place_of_the_evaluation_before_it(
         self, store: Store, is_one_batch: bool
     ) -> None:
         """Task a goes failed, passed, passed; task b errored, errored, failed."""
@@ -145,7 +148,7 @@ class WorkContract(OpenedStore):
             (Outcome.PASSED, Outcome.FAILED),
         ]
         rows = [
-            verdict(
+            evaluation(
                 "u1", Outcome.ERRORED, revision=number, evaluation_id=f"e{number}",
                 evaluated_ns=number * HOUR_NS,
                 tasks=(TaskRow(task_id="a", task_type="x", outcome=first),
@@ -182,14 +185,14 @@ class WorkContract(OpenedStore):
                 TaskRow(task_id="a", task_type="x", outcome=Outcome.PASSED),
                 TaskRow(task_id="b", task_type="LLMJudge", outcome=judged, reason=reason),
             )
-            return verdict(uid, judged, tasks=tasks, **fields)
+            return evaluation(uid, judged, tasks=tasks, **fields)
 
         pending = [row(f"u{n}", Outcome.PENDING) for n in range(4)]
         store.append_records([record(each.record_uid) for each in pending]).result()
-        store.append_evaluations([*pending[:2], verdict("other", profile_uid="p2")]).result()
+        store.append_evaluations([*pending[:2], evaluation("other", profile_uid="p2")]).result()
         store.append_evaluations(pending[2:]).result()
-        assert [each.verdict for each in store.pending_verdicts(9)] == pending
-        sizes = {each.context_bytes for each in store.pending_verdicts(9)}
+        assert [each.evaluation for each in store.pending_evaluations(9)] == pending
+        sizes = {each.context_bytes for each in store.pending_evaluations(9)}
         assert sizes == {len('{"answer":[1,null,"é"]}'.encode())}
         assert store.pending_count() == 4
         for names, others, uids in (
@@ -198,10 +201,10 @@ class WorkContract(OpenedStore):
             ({"p2"}, True, ["u0", "u1", "u2", "u3"]),
             ((), False, []),
         ):
-            of = store.pending_verdicts(9, profiles=names, others=others)
-            assert [each.verdict.record_uid for each in of] == uids
-        first, second, third = store.pending_verdicts(3)
-        assert [each.place for each in store.pending_verdicts(2, first.place)] == [
+            of = store.pending_evaluations(9, profiles=names, others=others)
+            assert [each.evaluation.record_uid for each in of] == uids
+        first, second, third = store.pending_evaluations(3)
+        assert [each.place for each in store.pending_evaluations(2, first.place)] == [
             second.place, third.place,
         ]  # fmt: skip
         assert store.last_outcomes(SPACE, "p1", 9) == []
@@ -215,7 +218,7 @@ class WorkContract(OpenedStore):
             task_id="b", task_type="LLMJudge", outcome=Outcome.PASSED, usage=usage,
             question="q", answer={"score": [4, None]},
         )  # fmt: skip
-        decided = verdict(
+        decided = evaluation(
             "u1", Outcome.PASSED, tasks=(pending[1].tasks[0], task), revision=2,
             evaluation_id="u1 again", was_decided=False,
         )  # fmt: skip
@@ -228,7 +231,7 @@ class WorkContract(OpenedStore):
         store.append_evaluations([decided]).result()
         assert store.evaluation(SPACE, "u1 again") == decided
         store.append_evaluations([out, later]).result()
-        assert [each.verdict for each in store.pending_verdicts(9)] == pending[2:]
+        assert [each.evaluation for each in store.pending_evaluations(9)] == pending[2:]
         assert store.pending_count() == 2
         assert store.last_outcomes(SPACE, "p1", 9) == [Outcome.PASSED]
         a, _, b = store.task_counts(TaskQuery(space=SPACE, profile="answers"))
@@ -258,7 +261,7 @@ class WorkContract(OpenedStore):
             ("p1", Outcome.PASSED), ("p1", Outcome.FAILED),
         ]  # fmt: skip
         rows = [
-            verdict("u1", outcome, revision=n, evaluation_id=f"e{n}", profile_uid=profile_uid)
+            evaluation("u1", outcome, revision=n, evaluation_id=f"e{n}", profile_uid=profile_uid)
             for n, (profile_uid, outcome) in enumerate(path, start=1)
         ]
         for batch in [rows] if is_one_batch else [[row] for row in rows]:
@@ -280,14 +283,14 @@ class WorkContract(OpenedStore):
     def test_counters_are_those_of_a_brute_force_count(
         self, store: Store, data: st.DataObject
     ) -> None:
-        """First verdicts, and changes to an outcome less those from it: live ones, then all."""
+        """First evaluations, and changes to an outcome less those from it: live ones, then all."""
         space = f"space {store.last_seq()}"  # one store for all examples
         rows: list[EvaluationRow] = []
         for _ in range(data.draw(st.integers(1, 12))):
             uid, version = data.draw(st.sampled_from("ab")), data.draw(st.sampled_from("1112"))
             revision = 1 + sum(row.record_uid == uid for row in rows)
             rows.append(
-                verdict(
+                evaluation(
                     uid, data.draw(st.sampled_from(Outcome)), space=space, revision=revision,
                     evaluation_id=f"{space} {uid} {revision}", profile_uid=version,
                 )
@@ -324,12 +327,12 @@ class WorkContract(OpenedStore):
         elsewhere = record("u1", trace_id=TRACE, space="elsewhere")
         store.append_records([*rows, elsewhere]).result()
         reads: dict[str, Any] = {"trace_id": TRACE, "reads_spans": True}
-        second = verdict("u1", Outcome.FAILED, revision=2, evaluation_id="again", **reads)
+        second = evaluation("u1", Outcome.FAILED, revision=2, evaluation_id="again", **reads)
         store.append_evaluations(
             [
-                verdict("u1", **reads),
-                verdict("u2", trace_id=TRACE),
-                verdict("u4", trace_id=other, reads_spans=True),
+                evaluation("u1", **reads),
+                evaluation("u2", trace_id=TRACE),
+                evaluation("u4", trace_id=other, reads_spans=True),
             ]
         ).result()
         store.append_evaluations([second]).result()
@@ -343,10 +346,10 @@ class WorkContract(OpenedStore):
         assert store.evaluated_records("elsewhere", [TRACE]) == []
         assert store.evaluated_records(SPACE, []) == []
 
-    def test_sessions_that_no_verdict_has_seen_whole(self, open_store: Open) -> None:
-        """Of s a record came after the verdict, t was judged whole, u3 is alone, r not known yet.
+    def test_sessions_that_no_evaluation_has_seen_whole(self, open_store: Open) -> None:
+        """Of s a record came after the evaluation, t was seen whole, u3 is alone, r not known yet.
 
-        The record of q was of an unknown profile; its verdict says which one it is.
+        The record of q was of an unknown profile; its evaluation says which one it is.
         """
         store = open_store()
         unknown = {"profile_uid": "", "profile_ref": "later"}
@@ -363,10 +366,10 @@ class WorkContract(OpenedStore):
         of_session: dict[str, Any] = {"scope": Scope.SESSION, "input_seq": first.seq}
         store.append_evaluations(
             [
-                verdict("session s", session_id="s", **of_session),
-                verdict("session t", session_id="t", **of_session),
-                verdict("u3", session_id="", input_seq=first.seq),
-                verdict("u6", session_id="q", input_seq=first.seq),
+                evaluation("session s", session_id="s", **of_session),
+                evaluation("session t", session_id="t", **of_session),
+                evaluation("u3", session_id="", input_seq=first.seq),
+                evaluation("u6", session_id="q", input_seq=first.seq),
             ]
         ).result()
         store.close()
@@ -381,40 +384,40 @@ class WorkContract(OpenedStore):
         assert store.open_sessions([]) == []
         store.close()
 
-    def test_the_latest_verdicts(self, store: Store) -> None:
-        rows = [verdict("u1"), verdict("u2")]
-        rows.append(verdict("u1", space="elsewhere", evaluation_id="of another space"))
+    def test_the_latest_evaluations(self, store: Store) -> None:
+        rows = [evaluation("u1"), evaluation("u2")]
+        rows.append(evaluation("u1", space="elsewhere", evaluation_id="of another space"))
         store.append_evaluations(rows).result()
-        second = verdict("u1", Outcome.FAILED, revision=2, evaluation_id="again")
+        second = evaluation("u1", Outcome.FAILED, revision=2, evaluation_id="again")
         store.append_evaluations([second]).result()
         keys = [(SPACE, "u1"), ("elsewhere", "u1"), (SPACE, "nobody")]
-        found = store.latest_verdicts(keys)
+        found = store.latest_evaluations(keys)
         assert dict(found) == {(SPACE, "u1"): second, ("elsewhere", "u1"): rows[2]}
-        assert store.latest_verdicts([]) == {}
+        assert store.latest_evaluations([]) == {}
 
-    def test_verdicts_by_the_ids_of_records(self, store: Store) -> None:
+    def test_evaluations_by_the_ids_of_records(self, store: Store) -> None:
         """Two records bear one id; one was decided again; another space knows the same id."""
-        rows = [verdict(uid, record_id=name) for uid, name in zip("abcd", "xxyz", strict=True)]
-        rows.append(verdict("e", space="elsewhere", record_id="x", evaluation_id="of another"))
-        rows.append(verdict("f", record_id=""))
+        rows = [evaluation(uid, record_id=name) for uid, name in zip("abcd", "xxyz", strict=True)]
+        rows.append(evaluation("e", space="elsewhere", record_id="x", evaluation_id="of another"))
+        rows.append(evaluation("f", record_id=""))
         store.append_evaluations(rows).result()
-        again = verdict("b", Outcome.FAILED, record_id="x", revision=2, evaluation_id="again")
+        again = evaluation("b", Outcome.FAILED, record_id="x", revision=2, evaluation_id="again")
         store.append_evaluations([again]).result()
 
-        found = store.verdicts_of_ids(SPACE, ["y", "x", "nobody", "x"], 4)
+        found = store.evaluations_of_ids(SPACE, ["y", "x", "nobody", "x"], 4)
         assert found is not None
         assert sorted(found, key=lambda row: row.record_uid) == [rows[0], again, rows[2]]
-        assert store.verdicts_of_ids(SPACE, ["x", "y"], 3) is None, "the superseded one counts"
-        assert store.verdicts_of_ids(SPACE, ["nobody"], 3) == ()
-        assert store.verdicts_of_ids(SPACE, [], 3) == ()
+        assert store.evaluations_of_ids(SPACE, ["x", "y"], 3) is None, "the superseded one counts"
+        assert store.evaluations_of_ids(SPACE, ["nobody"], 3) == ()
+        assert store.evaluations_of_ids(SPACE, [], 3) == ()
 
-    def test_a_verdict_on_a_session_is_no_state_of_a_record(self, store: Store) -> None:
+    def test_a_evaluation_on_a_session_is_no_state_of_a_record(self, store: Store) -> None:
         """It counts once, among the sessions; its traces are those of the session's records."""
         before = store.append_spans(SPACE, [span(1)], 1).result().seq
         rows = [record(f"u{n}", session_id="s", trace_id=TRACE) for n in (1, 2)]
         store.append_records(rows).result()
-        store.append_evaluations([verdict("u1", trace_id=TRACE)]).result()
-        session = verdict(
+        store.append_evaluations([evaluation("u1", trace_id=TRACE)]).result()
+        session = evaluation(
             "session s", Outcome.FAILED, session_id="s", reads_spans=True, input_seq=before,
             scope=Scope.SESSION,
         )  # fmt: skip
@@ -438,7 +441,7 @@ class WorkContract(OpenedStore):
         late = store.append_spans(SPACE, [span(2), span(3)], 1).result().seq
         assert store.conservation(SPACE).spans.late == 2
         assert store.late_traces(0) == [(SPACE, TRACE)]
-        again = verdict(
+        again = evaluation(
             "session s", session_id="s", reads_spans=True, input_seq=late, revision=2,
             evaluation_id="again", scope=Scope.SESSION,
         )  # fmt: skip
@@ -456,9 +459,9 @@ class WorkContract(OpenedStore):
             for n in range(2)
         )
         batches = [
-            [verdict("u1", tasks=two), verdict("u2", space="other", evaluation_id="e2")],
-            [verdict("u1", Outcome.FAILED, revision=2, evaluation_id="e1.2")],
-            [verdict("s", scope=Scope.SESSION, evaluation_id="es"), verdict("u3")],
+            [evaluation("u1", tasks=two), evaluation("u2", space="other", evaluation_id="e2")],
+            [evaluation("u1", Outcome.FAILED, revision=2, evaluation_id="e1.2")],
+            [evaluation("s", scope=Scope.SESSION, evaluation_id="es"), evaluation("u3")],
         ]
         store = open_store()
         assert store.results_after(FIRST_RESULT, 10) == []
@@ -470,7 +473,7 @@ class WorkContract(OpenedStore):
         whole = store.results_after(FIRST_RESULT, 10)
         store.close()
         store = open_store()
-        store.append_evaluations([verdict("u4", evaluation_id="e4")]).result()
+        store.append_evaluations([evaluation("u4", evaluation_id="e4")]).result()
         after = store.results_after(FIRST_RESULT, 10)
         read: list[EvaluationRow] = []
         place = FIRST_RESULT
@@ -494,7 +497,7 @@ class WorkContract(OpenedStore):
         ]
         for batch in batches:
             store.append_records(batch).result()
-        store.append_evaluations([verdict("a")]).result()
+        store.append_evaluations([evaluation("a")]).result()
 
         assert store.waiting_count() == 6
         for size in (1, 2, 3, 6, 9):

@@ -58,7 +58,7 @@ def fill(collector: CollectorProcess, headers: dict[str, str]) -> None:
         assert client.post("/v1/records", content=text, headers=media).json()["accepted"] == 4
         wait_until(
             lambda: client.get("/api/v1/conservation").json()["records"]["evaluated"] == 4,
-            what="four verdicts",
+            what="four evaluations",
         )
 
 

@@ -33,7 +33,7 @@ def test_the_collectors_date_jumps(tmp_path: Path, hours: int) -> None:
     """Before it, while a record waits, and after it; records older than a day are taken out.
 
     The waits are those of the monotonic clock: neither a deadline nor a quiet period ends early,
-    and none goes on for hours; nor does the one for spans that come after the verdict.
+    and none goes on for hours; nor does the one for spans that come after the evaluation.
     """
     profile = load_profile().save_to_json(tmp_path / "load.json")
     collector = JumpingCollector(
@@ -44,7 +44,7 @@ def test_the_collectors_date_jumps(tmp_path: Path, hours: int) -> None:
     items = [Item(number=number) for number in range(32)]
     try:
         delivery(items[:10])
-        for item in items[30:]:  # three of four spans: the verdict is wrong, and revised later
+        for item in items[30:]:  # three of four spans: the evaluation is wrong, and revised later
             delivery.client.post(f"{collector.url}/v1/records", json={"records": [item.record()]})
             send_spans(delivery, slice(3), item)
         collector.wait_evaluated(12)
@@ -82,7 +82,7 @@ def send_spans(delivery: HttpDelivery, part: slice, item: Item) -> None:
 
 
 def revision(collector: CollectorProcess, item: Item) -> int:
-    """Of the visible verdict on an item."""
+    """Of the visible evaluation on an item."""
     (found,) = collector.evaluations(record_id=item.uid)
     return int(found["revision"])
 

@@ -276,7 +276,7 @@ def test_a_collector_works_under_what_the_unit_forbids(tmp_path: Path) -> None:
         assert sent.status_code == 200
         sent = httpx.post(f"{collector.url}/v1/records", json={"records": [record]})
         assert sent.status_code == 200
-        wait_until(lambda: collector.evaluations(), what="a verdict", timeout_s=30)
+        wait_until(lambda: collector.evaluations(), what="an evaluation", timeout_s=30)
     finally:
         code = collector.stop()
     assert code == 0

@@ -41,7 +41,7 @@ def collector(start_collector: StartCollector, tmp_path: Path) -> CollectorProce
 def test_a_far_side_that_refuses_most_calls(
     start_collector: StartCollector, tmp_path: Path
 ) -> None:
-    """Seven of ten calls get 503; nothing is dropped, and every verdict saw its whole trace."""
+    """Seven of ten calls get 503; nothing is dropped, and every evaluation saw its whole trace."""
     collector = start_collector("--profile", helper_profile().save_to_json(tmp_path / "h.json"))
     cases = [f"case-{n}" for n in range(60)]
     with (
@@ -83,7 +83,7 @@ def test_duplicated_reordered_and_split_deliveries(collector: CollectorProcess) 
     wait_settled(collector, len(items))
     wait_until(
         lambda: collector.get("/api/v1/conservation")["spans"]["late"] == 0,
-        what="every verdict has seen all spans",
+        what="every evaluation has seen all spans",
     )
     assert collector.metrics()["scouter_records_reopened_total"] > 0
     report = report_of(collector, items, kills=0)

@@ -117,7 +117,7 @@ def test_what_is_no_scenario(service: Service, client: ScouterClient) -> None:
     service.wait_for(3)
     wait_until(
         lambda: [each for each in client.evaluations() if each.scope == "session"],
-        what="the verdict on the session",
+        what="the evaluation on the session",
     )
     found = harvest(client, Wanted())
     assert uids(found) == {"u1", "u2"}

@@ -24,7 +24,7 @@ def collector(start_collector: StartCollector, tmp_path: Path) -> CollectorProce
 
 
 def test_a_record_meets_its_own_spans_whenever_it_leaves(collector: CollectorProcess) -> None:
-    """Records sent before, between and after their spans get the same verdict, each once."""
+    """Records sent before, between and after their spans get the same evaluation, each once."""
     with traced_agent(HttpConfig(server_uri=collector.url), helper_profile()) as agent:
         sent = {moment: agent.answer(moment.value, moment=moment) for moment in Moment}
         collector.wait_evaluated(3)

@@ -61,7 +61,7 @@ def line(
 
 
 def test_a_record_meets_its_own_spans_whenever_it_leaves(line: Line) -> None:
-    """Records sent before, between and after their spans get the same verdict, each once."""
+    """Records sent before, between and after their spans get the same evaluation, each once."""
     with traced_agent(line.transport, helper_profile()) as agent:
         sent = {moment: agent.answer(moment.value, moment=moment) for moment in Moment}
         agent.flush()

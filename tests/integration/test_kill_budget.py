@@ -102,7 +102,7 @@ def test_no_crash_loop_overspends(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     answered = outcomes["passed", None] + outcomes["failed", None]
     assert answered + skipped == RECORDS, outcomes
     assert min(answered, skipped) > 0
-    # 0 where the answer was kept when the collector died, and the verdict was not stored yet.
+    # 0 where the answer was kept when the collector died, and the evaluation was not stored yet.
     costs = {each["usage"]["cost_usd"] for each in judged if each["outcome"] != "skipped"}
     cost = max(costs)
     assert costs <= {cost, 0.0}

@@ -47,7 +47,7 @@ def judged_profile() -> AgentEvalProfile:
 
 
 def counted(metrics: dict[str, float], task: str) -> Counter[str]:
-    """First verdicts, plus revisions to an outcome, minus revisions from it."""
+    """First evaluations, plus revisions to an outcome, minus revisions from it."""
     found: Counter[str] = Counter()
     for line, value in metrics.items():
         labels = dict(re.findall(r'(\w+)="([^"]*)"', line))

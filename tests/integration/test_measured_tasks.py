@@ -159,7 +159,7 @@ def work(tracer: Tracer, queue: ScouterQueue, name: str) -> str:
     return talk.answer
 
 
-def verdict(text: str, schema: object) -> dict[str, Any]:
+def evaluation(text: str, schema: object) -> dict[str, Any]:
     """What the judge thinks: it knows the right answer, and the right hours, when it sees them."""
     if "generated report" in text:
         is_eight = text.rpartition("</data")[0].endswith(">8")
@@ -177,11 +177,11 @@ def verdict(text: str, schema: object) -> dict[str, Any]:
 
 
 def judge(request: JudgeRequest) -> dict[str, Any]:
-    return verdict(str(request.messages), request.response_schema)
+    return evaluation(str(request.messages), request.response_schema)
 
 
 def judge_over_http(request: LLMRequest) -> dict[str, Any]:
-    return verdict(request.text, request.schema)
+    return evaluation(request.text, request.schema)
 
 
 def triples(*results: Sequence[EvalTaskResult]) -> list[Triple]:

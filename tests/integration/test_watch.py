@@ -191,7 +191,7 @@ def test_recorded_conversations_are_judged_live_as_offline(tmp_path: Path) -> No
         process.spans(*shuffled[at : at + 200])
         process.after(0.1)
     process.after(400)
-    live = {row.trace_id: row for row in process.verdicts().values()}
+    live = {row.trace_id: row for row in process.evaluations().values()}
     process.store.close()
     assert len(live) == len(offline) >= 200
     for trace_id, row in live.items():

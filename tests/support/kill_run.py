@@ -41,9 +41,9 @@ class KillReport:
     sheet_agrees: bool
     """The conservation sheet sums up and counts what was sent."""
     counters_agree: bool
-    """`/metrics` counts every first verdict once."""
+    """`/metrics` counts every first evaluation once."""
     rates_agree: bool
-    """By task and outcome: the rollups' rates, the counters' and a count of all verdicts."""
+    """By task and outcome: the rollups' rates, the counters' and a count of all evaluations."""
     cut_off: int = 0
     """Requests that were in flight as the collector was killed."""
     redelivered: int = 0
@@ -51,7 +51,7 @@ class KillReport:
 
     @property
     def is_clean(self) -> bool:
-        """Nothing lost, nothing double, every verdict that of the whole trace."""
+        """Nothing lost, nothing double, every evaluation that of the whole trace."""
         wrong = (
             self.lost_records, self.double_records, self.unknown_records,
             self.lost_spans, self.double_spans,
@@ -162,7 +162,7 @@ def report_of(collector: CollectorProcess, sent: Sequence[Item], kills: int) -> 
         ids = Counter(str(span["spanId"]) for span in spans)
         lost_spans += len(set(item.span_ids) - set(ids))
         double_spans += sum(count - 1 for count in ids.values())
-    first_verdicts = sum(
+    first_evaluations = sum(
         value
         for name, value in collector.metrics().items()
         if name.startswith("scouter_records_evaluated_total")
@@ -178,7 +178,7 @@ def report_of(collector: CollectorProcess, sent: Sequence[Item], kills: int) -> 
         double_spans=double_spans,
         outcomes=Counter(str(item["outcome"]) for item in found),
         sheet_agrees=sheet_agrees(collector, len(sent), len(sent) * SPANS_PER_TRACE),
-        counters_agree=first_verdicts == len(sent),
+        counters_agree=first_evaluations == len(sent),
         rates_agree=rates_agree(collector, found),
         redelivered=sheet["records"]["duplicates"] + sheet["spans"]["duplicates"],
     )
@@ -201,10 +201,10 @@ def sheet_agrees(collector: CollectorProcess, records: int, spans: int) -> bool:
 
 
 def rates_agree(collector: CollectorProcess, found: Sequence[Mapping[str, Any]]) -> bool:
-    """Tell whether rollups and counters say by task and outcome what all verdicts say.
+    """Tell whether rollups and counters say by task and outcome what all evaluations say.
 
     Args:
-        collector: With at least one verdict.
+        collector: With at least one evaluation.
         found: All its evaluations, each record's latest.
     """
     counted = Counter(

@@ -49,7 +49,7 @@ class HealthWatch:
         store: What is asked; counts of the last hour are kept there, so that they outlast the
             process.
         active: Gives space and alias of every active profile.
-        patience_ns: A record without a verdict is told after so long; a task without its judge
+        patience_ns: A record without an evaluation is told after so long; a task without its judge
             after an hour.
     """
 
@@ -122,19 +122,19 @@ class HealthWatch:
             if each.received_ns < before_ns:
                 yield Finding(
                     space=each.space, trouble=Trouble.NOT_EVALUATED, since_ns=now_ns,
-                    message=f"{each.count:,} records wait for a verdict, the oldest since "
+                    message=f"{each.count:,} records wait for an evaluation, the oldest since "
                     f"{moment(each.received_ns)}; scouter results record {each.uid} says why",
                 )  # fmt: skip
 
     def _pending(self, now_ns: int) -> Iterator[Finding]:
         """The task that has waited for its judge for longest, if that is too long."""
-        for pending in self._store.pending_verdicts(1):
-            if pending.verdict.evaluated_ns < now_ns - HOUR_NS:
+        for pending in self._store.pending_evaluations(1):
+            if pending.evaluation.evaluated_ns < now_ns - HOUR_NS:
                 yield Finding(
-                    space=pending.verdict.space, trouble=Trouble.JUDGE_WAITS, since_ns=now_ns,
+                    space=pending.evaluation.space, trouble=Trouble.JUDGE_WAITS, since_ns=now_ns,
                     message=f"{self._store.pending_count():,} tasks wait for a judge, the oldest "
-                    f"since {moment(pending.verdict.evaluated_ns)}; scouter results record "
-                    f"{pending.verdict.record_uid} says why",
+                    f"since {moment(pending.evaluation.evaluated_ns)}; scouter results record "
+                    f"{pending.evaluation.record_uid} says why",
                 )  # fmt: skip
 
     def _sample(self, now_ns: int) -> bool:

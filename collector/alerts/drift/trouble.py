@@ -9,7 +9,7 @@ class Trouble(StrEnum):
     """Kinds of findings."""
 
     NOT_EVALUATED = "not_evaluated"
-    """Records were accepted long ago and have no verdict."""
+    """Records were accepted long ago and have no evaluation."""
     JUDGE_WAITS = "judge_waits"
     """Tasks have waited long for a judge."""
     JUDGE_BUDGET = "judge_budget"

@@ -17,7 +17,7 @@ _FATAL: Final = 2
 """Processes that an evaluation may have ended before it is not tried again."""
 
 RecordKey = tuple[str, str]
-"""Space and uid, of a record or of a session's verdicts."""
+"""Space and uid, of a record or of a session's evaluations."""
 T = TypeVar("T")
 
 

@@ -1,4 +1,4 @@
-"""Verdicts on their way into the store: the next ones are made while the last are committed."""
+"""Evaluations on their way into the store: the next ones are made while the last are committed."""
 
 import logging
 import threading
@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Final, TypeVar
 
-from collector.pipeline.dead_letters import letter_of_verdict
+from collector.pipeline.dead_letters import letter_of_evaluation
 from collector.pipeline.evaluate.kept_values import parts_of_rows
 from collector.pipeline.progress import Progress
 from collector.storage.port.dead_letters import DeadLetter
@@ -25,8 +25,8 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Verdicts:
-    """Verdicts that were made together."""
+class Evaluations:
+    """Evaluations that were made together."""
 
     rows: Sequence[EvaluationRow]
     waits_s: Sequence[float]
@@ -34,11 +34,11 @@ class Verdicts:
     ready_at: float
     """Time at which the records were ready, in seconds of the caller's clock."""
     is_answered: bool = False
-    """True if they are what a judge's answers made of pending verdicts."""
+    """True if they are what a judge's answers made of pending evaluations."""
 
 
-class VerdictWriter:
-    """Stores verdicts in the order in which they were made.
+class EvaluationWriter:
+    """Stores evaluations in the order in which they were made.
 
     Args:
         store: Takes them.
@@ -50,32 +50,32 @@ class VerdictWriter:
     def __init__(
         self,
         store: WorkStore,
-        on_stored: Callable[[Verdicts], None],
+        on_stored: Callable[[Evaluations], None],
         stopping: threading.Event,
         progress: Progress,
     ) -> None:
         self._store, self._on_stored, self._stopping = store, on_stored, stopping
         self._progress = progress
-        self._in_flight: deque[tuple[Verdicts, Future[int]]] = deque()
+        self._in_flight: deque[tuple[Evaluations, Future[int]]] = deque()
 
     @property
     def in_flight(self) -> int:
-        """First verdicts on records that are not durable yet."""
+        """First evaluations on records that are not durable yet."""
         return sum(
             row.revision == 1 and row.scope is Scope.RECORD
-            for verdicts, _ in tuple(self._in_flight)
-            for row in verdicts.rows
+            for evaluations, _ in tuple(self._in_flight)
+            for row in evaluations.rows
         )
 
-    def put(self, verdicts: Verdicts) -> None:
-        """Hand verdicts to the store; waits while the ones before the last are not durable.
+    def put(self, evaluations: Evaluations) -> None:
+        """Hand evaluations to the store; waits while the ones before the last are not durable.
 
         Raises:
             TransientError: The store takes nothing, and the service ends.
         """
-        waits_s = iter(verdicts.waits_s)
-        for rows in parts_of_rows(verdicts.rows):
-            part = replace(verdicts, rows=rows, waits_s=list(islice(waits_s, len(rows))))
+        waits_s = iter(evaluations.waits_s)
+        for rows in parts_of_rows(evaluations.rows):
+            part = replace(evaluations, rows=rows, waits_s=list(islice(waits_s, len(rows))))
             self._in_flight.append((part, self._store.append_evaluations(rows)))
             while len(self._in_flight) >= _IN_FLIGHT:
                 self._finish()
@@ -111,37 +111,37 @@ class VerdictWriter:
             except TransientError as error:
                 if self._stopping.is_set():
                     raise
-                _log.warning("the store does not take verdicts, trying again: %s", error)
+                _log.warning("the store does not take evaluations, trying again: %s", error)
                 self._progress.trouble(str(error))
                 self._stopping.wait(RETRY_S)
 
     def _finish(self) -> None:
         """Wait for the oldest batch; what is decided is offered again, not decided again."""
-        verdicts, first = self._in_flight[0]
+        evaluations, first = self._in_flight[0]
         futures = [first]
 
         def wait() -> None:
-            future = futures.pop() if futures else self._store.append_evaluations(verdicts.rows)
+            future = futures.pop() if futures else self._store.append_evaluations(evaluations.rows)
             future.result()
 
         try:
             self.insist(wait)
         except DataError as error:
-            self._one_by_one(verdicts, error)
+            self._one_by_one(evaluations, error)
             self._in_flight.popleft()
         else:
             self._in_flight.popleft()  # first: an observer's fault must not come again for ever
             self._progress.moved()
-            self._on_stored(verdicts)
+            self._on_stored(evaluations)
 
-    def _one_by_one(self, verdicts: Verdicts, error: DataError) -> None:
-        """Find the verdict that cannot be stored."""
-        if len(verdicts.rows) == 1:
-            _log.warning("a verdict cannot be stored: %s", error)
-            self.put_aside([letter_of_verdict(verdicts.rows[0], str(error))])
+    def _one_by_one(self, evaluations: Evaluations, error: DataError) -> None:
+        """Find the evaluation that cannot be stored."""
+        if len(evaluations.rows) == 1:
+            _log.warning("an evaluation cannot be stored: %s", error)
+            self.put_aside([letter_of_evaluation(evaluations.rows[0], str(error))])
             return
-        for row, wait_s in zip(verdicts.rows, verdicts.waits_s, strict=True):
-            alone = replace(verdicts, rows=(row,), waits_s=(wait_s,))
+        for row, wait_s in zip(evaluations.rows, evaluations.waits_s, strict=True):
+            alone = replace(evaluations, rows=(row,), waits_s=(wait_s,))
             try:
                 self.insist(lambda row=row: self._store.append_evaluations((row,)).result())
             except DataError as fault:

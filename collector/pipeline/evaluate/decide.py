@@ -1,4 +1,4 @@
-"""Decides records: reads what is missing of them, judges them and hands the verdicts on."""
+"""Decides records: reads what is missing of them, judges them and hands the evaluations on."""
 
 import logging
 from collections import defaultdict
@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 
 from collector.pipeline.dead_letters import letter_of_record, letter_of_unknown
 from collector.pipeline.evaluate.begun import Evaluating, RecordKey
-from collector.pipeline.evaluate.commit import Verdicts, VerdictWriter
+from collector.pipeline.evaluate.commit import Evaluations, EvaluationWriter
 from collector.pipeline.evaluate.records import TraceView, judge, judge_again
 from collector.pipeline.join.derive import Deriver
 from collector.pipeline.join.input_clock import InputClock
@@ -57,8 +57,8 @@ class Decider:
         registry: Which profile a record means.
         join: Gives out records, and takes those back that there is no time for.
         back: Reads what is not in memory.
-        writer: Takes verdicts and dead letters.
-        late: Told of the traces of verdicts.
+        writer: Takes evaluations and dead letters.
+        late: Told of the traces of evaluations.
         evaluating: Told what is evaluated.
         deriver: Makes records of traces that are watched, and settles sessions.
         inputs: The join's time.
@@ -73,7 +73,7 @@ class Decider:
         registry: ProfileRegistry,
         join: Join,
         back: ReadBack,
-        writer: VerdictWriter,
+        writer: EvaluationWriter,
         late: LateSpans,
         evaluating: Evaluating,
         deriver: Deriver,
@@ -92,7 +92,7 @@ class Decider:
         self.reopened: Final[set[RecordKey]] = set()
         """Records that wait to be judged again."""
         self.in_hand = 0
-        """Records that the join gave out and that have no verdict yet."""
+        """Records that the join gave out and that have no evaluation yet."""
 
     def turn(self) -> None:
         """Decide some records of the space whose turn it is.
@@ -146,7 +146,7 @@ class Decider:
             stand += registered is None and ready.is_reopened
         if stand:
             _log.warning(
-                "spans came behind %d verdicts that cannot be made again and stand: their profile "
+                "spans came after %d evaluations that cannot be repeated and stand: their profile "
                 "cannot be used any more, or there is too little memory for them", stand,
             )  # fmt: skip
         keys = [(r.record.space, r.record.trace_id or "") for r in part if r.need is Need.TRACE]
@@ -161,7 +161,7 @@ class Decider:
             self._give_back(left)
             waits = {ready.record.uid: ready.waited_s for ready in items}
             waits_s = [waits[row.record_uid] for row in rows]
-            self._writer.put(Verdicts(rows=rows, waits_s=waits_s, ready_at=ready_at))
+            self._writer.put(Evaluations(rows=rows, waits_s=waits_s, ready_at=ready_at))
         self._writer.put_aside(letters)
 
     def _judge_of(
@@ -208,7 +208,7 @@ class Decider:
         """Judge records of one profile; where the engine fails, one by one.
 
         Returns:
-            Verdicts, and the last records, which there was no time for.
+            Evaluations, and the last records, which there was no time for.
         """
         seq, now_ns = self._seq(), self._now_ns()
         try:
@@ -224,7 +224,7 @@ class Decider:
             if len(items) > 1:
                 return self._one_by_one(items, registered, traces, earlier, letters, is_late)
             _log.exception("profile %s: the engine failed", registered.profile.alias)
-            if not items[0].is_reopened:  # else the verdict that is there stays
+            if not items[0].is_reopened:  # else the evaluation that is there stays
                 record = self._back.whole_record(items[0])
                 letters.append(letter_of_record(record, "engine_fault", repr(error)))
             return [], ()

@@ -13,14 +13,14 @@ from scouter.model.ids import uuid7
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answered:
-    """The next revision of a verdict, once it is certain that the verdict is still the latest."""
+    """Next revision of an evaluation, once it is certain that none is later."""
 
     before: EvaluationRow
-    """The verdict with pending tasks."""
+    """The evaluation with pending tasks."""
     tasks: tuple[TaskRow, ...]
     """All of its tasks, in the same order."""
     read_seq: int
-    """Last commit before the verdict and its record were read: what was erased later is in it."""
+    """Last commit before the evaluation and its record were read; later erasures are not in it."""
     duration_ns: int
     """Nanoseconds that the question to the judge took."""
 
@@ -30,7 +30,7 @@ class Answered:
         return self.before.space, self.before.record_uid
 
     def revision(self, now_ns: int) -> EvaluationRow:
-        """The next verdict: as the one before, but for what was pending."""
+        """The next evaluation: as the one before, but for what was pending."""
         before = self.before
         return replace(
             before,

@@ -17,12 +17,12 @@ from scouter.evaluate.results.task_result import EvalTaskResult
 from scouter.model.json_value import plain_text
 
 MOST_CHARACTERS: Final = 2**18
-"""Most characters of all found and expected values of one verdict, written as JSON.
+"""Most characters of all found and expected values of one evaluation, written as JSON.
 
-A page of 200 verdicts, which an export reads at a time, fits into the store's memory.
+A page of 200 evaluations, which an export reads at a time, fits into the store's memory.
 """
 _TOGETHER: Final = 8 * 2**20
-"""Characters of the verdicts that are stored together; DuckDB has each in memory at once."""
+"""Characters of the evaluations that are stored together; DuckDB has each in memory at once."""
 _ROW: Final = 1_000
 MESSAGE_CHARACTERS: Final = 500
 """Characters of the message of a task that are always kept.
@@ -37,17 +37,18 @@ _UNCOUNTED: Final = " [… the middle of this JSON, which is no whole value any 
 
 
 def most_characters(tasks: int) -> int:
-    """Characters that one value of a verdict may have, of so many tasks.
+    """Characters that one value of an evaluation may have, of so many tasks.
 
     A value may be as large as a record, and a profile from the network may have 256 tasks that all
-    find it: a verdict of 1 GB, which no store takes, and which would hold up all that come behind.
-    The share depends on the profile alone, so that a task's value does not change with others'.
+    find it: an evaluation of 1 GB, which no store takes, and which would hold up all that come
+    behind. The share depends on the profile alone, so that a task's value does not change with
+    others'.
     """
     return MOST_CHARACTERS // (2 * max(tasks, 1))
 
 
 def kept(value: JsonValue, most: int) -> JsonValue:
-    """A value as a verdict keeps it.
+    """A value as an evaluation keeps it.
 
     Returns:
         The value itself; of one that is too large, the beginning and the end of its text, with a
@@ -72,7 +73,7 @@ def kept(value: JsonValue, most: int) -> JsonValue:
 
 
 class Keeper:
-    """Cuts the values of one verdict; one that several tasks found is cut once.
+    """Cuts the values of one evaluation; one that several tasks found is cut once.
 
     Args:
         most: Characters of a value; see `most_characters`.
@@ -84,7 +85,7 @@ class Keeper:
         """By `id`, which stays the value's own as it is kept beside."""
 
     def value(self, value: JsonValue) -> JsonValue:
-        """A value as a verdict keeps it; see `kept`."""
+        """A value as an evaluation keeps it; see `kept`."""
         if type(value) in _PLAIN or (isinstance(value, str) and len(value) <= self._most):
             return value
         known = self._known.get(id(value))
@@ -93,7 +94,7 @@ class Keeper:
         return known[1]
 
     def message(self, message: str) -> str:
-        """Shorten the message of a task to what a verdict keeps, as text that a column can hold."""
+        """Shorten the message of a task to text that an evaluation keeps and a column can hold."""
         text = plain_text(message)
         return shorten(text, max(self._most, MESSAGE_CHARACTERS))
 
@@ -121,7 +122,7 @@ class Keeper:
 
 
 def parts_of_rows(rows: Sequence[EvaluationRow]) -> Iterator[Sequence[EvaluationRow]]:
-    """Split verdicts, in order, so that a part fits into the memory of the store."""
+    """Split evaluations, in order, so that a part fits into the memory of the store."""
     if len(rows) * MOST_CHARACTERS <= _TOGETHER:
         if rows:
             yield rows

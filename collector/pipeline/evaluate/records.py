@@ -1,4 +1,4 @@
-"""Verdicts: records, their profile and their spans become rows, many at a time."""
+"""Evaluations: records, their profile and their spans become rows, many at a time."""
 
 import sys
 import time
@@ -41,7 +41,7 @@ def never() -> bool:
 
 @struct
 class TraceView:
-    """One trace as the verdicts on its records see it."""
+    """One trace as the evaluations on its records see it."""
 
     tree: SpanTree
     emitters: Mapping[str, Resource]
@@ -85,7 +85,7 @@ class Judged:
 
         Args:
             result: Of all tasks that were run.
-            most: Characters of a value, where the verdict has more tasks than these.
+            most: Characters of a value, where the evaluation has more tasks than these.
         """
         most = most_characters(len(result.tasks)) if most is None else most
         return Judged(result=result, tasks=task_rows(result.tasks, most))
@@ -112,12 +112,12 @@ def judge(
         traces: By trace id; one that is not here has no spans.
         seq: Last commit whose spans are in the traces.
         now_ns: The time, nanoseconds since the epoch.
-        earlier: By uid the latest verdict, of whatever version of the profile: what a judge said
+        earlier: By uid the latest evaluation, of whatever version of the profile: what a judge said
             of the same question holds.
         is_late: Says that no further record is to be begun.
 
     Returns:
-        One verdict per record, in their order; of the first ones, if it became late.
+        One evaluation per record, in their order; of the first ones, if it became late.
 
     Cost: linear in records and tasks.
     """
@@ -131,7 +131,7 @@ def judge(
         else:
             made = next(results)
             resource = _resource(ready.record, registered, traces)
-        found.append(_verdict(ready, registered, resource, made, seq=seq, now_ns=now_ns))
+        found.append(_evaluation(ready, registered, resource, made, seq=seq, now_ns=now_ns))
         if is_late():
             break
     return found
@@ -145,7 +145,7 @@ def judge_early(
 ) -> list[EarlyResult]:
     """Run a profile's tasks on records that still wait, in their order.
 
-    Their values are cut to what a verdict keeps, as soon as they are there.
+    Their values are cut to what an evaluation keeps, as soon as they are there.
 
     Args:
         records: Whole records.
@@ -193,10 +193,10 @@ def judge_again(
 ) -> list[EvaluationRow]:
     """Run those tasks again that spans can change, and take over the other results.
 
-    A judge task among them keeps its verdict where its question is the same; else it is pending.
+    A judge task among them keeps its evaluation where its question is the same; else it is pending.
 
     Args:
-        items: Whole records, each with its latest verdict.
+        items: Whole records, each with its latest evaluation.
         registered: The profile that judged them.
         rerun: What runs again.
         traces: By trace id.
@@ -205,7 +205,7 @@ def judge_again(
         is_late: Says that no further record is to be begun.
 
     Returns:
-        The next revision of each verdict, in their order; of the first ones, if it became late.
+        The next revision of each evaluation, in their order; of the first ones, if it became late.
     """
     records = [ready.record for ready, _ in items]
     found: list[EvaluationRow] = []
@@ -219,7 +219,7 @@ def judge_again(
             tasks = whole.tasks
         resource = _resource(ready.record, registered, traces)
         merged = Judged(result=made.result, tasks=tasks)
-        row = _verdict(ready, registered, resource, merged, seq=seq, now_ns=now_ns)
+        row = _evaluation(ready, registered, resource, merged, seq=seq, now_ns=now_ns)
         # Rows have outcomes as results have them.
         outcome = record_outcome(cast(Iterable[EvalTaskResult], tasks))
         found.append(replace(row, outcome=outcome, **follows(earlier)))
@@ -229,14 +229,14 @@ def judge_again(
 
 
 class Place(TypedDict):
-    """Fields that give a verdict its place among the verdicts on its record."""
+    """Fields that give an evaluation its place among the evaluations on its record."""
 
     revision: int
     was_decided: bool
 
 
 def follows(earlier: EvaluationRow | None) -> Place:
-    """The place behind a verdict; the first where there is none."""
+    """The place behind an evaluation; the first where there is none."""
     if earlier is None:
         return {"revision": 1, "was_decided": False}
     return {"revision": earlier.revision + 1, "was_decided": earlier.has_decision}
@@ -299,8 +299,8 @@ def judge_now(
         plan: From a profile.
         record: The record.
         spans: That it sees.
-        earlier: Its latest verdict; what a judge said there of the same question holds.
-        most: Characters of a value, where the verdict has more tasks than the plan.
+        earlier: Its latest evaluation; what a judge said there of the same question holds.
+        most: Characters of a value, where the evaluation has more tasks than the plan.
     """
     rows = {} if earlier is None else {row.task_id: row for row in earlier.tasks if _holds(row)}
     specs = {spec.task_id: spec for spec in plan.specs}
@@ -363,7 +363,7 @@ def _rough_bytes(result: RecordResult) -> int:
     return size
 
 
-def _verdict(
+def _evaluation(
     ready: Ready,
     registered: RegisteredProfile,
     resource: Resource,

@@ -1,4 +1,4 @@
-"""Verdicts on sessions: their records and the spans of all their traces become one row."""
+"""Evaluations on sessions: their records and the spans of all their traces become one row."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -33,7 +33,7 @@ class WholeSession:
     spans: Mapping[str, Sequence[Span]]
     """By trace id; other traces may be here, too."""
     earlier: EvaluationRow | None
-    """The latest verdict on it, if there is one."""
+    """The latest evaluation on it, if there is one."""
     lost: Mapping[str, str] = field(default_factory=dict[str, str])
     """By trace why a span of it was refused, where one was."""
     too_large: str = ""
@@ -41,7 +41,7 @@ class WholeSession:
 
 
 def uid_of(profile_uid: str, session_id: str) -> str:
-    """The `record_uid` of a session's verdicts."""
+    """The `record_uid` of a session's evaluations."""
     return session_uid(profile_uid, session_id)
 
 
@@ -54,7 +54,7 @@ def judge_session(whole: WholeSession, *, seq: int, now_ns: int) -> EvaluationRo
         now_ns: The time, nanoseconds since the epoch.
 
     Returns:
-        The first verdict, or the next revision.
+        The first evaluation, or the next revision.
 
     Cost: linear in records, spans and tasks.
     """

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Final
 
 from collector.metrics import TotalName
-from collector.pipeline.evaluate.commit import VerdictWriter
+from collector.pipeline.evaluate.commit import EvaluationWriter
 from collector.pipeline.evaluate.records import NO_TRACE, TraceView, session_of_row
 from collector.pipeline.evaluate.session import uid_of
 from collector.pipeline.join.joined_trace import Need, Share
@@ -48,7 +48,7 @@ class Deriver:
         store: WorkStore,
         registry: ProfileRegistry,
         watcher: Watcher,
-        writer: VerdictWriter,
+        writer: EvaluationWriter,
         admit: Admit,
     ) -> None:
         self._store, self._registry, self._watcher = store, registry, watcher
@@ -192,17 +192,17 @@ class Deriver:
             now = replace(row, session_id=ready.early.session_id)
         else:
             now = replace(row, session_id=session_of_row(row, traces.get(row.space, {})))
-        if ready.is_reopened and now.session_id != row.session_id and self._has_own_verdict(row):
+        if ready.is_reopened and now.session_id != row.session_id and self._has_own_evaluation(row):
             now = replace(now, session_id=row.session_id)
         return now
 
-    def _has_own_verdict(self, row: RecordRow) -> bool:
+    def _has_own_evaluation(self, row: RecordRow) -> bool:
         """Tell whether the record was judged as a session of its own; that stays so."""
         registered = self._registry.of_record(row)
         if registered is None or registered.profile.plan.session is None:
             return False
         key = row.space, uid_of(registered.uid, row.uid)
-        return bool(self._writer.insist(lambda: self._store.latest_verdicts([key])))
+        return bool(self._writer.insist(lambda: self._store.latest_evaluations([key])))
 
     def _settled(self, row: RecordRow) -> None:
         registered = self._registry.of_record(row)

@@ -89,7 +89,7 @@ class Join:
 
     @property
     def waiting(self) -> int:
-        """Records inside that have no verdict yet."""
+        """Records inside that have no evaluation yet."""
         return sum(self._records.waiting.values()) - self.watched
 
     def waiting_of(self, share: Share) -> int:
@@ -103,7 +103,7 @@ class Join:
 
     @property
     def reopened(self) -> int:
-        """Records inside that wait for a new verdict."""
+        """Records inside that wait for a new evaluation."""
         return self._records.reopened
 
     @property
@@ -232,7 +232,7 @@ class Join:
         self._add(waiting, via)
 
     def add_evaluated(self, evaluated: EvaluatedRecord, now: float) -> None:
-        """Take a record that is to be judged again, without its context and verdict."""
+        """Take a record that is to be judged again, without its context and evaluation."""
         waiting = Waiting(
             record=evaluated.record,
             need=Need.TRACE,

@@ -91,7 +91,7 @@ def lost_of(store: WorkStore, space: str, trace_ids: Collection[str]) -> dict[st
 
 
 class ReadBack:
-    """Reads contexts, earlier verdicts and traces.
+    """Reads contexts, earlier evaluations and traces.
 
     Args:
         store: Where they are.
@@ -127,7 +127,7 @@ class ReadBack:
         return found
 
     def earlier(self, part: Sequence[Ready]) -> dict[RecordKey, tuple[RecordRow, EvaluationRow]]:
-        """The records that are judged again, each with its latest verdict.
+        """The records that are judged again, each with its latest evaluation.
 
         Raises:
             TransientError: The service ends; so do the others.
@@ -137,8 +137,8 @@ class ReadBack:
         for space, uids in _by_space(again).items():
             rows = self._records(space, uids)
             keys = [(space, uid) for uid in rows]
-            verdicts = self._parts(keys, self._store.latest_verdicts)
-            latest = {key: verdict for part in verdicts for key, verdict in part.items()}
+            evaluations = self._parts(keys, self._store.latest_evaluations)
+            latest = {key: evaluation for part in evaluations for key, evaluation in part.items()}
             found |= {key: (rows[key[1]], latest[key]) for key in keys if key in latest}
         return found
 

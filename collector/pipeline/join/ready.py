@@ -65,7 +65,7 @@ class Ready:
     is_whole: bool = True
     """False if the context has to be read from the store."""
     is_reopened: bool = False
-    """True if it has a verdict already, which late spans have made doubtful."""
+    """True if it has an evaluation already, which late spans have made doubtful."""
     share: Share = Share.NEW
     """Whose room in memory it took."""
     early: EarlyResult | None = None

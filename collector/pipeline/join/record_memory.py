@@ -20,9 +20,9 @@ class RecordMemory:
     def __init__(self, max_bytes: int) -> None:
         self._max_bytes: Final = max_bytes
         self.waiting: Final = dict.fromkeys(Share, 0)
-        """Records without a verdict, by whose room they take."""
+        """Records without an evaluation, by whose room they take."""
         self.reopened = 0
-        """Records that wait for a new verdict."""
+        """Records that wait for a new evaluation."""
         self.size_bytes = 0
         """Bytes of the contexts and early results that are kept."""
 
@@ -55,7 +55,7 @@ class RecordMemory:
             waiting.size_bytes = _json_bytes(record.context)
         most = self._max_bytes + (self._max_bytes // 2 if is_due else 0)
         is_full = self.size_bytes + waiting.size_bytes > most
-        if is_full or waiting.is_reopened:  # the latter's verdict has to be read anyway
+        if is_full or waiting.is_reopened:  # the latter's evaluation has to be read anyway
             _strip(waiting)
         elif waiting.is_whole:
             waiting.held_bytes = waiting.size_bytes

@@ -60,7 +60,7 @@ class TraceFacts:
         say different things, more than once."""
         self._roots = 0
         self._more = 0
-        """Spans beyond those that are looked at: of so many no verdict is made anyway."""
+        """Spans beyond those that are looked at: of so many no evaluation is made anyway."""
         self._local_roots = 0
         self._foreign = 0
         """Spans of other SDKs, and local roots whose process lost count."""

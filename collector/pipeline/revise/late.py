@@ -18,7 +18,7 @@ class LateSpans:
     every trace may have been judged, and nothing is given out.
 
     Args:
-        window: Verdicts older than this are of no interest; forgotten after at most twice that.
+        window: Evaluations older than this are of no interest; forgotten after at most twice that.
     """
 
     def __init__(self, window: LateWindow) -> None:
@@ -30,7 +30,7 @@ class LateSpans:
         self._touched: dict[TraceKey, int] = {}
 
     def judged(self, keys: Iterable[TraceKey]) -> None:
-        """Remember traces of verdicts."""
+        """Remember traces of evaluations."""
         if self._window.now - self._since > self._window.length_s:
             self._judged = [KeyFilter(_BITS), self._judged[0]]
             self._since = self._window.now
@@ -41,7 +41,7 @@ class LateSpans:
 
         Args:
             earlier: True of all traces that were judged before.
-            late: Of those, the ones with spans that no verdict has seen.
+            late: Of those, the ones with spans that no evaluation has seen.
             seq: Last commit.
         """
         self._earlier = earlier
@@ -54,17 +54,18 @@ class LateSpans:
         for trace_id in trace_ids:
             number = trace_hash(trace_id)
             if judged[0].maybe(number) or judged[1].maybe(number):
-                # A verdict before this moment has not seen them, not even one that saw another
+                # An evaluation before this moment has not seen them, not even one that saw another
                 # batch of the same commit.
                 self._touched[space, trace_id] = seq
             elif earlier is None or earlier(trace_id):
                 self._touched[space, trace_id] = seq - 1
 
     def pending(self) -> Mapping[TraceKey, int]:
-        """Traces that may have got spans after a verdict.
+        """Traces that may have got spans after an evaluation.
 
         Returns:
-            By trace the last commit such that a verdict with this input, or less, has not seen all.
+            By trace the last commit such that an evaluation with this input, or less, has not seen
+            all.
         """
         return self._touched if self._earlier is not None else _NONE
 

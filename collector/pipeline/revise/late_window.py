@@ -8,10 +8,10 @@ _PARTS: Final = 256
 
 
 class LateWindow:
-    """Knows the date of a window ago: verdicts bear dates, the window is one of time that ran.
+    """Knows the date of a window ago: evaluations bear dates, the window is one of time that ran.
 
     It does not run while the input is held up or no collector runs, nor as far as the date is set.
-    In doubt a verdict is young enough.
+    In doubt an evaluation is young enough.
 
     Args:
         window_s: Its length.
@@ -43,7 +43,7 @@ class LateWindow:
                 self._marks.popleft()
 
     def since_ns(self) -> int:
-        """A date that no verdict which is young enough is older than."""
+        """A date that no evaluation which is young enough is older than."""
         (at, at_ns), *later = self._marks
         begin_ns = at_ns + int((self.now - self.length_s - at) * 1e9)  # later, if held since
         return min(begin_ns, self._now_ns, *(now_ns for _, now_ns in later))

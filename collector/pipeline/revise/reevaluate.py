@@ -40,7 +40,7 @@ class TaskChange:
 
 
 TaskCounts = Mapping[str, Mapping[str, int]]
-"""By task the number of verdicts, by the task's outcome in them."""
+"""By task the number of evaluations, by the task's outcome in them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,35 +55,35 @@ class Flip:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reevaluated:
-    """Outcome of judging one page of verdicts again."""
+    """Outcome of judging one page of evaluations again."""
 
     checked: int
-    """Verdicts on records and sessions that were judged again."""
+    """Evaluations on records and sessions that were judged again."""
     stored: int
     """Revisions that were stored."""
     gone: int
-    """Verdicts of which neither the record, nor any of the session, is stored any more."""
+    """Evaluations of which neither the record, nor any of the session, is stored any more."""
     flips: tuple[Flip, ...]
     new: TaskCounts
     """Tasks that the earlier versions do not have: with nothing to compare, they flip nothing."""
     removed: TaskCounts
     """Tasks that the later version does not have, with what they were."""
     moved: int
-    """Verdicts with another outcome in which nothing flipped: for new and removed tasks alone."""
+    """Evaluations whose outcome changed by new and removed tasks alone, without a flip."""
     next_before: tuple[int, int] | None
     """Go on below this position; None at the end."""
     as_of: int
-    """As of which commit the verdicts are listed; the next page has to be asked with it."""
+    """As of which commit the evaluations are listed; the next page has to be asked with it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Pair:
-    """A verdict, and the one that takes its place."""
+    """An evaluation, and the one that takes its place."""
 
     before: EvaluationRow
     after: EvaluationRow
     trace_ids: Collection[str]
-    """Traces that the second verdict has read."""
+    """Traces that the second evaluation has read."""
 
     @property
     def is_new(self) -> bool:
@@ -130,7 +130,7 @@ class Reevaluator:
     """Judges what is stored.
 
     Args:
-        store: Holds records, spans and verdicts.
+        store: Holds records, spans and evaluations.
         registry: Says which records belong to a session.
         pipeline: Stores revisions, as it is the only one that makes some.
     """
@@ -142,15 +142,15 @@ class Reevaluator:
     def run(
         self, registered: RegisteredProfile, query: EvaluationQuery, *, now_ns: int, is_dry: bool
     ) -> Reevaluated:
-        """Judge the records and sessions of one page of verdicts by a profile.
+        """Judge the records and sessions of one page of evaluations by a profile.
 
-        What got another verdict since the listing began is judged, too, in that one's place.
-        A session that has no verdict gets none. One that has some stays as it is if no task of the
-        profile is about sessions: nothing would be left of its verdict.
+        What got another evaluation since the listing began is judged, too, in that one's place.
+        A session that has no evaluation gets none. One that has some stays as it is if no task of
+        the profile is about sessions: nothing would be left of its evaluation.
 
         Args:
             registered: The profile; in a dry run, the registry need not know it.
-            query: Which verdicts.
+            query: Which evaluations.
             now_ns: The time, nanoseconds since the epoch.
             is_dry: Change nothing.
 
@@ -199,8 +199,8 @@ class Reevaluator:
         )
 
     def _newest(self, space: str, part: Sequence[EvaluationRow]) -> list[EvaluationRow]:
-        """The verdicts that those of the listing have become meanwhile."""
-        latest = self._store.latest_verdicts([(space, row.record_uid) for row in part])
+        """The evaluations that those of the listing have become meanwhile."""
+        latest = self._store.latest_evaluations([(space, row.record_uid) for row in part])
         return [latest.get((space, row.record_uid), row) for row in part]
 
     def _store_all(self, new: Iterable[_Pair]) -> frozenset[str]:
@@ -213,7 +213,7 @@ class Reevaluator:
     def _judged(
         self, registered: RegisteredProfile, part: Sequence[EvaluationRow], now_ns: int
     ) -> Iterator[_Pair]:
-        """Each verdict, and the one that the profile gives."""
+        """Each evaluation, and the one that the profile gives."""
         seq = self._store.last_seq()  # first: what comes from now on may be seen, or not
         records = [row for row in part if row.scope is Scope.RECORD]
         if records:
@@ -241,13 +241,13 @@ class Reevaluator:
         if not items:
             return
         earlier = {row.record_uid: row for row in known}
-        verdicts = self._verdicts(items, registered, traces, seq, now_ns, earlier)
-        for before, made in zip(known, verdicts, strict=True):
+        evaluations = self._evaluations(items, registered, traces, seq, now_ns, earlier)
+        for before, made in zip(known, evaluations, strict=True):
             after = replace(made, **follows(before))
             read = [after.trace_id] if after.reads_spans and after.trace_id is not None else []
             yield _Pair(before=before, after=after, trace_ids=read)
 
-    def _verdicts(
+    def _evaluations(
         self,
         items: Sequence[Ready],
         registered: RegisteredProfile,
@@ -276,10 +276,10 @@ class Reevaluator:
         now_ns: int,
     ) -> Iterator[_Pair]:
         space = registered.space
-        verdicts = {row.record_uid: row for row in part}
+        evaluations = {row.record_uid: row for row in part}
         for found in self._sessions.sessions(space, {row.session_id for row in part}):
             for key, session in found.items():
-                before = verdicts.get(uid_of(key.profile_uid, key.session_id))
+                before = evaluations.get(uid_of(key.profile_uid, key.session_id))
                 if before is None:
                     continue
                 read = self._sessions.traces_of(registered, session)
@@ -307,13 +307,13 @@ def _weigh(row: EvaluationRow) -> tuple[int]:
     return (_SESSION if row.scope is Scope.SESSION else 1,)
 
 
-def _ready(record: RecordRow, verdict: EvaluationRow) -> Ready:
+def _ready(record: RecordRow, evaluation: EvaluationRow) -> Ready:
     """A record with what was known of its trace when it was judged."""
     return Ready(
         record=record,
         need=Need.NOTHING,
         spans=(),
-        completeness=verdict.completeness,
-        missing_parents=verdict.missing_parents,
+        completeness=evaluation.completeness,
+        missing_parents=evaluation.missing_parents,
         waited_s=0.0,
     )

@@ -22,11 +22,11 @@ class Rerun:
         """Put results that stay beside those that were made again.
 
         Args:
-            earlier: Results of the verdict before.
+            earlier: Results of the evaluation before.
             again: Results of `plan`.
 
         Returns:
-            One result per task; None if the verdict before has other tasks.
+            One result per task; None if the evaluation before has other tasks.
         """
         found = {task.task_id: task for task in earlier}
         if found.keys() != set(self.order):

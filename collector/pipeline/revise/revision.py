@@ -1,4 +1,4 @@
-"""A verdict of another version of a profile, on its way to the thread that judges."""
+"""An evaluation of another version of a profile, on its way to the thread that judges."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from collector.storage.port.rows import EvaluationRow, TraceKey
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Revision:
-    """The next verdict on a record or session, and what it has read."""
+    """The next evaluation on a record or session, and what it has read."""
 
     row: EvaluationRow
     trace_ids: Collection[str]
@@ -16,7 +16,7 @@ class Revision:
 
     @property
     def key(self) -> tuple[str, str]:
-        """Space and uid, by which the verdict before is found."""
+        """Space and uid, by which the evaluation before is found."""
         return self.row.space, self.row.record_uid
 
     @property

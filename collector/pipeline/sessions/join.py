@@ -45,7 +45,7 @@ class _Session:
 
 
 class SessionJoin:
-    """Holds the sessions of which something has no verdict yet.
+    """Holds the sessions of which something has no evaluation yet.
 
     Args:
         times: How long to wait.

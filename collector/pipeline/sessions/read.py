@@ -43,7 +43,7 @@ class _Outline(NamedTuple):
 
 
 class SessionReader:
-    """Reads records of sessions and the verdicts on them; any thread may ask.
+    """Reads records of sessions and the evaluations on them; any thread may ask.
 
     Args:
         store: Where they are.
@@ -166,14 +166,14 @@ class SessionReader:
         """
         return self._insist(lambda: lost_of(self._store, space, traces)) if traces else {}
 
-    def verdicts(self, keys: Iterable[SessionKey]) -> Mapping[SessionKey, EvaluationRow]:
-        """The latest verdict on each session that has one.
+    def evaluations(self, keys: Iterable[SessionKey]) -> Mapping[SessionKey, EvaluationRow]:
+        """The latest evaluation on each session that has one.
 
         Raises:
             TransientError: The store cannot be read now.
         """
         uids = {key: (key.space, uid_of(key.profile_uid, key.session_id)) for key in keys}
-        found = self._insist(lambda: self._store.latest_verdicts(list(uids.values())))
+        found = self._insist(lambda: self._store.latest_evaluations(list(uids.values())))
         return {key: found[uid] for key, uid in uids.items() if uid in found}
 
     def judge_of(self, key: SessionKey, earlier: EvaluationRow | None) -> RegisteredProfile | None:

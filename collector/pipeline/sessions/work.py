@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Final
 
 from collector.pipeline.evaluate.begun import Evaluating
-from collector.pipeline.evaluate.commit import Verdicts, VerdictWriter
+from collector.pipeline.evaluate.commit import Evaluations, EvaluationWriter
 from collector.pipeline.evaluate.session import WholeSession, judge_session, uid_of
 from collector.pipeline.join.times import JoinTimes
 from collector.pipeline.profiles import ProfileRegistry, RegisteredProfile
@@ -30,14 +30,14 @@ _POISON: Final = (
 class SessionWork:
     """Lets sessions wait for their quiet period and judges them; to be used by one thread.
 
-    Every record that was accepted belongs to its session, whatever became of its own verdict.
+    Every record that was accepted belongs to its session, whatever became of its own evaluation.
 
     Args:
         store: What sessions consist of.
         registry: Which profiles judge sessions.
         times: How long they wait.
-        late: Is told of the traces of verdicts.
-        writer: Takes the verdicts.
+        late: Is told of the traces of evaluations.
+        writer: Takes the evaluations.
         evaluating: Told what is evaluated.
         clock: Monotonic seconds, for latencies.
         now_ns: Wall clock.
@@ -50,7 +50,7 @@ class SessionWork:
         times: JoinTimes,
         *,
         late: LateSpans,
-        writer: VerdictWriter,
+        writer: EvaluationWriter,
         evaluating: Evaluating,
         clock: Callable[[], float],
         now_ns: Callable[[], int] = time.time_ns,
@@ -63,7 +63,7 @@ class SessionWork:
 
     @property
     def waiting(self) -> int:
-        """Sessions of which something has no verdict yet."""
+        """Sessions of which something has no evaluation yet."""
         return len(self._join) + len(self._line)
 
     @property
@@ -102,14 +102,14 @@ class SessionWork:
         since_ns: int,
         now: float,
     ) -> None:
-        """Let sessions wait again whose verdicts have not seen all spans of some traces.
+        """Let sessions wait again whose evaluations have not seen all spans of some traces.
 
         Args:
             space: Of the traces.
             trace_ids: Traces that got spans.
-            pending: By trace the last commit such that a verdict with this input, or less, has
+            pending: By trace the last commit such that an evaluation with this input, or less, has
                 not seen all.
-            since_ns: Verdicts older than this stay.
+            since_ns: Evaluations older than this stay.
             now: The join's time.
         """
         if not any(each.space == space for each in self._registry.with_sessions()):
@@ -121,13 +121,17 @@ class SessionWork:
                 continue
             if row.trace_id is not None:
                 touched.setdefault(key_of(row, registered), set()).add(row.trace_id)
-        verdicts = self._reader.verdicts(touched)
+        evaluations = self._reader.evaluations(touched)
         for key, traces in touched.items():
-            verdict = verdicts.get(key)
-            if verdict is None or verdict.evaluated_ns < since_ns or not verdict.reads_spans:
-                continue  # without a verdict it waits already
+            evaluation = evaluations.get(key)
+            if (
+                evaluation is None
+                or evaluation.evaluated_ns < since_ns
+                or not evaluation.reads_spans
+            ):
+                continue  # without an evaluation it waits already
             for trace_id in traces:
-                if verdict.input_seq <= pending[space, trace_id]:
+                if evaluation.input_seq <= pending[space, trace_id]:
                     self._join.add(key, now, trace_id)
 
     def decide(self, now: float, seq: int, is_late: Callable[[], bool]) -> None:
@@ -168,7 +172,7 @@ class SessionWork:
             due.clear()  # what is left has no record any more
         for each in reversed(due.values()):
             self._line.put_first(space, each)
-        self._writer.put(Verdicts(rows=rows, waits_s=waits, ready_at=ready_at))
+        self._writer.put(Evaluations(rows=rows, waits_s=waits, ready_at=ready_at))
 
     def _judged(self, whole: WholeSession, seq: int) -> EvaluationRow | None:
         key = whole.due.key
@@ -200,12 +204,12 @@ class SessionWork:
         sessions: Mapping[SessionKey, StoredSession],
         due: Mapping[SessionKey, DueSession],
     ) -> Iterator[WholeSession]:
-        """Read the verdicts and spans of some sessions."""
-        verdicts = self._reader.verdicts(sessions)
+        """Read the evaluations and spans of some sessions."""
+        evaluations = self._reader.evaluations(sessions)
         judges: dict[SessionKey, RegisteredProfile] = {}
         traces: dict[SessionKey, set[str]] = {}
         for key, session in sessions.items():
-            registered = self._reader.judge_of(key, verdicts.get(key))
+            registered = self._reader.judge_of(key, evaluations.get(key))
             if registered is not None:
                 judges[key] = registered
                 traces[key] = self._reader.traces_of(registered, session)
@@ -223,7 +227,7 @@ class SessionWork:
                 plan=plan,
                 records=session.rows,
                 spans={} if isinstance(own, str) else own,
-                earlier=verdicts.get(key),
+                earlier=evaluations.get(key),
                 lost=lost,
                 too_large=own if isinstance(own, str) else session.too_large,
             )

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable
 from typing import Final
 
 from collector.metrics import WATCHED_TO
-from collector.pipeline.evaluate.commit import VerdictWriter
+from collector.pipeline.evaluate.commit import EvaluationWriter
 from collector.pipeline.join.derive import Admit, Deriver
 from collector.pipeline.join.join import Join
 from collector.pipeline.join.read_back import read_trees, traces_of
@@ -41,7 +41,7 @@ class WatchWork:
         store: WorkStore,
         registry: ProfileRegistry,
         join: Join,
-        writer: VerdictWriter,
+        writer: EvaluationWriter,
         *,
         admit: Admit,
         take_records: Callable[[RecordsAppended], None],

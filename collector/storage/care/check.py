@@ -281,7 +281,7 @@ def _check_counts(store: OfflineStore, report: StoreReport) -> None:
         if records.waiting != waiting:
             report.problems.append(
                 f"space {space!r}: {records.waiting} records wait by their number, {waiting} have "
-                "neither a verdict nor a dead letter"
+                "neither an evaluation nor a dead letter"
             )
         states = (
             records.waiting + records.evaluated + records.skipped + records.expired
@@ -317,7 +317,7 @@ def _check_counts(store: OfflineStore, report: StoreReport) -> None:
         )
     ((orphans,),) = store.read(_ORPHANS)
     if orphans:
-        report.problems.append(f"{orphans} task results without their verdict")
+        report.problems.append(f"{orphans} task results without their evaluation")
 
 
 def _spaces(store: OfflineStore) -> Iterator[str]:

@@ -50,7 +50,7 @@ _SETTLED_SESSIONS: Final = """
           AND e.session_id = coalesce(nullif(r.session_id, ''), r.uid)
           AND NOT EXISTS (FROM settled g WHERE g.space = r.space AND g.uid = r.uid))
 """
-"""A session whose verdict went while a record stays would be judged, and counted, anew."""
+"""A session whose evaluation went while a record stays would be judged, and counted, anew."""
 _UNCOUNT: Final = """
     INSERT INTO rollups
     SELECT $1, e.space, e.evaluated_ns // 3600000000000 * 3600000000000, e.profile_uid,
@@ -78,9 +78,9 @@ _PENDING: Final = """
 def remove_before(tx: Transaction, database: Database, before_ns: int) -> int:
     """Take out what is older than a time, and count its records and spans as expired.
 
-    A record goes with its verdicts, once the latest of them is that old; one that waits stays, and
-    the spans of a trace stay as long as a record of it. A session's verdicts go once they are that
-    old and its last record goes.
+    A record goes with its evaluations, once the latest of them is that old; one that waits stays,
+    and the spans of a trace stay as long as a record of it. A session's evaluations go once they
+    are that old and its last record goes.
 
     Args:
         tx: The open transaction, in the writer thread.
@@ -126,7 +126,7 @@ class TakenOut(NamedTuple):
 def take_out(
     tx: Transaction, connection: duckdb.DuckDBPyConnection, counted_as: TotalName
 ) -> TakenOut:
-    """Take out the records and sessions of the temporary table `settled`, and all verdicts on them.
+    """Take out the records and sessions of the temporary table `settled` with their evaluations.
 
     What is read from the rollups loses them too; counters, which only grow, keep them.
     """

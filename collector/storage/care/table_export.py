@@ -15,7 +15,7 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from collector.storage.care.result_export import VERDICTS, result_table
+from collector.storage.care.result_export import EVALUATIONS, result_table
 from collector.storage.care.span_export import SPANS, span_tables
 from collector.storage.duckdb.database import Database, run
 from collector.storage.duckdb.schema import TABLES
@@ -36,7 +36,7 @@ _GROUP_ROWS: Final = 100_000
 _SQL: Final = {
     "spans": SPANS,
     "evaluations": "SELECT * EXCLUDE (body) FROM evaluations WHERE rowid >= $1 AND rowid < $2",
-    "task_results": VERDICTS,
+    "task_results": EVALUATIONS,
 }
 """Tables that are no good to read as they are stored."""
 _ROWS_OF: Final = {"task_results": "evaluations"}

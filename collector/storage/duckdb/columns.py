@@ -1,4 +1,4 @@
-"""Records and verdicts as columns, made in the thread that hands them over.
+"""Records and evaluations as columns, made in the thread that hands them over.
 
 Values that are the same for all task results of a record, and texts that are the same for all
 records, are written once.
@@ -15,7 +15,7 @@ from collector.storage.duckdb.arrow import Columns, Schema
 from collector.storage.duckdb.json_text import dump_json
 from collector.storage.duckdb.rollup import GATE, HOUR_NS, RollupKey
 from collector.storage.duckdb.stored_keys import text_hash
-from collector.storage.duckdb.task_codec import encode_verdict
+from collector.storage.duckdb.task_codec import encode_evaluation
 from collector.storage.port.rows import EvaluationRow, RecordRow, Scope, TaskRow
 from scouter.evaluate.outcome import Outcome
 from scouter.evaluate.results.score import ASSERTIONS, own_score
@@ -25,7 +25,7 @@ _SHARED: Final = (
     "profile_name", "alias", "session_id", "service_name", "service_version", "environment",
     "created_ns", "evaluated_ns",
 )  # fmt: skip
-"""Columns that task results have from their verdict."""
+"""Columns that task results have from their evaluation."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,19 +39,19 @@ class RecordColumns:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class VerdictColumns:
+class EvaluationColumns:
     """Rows of `evaluations` and `task_results`, and what they add to the counts."""
 
     rows: Sequence[EvaluationRow]
     hashes: Sequence[int]
-    """Hashes of the uids of the verdicts' records."""
+    """Hashes of the uids of the evaluations' records."""
     evaluations: Columns
     task_results: Columns | None
     """None without any task."""
     totals: Mapping[TotalKey, int]
-    """Counts to add: outcomes of the first verdicts on records, and pending tasks."""
+    """Counts to add: outcomes of the first evaluations on records, and pending tasks."""
     rollups: Mapping[RollupKey, int]
-    """Counts by hour to add, as if each verdict was the first one on its record."""
+    """Counts by hour to add, as if each evaluation was the first one on its record."""
 
 
 def record_columns(rows: Sequence[RecordRow], schemas: Mapping[str, Schema]) -> RecordColumns:
@@ -88,8 +88,10 @@ def record_columns(rows: Sequence[RecordRow], schemas: Mapping[str, Schema]) -> 
     return RecordColumns(rows=rows, hashes=hashes, records=columns)
 
 
-def verdict_columns(rows: Sequence[EvaluationRow], schemas: Mapping[str, Schema]) -> VerdictColumns:
-    """Turn verdicts into columns, and count them.
+def evaluation_columns(
+    rows: Sequence[EvaluationRow], schemas: Mapping[str, Schema]
+) -> EvaluationColumns:
+    """Turn evaluations into columns, and count them.
 
     Args:
         rows: At least one.
@@ -131,14 +133,14 @@ def verdict_columns(rows: Sequence[EvaluationRow], schemas: Mapping[str, Schema]
             "pending": pending,
             "was_decided": [row.was_decided for row in rows],
             "is_partial": [row.is_partial for row in rows],
-            "body": [encode_verdict(row) for row in rows],
+            "body": [encode_evaluation(row) for row in rows],
         }
     )
     totals, rollups = _count(rows)
     for row, n in zip(rows, pending, strict=True):
         if n:
             totals[TotalKey(TotalName.PENDING, row.space)] += n
-    return VerdictColumns(
+    return EvaluationColumns(
         rows=rows,
         hashes=hashes,
         evaluations=evaluations,
@@ -174,7 +176,7 @@ def _own_score(task: TaskRow) -> float | None:
 
 
 class _Head(NamedTuple):
-    """Keys by which verdicts are counted."""
+    """Keys by which evaluations are counted."""
 
     space: str
     hour_ns: int
@@ -187,7 +189,7 @@ class _Head(NamedTuple):
 
 
 def _count(rows: Sequence[EvaluationRow]) -> tuple[Counter[TotalKey], Counter[RollupKey]]:
-    """Count first verdicts and their tasks, and the tasks of all by hour."""
+    """Count first evaluations and their tasks, and the tasks of all by hour."""
     groups: defaultdict[_Head, list[EvaluationRow]] = defaultdict(list)
     for row in rows:
         head = _Head(

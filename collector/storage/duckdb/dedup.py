@@ -36,10 +36,10 @@ class KnownRows:
         self.traces = StoredKeys("spans", "trace_hash", seq)
         """Hashes of the traces that stored spans belong to."""
         self._records = StoredKeys("records", "uid_hash", seq)
-        self._verdicts = StoredKeys("evaluations", "uid_hash", seq)
-        self.verdict_traces = StoredKeys("evaluations", TRACE_HASH, seq)
-        """Hashes of the traces that stored verdicts belong to."""
-        self._all = (self.traces, self._records, self._verdicts, self.verdict_traces)
+        self._evaluations = StoredKeys("evaluations", "uid_hash", seq)
+        self.evaluation_traces = StoredKeys("evaluations", TRACE_HASH, seq)
+        """Hashes of the traces that stored evaluations belong to."""
+        self._all = (self.traces, self._records, self._evaluations, self.evaluation_traces)
         self.tombstones = Tombstones(database)
         """The rows that were erased."""
 
@@ -69,7 +69,7 @@ class KnownRows:
         for space, uid, revision, profile_uid in self._stored(
             "SELECT space, record_uid, revision, profile_uid FROM evaluations",
             "uid_hash",
-            self._verdicts,
+            self._evaluations,
             evaluations,
         ):
             tx.versions[space, uid][revision] = profile_uid
@@ -87,8 +87,8 @@ class KnownRows:
         """Take over the keys of a transaction before its rows can be read."""
         self.traces.add_all([trace_hash(trace_id) for _, trace_id in tx.spans.known], tx.seq)
         self._records.add_all(tx.record_hashes, tx.seq)
-        self._verdicts.add_all(tx.evaluation_hashes, tx.seq)
-        self.verdict_traces.add_all(tx.evaluation_traces, tx.seq)
+        self._evaluations.add_all(tx.evaluation_hashes, tx.seq)
+        self.evaluation_traces.add_all(tx.evaluation_traces, tx.seq)
 
     def remember(self, tx: Transaction) -> None:
         """Take over what else is known of a transaction that is durable now."""

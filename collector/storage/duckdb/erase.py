@@ -1,7 +1,8 @@
 """Erasing: the rows of a session, a trace, a record or a tag go in one transaction.
 
-A trace goes with the last of its records. A verdict that stays although it has read something that
-goes (another record of the session, a span of the trace) keeps its outcomes and loses its texts.
+A trace goes with the last of its records. An evaluation that stays although it has read something
+that goes (another record of the session, a span of the trace) keeps its outcomes and loses its
+texts.
 """
 
 from collections import Counter
@@ -15,7 +16,7 @@ from collector.storage.care.maintenance import take_out
 from collector.storage.duckdb.database import Database, run
 from collector.storage.duckdb.letter_search import LetterSearch
 from collector.storage.duckdb.stored_keys import text_hash
-from collector.storage.duckdb.task_codec import decode_verdict, encode_verdict
+from collector.storage.duckdb.task_codec import decode_evaluation, encode_evaluation
 from collector.storage.duckdb.tombstones import (
     Tombstone,
     record_tombstone,
@@ -79,7 +80,7 @@ _READERS: Final = f"""
             SELECT {_SESSION} FROM records r WHERE r.space = $1
               AND r.trace_id IN (SELECT trace_id FROM gone_spans))))
 """
-"""Verdicts that read what goes, and stay: their texts may quote it."""
+"""Evaluations that read what goes, and stay: their texts may quote it."""
 
 
 def erase(tx: Transaction, database: Database, target: EraseTarget) -> Erased:
@@ -139,9 +140,9 @@ def erase(tx: Transaction, database: Database, target: EraseTarget) -> Erased:
 
 
 def _blank(connection: duckdb.DuckDBPyConnection, space: str) -> None:
-    """Take the texts out of the verdicts that stay."""
+    """Take the texts out of the evaluations that stay."""
     blank = [
-        (evaluation_id, encode_verdict(_without_texts(decode_verdict(body))))
+        (evaluation_id, encode_evaluation(_without_texts(decode_evaluation(body))))
         for evaluation_id, body in run(connection, _READERS, [space])
     ]
     run(
@@ -153,12 +154,12 @@ def _blank(connection: duckdb.DuckDBPyConnection, space: str) -> None:
     )
 
 
-def _without_texts(verdict: EvaluationRow) -> EvaluationRow:
+def _without_texts(evaluation: EvaluationRow) -> EvaluationRow:
     tasks = (
         replace(task, expected=None, actual=None, message="", question="", answer=None)
-        for task in verdict.tasks
+        for task in evaluation.tasks
     )
-    return replace(verdict, tasks=tuple(tasks))
+    return replace(evaluation, tasks=tuple(tasks))
 
 
 def forget_steps(tx: Transaction, database: Database, step: str, seq: int) -> None:

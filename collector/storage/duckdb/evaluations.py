@@ -1,7 +1,7 @@
-"""The listing of verdicts: newest first, each record once, by any filter.
+"""The listing of evaluations: newest first, each record once, by any filter.
 
-What makes a verdict the latest of its record cannot be told from its row. DuckDB finds the newest
-rows of a filter in a millisecond, but only where nothing is joined: so a listing takes some
+What makes an evaluation the latest of its record cannot be told from its row. DuckDB finds the
+newest rows of a filter in a millisecond, but only where nothing is joined: so a listing takes some
 candidates, by their places alone, passes over what a revision superseded, and goes on for as long
 as the page is not full.
 """
@@ -14,9 +14,9 @@ from collector.storage.duckdb.commit_ranges import LAST, Stretch, within
 from collector.storage.duckdb.database import Database, NoMemoryError
 from collector.storage.duckdb.json_text import dump_json
 from collector.storage.duckdb.part_reads import LongRow, read_within
-from collector.storage.duckdb.read import read_verdicts
+from collector.storage.duckdb.read import read_whole_evaluations
 from collector.storage.duckdb.stored_keys import text_hash
-from collector.storage.duckdb.task_codec import decode_verdict
+from collector.storage.duckdb.task_codec import decode_evaluation
 from collector.storage.duckdb.transaction import one_of
 from collector.storage.port.lists import EvaluationPage, EvaluationQuery
 from collector.storage.port.rows import EvaluationRow
@@ -49,7 +49,7 @@ class _Place(NamedTuple):
 
 
 def read_evaluations(database: Database, query: EvaluationQuery) -> EvaluationPage:
-    """One page of verdicts with their task results.
+    """One page of evaluations with their task results.
 
     Args:
         database: The open file.
@@ -76,22 +76,24 @@ def read_evaluations(database: Database, query: EvaluationQuery) -> EvaluationPa
 
 
 def read_evaluation(database: Database, space: str, evaluation_id: str) -> EvaluationRow | None:
-    """A verdict by its id, be it the latest of its record or not."""
-    found = read_verdicts(database, "e.evaluation_id = ? AND e.space = ?", [evaluation_id, space])
+    """An evaluation by its id, be it the latest of its record or not."""
+    found = read_whole_evaluations(
+        database, "e.evaluation_id = ? AND e.space = ?", [evaluation_id, space]
+    )
     return next(iter(found), None)
 
 
 def read_revisions(database: Database, space: str, uid: str) -> tuple[EvaluationRow, ...]:
-    """All verdicts on one record, newest first."""
+    """All evaluations on one record, newest first."""
     where = "e.uid_hash = ? AND e.record_uid = ? AND e.space = ?"
-    return tuple(read_verdicts(database, where, [text_hash(uid), uid, space]))
+    return tuple(read_whole_evaluations(database, where, [text_hash(uid), uid, space]))
 
 
 def _candidates(database: Database, query: EvaluationQuery) -> Iterator[Sequence[_Place]]:
-    """Select the verdicts that the filters name, newest first, in growing parts.
+    """Select the evaluations that the filters name, newest first, in growing parts.
 
-    Revisions are not looked at. If a task is asked for, a part covers so many verdicts of the other
-    filters, or so many results of the task: whichever reaches further back.
+    Revisions are not looked at. If a task is asked for, a part covers so many evaluations of the
+    other filters, or so many results of the task: whichever reaches further back.
     """
     has_task = query.task_id is not None or query.task_outcome is not None
     before, size = query.before, query.limit + 1
@@ -148,9 +150,9 @@ def _newest(
 
 
 def _service_filters(query: EvaluationQuery, table: str) -> list[Filter]:
-    """The filters by service, on verdicts or on spans.
+    """The filters by service, on evaluations or on spans.
 
-    A verdict that looked at no spans does not know its service; the spans of its trace do.
+    An evaluation that looked at no spans does not know its service; the spans of its trace do.
     """
     names = ("service_name", "service_version", "environment")
     given = [(f"{table}.{name} = ?", getattr(query, name)) for name in names]
@@ -271,7 +273,7 @@ def _latest_revisions(
 
 
 def _rows(database: Database, page: Sequence[_Place]) -> list[EvaluationRow]:
-    """The verdicts at some places, in the same order; one that went meanwhile is left out.
+    """The evaluations at some places, in the same order; one that went meanwhile is left out.
 
     What their texts take is not known before: where it is too much at once, they are read in parts.
     """
@@ -279,7 +281,7 @@ def _rows(database: Database, page: Sequence[_Place]) -> list[EvaluationRow]:
         return []
     ids = [each.evaluation_id for each in page]
     try:
-        return read_verdicts(
+        return read_whole_evaluations(
             database,
             f"e.seq BETWEEN ? AND ? AND {one_of('e.evaluation_id', ids)}",
             [page[-1].seq, page[0].seq, *ids],
@@ -294,7 +296,7 @@ def _rows(database: Database, page: Sequence[_Place]) -> list[EvaluationRow]:
 def _rows_within(
     database: Database, page: Sequence[_Place], max_bytes: int
 ) -> tuple[list[EvaluationRow], int]:
-    """The verdicts at the first places of a page, as `_rows`, and how many places these are."""
+    """The evaluations at the first places of a page, as `_rows`, and how many places these are."""
 
     def read(part: Sequence[_Place]) -> list[LongRow]:
         rows = database.read_long(
@@ -308,4 +310,4 @@ def _rows_within(
     rows, count = read_within(page, read, max_bytes)
     texts = {row.place: row.text for row in rows}
     places = [each[:2] for each in page[:count]]
-    return [decode_verdict(texts[each]) for each in places if each in texts], count
+    return [decode_evaluation(texts[each]) for each in places if each in texts], count

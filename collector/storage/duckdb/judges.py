@@ -1,4 +1,4 @@
-"""Calibrations of judges, and their verdicts on gold items, in the store."""
+"""Calibrations of judges, and their outcomes of gold items, in the store."""
 
 from collections.abc import Sequence
 from concurrent.futures import Future
@@ -7,7 +7,7 @@ from typing import Any
 
 from collector.storage.duckdb.database import Database
 from collector.storage.duckdb.transaction import Transaction
-from collector.storage.port.judges import CalibrationRow, GoldQuery, GoldVerdict
+from collector.storage.port.judges import CalibrationRow, GoldOutcome, GoldQuery
 from scouter.evaluate.outcome import Outcome
 
 
@@ -36,18 +36,18 @@ class CalibrationsJob:
 
 @dataclass(slots=True, kw_only=True)
 class GoldJob:
-    """Verdicts on gold items."""
+    """Outcomes of gold items."""
 
-    rows: Sequence[GoldVerdict]
+    rows: Sequence[GoldOutcome]
     future: "Future[Any]" = field(default_factory=_future)
 
     @property
     def size(self) -> int:
-        """Number of verdicts."""
+        """Number of evaluations."""
         return len(self.rows)
 
     def apply(self, tx: Transaction) -> int:
-        """Add the verdicts."""
+        """Add the evaluations."""
         for row in self.rows:
             tx.add(
                 "gold_verdicts", tx.ordinal("gold_verdicts"), row.space, row.alias, row.task_id,
@@ -66,18 +66,18 @@ def read_calibrations(database: Database) -> list[CalibrationRow]:
     return list(found.values())
 
 
-def read_gold(database: Database, query: GoldQuery) -> list[GoldVerdict]:
-    """The verdicts of one judge by slot; of two on one slot the first."""
+def read_gold(database: Database, query: GoldQuery) -> list[GoldOutcome]:
+    """The evaluations of one judge by slot; of two on one slot the first."""
     rows = database.read(
         "SELECT slot, item, is_good, outcome, reason, at_ns FROM gold_verdicts"
         " WHERE space = ? AND alias = ? AND task_id = ? AND judge = ? AND slot >= ?"
         " ORDER BY slot, seq, ordinal",
         [query.space, query.alias, query.task_id, query.judge, query.since_slot],
     )
-    found: dict[int, GoldVerdict] = {}
+    found: dict[int, GoldOutcome] = {}
     for slot, item, is_good, outcome, reason, at_ns in rows:
         if slot not in found:
-            found[slot] = GoldVerdict(
+            found[slot] = GoldOutcome(
                 space=query.space, alias=query.alias, task_id=query.task_id, judge=query.judge,
                 slot=slot, item=item, is_good=is_good, outcome=Outcome(outcome), reason=reason,
                 at_ns=at_ns,

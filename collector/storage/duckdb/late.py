@@ -1,4 +1,4 @@
-"""Queries of the join about spans that come after a verdict."""
+"""Queries of the join about spans that come after an evaluation."""
 
 from collections.abc import Callable
 from typing import Final
@@ -16,11 +16,11 @@ _BITS: Final = 1 << 25
 
 
 def read_judged_traces(database: Database, since_ns: int) -> Callable[[str], bool]:
-    """A test for the traces of verdicts that read spans; it is true of a few others.
+    """A test for the traces of evaluations that read spans; it is true of a few others.
 
     Args:
         database: The open file.
-        since_ns: Only verdicts from then on.
+        since_ns: Only evaluations from then on.
 
     Cost: 4 MiB; with a million traces it is true of 1 other in 50,000, with five of 1 in 20.
     """
@@ -34,11 +34,11 @@ def read_judged_traces(database: Database, since_ns: int) -> Callable[[str], boo
 
 
 def read_late_traces(database: Database, since_ns: int) -> list[TraceKey]:
-    """Traces with spans that the latest verdict on one of their records has not seen.
+    """Traces with spans that the latest evaluation on one of their records has not seen.
 
     Args:
         database: The open file.
-        since_ns: Only verdicts from then on.
+        since_ns: Only evaluations from then on.
     """
     rows = database.read(
         f"""
@@ -60,9 +60,9 @@ def read_late_traces(database: Database, since_ns: int) -> list[TraceKey]:
 
 
 def read_stored_until(database: Database, seq: int) -> int | None:
-    """Time of the newest span, record or verdict of the commits up to `seq`; None without any.
+    """Time of the newest span, record or evaluation of the commits up to `seq`; None without any.
 
-    Spans and records count by the time of receipt, verdicts by the time of their evaluation.
+    Spans and records count by the time of receipt, evaluations by the time of their evaluation.
 
     Cost: 10 ms for five million spans.
     """

@@ -97,7 +97,7 @@ class Opened:
             max(stored_seq, self._losses.seq),
         )
         self._spans = read.StoredSpans(
-            self._database, self._known.traces, self._known.verdict_traces, self._log
+            self._database, self._known.traces, self._known.evaluation_traces, self._log
         )
         self._take_up(applied)
         self._settle(gaps)

@@ -1,4 +1,4 @@
-"""Verdicts of which a judge has yet to answer for some tasks."""
+"""Evaluations of which a judge has yet to answer for some tasks."""
 
 from collections.abc import Collection, Mapping, Sequence
 from operator import itemgetter
@@ -6,8 +6,8 @@ from typing import Final
 
 from collector.storage.duckdb.database import Database
 from collector.storage.duckdb.stored_keys import text_hash
-from collector.storage.duckdb.task_codec import decode_verdict
-from collector.storage.port.rows import EvaluationRow, PendingVerdict, ResultPlace, Scope
+from collector.storage.duckdb.task_codec import decode_evaluation
+from collector.storage.port.rows import EvaluationRow, PendingEvaluation, ResultPlace, Scope
 
 _PLACES: Final = """
     SELECT e.seq, e.ordinal, e.evaluation_id, e.uid_hash, e.space, e.record_uid, e.revision
@@ -49,8 +49,8 @@ def read_pending(
     profiles: Collection[str] | None = None,
     *,
     others: bool = False,
-) -> list[PendingVerdict]:
-    """The next verdicts with pending tasks behind a place, oldest first.
+) -> list[PendingEvaluation]:
+    """The next evaluations with pending tasks behind a place, oldest first.
 
     Args:
         database: The store's.
@@ -67,15 +67,15 @@ def read_pending(
         return []
     ids = [row[2] for row in places]
     rows = sorted(database.read(_ROWS, [places[0][0], places[-1][0], ids]), key=itemgetter(0, 1))
-    verdicts = [decode_verdict(row[2]) for row in rows]
-    sizes = _context_bytes(database, verdicts)
+    evaluations = [decode_evaluation(row[2]) for row in rows]
+    sizes = _context_bytes(database, evaluations)
     return [
-        PendingVerdict(
+        PendingEvaluation(
             place=ResultPlace(row[0], row[1]),
-            verdict=verdict,
-            context_bytes=sizes.get((verdict.space, _name(verdict)), 0),
+            evaluation=evaluation,
+            context_bytes=sizes.get((evaluation.space, _name(evaluation)), 0),
         )
-        for row, verdict in zip(rows, verdicts, strict=True)
+        for row, evaluation in zip(rows, evaluations, strict=True)
     ]
 
 
@@ -107,16 +107,16 @@ def _latest_places(
     return found[:limit]
 
 
-def _name(verdict: EvaluationRow) -> str:
-    return verdict.record_uid if verdict.scope is Scope.RECORD else verdict.session_id
+def _name(evaluation: EvaluationRow) -> str:
+    return evaluation.record_uid if evaluation.scope is Scope.RECORD else evaluation.session_id
 
 
 def _context_bytes(
-    database: Database, verdicts: Sequence[EvaluationRow]
+    database: Database, evaluations: Sequence[EvaluationRow]
 ) -> Mapping[tuple[str, str], int]:
     """Sizes of contexts by space and uid, or session id."""
-    hashes = [text_hash(row.record_uid) for row in verdicts if row.scope is Scope.RECORD]
-    sessions = sorted({row.session_id for row in verdicts if row.scope is Scope.SESSION})
+    hashes = [text_hash(row.record_uid) for row in evaluations if row.scope is Scope.RECORD]
+    sessions = sorted({row.session_id for row in evaluations if row.scope is Scope.SESSION})
     rows = database.read(_RECORD_SIZES, [hashes]) if hashes else []
     if sessions:
         rows += database.read(_SESSION_SIZES, [sessions])

@@ -12,7 +12,7 @@ from collector.storage.duckdb.commit_ranges import within
 from collector.storage.duckdb.database import Database, Reads, literal
 from collector.storage.duckdb.json_text import load_json
 from collector.storage.duckdb.stored_keys import TRACE_HASH, StoredKeys, text_hash
-from collector.storage.duckdb.task_codec import decode_verdict
+from collector.storage.duckdb.task_codec import decode_evaluation
 from collector.storage.duckdb.transaction import one_of, one_of_literals
 from collector.storage.log.span_codec import (
     EVENT,
@@ -81,8 +81,9 @@ SESSION_TRACES: Final = """
       AND r.profile_uid IN (own.profile_uid, '') AND r.trace_id IS NOT NULL
     WHERE e.scope = 'session' AND e.reads_spans
 """
-"""Verdicts on sessions that read spans, each with every record of the session that has a trace. The
-records mean the profile of the first verdict; another version may have made the later ones."""
+"""Evaluations on sessions that read spans, each with every record of the session that has a trace.
+The records mean the profile of the first evaluation; another version may have made the later
+ones."""
 _SEEN: Final = f"""
     SELECT space, record_uid, revision, trace_id, input_seq FROM evaluations
     WHERE space = $1 AND reads_spans AND trace_id IS NOT NULL
@@ -90,7 +91,7 @@ _SEEN: Final = f"""
     SELECT e.space, e.record_uid, e.revision, r.trace_id, e.input_seq {SESSION_TRACES}
       AND e.space = $1
 """
-"""Every verdict of a space, with each trace that it has seen, and how far."""
+"""Every evaluation of a space, with each trace that it has seen, and how far."""
 _TRACE_HASH: Final = f"{TRACE_HASH}::BIT::BIGINT"
 """`trace_hash`."""
 
@@ -109,8 +110,8 @@ class StoredSpans(NamedTuple):
     database: Database
     traces: StoredKeys
     """Tells which commits hold the spans of a trace."""
-    verdict_traces: StoredKeys
-    """Tells which commits hold the verdicts on a trace."""
+    evaluation_traces: StoredKeys
+    """Tells which commits hold the evaluations on a trace."""
     log: SpanLog
     """Has their bytes."""
 
@@ -148,10 +149,10 @@ def read_spans(stored: StoredSpans, space: str, trace_ids: Iterable[str]) -> dic
 def read_latest(
     database: Database, keys: Collection[tuple[str, str]]
 ) -> dict[tuple[str, str], EvaluationRow]:
-    """The latest verdict on each of some records, given by (space, uid).
+    """The latest evaluation on each of some records, given by (space, uid).
 
-    Cost: one look at the keys of all verdicts. A record has few revisions: to read them and to take
-    the last is quicker than to have the others left out.
+    Cost: one look at the keys of all evaluations. A record has few revisions: to read them and to
+    take the last is quicker than to have the others left out.
     """
     hashes = [text_hash(uid) for _, uid in keys]
     rows = database.read(
@@ -160,15 +161,15 @@ def read_latest(
         [hashes],
     )
     latest = {row[:2]: row[3] for row in sorted(rows, key=itemgetter(2))}
-    return {key: decode_verdict(latest[key]) for key in keys if key in latest}
+    return {key: decode_evaluation(latest[key]) for key in keys if key in latest}
 
 
 def read_of_ids(
     database: Database, space: str, record_ids: Collection[str], limit: int
 ) -> tuple[EvaluationRow, ...] | None:
-    """The latest verdict on each record of some ids; None for more than `limit` verdicts.
+    """The latest evaluation on each record of some ids; None for more than `limit` evaluations.
 
-    Cost: one look at the ids of all verdicts.
+    Cost: one look at the ids of all evaluations.
     """
     if not record_ids:
         return ()
@@ -181,13 +182,13 @@ def read_of_ids(
     if len(rows) > limit:
         return None
     latest = {uid: body for uid, _, body in sorted(rows, key=itemgetter(1))}
-    return tuple(map(decode_verdict, latest.values()))
+    return tuple(map(decode_evaluation, latest.values()))
 
 
 def read_evaluated(
     database: Database, space: str, trace_ids: Iterable[str]
 ) -> list[EvaluatedRecord]:
-    """Records of some traces whose latest verdict read spans, without contexts and verdicts."""
+    """Records of some traces whose latest evaluation read spans, without their contexts."""
     ids = sorted(set(trace_ids))
     if not ids:
         return []
@@ -213,10 +214,10 @@ def read_evaluated(
     ]
 
 
-def read_verdicts(
+def read_whole_evaluations(
     database: Database, condition: str, parameters: Sequence[object] = (), limit: int | None = None
 ) -> list[EvaluationRow]:
-    """Verdicts `e` for which some SQL is true, newest first.
+    """Evaluations `e` for which some SQL is true, newest first.
 
     Args:
         database: The open file.
@@ -231,19 +232,19 @@ def read_verdicts(
         order = f"ORDER BY e.seq DESC, e.ordinal DESC LIMIT {limit:d}"
         rows = database.read(f"{sql} {order}", parameters)
     rows.sort(key=itemgetter(0, 1), reverse=True)
-    return [decode_verdict(body) for _, _, body in rows]
+    return [decode_evaluation(body) for _, _, body in rows]
 
 
 def read_results(
     database: Database, place: ResultPlace, limit: int
 ) -> list[tuple[ResultPlace, EvaluationRow]]:
-    """Verdicts behind a place, oldest first."""
+    """Evaluations behind a place, oldest first."""
     rows = database.read(
         "SELECT e.seq, e.ordinal, e.body FROM evaluations e"
         " WHERE e.seq >= ? AND (e.seq > ? OR e.ordinal > ?) ORDER BY e.seq, e.ordinal LIMIT ?",
         [place.seq, place.seq, place.ordinal, limit],
     )
-    return [(ResultPlace(seq, ordinal), decode_verdict(body)) for seq, ordinal, body in rows]
+    return [(ResultPlace(seq, ordinal), decode_evaluation(body)) for seq, ordinal, body in rows]
 
 
 def record_row(values: Sequence[Any]) -> RecordRow:
@@ -257,7 +258,7 @@ def record_row(values: Sequence[Any]) -> RecordRow:
 def read_last_outcomes(
     database: Database, space: str, profile_uid: str, count: int
 ) -> list[Outcome]:
-    """A profile's last first verdicts that were decided by all tasks, oldest first."""
+    """A profile's last first evaluations that were decided by all tasks, oldest first."""
     rows = database.read(
         "SELECT outcome FROM evaluations WHERE space = ? AND profile_uid = ?"
         " AND outcome <> 'pending' AND NOT coalesce(was_decided, revision > 1)"
@@ -377,7 +378,7 @@ def read_conservation(database: Reads, space: str, *, has_events: bool = True) -
     What is counted stands in rows and not in columns: to ten subqueries in one row DuckDB looks for
     the best order, which takes longer than to count.
 
-    Which records wait follows from how many have a first verdict or a dead letter; `check` looks
+    Which records wait follows from how many have a first evaluation or a dead letter; `check` looks
     for them one by one.
 
     Args:
@@ -385,8 +386,8 @@ def read_conservation(database: Reads, space: str, *, has_events: bool = True) -
         space: Whose sheet it is.
         has_events: False of a store that was made before there were log events.
 
-    Cost: linear in verdicts and spans: 0.1 s for a million verdicts on as many traces, and 0.6 s
-    more where spans came behind many of them.
+    Cost: linear in evaluations and spans: 0.1 s for a million evaluations on as many traces, and
+    0.6 s more where spans came behind many of them.
     """
     kind = KIND if has_events else f"'{SPAN}'"
     rows = database.read(

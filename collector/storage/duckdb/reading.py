@@ -64,7 +64,7 @@ from collector.storage.port.drift import (
     DriftState,
     SliceQuery,
 )
-from collector.storage.port.judges import CalibrationRow, GoldQuery, GoldVerdict
+from collector.storage.port.judges import CalibrationRow, GoldOutcome, GoldQuery
 from collector.storage.port.lists import (
     EvaluationPage,
     EvaluationQuery,
@@ -83,7 +83,7 @@ from collector.storage.port.rows import (
     EvaluationRow,
     NewTrace,
     OpenSession,
-    PendingVerdict,
+    PendingEvaluation,
     ProfileChange,
     ProfileRow,
     RecordPlace,
@@ -115,7 +115,7 @@ class Reading(Opened):
         return read.read_spans(self._spans, space, trace_ids)
 
     def trace(self, space: str, trace_id: str, limit: int) -> StoredTrace:
-        """Read a trace with the verdicts on its records."""
+        """Read a trace with the evaluations on its records."""
         return read_trace(self._spans, space, trace_id, limit)
 
     def spans(self, query: SpanQuery) -> SpanPage:
@@ -143,7 +143,7 @@ class Reading(Opened):
         return read_evaluations(self._database, query)
 
     def evaluation(self, space: str, evaluation_id: str) -> EvaluationRow | None:
-        """A verdict by its id."""
+        """An evaluation by its id."""
         return read_evaluation(self._database, space, evaluation_id)
 
     def task_counts(self, query: TaskQuery) -> list[TaskCounts]:
@@ -190,22 +190,22 @@ class Reading(Opened):
         return [(space, uid) for space, uid in self._database.read(superseded_sql())]
 
     def last_outcomes(self, space: str, profile_uid: str, count: int) -> list[Outcome]:
-        """Outcomes of a profile's last first verdicts, oldest first."""
+        """Outcomes of a profile's last first evaluations, oldest first."""
         return read.read_last_outcomes(self._database, space, profile_uid, count)
 
     def waiting_records(self, limit: int, after: RecordPlace = START) -> list[WaitingRecord]:
         """Accepted records that nothing was decided about, by their places."""
         return read_waiting(self._database, after, limit)
 
-    def pending_verdicts(
+    def pending_evaluations(
         self,
         limit: int,
         after: ResultPlace = FIRST_RESULT,
         profiles: Collection[str] | None = None,
         *,
         others: bool = False,
-    ) -> list[PendingVerdict]:
-        """Latest verdicts of which some tasks are pending, by their places."""
+    ) -> list[PendingEvaluation]:
+        """Latest evaluations of which some tasks are pending, by their places."""
         return read_pending(self._database, after, limit, profiles, others=others)
 
     def pending_count(self) -> int:
@@ -221,7 +221,7 @@ class Reading(Opened):
         return count_waiting(self._database)
 
     def evaluated_records(self, space: str, trace_ids: Iterable[str]) -> list[EvaluatedRecord]:
-        """Records of these traces whose latest verdict read spans, without contexts."""
+        """Records of these traces whose latest evaluation read spans, without contexts."""
         return read.read_evaluated(self._database, space, trace_ids)
 
     def records_of(self, space: str, uids: Iterable[str]) -> list[RecordRow]:
@@ -232,22 +232,22 @@ class Reading(Opened):
         """By uid the bytes of a record's context."""
         return read.read_context_sizes(self._database, space, uids)
 
-    def latest_verdicts(
+    def latest_evaluations(
         self, keys: Collection[tuple[str, str]]
     ) -> dict[tuple[str, str], EvaluationRow]:
-        """The latest verdict by space and uid."""
+        """The latest evaluation by space and uid."""
         return read.read_latest(self._database, set(keys)) if keys else {}
 
-    def verdicts_of_ids(
+    def evaluations_of_ids(
         self, space: str, record_ids: Collection[str], limit: int
     ) -> tuple[EvaluationRow, ...] | None:
-        """The latest verdict on each record that bears one of some ids."""
+        """The latest evaluation on each record that bears one of some ids."""
         return read.read_of_ids(self._database, space, record_ids, limit)
 
     def results_after(
         self, place: ResultPlace, limit: int
     ) -> list[tuple[ResultPlace, EvaluationRow]]:
-        """Verdicts behind a place, in the order of commits."""
+        """Evaluations behind a place, in the order of commits."""
         return read.read_results(self._database, place, limit)
 
     def session_records(
@@ -261,15 +261,15 @@ class Reading(Opened):
         return read_trace_records(self._database, space, trace_ids)
 
     def open_sessions(self, profiles: Collection[tuple[str, str]]) -> list[OpenSession]:
-        """Sessions with a record that their latest verdict has not seen."""
+        """Sessions with a record that their latest evaluation has not seen."""
         return read_open_sessions(self._database, profiles)
 
     def judged_traces(self, since_ns: int) -> Callable[[str], bool]:
-        """A test for the traces of verdicts that read spans."""
+        """A test for the traces of evaluations that read spans."""
         return read_judged_traces(self._database, since_ns)
 
     def late_traces(self, since_ns: int) -> list[TraceKey]:
-        """Traces with spans that a latest verdict has not seen."""
+        """Traces with spans that a latest evaluation has not seen."""
         return read_late_traces(self._database, since_ns)
 
     def stored_until_ns(self, seq: int) -> int | None:
@@ -288,8 +288,8 @@ class Reading(Opened):
         """All calibrations."""
         return read_calibrations(self._database)
 
-    def gold_verdicts(self, query: GoldQuery) -> list[GoldVerdict]:
-        """Verdicts on gold items."""
+    def gold_outcomes(self, query: GoldQuery) -> list[GoldOutcome]:
+        """Outcomes of gold items."""
         return read_gold(self._database, query)
 
     def last_alert_events(self) -> list[AlertEvent]:

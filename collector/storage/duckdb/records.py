@@ -1,7 +1,7 @@
 """Queries about accepted records: the listing, one record with its history, and sessions.
 
-A record's state is not in its row: it follows from verdicts and dead letters. As in the listing of
-verdicts, some records are taken by their places, and their states are looked up.
+A record's state is not in its row: it follows from evaluations and dead letters. As in the listing
+of evaluations, some records are taken by their places, and their states are looked up.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -90,22 +90,22 @@ def read_record_page(database: Database, query: RecordQuery) -> RecordPage:
 
 
 def read_history(database: Database, space: str, uid: str) -> RecordHistory | None:
-    """A record, its verdicts and its dead letter; None if it was never accepted, or is erased."""
+    """A record, its evaluations and dead letter; None if it was never accepted, or is erased."""
     records = read_records(database, space, [uid])
     if not records:
         return None
-    verdicts = read_revisions(database, space, uid)
+    evaluations = read_revisions(database, space, uid)
     letters = read_letters(database, LetterQuery(space=space, uid=uid, was_accepted=True, limit=1))
     state = RecordState.WAITING
-    if verdicts:
-        state = _state_of(verdicts[0].outcome)
+    if evaluations:
+        state = _state_of(evaluations[0].outcome)
     elif letters:
         state = RecordState.DEAD_LETTERED
     return RecordHistory(
         record=records[0],
         state=state,
-        verdicts=verdicts,
-        letter=letters[0] if letters and not verdicts else None,
+        evaluations=evaluations,
+        letter=letters[0] if letters and not evaluations else None,
     )
 
 
@@ -249,7 +249,7 @@ def read_sessions(database: Database, query: SessionQuery) -> SessionPage:
         database: The open file.
         query: Says as of when.
 
-    Cost: a look at the session ids of all records, and at the keys of all verdicts.
+    Cost: a look at the session ids of all records, and at the keys of all evaluations.
     """
     assert query.as_of is not None  # noqa: S101 the store has filled it in
     found: list[tuple[tuple[int, int], str]] = []
@@ -307,7 +307,7 @@ def _last_places(
 def _session_counts(
     database: Database, space: str, session_ids: Sequence[str]
 ) -> Mapping[str, SessionSummary]:
-    """The records of some sessions, counted by what the latest verdict says of each."""
+    """The records of some sessions, counted by what the latest evaluation says of each."""
     if not session_ids:
         return {}
     values: list[object] = [list(session_ids), space]
@@ -321,7 +321,7 @@ def _session_counts(
             SELECT k.id, r.uid, r.uid_hash, r.trace_id, r.created_ns FROM records r
             JOIN (SELECT unnest($1::VARCHAR[]) AS id) k ON k.id = {_SESSION}
             WHERE r.space = $2{of_one}
-        ), verdicts AS (
+        ), evaluations AS (
             SELECT e.record_uid, arg_max(e.outcome, e.revision) AS outcome FROM evaluations e
             SEMI JOIN own ON own.uid_hash = e.uid_hash
             WHERE e.space = $2 AND e.scope = 'record' GROUP BY e.record_uid
@@ -330,7 +330,7 @@ def _session_counts(
             max(own.created_ns),
             {", ".join(f"count(*) FILTER (v.outcome = '{word.value}')" for word in DECIDED)},
             count(*) FILTER (coalesce(v.outcome, 'pending') = 'pending')
-        FROM own LEFT JOIN verdicts v ON v.record_uid = own.uid GROUP BY own.id
+        FROM own LEFT JOIN evaluations v ON v.record_uid = own.uid GROUP BY own.id
         """,
         values,
     )

@@ -16,7 +16,7 @@ class RollupKey(NamedTuple):
 
     space: str
     hour_ns: int
-    """Beginning of the hour in which the verdict was made."""
+    """Beginning of the hour in which the evaluation was made."""
     profile_uid: str
     profile_digest: str
     profile_name: str
@@ -28,7 +28,7 @@ class RollupKey(NamedTuple):
 
 
 def rollup_keys(row: EvaluationRow) -> Iterator[RollupKey]:
-    """The counts that a verdict adds one to: one for each task that is not pending."""
+    """The counts that an evaluation adds one to: one for each task that is not pending."""
     hour_ns = row.evaluated_ns // HOUR_NS * HOUR_NS
     for position, task in enumerate(row.tasks):
         if task.outcome is Outcome.PENDING:

@@ -33,7 +33,7 @@ def _values(table: str, names: str) -> str:
     return f"concat_ws(',', {', '.join(parts)})"
 
 
-_VERDICT: Final = _values(
+_EVALUATION: Final = _values(
     "e",
     "space evaluation_id record_uid revision record_id session_id trace_id profile_uid"
     " profile_digest profile_name alias outcome completeness missing_parents reads_spans"
@@ -50,7 +50,7 @@ _MOVED: Final = (
     "expected actual message operator condition stage judge_calls judge_cached input_tokens"
     " output_tokens cost_usd question answer"
 )
-"""Columns of results whose place is in the text of their verdict, from step 7 on."""
+"""Columns of results whose place is in the text of their evaluation, from step 7 on."""
 
 # All SQL is put together from this module's own words.
 # ruff: noqa: S608
@@ -157,7 +157,7 @@ MIGRATIONS: Final[tuple[str, ...]] = (
     f"""
     ALTER TABLE evaluations ADD COLUMN IF NOT EXISTS body VARCHAR;
     UPDATE evaluations AS e SET body = concat(
-        '[[', {_VERDICT}, ',', coalesce(e.was_decided, e.revision > 1), '],[', r.results, ']]'
+        '[[', {_EVALUATION}, ',', coalesce(e.was_decided, e.revision > 1), '],[', r.results, ']]'
     ) FROM (
         SELECT v.evaluation_id, string_agg(
             concat('[', {_RESULT}, ',', CASE WHEN t.judge_calls IS NULL THEN 'null' ELSE

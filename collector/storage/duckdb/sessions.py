@@ -1,8 +1,8 @@
-"""Queries about sessions: their records, and the changes that their verdicts have not seen.
+"""Queries about sessions: their records, and the changes that their evaluations have not seen.
 
 A record without a session id is a session of its own; its id is the record's uid. A session's
-verdict is a row of `evaluations` with the scope `session`. It belongs to a profile, and its session
-id is that of its records.
+evaluation is a row of `evaluations` with the scope `session`. It belongs to a profile, and its
+session id is that of its records.
 """
 
 from collections.abc import Collection, Iterable
@@ -40,7 +40,7 @@ def read_trace_records(database: Database, space: str, trace_ids: Iterable[str])
 def read_open_sessions(
     database: Database, profiles: Collection[tuple[str, str]]
 ) -> list[OpenSession]:
-    """Sessions with a record that their latest verdict has not seen.
+    """Sessions with a record that their latest evaluation has not seen.
 
     Args:
         database: The open file.
@@ -52,7 +52,7 @@ def read_open_sessions(
     """
     found: list[OpenSession] = []
     for space, uid in profiles:
-        # The profile of a record that was not known at first is that of its verdict. Another
+        # The profile of a record that was not known at first is that of its evaluation. Another
         # version may have judged the session later.
         rows = database.read(
             """

@@ -32,7 +32,7 @@ from collector.storage.port.dead_letters import (
     LettersRemoved,
 )
 from collector.storage.port.drift import DriftDelivery, DriftEvent, DriftState
-from collector.storage.port.judges import CalibrationRow, GoldVerdict
+from collector.storage.port.judges import CalibrationRow, GoldOutcome
 from collector.storage.port.rows import (
     AlertEvent,
     EvaluationRow,
@@ -79,7 +79,7 @@ class DuckDBStore(Reading, Care):
         return self._care(work)
 
     def append_evaluations(self, evaluations: Sequence[EvaluationRow]) -> "Future[int]":
-        """Store verdicts, each record and revision once, made in the calling thread."""
+        """Store evaluations, each record and revision once, made in the calling thread."""
         return self._submit(EvaluationsJob.made_of(evaluations, self._database.schemas))
 
     def append_dead_letters(self, letters: Sequence[DeadLetter]) -> "Future[int]":
@@ -102,9 +102,9 @@ class DuckDBStore(Reading, Care):
         """Keep what is known of judges."""
         return self._submit(CalibrationsJob(rows=calibrations))
 
-    def append_gold_verdicts(self, verdicts: Sequence[GoldVerdict]) -> "Future[int]":
-        """Keep verdicts on gold items."""
-        return self._submit(GoldJob(rows=verdicts))
+    def append_gold_outcomes(self, outcomes: Sequence[GoldOutcome]) -> "Future[int]":
+        """Keep outcomes of gold items."""
+        return self._submit(GoldJob(rows=outcomes))
 
     def save_drift(
         self, states: Sequence[DriftState], events: Sequence[DriftEvent]

@@ -1,11 +1,11 @@
-"""A verdict and its task results as one text, so that reading it is reading one column.
+"""An evaluation and its task results as one text, so that reading it is reading one column.
 
-DuckDB plans a query by column and reads each from a block of its own: a verdict and five results
-out of fifty columns take three times as long. The other columns of `evaluations` and `task_results`
-are what verdicts are found and counted by.
+DuckDB plans a query by column and reads each from a block of its own: an evaluation and five
+results out of fifty columns take three times as long. The other columns of `evaluations` and
+`task_results` are what evaluations are found and counted by.
 
-The text is a JSON array of two: the values of `VERDICT`, and for each task those of `TASK`. A new
-field is appended to its list; a text that was written before has its default.
+The text is a JSON array of two: the values of `EVALUATION`, and for each task those of `TASK`. A
+new field is appended to its list; a text that was written before has its default.
 """
 
 from collections.abc import Sequence
@@ -17,13 +17,13 @@ from collector.storage.port.rows import Completeness, EvaluationRow, Scope, Task
 from scouter.evaluate.judge.usage import JudgeUsage
 from scouter.evaluate.outcome import Outcome
 
-VERDICT: Final = (
+EVALUATION: Final = (
     "space", "evaluation_id", "record_uid", "revision", "record_id", "session_id", "trace_id",
     "profile_uid", "profile_digest", "profile_name", "alias", "outcome", "completeness",
     "missing_parents", "reads_spans", "service_name", "service_version", "environment", "tags",
     "created_ns", "evaluated_ns", "duration_ns", "input_seq", "scope", "was_decided",
 )  # fmt: skip
-"""Fields of a verdict, but its tasks."""
+"""Fields of an evaluation, but its tasks."""
 TASK: Final = (
     "task_id", "task_type", "outcome", "reason", "expected", "actual", "message", "operator",
     "condition", "stage", "question", "answer", "usage", "span_ids", "stated_score",
@@ -34,13 +34,13 @@ USAGE: Final = (
 )  # fmt: skip
 """Fields of a task result's usage, an array in its place."""
 
-_verdict_values: Final = attrgetter(*VERDICT)
+_evaluation_values: Final = attrgetter(*EVALUATION)
 _task_values: Final = attrgetter(*TASK[:-3])
 _usage_values: Final = attrgetter(*USAGE)
 
 
-def encode_verdict(row: EvaluationRow) -> str:
-    """Write a verdict."""
+def encode_evaluation(row: EvaluationRow) -> str:
+    """Write an evaluation."""
     tasks = [
         (
             *_task_values(task),
@@ -50,13 +50,13 @@ def encode_verdict(row: EvaluationRow) -> str:
         )
         for task in row.tasks
     ]
-    return dump_json((_verdict_values(row), tasks))
+    return dump_json((_evaluation_values(row), tasks))
 
 
-def decode_verdict(text: str) -> EvaluationRow:
-    """Read a verdict."""
+def decode_evaluation(text: str) -> EvaluationRow:
+    """Read an evaluation."""
     values, tasks = cast("tuple[list[Any], list[list[Any]]]", load_json(text))
-    fields = dict(zip(VERDICT, values, strict=False))
+    fields = dict(zip(EVALUATION, values, strict=False))
     fields["outcome"] = Outcome(fields["outcome"])
     fields["completeness"] = Completeness(fields["completeness"])
     fields["scope"] = Scope(fields["scope"])

@@ -1,4 +1,4 @@
-"""Counts of task outcomes, over all time or bucket by bucket, latest verdicts only."""
+"""Counts of task outcomes, over all time or bucket by bucket, latest evaluations only."""
 
 from typing import Final
 
@@ -25,7 +25,7 @@ _WITH_VERSION: Final = """
         WHERE v.space = ? AND v.service_version = ''
     )
 """
-"""A verdict that looked at no spans does not know its service; the spans of its trace do."""
+"""An evaluation that looked at no spans does not know its service; the spans of its trace do."""
 
 Part = tuple[str, list[object]]
 """A query for counts, and its values."""
@@ -147,7 +147,7 @@ def _from_results(
 ) -> list[Part]:
     """Every result counts one.
 
-    Verdicts that know their version and those of which only the spans do are two parts: one
+    Evaluations that know their version and those of which only the spans do are two parts: one
     condition with OR would need all of them in memory.
     """
     more: list[Filter] = [*filters, ("e.evaluated_ns < ?", until_ns)]

@@ -17,7 +17,7 @@ from collector.metrics import (
     task_label,
 )
 from collector.storage.duckdb.arrow import Columns, Schema
-from collector.storage.duckdb.columns import RecordColumns, VerdictColumns
+from collector.storage.duckdb.columns import EvaluationColumns, RecordColumns
 from collector.storage.duckdb.database import Database, insert, literal, run
 from collector.storage.duckdb.letter_keys import is_of_spans, tombstones_of
 from collector.storage.duckdb.rollup import RollupKey, rollup_keys
@@ -61,14 +61,14 @@ class Transaction:
         self.record_hashes: set[int] = set()
         """Hashes of the uids of records that were added here."""
         self.evaluation_hashes: set[int] = set()
-        """Hashes of the uids of the records whose verdicts were added here."""
+        """Hashes of the uids of the records whose evaluations were added here."""
         self.evaluation_traces: set[int] = set()
         """Hashes of their traces."""
         self.versions: defaultdict[tuple[str, str], dict[int, str]] = defaultdict(dict)
-        """Uid of the profile that gave each revision, by (space, uid): of the stored verdicts that
-        were looked up, and those added here."""
+        """Uid of the profile that gave each revision, by (space, uid): of the stored evaluations
+        that were looked up, and those added here."""
         self.latest: dict[tuple[str, str], EvaluationRow] = {}
-        """Latest verdict by (space, uid): what the group's revisions follow, and those added."""
+        """Latest evaluation by (space, uid): what the group's revisions follow, and those added."""
         self.drops: dict[tuple[str, str, str], Count] = {}
         """Counts of senders' drops that were added here, by (space, sender, reason)."""
         self._rollups: Counter[RollupKey] = Counter()
@@ -155,9 +155,9 @@ class Transaction:
         self._letters.setdefault(letter_key(letter), letter)
 
     def is_new(self, row: EvaluationRow) -> bool:
-        """Tell whether a verdict has to be stored; the ones after it then follow it.
+        """Tell whether an evaluation has to be stored; the ones after it then follow it.
 
-        A revision is stored where the verdict before it is.
+        A revision is stored where the evaluation before it is.
         """
         key = (row.space, row.record_uid)
         before = self.latest.get(key)
@@ -171,8 +171,8 @@ class Transaction:
         self.latest[key] = row
         return True
 
-    def add_evaluations(self, given: VerdictColumns) -> None:
-        """Store verdicts that are new, their task results and what they add to the totals."""
+    def add_evaluations(self, given: EvaluationColumns) -> None:
+        """Store evaluations that are new, their task results and what they add to the totals."""
         self.evaluation_hashes.update(given.hashes)
         self.evaluation_traces.update(
             trace_hash(row.trace_id) for row in given.rows if row.trace_id
@@ -184,9 +184,9 @@ class Transaction:
         self._rollups.update(given.rollups)
 
     def _revise(self, before: EvaluationRow, row: EvaluationRow) -> None:
-        """Count a verdict in place of the one before it.
+        """Count an evaluation in place of the one before it.
 
-        First verdicts and revisions add up to one outcome for each task only where the first of
+        First evaluations and revisions add up to one outcome for each task only where the first of
         them is counted, and each later one follows from it: so once another version has judged,
         nothing that comes behind is a revision, be it by the first version again.
         """

@@ -8,10 +8,10 @@ from typing import Any, Protocol, TypeVar
 from collector.metrics import TotalKey, TotalName
 from collector.storage.duckdb.arrow import Schema
 from collector.storage.duckdb.columns import (
+    EvaluationColumns,
     RecordColumns,
-    VerdictColumns,
+    evaluation_columns,
     record_columns,
-    verdict_columns,
 )
 from collector.storage.duckdb.json_text import dump_json
 from collector.storage.duckdb.stored_keys import text_hash
@@ -225,41 +225,41 @@ def _conflict(row: RecordRow) -> DeadLetter:
 
 @dataclass(slots=True, kw_only=True)
 class EvaluationsJob:
-    """Verdicts with their task results."""
+    """Evaluations with their task results."""
 
     rows: Sequence[EvaluationRow]
-    columns: VerdictColumns | None = None
+    columns: EvaluationColumns | None = None
     """The same, where they were made ahead of the commit."""
     future: "Future[Any]" = field(default_factory=_future)
 
     @staticmethod
     def made_of(rows: Sequence[EvaluationRow], schemas: Mapping[str, Schema]) -> "EvaluationsJob":
         """Make the columns in the calling thread."""
-        return EvaluationsJob(rows=rows, columns=_ahead(lambda: verdict_columns(rows, schemas)))
+        return EvaluationsJob(rows=rows, columns=_ahead(lambda: evaluation_columns(rows, schemas)))
 
     @property
     def size(self) -> int:
-        """Number of verdicts and task results."""
+        """Number of evaluations and task results."""
         return sum(1 + len(row.tasks) for row in self.rows)
 
     @property
     def hashes(self) -> Sequence[int]:
-        """Hashes of the uids of the verdicts' records."""
+        """Hashes of the uids of the evaluations' records."""
         if self.columns is not None:
             return self.columns.hashes
         return [text_hash(row.record_uid) for row in self.rows]
 
     def apply(self, tx: Transaction) -> int:
-        """Add the verdicts that are not there yet."""
+        """Add the evaluations that are not there yet."""
         rows = [row for row in self.rows if tx.is_new(row)]
         if rows:
             tx.add_evaluations(self._columns_of(rows, tx))
         return tx.seq
 
-    def _columns_of(self, rows: Sequence[EvaluationRow], tx: Transaction) -> VerdictColumns:
+    def _columns_of(self, rows: Sequence[EvaluationRow], tx: Transaction) -> EvaluationColumns:
         if self.columns is not None and len(rows) == len(self.columns.rows):
             return self.columns
-        return verdict_columns(rows, tx.schemas)
+        return evaluation_columns(rows, tx.schemas)
 
 
 @dataclass(slots=True, kw_only=True)

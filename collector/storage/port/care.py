@@ -15,9 +15,9 @@ class CareStore(Protocol):
         """Take out everything that a target names, and what was made of it; no read sees it then.
 
         Everything that was durable before this call goes. A trace goes with the last of its
-        records. A verdict that stays, although it has read something that goes, keeps its outcomes
-        and loses its texts. What comes again later is a duplicate, whatever it says.
-        `TotalName.ERASED` counts records and spans; other counts stay, rates lose the verdicts.
+        records. An evaluation that stays, although it has read something that goes, keeps its
+        outcomes and loses its texts. What comes again later is a duplicate, whatever it says.
+        `TotalName.ERASED` counts records and spans; other counts stay, rates lose the evaluations.
         """
         ...
 
@@ -25,7 +25,7 @@ class CareStore(Protocol):
         """Take out what is older than a time: records that are decided, and spans without a record.
 
         `TotalName.EXPIRED` counts them. A record that waits stays; a trace stays with its last
-        record, a verdict on a session goes with the last record of it.
+        record, an evaluation on a session goes with the last record of it.
 
         Args:
             before_ns: When it was received, or decided.

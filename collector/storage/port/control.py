@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from concurrent.futures import Future
 from typing import Protocol
 
-from collector.storage.port.judges import CalibrationRow, GoldQuery, GoldVerdict
+from collector.storage.port.judges import CalibrationRow, GoldOutcome, GoldQuery
 from collector.storage.port.rows import AlertEvent, ProfileChange, ProfileRow
 from scouter.evaluate.outcome import Outcome
 
@@ -36,9 +36,9 @@ class ControlStore(Protocol):
         ...
 
     def last_outcomes(self, space: str, profile_uid: str, count: int) -> list[Outcome]:
-        """Outcomes of a profile's last `count` first verdicts, oldest first.
+        """Outcomes of a profile's last `count` first evaluations, oldest first.
 
-        The first verdict on a record is its first one that is not pending. It is left out if a
+        The first evaluation on a record is its first one that is not pending. It is left out if a
         judge was not asked, for its budget or its sample.
         """
         ...
@@ -51,10 +51,10 @@ class ControlStore(Protocol):
         """All calibrations, each digest once, in the order in which they came."""
         ...
 
-    def append_gold_verdicts(self, verdicts: Sequence[GoldVerdict]) -> "Future[int]":
-        """Keep verdicts on gold items; they are about no record, and no count has them."""
+    def append_gold_outcomes(self, outcomes: Sequence[GoldOutcome]) -> "Future[int]":
+        """Keep outcomes of gold items; they are about no record, and no count has them."""
         ...
 
-    def gold_verdicts(self, query: GoldQuery) -> list[GoldVerdict]:
-        """Verdicts on gold items by one judge, by slot; of two on one slot the first."""
+    def gold_outcomes(self, query: GoldQuery) -> list[GoldOutcome]:
+        """Outcomes of gold items by one judge, by slot; of two on one slot the first."""
         ...

@@ -29,5 +29,5 @@ class Erased:
     """Traces that lost spans."""
     spans: int
     evaluations: int
-    """Verdicts, every revision of each."""
+    """Evaluations, every revision of each."""
     dead_letters: int

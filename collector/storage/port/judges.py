@@ -17,8 +17,8 @@ class CalibrationRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GoldVerdict:
-    """Verdict of a judge on a gold item: an item whose right verdict people have given.
+class GoldOutcome:
+    """Evaluation of a judge on a gold item: an item whose right evaluation people have given.
 
     It is about no record: no rate, sheet, total or series of an agent counts it.
     """
@@ -27,9 +27,9 @@ class GoldVerdict:
     alias: str
     task_id: str
     judge: str
-    """Digest of what was asked; another judge's verdicts are not held against these."""
+    """Digest of what was asked; another judge's evaluations are not held against these."""
     slot: int
-    """Slot of the schedule; a judge has at most one verdict for each."""
+    """Slot of the schedule; a judge has at most one evaluation for each."""
     item: str
     """Digest of the item."""
     is_good: bool
@@ -41,7 +41,7 @@ class GoldVerdict:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GoldQuery:
-    """The gold verdicts of one judge."""
+    """The gold outcomes of one judge."""
 
     space: str
     alias: str

@@ -1,4 +1,4 @@
-"""Questions that list verdicts, records and sessions, and the pages that answer them."""
+"""Questions that list evaluations, records and sessions, and the pages that answer them."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -23,17 +23,17 @@ class EvaluationQuery:
     trace_id: str | None = None
     outcome: Outcome | None = None
     task_id: str | None = None
-    """Only verdicts with such a task; with `task_outcome`, with that outcome of it."""
+    """Only evaluations with such a task; with `task_outcome`, with that outcome of it."""
     task_outcome: Outcome | None = None
     service_name: str | None = None
-    """Service of the verdict; if it looked at no spans, of a span of its trace.
+    """Service of the evaluation; if it looked at no spans, of a span of its trace.
 
     The next two fields work alike.
     """
     service_version: str | None = None
     environment: str | None = None
     tags: tuple[tuple[str, str], ...] = ()
-    """Keys and values that are all among the verdict's tags."""
+    """Keys and values that are all among the evaluation's tags."""
     since_ns: int | None = None
     until_ns: int | None = None
     as_of: int | None = None
@@ -42,7 +42,7 @@ class EvaluationQuery:
     before: tuple[int, int] | None = None
     """Continue below this position: (commit, ordinal in it)."""
     text_bytes: int | None = None
-    """The page ends early where the texts of its verdicts are about so long; for exports."""
+    """The page ends early where the texts of its evaluations are about so long; for exports."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,7 +102,7 @@ class RecordSummary:
     """Size of the context as JSON."""
     state: RecordState
     outcome: Outcome | None
-    """Outcome of the latest verdict; None without a verdict."""
+    """Outcome of the latest evaluation; None without an evaluation."""
     context: str | None = None
     """As JSON, where it was asked for."""
 
@@ -121,7 +121,7 @@ class RecordHistory:
 
     record: RecordRow
     state: RecordState
-    verdicts: tuple[EvaluationRow, ...]
+    evaluations: tuple[EvaluationRow, ...]
     """Every revision, newest first."""
     letter: StoredLetter | None
     """The dead letter, if the record is dead-lettered."""
@@ -160,7 +160,7 @@ class SessionSummary:
     errored: int
     skipped: int
     undecided: int
-    """Records without a verdict: waiting, pending or dead-lettered."""
+    """Records without an evaluation: waiting, pending or dead-lettered."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -28,12 +28,12 @@ class ReadStore(CommittedStore, Protocol):
     """Answers as of a commit."""
 
     def trace(self, space: str, trace_id: str, limit: int) -> StoredTrace:
-        """Read a trace with the latest verdict on each of its records.
+        """Read a trace with the latest evaluation on each of its records.
 
         Args:
             space: Where it belongs.
             trace_id: The trace.
-            limit: Verdicts that are read at most, superseded ones included; the newest ones.
+            limit: Evaluations that are read at most, superseded ones included; the newest ones.
         """
         ...
 
@@ -63,7 +63,7 @@ class ReadStore(CommittedStore, Protocol):
         ...
 
     def evaluation(self, space: str, evaluation_id: str) -> EvaluationRow | None:
-        """A verdict by its id, be it the latest of its record or not."""
+        """An evaluation by its id, be it the latest of its record or not."""
         ...
 
     def task_counts(self, query: TaskQuery) -> list[TaskCounts]:
@@ -104,7 +104,7 @@ class ReadStore(CommittedStore, Protocol):
     def conservation(self, space: str) -> Conservation:
         """Count states from the tables, beside what was counted at acceptance.
 
-        A span is `late` while the latest verdict on a record of its trace, or on that record's
-        session, has not seen it: its commit came after that verdict's `input_seq`.
+        A span is `late` while the latest evaluation on a record of its trace, or on that record's
+        session, has not seen it: its commit came after that evaluation's `input_seq`.
         """
         ...

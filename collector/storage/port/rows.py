@@ -139,7 +139,7 @@ class TaskRow:
     usage: JudgeUsage | None = None
     """Tokens and cost of a judge's answers; None if no judge was asked."""
     question: str = ""
-    """Digest of all that a judge task's verdict follows from but the answers; see `deferred`."""
+    """Digest of all that a judge task's evaluation follows from but the answers; see `deferred`."""
     answer: JsonValue = None
     """A judge's whole answer, which dependent tasks read."""
     span_ids: tuple[str, ...] = ()
@@ -154,17 +154,17 @@ class TaskRow:
 
 
 class Scope(StrEnum):
-    """Subject of a verdict."""
+    """Subject of an evaluation."""
 
     RECORD = "record"
     SESSION = "session"
-    """All records of a session that one profile judges; the verdict's `record_uid` is made of
+    """All records of a session that one profile judges; the evaluation's `record_uid` is made of
     profile and session, its trace is None."""
 
 
 @struct
 class EvaluationRow:
-    """The verdict on one record or session, with all that it is filtered and counted by."""
+    """The evaluation on one record or session, with all that it is filtered and counted by."""
 
     space: str
     evaluation_id: str
@@ -203,7 +203,7 @@ class EvaluationRow:
 
     @property
     def has_decision(self) -> bool:
-        """True if this verdict or an earlier one is decided; the next one's `was_decided`."""
+        """True if this evaluation or an earlier one is decided; the next one's `was_decided`."""
         return self.was_decided or self.outcome is not Outcome.PENDING
 
     @property
@@ -216,13 +216,13 @@ class EvaluationRow:
 
     @property
     def is_first_decided(self) -> bool:
-        """True for the first verdict on its record or session that is not pending."""
+        """True for the first evaluation on its record or session that is not pending."""
         return self.outcome is not Outcome.PENDING and not self.was_decided
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenSession:
-    """A session with records that its latest verdict has not seen, and one of their traces."""
+    """A session with records that its latest evaluation has not seen, and one of their traces."""
 
     space: str
     profile_uid: str
@@ -236,7 +236,7 @@ class StoredTrace:
 
     spans: list[Span]
     """In no order; empty where none is stored."""
-    verdicts: tuple[EvaluationRow, ...]
+    evaluations: tuple[EvaluationRow, ...]
     """The latest on each record, newest first."""
 
 
@@ -254,7 +254,7 @@ START: Final = RecordPlace(0)
 
 
 class ResultPlace(NamedTuple):
-    """Place of a verdict in the order in which verdicts became durable."""
+    """Place of an evaluation in the order in which evaluations became durable."""
 
     seq: int
     """Number of the commit."""
@@ -263,15 +263,15 @@ class ResultPlace(NamedTuple):
 
 
 FIRST_RESULT: Final = ResultPlace(0, -1)
-"""Before all verdicts."""
+"""Before all evaluations."""
 
 
 @struct
-class PendingVerdict:
-    """The latest verdict on a record or session, of which some tasks are pending."""
+class PendingEvaluation:
+    """The latest evaluation on a record or session, of which some tasks are pending."""
 
     place: ResultPlace
-    verdict: EvaluationRow
+    evaluation: EvaluationRow
     context_bytes: int
     """Size of the record's context as JSON; of a session that of all its records."""
 
@@ -300,15 +300,15 @@ class WaitingSpace:
 
 @struct
 class EvaluatedRecord:
-    """A record whose latest verdict read spans, without its context and without that verdict."""
+    """A record whose latest evaluation read spans; without its context and that evaluation."""
 
     record: RecordRow
     size_bytes: int
-    """Size of context and verdict, as they are stored."""
+    """Size of context and evaluation, as they are stored."""
     input_seq: int
-    """Last commit whose spans the latest verdict has seen."""
+    """Last commit whose spans the latest evaluation has seen."""
     evaluated_ns: int
-    """Time at which that verdict was made."""
+    """Time at which that evaluation was made."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

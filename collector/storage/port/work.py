@@ -1,4 +1,4 @@
-"""Work: waiting records, open sessions, late spans, and the verdicts on them."""
+"""Work: waiting records, open sessions, late spans, and the evaluations on them."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import Future
@@ -11,7 +11,7 @@ from collector.storage.port.rows import (
     EvaluationRow,
     NewTrace,
     OpenSession,
-    PendingVerdict,
+    PendingEvaluation,
     RecordPlace,
     ResultPlace,
     TraceKey,
@@ -22,35 +22,35 @@ from collector.storage.port.telemetry import TelemetryStore
 
 
 class WorkStore(TelemetryStore, Protocol):
-    """Lists of what is to be done, of all spaces, and the verdicts that come of it."""
+    """Lists of what is to be done, of all spaces, and the evaluations that come of it."""
 
     def append_evaluations(self, evaluations: Sequence[EvaluationRow]) -> "Future[int]":
-        """Store verdicts with their task results and totals; returns the commit's number.
+        """Store evaluations with their task results and totals; returns the commit's number.
 
-        A verdict that is there already (same record and revision) is passed over and not counted.
-        Revision n + 1 of a record takes the place of revision n in listings, counts and sheets.
-        A verdict on a session is treated as one on a record, but is no record's state.
-        `TotalName.TASKS`, `RECORDS` and `SESSIONS` count first verdicts only; every task whose
+        An evaluation that is there already (same record and revision) is passed over and not
+        counted. Revision n + 1 of a record takes the place of revision n in listings, counts and
+        sheets. An evaluation on a session is treated as one on a record, but is no record's state.
+        `TotalName.TASKS`, `RECORDS` and `SESSIONS` count first evaluations only; every task whose
         outcome a revision changed adds to `TotalName.REVISIONS`, in the same commit. Pending tasks
         are in no count that rates are read from.
         """
         ...
 
-    def latest_verdicts(
+    def latest_evaluations(
         self, keys: Collection[tuple[str, str]]
     ) -> Mapping[tuple[str, str], EvaluationRow]:
-        """The latest verdict by space and uid; a key without one is left out."""
+        """The latest evaluation by space and uid; a key without one is left out."""
         ...
 
-    def verdicts_of_ids(
+    def evaluations_of_ids(
         self, space: str, record_ids: Collection[str], limit: int
     ) -> tuple[EvaluationRow, ...] | None:
-        """The latest verdict on each record that bears one of some ids, in any order.
+        """The latest evaluation on each record that bears one of some ids, in any order.
 
         Args:
             space: Where they belong.
             record_ids: The users' names for records; any number of records may bear one.
-            limit: Verdicts that are read at most, superseded ones included.
+            limit: Evaluations that are read at most, superseded ones included.
 
         Returns:
             None where there are more.
@@ -58,19 +58,19 @@ class WorkStore(TelemetryStore, Protocol):
         ...
 
     def evaluated_records(self, space: str, trace_ids: Iterable[str]) -> list[EvaluatedRecord]:
-        """Records of these traces whose latest verdict read spans, without contexts.
+        """Records of these traces whose latest evaluation read spans, without contexts.
 
-        In order of acceptance; used to judge again when spans come later than the verdict.
+        In order of acceptance; used to judge again when spans come later than the evaluation.
         """
         ...
 
     def results_after(
         self, place: ResultPlace, limit: int
     ) -> list[tuple[ResultPlace, EvaluationRow]]:
-        """Verdicts of all spaces in the order in which they became durable, every revision.
+        """Evaluations of all spaces in the order in which they became durable, every revision.
 
         A place is never given again, and nothing comes to lie before one that was read: who keeps
-        the last place and goes on behind it reads every verdict once.
+        the last place and goes on behind it reads every evaluation once.
 
         Args:
             place: Only those behind it.
@@ -79,7 +79,7 @@ class WorkStore(TelemetryStore, Protocol):
         ...
 
     def waiting_records(self, limit: int, after: RecordPlace = START) -> list[WaitingRecord]:
-        """Accepted records without a verdict and without a dead letter, in order of acceptance.
+        """Accepted records without an evaluation and without a dead letter, in order of acceptance.
 
         Args:
             limit: So many at most.
@@ -95,15 +95,15 @@ class WorkStore(TelemetryStore, Protocol):
         """Number of records that `waiting_records` would list, in all."""
         ...
 
-    def pending_verdicts(
+    def pending_evaluations(
         self,
         limit: int,
         after: ResultPlace = FIRST_RESULT,
         profiles: Collection[str] | None = None,
         *,
         others: bool = False,
-    ) -> list[PendingVerdict]:
-        """Latest verdicts of which some tasks are pending, in the order of `results_after`.
+    ) -> list[PendingEvaluation]:
+        """Latest evaluations of which some tasks are pending, in the order of `results_after`.
 
         Args:
             limit: So many at most.
@@ -118,7 +118,7 @@ class WorkStore(TelemetryStore, Protocol):
         ...
 
     def open_sessions(self, profiles: Collection[tuple[str, str]]) -> list[OpenSession]:
-        """Sessions with a record whose commit came after the `input_seq` of all their verdicts.
+        """Sessions with a record whose commit came after the `input_seq` of all their evaluations.
 
         Args:
             profiles: Space and uid of the profiles to look at.
@@ -134,9 +134,9 @@ class WorkStore(TelemetryStore, Protocol):
         ...
 
     def judged_traces(self, since_ns: int) -> Callable[[str], bool]:
-        """Traces of verdicts that read spans and were made from `since_ns` on.
+        """Traces of evaluations that read spans and were made from `since_ns` on.
 
-        Those of a verdict on a session are the traces of its records.
+        Those of an evaluation on a session are the traces of its records.
 
         Returns:
             A test that is true of the ids of these traces. It may be true of a few others, and
@@ -145,9 +145,9 @@ class WorkStore(TelemetryStore, Protocol):
         ...
 
     def late_traces(self, since_ns: int) -> list[TraceKey]:
-        """Traces with spans that the latest verdict on a record or session has not seen.
+        """Traces with spans that the latest evaluation on a record or session has not seen.
 
-        Only verdicts made from `since_ns` on count.
+        Only evaluations made from `since_ns` on count.
         """
         ...
 

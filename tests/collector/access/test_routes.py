@@ -135,7 +135,7 @@ def test_a_space_sees_nothing_of_another(guarded: Guarded, answers: Path) -> Non
         assert answer.status_code == 200
     wait_until(
         lambda: guarded.get("/api/v1/conservation", shop)["records"]["evaluated"] == 1,
-        what="the verdict",
+        what="the evaluation",
     )
     counts = {
         token: [
@@ -180,7 +180,7 @@ ZEBRA: Final = "zebra"
 
 
 class Zebra:
-    """The space `shop` with a record, its session, trace and verdict, a profile and a letter.
+    """The space `shop` with a record, its session, trace and evaluation, a profile and a letter.
 
     Another space has nothing.
     """
@@ -210,10 +210,10 @@ class Zebra:
         data = self.spans.SerializeToString()
         protobuf = {"Content-Type": "application/x-protobuf"}
         self._ask("POST", "/v1/traces", shop, content=data, **protobuf)
-        wait_until(self._is_judged, what="the verdict")
-        wait_until(self._is_watched, what="the detectors took the verdict")
+        wait_until(self._is_judged, what="the evaluation")
+        wait_until(self._is_watched, what="the detectors took the evaluation")
         self._resolve_alert()
-        self.verdict = guarded.get("/api/v1/evaluations", shop)["items"][0]["evaluation_id"]
+        self.evaluation = guarded.get("/api/v1/evaluations", shop)["items"][0]["evaluation_id"]
         self.letter = guarded.get("/api/v1/dead-letters", shop)["items"][0]["letter_id"]
 
     def _ask(self, method: str, path: str, token: str, **more: Any) -> Any:
@@ -246,7 +246,7 @@ class Zebra:
     def address(self, path: str) -> str:
         """A route's path with the ids of what is there."""
         named = {
-            "{letter_id}": self.letter, "{evaluation_id}": self.verdict, "{session_id}": ZEBRA,
+            "{letter_id}": self.letter, "{evaluation_id}": self.evaluation, "{session_id}": ZEBRA,
             "{trace_id}": TRACE, "{kind}": "evaluations", "{alert_id}": ZEBRA, "{key}": "0" * 64,
             "{uid}": ZEBRA if "records" in path else self.uid,
         }  # fmt: skip

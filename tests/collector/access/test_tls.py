@@ -102,7 +102,7 @@ def test_over_http(tmp_path: Path, collector: CollectorProcess, certificates: Ce
     )
     assert "sent=1" in run_agent(tmp_path, {**environ, "SCOUTER_AUTH_TOKEN": sender})
     with https(collector, certificates.ca, reader) as http:
-        wait_until(lambda: http.get("/api/v1/evaluations").json()["items"], what="the verdict")
+        wait_until(lambda: http.get("/api/v1/evaluations").json()["items"], what="the evaluation")
         assert http.get("/api/v1/conservation").json()["records"]["accepted"] == 1
     with https(collector, certificates.ca, sender) as http:
         assert http.get("/api/v1/evaluations").status_code == 403

@@ -23,7 +23,7 @@ from scouter.drift.profile import AgentEvalProfile
 from scouter.evaluate.operators.comparison import ComparisonOperator
 from scouter.evaluate.outcome import Outcome
 from scouter.evaluate.tasks.assertion import AssertionTask
-from tests.contracts.store_data import SPACE, verdict
+from tests.contracts.store_data import SPACE, evaluation
 
 PASSED, FAILED, ERRORED, SKIPPED, PENDING = Outcome
 
@@ -58,12 +58,12 @@ class Watch:
         self.monitor.watch(SPACE, watched)
 
     def feed(self, *outcomes: Outcome, left_out: str | None = None) -> AlertState:
-        """Verdicts, each with a judge's task that was left out for a reason, if one is given."""
+        """Evaluations, each with a judge's task that was left out for a reason, if one is given."""
         judged = TaskRow(
             task_id="j", task_type="LLMJudge", outcome=Outcome.SKIPPED, reason=left_out
         )
         rows: list[EvaluationRow] = [
-            verdict(f"u{next(self._numbers)}", each, profile_uid=self._profile.uid)
+            evaluation(f"u{next(self._numbers)}", each, profile_uid=self._profile.uid)
             for each in outcomes
         ]
         if left_out:
@@ -149,7 +149,7 @@ def test_a_pending_record_counts_once_it_is_decided(store: DuckDBStore) -> None:
     watched = profile()
     watch = Watch(store, watched)
     watch.feed(PASSED)
-    rows = [verdict(each, PENDING, profile_uid=watched.uid) for each in "abc"]
+    rows = [evaluation(each, PENDING, profile_uid=watched.uid) for each in "abc"]
     store.append_evaluations(rows).result()
     watch.monitor.observe(rows)
     assert watch.status.n == 1
@@ -157,7 +157,7 @@ def test_a_pending_record_counts_once_it_is_decided(store: DuckDBStore) -> None:
     steps = [("a", FAILED, 2, False), ("b", PENDING, 2, False), ("b", PASSED, 3, False),
              ("a", PENDING, 3, True), ("a", PASSED, 4, True)]  # fmt: skip
     for uid, outcome, revision, was_decided in steps:
-        row = verdict(
+        row = evaluation(
             uid, outcome, revision=revision, was_decided=was_decided, profile_uid=watched.uid,
             evaluation_id=f"{uid} {revision}",
         )  # fmt: skip
@@ -171,9 +171,9 @@ def test_a_pending_record_counts_once_it_is_decided(store: DuckDBStore) -> None:
 def test_other_profiles_and_later_revisions_do_not_count(store: DuckDBStore) -> None:
     watch = Watch(store, profile())
     uid = profile().uid
-    watch.monitor.observe([verdict("a", FAILED, profile_uid="another")])
-    watch.monitor.observe([verdict("b", FAILED, profile_uid=uid, revision=2)])
-    watch.monitor.observe([verdict("c", FAILED, profile_uid=uid, space="elsewhere")])
+    watch.monitor.observe([evaluation("a", FAILED, profile_uid="another")])
+    watch.monitor.observe([evaluation("b", FAILED, profile_uid=uid, revision=2)])
+    watch.monitor.observe([evaluation("c", FAILED, profile_uid=uid, space="elsewhere")])
     assert watch.status.n == 0
     assert (watch.status.pass_rate, watch.status.lower, watch.status.upper) == (None, 0, 1)
 
@@ -199,7 +199,7 @@ def test_state_and_window_survive_a_restart(store: DuckDBStore) -> None:
 
 def test_a_crash_before_the_event_was_stored_is_made_good(store: DuckDBStore) -> None:
     """Twenty failures are stored, the event is not: the next start finds out by itself."""
-    rows = [verdict(f"u{n}", FAILED, profile_uid=profile().uid) for n in range(20)]
+    rows = [evaluation(f"u{n}", FAILED, profile_uid=profile().uid) for n in range(20)]
     store.append_evaluations(rows).result()
     watch = Watch(store, profile())
     assert watch.status.state is AlertState.FIRING

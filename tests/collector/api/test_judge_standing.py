@@ -70,7 +70,7 @@ def judge(service: Service, path: str = "tasks", **query: Any) -> dict[str, Any]
 
 
 def send(service: Service, passed: int, failed: int, name: str = "u", before: int = 0) -> None:
-    """Send records with uids and ids after their numbers, and wait for their verdicts."""
+    """Send records with uids and ids after their numbers, and wait for their evaluations."""
     numbers = [2 * n for n in range(passed)] + [2 * n + 1 for n in range(failed)]
     service.send(
         *(
@@ -168,7 +168,9 @@ def test_ids_that_too_many_records_bear(
     assert "name labelled records by uid" in found["why"]
 
 
-def test_each_calibration_tells_of_the_verdicts_of_its_time(start: Start, tmp_path: Path) -> None:
+def test_each_calibration_tells_of_the_evaluations_of_its_time(
+    start: Start, tmp_path: Path
+) -> None:
     """By hand: 3/7 of the first 40, and (15/20 + 0.95 - 1) / 0.9 = 7/9 of the last 20."""
     now = datetime.datetime.now(datetime.UTC)
     first = calibration(DESK, at=now)
@@ -194,8 +196,8 @@ def test_each_calibration_tells_of_the_verdicts_of_its_time(start: Start, tmp_pa
     assert bucket == both
 
 
-def test_old_verdicts_keep_their_calibration(start: Start, tmp_path: Path) -> None:
-    """A later one of the same judge is for later verdicts, also once its file is gone."""
+def test_old_evaluations_keep_their_calibration(start: Start, tmp_path: Path) -> None:
+    """A later one of the same judge is for later evaluations, also once its file is gone."""
     now = datetime.datetime.now(datetime.UTC)
     day = datetime.timedelta(days=1)
     first = calibration(DESK, at=now - 9 * day)
@@ -214,7 +216,7 @@ def test_old_verdicts_keep_their_calibration(start: Start, tmp_path: Path) -> No
     assert old["standing"] == "corrected"
     assert old["calibration"]["sensitivity"] == 0.9
     assert series["calibration"] == old["calibration"], "the bucket ends before the later one"
-    assert both == old, "no verdict is of the later one's time"
+    assert both == old, "no evaluation is of the later one's time"
 
 
 # --- with each result -----------------------------------------------------------------------
@@ -274,11 +276,11 @@ def test_a_calibration_comes_with_each_result(start: Start, tmp_path: Path) -> N
 def test_no_calibration_comes_with_what_it_says_nothing_of(
     model: str | None, outcome: str, start: Start, tmp_path: Path
 ) -> None:
-    """It is of another judge, there is none, or the judge gave no verdict."""
+    """It is of another judge, there is none, or the judge gave no evaluation."""
     known = [] if model is None else [calibration(profile(model))]
 
     def answer(request: LLMRequest) -> dict[str, Any]:
-        return rate(request) if outcome == "passed" else {"verdict": "?"}
+        return rate(request) if outcome == "passed" else {"evaluation": "?"}
 
     with LLMTestServer(answer) as server:
         service = begin(start, tmp_path, server, *known)

@@ -162,7 +162,7 @@ def test_replay_by_filter_tells_of_each_and_leaves_what_is_still_refused(start: 
 def test_nobody_waits_for_the_pause_between_rounds(
     start: Start, answers: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Verdicts gather for as long; a replay, an erasure and a profile are taken at once."""
+    """Evaluations gather for as long; a replay, an erasure and a profile are taken at once."""
     monkeypatch.setattr(pipeline, "PAUSE_S", 3600.0)
     service = start()
     service.send({"profile": 7}, {"profile": 8}, {"uid": "u1", "profile": "answers"})

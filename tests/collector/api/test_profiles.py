@@ -269,7 +269,7 @@ def test_alerts_follow_the_active_version(start: Start) -> None:
     assert service.sample(line) == 0
 
 
-def test_no_verdict_is_counted_twice_while_versions_change(
+def test_no_evaluation_is_counted_twice_while_versions_change(
     start: Start, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whenever outcomes are read from the store, every one of them has been observed."""
@@ -279,11 +279,11 @@ def test_no_verdict_is_counted_twice_while_versions_change(
     observe, outcomes = monitor.observe, store.last_outcomes
     asked = threading.Event()
 
-    def counted(verdicts: Sequence[EvaluationRow], waits: Sequence[float] = ()) -> None:
-        asked.clear()  # a verdict is stored, and not observed before a change is asked for
-        asked.wait(0.005)  # no longer, as the change before may wait for this very verdict
-        observe(verdicts, waits)
-        observed.append(len(verdicts))
+    def counted(evaluations: Sequence[EvaluationRow], waits: Sequence[float] = ()) -> None:
+        asked.clear()  # an evaluation is stored, and not observed before a change is asked for
+        asked.wait(0.005)  # no longer, as the change before may wait for this very evaluation
+        observe(evaluations, waits)
+        observed.append(len(evaluations))
 
     def compared(space: str, uid: str, count: int) -> list[Outcome]:
         if uid == one.uid:

@@ -1,4 +1,4 @@
-"""Records, verdicts, sessions, series and exports over HTTP."""
+"""Records, evaluations, sessions, series and exports over HTTP."""
 
 import csv
 import io
@@ -132,7 +132,7 @@ def test_what_cannot_be_asked(start: Start, path: str, detail: str) -> None:
 
 
 def test_a_walk_misses_nothing_that_changes_meanwhile(service: Service) -> None:
-    """The record and the session of the last page get a newer verdict and a newer record."""
+    """The record and the session of the last page get a newer evaluation and a newer record."""
     seen: dict[str, list[Any]] = {}
     for path, name in (("evaluations", "uid"), ("sessions", "session_id")):
         walk = pages(service, f"/api/v1/{path}")
@@ -201,7 +201,7 @@ def test_task_series(service: Service, bucket: str) -> None:
     assert format_time(start_ns) in {item["start"] for item in items}
     end = start_ns + (_USUAL_BUCKETS + 1) * length_ns
     assert service.get("/api/v1/tasks/series", bucket=bucket, until=end)["items"] == []
-    most = start_ns - 1999 * length_ns  # 2,000 buckets, that of the verdicts the last
+    most = start_ns - 1999 * length_ns  # 2,000 buckets, that of the evaluations the last
     whole = service.get(
         "/api/v1/tasks/series", bucket=bucket, since=most, until=start_ns + length_ns
     )
@@ -244,9 +244,9 @@ def test_export_as_csv(service: Service) -> None:
     assert [each["record_id"] for each in records] == ["", "'=r3", "'=r2", "'=r1", "'=r0"]
     assert json.loads(records[3]["context"]) == {"answer": 41, "said": "@1"}
     assert (records[0]["outcome"], records[0]["trace_id"]) == ("", "")
-    verdicts = rows("evaluations")
-    assert [each["revision"] for each in verdicts] == ["1"] * 4
-    assert "tasks" not in verdicts[0]
+    evaluations = rows("evaluations")
+    assert [each["revision"] for each in evaluations] == ["1"] * 4
+    assert "tasks" not in evaluations[0]
     results = rows("task_results")
     assert [each["actual"] for each in results] == ["42", "42", "41", "42"]
     assert results[0]["condition"] == "false"
@@ -277,7 +277,7 @@ def test_the_parts_of_an_export_are_the_whole(service: Service, kind: str, form:
     """With one header in CSV, and as of the first part: nothing of what comes meanwhile."""
     params = {"format": form, "part_bytes": "1"}
     path = f"/api/v1/export/{kind}"
-    for n in range(8):  # a part has four records, or verdicts, at least
+    for n in range(8):  # a part has four records, or evaluations, at least
         service.send({"uid": f"v{n}", "profile": "answers", "context": {"answer": n}})
         service.wait_for(n + 5)
     whole = service.http.get(path, params={"format": form}).text

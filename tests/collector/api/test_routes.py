@@ -24,7 +24,7 @@ def service(start: Start, answers: Path) -> Service:
     for n, context in enumerate(contexts):
         service.send({"uid": f"u{n}", "profile": "answers", "record_id": f"r{n}",
                       "context": context})  # fmt: skip
-        if n >= 8:  # so that the last verdict is made later than the others
+        if n >= 8:  # so that the last evaluation is made later than the others
             service.wait_for(n + 1)
     return service
 
@@ -173,7 +173,7 @@ def test_metrics_and_api_agree_and_survive_a_restart(
 
 
 def test_counters_begin_at_zero(start: Start, answers: Path) -> None:
-    """So that Prometheus sees an increase from the first verdict on."""
+    """So that Prometheus sees an increase from the first evaluation on."""
     text = start(profile=[str(answers)]).http.get("/metrics").text
     for outcome in ("passed", "failed", "errored", "skipped"):
         assert f'scouter_evaluations_total{{alias="answers",outcome="{outcome}",' in text

@@ -13,7 +13,7 @@ from collector.storage.port.rows import TaskRow
 from scouter.client.client import ScouterClient
 from scouter.evaluate.outcome import Outcome
 from tests.collector.conftest import Service, Start
-from tests.contracts.store_data import TRACE, span, verdict
+from tests.contracts.store_data import TRACE, evaluation, span
 from tests.support.served import serve
 
 TASKS = (
@@ -29,13 +29,13 @@ SCORES = {"right": 0.0, "lost": None, "tone": 4.5, "vote": 3.5, "none": 0.0}
 
 @pytest.fixture
 def service(start: Start) -> Service:
-    """Two verdicts, on records that nobody sent; in the second one the vote is of 2.5."""
+    """Two evaluations, on records that nobody sent; in the second one the vote is of 2.5."""
     service = start()
     other = (*TASKS[:3], TaskRow(task_id="vote", task_type="LLMJudge", outcome=Outcome.FAILED,
                                  actual=2, stated_score=2.5), TASKS[4])  # fmt: skip
     rows = [
-        verdict("u1", Outcome.ERRORED, TASKS, trace_id=TRACE),
-        verdict("u2", Outcome.ERRORED, other),
+        evaluation("u1", Outcome.ERRORED, TASKS, trace_id=TRACE),
+        evaluation("u2", Outcome.ERRORED, other),
     ]
     service.collector.store.append_spans("default", [span(1)], 1).result()
     service.collector.store.append_evaluations(rows).result()
@@ -46,7 +46,7 @@ def by_task(tasks: list[Any]) -> dict[str, Any]:
     return {each["task_id"]: each["score"] for each in tasks}
 
 
-def test_a_verdict_has_the_scores_of_its_tasks(service: Service) -> None:
+def test_a_evaluation_has_the_scores_of_its_tasks(service: Service) -> None:
     found = service.get("/api/v1/evaluations", trace_id=TRACE)["items"]
     assert [by_task(each["tasks"]) for each in found] == [SCORES]
     assert by_task(service.get(f"/api/v1/traces/{TRACE}/view")["view"]["tasks"]) == SCORES
@@ -82,7 +82,7 @@ def test_exports_have_them(service: Service) -> None:
 
 def test_tables_have_them(tmp_path: Any) -> None:
     store = DuckDBStore(tmp_path / "data")
-    store.append_evaluations([verdict("u1", Outcome.ERRORED, TASKS)]).result()
+    store.append_evaluations([evaluation("u1", Outcome.ERRORED, TASKS)]).result()
     files = {file.stem: file for file in store.export(tmp_path / "tables", lambda _: None)}
     store.close()
     with duckdb.connect() as connection:

@@ -157,7 +157,7 @@ def test_pages(service: Service, path: str, limit: int) -> None:
     assert len(whole) == {"spans": 12, "traces": 4}[path]
 
 
-def test_a_trace_comes_with_its_verdicts(service: Service) -> None:
+def test_a_trace_comes_with_its_evaluations(service: Service) -> None:
     found = service.get(f"/api/v1/traces/{4:032x}")
     assert [each["name"] for each in found["spans"]] == [
         "invoke_agent shop", "chat local", "execute_tool pay",

@@ -86,7 +86,7 @@ def test_the_same_question_is_paid_for_once(start: Start, tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("useless", [{"score": 9, "wrong": 1}, {"score": "five", "reason": "r"}])
-def test_an_answer_of_no_use_costs_one_verdict(
+def test_an_answer_of_no_use_costs_one_evaluation(
     start: Start, tmp_path: Path, useless: dict[str, Any]
 ) -> None:
     """The next record with the same question is asked about anew; what is of use is kept."""
@@ -187,7 +187,7 @@ def test_spaces_share_nothing(start: Start, tmp_path: Path) -> None:
 def test_clients_read_what_the_collector_asked_and_it_reads_nothing_of_theirs(
     start: Start, tmp_path: Path
 ) -> None:
-    """A planted answer is for other clients; the verdict is what the model says."""
+    """A planted answer is for other clients; the evaluation is what the model says."""
     asked: list[LLMRequest] = []
 
     def answer(request: LLMRequest) -> Any:

@@ -16,7 +16,7 @@ from collector.access.caller import Scope
 from collector.access.tokens import TokenFile
 from collector.judging.gold_items import DAY_NS, GoldFile, Schedule, item_of
 from collector.judging.gold_windows import gold_windows, last_complete
-from collector.storage.port.judges import GoldVerdict
+from collector.storage.port.judges import GoldOutcome
 from scouter.agent.calibration.identity import identify
 from scouter.agent.calibration.known import Calibrations
 from scouter.drift.profile import AgentEvalProfile
@@ -142,12 +142,12 @@ def test_a_rater_who_contradicts_himself_in_a_gold_file(tmp_path: Path) -> None:
         GoldFile(path).items(TASK)
 
 
-def verdicts(first: int, good: str, bad: str) -> list[GoldVerdict]:
+def evaluations(first: int, good: str, bad: str) -> list[GoldOutcome]:
     """One a slot, from a slot on: P passed, F failed, E errored."""
     outcomes = {"P": Outcome.PASSED, "F": Outcome.FAILED, "E": Outcome.ERRORED}
     every = [*((True, letter) for letter in good), *((False, letter) for letter in bad)]
     return [
-        GoldVerdict(
+        GoldOutcome(
             space="default", alias="judged", task_id="tone", judge="j", slot=slot, item=str(slot),
             is_good=is_good, outcome=outcomes[letter], reason=None, at_ns=slot * SECOND,
         )
@@ -159,7 +159,7 @@ def test_only_a_whole_window_is_held_against_the_calibration() -> None:
     """Slots of a second, windows of 20. The first: 9 of 10 and 8 of 10, as calibrated."""
     schedule = Schedule(per_day=86_400, window=20)
     known = Calibrations([calibration(DESK, NINE_OF_TEN)])
-    rows = verdicts(100, "PPPPPPPPPF", "FFFFFFFFPP") + verdicts(120, "FFFFFFFFE", "PPPPPPPPP")
+    rows = evaluations(100, "PPPPPPPPPF", "FFFFFFFFPP") + evaluations(120, "FFFFFFFFE", "PPPPPPPPP")
     at = [gold_windows(rows, schedule, now * SECOND, IDENTITY, known) for now in (139, 140)]
     first, second = at[0]
     assert (first.start_ns, first.end_ns) == (100 * SECOND, 120 * SECOND)
@@ -177,7 +177,7 @@ def test_only_a_whole_window_is_held_against_the_calibration() -> None:
 def test_without_a_calibration_of_this_judge_nothing_is_called_drift() -> None:
     schedule = Schedule(per_day=86_400, window=20)
     other = calibration(DESK, judge="elsewhere:judge")
-    rows = verdicts(100, "FFFFFFFFFF", "PPPPPPPPPP")
+    rows = evaluations(100, "FFFFFFFFFF", "PPPPPPPPPP")
     for known in (Calibrations(), Calibrations([other])):
         (found,) = gold_windows(rows, schedule, 200 * SECOND, IDENTITY, known)
         assert found.drift is None
@@ -280,7 +280,7 @@ def test_in_a_running_collector(
 def test_a_restart_does_not_ask_again(
     start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One slot lasts a hundred days; whoever starts within it finds its verdict."""
+    """One slot lasts a hundred days; whoever starts within it finds its evaluation."""
     monkeypatch.setenv("HOUSE_KEY", "of-a-test")
     file = DESK.save_to_json(tmp_path / "judged.json")
     with LLMTestServer({"score": 5, "reason": "so"}) as server:
@@ -302,7 +302,7 @@ def test_a_restart_does_not_ask_again(
         service = start(**given)
         wait_until(
             lambda: service.get("/api/v1/judges/gold")["items"][0]["windows"],
-            what="the verdict is there",
+            what="the evaluation is there",
             timeout_s=20,
         )
         # It looks at the schedule before it reads what is pending.
@@ -338,7 +338,7 @@ class OneItem:
             )
 
     def send(self) -> None:
-        """Send a record like the item, and wait for its verdict."""
+        """Send a record like the item, and wait for its evaluation."""
         self._sent += 1
         row = {"uid": f"u{self._sent}", "profile": "judged", "context": {"answer": "rude 0"}}
         self.service.send(row)

@@ -9,7 +9,7 @@ import pytest
 from collector.judging.lanes import Lane, Lanes
 from collector.pipeline.profiles import ProfileRegistry
 from collector.storage.duckdb.store import DuckDBStore
-from collector.storage.port.rows import PendingVerdict, ResultPlace
+from collector.storage.port.rows import PendingEvaluation, ResultPlace
 from scouter.drift.profile import AgentEvalProfile
 from scouter.evaluate.judge.prompt import Prompt, Score
 from scouter.evaluate.outcome import Outcome
@@ -18,7 +18,7 @@ from scouter.evaluate.tasks.judge import LLMJudgeTask
 from scouter.mock.llm_server import LLMTestServer
 from tests.collector.conftest import Service, Start
 from tests.collector.judging.test_service import Gate
-from tests.contracts.store_data import verdict
+from tests.contracts.store_data import evaluation
 from tests.support.processes import wait_until
 
 
@@ -103,10 +103,12 @@ def test_one_entry_hangs_and_the_others_are_asked(
         assert service.collector.store.pending_count() == 0
 
 
-def page(*sizes: int) -> Sequence[PendingVerdict]:
+def page(*sizes: int) -> Sequence[PendingEvaluation]:
     return [
-        PendingVerdict(
-            place=ResultPlace(n, 0), verdict=verdict(f"u{n}", Outcome.PENDING), context_bytes=size
+        PendingEvaluation(
+            place=ResultPlace(n, 0),
+            evaluation=evaluation(f"u{n}", Outcome.PENDING),
+            context_bytes=size,
         )
         for n, size in enumerate(sizes)
     ]
@@ -123,7 +125,7 @@ def test_a_lane_leaves_as_much_room_as_it_takes(tmp_path: Path) -> None:
     first, second = lanes.follow()
     assert [lane.entries for lane in (first, second)] == [{"a"}, {"b"}]
     assert lanes.follow() == []
-    assert len(lanes.all[-1].profiles) == 2, "verdicts of all other profiles are the rest's"
+    assert len(lanes.all[-1].profiles) == 2, "evaluations of all other profiles are the rest's"
 
     def fitting(lane: Lane, *sizes: int) -> int:
         return len(lanes.fitting(lane, page(*sizes)))

@@ -94,7 +94,7 @@ def send(service: Service, *numbers: int) -> None:
 
 
 def items(service: Service, **wanted: str) -> dict[str, Any]:
-    """Verdicts by uid."""
+    """Evaluations by uid."""
     found: list[Any] = service.get("/api/v1/evaluations", limit=1000, **wanted)["items"]
     return {each["uid"]: each for each in found}
 
@@ -120,7 +120,7 @@ def tasks(item: Any) -> list[tuple[str, str | None]]:
 def test_other_tasks_are_seen_while_the_judge_hangs(
     start: Start, tmp_path: Path, gate: Gate
 ) -> None:
-    """The verdict is pending; rates, counters and sheet know of the rest, and then of all."""
+    """The evaluation is pending; rates, counters and sheet know of the rest, and then of all."""
     with LLMTestServer(gate) as server:
         service = begin(start, tmp_path, server)
         send(service, 42, 41)
@@ -255,7 +255,7 @@ def test_faults_of_the_provider_end_decided(start: Start, tmp_path: Path) -> Non
 
 @pytest.mark.usefixtures("key")
 def test_a_judge_that_hangs_holds_up_no_record(start: Start, tmp_path: Path, gate: Gate) -> None:
-    """Any number of records gets a first verdict; as many questions wait as may."""
+    """Any number of records gets a first evaluation; as many questions wait as may."""
     with LLMTestServer(gate) as server:
         service = begin(start, tmp_path, server, judge_concurrency=8)
         for first in range(0, 2000, 500):
@@ -268,7 +268,7 @@ def test_a_judge_that_hangs_holds_up_no_record(start: Start, tmp_path: Path, gat
 
 @pytest.mark.usefixtures("key")
 def test_a_restart_takes_up_what_is_pending(start: Start, tmp_path: Path, gate: Gate) -> None:
-    """In pages: only four verdicts are in flight at a time; each is asked for once more at most."""
+    """In pages: four evaluations are in flight at a time; each is asked for once more at most."""
     with LLMTestServer(gate) as server:
         service = begin(start, tmp_path, server, judge_concurrency=4, drain_s="50ms")
         send(service, *range(30))
@@ -305,7 +305,7 @@ def test_an_erased_record_is_not_decided(start: Start, tmp_path: Path, gate: Gat
 
 @pytest.mark.usefixtures("key")
 def test_a_span_that_comes_while_a_judge_is_asked(start: Start, tmp_path: Path, gate: Gate) -> None:
-    """The verdict is another one when the answer comes: the same question is not put again."""
+    """The evaluation is another one when the answer comes: the same question is not put again."""
     steps = TraceAssertionTask(
         "steps", TraceAssertion.span_count(SpanFilter.by_name("step")), 2, "Equals"
     )
@@ -346,7 +346,7 @@ def test_a_span_that_comes_while_a_judge_is_asked(start: Start, tmp_path: Path, 
 
 @pytest.mark.usefixtures("key")
 def test_another_version_asks_only_what_is_new(start: Start, tmp_path: Path) -> None:
-    """The same task of another version keeps its verdict; another threshold is another task."""
+    """The same task of another version keeps its evaluation; another threshold is another task."""
     with LLMTestServer({"score": 4, "reason": "r"}) as server:
         service = begin(start, tmp_path, server, judge_cache_bytes="off")
         send(service, 42)

@@ -51,7 +51,7 @@ class Process:
         self.inputs = InputClock(lambda: self.now, max_step_s=1000)
         self.lags: bool | None = None
         self.measures = PipelineMeasures(CollectorRegistry())
-        self.measured_verdicts = 0
+        self.measured_evaluations = 0
         self.progress = Progress(lambda: self.now)
         self.join = Join(times, memory_spans, memory_bytes, held_s=self.inputs.held_s)
         self.work = PipelineWork(
@@ -120,11 +120,11 @@ class Process:
             self.now = min(end, self.now + max(0.05, self.work.next_step_s()))
 
     def _count(self, rows: Sequence[EvaluationRow], waits_s: Sequence[float]) -> None:
-        """Count the first verdicts on records that observers are told of."""
+        """Count the first evaluations on records that observers are told of."""
         del waits_s
-        self.measured_verdicts += sum(row.scope is Scope.RECORD for row in rows)
+        self.measured_evaluations += sum(row.scope is Scope.RECORD for row in rows)
 
-    def verdicts(self, space: str = SPACE) -> dict[str, EvaluationRow]:
+    def evaluations(self, space: str = SPACE) -> dict[str, EvaluationRow]:
         """By uid of the record, or by `session` and the id of the session."""
         page = self.store.evaluations(EvaluationQuery(space=space, limit=1000))
         found = {

@@ -1,4 +1,4 @@
-"""One journey, judged offline, in a replay and by the collector: the same verdicts."""
+"""One journey, judged offline, in a replay and by the collector: the same evaluations."""
 
 import json
 from pathlib import Path
@@ -56,7 +56,7 @@ def called(name: str, arguments: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def verdicts(tasks: Any) -> dict[str, tuple[str, float | None]]:
+def evaluations(tasks: Any) -> dict[str, tuple[str, float | None]]:
     return {task.task_id: (str(task.outcome), task.score) for task in tasks}
 
 
@@ -81,12 +81,12 @@ def test_offline_and_in_the_collector(tmp_path: Path) -> None:
         process.spans(*spans)
         process.records(*rows)
         process.after(700)
-        live = process.verdicts()["session s"]
+        live = process.evaluations()["session s"]
     finally:
         process.store.close()
     (offline,) = EvalDataset([eval_record(row) for row in rows], TASKS, spans).evaluate().sessions
-    assert verdicts(offline.tasks) == EXPECTED
-    assert verdicts(live.tasks) == EXPECTED
+    assert evaluations(offline.tasks) == EXPECTED
+    assert evaluations(live.tasks) == EXPECTED
     assert [task.message for task in live.tasks] == [task.message for task in offline.tasks]
 
 
@@ -114,4 +114,4 @@ def test_in_a_replay() -> None:
         ScouterInstrumentor().uninstrument()
         queue.shutdown()
     (session,) = results.dataset_results["hr"].sessions
-    assert verdicts(session.tasks) == EXPECTED
+    assert evaluations(session.tasks) == EXPECTED

@@ -69,7 +69,7 @@ def outcomes(row: EvaluationRow) -> dict[str, str]:
 def answer(
     process: Process, row: EvaluationRow, outcome: Outcome = PASSED, question: str = "q"
 ) -> Answered:
-    """What a judge's answers make of a verdict: everything that is pending ends the same way."""
+    """Answers of a judge to an evaluation: everything that is pending ends the same way."""
     usage = JudgeUsage(calls=1)
 
     def decided(task: TaskRow) -> TaskRow:
@@ -111,7 +111,7 @@ def test_what_needs_no_judge_is_decided_at_once(begin: Any) -> None:
         AssertionTask("broken", "answer", 1, "Equals", depends_on=["lost", "tone"]),
     )
     records(process, 1, 2)
-    one, two = (process.verdicts()[uid] for uid in ("u1", "u2"))
+    one, two = (process.evaluations()[uid] for uid in ("u1", "u2"))
     common = {"tone": "pending", "nobody": "skipped", "lost": "errored", "why": "pending",
               "left": "skipped", "broken": "pending"}  # fmt: skip
     assert outcomes(one) == {
@@ -125,25 +125,25 @@ def test_what_needs_no_judge_is_decided_at_once(begin: Any) -> None:
     assert (one.outcome, two.outcome) == (ERRORED, ERRORED)  # whatever the judge will say
 
 
-def test_a_verdict_is_pending_until_it_is_settled(begin: Any) -> None:
+def test_a_evaluation_is_pending_until_it_is_settled(begin: Any) -> None:
     """The revision counts like any other; observers are told of the first that is decided."""
     process = begin(gate("is_one", 1), judge("tone"))
     records(process, 1, 2)
-    assert {row.outcome for row in process.verdicts().values()} == {PENDING}
-    assert process.measured_verdicts == 2
+    assert {row.outcome for row in process.evaluations().values()} == {PENDING}
+    assert process.measured_evaluations == 2
 
-    rows = process.verdicts()
+    rows = process.evaluations()
     answers = [answer(process, rows["u1"]), answer(process, rows["u2"], FAILED)]
     assert process.work.settle(answers) == [True, True]
-    one, two = (process.verdicts()[uid] for uid in ("u1", "u2"))
+    one, two = (process.evaluations()[uid] for uid in ("u1", "u2"))
     assert (one.outcome, one.revision, two.outcome, two.revision) == (PASSED, 2, FAILED, 2)
     assert one.tasks[1].usage == JudgeUsage(calls=1)
     assert one.input_seq == rows["u1"].input_seq
-    assert process.measured_verdicts == 4
+    assert process.measured_evaluations == 4
     assert process.total(TotalName.TASKS) == 4
     assert process.total(TotalName.REVISIONS) == 2
     assert process.store.pending_count() == 0
-    assert process.work.settle(answers) == [False, False]  # they follow another verdict now
+    assert process.work.settle(answers) == [False, False]  # they follow another evaluation now
     sheet = process.store.conservation(SPACE).records
     assert (sheet.accepted, sheet.evaluated) == (2, 2)
 
@@ -152,14 +152,14 @@ def test_an_answer_for_an_erased_record_is_dropped(begin: Any) -> None:
     """An answer that was made before any erasure is to be made anew, as it may hold what went."""
     process = begin(judge("tone"))
     records(process, 1, 2)
-    rows = process.verdicts()
+    rows = process.evaluations()
     answers = [answer(process, rows["u1"]), answer(process, rows["u2"])]
     process.work.erase(EraseTarget(space=SPACE, record_uid="u1"))
     assert process.work.settle(answers) == [True, False]
-    assert set(process.verdicts()) == {"u2"}
-    assert process.verdicts()["u2"].outcome is PENDING
+    assert set(process.evaluations()) == {"u2"}
+    assert process.evaluations()["u2"].outcome is PENDING
     assert process.work.settle([answer(process, rows["u2"])]) == [True]
-    assert process.verdicts()["u2"].outcome is PASSED
+    assert process.evaluations()["u2"].outcome is PASSED
     sheet = process.store.conservation(SPACE).records
     assert (sheet.accepted, sheet.evaluated, sheet.erased) == (2, 1, 1)
 
@@ -170,7 +170,7 @@ STEPS = TraceAssertionTask(
 
 
 class Scripted:
-    """Reads pending verdicts as the judging does, and answers every question with the same."""
+    """Reads pending evaluations as the judging does, and answers every question with the same."""
 
     def __init__(self, process: Process, score: float = 4) -> None:
         self._process, self._score = process, score
@@ -179,7 +179,7 @@ class Scripted:
         """The last message of each question."""
 
     def decide(self, uid: str) -> Answered:
-        """Ask for a verdict, without storing anything."""
+        """Ask for an evaluation, without storing anything."""
         found = self._inquiries.latest((SPACE, uid))
         assert isinstance(found, Inquiry)
         return asyncio.run(found.decide(self._put))
@@ -187,7 +187,7 @@ class Scripted:
     def settle(self, uid: str) -> EvaluationRow:
         """Ask, and store the revision."""
         assert self._process.work.settle([self.decide(uid)]) == [True]
-        return self._process.verdicts()[uid]
+        return self._process.evaluations()[uid]
 
     async def _put(self, question: JudgeQuestion) -> JudgeReply:
         self.asked.append(question.request.messages[-1]["content"])
@@ -197,7 +197,7 @@ class Scripted:
 def test_an_unchanged_question_is_not_put_again_when_spans_come_late(begin: Any) -> None:
     """`tone` reads no spans, `seen` is asked about what spans change, `as_well` behind them not.
 
-    `as_many` is asked the same, and expects something else then. What depends on a kept verdict
+    `as_many` is asked the same, and expects something else then. What depends on a kept evaluation
     reads the judge's whole answer, as it was stored.
     """
     prompt = Prompt("Rate ${answer}.", "m", "openai", output_type=Score)
@@ -216,7 +216,7 @@ def test_an_unchanged_question_is_not_put_again_when_spans_come_late(begin: Any)
     process.after(20)
     process.spans(span(2, name="step"))
     process.after(20)
-    assert outcomes(process.verdicts()["u1"]) == {
+    assert outcomes(process.evaluations()["u1"]) == {
         "steps": "passed", "tone": "pending", "seen": "pending", "as_well": "pending",
         "as_many": "pending", "reason": "pending",
     }  # fmt: skip
@@ -225,7 +225,7 @@ def test_an_unchanged_question_is_not_put_again_when_spans_come_late(begin: Any)
 
     process.spans(span(3, name="step"))
     process.after(20)
-    again = process.verdicts()["u1"]
+    again = process.evaluations()["u1"]
     assert again.revision == 4
     assert outcomes(again) == {
         "steps": "failed", "tone": "passed", "seen": "pending", "as_well": "passed",
@@ -241,11 +241,11 @@ def test_an_unchanged_question_is_not_put_again_when_spans_come_late(begin: Any)
     assert any("3" in text and "why not" in text for text in judging.asked)
     assert outcomes(last) == {**outcomes(again), "seen": "passed", "as_many": "passed"}
     assert (last.revision, last.outcome, last.was_decided) == (5, FAILED, True)
-    assert process.measured_verdicts == 2  # the first one, and the first that was decided
+    assert process.measured_evaluations == 2  # the first one, and the first that was decided
 
 
 def test_spans_that_come_while_a_judge_is_asked(begin: Any) -> None:
-    """The answer follows a verdict that is not the latest: nothing is stored, and nothing lost."""
+    """The answer follows an evaluation that is not the latest: nothing is stored or lost."""
     process = begin(STEPS, judge("tone"))
     judging = Scripted(process)
     process.spans(span(1, name="step"))
@@ -255,7 +255,7 @@ def test_spans_that_come_while_a_judge_is_asked(begin: Any) -> None:
     process.spans(span(2, name="step"))
     process.after(20)
     assert process.work.settle([made]) == [False]
-    assert process.verdicts()["u1"].revision == 2
+    assert process.evaluations()["u1"].revision == 2
     last = judging.settle("u1")
     assert (last.revision, outcomes(last)) == (3, {"steps": "passed", "tone": "passed"})
     assert process.store.conservation(SPACE).spans.late == 0
@@ -268,7 +268,7 @@ def test_a_task_that_reads_spans_behind_a_judge(begin: Any) -> None:
     process.spans(span(1, name="step"), span(2, name="step"))
     records(process, 1, trace_id=TRACE)
     process.after(20)
-    assert process.verdicts()["u1"].outcome is PENDING
+    assert process.evaluations()["u1"].outcome is PENDING
     last = Scripted(process).settle("u1")
     assert outcomes(last) == {"tone": "passed", "gated": "passed"}
 
@@ -289,16 +289,16 @@ def test_a_judge_of_calls_waits_for_the_spans_that_are_missing(begin: Any) -> No
     process.spans(call(2, "look"))
     records(process, 1, trace_id=TRACE)
     process.after(301)
-    [first] = process.verdicts()["u1"].tasks
+    [first] = process.evaluations()["u1"].tasks
     assert (first.outcome, first.reason) == (ERRORED, "incomplete")
     assert judging.asked == []
     process.spans(span(1, name="turn"))
     process.after(20)
-    assert process.verdicts()["u1"].outcome is PENDING
+    assert process.evaluations()["u1"].outcome is PENDING
     assert judging.settle("u1").outcome is PASSED
     process.spans(call(3, "walk"))
     process.after(20)
-    assert process.verdicts()["u1"].outcome is PENDING
+    assert process.evaluations()["u1"].outcome is PENDING
     assert judging.settle("u1").outcome is PASSED
     assert [("look" in text, "walk" in text) for text in judging.asked] == [
         (True, False), (True, True),
@@ -311,27 +311,27 @@ def test_a_session_is_judged_the_same_way(begin: Any) -> None:
     judging = Scripted(process)
     records(process, 1, 2, session_id="s")
     process.after(100)
-    row = process.verdicts()["session s"]
+    row = process.evaluations()["session s"]
     assert (row.outcome, row.revision) == (PENDING, 1)
     made = judging.decide(row.record_uid)
     assert process.work.settle([made]) == [True]
-    assert process.verdicts()["session s"].outcome is PASSED
+    assert process.evaluations()["session s"].outcome is PASSED
     records(process, 3, session_id="s")
     process.after(100)
-    again = process.verdicts()["session s"]
+    again = process.evaluations()["session s"]
     assert (again.outcome, again.revision) == (PENDING, 3)
     judging.decide(row.record_uid)
     assert [text.count("answer") for text in judging.asked] == [2, 3]
 
 
 def test_another_version_asks_of_a_session_only_what_is_new(begin: Any) -> None:
-    """The verdict is called by the first version's uid; its question is that of the second."""
+    """The evaluation is called by the first version's uid; its question is that of the second."""
     arc, tone = judge("arc", "All: ${records}", scope="session"), "Tone: ${session_id}"
     process = begin(arc)
     judging = Scripted(process)
     records(process, 1, 2, session_id="s")
     process.after(100)
-    uid = process.verdicts()["session s"].record_uid
+    uid = process.evaluations()["session s"].record_uid
     assert process.work.settle([judging.decide(uid)]) == [True]
 
     class Pipeline:
@@ -349,10 +349,10 @@ def test_another_version_asks_of_a_session_only_what_is_new(begin: Any) -> None:
     now_ns = int(process.now * 1e9)
     found = reevaluator.run(registered, query, now_ns=now_ns, is_dry=False)
     assert (found.checked, found.stored) == (3, 3)
-    row = process.verdicts()["session s"]
+    row = process.evaluations()["session s"]
     assert (outcomes(row), row.revision) == ({"arc": "passed", "tone": "pending"}, 3)
     assert process.work.settle([judging.decide(uid)]) == [True]
-    assert outcomes(process.verdicts()["session s"]) == {"arc": "passed", "tone": "passed"}
+    assert outcomes(process.evaluations()["session s"]) == {"arc": "passed", "tone": "passed"}
     assert [text.split(":")[0] for text in judging.asked] == ["All", "Tone"]
 
 
@@ -366,13 +366,13 @@ def test_a_profile_that_is_active_no_more_still_decides(begin: Any) -> None:
 def test_a_restart_knows_what_is_pending(begin: Any) -> None:
     process = begin(judge("tone"))
     records(process, 1, 2)
-    rows = process.verdicts()
+    rows = process.evaluations()
     process.work.settle([answer(process, rows["u1"])])
     later = process.restarted()
-    (found,) = later.store.pending_verdicts(9)
-    assert found.verdict.record_uid == "u2"
+    (found,) = later.store.pending_evaluations(9)
+    assert found.evaluation.record_uid == "u2"
     assert Scripted(later).settle("u2").outcome is PASSED
-    assert later.store.pending_verdicts(9) == []
+    assert later.store.pending_evaluations(9) == []
 
 
 @given(

@@ -82,7 +82,7 @@ def test_a_batch_of_large_results_is_cut_as_it_is_made() -> None:
         early = list(judge_early(rows, known, {}))
         held, peak = tracemalloc.get_traced_memory()
         tracemalloc.reset_peak()
-        verdicts = judge(ready, known, {}, seq=1, now_ns=1)
+        evaluations = judge(ready, known, {}, seq=1, now_ns=1)
         held_too, peak_too = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
@@ -92,7 +92,7 @@ def test_a_batch_of_large_results_is_cut_as_it_is_made() -> None:
     assert held < 200 * 50 * 2 * (most + 1_000)
     assert peak < held + 40 * _MEBI
     assert peak_too < held_too + 40 * _MEBI
-    for made in (early[7].result.tasks, verdicts[7].tasks):
+    for made in (early[7].result.tasks, evaluations[7].tasks):
         assert {task.outcome for task in made} == {Outcome.FAILED}
         assert all(len(str(task.expected)) < most + 100 for task in made)
     assert sum(each.size_bytes for each in early) < 2 * held

@@ -1,4 +1,4 @@
-"""How often spans that come after the verdict have a record judged again."""
+"""How often spans that come after the evaluation have a record judged again."""
 
 import random
 from collections.abc import Iterator
@@ -43,8 +43,8 @@ def judged(tmp_path: Path) -> Iterator[Process]:
 
 
 def seen(process: Process) -> tuple[int, object]:
-    """Revision of the verdict, and the spans that it saw."""
-    row = process.verdicts()["u1"]
+    """Revision of the evaluation, and the spans that it saw."""
+    row = process.evaluations()["u1"]
     return row.revision, row.tasks[0].actual
 
 
@@ -79,7 +79,7 @@ def test_there_is_at_most_one_revision_per_settle_time(judged: Process) -> None:
     assert 2 < revision < 60 / TIMES.settle_s
 
 
-def test_a_verdict_stands_whose_profile_cannot_be_read_any_more(
+def test_a_evaluation_stands_whose_profile_cannot_be_read_any_more(
     judged: Process, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Say after a downgrade: the span is late, and the record stays in one state."""
@@ -92,7 +92,7 @@ def test_a_verdict_stands_whose_profile_cannot_be_read_any_more(
     sheet = again.store.conservation(SPACE)
     assert (sheet.records.evaluated, sheet.records.dead_lettered) == (1, 0)
     assert sheet.spans.late == 1
-    assert "behind 1 verdicts that cannot be made again" in caplog.text
+    assert "behind 1 evaluations that cannot be made again" in caplog.text
     again.store.close()
 
 

@@ -1,4 +1,4 @@
-"""Scores live: those of the same records offline, and kept by the revisions of a verdict."""
+"""Scores live: those of the same records offline, and kept by the revisions of an evaluation."""
 
 import asyncio
 import tempfile
@@ -58,7 +58,7 @@ def answer_of(given: Any, request: JudgeRequest) -> Any:
     """What the judge says, the same whenever it is asked the same."""
     said = given[request.task_id]
     if request.task_id == "marks":
-        return {name: {"reason": "", "verdict": v} for name, v in zip("abc", said, strict=True)}
+        return {name: {"reason": "", "evaluation": v} for name, v in zip("abc", said, strict=True)}
     return {"best": said} if request.task_id == "pair" else {"n": said[request.sample]}
 
 
@@ -93,10 +93,10 @@ def test_live_scores_are_the_offline_ones_in_every_revision(said: Any, answer: A
             found = inquiries.latest((SPACE, "u"))
             assert isinstance(found, Inquiry)
             assert process.work.settle([asyncio.run(found.decide(put))]) == [True]
-            first = process.verdicts()["u"]
+            first = process.evaluations()["u"]
             process.spans(span(2, name="step"))
             process.after(20)
-            second = process.verdicts()["u"]
+            second = process.evaluations()["u"]
             counted = process.store.task_counts(TaskQuery(space=SPACE))
         finally:
             process.store.close()

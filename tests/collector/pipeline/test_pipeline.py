@@ -1,4 +1,4 @@
-"""From commit to verdict, in one process: who judges, what waits, what survives a restart."""
+"""From commit to evaluation, in one process: who judges, what waits, what survives a restart."""
 
 import json
 from collections.abc import Iterable
@@ -11,7 +11,7 @@ import pytest
 
 from collector.pipeline import pipeline as pipeline_module
 from collector.pipeline import work as work_module
-from collector.pipeline.evaluate import commit as verdicts_module
+from collector.pipeline.evaluate import commit as evaluations_module
 from collector.pipeline.evaluate import decide as decide_module
 from collector.pipeline.join import read_back as read_back_module
 from collector.pipeline.join.input_clock import Via
@@ -224,8 +224,8 @@ def test_traces_are_read_back_a_few_at_a_time(
     read.clear()
     process.after(2)
     actual = 2 if is_open else 3
-    verdicts = process.verdicts()
-    assert {uid: row.tasks[0].actual for uid, row in verdicts.items()} == dict.fromkeys(
+    evaluations = process.evaluations()
+    assert {uid: row.tasks[0].actual for uid, row in evaluations.items()} == dict.fromkeys(
         traces, actual
     )
     assert (len(read), set(read)) == (6, {6 if is_open else 8})
@@ -260,11 +260,11 @@ def test_complete_traces_are_judged_before_memory_lets_them_go(
 
     monkeypatch.setattr(DuckDBStore, "spans_of", noted)
     process.after(2)
-    verdicts = process.verdicts()
-    assert {uid: row.tasks[0].actual for uid, row in verdicts.items()} == {
+    evaluations = process.evaluations()
+    assert {uid: row.tasks[0].actual for uid, row in evaluations.items()} == {
         traces[0]: 2, traces[1]: 2, traces[2]: 3, traces[3]: 2,
     }  # fmt: skip
-    assert [verdicts[t].service_version for t in traces] == ["3", "1.2", "1.2", "1.2"]
+    assert [evaluations[t].service_version for t in traces] == ["3", "1.2", "1.2", "1.2"]
     assert sorted(read) == traces[1:3]
     process.store.close()
 
@@ -445,7 +445,7 @@ def test_a_fault_of_the_engine_costs_one_record(
 def test_the_letter_of_a_record_that_was_judged_early_has_its_context(
     tmp_path: Path, traced: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Memory holds the result in place of the context; then the profile's verdict fails."""
+    """Memory holds the result in place of the context; then the profile's evaluation fails."""
     process = Process(tmp_path, AgentEvalProfile.from_file(traced), memory_spans=10)
     context = {"answer": [42]}
     process.records(record("u1", profile_uid=process.profile_uid, trace_id=TRACE, context=context))
@@ -459,11 +459,11 @@ def test_the_letter_of_a_record_that_was_judged_early_has_its_context(
     process.store.close()
 
 
-def test_verdicts_are_offered_again_until_the_store_takes_them(
+def test_evaluations_are_offered_again_until_the_store_takes_them(
     start: Start, answers: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The disk is full for three attempts; nothing is lost and nothing is judged twice."""
-    monkeypatch.setattr(verdicts_module, "RETRY_S", 0.01)
+    monkeypatch.setattr(evaluations_module, "RETRY_S", 0.01)
     append, refusals = DuckDBStore.append_evaluations, [1, 2, 3]
 
     def full(self: DuckDBStore, rows: Any) -> "Future[int]":
@@ -481,7 +481,7 @@ def test_verdicts_are_offered_again_until_the_store_takes_them(
     assert refusals == []
 
 
-def test_a_verdict_that_cannot_be_stored_is_put_aside_alone(
+def test_a_evaluation_that_cannot_be_stored_is_put_aside_alone(
     start: Start, answers: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     append = DuckDBStore.append_evaluations
@@ -553,7 +553,7 @@ def test_half_a_character_in_a_record_that_waits(start: Start, traced: Path) -> 
     assert only(service)["outcome"] == "passed", only(service)
 
 
-def test_an_observers_fault_costs_no_verdict(
+def test_an_observers_fault_costs_no_evaluation(
     start: Start, traced: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its first call fails; the pipeline goes on with the next record."""
@@ -561,8 +561,8 @@ def test_an_observers_fault_costs_no_verdict(
     monitor = service.collector.monitor
     told: list[str] = []
 
-    def observe(verdicts: Any, waits: Any = ()) -> None:
-        told.extend(each.record_uid for each in verdicts)
+    def observe(evaluations: Any, waits: Any = ()) -> None:
+        told.extend(each.record_uid for each in evaluations)
         if len(told) == 1:
             raise RuntimeError("a fault")
 
@@ -572,13 +572,13 @@ def test_an_observers_fault_costs_no_verdict(
     service.wait_for(1)
     service.send(RECORD | {"uid": "u2"})
     service.wait_for(2)
-    wait_until(lambda: told == ["u1", "u2"], what="each verdict told of once")
+    wait_until(lambda: told == ["u1", "u2"], what="each evaluation told of once")
 
 
-# --- spans after the verdict ------------------------------------------------------------------
+# --- spans after the evaluation ------------------------------------------------------------------
 
 
-def test_a_late_span_re_opens_the_verdict(start: Start, traced: Path) -> None:
+def test_a_late_span_re_opens_the_evaluation(start: Start, traced: Path) -> None:
     """One of two steps is here at the deadline; the other comes, and takes nothing from counts."""
     service = start(profile=[str(traced)])
     send_spans(service, *SPANS[:2])
@@ -596,7 +596,7 @@ def test_a_late_span_re_opens_the_verdict(start: Start, traced: Path) -> None:
     assert sheet["spans"]["late"] == 0
     wait_until(lambda: service.sample("scouter_records_reopened_total") == 1, what="it is counted")
     line = 'scouter_join_wait_seconds_count{completeness="complete"}'
-    assert service.sample(line) is None  # waits are those of first verdicts
+    assert service.sample(line) is None  # waits are those of first evaluations
 
 
 def test_spans_after_the_late_window_change_nothing(start: Start, traced: Path) -> None:

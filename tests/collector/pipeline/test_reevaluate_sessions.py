@@ -64,7 +64,7 @@ def service(start: Start, tmp_path: Path) -> Service:
                  "trace_id": trace(10 * n + turn), "created_at": f"2026-01-0{turn + 1}T00:00:00Z",
                  "context": {"turn": turn, "state": "solved" if last and n % 2 == 0 else "open"}}
             )  # fmt: skip
-    wait_until(lambda: len(sessions(service)) == 4, what="the verdicts on sessions")
+    wait_until(lambda: len(sessions(service)) == 4, what="the evaluations on sessions")
     return service
 
 
@@ -121,7 +121,7 @@ def test_a_report_says_what_would_flip_and_changes_nothing(service: Service) -> 
     assert (flip["record_id"], flip["trace_id"], flip["scope"]) == ("session s2", None, "session")
 
 
-def test_revisions_take_the_place_of_the_verdicts(service: Service) -> None:
+def test_revisions_take_the_place_of_the_evaluations(service: Service) -> None:
     """Of s2 two turns are not short any more: 1 of 4 instead of 2; the sheet has records alone."""
     uid = register(service, profile(2))
     pages = reevaluate(service, uid, dry_run=False)
@@ -139,7 +139,7 @@ def test_revisions_take_the_place_of_the_verdicts(service: Service) -> None:
     assert (sheet["accepted"], sheet["evaluated"]) == (10, 10)
 
 
-def test_a_version_that_says_nothing_of_sessions_leaves_their_verdicts(service: Service) -> None:
+def test_a_version_that_says_nothing_of_sessions_leaves_their_evaluations(service: Service) -> None:
     pages = reevaluate(service, register(service, RECORDS_ONLY), dry_run=False)
     assert [sum(page[key] for page in pages) for key in ("checked", "stored", "gone")] == [
         10,
@@ -154,10 +154,10 @@ def test_what_comes_later_is_judged_by_the_version_that_judged_last(service: Ser
     reevaluate(service, register(service, profile(3, spans=2)), dry_run=False)
     assert sessions(service)["s1"] == {"revision": 2, "short": "passed", "spans": "failed"}
     service.send({"uid": "new", "profile": "talk", "session_id": "s1", "context": {"turn": 2}})
-    wait_until(lambda: sessions(service)["s1"]["revision"] == 3, what="the third verdict")
+    wait_until(lambda: sessions(service)["s1"]["revision"] == 3, what="the third evaluation")
     assert sessions(service)["s1"] == {"revision": 3, "short": "passed", "spans": "failed"}
     post_spans(service, span(2, trace_id=trace(10)))
-    wait_until(lambda: sessions(service)["s1"]["revision"] == 4, what="the fourth verdict")
+    wait_until(lambda: sessions(service)["s1"]["revision"] == 4, what="the fourth evaluation")
     assert sessions(service)["s1"] == {"revision": 4, "short": "passed", "spans": "passed"}
     wait_until(
         lambda: service.get("/api/v1/conservation")["spans"]["late"] == 0, what="no late span"
@@ -178,7 +178,9 @@ def test_spans_that_come_meanwhile_are_not_missed(service: Service) -> None:
         patch.setattr(type(collector.pipeline), "revise", slow)
         uid = register(service, profile(3, spans=2))
         reevaluate(service, uid, session_id="s1", dry_run=False)
-    wait_until(lambda: sessions(service)["s1"].get("spans") == "passed", what="the third verdict")
+    wait_until(
+        lambda: sessions(service)["s1"].get("spans") == "passed", what="the third evaluation"
+    )
     assert sessions(service)["s1"]["revision"] == 3
 
 
@@ -191,10 +193,10 @@ def test_a_late_span_is_late_until_the_last_version_has_seen_it(
     post_spans(service, span(1, trace_id=trace(1)))
     service.send({"uid": "u", "profile": "talk", "session_id": "s", "trace_id": trace(1),
                   "context": {"turn": 0}})  # fmt: skip
-    wait_until(lambda: sessions(service), what="the verdict")
+    wait_until(lambda: sessions(service), what="the evaluation")
     reevaluate(service, register(service, profile(3, spans=2)), dry_run=False)
     post_spans(service, span(2, trace_id=trace(1)))
-    wait_until(lambda: sessions(service)["s"]["revision"] == 3, what="the third verdict")
+    wait_until(lambda: sessions(service)["s"]["revision"] == 3, what="the third evaluation")
     assert sessions(service)["s"]["spans"] == "passed"
     assert service.get("/api/v1/conservation")["spans"]["late"] == 0
     assert service.collector.store.late_traces(0) == []
@@ -208,7 +210,7 @@ def test_a_restart_finds_nothing_that_waits(service: Service, start: Start) -> N
     """What the last version saw is seen, and what comes next is judged by it, too."""
     reevaluate(service, register(service, profile(2)), dry_run=False)
     service.send({"uid": "new", "profile": "talk", "session_id": "s1", "context": {"turn": 2}})
-    wait_until(lambda: sessions(service)["s1"]["revision"] == 3, what="the third verdict")
+    wait_until(lambda: sessions(service)["s1"]["revision"] == 3, what="the third evaluation")
     assert sessions(service)["s1"]["short"] == "failed"
     (uid,) = [each["uid"] for each in service.get("/api/v1/profiles")["items"] if each["is_active"]]
     assert service.collector.store.open_sessions([(SPACE, uid)]) == []
@@ -216,5 +218,5 @@ def test_a_restart_finds_nothing_that_waits(service: Service, start: Start) -> N
     service = start(profile=list(profiles), **QUICK)
     assert service.collector.store.open_sessions([(SPACE, uid)]) == []
     assert service.sample("scouter_sessions_waiting") == 0
-    row = service.collector.store.latest_verdicts([(SPACE, uid_of(uid, "s1"))])
+    row = service.collector.store.latest_evaluations([(SPACE, uid_of(uid, "s1"))])
     assert [each.revision for each in row.values()] == [3]

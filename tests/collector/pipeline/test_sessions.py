@@ -10,7 +10,7 @@ from typing import Any, Final
 import pytest
 
 from collector.metrics import TotalName
-from collector.pipeline.dead_letters import letter_of_verdict
+from collector.pipeline.dead_letters import letter_of_evaluation
 from collector.pipeline.evaluate.session import WholeSession, judge_session, uid_of
 from collector.pipeline.join.times import JoinTimes
 from collector.pipeline.sessions import read as session_read
@@ -28,7 +28,7 @@ from scouter.evaluate.tasks.trace import TraceAssertion, TraceAssertionTask
 from scouter.model.span import Resource
 from tests.collector.conftest import Start
 from tests.collector.pipeline.process_support import TIMES, Process
-from tests.contracts.store_data import SPACE, record, span, verdict
+from tests.contracts.store_data import SPACE, evaluation, record, span
 from tests.support.processes import wait_until
 
 A, B = "a" * 32, "b" * 32
@@ -62,7 +62,7 @@ def said(process: Process, uid: str, answer: int, **fields: Any) -> RecordRow:
 
 
 def session(process: Process, session_id: str = "s") -> EvaluationRow | None:
-    return process.verdicts().get(f"session {session_id}")
+    return process.evaluations().get(f"session {session_id}")
 
 
 def actuals(process: Process, session_id: str = "s") -> list[object]:
@@ -72,7 +72,7 @@ def actuals(process: Process, session_id: str = "s") -> list[object]:
 
 
 def test_judged_once_a_quiet_period_after_the_last_arrival(begin: Begin) -> None:
-    """Arrivals at 0, 40 and 80 s: the verdict is made at 140 s."""
+    """Arrivals at 0, 40 and 80 s: the evaluation is made at 140 s."""
     process = begin()
     process.records(said(process, "u2", 2, trace_id=A, created_ns=9))
     process.after(40)
@@ -250,12 +250,12 @@ def test_a_record_beside_its_session(begin: Begin) -> None:
     process = begin(AgentEvalProfile([own, SAID], alias="both"))
     process.records(said(process, "u1", 1), said(process, "u2", 2))
     process.after(1)
-    assert {uid: row.outcome.value for uid, row in process.verdicts().items()} == {
+    assert {uid: row.outcome.value for uid, row in process.evaluations().items()} == {
         "u1": "passed", "u2": "failed",
     }  # fmt: skip
     process.after(61)
     assert actuals(process) == [1, [1, 2]]
-    assert [task.task_id for task in process.verdicts()["u1"].tasks] == ["own"]
+    assert [task.task_id for task in process.evaluations()["u1"].tasks] == ["own"]
 
 
 @pytest.mark.parametrize("when", ["waiting", "judged"])
@@ -376,7 +376,7 @@ def test_the_first_version_judges_a_record_that_waited_for_it(begin: Begin) -> N
     process = process.restarted().restarted()
     process.spans(span(1, trace_id=A))
     process.after(100)
-    (task,) = process.verdicts()["u1"].tasks
+    (task,) = process.evaluations()["u1"].tasks
     assert task.expected == 1
 
 
@@ -390,7 +390,7 @@ def test_a_version_that_was_active_no_more_is_not_meant(begin: Begin) -> None:
     second = process.register(PROFILE)
     process.work.take_profiles()
     process.after(100)
-    assert process.verdicts()["u1"].profile_uid == second
+    assert process.evaluations()["u1"].profile_uid == second
 
 
 def test_a_version_that_came_while_a_record_was_on_its_way_is_meant(begin: Begin) -> None:
@@ -399,7 +399,7 @@ def test_a_version_that_came_while_a_record_was_on_its_way_is_meant(begin: Begin
     process.records(said(process, "u1", 1, profile_ref="talk", profile_uid=""))
     process.register(PROFILE)
     process.after(100)
-    assert process.verdicts()["u1"].profile_uid == process.profile_uid
+    assert process.evaluations()["u1"].profile_uid == process.profile_uid
     assert actuals(process) == [1, [1]]
 
 
@@ -430,12 +430,14 @@ def test_what_retention_took_is_not_judged(begin: Begin) -> None:
     process.after(1)
     assert process.store.remove_before(int(process.now * 1e9) + 1) == 1
     process.after(100)
-    assert process.verdicts() == {}
+    assert process.evaluations() == {}
 
 
-def test_a_verdict_that_cannot_be_stored_is_no_record_s_state() -> None:
-    assert letter_of_verdict(verdict("u1"), "").was_accepted
-    assert not letter_of_verdict(verdict(uid_of("p", "s"), scope=Scope.SESSION), "").was_accepted
+def test_a_evaluation_that_cannot_be_stored_is_no_record_s_state() -> None:
+    assert letter_of_evaluation(evaluation("u1"), "").was_accepted
+    assert not letter_of_evaluation(
+        evaluation(uid_of("p", "s"), scope=Scope.SESSION), ""
+    ).was_accepted
 
 
 def test_many_sessions_are_judged_in_several_steps(begin: Begin) -> None:
@@ -469,7 +471,7 @@ def test_a_session_too_large_is_errored_alone(
         *(said(process, f"u{n}", 1, session_id="u") for n in range(4)),
     )
     process.after(61)
-    found = {key: row.tasks[0] for key, row in process.verdicts().items() if row.tasks}
+    found = {key: row.tasks[0] for key, row in process.evaluations().items() if row.tasks}
     assert found["session u"].actual == [1, 1, 1, 1]
     for key, why in (("session s", "more than 4 records"), ("session t", "contexts have more")):
         assert (found[key].outcome, found[key].reason) == (Outcome.ERRORED, "limit")
@@ -551,7 +553,7 @@ def test_the_service_shows_sessions(start: Start, tmp_path: Path) -> None:
         items = service.get("/api/v1/evaluations", session_id="s")["items"]
         return [item for item in items if item["scope"] == "session"]
 
-    wait_until(lambda: bool(found()), what="a verdict on the session", timeout_s=20)
+    wait_until(lambda: bool(found()), what="an evaluation on the session", timeout_s=20)
     (item,) = found()
     assert (item["session_id"], item["record_id"], item["trace_id"]) == ("s", "session s", None)
     assert (item["outcome"], item["tasks"][0]["actual"]) == ("passed", [1, 2])
@@ -562,4 +564,4 @@ def test_the_service_shows_sessions(start: Start, tmp_path: Path) -> None:
     refused = service.http.post(
         "/v1/records", json={"records": [{"uid": item["uid"], "profile": "talk"}]}
     ).json()
-    assert "kept for verdicts on sessions" in str(refused)
+    assert "kept for evaluations on sessions" in str(refused)

@@ -70,17 +70,17 @@ def test_a_slow_space_delays_another_by_a_turn(process: Process) -> None:
     process.records(*slow)
     process.tick_s = 0.1
     process.work.step()
-    begun = len(process.verdicts())
+    begun = len(process.evaluations())
     assert 0 < begun < 10
     process.records(record("mine", space="other", profile_uid=other, context=context))
     came = process.now
-    while not process.verdicts("other"):
+    while not process.evaluations("other"):
         process.work.step()
     assert process.now - came < 3.0
-    assert process.work.waiting == 200 - len(process.verdicts()) > 100
+    assert process.work.waiting == 200 - len(process.evaluations()) > 100
     while not process.work.step():
         pass
-    assert len(process.verdicts()) == 200
+    assert len(process.evaluations()) == 200
     assert process.total(TotalName.RECORDS) == 201
     assert process.work.waiting == 0
 
@@ -100,5 +100,5 @@ def test_a_trace_that_was_begun_goes_on_in_its_next_turn(process: Process) -> No
         steps += 1
         assert steps < 100
     assert steps > 3
-    assert len(process.verdicts()) == process.total(TotalName.RECORDS) == 30
+    assert len(process.evaluations()) == process.total(TotalName.RECORDS) == 30
     assert rows[0].space == SPACE

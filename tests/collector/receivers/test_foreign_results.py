@@ -43,7 +43,7 @@ def send(service: Service, attributes: dict[str, object], span_id: str) -> None:
     assert (answer.status_code, answer.content) == (200, b"")
 
 
-def test_a_late_result_is_kept_and_changes_no_verdict(service: Service) -> None:
+def test_a_late_result_is_kept_and_changes_no_evaluation(service: Service) -> None:
     """Sent twice it is stored once; the record is not judged again, and erased it is gone."""
     before = service.get(f"/api/v1/traces/{TRACE}")["evaluations"]
     for _ in range(2):

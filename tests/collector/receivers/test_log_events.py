@@ -186,7 +186,7 @@ def answer_profile(folder: Path) -> Path:
 
 
 @pytest.mark.parametrize("is_late", [False, True])
-def test_what_an_event_says_is_judged_also_after_a_verdict(
+def test_what_an_event_says_is_judged_also_after_a_evaluation(
     start: Start, tmp_path: Path, is_late: bool
 ) -> None:
     """Late events re-open the record, as late spans do."""
@@ -210,7 +210,7 @@ def test_what_an_event_says_is_judged_also_after_a_verdict(
 
 
 def test_a_result_of_an_evaluator_reopens_nothing(start: Start, tmp_path: Path) -> None:
-    """It comes before its span and after the verdict: it is shown, and nobody waits for it."""
+    """It comes before its span and after the evaluation: it is shown, and nobody waits for it."""
     service = start(profile=[str(answer_profile(tmp_path))])
     send(service, "/v1/logs", events(CHOICE))
     send(service, "/v1/logs", events("early", span_id=9, name="gen_ai.evaluation.result"))

@@ -123,7 +123,7 @@ def test_records_of_one_request_keep_their_order_in_a_session(start: Start, tmp_
         items = service.get("/api/v1/evaluations")["items"]
         return [item for item in items if item["scope"] == "session"]
 
-    [session] = wait_until(sessions, what="a verdict on the session")
+    [session] = wait_until(sessions, what="an evaluation on the session")
     [task] = session["tasks"]
     assert (task["outcome"], task["actual"]) == ("passed", list(range(10)))
 

@@ -23,7 +23,7 @@ from scouter.evaluate.outcome import Outcome
 from scouter.model.attributes import QUEUE_EVENT, QUEUE_RECORD
 from scouter.model.span import Span, SpanEvent
 from tests.collector.conftest import Start
-from tests.contracts.store_data import SPACE, TRACE, span, verdict
+from tests.contracts.store_data import SPACE, TRACE, evaluation, span
 from tests.support.collector_process import CollectorProcess
 from tests.support.otlp_logs_server import Fault, LogsServer, OtlpGrpcLogsServer, OtlpLogsServer
 from tests.support.processes import wait_until
@@ -36,9 +36,11 @@ def task(number: int = 0, outcome: Outcome = Outcome.PASSED, **fields: Any) -> T
     return TaskRow(outcome=outcome, **(given | fields))
 
 
-def verdicts(*numbers: int, **fields: Any) -> list[EvaluationRow]:
+def evaluations(*numbers: int, **fields: Any) -> list[EvaluationRow]:
     two = (task(0), task(1))
-    return [verdict(f"u{n}", tasks=two, evaluation_id=f"e{n} {fields}", **fields) for n in numbers]
+    return [
+        evaluation(f"u{n}", tasks=two, evaluation_id=f"e{n} {fields}", **fields) for n in numbers
+    ]
 
 
 def expected(*numbers: int, revision: int = 1) -> list[tuple[str, str, int]]:
@@ -83,7 +85,7 @@ class Setting:
         self.start(**times)
 
     def add(self, *numbers: int, **fields: Any) -> None:
-        self.store.append_evaluations(verdicts(*numbers, **fields)).result()
+        self.store.append_evaluations(evaluations(*numbers, **fields)).result()
 
     def wait_for(self, count: int) -> None:
         wait_until(lambda: len(self.server.events) >= count, what=f"{count} events", timeout_s=20)
@@ -109,7 +111,7 @@ def setting(tmp_path: Path, server: LogsServer) -> Iterator[Setting]:
     setting.store.close()
 
 
-def test_every_verdict_in_the_order_of_commits(setting: Setting) -> None:
+def test_every_evaluation_in_the_order_of_commits(setting: Setting) -> None:
     """Stored before and after the start, more than a page, and a revision with its number."""
     setting.add(*range(2 * PAGE + 1))
     setting.start()
@@ -210,7 +212,7 @@ def test_a_cursor_of_another_store_or_endpoint_is_none(setting: Setting) -> None
 def test_what_is_refused_for_good_costs_only_itself(setting: Setting) -> None:
     setting.server.refused = frozenset({"bad"})
     setting.add(0, 1)
-    bad = verdict("u2", tasks=(task(task_id="bad"),), evaluation_id="bad")
+    bad = evaluation("u2", tasks=(task(task_id="bad"),), evaluation_id="bad")
     setting.store.append_evaluations([bad]).result()
     setting.add(3)
     setting.start()
@@ -258,7 +260,7 @@ def test_an_event_has_the_names_of_the_conventions(setting: Setting) -> None:
         start_ns=15,
     )
     setting.store.append_spans(SPACE, [span(1), call], 1).result()
-    row = verdict(
+    row = evaluation(
         "u1",
         Outcome.FAILED,
         tasks=(
@@ -351,7 +353,7 @@ _ANSWERED = {"gen_ai.response.id": "r2"}
         pytest.param([span(9, parent_span_id="f" * 16)], Link(span_id=f"{9:016x}"), id="orphan"),
     ],
 )
-def test_the_span_of_a_verdict(spans: list[Span], found: Link) -> None:
+def test_the_span_of_a_evaluation(spans: list[Span], found: Link) -> None:
     assert link(spans, "u1") == found
 
 
@@ -363,15 +365,15 @@ def test_a_session_has_no_span(setting: Setting) -> None:
     assert (log.trace_id, log.span_id) == (b"", b"")
 
 
-def test_requests_are_bounded_and_hold_whole_verdicts() -> None:
+def test_requests_are_bounded_and_hold_whole_evaluations() -> None:
     many = tuple(task(n, message="x" * 2 * MAX_EXPLANATION) for n in range(100))
-    rows = [verdict(f"u{n}", tasks=many) for n in range(5)] + [verdict("none", tasks=())]
+    rows = [evaluation(f"u{n}", tasks=many) for n in range(5)] + [evaluation("none", tasks=())]
     found = list(requests([(row, UNLINKED) for row in rows], no_calibration))
     assert sum(count for count, _ in found) == 6
-    assert len(found) == 3  # 100 events of a little more than 4 KiB: two verdicts fit into 1 MiB
+    assert len(found) == 3  # 100 events of a little more than 4 KiB: two evaluations fit into 1 MiB
     for _, request in found:
         assert request.ByteSize() <= MAX_BYTES
-    giant = [verdict("u", tasks=tuple(task(n, message="x" * 5000) for n in range(1000)))]
+    giant = [evaluation("u", tasks=tuple(task(n, message="x" * 5000) for n in range(1000)))]
     ((count, request),) = requests([(row, UNLINKED) for row in giant], no_calibration)
     assert count == 1
     assert len(request.resource_logs[0].scope_logs[0].log_records) == 1000
@@ -442,7 +444,7 @@ def test_kill_9_loses_nothing_and_keeps_the_order(
         collector.start()
         wait_until(
             lambda: len({each for each in endpoint.names()}) == 120,
-            what="every verdict", timeout_s=30,
+            what="every evaluation", timeout_s=30,
         )  # fmt: skip
         stored = [item["uid"] for item in reversed(collector.evaluations())]
     finally:

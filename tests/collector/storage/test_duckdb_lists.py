@@ -11,7 +11,7 @@ import pytest
 from collector.storage.care.check import check_store
 from collector.storage.duckdb import evaluations as duckdb_evaluations
 from collector.storage.duckdb.database import Database, NoMemoryError
-from collector.storage.duckdb.read import read_verdicts
+from collector.storage.duckdb.read import read_whole_evaluations
 from collector.storage.duckdb.rollup import HOUR_NS
 from collector.storage.duckdb.store import DuckDBStore
 from collector.storage.port.counts import SeriesQuery
@@ -20,7 +20,7 @@ from collector.storage.port.lists import EvaluationQuery, RecordState, SessionQu
 from collector.storage.port.rows import EvaluationRow, TaskRow
 from collector.storage.port.store import Store
 from scouter.evaluate.outcome import DECIDED, Outcome
-from tests.contracts.store_data import SPACE, letter, record, span, verdict
+from tests.contracts.store_data import SPACE, evaluation, letter, record, span
 from tests.contracts.store_lists import StoreListsContract
 
 
@@ -38,13 +38,13 @@ class TestDuckDBLists(StoreListsContract):
 def test_a_task_with_a_value_is_found_whichever_is_rare(
     tmp_path: Path, task_failed: int, named: int
 ) -> None:
-    """Of 2,500 verdicts, page by page; every fifth was judged again, and passed then."""
+    """Of 2,500 evaluations, page by page; every fifth was judged again, and passed then."""
     store = DuckDBStore(tmp_path / "data")
     latest: list[EvaluationRow] = []
 
     def judged(number: int, outcome: Outcome, revision: int) -> EvaluationRow:
         name = "named" if number % named == 1 else f"other {number}"
-        return verdict(
+        return evaluation(
             f"u{number}", revision=revision, evaluation_id=f"{number} {revision}", record_id=name,
             tasks=(TaskRow(task_id="t1", task_type="x", outcome=outcome),), was_decided=False,
         )  # fmt: skip
@@ -97,11 +97,11 @@ class Life:
     def step(self, number: int) -> None:
         """Something happens."""
         rng = self._rng
-        what = rng.choice(["record", "record", "span", "span", "verdict", "again", "letter"])
+        what = rng.choice(["record", "record", "span", "span", "evaluation", "again", "letter"])
         waiting = [
             uid
             for uid in rng.sample(self.uids, min(5, len(self.uids)))
-            if what in ("verdict", "letter") and self._state(uid) is RecordState.WAITING
+            if what in ("evaluation", "letter") and self._state(uid) is RecordState.WAITING
         ]
         if what == "record":
             row = record(
@@ -117,7 +117,7 @@ class Life:
         elif what == "again" and self._latest:
             uid = rng.choice(sorted(self._latest))
             self._judge(uid, self._latest[uid].revision + 1, number)
-        elif what == "verdict" and waiting:
+        elif what == "evaluation" and waiting:
             self._judge(waiting[0], 1, number)
         elif what == "letter" and waiting:
             kept = letter(uid=waiting[0], was_accepted=True, source=str(number))
@@ -126,7 +126,7 @@ class Life:
     def _judge(self, uid: str, revision: int, number: int) -> None:
         (row,) = self.store.records_of(SPACE, [uid])
         rng = self._rng
-        self._latest[uid] = verdict(
+        self._latest[uid] = evaluation(
             uid, rng.choice(list(Outcome)), revision=revision, evaluation_id=f"e{number}",
             session_id=row.session_id, trace_id=row.trace_id, reads_spans=rng.random() < 0.7,
             input_seq=rng.randint(0, self.store.last_seq()), evaluated_ns=number,
@@ -232,7 +232,7 @@ def test_a_series_from_rollups_is_that_of_the_results(tmp_path: Path) -> None:
     store.append_records([record(uid, received_ns=at) for uid, at in times.items()]).result()
     store.append_evaluations(
         [
-            verdict(uid, rng.choice(list(Outcome)), evaluated_ns=at, evaluation_id=f"{uid} 1")
+            evaluation(uid, rng.choice(list(Outcome)), evaluated_ns=at, evaluation_id=f"{uid} 1")
             for uid, at in times.items()
         ]
     ).result()
@@ -240,7 +240,7 @@ def test_a_series_from_rollups_is_that_of_the_results(tmp_path: Path) -> None:
     revised = rng.sample(sorted(times), 20)
     store.append_evaluations(
         [
-            verdict(uid, rng.choice(list(Outcome)), revision=2, evaluation_id=f"{uid} 2",
+            evaluation(uid, rng.choice(list(Outcome)), revision=2, evaluation_id=f"{uid} 2",
                     evaluated_ns=min(times[uid] + HOUR_NS, 10 * HOUR_NS - 1))
             for uid in revised
         ]
@@ -254,19 +254,19 @@ def test_a_series_from_rollups_is_that_of_the_results(tmp_path: Path) -> None:
 
 
 def test_a_page_that_is_too_much_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As where there is memory for three verdicts at a time: the page is whole, and in order."""
+    """As where there is memory for three evaluations at a time: the page is whole, and in order."""
     asked: list[int] = []
 
     def read(database: Database, where: str, values: Sequence[object]) -> list[EvaluationRow]:
         asked.append(len(values) - 2)
         if asked[-1] > 3:
             raise NoMemoryError("the store cannot be read: Out of Memory Error")
-        return read_verdicts(database, where, values)
+        return read_whole_evaluations(database, where, values)
 
-    monkeypatch.setattr(duckdb_evaluations, "read_verdicts", read)
+    monkeypatch.setattr(duckdb_evaluations, "read_whole_evaluations", read)
     store = DuckDBStore(tmp_path / "data")
     for n in range(10):
-        store.append_evaluations([verdict(f"u{n}")]).result()
+        store.append_evaluations([evaluation(f"u{n}")]).result()
     page = store.evaluations(EvaluationQuery(space=SPACE, limit=7))
     store.close()
     assert [row.record_uid for row in page.items] == [f"u{n}" for n in range(9, 2, -1)]

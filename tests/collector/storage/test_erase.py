@@ -31,7 +31,7 @@ from scouter.errors import TransientError
 from scouter.evaluate.outcome import Outcome
 from scouter.model.otlp import encode_request
 from scouter.model.span import Resource, Span
-from tests.contracts.store_data import SPACE, letter, record, span, spans, verdict
+from tests.contracts.store_data import SPACE, evaluation, letter, record, span, spans
 from tests.support.files import files_with
 
 UIDS = ("a1", "a2", "b1", "b2", "c1", "w1")
@@ -68,7 +68,7 @@ def stored_span(number: int) -> Span:
 
 
 def fill(store: DuckDBStore) -> None:
-    """Records of three sessions; verdicts that read spans; c1 is a dead letter, w1 waits."""
+    """Records of three sessions; evaluations that read spans; c1 is a dead letter, w1 waits."""
     tagged = {uid: {"user": f"tag of {user}"} for uid, user in USERS.items()}
     rows = [
         record(
@@ -83,21 +83,21 @@ def fill(store: DuckDBStore) -> None:
     store.append_spans(SPACE, [stored_span(n) for n in (11, 21, 31)], 1).result()
     for number in SPANS:
         store.append_spans(SPACE, [stored_span(number)], 2).result()
-    verdicts = [
-        verdict(
+    evaluations = [
+        evaluation(
             row.uid, session_id=row.session_id, trace_id=row.trace_id, reads_spans=True,
             tags=row.tags, tasks=task(row.uid), evaluation_id=f"e-{row.uid}",
         )
         for row in rows[:4]
     ]  # fmt: skip
-    verdicts += [
-        verdict(
+    evaluations += [
+        evaluation(
             f"made of {name}", session_id=name, scope=Scope.SESSION, reads_spans=True,
             tasks=task(name), evaluation_id=f"e-{name}",
         )
         for name in ("s1", "s2")
     ]  # fmt: skip
-    store.append_evaluations(verdicts).result()
+    store.append_evaluations(evaluations).result()
     letters = [
         letter(payload=payload % text("letter", name).encode(), uid="", source=name)
         for name, payload in LETTERS.items()
@@ -123,7 +123,7 @@ class State(NamedTuple):
     """What readers see, by name."""
 
     records: dict[str, Any]
-    verdicts: dict[str, Any]
+    evaluations: dict[str, Any]
     spans: dict[int, Span]
     letters: dict[str, Any]
 
@@ -134,7 +134,7 @@ def state(store: DuckDBStore) -> State:
     letters = store.dead_letters(LetterQuery(space=SPACE))
     return State(
         records={row.uid: row for row in store.records_of(SPACE, UIDS)},
-        verdicts={row.evaluation_id.removeprefix("e-"): row for row in page},
+        evaluations={row.evaluation_id.removeprefix("e-"): row for row in page},
         spans={int(each.span_id, 16): each for some in traces.values() for each in some},
         letters={each.letter.source: each.letter for each in letters},
     )
@@ -149,9 +149,9 @@ class Expected(NamedTuple):
     """What a target takes, written by hand."""
 
     records: set[str]
-    verdicts: set[str]
+    evaluations: set[str]
     blank: set[str]
-    """Verdicts that stay, without texts."""
+    """Evaluations that stay, without texts."""
     spans: set[int]
     letters: set[str]
 
@@ -192,7 +192,7 @@ def gone_texts(expected: Expected) -> list[str]:
     found = [text("context", uid) for uid in expected.records]
     found += [text("span", number) for number in expected.spans]
     found += [text("letter", name) for name in expected.letters - {"L3", "L7"}]
-    for name in expected.verdicts | expected.blank:
+    for name in expected.evaluations | expected.blank:
         found += [text(kind, name) for kind in ("expected", "actual", "message")]
     whole = [n for n in range(1, 6) if {k for k, of in SPANS.items() if of == n} <= expected.spans]
     found += [text("host of trace", n) for n in whole]
@@ -210,14 +210,14 @@ def check(before: State, after: State, expected: Expected) -> None:
     assert after.letters == {
         name: each for name, each in before.letters.items() if name not in expected.letters
     }
-    assert set(after.verdicts) == set(before.verdicts) - expected.verdicts
-    for name, row in after.verdicts.items():
+    assert set(after.evaluations) == set(before.evaluations) - expected.evaluations
+    for name, row in after.evaluations.items():
         if name in expected.blank:
             (only,) = row.tasks
             assert (only.outcome, only.expected, only.actual) == (Outcome.PASSED, None, None)
             assert only.message == ""
         else:
-            assert row == before.verdicts[name]
+            assert row == before.evaluations[name]
 
 
 @pytest.fixture
@@ -241,7 +241,7 @@ def test_what_goes_and_what_stays(store: DuckDBStore, tmp_path: Path, name: str)
     assert erased.uids == expected.records
     assert erased.spans == len(expected.spans)
     assert (erased.evaluations, erased.dead_letters) == (
-        len(expected.verdicts),
+        len(expected.evaluations),
         len(expected.letters),
     )
     check(before, state(store), expected)
@@ -263,8 +263,8 @@ def test_what_goes_and_what_stays(store: DuckDBStore, tmp_path: Path, name: str)
     assert after.spans.accepted == after.spans.stored + after.spans.erased
 
 
-def test_rates_lose_the_verdicts_and_counters_keep_them(store: DuckDBStore) -> None:
-    """Six verdicts of one task; a1, a2 and session s1 go: rates speak of three, counters of six."""
+def test_rates_lose_the_evaluations_and_counters_keep_them(store: DuckDBStore) -> None:
+    """Six evaluations of one task; a1, a2 and session s1 go: rates have three, counters six."""
     names = {"profile": "answers", "alias": "answers"}
     key = TotalKey(TotalName.TASKS, SPACE, **names, task="t1", label="passed")
     assert store.totals()[key] == 6
@@ -279,7 +279,7 @@ def test_rates_lose_the_verdicts_and_counters_keep_them(store: DuckDBStore) -> N
 
 @pytest.mark.parametrize("is_reopened", [False, True])
 def test_what_comes_again_is_a_duplicate(tmp_path: Path, is_reopened: bool) -> None:
-    """Records, spans of the trace (new ones too) and verdicts on them; no text gets to disk."""
+    """Records, spans of the trace (new ones too) and evaluations on them; no text gets to disk."""
     store = DuckDBStore(tmp_path / "data")
     fill(store)
     row = store.records_of(SPACE, ["a1"])[0]
@@ -295,7 +295,7 @@ def test_what_comes_again_is_a_duplicate(tmp_path: Path, is_reopened: bool) -> N
     assert (appended.stored, appended.duplicates) == ((), 3)
     fresh = span(98, trace_id=trace(2))
     assert store.append_spans(SPACE, [fresh, late], 9).result().stored == (fresh,)
-    store.append_evaluations([verdict("a1", tasks=task("a1"))]).result()
+    store.append_evaluations([evaluation("a1", tasks=task("a1"))]).result()
     store.append_dead_letters([letter(uid="a1", was_accepted=True)]).result()
 
     sheet = store.conservation(SPACE)
@@ -309,13 +309,15 @@ def test_what_comes_again_is_a_duplicate(tmp_path: Path, is_reopened: bool) -> N
 
 
 @pytest.mark.parametrize("target", [{"session_id": "u5"}, {"record_uid": "u5"}])
-def test_a_verdict_that_outlived_its_records_goes(tmp_path: Path, target: dict[str, Any]) -> None:
-    """Retention took u5; the verdict on its session is younger. That of another session stays."""
+def test_a_evaluation_that_outlived_its_records_goes(
+    tmp_path: Path, target: dict[str, Any]
+) -> None:
+    """Retention took u5; its session's evaluation is younger. That of another session stays."""
     store = DuckDBStore(tmp_path / "data")
     store.append_records([record(uid, session_id="", received_ns=10) for uid in ("u5", "u6")])
-    own = [verdict(uid, session_id="", evaluated_ns=20) for uid in ("u5", "u6")]
+    own = [evaluation(uid, session_id="", evaluated_ns=20) for uid in ("u5", "u6")]
     sessions = [
-        verdict(
+        evaluation(
             f"session {uid}", session_id=uid, evaluated_ns=60, scope=Scope.SESSION,
             tasks=task(uid), evaluation_id=f"s-{uid}",
         )

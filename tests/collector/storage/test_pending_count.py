@@ -1,4 +1,4 @@
-"""The count of pending tasks is kept as verdicts come and go; here against the verdicts."""
+"""The count of pending tasks is kept as evaluations come and go; here against the evaluations."""
 
 import random
 from pathlib import Path
@@ -14,7 +14,7 @@ from collector.storage.duckdb.store import DuckDBStore
 from collector.storage.port.erase import EraseTarget
 from collector.storage.port.rows import EvaluationRow, TaskRow
 from scouter.evaluate.outcome import Outcome
-from tests.contracts.store_data import record, verdict
+from tests.contracts.store_data import evaluation, record
 from tests.support.old_stores import take_texts_out
 
 SPACES = ("shop", "bank")
@@ -23,13 +23,13 @@ _STEPS = ["judge"] * 8 + ["twice", "twice", "erase", "erase", "restart", "sum up
 
 
 def row(space: str, uid: str, revision: int, pending: int) -> EvaluationRow:
-    """A verdict with two tasks, so many of which are pending."""
+    """An evaluation with two tasks, so many of which are pending."""
     outcomes = [Outcome.PENDING] * pending + [Outcome.PASSED] * (2 - pending)
     tasks = tuple(
         TaskRow(task_id=f"t{at}", task_type="LLMJudge", outcome=outcome)
         for at, outcome in enumerate(outcomes)
     )
-    return verdict(
+    return evaluation(
         uid, Outcome.PENDING if pending else Outcome.PASSED, tasks, space=space,
         revision=revision, evaluation_id=f"{space} {uid} {revision}", evaluated_ns=10,
     )  # fmt: skip
@@ -37,7 +37,7 @@ def row(space: str, uid: str, revision: int, pending: int) -> EvaluationRow:
 
 @pytest.mark.parametrize("seed", range(2))
 def test_whatever_comes_and_goes(tmp_path: Path, seed: int) -> None:
-    """First verdicts, revisions that decide or ask anew, ones that come twice, erasures, restarts.
+    """First evaluations, revisions that decide or ask anew, repetitions, erasures, restarts.
 
     What should be is kept by hand in a dictionary.
     """
@@ -73,14 +73,14 @@ def test_whatever_comes_and_goes(tmp_path: Path, seed: int) -> None:
             wanted = sum(n for (of, _), (_, n) in latest.items() if of == each)
             assert store.totals().get(TotalKey(TotalName.PENDING, each), 0) == wanted
     assert store.pending_count() == sum(n for _, n in latest.values()) > 0
-    assert len(store.pending_verdicts(999)) == sum(n > 0 for _, n in latest.values())
+    assert len(store.pending_evaluations(999)) == sum(n > 0 for _, n in latest.values())
     store.remove_before(11)
-    assert (store.pending_count(), store.pending_verdicts(9)) == (0, [])
+    assert (store.pending_count(), store.pending_evaluations(9)) == (0, [])
     store.close()
 
 
 def test_a_store_of_the_version_before_is_counted_once(tmp_path: Path) -> None:
-    """Its latest verdicts are; and `check` finds a count that is wrong."""
+    """Its latest evaluations are; and `check` finds a count that is wrong."""
     store = DuckDBStore(tmp_path)
     rows = [row("shop", "u1", 1, 2), row("shop", "u1", 2, 1), row("bank", "u2", 1, 2)]
     store.append_evaluations([*rows, row("bank", "u3", 1, 2), row("bank", "u3", 2, 0)]).result()

@@ -23,7 +23,7 @@ from collector.storage.duckdb.store import DuckDBStore
 from collector.storage.port.drift import DeliveryState
 from scouter.errors import TransientError
 from scouter.evaluate.outcome import Outcome
-from tests.contracts.store_data import SPACE, TRACE, verdict
+from tests.contracts.store_data import SPACE, TRACE, evaluation
 from tests.support.alert_notices import START_NS, drift_alert, trouble_alert
 from tests.support.processes import wait_until
 from tests.support.served import Say, Script, run_script
@@ -357,8 +357,8 @@ def test_a_fault_of_ours_holds_up_no_other(round_: Round, monkeypatch: pytest.Mo
 
 def test_examples_are_linked(round_: Round, script: Script) -> None:
     rows = [
-        verdict("u 1", Outcome.FAILED, trace_id=None),
-        verdict("u2", Outcome.FAILED, trace_id=TRACE),
+        evaluation("u 1", Outcome.FAILED, trace_id=None),
+        evaluation("u2", Outcome.FAILED, trace_id=TRACE),
     ]
     rows = [replace(row, evaluation_id=f"e{n}") for n, row in enumerate(rows)]
     round_.store.append_evaluations(rows).result()

@@ -13,7 +13,7 @@ from collector.metrics import TotalKey, TotalName
 from collector.storage.duckdb.store import DuckDBStore
 from collector.storage.port.rows import EvaluationRow, TaskRow
 from scouter.evaluate.outcome import Outcome
-from tests.contracts.store_data import SPACE, record, verdict
+from tests.contracts.store_data import SPACE, evaluation, record
 
 HOUR = HOUR_NS
 NOW = 2_976 * WEEK_NS
@@ -44,22 +44,22 @@ def test_nothing_is_found_where_nothing_is_wrong(store: DuckDBStore, health: Hea
     assert found(health, NOW + PATIENCE) == []
 
 
-def test_a_record_without_a_verdict(store: DuckDBStore, health: HealthWatch) -> None:
+def test_a_record_without_a_evaluation(store: DuckDBStore, health: HealthWatch) -> None:
     store.append_records([record("u1", received_ns=NOW), record("u2", received_ns=NOW)]).result()
     (first,) = found(health, NOW + PATIENCE + 1)
     assert first.trouble == "not_evaluated"
-    assert first.message.startswith("2 records wait for a verdict")
+    assert first.message.startswith("2 records wait for an evaluation")
     assert "scouter results record u1 says why" in first.message
     (again,) = found(health, NOW + PATIENCE + 1 + LOOK_NS)
     assert again == first
-    store.append_evaluations([verdict("u1"), verdict("u2")]).result()
+    store.append_evaluations([evaluation("u1"), evaluation("u2")]).result()
     assert found(health, NOW + PATIENCE + 1 + LOOK_NS + 1) == [first]  # a minute has not passed
     calm_ns = NOW + PATIENCE + 1 + LOOK_NS + CALM_NS  # behind the last look that found it
     assert found(health, calm_ns - LOOK_NS) == [first]
     assert found(health, calm_ns) == []
 
 
-def test_each_space_with_a_record_without_a_verdict(store: DuckDBStore) -> None:
+def test_each_space_with_a_record_without_a_evaluation(store: DuckDBStore) -> None:
     health = HealthWatch(store, set, PATIENCE)
     old = [record(f"u{n}", space=space, received_ns=NOW + n) for n, space in enumerate("baab")]
     store.append_records([*old, record("new", space="c", received_ns=NOW + PATIENCE)]).result()
@@ -71,7 +71,7 @@ def test_each_space_with_a_record_without_a_verdict(store: DuckDBStore) -> None:
 
 
 def test_a_judge_that_does_not_answer(store: DuckDBStore, health: HealthWatch) -> None:
-    store.append_evaluations([verdict("u1", Outcome.PENDING, evaluated_ns=NOW)]).result()
+    store.append_evaluations([evaluation("u1", Outcome.PENDING, evaluated_ns=NOW)]).result()
     assert found(health, NOW + HOUR) == []
     (finding,) = found(health, NOW + HOUR + LOOK_NS)
     assert finding.trouble == "judge_waits"
@@ -138,13 +138,15 @@ def test_an_hour_without_any_result_that_mostly_has_some(
     rows = list[EvaluationRow]()
     for week, count in ((1, 25), (2, 20), (3, 20), (4, 0)):
         at_ns = NOW - week * WEEK_NS - HOUR // 2
-        rows += [verdict(f"u{week}-{n}", evaluated_ns=at_ns) for n in range(count)]
+        rows += [evaluation(f"u{week}-{n}", evaluated_ns=at_ns) for n in range(count)]
     store.append_evaluations(rows).result()
     (finding,) = found(health, NOW)
     assert (finding.trouble, finding.subject) == ("silent", "answers")
     assert "which mostly has 20" in finding.message  # the median of 25, 20 and 20
-    one = verdict("now", evaluated_ns=NOW + 5)
-    rest = [verdict(f"now{n}", evaluated_ns=NOW + 5) for n in range(2)]  # with it more than a tenth
+    one = evaluation("now", evaluated_ns=NOW + 5)
+    rest = [
+        evaluation(f"now{n}", evaluated_ns=NOW + 5) for n in range(2)
+    ]  # with it more than a tenth
     store.append_evaluations([*rest, replace(one, tasks=(TaskRow(
         task_id="t1", task_type="Assertion", outcome=Outcome.FAILED),))]).result()  # fmt: skip
     assert found(health, NOW + HOUR) == []
@@ -176,11 +178,11 @@ def test_silence_for_want_of_evaluation_is_one_finding(
     store: DuckDBStore, health: HealthWatch
 ) -> None:
     rows = [
-        verdict(f"u{hour}-{n}", evaluated_ns=NOW - hour * HOUR - 1)
+        evaluation(f"u{hour}-{n}", evaluated_ns=NOW - hour * HOUR - 1)
         for hour in range(1, 25) for n in range(20)
     ]  # fmt: skip
     store.append_evaluations(rows).result()
     store.append_records([record("late", received_ns=NOW - 2 * PATIENCE)]).result()
     assert [each.trouble for each in found(health, NOW)] == ["not_evaluated"]
-    store.append_evaluations([verdict("late", evaluated_ns=NOW)]).result()
+    store.append_evaluations([evaluation("late", evaluated_ns=NOW)]).result()
     assert {each.trouble for each in found(health, NOW + LOOK_NS)} == {"not_evaluated", "silent"}

@@ -20,7 +20,7 @@ from scouter.errors import TransientError
 from scouter.evaluate.operators.comparison import ComparisonOperator
 from scouter.evaluate.outcome import Outcome
 from scouter.evaluate.tasks.assertion import AssertionTask
-from tests.contracts.store_data import SPACE, verdict
+from tests.contracts.store_data import SPACE, evaluation
 
 SECOND = 10**9
 START = 1_800_000_000 * SECOND
@@ -61,7 +61,7 @@ class Watch:
 
     def store_results(self, outcomes: Sequence[Outcome], **fields: str) -> None:
         rows = [
-            verdict(
+            evaluation(
                 f"u{number}", outcome, profile_uid=PROFILE.uid, evaluated_ns=self.now_ns,
                 **{"session_id": "", "service_version": "1"} | fields,
             )

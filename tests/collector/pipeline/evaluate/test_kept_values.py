@@ -1,4 +1,4 @@
-"""What a verdict keeps of values: whatever a profile and a record hold, the store can take it."""
+"""Values that an evaluation keeps: the store can take them, whatever a record holds."""
 
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ from scouter.evaluate.operators.comparison import ComparisonOperator
 from scouter.evaluate.outcome import Outcome
 from scouter.evaluate.tasks.assertion import AssertionTask
 from tests.collector.conftest import Start
-from tests.contracts.store_data import verdict
+from tests.contracts.store_data import evaluation
 
 _MEBI = 2**20
 
@@ -27,7 +27,7 @@ def profile(folder: Path, tasks: int) -> str:
 
 
 def test_a_large_value_that_many_tasks_find_holds_nobody_up(start: Start, tmp_path: Path) -> None:
-    """Whole, the verdict had 192 MB: the store could not take it, nor anything behind it, ever."""
+    """Whole, the evaluation had 192 MB: the store could not take it, nor anything behind it."""
     service = start(profile=[profile(tmp_path, 64)])
     service.send({"uid": "large", "profile": "wide", "context": {"text": "ab" * 1_500_000}})
     service.send({"uid": "small", "profile": "wide", "context": {"text": "a needle"}})
@@ -74,7 +74,7 @@ def test_the_share_of_a_value_depends_on_the_number_of_tasks(tasks: int, most: i
 
 def rows(count: int, size: int) -> list[Any]:
     task = TaskRow(task_id="t", task_type="Assertion", outcome=Outcome.PASSED, actual="x" * size)
-    return [verdict(f"u{at}", tasks=(task,)) for at in range(count)]
+    return [evaluation(f"u{at}", tasks=(task,)) for at in range(count)]
 
 
 @pytest.mark.parametrize(
@@ -87,7 +87,7 @@ def rows(count: int, size: int) -> list[Any]:
         (40, 3 * _MEBI, [2] * 20),
     ],
 )
-def test_verdicts_are_stored_in_parts_that_fit(count: int, size: int, parts: list[int]) -> None:
+def test_evaluations_are_stored_in_parts_that_fit(count: int, size: int, parts: list[int]) -> None:
     """Each weighs its characters and 1,000 more; eight MiB are stored together."""
     given = rows(count, size)
     found = list(parts_of_rows(given))

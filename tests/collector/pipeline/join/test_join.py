@@ -614,7 +614,7 @@ def traffic(draw: st.DrawFn) -> tuple[list[Span], int]:
     seed=st.integers(0, 2**32),
     memory=st.sampled_from([1, 3, 1000]),
 )
-def test_the_verdict_does_not_depend_on_order_duplicates_or_splits(
+def test_the_evaluation_does_not_depend_on_order_duplicates_or_splits(
     given_traffic: tuple[list[Span], int], seed: int, memory: int
 ) -> None:
     """Every record sees the whole trace, complete, once, however things arrive.

@@ -73,7 +73,7 @@ def test_a_broker_that_lags_fills_no_memory_and_loses_nothing(begin: Begin) -> N
         process.after(0)
     assert (process.work.waiting, process.inside) == (20, 4)
     process.after(1000)
-    assert process.verdicts() == {}
+    assert process.evaluations() == {}
 
     process.inputs.report("topic", 0)
     process.spans(*[root(n) for n in range(20)])
@@ -81,9 +81,9 @@ def test_a_broker_that_lags_fills_no_memory_and_loses_nothing(begin: Begin) -> N
         process.inputs.report("topic", 0)
         process.after(1)
         assert process.inside <= 6
-    verdicts = process.verdicts()
-    assert sorted(verdicts) == [*(f"u{n:02}" for n in range(20))]
-    assert {(v.outcome, v.completeness, v.revision) for v in verdicts.values()} == {
+    evaluations = process.evaluations()
+    assert sorted(evaluations) == [*(f"u{n:02}" for n in range(20))]
+    assert {(v.outcome, v.completeness, v.revision) for v in evaluations.values()} == {
         ("passed", Completeness.COMPLETE, 1)
     }
     assert process.work.waiting == 0
@@ -91,7 +91,7 @@ def test_a_broker_that_lags_fills_no_memory_and_loses_nothing(begin: Begin) -> N
     for _ in range(100):
         process.inputs.report("topic", 0)
         process.after(1)
-    session = process.verdicts()["session s"]
+    session = process.evaluations()["session s"]
     assert (session.outcome, session.revision) == ("passed", 1)
     assert process.total(TotalName.RECORDS) == 20
 
@@ -105,7 +105,7 @@ def test_a_broker_that_lags_does_not_hold_up_what_comes_another_way(begin: Begin
     process.records(row(process, 15))
     process.after(8)
 
-    assert list(process.verdicts()) == ["u15"]
+    assert list(process.evaluations()) == ["u15"]
     assert process.work.waiting == 10
 
 
@@ -119,7 +119,7 @@ def test_more_than_memory_holds_is_taken_up_after_a_restart(begin: Begin) -> Non
     for _ in range(200):
         assert process.inside <= 4
         process.after(0.5)
-    assert len(process.verdicts()) == 21
+    assert len(process.evaluations()) == 21
     assert process.total(TotalName.RECORDS) == 20
 
 
@@ -155,7 +155,7 @@ def test_those_of_an_unknown_profile_hold_up_nobody(tmp_path: Path) -> None:
         process.records(row(process, n))
         process.spans(root(n))
         process.after(8)
-        assert f"u{n:02}" in process.verdicts()
+        assert f"u{n:02}" in process.evaluations()
     process.after(300)
     letters = process.store.dead_letters(LetterQuery(space=SPACE, limit=200))
     process.store.close()
@@ -188,10 +188,10 @@ def test_a_store_that_cannot_be_read_holds_up_only_those_it_keeps(
         patch.setattr(process.store, "waiting_records", fails)
         process.spans(*[root(n) for n in range(40)])
         process.after(20)
-        assert sorted(process.verdicts()) == [f"u{n:02}" for n in range(12)]
+        assert sorted(process.evaluations()) == [f"u{n:02}" for n in range(12)]
         assert process.work.next_step_s() != 0.0
     process.after(200)
-    assert len(process.verdicts()) == 41
+    assert len(process.evaluations()) == 41
 
 
 def test_what_came_by_a_broker_is_not_hurried_by_having_been_parked(begin: Begin) -> None:
@@ -201,7 +201,7 @@ def test_what_came_by_a_broker_is_not_hurried_by_having_been_parked(begin: Begin
     process.records(*[row(process, n) for n in range(20, 24)], via=Via.BROKER)
     process.spans(*[root(n) for n in range(12)])
     process.after(5000)
-    assert process.verdicts().keys() == {"session s", *(f"u{n:02}" for n in range(12))}
+    assert process.evaluations().keys() == {"session s", *(f"u{n:02}" for n in range(12))}
 
 
 def test_a_commit_that_is_told_of_too_late_is_not_lost(begin: Begin) -> None:
@@ -211,8 +211,8 @@ def test_a_commit_that_is_told_of_too_late_is_not_lost(begin: Begin) -> None:
     process.work.take_records(late)
     process.spans(*[root(n) for n in (*range(10), 50)])
     process.after(200)
-    assert len(process.verdicts()) == 12
-    assert process.measured_verdicts == 11
+    assert len(process.evaluations()) == 12
+    assert process.measured_evaluations == 11
 
 
 def test_a_parked_record_has_its_trace_read_once(
@@ -234,9 +234,9 @@ def test_a_parked_record_has_its_trace_read_once(
     process.topic(lags=False)
     process.after(55)
 
-    verdicts = process.verdicts()
-    assert {v.outcome for uid, v in verdicts.items() if uid != "session s"} == {"passed"}
-    assert len(verdicts) >= 20
+    evaluations = process.evaluations()
+    assert {v.outcome for uid, v in evaluations.items() if uid != "session s"} == {"passed"}
+    assert len(evaluations) >= 20
     assert sorted(read) == [f"{n + 1:032x}" for n in range(20)]
 
 
@@ -246,13 +246,13 @@ def test_spans_are_taken_even_if_the_store_cannot_be_read_then(
 ) -> None:
     """Memory lets a trace go, a look at it needs its record's context, and that cannot be read.
 
-    The same spans make an earlier verdict doubtful.
+    The same spans make an earlier evaluation doubtful.
     """
     process = begin(memory_bytes=0, memory_spans=2)
     process.records(row(process, 0))
     process.spans(root(0))
     process.after(8)
-    assert process.verdicts()["u00"].tasks[0].actual == 1
+    assert process.evaluations()["u00"].tasks[0].actual == 1
     process.records(*[row(process, n) for n in range(1, 4)])
     process.spans(root(1))
     asked: list[object] = []
@@ -268,7 +268,7 @@ def test_spans_are_taken_even_if_the_store_cannot_be_read_then(
             process.spans(root(2), root(3), late)
     assert asked
     process.after(8)
-    found = {uid: (v.revision, v.tasks[0].actual) for uid, v in process.verdicts().items()}
+    found = {uid: (v.revision, v.tasks[0].actual) for uid, v in process.evaluations().items()}
     assert found == {"u00": (2, 2), "u01": (1, 1), "u02": (1, 1), "u03": (1, 1)}
 
 
@@ -283,12 +283,12 @@ def test_what_is_read_from_the_store_first_is_not_taken_twice(begin: Begin) -> N
     process.spans(*[root(n) for n in range(4, 8)])
     process.after(100)
 
-    verdicts = process.verdicts()
-    assert sorted(verdicts) == [
+    evaluations = process.evaluations()
+    assert sorted(evaluations) == [
         "session s",
         *(f"u{n:02}" for n in range(8)),
     ]
-    assert process.measured_verdicts == 8
+    assert process.measured_evaluations == 8
 
 
 def test_a_profile_that_is_registered_while_its_records_are_parked(tmp_path: Path) -> None:
@@ -302,10 +302,10 @@ def test_a_profile_that_is_registered_while_its_records_are_parked(tmp_path: Pat
     process.spans(*[root(n) for n in range(20)])
     process.after(300)
 
-    verdicts = process.verdicts()
+    evaluations = process.evaluations()
     process.store.close()
-    assert len(verdicts) == 21
-    assert {each.outcome for each in verdicts.values()} == {"passed"}
+    assert len(evaluations) == 21
+    assert {each.outcome for each in evaluations.values()} == {"passed"}
 
 
 def test_a_record_that_is_replayed_is_judged_once_however_many_are_parked(tmp_path: Path) -> None:
@@ -325,13 +325,13 @@ def test_a_record_that_is_replayed_is_judged_once_however_many_are_parked(tmp_pa
     process.work.admit_again(letter.letter_id, first)
     process.spans(root(0))
     process.after(8)
-    assert list(process.verdicts()) == ["u00"]
+    assert list(process.evaluations()) == ["u00"]
     process.topic(lags=False)
     process.after(400)
-    verdicts = process.verdicts()
+    evaluations = process.evaluations()
     process.store.close()
-    assert len(verdicts) == 11
-    assert process.measured_verdicts == 10
+    assert len(evaluations) == 11
+    assert process.measured_evaluations == 10
 
 
 def test_a_late_profile_gives_back_no_more_memory_than_was_taken(tmp_path: Path) -> None:
@@ -342,9 +342,9 @@ def test_a_late_profile_gives_back_no_more_memory_than_was_taken(tmp_path: Path)
     process.register(plain)
     process.work.take_profiles()
     process.after(1)
-    left, verdicts = process.join.context_bytes, process.verdicts()
+    left, evaluations = process.join.context_bytes, process.evaluations()
     process.store.close()
-    assert (left, list(verdicts)) == (0, ["u1"])
+    assert (left, list(evaluations)) == (0, ["u1"])
 
 
 EVENTS: Final = st.lists(
@@ -428,7 +428,7 @@ class Model:
 def test_every_record_is_taken_once_and_memory_is_bounded(
     events: list[tuple[str, Any]], room: int
 ) -> None:
-    """Over orders of commits, what is told of them, verdicts and reads."""
+    """Over orders of commits, what is told of them, evaluations and reads."""
     model = Model(room)
     for kind, value in events:
         getattr(model, kind)(value)

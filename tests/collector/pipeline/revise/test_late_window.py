@@ -1,4 +1,4 @@
-"""Until when a verdict is made anew: 24 h of time that ran, whatever the date says."""
+"""Until when an evaluation is made anew: 24 h of time that ran, whatever the date says."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -57,7 +57,7 @@ def jump(by: int) -> Callable[[Process], Process]:
 
 @pytest.fixture
 def judged(tmp_path: Path) -> Iterator[Process]:
-    """A collector with a topic, and a verdict on one of two spans."""
+    """A collector with a topic, and an evaluation on one of two spans."""
     process = Process(tmp_path, PROFILE, now=10.0**6)
     process.topic(lags=False)
     process.records(record("u1", profile_uid=process.profile_uid, trace_id=TRACE))
@@ -86,19 +86,19 @@ def judged(tmp_path: Path) -> Iterator[Process]:
 def test_a_span_comes(
     judged: Process, events: list[Callable[[Process], Process]], is_anew: bool
 ) -> None:
-    """The second one, after something happened: both verdicts are made anew, or neither is."""
+    """The second one, after something happened: both evaluations are made anew, or neither is."""
     process = judged
     for event in events:
         process = event(process)
     process.spans(span(2, parent_span_id=f"{1:016x}"))
     process.after(200)
-    found = process.verdicts()
+    found = process.evaluations()
     wanted = 2 if is_anew else 1
     assert (found["u1"].revision, found["session u1"].revision) == (wanted, wanted)
     assert process.store.conservation("default").spans.late == (0 if is_anew else 1)
 
 
-def test_verdicts_behind_a_date_that_was_set_back() -> None:
+def test_evaluations_behind_a_date_that_was_set_back() -> None:
     """They bear older dates than those before it, although it is set right again at once."""
     window = LateWindow(100.0, 0.0, 10**12)
     window.run(1.0, 10**12 - 500 * 10**9)

@@ -73,7 +73,7 @@ def register(service: Service, found: AgentEvalProfile) -> str:
 
 
 def reevaluate(service: Service, uid: str, **body: Any) -> list[Any]:
-    """All pages of three verdicts each."""
+    """All pages of three evaluations each."""
     pages: list[Any] = []
     cursor = None
     while True:
@@ -140,7 +140,7 @@ def test_new_and_removed_tasks_are_no_flips(service: Service) -> None:
     """Without `steps`, which one record of ten passed, and with `even`, which fails for the odd.
 
     Above 4 without three steps had failed, or errored without a trace; of 5 to 9, the even ones
-    pass now: two verdicts are others, and none for a task that both versions have.
+    pass now: two evaluations are others, and none for a task that both versions have.
     """
     pages = reevaluate(service, register(service, profile(4, new=True)))
     assert (changes(pages), sum(page["flipped"] for page in pages)) == ({}, 0)
@@ -149,7 +149,7 @@ def test_new_and_removed_tasks_are_no_flips(service: Service) -> None:
     assert sum(page["moved"] for page in pages) == 3  # 6, 8, and 0, which was errored
 
 
-def test_revisions_take_the_place_of_the_verdicts(service: Service) -> None:
+def test_revisions_take_the_place_of_the_evaluations(service: Service) -> None:
     """A version without `steps` and with `even`: rates, counters and sheet all follow."""
     rates = service.get("/api/v1/tasks")["items"]
     assert {(each["task_id"], each["passed"]) for each in rates} == {("above", 5), ("steps", 1)}
@@ -195,7 +195,7 @@ def test_a_late_span_is_judged_by_the_version_that_judged_last(service: Service)
     reevaluate(service, uid, dry_run=False)
     assert outcomes(service)["u3"]["steps"] == "failed"
     post_spans(service, span(9, trace_id=trace(3), name="step"))
-    item = wait_until(lambda: revision_of(service, trace(3), 3), what="the third verdict")
+    item = wait_until(lambda: revision_of(service, trace(3), 3), what="the third evaluation")
     assert {task["task_id"]: task["actual"] for task in item["tasks"]}["steps"] == 4
     assert item["outcome"] == "failed"  # 3 is not above 4; four steps are right now
     assert {task["task_id"]: task["outcome"] for task in item["tasks"]}["steps"] == "passed"
@@ -203,7 +203,7 @@ def test_a_late_span_is_judged_by_the_version_that_judged_last(service: Service)
     assert not [key for key in totals if key.name is TotalName.REVISIONS]
 
 
-def test_a_record_that_got_another_verdict_meanwhile_keeps_it(service: Service) -> None:
+def test_a_record_that_got_another_evaluation_meanwhile_keeps_it(service: Service) -> None:
     """The rows were made of what was read before; only those that still follow are stored."""
     collector = service.collector
     store, registry, pipeline = collector.store, collector.registry, collector.pipeline
@@ -245,7 +245,7 @@ def test_another_alias_is_left_alone_whatever_its_names(service: Service) -> Non
 
 
 def test_spans_that_come_while_a_version_begins_to_read_them(start: Start, tmp_path: Path) -> None:
-    """The first version reads none, so nobody watched the trace; the verdict is made anew."""
+    """The first version reads none, so nobody watched the trace; the evaluation is made anew."""
     service = start(profile=[str(profile(0).save_to_json(tmp_path / "p.json"))])
     post_spans(service, span(1, trace_id=trace(1), name="step"))
     service.send({"uid": "u", "profile": "answers", "trace_id": trace(1), "context": {"answer": 1}})
@@ -270,7 +270,7 @@ def test_spans_that_come_while_a_version_begins_to_read_them(start: Start, tmp_p
         registered, query, now_ns=time.time_ns(), is_dry=False
     )
     assert (found.stored, found.new) == (1, {"steps": {"failed": 1}})
-    item = wait_until(lambda: revision_of(service, trace(1), 3), what="the third verdict")
+    item = wait_until(lambda: revision_of(service, trace(1), 3), what="the third evaluation")
     assert item["outcome"] == "passed"
 
 

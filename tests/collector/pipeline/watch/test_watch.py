@@ -74,18 +74,18 @@ def process(tmp_path: Path) -> Iterator[Process]:
 
 
 def outcomes(process: Process, uid: str = UID) -> dict[str, str]:
-    return {task.task_id: task.outcome.value for task in process.verdicts()[uid].tasks}
+    return {task.task_id: task.outcome.value for task in process.evaluations()[uid].tasks}
 
 
 def test_a_watched_trace_is_judged_once_it_is_complete(process: Process) -> None:
     process.spans(*trace())
     process.after(5)
-    assert process.verdicts() == {}
+    assert process.evaluations() == {}
     assert process.store.conservation(SPACE).records.accepted == 0
     process.after(5)
-    verdict = process.verdicts()[UID]
+    evaluation = process.evaluations()[UID]
     assert outcomes(process) == {"answered": "passed", "two_steps": "passed"}
-    assert (verdict.trace_id, verdict.completeness, verdict.service_name) == (
+    assert (evaluation.trace_id, evaluation.completeness, evaluation.service_name) == (
         TRACE, "complete", "shop",
     )  # fmt: skip
     (row,) = process.store.records_of(SPACE, [UID])
@@ -97,7 +97,7 @@ def test_a_watched_trace_is_judged_once_it_is_complete(process: Process) -> None
 def test_other_traces_cost_nothing(process: Process) -> None:
     process.spans(span(1, name="agent", parent_span_id=None))
     process.after(400)
-    assert process.verdicts() == {}
+    assert process.evaluations() == {}
     assert process.store.conservation(SPACE).records.accepted == 0
 
 
@@ -109,8 +109,8 @@ def test_spans_that_come_later_give_another_answer(process: Process) -> None:
     assert outcomes(process) == {"answered": "errored", "two_steps": "passed"}
     process.spans(chat)
     process.after(20)
-    verdict = process.verdicts()[UID]
-    assert verdict.revision == 2
+    evaluation = process.evaluations()[UID]
+    assert evaluation.revision == 2
     assert outcomes(process) == {"answered": "passed", "two_steps": "passed"}
     (row,) = process.store.records_of(SPACE, [UID])
     assert row.context == {"question": "When?", "answer": "four days"}
@@ -128,18 +128,20 @@ def test_a_senders_record_is_judged_in_place_of_a_derived_one(process: Process, 
         process.spans(*trace())
         process.records(sent)
     process.after(20)
-    assert set(process.verdicts()) == {"sent"}
+    assert set(process.evaluations()) == {"sent"}
     sheet = process.store.conservation(SPACE).records
     assert (sheet.accepted, sheet.derived, sheet.superseded) == (1, 0, 0)
 
 
-def test_a_senders_record_that_comes_behind_the_verdict_takes_its_place(process: Process) -> None:
+def test_a_senders_record_that_comes_behind_the_evaluation_takes_its_place(
+    process: Process,
+) -> None:
     process.spans(*trace())
     process.after(20)
-    assert set(process.verdicts()) == {UID}
+    assert set(process.evaluations()) == {UID}
     process.records(record("sent", profile_uid=process.profile_uid, trace_id=TRACE, alias="shop"))
     process.after(20)
-    assert set(process.verdicts()) == {"sent"}
+    assert set(process.evaluations()) == {"sent"}
     sheet = process.store.conservation(SPACE).records
     assert (sheet.accepted, sheet.derived, sheet.superseded, sheet.erased) == (2, 1, 1, 1)
     assert sheet.evaluated == 1
@@ -154,7 +156,7 @@ def test_a_superseded_record_is_found_by_the_next_process(process: Process) -> N
     process.store.append_records([sent]).result()
     again = process.restarted()
     again.after(20)
-    assert set(again.verdicts()) == {"sent"}
+    assert set(again.evaluations()) == {"sent"}
     assert again.store.conservation(SPACE).records.superseded == 1
 
 
@@ -168,7 +170,7 @@ def test_a_trace_that_waits_is_derived_by_the_next_process(
     process.after(waited_s)
     again = process.restarted()
     again.after(20)
-    assert set(again.verdicts()) == {UID, watched_uid(f"{7:032x}", "shop")}
+    assert set(again.evaluations()) == {UID, watched_uid(f"{7:032x}", "shop")}
     last = again.restarted()
     last.after(40)
     sheet = last.store.conservation(SPACE).records
@@ -181,7 +183,7 @@ def test_spans_that_were_committed_and_not_looked_at_are_found(process: Process)
     process.store.append_spans(SPACE, trace(), process.now_ns()).result()
     again = process.restarted()
     again.after(20)
-    assert set(again.verdicts()) == {UID}
+    assert set(again.evaluations()) == {UID}
 
 
 def test_more_traces_than_memory_has_room_for_wait_in_the_store(tmp_path: Path) -> None:
@@ -191,7 +193,7 @@ def test_more_traces_than_memory_has_room_for_wait_in_the_store(tmp_path: Path) 
         process.spans(*trace(trace_id))
     assert process.join.watched == 4
     process.after(60)
-    found = process.verdicts()
+    found = process.evaluations()
     assert set(found) == {watched_uid(trace_id, "shop") for trace_id in ids}
     assert {row.outcome.value for row in found.values()} == {"passed"}
     contexts = process.store.records_of(SPACE, list(found))
@@ -211,7 +213,7 @@ def test_spans_that_memory_has_let_go_are_read_back(tmp_path: Path) -> None:
         process.spans(*trace(trace_id)[2:])
     assert process.join.spans_in_memory <= 20
     process.after(60)
-    found = process.verdicts()
+    found = process.evaluations()
     assert set(found) == {watched_uid(trace_id, "shop") for trace_id in ids}
     assert {row.outcome.value for row in found.values()} == {"passed"}
     assert process.store.conservation(SPACE).spans.late == 0
@@ -229,7 +231,7 @@ def test_traces_beyond_memory_are_judged_by_the_next_process(tmp_path: Path) -> 
     first.after(2)
     process = first.restarted()
     process.after(60)
-    found = process.verdicts()
+    found = process.evaluations()
     assert set(found) == {watched_uid(trace_id, "shop") for trace_id in [*ids, f"{77:032x}"]}
     sheet = process.store.conservation(SPACE).records
     assert (sheet.accepted, sheet.derived, sheet.evaluated) == (31, 31, 31)
@@ -279,11 +281,11 @@ def test_live_and_offline_say_the_same(process: Process) -> None:
     results = EvalDataset(records, PROFILE.tasks, every).evaluate()
     for each, spans in zip(results.records, traces, strict=True):
         uid = watched_uid(spans[0].trace_id, "shop")
-        live = process.verdicts()[uid]
+        live = process.evaluations()[uid]
         assert [(t.task_id, t.outcome, t.actual) for t in each.tasks] == [
             (t.task_id, t.outcome, t.actual) for t in live.tasks
         ]
-    assert process.verdicts()[watched_uid(f"{4:032x}", "shop")].session_id == "anna"
+    assert process.evaluations()[watched_uid(f"{4:032x}", "shop")].session_id == "anna"
     assert results.records[3].session_id == "anna"
 
 
@@ -292,7 +294,7 @@ def test_erasing_a_trace_erases_what_was_derived_of_it(process: Process) -> None
     process.after(20)
     process.work.erase(EraseTarget(space=SPACE, trace_id=TRACE))
     process.after(1)
-    assert process.verdicts() == {}
+    assert process.evaluations() == {}
     process.spans(*trace())  # sent again, it is a duplicate
     process.after(60)
     sheet = process.store.conservation(SPACE).records
@@ -303,7 +305,7 @@ def test_erasing_a_trace_that_waits_leaves_nothing_to_derive(process: Process) -
     process.spans(*trace())
     process.work.erase(EraseTarget(space=SPACE, trace_id=TRACE))
     process.after(60)
-    assert process.verdicts() == {}
+    assert process.evaluations() == {}
     assert process.store.conservation(SPACE).records.accepted == 0
     assert process.join.watched == 0
 
@@ -323,7 +325,7 @@ def test_only_the_sampled_traces_are_judged(tmp_path: Path) -> None:
     # By hand: the last 56 bits, as a fraction of 2^56, are at least 0.7.
     kept = {each for each in ids if int(each[18:], 16) / 2**56 >= 0.7}
     assert 5 < len(kept) < 35
-    assert set(process.verdicts()) == {watched_uid(each, "shop") for each in kept}
+    assert set(process.evaluations()) == {watched_uid(each, "shop") for each in kept}
     process.store.close()
 
 
@@ -343,7 +345,7 @@ def test_a_mark_selects_a_profile_that_reads_nothing_but_spans(tmp_path: Path) -
     process.spans(*marked(profile, trace()))
     process.spans(*trace(f"{8:032x}"))
     process.after(60)
-    assert set(process.verdicts()) == {watched_uid(TRACE, "marks")}
+    assert set(process.evaluations()) == {watched_uid(TRACE, "marks")}
     process.store.close()
 
 
@@ -353,7 +355,7 @@ def test_a_mark_does_not_select_a_profile_that_looks_for_a_context(tmp_path: Pat
     process = Process(tmp_path, profile)
     process.spans(*marked(profile, trace()))
     process.after(60)
-    assert process.verdicts() == {}
+    assert process.evaluations() == {}
     process.store.close()
 
 
@@ -375,12 +377,12 @@ def test_each_alias_judges_a_trace_once(process: Process) -> None:
     process.register(other)
     process.spans(*trace())
     process.after(60)
-    assert set(process.verdicts()) == {UID, watched_uid(TRACE, "steps")}
+    assert set(process.evaluations()) == {UID, watched_uid(TRACE, "steps")}
     again = AgentEvalProfile([ANSWERED], alias="shop", watch=Watch())
     process.register(again)  # another version of the alias: what is judged is not judged anew
     process.spans(span(9, name="step", parent_span_id=f"{1:016x}", resource=SHOP))
     process.after(60)
-    assert process.verdicts()[UID].profile_uid == process.profile_uid
+    assert process.evaluations()[UID].profile_uid == process.profile_uid
     assert process.store.conservation(SPACE).records.accepted == 2
 
 
@@ -388,13 +390,13 @@ def test_a_profile_watches_its_own_space(process: Process) -> None:
     appended = process.store.append_spans("other", trace(), process.now_ns()).result()
     process.work.take_spans(appended)
     process.after(60)
-    assert process.verdicts("other") == {}
+    assert process.evaluations("other") == {}
     process.register(PROFILE, "other")
     appended = process.store.append_spans("other", trace(f"{3:032x}"), 5).result()
     process.work.take_spans(appended)
     process.after(60)
-    assert set(process.verdicts("other")) == {watched_uid(f"{3:032x}", "shop")}
-    assert process.verdicts() == {}
+    assert set(process.evaluations("other")) == {watched_uid(f"{3:032x}", "shop")}
+    assert process.evaluations() == {}
 
 
 def test_a_start_does_not_judge_what_came_before_the_profile(tmp_path: Path) -> None:
@@ -406,7 +408,7 @@ def test_a_start_does_not_judge_what_came_before_the_profile(tmp_path: Path) -> 
     second.after(60)
     last = second.restarted()
     last.after(60)
-    assert last.verdicts() == {}
+    assert last.evaluations() == {}
     last.store.close()
 
 
@@ -424,7 +426,7 @@ def test_judges_are_asked_about_a_share_of_the_traces(tmp_path: Path) -> None:
     asked = {each for each in ids if int(each[18:], 16) / 2**56 >= 0.75}
     assert 3 < len(asked) < 20
     for trace_id in ids:
-        steps, first, second = process.verdicts()[watched_uid(trace_id, "shop")].tasks
+        steps, first, second = process.evaluations()[watched_uid(trace_id, "shop")].tasks
         assert steps.outcome == "passed"
         expected = ("pending", None) if trace_id in asked else ("skipped", "sampled")
         assert (first.outcome.value, first.reason) == expected
@@ -452,8 +454,8 @@ def test_another_version_judges_derived_records_again(process: Process) -> None:
     reevaluator = Reevaluator(process.store, process.registry, cast("Any", Pipeline()))
     query = EvaluationQuery(space=SPACE, limit=10)
     reevaluator.run(registered, query, now_ns=process.now_ns(), is_dry=False)
-    verdict = process.verdicts()[UID]
-    assert (verdict.revision, verdict.service_name) == (2, "shop")
+    evaluation = process.evaluations()[UID]
+    assert (evaluation.revision, evaluation.service_name) == (2, "shop")
     assert outcomes(process) == {"never": "failed", "two_steps": "passed", "good": "skipped"}
 
 
@@ -481,9 +483,9 @@ def test_derived_records_of_one_conversation_are_a_session(tmp_path: Path) -> No
         first, *rest = trace(f"{number:032x}", answer, "anna")
         process.spans(replace(first, start_ns=number), *rest)
     process.after(200)
-    found = process.verdicts()["session anna"]
+    found = process.evaluations()["session anna"]
     assert [(task.task_id, task.outcome) for task in found.tasks] == [("both", "passed")]
-    assert {key for key in process.verdicts() if key.startswith("session")} == {"session anna"}
+    assert {key for key in process.evaluations() if key.startswith("session")} == {"session anna"}
     process.store.close()
 
 
@@ -505,7 +507,7 @@ def test_a_record_without_a_session_takes_that_of_its_trace(
         process = process.restarted()
     process.spans(*trace(conversation="anna"))
     process.after(200)
-    found = process.verdicts()
+    found = process.evaluations()
     assert [found[uid].session_id for uid in ("u1", "u2", "u3")] == ["anna", "ben", ""]
     sessions = {key for key in found if key.startswith("session")}
     assert sessions == {"session anna", "session ben", "session u3"}
@@ -521,11 +523,11 @@ def test_a_first_session_id_that_comes_late_is_taken_where_spans_are_read(tmp_pa
     process.records(sent(process, "u1"))
     process.spans(*rest)
     process.after(400)
-    assert process.verdicts()["u1"].session_id == ""
+    assert process.evaluations()["u1"].session_id == ""
     process.spans(first)
     process.after(60)
-    verdict = process.verdicts()["u1"]
-    assert (verdict.session_id, verdict.revision) == ("anna", 2)
+    evaluation = process.evaluations()["u1"]
+    assert (evaluation.session_id, evaluation.revision) == ("anna", 2)
     assert [row.uid for row in process.store.session_records(SPACE, ["anna"], 10)] == ["u1"]
     process.store.close()
 
@@ -537,10 +539,10 @@ def test_a_record_that_was_judged_as_its_own_session_stays_one(tmp_path: Path) -
     process.records(sent(process, "u1"))
     process.spans(*rest)
     process.after(600)
-    assert "session u1" in process.verdicts()
+    assert "session u1" in process.evaluations()
     process.spans(first)
     process.after(600)
-    assert {key for key in process.verdicts() if key.startswith("session")} == {"session u1"}
+    assert {key for key in process.evaluations() if key.startswith("session")} == {"session u1"}
     process.store.close()
 
 

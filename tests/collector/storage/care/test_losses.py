@@ -16,7 +16,7 @@ from collector.storage.care.tally import FILE_NAME as TALLY
 from collector.storage.care.tally import Held, Tally, read_tally
 from collector.storage.duckdb.store import DuckDBStore
 from scouter.errors import TransientError
-from tests.contracts.store_data import SPACE, record, span, verdict
+from tests.contracts.store_data import SPACE, evaluation, record, span
 
 LOG_FILE: Final = 4096
 FIRST, ALL = 10, 20
@@ -65,7 +65,7 @@ def fill(store: DuckDBStore, numbers: range) -> None:
         given = [span(n, trace_id=trace(n), attributes={"text": "long " * 100})]
         store.append_spans(SPACE, given, n).result()
     n = numbers[0]
-    judged = verdict(f"u{n}", trace_id=trace(n), evaluation_id=f"e{n}")
+    judged = evaluation(f"u{n}", trace_id=trace(n), evaluation_id=f"e{n}")
     store.append_evaluations([judged]).result()
 
 
@@ -171,7 +171,9 @@ def test_damage_is_told(
         lost, found = assert_adds_up(store), readable(store)
     if outcome == REFUSED and file != "scouter.duckdb":
         assert lost == (ALL - found[0], ALL - found[1])
-    elif outcome == REFUSED:  # the two verdicts may be there, and be counted, without their records
+    elif (
+        outcome == REFUSED
+    ):  # the two evaluations may be there, and be counted, without their records
         assert 0 <= ALL - found[0] - lost[0] <= 2
         assert (found[1], lost[1]) == (ALL, 0)
     with opened(folder) as store:  # nothing more is lost
@@ -260,7 +262,7 @@ def test_what_retention_took_is_not_lost(
     with opened(folder) as store:
         for n in range(1, 7):
             store.append_records([record(f"u{n}", received_ns=n)]).result()
-            judged = verdict(f"u{n}", evaluated_ns=n, evaluation_id=f"e{n}")
+            judged = evaluation(f"u{n}", evaluated_ns=n, evaluation_id=f"e{n}")
             store.append_evaluations([judged]).result()
             if n == 3:
                 store.checkpoint()

@@ -25,7 +25,7 @@ from scouter.evaluate.judge.usage import JudgeUsage
 from scouter.evaluate.outcome import DECIDED, Outcome
 from scouter.transport.drops import Count
 from tests.contracts.store_care import fill, trace
-from tests.contracts.store_data import SPACE, letter, record, span, verdict
+from tests.contracts.store_data import SPACE, evaluation, letter, record, span
 from tests.support.processes import wait_until
 
 
@@ -88,8 +88,8 @@ def test_a_revision_of_what_retention_took_leaves_nothing(
 ) -> None:
     """u1 is judged again while it goes: neither a row nor a count of it stays."""
     store.append_records([record("u1", received_ns=10)]).result()
-    store.append_evaluations([verdict("u1", evaluated_ns=11, evaluation_id="e1")]).result()
-    again = verdict("u1", Outcome.FAILED, evaluated_ns=100, revision=2, evaluation_id="e2")
+    store.append_evaluations([evaluation("u1", evaluated_ns=11, evaluation_id="e1")]).result()
+    again = evaluation("u1", Outcome.FAILED, evaluated_ns=100, revision=2, evaluation_id="e2")
     hold, commit = threading.Event(), store._committer._finish  # pyright: ignore[reportPrivateUsage]
 
     def held(connection: duckdb.DuckDBPyConnection) -> None:
@@ -119,7 +119,7 @@ def test_sums_say_the_same_in_fewer_rows(tmp_path: Path) -> None:
     store = DuckDBStore(tmp_path)
     for n in range(30):
         outcome = Outcome.PASSED if n % 3 else Outcome.FAILED
-        store.append_evaluations([verdict(f"u{n}", outcome, evaluation_id=f"e{n}")]).result()
+        store.append_evaluations([evaluation(f"u{n}", outcome, evaluation_id=f"e{n}")]).result()
     before = store.task_counts(TaskQuery(space=SPACE)), dict(store.totals())
     store.compact().result()
     after = store.task_counts(TaskQuery(space=SPACE)), dict(store.totals())
@@ -136,17 +136,17 @@ def test_sums_say_the_same_in_fewer_rows(tmp_path: Path) -> None:
 
 
 def test_rates_agree_with_the_results_after_kill_9(tmp_path: Path) -> None:
-    """A process stores verdicts and revisions until it is killed, three times."""
+    """A process stores evaluations and revisions until it is killed, three times."""
     program = (
         "from pathlib import Path; import sys, itertools\n"
         "from collector.storage.duckdb.store import DuckDBStore\n"
         "from scouter.evaluate.outcome import Outcome\n"
-        "from tests.contracts.store_data import verdict\n"
+        "from tests.contracts.store_data import evaluation\n"
         "store = DuckDBStore(Path(sys.argv[1]))\n"
         "start, words = store.last_seq() * 10, list(Outcome)\n"
         "for n in itertools.count(start):\n"
         "    for r in (1, 2):\n"
-        "        store.append_evaluations([verdict(f'u{n}', words[n * r % 4], revision=r,\n"
+        "        store.append_evaluations([evaluation(f'u{n}', words[n * r % 4], revision=r,\n"
         "            evaluation_id=f'{n} {r}', evaluated_ns=n * r * 10**12)]).result()\n"
         "    print(n, flush=True)\n"
     )
@@ -211,8 +211,10 @@ def test_records_without_spans_are_within_the_bound_too(store: DuckDBStore, tmp_
             for m in range(1_000)
         ]
         store.append_records(rows).result()
-        verdicts = [verdict(row.uid, evaluated_ns=n, evaluation_id=f"e{row.uid}") for row in rows]
-        store.append_evaluations(verdicts).result()
+        evaluations = [
+            evaluation(row.uid, evaluated_ns=n, evaluation_id=f"e{row.uid}") for row in rows
+        ]
+        store.append_evaluations(evaluations).result()
     removed = Housekeeping(store, tmp_path, retention_days=0, max_store_bytes=12 * 10**6).tidy()
 
     assert removed >= 4_000
@@ -275,7 +277,7 @@ def test_care_of_many_row_groups(tmp_path: Path) -> None:
     for n in range(120):
         store.append_spans(SPACE, [span(n + 1, trace_id=trace(n + 1))], n * HOUR_NS // 9).result()
         store.append_records([record(f"u{n}", received_ns=n * HOUR_NS // 9)]).result()
-        store.append_evaluations([verdict(f"u{n}", evaluated_ns=n)]).result()
+        store.append_evaluations([evaluation(f"u{n}", evaluated_ns=n)]).result()
         store.checkpoint()
     counts = store.task_counts(TaskQuery(space=SPACE))
     store.compact().result()
@@ -335,7 +337,7 @@ def test_little_is_taken_out_at_a_time(store: DuckDBStore, monkeypatch: pytest.M
     for n, minute in enumerate(minutes):
         row = record(f"u{n}", received_ns=minute * 60 * 10**9)
         store.append_records([row]).result()
-        store.append_evaluations([verdict(f"u{n}", evaluated_ns=5)]).result()
+        store.append_evaluations([evaluation(f"u{n}", evaluated_ns=5)]).result()
     database = store._database  # pyright: ignore[reportPrivateUsage]
     cuts = [cut / 60e9 for cut in care.slices(database, 250 * 60 * 10**9)]
     assert cuts == [2, 4, 4 + 60, 250]
@@ -357,7 +359,9 @@ def test_an_export_is_parquet(store: DuckDBStore, tmp_path: Path) -> None:
     assert rows == [("u1", 1), ("u3", 1), ("u3", 2), ("u5", 1), ("u6", 1)]
 
 
-def test_an_export_has_what_the_texts_of_verdicts_say(store: DuckDBStore, tmp_path: Path) -> None:
+def test_an_export_has_what_the_texts_of_evaluations_say(
+    store: DuckDBStore, tmp_path: Path
+) -> None:
     """A row for each result, with the columns of the table and all the others."""
     usage = JudgeUsage(calls=2, cached=1, input_tokens=30, cost_usd=0.5, unpriced_calls=1)
     tasks = (
@@ -366,8 +370,8 @@ def test_an_export_has_what_the_texts_of_verdicts_say(store: DuckDBStore, tmp_pa
         TaskRow(task_id="j", task_type="LLMJudge", outcome=Outcome.FAILED, reason="low",
                 usage=usage, question="q", answer="no", span_ids=("a1", "b2")),
     )  # fmt: skip
-    store.append_evaluations([verdict("u1", Outcome.FAILED, tasks)]).result()
-    store.append_evaluations([verdict("u2", tasks=())]).result()
+    store.append_evaluations([evaluation("u1", Outcome.FAILED, tasks)]).result()
+    store.append_evaluations([evaluation("u2", tasks=())]).result()
     store.export(tmp_path / "export")
     with duckdb.connect() as connection:
         rows = connection.execute(

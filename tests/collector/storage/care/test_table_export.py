@@ -16,7 +16,7 @@ from collector.storage.duckdb.store import DuckDBStore
 from collector.storage.port.rows import TaskRow
 from scouter.errors import ConfigError, TransientError
 from scouter.evaluate.outcome import Outcome
-from tests.contracts.store_data import SPACE, record, span, verdict
+from tests.contracts.store_data import SPACE, evaluation, record, span
 from tests.support.processes import ManagedProcess
 
 _FILL_BYTES = 160 * 10**6
@@ -26,7 +26,7 @@ _LITTLE = 24 * 10**6
 
 @pytest.fixture
 def filled(tmp_path: Path) -> Path:
-    """Contexts of 60 MB in all, some of 4 MB among small ones; long verdicts and spans, too."""
+    """Contexts of 60 MB in all, some of 4 MB among small ones; long evaluations and spans, too."""
     folder = tmp_path / "data"
     store = DuckDBStore(folder, _FILL_BYTES)
     for part in range(6):
@@ -41,7 +41,7 @@ def filled(tmp_path: Path) -> Path:
             TaskRow(task_id=f"t{n}", task_type="A", outcome=Outcome.PASSED, actual=f"{n}" * 50_000)
             for n in range(5)
         ]
-        store.append_evaluations([verdict(f"0 {part}", tasks=tuple(tasks))]).result()
+        store.append_evaluations([evaluation(f"0 {part}", tasks=tuple(tasks))]).result()
     for part in range(1, 8):
         spans = [
             span(n, trace_id=f"{part:032x}", attributes={"text": "z" * (10**6 if n < 3 else 9)})

@@ -1,4 +1,4 @@
-"""Columns of verdicts: what they count, and what a part of a batch leaves of them."""
+"""Columns of evaluations: what they count, and what a part of a batch leaves of them."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -10,19 +10,19 @@ from hypothesis import strategies as st
 
 from collector.metrics import TotalKey, TotalName
 from collector.storage.duckdb.arrow import Schema
-from collector.storage.duckdb.columns import verdict_columns
+from collector.storage.duckdb.columns import evaluation_columns
 from collector.storage.duckdb.database import Database
 from collector.storage.duckdb.rollup import HOUR_NS, rollup_keys
 from collector.storage.duckdb.store import DuckDBStore
 from collector.storage.port.lists import EvaluationQuery
 from collector.storage.port.rows import EvaluationRow, Scope, TaskRow
 from scouter.evaluate.outcome import Outcome
-from tests.contracts.store_data import SPACE, record, verdict
+from tests.contracts.store_data import SPACE, evaluation, record
 
 
 @st.composite
-def verdicts(draw: st.DrawFn) -> list[EvaluationRow]:
-    """Verdicts of two profiles in two hours, with up to three tasks each."""
+def evaluations(draw: st.DrawFn) -> list[EvaluationRow]:
+    """Evaluations of two profiles in two hours, with up to three tasks each."""
     outcomes = st.sampled_from(Outcome)
     rows: list[EvaluationRow] = []
     for number in range(draw(st.integers(1, 6))):
@@ -38,7 +38,7 @@ def verdicts(draw: st.DrawFn) -> list[EvaluationRow]:
             for at in range(draw(st.integers(0, 3)))
         )
         rows.append(
-            verdict(
+            evaluation(
                 f"u{number}",
                 draw(outcomes),
                 tasks,
@@ -60,8 +60,8 @@ def schemas(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mapping[str, S
 
 
 @settings(deadline=None)
-@given(rows=verdicts())
-def test_the_counts_are_those_of_one_verdict_after_the_other(
+@given(rows=evaluations())
+def test_the_counts_are_those_of_one_evaluation_after_the_other(
     schemas: Mapping[str, Schema], rows: list[EvaluationRow]
 ) -> None:
     totals: Counter[TotalKey] = Counter()
@@ -78,13 +78,13 @@ def test_the_counts_are_those_of_one_verdict_after_the_other(
             label = str(task.reason) if is_out else task.outcome.value
             totals[TotalKey(TotalName.TASKS, SPACE, **parts, task=task.task_id, label=label)] += 1
 
-    made = verdict_columns(rows, schemas)
+    made = evaluation_columns(rows, schemas)
     assert made.totals == totals
     assert made.rollups == Counter(key for row in rows for key in rollup_keys(row))
 
 
 def test_of_a_batch_that_is_known_in_part_the_rest_is_stored(tmp_path: Path) -> None:
-    """Each verdict keeps its own tasks, and every count is that of the tables."""
+    """Each evaluation keeps its own tasks, and every count is that of the tables."""
     store = DuckDBStore(tmp_path)
     store.append_records([record(f"u{n}") for n in range(4)]).result()
     store.append_records([record(f"u{n}") for n in (3, 4)]).result()
@@ -95,7 +95,7 @@ def test_of_a_batch_that_is_known_in_part_the_rest_is_stored(tmp_path: Path) -> 
         )
         for n in range(5)
     }
-    rows = [verdict(f"u{n}", tasks=tasks[n], evaluation_id=f"e{n}") for n in range(5)]
+    rows = [evaluation(f"u{n}", tasks=tasks[n], evaluation_id=f"e{n}") for n in range(5)]
     store.append_evaluations([rows[1], rows[3]]).result()
     store.append_evaluations(rows).result()
     store.append_evaluations(rows).result()

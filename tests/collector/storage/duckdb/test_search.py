@@ -19,7 +19,7 @@ from collector.storage.port.search import SpanQuery, UsageGroup, UsageQuery
 from collector.storage.port.store import Store
 from scouter.evaluate.outcome import Outcome
 from scouter.model.span import AttributeValue
-from tests.contracts.store_data import SPACE, span, verdict
+from tests.contracts.store_data import SPACE, evaluation, span
 from tests.contracts.store_search import StoreSearchContract
 from tests.support.old_stores import take_texts_out
 
@@ -81,17 +81,17 @@ def test_what_every_span_has_is_found_in_little_memory(tmp_path: Path) -> None:
 def test_a_store_of_the_version_before(tmp_path: Path) -> None:
     """Its spans are found by name, column and trace; by other attributes those that come later.
 
-    Its verdicts were all decided when they were made.
+    Its evaluations were all decided when they were made.
     """
     attributes = {"gen_ai.operation.name": "chat", "color": "red", "gen_ai.usage.input_tokens": 5}
     store = DuckDBStore(tmp_path / "data")
     store.append_spans(SPACE, [span(1, attributes=attributes)], 1).result()
-    verdicts = [
-        verdict("u1", Outcome.FAILED),
-        verdict("u1", revision=2, evaluation_id="u1 again"),
-        verdict("u2"),
+    evaluations = [
+        evaluation("u1", Outcome.FAILED),
+        evaluation("u1", revision=2, evaluation_id="u1 again"),
+        evaluation("u2"),
     ]
-    store.append_evaluations(verdicts).result()
+    store.append_evaluations(evaluations).result()
     store.close()
     take_texts_out(tmp_path / "data")
     with duckdb.connect(tmp_path / "data" / FILE_NAME) as connection:
@@ -114,11 +114,11 @@ def test_a_store_of_the_version_before(tmp_path: Path) -> None:
     by_other = store.spans(SpanQuery(space=SPACE, attributes=(("color", "red"),))).items
     (usage,) = store.usage(UsageQuery(space=SPACE, group_by=UsageGroup.MODEL)).items
     (trace,) = store.traces(SpanQuery(space=SPACE)).items
-    assert {row.evaluation_id: row for row in verdicts[1:]} == {
+    assert {row.evaluation_id: row for row in evaluations[1:]} == {
         row.evaluation_id: row for row in store.evaluations(EvaluationQuery(space=SPACE)).items
     }
     assert store.last_outcomes(SPACE, "p1", 9) == [Outcome.FAILED, Outcome.PASSED]
-    assert (store.pending_verdicts(9), store.pending_count()) == ([], 0)
+    assert (store.pending_evaluations(9), store.pending_count()) == ([], 0)
     store.close()
     assert [each.name for each in by_column] == ["step 2", "step 1"]
     assert [each.name for each in by_other] == ["step 2"]

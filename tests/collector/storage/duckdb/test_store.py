@@ -27,7 +27,7 @@ from scouter.evaluate.judge.usage import JudgeUsage
 from scouter.evaluate.outcome import Outcome
 from scouter.model.ids import uuid7
 from tests.contracts.store import StoreContract
-from tests.contracts.store_data import SPACE, TRACE, record, span, verdict
+from tests.contracts.store_data import SPACE, TRACE, evaluation, record, span
 from tests.contracts.store_opened import Open, OpenCopy
 from tests.support.components import require_program
 from tests.support.processes import wait_until
@@ -252,7 +252,7 @@ def insert_row(connection: duckdb.DuckDBPyConnection, table: str, **values: obje
     connection.execute(sql, list(values.values()))
 
 
-def test_verdicts_of_before_get_their_text(tmp_path: Path) -> None:
+def test_evaluations_of_before_get_their_text(tmp_path: Path) -> None:
     """Step 7 writes what was in columns into one text: of results, of usage, of no result."""
     old_store(tmp_path, 6)
     head: dict[str, Any] = {
@@ -313,7 +313,7 @@ def test_verdicts_of_before_get_their_text(tmp_path: Path) -> None:
 
 
 def test_scores_of_before_are_the_numbers_that_judges_gave(tmp_path: Path) -> None:
-    """Where they say more than the outcome; what a verdict shows and what is counted agree."""
+    """Where they say more than the outcome; what an evaluation shows and what is counted agree."""
     version = next(n for n, sql in enumerate(duckdb_schema.MIGRATIONS) if "score DOUBLE" in sql)
     values: list[tuple[str, str, Any]] = [
         ("LLMJudge", "passed", 4), ("LLMJudge", "failed", 2.25), ("LLMJudge", "passed", 1),
@@ -326,7 +326,9 @@ def test_scores_of_before_are_the_numbers_that_judges_gave(tmp_path: Path) -> No
         for n, (kind, outcome, actual) in enumerate(values)
     )
     store = DuckDBStore(tmp_path)
-    store.append_evaluations([verdict("u1", tasks=tasks), verdict("u2", tasks=tasks)]).result()
+    store.append_evaluations(
+        [evaluation("u1", tasks=tasks), evaluation("u2", tasks=tasks)]
+    ).result()
     store.close()
     with duckdb.connect(str(tmp_path / "scouter.duckdb")) as connection:
         connection.execute("ALTER TABLE task_results DROP COLUMN score")
@@ -441,7 +443,7 @@ def test_a_full_disk_refuses_and_recovers(store: DuckDBStore) -> None:
 
 
 def test_what_waits_is_read_within_the_memory_limit(tmp_path: Path) -> None:
-    """Page by page, while verdicts on what was read before are written; none is left out."""
+    """Page by page, while evaluations on what was read before are written; none is left out."""
     store = DuckDBStore(tmp_path)
     uids = [uuid7() for _ in range(40_000)]
     text = "a context of some length " * 20
@@ -456,7 +458,7 @@ def test_what_waits_is_read_within_the_memory_limit(tmp_path: Path) -> None:
     while page := store.waiting_records(3_750, after):
         assert all(each.record.context is None for each in page)
         found += [each.record.uid for each in page]
-        store.append_evaluations([verdict(each.record.uid) for each in page]).result()
+        store.append_evaluations([evaluation(each.record.uid) for each in page]).result()
         after = page[-1].place
     waiting = store.waiting_count()
     store.close()

@@ -1,4 +1,4 @@
-"""A verdict as text: nothing is lost, and texts of before are read."""
+"""An evaluation as text: nothing is lost, and texts of before are read."""
 
 import json
 from dataclasses import replace
@@ -6,11 +6,11 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from collector.storage.duckdb.task_codec import decode_verdict, encode_verdict
+from collector.storage.duckdb.task_codec import decode_evaluation, encode_evaluation
 from collector.storage.port.rows import Completeness, EvaluationRow, Scope, TaskRow
 from scouter.evaluate.judge.usage import JudgeUsage
 from scouter.evaluate.outcome import Outcome
-from tests.contracts.store_data import verdict
+from tests.contracts.store_data import evaluation
 
 _texts = st.text(st.characters(exclude_categories=("Cs",)), max_size=12)
 _json = st.recursive(
@@ -46,7 +46,7 @@ _tasks = st.builds(
         unpriced_calls=st.integers(0, 99),
     ),
 )
-_verdicts = st.builds(
+_evaluations = st.builds(
     EvaluationRow,
     **dict.fromkeys(
         ("space", "evaluation_id", "record_uid", "record_id", "session_id", "profile_uid",
@@ -69,9 +69,9 @@ _verdicts = st.builds(
 )  # fmt: skip
 
 
-@given(_verdicts)
+@given(_evaluations)
 def test_what_is_written_is_read(row: EvaluationRow) -> None:
-    read = decode_verdict(encode_verdict(row))
+    read = decode_evaluation(encode_evaluation(row))
     assert (read, repr(read)) == (row, repr(row))
 
 
@@ -84,31 +84,33 @@ def test_half_a_character_becomes_a_replacement_character() -> None:
         actual={"\ud800": ["é\ud83d"]},
         message="it says \udfff",
     )
-    row = verdict("u1", Outcome.FAILED, tasks=(task,))
+    row = evaluation("u1", Outcome.FAILED, tasks=(task,))
     plain = replace(task, actual={"\ufffd": ["é\ufffd"]}, message="it says \ufffd")
-    assert decode_verdict(encode_verdict(row)) == replace(row, tasks=(plain,))
+    assert decode_evaluation(encode_evaluation(row)) == replace(row, tasks=(plain,))
 
 
 def test_a_value_that_json_cannot_say() -> None:
     """It is stored by the rule of `to_json_value`."""
     task = TaskRow(task_id="a", task_type="t", outcome=Outcome.FAILED, actual=float("nan"))
-    row = verdict("u1", Outcome.FAILED, tasks=(task,))
-    assert decode_verdict(encode_verdict(row)) == replace(row, tasks=(replace(task, actual=None),))
+    row = evaluation("u1", Outcome.FAILED, tasks=(task,))
+    assert decode_evaluation(encode_evaluation(row)) == replace(
+        row, tasks=(replace(task, actual=None),)
+    )
 
 
 def test_fields_that_a_text_lacks_have_their_defaults() -> None:
     """So that a new field, behind all others, needs no new text for what is stored."""
     task = TaskRow(task_id="a", task_type="t", outcome=Outcome.PASSED, usage=JudgeUsage(calls=3))
-    row = verdict("u1", tasks=(task,))
-    head, (result,) = json.loads(encode_verdict(row))
+    row = evaluation("u1", tasks=(task,))
+    head, (result,) = json.loads(encode_evaluation(row))
     assert result.pop() is None  # as before there were scores
-    assert decode_verdict(json.dumps([head, [result]])) == row
+    assert decode_evaluation(json.dumps([head, [result]])) == row
     assert result.pop() == []  # as before tasks named their spans
     result[-1] = result[-1][:1]
-    assert decode_verdict(json.dumps([head[:-1], [result]])) == row
-    assert decode_verdict(json.dumps([head[:-1], [result[:-1]]])).tasks[0].usage is None
+    assert decode_evaluation(json.dumps([head[:-1], [result]])) == row
+    assert decode_evaluation(json.dumps([head[:-1], [result[:-1]]])).tasks[0].usage is None
     result[-1] = [3, 1, 20, 5, 0.25]  # as before there were calls without a price beside others
-    (before,) = decode_verdict(json.dumps([head, [result]])).tasks
+    (before,) = decode_evaluation(json.dumps([head, [result]])).tasks
     assert before.usage == JudgeUsage(
         calls=3, cached=1, input_tokens=20, output_tokens=5, cost_usd=0.25, unpriced_calls=0
     )

@@ -1,4 +1,4 @@
-"""The law of the pipeline: however things arrive, the last verdict is the offline one."""
+"""The law of the pipeline: however things arrive, the last evaluation is the offline one."""
 
 import tempfile
 from collections import Counter
@@ -164,7 +164,7 @@ def test_the_last_verdict_is_the_offline_one(
 ) -> None:
     """Over orders, repeats, splits, pauses longer than the quiet period, restarts and lags.
 
-    Every record and every session has one visible verdict; its tasks are those of `EvalDataset`
+    Every record and every session has one visible evaluation; its tasks are those of `EvalDataset`
     with all records and spans.
     """
     spans, rows, events = story
@@ -191,7 +191,7 @@ def test_the_last_verdict_is_the_offline_one(
                     process.spans(*event, via=via)
             process.topic(lags=False)
             process.after(700)
-            found = process.verdicts()
+            found = process.evaluations()
             sheet = process.store.conservation(SPACE)
             totals = [process.total(name) for name in (TotalName.RECORDS, TotalName.SESSIONS)]
             counted = sum(
