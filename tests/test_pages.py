@@ -81,7 +81,7 @@ def _fields(name: str) -> set[str]:
 
 def test_the_reasons_of_drops() -> None:
     """The table has those that the collector knows."""
-    text = read("transports.md").split("## What was dropped")[1]
+    text = read("transports.md").split("## Dropped data")[1]
     cells = re.findall(r"^\| (`[^|]*) \|", text, flags=re.MULTILINE)
     assert {name for cell in cells for name in re.findall(r"`(\w+)`", cell)} == REASONS
 
