@@ -173,6 +173,7 @@ class Collector:
             alpha=settings.drift_alpha,
             pace=Pace(int(settings.session_quiet_s * 1e9), int(settings.session_deadline_s * 1e9)),
             is_shadow=settings.drift == "shadow",
+            on_trial=settings.drift_shadow,
             told=self.delivery.changed,
             findings=self.health.look,
         )

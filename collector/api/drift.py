@@ -1,7 +1,8 @@
 """Alerts of the live detectors: looked at, acknowledged, silenced, resolved."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
 from typing import Annotated, Final
 
 from fastapi import APIRouter, Body, Path
@@ -15,7 +16,7 @@ from collector.alerts.drift.standing import Standing
 from collector.alerts.drift.watcher import DriftWatcher
 from collector.api import models
 from collector.api.parameters import COMMON, NOT_FOUND, PROBLEMS, Admin, Profiler, Reader
-from collector.problem import ProblemError
+from collector.problem import ProblemError, problems
 from collector.receivers.times import format_time
 from collector.storage.port.drift import DriftDelivery, DriftStore
 from collector.storage.port.rows import EvaluationRow
@@ -27,6 +28,7 @@ from scouter.errors import ConfigError
 
 RESOLVED: Final = 100
 """Resolved alerts that a listing has."""
+_REFUSED: Final = problems(404, 409)
 _NS: Final = 10**9
 _LONGEST_S: Final = 365 * 86_400.0
 
@@ -96,21 +98,32 @@ def drift_router(watcher: DriftWatcher, store: Store, delivery: Delivery, space:
             history=[_item(each, None, stands=False) for each in history],
         )
 
-    @router.post("/alerts/{alert_id}/acknowledge", responses=NOT_FOUND)
+    @router.post("/alerts/{alert_id}/promote", responses=_REFUSED)
+    def promote(
+        caller: Profiler, alert_id: AlertId, said: Annotated[_Act, Body()]
+    ) -> models.DriftAlert:
+        """Let an alert that is on trial fire, so that people are told of it."""
+        with _refusals():
+            found = watcher.promote(caller.space, alert_id, caller.token_id, said.note)
+        return _answer(found, alert_id)
+
+    @router.post("/alerts/{alert_id}/acknowledge", responses=_REFUSED)
     def acknowledge(
         caller: Profiler, alert_id: AlertId, said: Annotated[_Act, Body()]
     ) -> models.DriftAlert:
         """Say that somebody looks after an open alert."""
-        found = watcher.acknowledge(caller.space, alert_id, caller.token_id, said.note)
+        with _refusals():
+            found = watcher.acknowledge(caller.space, alert_id, caller.token_id, said.note)
         return _answer(found, alert_id)
 
-    @router.post("/alerts/{alert_id}/silence", responses=NOT_FOUND)
+    @router.post("/alerts/{alert_id}/silence", responses=_REFUSED)
     def silence(
         caller: Profiler, alert_id: AlertId, said: Annotated[_Silence, Body()]
     ) -> models.DriftAlert:
         """Tell nobody of an open alert for a while."""
         until_ns = time.time_ns() + int(said.seconds * _NS)
-        found = watcher.silence(caller.space, alert_id, caller.token_id, said.note, until_ns)
+        with _refusals():
+            found = watcher.silence(caller.space, alert_id, caller.token_id, said.note, until_ns)
         return _answer(found, alert_id)
 
     @router.post("/alerts/{alert_id}/resolve", responses=NOT_FOUND)
@@ -262,6 +275,15 @@ def _series(each: Standing) -> models.DriftSeries:
         healthy=each.healthy, healthy_lower=each.healthy_lower, against=each.words,
         state=each.state.value,
     )  # fmt: skip
+
+
+@contextmanager
+def _refusals() -> Generator[None]:
+    """Answer 409 to what an alert in that state does not take."""
+    try:
+        yield
+    except ConfigError as error:
+        raise ProblemError(409, str(error)) from error
 
 
 def _answer(found: Alert | None, alert_id: str) -> models.DriftAlert:

@@ -334,6 +334,11 @@ class CollectorSettings(BaseSettings):
         description="Detectors watch every active profile; their new alerts fire, are on trial "
         "(shadow), or there are no detectors; see drift.md.",
     )
+    drift_shadow: Annotated[tuple[str, ...], NoDecode, BeforeValidator(parse_list)] = Field(
+        default=(),
+        description="Aliases of profiles whose new alerts are on trial, while others fire; can be "
+        "repeated.",
+    )
     drift_alpha: float = Field(
         default=0.01,
         gt=0,

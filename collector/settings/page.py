@@ -15,15 +15,16 @@ You can give a setting in three ways. The setting `quiet_s` is
 - an environment variable, `{prefix}` and the name in capitals: `{prefix}QUIET_S=10s`;
 - a flag, with dashes: `scouter collector --quiet-s 10s`.
 
-A flag wins over the environment, and the environment over the file. Secrets (passwords, headers, keys,
-and addresses that contain a key) have no flag, because other users of the machine see flags. The list
-`providers` has no flag either. An unknown setting is refused, and the message lists the known ones.
+A flag wins over the environment, and the environment over the file. Secrets (passwords, headers,
+keys, and addresses that contain a key) have no flag, because other users of the machine see flags.
+The list `providers` has no flag either. An unknown setting is refused, and the message lists the
+known ones.
 
 The file is YAML 1.2: `no` and `off` are words, and a date is text. A file with a repeated key, or
 with more than 200 levels, is refused with exit code 2 and one line that names the place.
 
-A time is `500ms`, `7s`, `5m`, `1h`, `1d` or a number of seconds. A size is `64KiB`, `128MB`, `1GB` or a
-number of bytes.
+A time is `500ms`, `7s`, `5m`, `1h`, `1d` or a number of seconds. A size is `64KiB`, `128MB`, `1GB`
+or a number of bytes.
 
 | setting | default | meaning |
 |---|---|---|

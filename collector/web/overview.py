@@ -8,8 +8,8 @@ from itertools import groupby
 from typing import Final, Literal, TypeAlias
 
 from collector.web.period import Period
-from collector.web.plot import Plot, Point, beginning, plot_rates
 from collector.web.source import Answer, Source
+from scouter.evaluate.show.rate_plot import Plot, Point, beginning, plot_rates
 
 State: TypeAlias = Literal["regressed", "alert", "few", "silent", "watched", "unwatched"]
 

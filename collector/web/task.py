@@ -9,8 +9,8 @@ from typing import Final
 
 from collector.web.overview import points_of
 from collector.web.period import Period
-from collector.web.plot import beginning, plot_rates
 from collector.web.source import Answer, Source
+from scouter.evaluate.show.rate_plot import beginning, plot_rates
 
 _WIDTH: Final = 860.0
 _HEIGHT: Final = 180.0

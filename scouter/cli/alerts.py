@@ -1,6 +1,7 @@
 """The commands `scouter alerts …`."""
 
 import re
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
@@ -50,20 +51,11 @@ def list_alerts(
         line = f"{each.trouble} since {clock(each.since)}: {each.message}{alert}"
         typer.echo(for_output(line))
     found = [each for each in answer.drift if every or each.state != "resolved"]
-    print_table(
-        ("alert", "state", "since", "stands", "what", "evidence"),
-        (
-            (
-                each.alert_id,
-                each.state,
-                clock(each.opened.since),
-                "yes" if each.stands else "alone",
-                each.title,
-                (each.now or each.opened).message,
-            )
-            for each in found
-        ),
-    )
+    trial = [each for each in found if each.state == "shadow"]
+    _print_list([each for each in found if each.state != "shadow"])
+    if trial:
+        typer.echo("\non trial, told to nobody (scouter alerts promote ALERT):")
+        _print_list(trial)
     if answer.trouble or any(each.state == "firing" for each in found):
         raise typer.Exit(1)
 
@@ -102,6 +94,18 @@ def show(alert_id: AlertId, url: Url = None, token_file: TokenFile = None) -> No
     ]
     for line in lines:
         typer.echo(for_output(line))
+
+
+@alerts.command()
+def promote(
+    alert_id: AlertId, note: Note = "", url: Url = None, token_file: TokenFile = None
+) -> None:
+    """Let an alert that is on trial fire, so that people are told; needs the scope profile.
+
+    scouter alerts promote 5f0c… --note "it is right"
+    """
+    with connect(url, token_file) as client:
+        _print(client.promote_alert(alert_id, note))
 
 
 @alerts.command()
@@ -174,6 +178,23 @@ def send_test(
         typer.echo(for_output(f"{each.channel}: {word}: {each.answer}"))
     if not all(each.sent for each in found):
         raise typer.Exit(1)
+
+
+def _print_list(found: "Iterable[DriftAlert]") -> None:
+    print_table(
+        ("alert", "state", "since", "stands", "what", "evidence"),
+        (
+            (
+                each.alert_id,
+                each.state,
+                clock(each.opened.since),
+                "yes" if each.stands else "alone",
+                each.title,
+                (each.now or each.opened).message,
+            )
+            for each in found
+        ),
+    )
 
 
 def _print(found: "DriftAlert") -> None:

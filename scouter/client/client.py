@@ -106,6 +106,7 @@ class ScouterClient:
     task_series = _one(routes.task_series)
     alerts = _one(routes.alerts)
     alert = _one(routes.alert)
+    promote_alert = _one(routes.promote_alert)
     acknowledge_alert = _one(routes.acknowledge_alert)
     silence_alert = _one(routes.silence_alert)
     resolve_alert = _one(routes.resolve_alert)

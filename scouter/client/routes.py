@@ -290,6 +290,17 @@ def alert(alert_id: str) -> Call[models.DriftAlertLook]:
     return get("/alerts/{alert_id}", models.DriftAlertLook, at={"alert_id": alert_id})
 
 
+def promote_alert(alert_id: str, note: str = "") -> Call[models.DriftAlert]:
+    """Let an alert that is on trial fire, so that people are told. Needs the scope profile.
+
+    Args:
+        alert_id: Its id.
+        note: Why, for others.
+    """
+    path, at = "/alerts/{alert_id}/promote", {"alert_id": alert_id}
+    return post(path, models.DriftAlert, at=at, body={"note": note}, is_repeatable=False)
+
+
 def acknowledge_alert(alert_id: str, note: str = "") -> Call[models.DriftAlert]:
     """Say that somebody looks after an open alert. Needs the scope profile.
 

@@ -114,13 +114,16 @@ def series_of(done: Result) -> dict[tuple[str, str], Any]:
 def test_a_folder_and_its_collector_say_the_same(fallen: Path, start: Start) -> None:
     asked = ("drift", "backtest", "--until", UNTIL, "--seeds", 3, "--json")
     offline = scouter(*asked, "--data", fallen)
+    kept = scouter("drift", "report", "--until", UNTIL, "--json", "--data", fallen)
     assert offline.exit_code == 1, offline.output
     service: Service = start()
     with serve(service.collector.app) as url:
         online = scouter(*asked, "--url", url)
         unknown = scouter(*asked, "--url", url, "--profile", "nobody")
         held = scouter(*asked, "--data", fallen)
+        report = scouter("drift", "report", "--until", UNTIL, "--json", "--url", url)
     assert json.loads(offline.stdout) == json.loads(online.stdout)
+    assert json.loads(kept.stdout) == json.loads(report.stdout)
     assert (online.exit_code, unknown.exit_code) == (1, 1)
     assert "nobody" in str(unknown.exception)
     assert "a collector has it open" in str(held.exception) or held.exit_code == 1
@@ -154,6 +157,35 @@ def test_a_healthy_history_ends_with_0(tmp_path: Path) -> None:
     assert line[1:5] == ["1,400", "90.0%", "never", "0 in history, 0 of 3 orders"]
     assert re.fullmatch(r"\d+ units, \d+\.\d h \(3 of 3\)", line[6])
     assert f"{line[0]}: held against its own first records, healthy or not (" in done.stdout
+
+
+def test_a_report_has_pictures_and_needs_no_script(fallen: Path, tmp_path: Path) -> None:
+    page = tmp_path / "drift.html"
+    done = scouter(
+        "drift", "report", "--data", fallen, "--until", UNTIL, "--output", page, "--json"
+    )
+    assert done.exit_code == 0, done.output
+    found = json.loads(done.stdout)
+    first = found["series"][0]
+    assert len(first["fired"]) == 1  # those that fired come first
+    assert [len(each["fired"]) for each in found["series"]] == [1, 1, 0, 0]
+    assert sum(bucket["units"] for bucket in first["buckets"]) == HEALTHY + FALLEN
+    assert len(first["fired"][0]["examples_before"]) == 3
+    assert {each["name"] for each in first["explained_by"]} <= {"tool book", "tag half=a"}
+    assert max(bucket["log_evidence"] for bucket in first["buckets"]) > found["line"]
+    # A hundred of the 200 calls after the fall are of `search`, and about none before.
+    tools = {each["name"]: each for each in found["mixes"]["tool"]["shares"]}
+    assert tools["search"]["since"] == pytest.approx(0.5, abs=0.02)
+    assert tools["search"]["before"] < 0.02
+    assert found["mixes"]["model"] is None
+    text = page.read_text(encoding="utf-8")
+    assert text.count("<svg") == 2 * 4
+    assert "<script" not in text
+    assert "2 of 4 series would have fired" in text
+    empty = scouter("drift", "report", "--data", fallen, "--until", START_S, "--output", page)
+    assert empty.exit_code == 0
+    assert "No final result of that time is stored" in page.read_text(encoding="utf-8")
+    assert "give --output FILE" in str(scouter("drift", "report", "--data", fallen).exception)
 
 
 def test_too_little_history_is_no_evidence(tmp_path: Path) -> None:

@@ -1,6 +1,6 @@
 """The open alerts, and what becomes of them."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Final
 
 from collector.alerts.drift.alert import (
@@ -28,6 +28,7 @@ class AlertBook:
 
     Args:
         is_shadow: Let new alerts be on trial.
+        on_trial: Profiles, by alias, whose new alerts are on trial anyway.
         profile_of: Finds a profile by space and uid.
         now_ns: Wall clock.
     """
@@ -36,11 +37,13 @@ class AlertBook:
         self,
         *,
         is_shadow: bool,
+        on_trial: Collection[str] = (),
         profile_of: Callable[[str, str], AgentEvalProfile | None],
         now_ns: Callable[[], int],
     ) -> None:
         self._profile_of, self._now_ns = profile_of, now_ns
         self._first: Final = _State.SHADOW if is_shadow else _State.FIRING
+        self._on_trial: Final = frozenset(on_trial)
         self._open: dict[AlertKey, Alert] = {}
         self.pending: list[Alert] = []
         """Changes that are not kept yet, in order; for the caller to clear."""
@@ -68,6 +71,10 @@ class AlertBook:
             ),
             None,
         )
+
+    def is_on_trial(self, key: AlertKey) -> bool:
+        """Tell whether the open alert of a series is on trial."""
+        return self._open[key].state is _State.SHADOW
 
     def turned(self, turns: Sequence[Turn], at_ns: int) -> None:
         """Open and end the alerts of series that fell or recovered.
@@ -149,6 +156,7 @@ class AlertBook:
     def _opened(self, series: Series, fall: Fall, at_ns: int) -> DriftAlert:
         space, uid, agent, task, kind = series.key
         profile = self._profile_of(space, uid)
+        is_on_trial = profile is not None and profile.alias in self._on_trial
         return DriftAlert(
             alert_id=alert_id(series.key, series.units),
             space=space,
@@ -161,7 +169,7 @@ class AlertBook:
             service=agent.service,
             environment=agent.environment,
             version=agent.version,
-            state=self._first,
+            state=_State.SHADOW if is_on_trial else self._first,
             opened_ns=at_ns,
             changed_ns=at_ns,
             opened=Figures.of(fall),

@@ -8,7 +8,7 @@ after a crash it goes on behind that place, and no result is lost or taken twice
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Final
 
 from collector.alerts.drift.alert import Alert, DriftAlert, DriftAlertState, TroubleAlert
@@ -23,7 +23,7 @@ from scouter.drift.profile import AgentEvalProfile
 from scouter.drift.series.group import Pace
 from scouter.drift.series.series import SeriesKey
 from scouter.drift.series.series_set import MOST_VERSIONS, GroupKey, SeriesSet
-from scouter.errors import ScouterError, TransientError
+from scouter.errors import ConfigError, ScouterError, TransientError
 
 _log: Final = logging.getLogger(__name__)
 
@@ -43,6 +43,7 @@ class DriftWatcher:
         alpha: Chance that one series ever alarms while nothing is wrong.
         pace: When a conversation is complete.
         is_shadow: Let new alerts be on trial.
+        on_trial: Profiles, by alias, whose new alerts are on trial anyway.
         told: Is told of every alert that was opened or changed, once that is durable.
         findings: Looks for what keeps results from being made, in the same thread between two
             pages; is given the time.
@@ -59,6 +60,7 @@ class DriftWatcher:
         alpha: float = ALPHA,
         pace: Pace,
         is_shadow: bool = False,
+        on_trial: Collection[str] = (),
         told: Callable[[Sequence[Alert]], None] = lambda alerts: None,
         findings: Callable[[int], Sequence[Finding]] = lambda now_ns: (),
         now_ns: Callable[[], int] = time.time_ns,
@@ -73,7 +75,9 @@ class DriftWatcher:
         self._profiles: dict[tuple[str, str], AgentEvalProfile] = {}
         self._active: frozenset[tuple[str, str]] = frozenset()
         self._series = SeriesSet(alpha, pace, self._level_of)
-        self._book = AlertBook(is_shadow=is_shadow, profile_of=self._profile_of, now_ns=now_ns)
+        self._book = AlertBook(
+            is_shadow=is_shadow, on_trial=on_trial, profile_of=self._profile_of, now_ns=now_ns
+        )
         self._seen = -1
         """The last commit whose results were all taken."""
         self._saved_at = time.monotonic()
@@ -158,6 +162,14 @@ class DriftWatcher:
     def acknowledge(self, space: str, alert_id: str, by: str, note: str) -> Alert | None:
         """Note that somebody looks after an alert; None where it is not open."""
         return self._act(space, alert_id, DriftAlertState.ACKNOWLEDGED, by, note)
+
+    def promote(self, space: str, alert_id: str, by: str, note: str) -> Alert | None:
+        """Let an alert that is on trial fire, so that people are told; None where it is not open.
+
+        Raises:
+            ConfigError: It is not on trial.
+        """
+        return self._act(space, alert_id, DriftAlertState.FIRING, by, note)
 
     def silence(self, space: str, alert_id: str, by: str, note: str, until_ns: int) -> Alert | None:
         """Tell nobody of an alert until a time; None where it is not open."""
@@ -296,6 +308,7 @@ class DriftWatcher:
             key = self._book.key_of(space, alert_id)
             if key is None:
                 return None
+            _check(state, alert_id, is_on_trial=self._book.is_on_trial(key))
             found = self._book.change(key, state, by=by, note=note, until_ns=until_ns)
             series = self._series.find(key) if isinstance(key, SeriesKey) else None
             if state is DriftAlertState.RESOLVED and series is not None:
@@ -311,3 +324,13 @@ class DriftWatcher:
         """The lowest healthy pass rate that a profile states in its alert, if it does."""
         profile = self._profiles.get((space, uid))
         return None if profile is None else stated_level(profile)
+
+
+def _check(state: DriftAlertState, alert_id: str, *, is_on_trial: bool) -> None:
+    """Refuse what makes no sense: nobody was told of an alert that is on trial."""
+    if state is DriftAlertState.FIRING and not is_on_trial:
+        raise ConfigError(f"alert {alert_id} is not on trial: there is nothing to promote")
+    if is_on_trial and state in (DriftAlertState.ACKNOWLEDGED, DriftAlertState.SILENCED):
+        raise ConfigError(
+            f"alert {alert_id} is on trial, and told to nobody: promote it first, or resolve it"
+        )

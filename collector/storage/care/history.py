@@ -6,6 +6,7 @@ from types import TracebackType
 from typing import Final, Self
 
 from collector.storage.care.offline import KNOWN_VERSION, OfflineStore
+from collector.storage.duckdb.commit_ranges import LAST
 from collector.storage.duckdb.drift import read_decided, read_slices
 from collector.storage.duckdb.usage import read_usage
 from collector.storage.port.drift import DecidedQuery, SliceQuery
@@ -85,7 +86,11 @@ class StoredHistory:
     def calls(self, mix: Mix, since_ns: int | None, until_ns: int | None) -> Mapping[str, int]:
         """Calls of a time by name; the thousand names with the most."""
         query = UsageQuery(
-            space=self._space, group_by=UsageGroup(mix.value), since_ns=since_ns, until_ns=until_ns
+            space=self._space,
+            group_by=UsageGroup(mix.value),
+            since_ns=since_ns,
+            until_ns=until_ns,
+            as_of=LAST,
         )
         return {each.key or "": each.calls for each in read_usage(self._store, query).items}
 

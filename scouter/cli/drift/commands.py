@@ -1,5 +1,6 @@
 """The commands `scouter drift …`."""
 
+from pathlib import Path
 from typing import Annotated, Final
 
 import typer
@@ -116,3 +117,58 @@ def backtest(
         raise typer.Exit(FIRED)
     if all(each.series.held_from is None for each in found):
         raise typer.Exit(UNKNOWN)
+
+
+@drift.command()
+def report(
+    output: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="HTML file; nothing else is needed to read it."),
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="One JSON object, for programs.")] = False,
+    since: Since = None,
+    until: Until = None,
+    profile: ProfileName = None,
+    alpha: Alpha = 0.01,
+    quiet_s: Quiet = 60.0,
+    deadline_s: Deadline = 3600.0,
+    data: Data = None,
+    space: Space = "default",
+    url: Url = None,
+    token_file: TokenFile = None,
+) -> None:
+    """Show rate and evidence of each series over time, its alarms, and what explains them.
+
+    Tools, models, agents and errors of the calls are compared before and since the first change.
+
+        scouter drift report --since 30d --profile answers --output drift.html
+
+        scouter drift report --data /var/lib/scouter --json
+    """
+    from scouter.cli.drift.report_page import Report, as_json, render
+    from scouter.drift.history.history import Period
+    from scouter.drift.history.report import mixes, report_of
+    from scouter.evaluate.files.versioned import write_whole
+
+    if output is None and not json:
+        raise ConfigError("give --output FILE for HTML, --json, or both")
+    begin_ns = moment_ns(since, "--since")
+    period = Period(profile=profile, since_ns=begin_ns, until_ns=moment_ns(until, "--until"))
+    source = Source(data=data, space=space, url=url, token_file=token_file)
+    with progress() as tell, source.open() as history:
+        known = replayed(history, period, alpha, (quiet_s, deadline_s), tell)
+        series = sorted(known.series, key=lambda each: (not each.alarms, known.name(each)))
+        found = [report_of(each, history, alpha) for each in series]
+        changes = [each.alarms[0].fall.since_ns for each in found if each.alarms]
+        change_ns = min(changes, default=None)
+        made = Report(
+            known=known,
+            series=found,
+            alpha=alpha,
+            since_ns=change_ns,
+            mixes={} if change_ns is None else mixes(history, change_ns, begin_ns, known.end_ns),
+        )
+    if output is not None:
+        write_whole(output, render(made))
+    if json:
+        typer.echo(for_output(as_json(made)))

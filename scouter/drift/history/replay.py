@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 
 from scouter.drift.series.group import Pace
 from scouter.drift.series.observed import Observed
-from scouter.drift.series.series import Ancestor, Series, SeriesKey
+from scouter.drift.series.series import Series
 from scouter.drift.series.series_set import SeriesSet
 from scouter.drift.series.watch import Fall
 
@@ -80,21 +80,12 @@ class Alarm:
 
 
 class Recorder(Series):
-    """A series that keeps its outcomes and its alarms.
-
-    Args:
-        key: Its name.
-        alpha: Chance of ever alarming while nothing is wrong.
-        level: A stated healthy mean.
-        before: The version before.
-    """
+    """A series that keeps its outcomes and its alarms; its arguments are those of `Series`."""
 
     __slots__ = ("_begun", "_failures", "alarms", "held_from", "learnt_from", "units_taken")
 
-    def __init__(
-        self, key: SeriesKey, alpha: float, level: float | None, before: Ancestor | None
-    ) -> None:
-        super().__init__(key, alpha, level, before)
+    def __init__(self, *given: Any) -> None:  # noqa: ANN401 whatever a series is made with
+        super().__init__(*given)
         self.units_taken = Units()
         self.alarms: list[Alarm] = []
         self.held_from: int | None = 0 if self.watches else None
@@ -169,10 +160,8 @@ def replay(
     """
     found: list[Recorder] = []
 
-    def make(
-        key: SeriesKey, alpha: float, level: float | None, before: Ancestor | None
-    ) -> Recorder:
-        found.append(Recorder(key, alpha, level, before))
+    def make(*given: Any) -> Recorder:  # noqa: ANN401 whatever a series is made with
+        found.append(Recorder(*given))
         return found[-1]
 
     series = SeriesSet(alpha, pace, level_of, make)

@@ -72,7 +72,7 @@ class Group:
         level: float | None = None,
         before: "Group | None" = None,
         number: int = 0,
-        make: Callable[[SeriesKey, float, float | None, Ancestor | None], Series] = Series,
+        make: Callable[..., Series] = Series,
     ) -> None:
         self._make = make
         self.space, self.profile_uid, self.agent = space, profile_uid, agent

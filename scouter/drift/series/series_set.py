@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 from scouter.drift.detect.detector import ALPHA
 from scouter.drift.series.group import Group, Pace, Turn
 from scouter.drift.series.observed import BEFORE_ALL, Observed, Place
-from scouter.drift.series.series import Agent, Ancestor, Series, SeriesKey
+from scouter.drift.series.series import Agent, Series, SeriesKey
 
 MOST_VERSIONS: Final = 20
 """Versions of one agent that are followed; beyond, the one that is silent for longest goes."""
@@ -39,7 +39,7 @@ class SeriesSet:
         pace: When a conversation is complete.
         level_of: Tells the stated healthy mean of whole records by space and profile uid; asked
             once, when a group begins.
-        make: Begins a series; a replay keeps its outcomes, too.
+        make: Begins a series, with the arguments of `Series`; a replay keeps its outcomes, too.
     """
 
     def __init__(
@@ -47,7 +47,7 @@ class SeriesSet:
         alpha: float = ALPHA,
         pace: Pace = Pace(60 * 10**9, 3_600 * 10**9),  # noqa: B008 a tuple
         level_of: Callable[[str, str], float | None] = lambda space, profile_uid: None,
-        make: Callable[[SeriesKey, float, float | None, Ancestor | None], Series] = Series,
+        make: Callable[..., Series] = Series,
     ) -> None:
         self.place: Place = BEFORE_ALL
         """The last result that was taken."""

@@ -12,6 +12,10 @@ _CLOSEST: Final = 1e-6
 """A recovery is bet on from a bound at least so far from 0 and 1."""
 
 
+_UNSURE: Final = 5
+"""The rate of a fall is known but for so small a part of the chance of a false alarm."""
+
+
 class Mark(NamedTuple):
     """A moment in the life of a series."""
 
@@ -105,9 +109,12 @@ class Watch:
         """
         fall = self._marks[self.detector.changed_after]
         # The mean of the few records that proved the fall is lower than the agent's own: so the
-        # upper end of its interval is taken, and never more than the healthy mean.
+        # upper end of its interval is taken, and never more than the healthy mean. The interval is
+        # wide, as a bound below the agent's own rate resolves the alarm of one that stays bad.
         units, healthy = now.units - fall.units, self.reference.baseline.lower
-        fallen = min(wilson(math.ceil(now.total - fall.total), units)[1], healthy)
+        confidence = 1 - self.detector.design.alpha / _UNSURE
+        total = math.ceil(now.total - fall.total)
+        fallen = min(wilson(total, units, confidence)[1], healthy)
         bound = (healthy + fallen) / 2
         bound = min(max(bound, _CLOSEST), 1 - _CLOSEST)
         design = Design(healthy=1 - bound, alpha=self.detector.design.alpha)

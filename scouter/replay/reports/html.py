@@ -55,14 +55,19 @@ def _environment() -> Environment:
 
 
 @cache
+def stylesheet() -> Markup:
+    """The style that all HTML reports share."""
+    css = (Path(__file__).parent / "report.css").read_text(encoding="utf-8")
+    return Markup(css)  # noqa: S704 our own file
+
+
+@cache
 def _assets() -> Mapping[str, Markup | str]:
     """The style and the script of this package, and the digest that lets that script run."""
-    folder = Path(__file__).parent
-    css = (folder / "report.css").read_text(encoding="utf-8")
-    script = (folder / "report.js").read_text(encoding="utf-8")
+    script = (Path(__file__).parent / "report.js").read_text(encoding="utf-8")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode("ascii")
     return {
-        "css": Markup(css),  # noqa: S704 our own file
+        "css": stylesheet(),
         "script": Markup(script),  # noqa: S704 our own file
         "script_hash": f"sha256-{digest}",
     }

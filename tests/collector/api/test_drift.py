@@ -65,6 +65,10 @@ def test_an_alert_from_its_opening_to_its_end(service: Service) -> None:
     assert erased.status_code == 200
     assert service.get(path)["examples"] == look["examples"][1:]
 
+    promoted = service.http.post(f"{path}/promote", json={})
+    assert (promoted.status_code, promoted.json()["detail"]) == (
+        409, f"alert {alert['alert_id']} is not on trial: there is nothing to promote",
+    )  # fmt: skip
     silenced = service.http.post(f"{path}/silence", json={"seconds": 60, "note": "later"})
     assert (silenced.json()["state"], silenced.json()["note"]) == ("silenced", "later")
     assert service.http.post(f"{path}/silence", json={}).status_code == 400

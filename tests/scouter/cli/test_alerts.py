@@ -45,6 +45,16 @@ def test_a_firing_alert_ends_the_list_with_1(script: Script, scouter: Scouter) -
     assert "0ld" in scouter("alerts", "list", "--all").stdout
 
 
+def test_alerts_on_trial_stand_apart(script: Script, scouter: Scouter) -> None:
+    trial = {**ALERT, "alert_id": "7r1a1", "state": "shadow"}
+    script.answers = [Say(body=body(trial, ALERT)), Say(body=body(trial))]
+    lines = scouter("alerts", "list").stdout.splitlines()
+    places = [next(n for n, line in enumerate(lines) if each in line)
+              for each in ("5f0c", "on trial, told to nobody", "7r1a1")]  # fmt: skip
+    assert places == sorted(places)
+    assert scouter("alerts", "list").returncode == 0
+
+
 def test_trouble_is_told_first_and_ends_with_1(script: Script, scouter: Scouter) -> None:
     trouble = {
         "trouble": "not_evaluated", "profile": "", "message": "9 records wait",
@@ -97,6 +107,7 @@ def test_one_is_shown_with_examples_and_history(script: Script, scouter: Scouter
 @pytest.mark.parametrize(
     ("order", "path", "sent"),
     [
+        (("promote", "5f0c"), "promote", {"note": ""}),
         (("ack", "5f0c", "--note", "n"), "acknowledge", {"note": "n"}),
         (("silence", "5f0c", "--for", "8h"), "silence", {"note": "", "seconds": 28_800}),
         (("resolve", "5f0c"), "resolve", {"note": "", "accept": False}),

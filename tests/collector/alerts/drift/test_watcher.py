@@ -16,7 +16,7 @@ from collector.storage.duckdb.store import DuckDBStore
 from scouter.drift.profile import AgentEvalProfile
 from scouter.drift.series.group import Pace
 from scouter.drift.series.series_set import MOST_VERSIONS
-from scouter.errors import TransientError
+from scouter.errors import ConfigError, TransientError
 from scouter.evaluate.operators.comparison import ComparisonOperator
 from scouter.evaluate.outcome import Outcome
 from scouter.evaluate.tasks.assertion import AssertionTask
@@ -36,19 +36,21 @@ BAD = [PASSED, FAILED] * 60
 class Watch:
     """A store, a watcher on it that is stepped by hand, and what it told."""
 
-    def __init__(self, folder: Path, *, is_shadow: bool = False) -> None:
+    def __init__(
+        self, folder: Path, *, is_shadow: bool = False, on_trial: Sequence[str] = ()
+    ) -> None:
         self.store = DuckDBStore(folder)
         self.now_ns = START
         self.findings: list[Finding] = []
         self.told: list[Alert] = []
         self._numbers = count(self.store.last_seq() * 10_000)
-        self._is_shadow = is_shadow
+        self._is_shadow, self._on_trial = is_shadow, on_trial
         self.watcher = self._watcher()
 
     def _watcher(self) -> DriftWatcher:
         found = DriftWatcher(
-            self.store, pace=PACE, is_shadow=self._is_shadow, told=self.told.extend,
-            findings=lambda now_ns: self.findings,
+            self.store, pace=PACE, is_shadow=self._is_shadow, on_trial=self._on_trial,
+            told=self.told.extend, findings=lambda now_ns: self.findings,
             now_ns=lambda: self.now_ns, save_every_s=0,
         )  # fmt: skip
         found.follow([(SPACE, PROFILE, True)])
@@ -223,6 +225,34 @@ def test_on_trial_nobody_is_told(tmp_path: Path) -> None:
     watch.feed(GOOD)
     watch.feed(BAD)
     assert {alert.state for alert in watch.alerts} == {DriftAlertState.SHADOW}
+    first, second = (alert.alert_id for alert in watch.alerts)
+    with pytest.raises(ConfigError, match=f"alert {first} is on trial, and told to nobody"):
+        watch.watcher.acknowledge(SPACE, first, "ann", "")
+    with pytest.raises(ConfigError, match="promote it first"):
+        watch.watcher.silence(SPACE, first, "ann", "", watch.now_ns + 1)
+    promoted = watch.watcher.promote(SPACE, first, "ann", "it is right")
+    assert promoted is not None
+    assert (promoted.state, promoted.by) == (DriftAlertState.FIRING, "ann")
+    assert watch.told[-1] == promoted
+    with pytest.raises(ConfigError, match="there is nothing to promote"):
+        watch.watcher.promote(SPACE, first, "ann", "")
+    assert watch.watcher.promote(SPACE, "no such alert", "ann", "") is None
+    watch.watcher.resolve(SPACE, second, "ann", "", accept=False)
+    assert [alert.alert_id for alert in watch.alerts] == [first]
+    watch.store.close()
+
+
+@pytest.mark.parametrize(
+    ("alias", "state"),
+    [("answers", DriftAlertState.SHADOW), ("others", DriftAlertState.FIRING)],
+)
+def test_the_alerts_of_one_profile_are_on_trial(
+    tmp_path: Path, alias: str, state: DriftAlertState
+) -> None:
+    watch = Watch(tmp_path, on_trial=[alias])
+    watch.feed(GOOD)
+    watch.feed(BAD)
+    assert {alert.state for alert in watch.alerts} == {state}
     watch.store.close()
 
 

@@ -2,15 +2,19 @@
 
 import json
 import random
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from scouter.drift.detect.slices import Slice
 from scouter.drift.history.backtest import Backtest, backtest, worsened
+from scouter.drift.history.history import KnownProfile, Mix, Period
 from scouter.drift.history.replay import Recorder, Unit, replay
+from scouter.drift.history.report import BUCKETS, report_of
 from scouter.drift.series.observed import Observed
+from scouter.drift.series.series import SeriesKey
 from scouter.drift.series.series_set import SeriesSet
 from tests.bench.drift import delay_bound
 from tests.scouter.drift.series.support import PACE, SECOND, observed, outcomes, run, state
@@ -174,3 +178,43 @@ def test_the_share_that_is_flipped() -> None:
     units = [Unit(1.0, 9, 0, at) for at in range(1_000)]
     failed = sum(each.failed for each in worsened(units, 1 / 9, seed=3))
     assert abs(failed - 1_000) <= 3 * (9_000 / 9 * 8 / 9) ** 0.5
+
+
+def test_the_buckets_of_a_report() -> None:
+    """Each outcome is in one bucket; the evidence passes its line where the alarm is."""
+    (each, _) = replayed(stream([("1", bits(0.9, 2_000) + bits(0.5, 300))]))
+    slices = [Slice(name="tool a", passed_before=90, failed_before=10, passed=50, failed=50)]
+    found = report_of(each, Known(slices), ALPHA)
+    assert len(found.buckets) == BUCKETS
+    assert sum(bucket.units for bucket in found.buckets) == 2_300
+    assert sum(round(bucket.rate * bucket.units) for bucket in found.buckets) == 1_800 + 150
+    assert all(bucket.lower <= bucket.rate <= bucket.upper for bucket in found.buckets)
+    (alarm,) = found.alarms
+    fired = [bucket.start_ns for bucket in found.buckets if bucket.evidence >= 2 / ALPHA]
+    assert fired[0] <= alarm.opened_ns < fired[0] + found.bucket_ns
+    assert [culprit.slice.name for culprit in found.explained] == ["tool a"]
+
+
+def test_one_outcome_is_a_report() -> None:
+    (each, _) = replayed(stream([("1", [1])]))
+    (bucket,) = report_of(each, Known([]), ALPHA).buckets
+    assert (bucket.units, bucket.rate, bucket.evidence) == (1, 1.0, 0.0)
+
+
+class Known:
+    """A history of which the slices are known."""
+
+    def __init__(self, slices: Sequence[Slice]) -> None:
+        self._slices = slices
+
+    def profiles(self) -> Mapping[str, KnownProfile]:
+        return {}
+
+    def results(self, period: Period) -> Iterator[Observed]:
+        raise NotImplementedError
+
+    def slices(self, key: SeriesKey, since_ns: int) -> tuple[Sequence[Slice], int]:
+        return self._slices, 100
+
+    def calls(self, mix: Mix, since_ns: int | None, until_ns: int | None) -> Mapping[str, int]:
+        raise NotImplementedError

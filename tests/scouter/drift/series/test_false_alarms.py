@@ -6,7 +6,8 @@ streams each, is `tests.bench.drift`.
 
 import pytest
 
-from tests.bench.drift import delay_bound, healthy_alarms, median_delay
+from tests.bench.drift import delay_bound, median_delay, stays_bad
+from tests.bench.drift_streams import Traffic, differing, healthy_alarms
 
 
 @pytest.mark.parametrize(
@@ -14,7 +15,15 @@ from tests.bench.drift import delay_bound, healthy_alarms, median_delay
     [(300, 1, 0.0), (1_000, 1, 0.0), (300, 5, 0.5), (300, 10, 0.5)],
 )
 def test_healthy_streams_seldom_alarm(baseline: int, turns: int, correlation: float) -> None:
-    assert healthy_alarms(60, baseline, turns, correlation, seed=1) <= 3
+    traffic = Traffic(0.9, turns, correlation)
+    assert healthy_alarms(60, baseline, traffic, 10_000, seed=1) <= 3
+    # Those streams are arrays; the product's own series alarm at the same units.
+    assert differing(3, baseline, traffic, seed=1) == 0
+
+
+def test_an_agent_that_stays_bad_stays_alarmed() -> None:
+    """And one whose alarm a person has resolved alarms again."""
+    assert stays_bad(20, 3_000, seed=1) == (0, 1)
 
 
 @pytest.mark.parametrize("late", [0, 2_000])

@@ -1,0 +1,48 @@
+"""Distances of mixes, by hand and against scipy."""
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.spatial.distance import jensenshannon
+
+from scouter.drift.history.mix import Share, moved
+
+COUNTS = st.dictionaries(st.sampled_from("abcd"), st.integers(0, 50))
+
+
+def test_a_mix_that_moved_by_hand() -> None:
+    """With a half added (0.95, 0.05) and (0.45, 0.55): half of ln(0.95 / 0.45 · 0.55 / 0.05)."""
+    found = moved({"a": 9}, {"a": 4, "b": 5})
+    assert found is not None
+    assert found.psi == pytest.approx(0.5 * math.log(0.95 / 0.45 * 11))
+    assert found.shares == (
+        Share(name="a", before=1.0, since=4 / 9), Share(name="b", before=0.0, since=5 / 9),
+    )  # fmt: skip
+
+
+def test_the_ends() -> None:
+    same, apart = moved({"a": 3, "b": 3}, {"a": 5, "b": 5}), moved({"a": 1}, {"b": 1})
+    assert same is not None
+    assert apart is not None
+    assert (same.psi, same.jensen_shannon) == (0, 0)
+    assert apart.jensen_shannon == 1
+    assert moved({}, {"a": 1}) is None
+    assert moved({"a": 1}, {"a": 0}) is None
+
+
+@given(COUNTS, COUNTS)
+def test_jensen_shannon_is_that_of_scipy(before: dict[str, int], since: dict[str, int]) -> None:
+    found = moved(before, since)
+    if found is None:
+        assert not (sum(before.values()) and sum(since.values()))
+        return
+    names = sorted({*before, *since})
+    distance = jensenshannon(
+        [before.get(n, 0) for n in names], [since.get(n, 0) for n in names], base=2
+    )
+    # scipy takes the root of what rounding made negative.
+    expected = 0.0 if math.isnan(distance) else distance**2
+    assert found.jensen_shannon == pytest.approx(expected, abs=1e-12)
+    assert found.psi >= 0
