@@ -20,6 +20,7 @@ from collector.alerts.delivery.delivery import Delivery
 from collector.alerts.drift.health import HealthWatch
 from collector.alerts.drift.watcher import DriftWatcher
 from collector.alerts.monitor import AlertMonitor
+from collector.api.comparison import comparison_router
 from collector.api.drift import drift_router
 from collector.api.evaluations import evaluations_router
 from collector.api.export import export_router
@@ -37,6 +38,7 @@ from collector.api.profiles import profiles_router
 from collector.api.records import records_router
 from collector.api.reevaluations import reevaluations_router
 from collector.api.routes import api_router
+from collector.api.runs import runs_router
 from collector.api.sessions import sessions_router
 from collector.api.spans import spans_router
 from collector.api.tasks import tasks_router
@@ -150,6 +152,8 @@ def make_app(
     app.include_router(records_router(store, judges, names))
     app.include_router(sessions_router(store, judges, names))
     app.include_router(tasks_router(store, JudgeStandings(store, judges), names))
+    app.include_router(runs_router(store))
+    app.include_router(comparison_router(store))
     app.include_router(judges_router(gold))
     app.include_router(export_router(store, judges))
     app.include_router(letters_router(store, ingest))

@@ -118,6 +118,11 @@ def percent(rate: float | None) -> str:
     return "–" if rate is None else f"{rate:.1%}"
 
 
+def points(difference: float) -> str:
+    """A difference of two rates in points, with its sign."""
+    return f"{100 * difference:+.1f}".replace("-", "\u2212")
+
+
 def path_part(text: str) -> str:
     """A name as one part of an address."""
     return quote(text, safe="")
@@ -139,6 +144,7 @@ _ENVIRONMENT.filters.update(
     moment=moment,
     took=took,
     percent=percent,
+    points=points,
     part=path_part,
     query=query,
     cut=cut,

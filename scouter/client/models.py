@@ -765,6 +765,146 @@ class Backup(Answer):
     made_at: datetime.datetime
 
 
+class RunItem(Answer):
+    """Results of an offline run, kept in a collector."""
+
+    run_id: str
+    name: str
+    added_at: datetime.datetime
+    added_by: str = ""
+    """Id of the token that brought it."""
+    is_replay: bool = True
+    """False of results of records without scenarios."""
+    profiles: dict[str, str]
+    """Digest of the profile by alias; empty where the results do not tell."""
+    records: int
+    pass_rate: float
+    scenarios: int
+    scenarios_passed: int
+    agent: str = ""
+    agent_version: str = ""
+    ended_at: datetime.datetime | None = None
+
+
+class RemovedRun(Answer):
+    """A run that was taken out."""
+
+    run_id: str
+
+
+class VersionItem(Answer):
+    """A version of the service behind a profile's records."""
+
+    version: str
+    first_at: datetime.datetime
+    """When the first of its records was evaluated."""
+    last_at: datetime.datetime
+    records: int
+
+
+class Versions(Answer):
+    """All of them, the one that began last first."""
+
+    items: tuple[VersionItem, ...]
+
+
+class ComparedSide(Answer):
+    """One side of a comparison."""
+
+    label: str
+    records: int
+    scenarios: int | None = None
+    """Of a run with scenarios."""
+    is_cut: bool = False
+    """There are more records, which are older."""
+    run_id: str | None = None
+
+
+class ComparedRate(Answer):
+    """One rate on both sides, and what the test says of it."""
+
+    label: str
+    profile: str | None = None
+    task_id: str | None = None
+    """None for whole records and sums."""
+    before_passed: int
+    before_count: int
+    after_passed: int
+    after_count: int
+    before_rate: float
+    after_rate: float
+    difference: float
+    """After minus before."""
+    lower: float | None = None
+    """Of the difference, 95 %; None where too few conversations stand behind it."""
+    upper: float | None = None
+    fell: int
+    rose: int
+    p_value: float | None = None
+    """One-sided, of a fall."""
+    adjusted_p: float | None = None
+    word: str
+    """`regressed`, `not cleared`, or empty."""
+    reason: str
+
+
+class LookedCall(Answer):
+    """A tool call on one side of a change."""
+
+    name: str
+    arguments: JsonValue = None
+
+
+class LookedTask(Answer):
+    """How a task ended on one side of a change."""
+
+    task_id: str
+    outcome: Outcome
+    message: str
+
+
+class Look(Answer):
+    """A record, or an attempt of a scenario, on one side of a comparison."""
+
+    uid: str = ""
+    """Of a live record."""
+    trace_id: str | None = None
+    outcome: Outcome
+    tasks: tuple[LookedTask, ...]
+    calls: tuple[LookedCall, ...] | None = None
+    """Of tools; None where no span is stored."""
+    shown: dict[str, JsonValue]
+
+
+class ComparedChange(Answer):
+    """A record or scenario that passed on one side only."""
+
+    name: str
+    is_worse: bool
+    before: Look
+    after: Look
+
+
+class Comparison(Answer):
+    """Two sides held against each other."""
+
+    word: str
+    """`regressed`, `no regression seen` or `inconclusive`."""
+    headline: str
+    reasons: tuple[str, ...]
+    exit_code: int
+    ruled_out: float | None = None
+    """A fall of more points than this is ruled out."""
+    pairing: str
+    """`scenarios`, `ids`, or `apart`: two samples."""
+    before: ComparedSide
+    after: ComparedSide
+    rates: tuple[ComparedRate, ...]
+    changes: tuple[ComparedChange, ...]
+    more_changes: int
+    notes: tuple[str, ...]
+
+
 class Erased(Answer):
     """What an erasure took away, and where it is still."""
 
@@ -772,6 +912,8 @@ class Erased(Answer):
     spans: int
     evaluations: int
     dead_letters: int
+    runs: int = 0
+    """Results of runs that spoke of it; each as a whole."""
     is_gone: bool = True
     """False while the collector still writes the files anew that held it."""
     backups: tuple[Backup, ...] = ()

@@ -1,6 +1,6 @@
 """The questions of the port, each answered by a module of its own."""
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 
 from collector.metrics import TotalName
@@ -21,6 +21,7 @@ from collector.storage.duckdb.drift import (
 from collector.storage.duckdb.evaluations import (
     read_evaluation,
     read_evaluations,
+    read_versions,
 )
 from collector.storage.duckdb.judges import (
     read_calibrations,
@@ -36,6 +37,7 @@ from collector.storage.duckdb.records import (
     read_session_traces,
     read_sessions,
 )
+from collector.storage.duckdb.runs import read_run, read_runs
 from collector.storage.duckdb.search import read_span_page, read_trace_page
 from collector.storage.duckdb.sessions import (
     read_open_sessions,
@@ -87,6 +89,7 @@ from collector.storage.port.rows import (
     TraceKey,
     WaitingRecord,
 )
+from collector.storage.port.runs import RunRow
 from collector.storage.port.search import (
     SpanPage,
     SpanQuery,
@@ -94,6 +97,7 @@ from collector.storage.port.search import (
     UsagePage,
     UsageQuery,
 )
+from collector.storage.port.versions import VersionRow
 from scouter.drift.detect.slices import Slice
 from scouter.drift.series.observed import Observed, Place
 from scouter.evaluate.outcome import Outcome
@@ -138,6 +142,10 @@ class Reading(Opened):
     def evaluation(self, space: str, evaluation_id: str) -> EvaluationRow | None:
         """A verdict by its id."""
         return read_evaluation(self._database, space, evaluation_id)
+
+    def versions(self, space: str, profile: str) -> list[VersionRow]:
+        """Versions of the service behind a profile's newest evaluations, the newest first."""
+        return read_versions(self._database, space, profile)
 
     def task_counts(self, query: TaskQuery) -> list[TaskCounts]:
         """Count outcomes per profile and task."""
@@ -280,6 +288,14 @@ class Reading(Opened):
     def gold_verdicts(self, query: GoldQuery) -> list[GoldVerdict]:
         """Verdicts on gold items."""
         return read_gold(self._database, query)
+
+    def runs(self, space: str) -> Sequence[RunRow]:
+        """All runs of a space without their bodies, the newest first."""
+        return read_runs(self._database, space)
+
+    def run(self, space: str, run_id: str) -> RunRow | None:
+        """A run with its body."""
+        return read_run(self._database, space, run_id)
 
     def last_alert_events(self) -> list[AlertEvent]:
         """The latest event of every alert."""

@@ -240,6 +240,12 @@ MIGRATIONS: Final[tuple[str, ...]] = (
         answer VARCHAR
     );
     """,
+    """
+    CREATE TABLE IF NOT EXISTS runs (
+        seq BIGINT, ordinal INTEGER, space VARCHAR, run_id VARCHAR, name VARCHAR, added_ns BIGINT,
+        added_by VARCHAR, summary VARCHAR, body BLOB USING COMPRESSION uncompressed
+    );
+    """,
 )
 """Step n (counted from 1) takes a store of version n - 1 to version n. Never edit one: add one.
 
@@ -265,4 +271,5 @@ TABLES: Final = (
     "drift_states",
     "drift_events",
     "drift_deliveries",
+    "runs",
 )
