@@ -30,6 +30,7 @@ from collector.api.judge_answers import judge_answers_router
 from collector.api.judge_standing import JudgeStandings
 from collector.api.judges import judges_router
 from collector.api.known_names import KnownNames
+from collector.api.labels import labels_router
 from collector.api.letters import letters_router
 from collector.api.operation import operation_router
 from collector.api.probes import Unready, probe_router
@@ -154,6 +155,7 @@ def make_app(
     app.include_router(tasks_router(store, JudgeStandings(store, judges), names))
     app.include_router(runs_router(store))
     app.include_router(comparison_router(store))
+    app.include_router(labels_router(store, registry))
     app.include_router(judges_router(gold))
     app.include_router(export_router(store, judges))
     app.include_router(letters_router(store, ingest))

@@ -22,7 +22,10 @@ _SPACE_BYTES: Final = 4 * _MAX_BYTES
 """Of bodies that are in memory together, for each space: what one sends keeps no other waiting."""
 _WRITERS: Final = frozenset((CallerScope.PROFILE, CallerScope.ADMIN))
 """Whatever takes a body needs one of these, but for the next."""
-_OTHER_WRITERS: Final = {_LARGE: frozenset((CallerScope.INGEST,))}
+_OTHER_WRITERS: Final = {
+    _LARGE: frozenset((CallerScope.INGEST,)),
+    "/api/v1/labels": frozenset((CallerScope.LABEL,)),
+}
 _BODY_S: Final = 20.0
 _AT_A_TIME: Final = 4
 """Questions that are answered together. Forty pages of a thousand items at once are ready no

@@ -25,6 +25,7 @@ NOT_FOUND: Final = problems(404)
 
 Reader: TypeAlias = Annotated[Caller, Depends(Needs(Scope.READ))]
 Sender: TypeAlias = Annotated[Caller, Depends(Needs(Scope.INGEST))]
+Labeller: TypeAlias = Annotated[Caller, Depends(Needs(Scope.LABEL))]
 Profiler: TypeAlias = Annotated[Caller, Depends(Needs(Scope.PROFILE))]
 Admin: TypeAlias = Annotated[Caller, Depends(Needs(Scope.ADMIN))]
 

@@ -47,6 +47,18 @@ async def render(
     return HTMLResponse(text, status_code=status, headers=dict(HEADERS))
 
 
+def download(data: bytes, name: str, media_type: str) -> Response:
+    """Answer with a file that a browser saves and never shows.
+
+    Args:
+        data: Its bytes.
+        name: Letters, digits, dots and dashes.
+        media_type: Of the content.
+    """
+    disposition = {"Content-Disposition": f'attachment; filename="{name}"'}
+    return Response(data, media_type=media_type, headers={**HEADERS, **disposition})
+
+
 def text_of(value: object) -> str:
     """A value of an answer as a person reads it: a text as it is, anything else as JSON."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=2)

@@ -1,4 +1,4 @@
-"""Routes of the views in which people decide: comparisons of versions and runs."""
+"""Routes of the views in which people decide: comparisons, and labels of records."""
 
 import time
 from http import HTTPStatus
@@ -9,9 +9,10 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import BaseRoute, Route
 
-from collector.web.answering import endpoint
+from collector.web.answering import endpoint, read_form
 from collector.web.compare import compare_view
-from collector.web.render import path_part, render
+from collector.web.labels import agreement_view, label_tasks_view, queue_view
+from collector.web.render import download, path_part, query, render
 from collector.web.source import AskError, Source
 
 _FILE_BYTES: Final = 32 * 2**20
@@ -26,6 +27,11 @@ def review_routes() -> list[BaseRoute]:
         Route("/compare", endpoint(_compare)),
         Route("/runs", endpoint(_upload), methods=["POST"]),
         Route("/runs/{run_id}/remove", endpoint(_remove), methods=["POST"]),
+        Route("/labels", endpoint(_labels)),
+        Route("/labels", endpoint(_label), methods=["POST"]),
+        Route("/labels/queue", endpoint(_queue)),
+        Route("/labels/agreement", endpoint(_agreement)),
+        Route("/labels/file", endpoint(_label_file)),
     ]
 
 
@@ -51,3 +57,50 @@ async def _upload(request: Request, source: Source) -> Response:
 async def _remove(request: Request, source: Source) -> Response:
     await source.post(f"runs/{path_part(request.path_params['run_id'])}/remove", {})
     return RedirectResponse("/compare#runs", HTTPStatus.SEE_OTHER)
+
+
+async def _labels(request: Request, source: Source) -> Response:
+    return await render(request, "labels.html", **await label_tasks_view(source))
+
+
+async def _queue(request: Request, source: Source) -> Response:
+    shown = await queue_view(source, dict(request.query_params))
+    return await render(request, "label_queue.html", **shown)
+
+
+async def _label(request: Request, source: Source) -> Response:
+    """Keep a label, then show the next record, or the one that it was given on."""
+    form = await read_form(request)
+    words: dict[str, bool | None] = {"good": True, "bad": False, "none": None}
+    if form.get("label") not in words:
+        raise AskError(HTTPStatus.BAD_REQUEST, "label: expected good, bad or none")
+    await source.post(
+        "labels",
+        {
+            "uid": form.get("uid", ""),
+            "task_id": form.get("task", ""),
+            "label": words[form["label"]],
+            "rater": form.get("rater", "").strip(),
+            "notes": form.get("notes", ""),
+        },
+    )
+    if form.get("back") == "record":
+        target = f"/records/{path_part(form['uid'])}?{query({'rater': form['rater']})}#labels"
+    else:
+        names = ("profile", "task", "rater", "order", "offset")
+        target = f"/labels/queue?{query({name: form.get(name, '') for name in names})}"
+    return RedirectResponse(target, HTTPStatus.SEE_OTHER)
+
+
+async def _agreement(request: Request, source: Source) -> Response:
+    asked = request.query_params
+    shown = await agreement_view(source, asked.get("profile", ""), asked.get("task", ""))
+    return await render(request, "label_agreement.html", **shown)
+
+
+async def _label_file(request: Request, source: Source) -> Response:
+    asked = request.query_params
+    data = await source.read(
+        "labels/file", profile=asked.get("profile", ""), task_id=asked.get("task", "")
+    )
+    return download(data, "labels.jsonl", "application/x-ndjson")

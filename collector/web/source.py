@@ -84,6 +84,21 @@ class Source:
             await self._http.post(f"/api/v1/{path}", params=query, content=body, headers=headers)
         )
 
+    async def read(self, path: str, **query: str) -> bytes:
+        """Ask a route that answers with a file.
+
+        Args:
+            path: Below `/api/v1`.
+            query: Its parameters.
+
+        Raises:
+            AskError: The API refused, or the collector has a fault.
+        """
+        answer = await self._http.get(f"/api/v1/{path}", params=query)
+        if not answer.is_success:
+            raise AskError(answer.status_code, _detail(answer))
+        return answer.content
+
     async def get(self, path: str, **query: str | int | None) -> Answer:
         """Ask a route.
 

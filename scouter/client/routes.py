@@ -37,6 +37,7 @@ UsageKey: TypeAlias = Literal[
 ]
 ExportKind: TypeAlias = Literal["records", "evaluations", "task_results"]
 ExportFormat: TypeAlias = Literal["jsonl", "csv"]
+LabelOrder: TypeAlias = Literal["random", "failed", "uncertain", "disagrees"]
 SpanStatus: TypeAlias = Literal["ok", "error", "unset"]
 
 _PART_BYTES: Final = 4 * 2**20
@@ -515,6 +516,89 @@ def comparison(
         limit: Newest records of each live side that are compared; 1,000 by default, at most 5,000.
     """
     return get("/comparison", models.Comparison, query=dict(locals()))
+
+
+# --- labels ---
+
+
+def labels(
+    *,
+    profile: str | None = None,
+    task_id: str | None = None,
+    rater: str | None = None,
+    uid: str | None = None,
+    limit: int | None = None,
+) -> PagedCall[models.LabelItem]:
+    """What people say of records, newest first; of a person, task and record the last label.
+
+    Args:
+        profile: Alias.
+        task_id: Of the task.
+        rater: The person.
+        uid: Of the record.
+        limit: Items per page, 1 to 1000; all pages are read, one after the other.
+    """
+    return _pages("/labels", models.LabelItem, dict(locals()))
+
+
+def label(
+    uid: str, task_id: str, label: bool | None, rater: str, notes: str = ""
+) -> Call[models.LabelItem]:
+    """Say whether a record is good, as a task on it asks. Needs the scope label.
+
+    Args:
+        uid: Of the record.
+        task_id: Of the task.
+        label: Whether it is good; None takes an earlier label back.
+        rater: The person.
+        notes: For people.
+    """
+    return post("/labels", models.LabelItem, body=dict(locals()))
+
+
+def label_queue(
+    profile: str,
+    task_id: str,
+    *,
+    rater: str = "",
+    order: LabelOrder = "random",
+    reveal: bool = False,
+    offset: int | None = None,
+    limit: int | None = None,
+) -> Call[models.LabelQueue]:
+    """Records that a person has not labelled, in order.
+
+    Args:
+        profile: Alias.
+        task_id: Of the task.
+        rater: The person.
+        order: Which come first.
+        reveal: Tell how the task ended, and what others said.
+        offset: Records to pass over.
+        limit: Records, 1 to 20; by default one.
+    """
+    return get("/labels/queue", models.LabelQueue, query=dict(locals()))
+
+
+def label_agreement(profile: str, task_id: str) -> Call[models.LabelAgreement]:
+    """How far people agree with each other on a task, and its judge with most of them.
+
+    Args:
+        profile: Alias.
+        task_id: Of the task.
+    """
+    return get("/labels/agreement", models.LabelAgreement, query=dict(locals()))
+
+
+def label_file(profile: str, task_id: str, *, contexts: bool | None = None) -> StreamCall:
+    """Labels on a task as the lines that `scouter judge calibrate` reads.
+
+    Args:
+        profile: Alias.
+        task_id: Of the task.
+        contexts: With the records' contexts, as by default, so that a judge can be asked.
+    """
+    return StreamCall(request=Request(method="GET", path="/labels/file", query=dict(locals())))
 
 
 # --- profiles ---

@@ -146,6 +146,7 @@ def take_out(
             ("task_results", "record_uid", ""),
             ("evaluations", "record_uid", ""),
             ("dead_letters", "uid", " AND was_accepted"),
+            ("labels", "uid", ""),
         )
     }
     records = run(

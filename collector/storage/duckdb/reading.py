@@ -27,6 +27,7 @@ from collector.storage.duckdb.judges import (
     read_calibrations,
     read_gold,
 )
+from collector.storage.duckdb.labels import read_labels
 from collector.storage.duckdb.late import read_judged_traces, read_late_traces, read_stored_until
 from collector.storage.duckdb.opened import Opened
 from collector.storage.duckdb.pending import read_pending
@@ -61,6 +62,7 @@ from collector.storage.port.dead_letters import (
 )
 from collector.storage.port.drift import DriftDelivery, DriftEvent, DriftState, SliceQuery
 from collector.storage.port.judges import CalibrationRow, GoldQuery, GoldVerdict
+from collector.storage.port.labels import LabelQuery, LabelRow
 from collector.storage.port.lists import (
     EvaluationPage,
     EvaluationQuery,
@@ -288,6 +290,10 @@ class Reading(Opened):
     def gold_verdicts(self, query: GoldQuery) -> list[GoldVerdict]:
         """Verdicts on gold items."""
         return read_gold(self._database, query)
+
+    def labels(self, query: LabelQuery) -> Sequence[LabelRow]:
+        """Labels that count, the newest first."""
+        return read_labels(self._database, query)
 
     def runs(self, space: str) -> Sequence[RunRow]:
         """All runs of a space without their bodies, the newest first."""

@@ -246,6 +246,13 @@ MIGRATIONS: Final[tuple[str, ...]] = (
         added_by VARCHAR, summary VARCHAR, body BLOB USING COMPRESSION uncompressed
     );
     """,
+    """
+    CREATE TABLE IF NOT EXISTS labels (
+        seq BIGINT, ordinal INTEGER, space VARCHAR, uid VARCHAR, record_id VARCHAR, alias VARCHAR,
+        task_id VARCHAR, rater VARCHAR, is_good BOOLEAN, notes VARCHAR, at_ns BIGINT,
+        added_by VARCHAR
+    );
+    """,
 )
 """Step n (counted from 1) takes a store of version n - 1 to version n. Never edit one: add one.
 
@@ -272,4 +279,5 @@ TABLES: Final = (
     "drift_events",
     "drift_deliveries",
     "runs",
+    "labels",
 )

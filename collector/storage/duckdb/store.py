@@ -15,6 +15,7 @@ from collector.storage.duckdb.judges import (
     CalibrationsJob,
     GoldJob,
 )
+from collector.storage.duckdb.labels import LabelsJob
 from collector.storage.duckdb.opened import failed
 from collector.storage.duckdb.reading import Reading
 from collector.storage.duckdb.runs import RunJob, take_run
@@ -35,6 +36,7 @@ from collector.storage.port.dead_letters import (
 )
 from collector.storage.port.drift import DriftDelivery, DriftEvent, DriftState
 from collector.storage.port.judges import CalibrationRow, GoldVerdict
+from collector.storage.port.labels import LabelRow
 from collector.storage.port.rows import (
     AlertEvent,
     EvaluationRow,
@@ -118,6 +120,10 @@ class DuckDBStore(Reading, Care):
     def append_deliveries(self, deliveries: Sequence[DriftDelivery]) -> "Future[int]":
         """Keep steps of deliveries."""
         return self._submit(DeliveriesJob(rows=deliveries))
+
+    def append_labels(self, labels: Sequence[LabelRow]) -> "Future[int]":
+        """Keep labels; one on a record that was erased meanwhile is dropped."""
+        return self._submit(LabelsJob(rows=labels))
 
     def append_run(self, run: RunRow) -> "Future[bool]":
         """Keep a run; it is compressed in the calling thread."""

@@ -216,6 +216,8 @@ class Zebra:
         self._resolve_alert()
         run = results([scenario(ZEBRA, {"right": True})]).model_dump_json()
         self._ask("POST", "/api/v1/runs?name=zebra", shop, content=run, **media)
+        said = {"uid": ZEBRA, "task_id": "right", "label": True, "rater": "ada"}
+        self._ask("POST", "/api/v1/labels", shop, json=said)
         self.verdict = guarded.get("/api/v1/evaluations", shop)["items"][0]["evaluation_id"]
         self.letter = guarded.get("/api/v1/dead-letters", shop)["items"][0]["letter_id"]
 
@@ -280,10 +282,11 @@ WITHOUT: Final = {"/healthz", "/readyz", "/openapi.json", "/api/v1/conservation"
 """Routes whose answer holds no text of a space."""
 ELSEWHERE: Final = {
     "/api/v1/judge-answers/{key}", "/api/v1/judges/gold", "/api/v1/comparison", "/api/v1/versions",
+    "/api/v1/labels/queue", "/api/v1/labels/agreement", "/api/v1/labels/file",
 }  # fmt: skip
 """What these have needs judges, or parameters: `tests/scouter/client/test_judge_cache.py`,
-`tests/collector/judging/test_gold.py` and `tests/collector/api/test_comparison.py` ask them with
-tokens of other spaces."""
+`tests/collector/judging/test_gold.py`, `tests/collector/api/test_comparison.py` and
+`tests/collector/api/test_labels.py` ask them with tokens of other spaces."""
 
 
 def test_a_foreign_token_sees_and_changes_nothing(guarded: Guarded) -> None:
@@ -399,7 +402,8 @@ def test_bodies_are_not_read_of_tokens_that_may_change_nothing(guarded: Guarded)
     routes = [(m, path, needed) for m, path, needed, *_ in ROUTES if path.startswith("/api/")]
     takers = {path: needed for method, path, needed in routes if method != "GET"}
     assert takers["/api/v1/runs"] == "ingest"
-    assert set(takers.values()) == {"admin", "profile", "ingest"}
+    assert takers["/api/v1/labels"] == "label"
+    assert set(takers.values()) == {"admin", "profile", "ingest", "label"}
     http, media = guarded.service.http, {"Content-Type": "application/json"}
     for method, path, needed in routes:
         if method == "GET":

@@ -234,11 +234,11 @@ def test_a_backup_has_the_runs(start: Start, tmp_path: Path) -> None:
     service = start(backups=str(tmp_path / "copies"))
     run = push(service, results([scenario("a", {"right": True})]))
     assert service.http.post("/api/v1/backup", json={"folder": "one"}).status_code == 201
-    service.stop()
-    (tmp_path / "data").rename(tmp_path / "gone")
-    (tmp_path / "copies" / "one").rename(tmp_path / "data")
-    again = start()
+    (tmp_path / "again").mkdir()
+    (tmp_path / "copies" / "one").rename(tmp_path / "again" / "data")
+    again = Service(tmp_path / "again")
     assert [each["run_id"] for each in again.get("/api/v1/runs")["items"]] == [run["run_id"]]
+    again.stop()
 
 
 def test_spaces_and_scopes_hold_for_runs(start: Start, tmp_path: Path) -> None:
