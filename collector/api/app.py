@@ -36,6 +36,7 @@ from collector.api.operation import operation_router
 from collector.api.probes import Unready, probe_router
 from collector.api.profile_reader import ProfileReader
 from collector.api.profiles import profiles_router
+from collector.api.record_parts import record_parts_router
 from collector.api.records import records_router
 from collector.api.reevaluations import reevaluations_router
 from collector.api.routes import api_router
@@ -151,6 +152,7 @@ def make_app(
     app.include_router(genai_router(store, prices))
     app.include_router(evaluations_router(store, judges, names))
     app.include_router(records_router(store, judges, names))
+    app.include_router(record_parts_router(store, judges, registry))
     app.include_router(sessions_router(store, judges, names))
     app.include_router(tasks_router(store, JudgeStandings(store, judges), names))
     app.include_router(runs_router(store))

@@ -1,4 +1,4 @@
-"""Routes of the views in which people decide: comparisons, and labels of records."""
+"""Routes of the views in which people decide: comparisons, labels, and acts on a record."""
 
 import time
 from http import HTTPStatus
@@ -27,6 +27,9 @@ def review_routes() -> list[BaseRoute]:
         Route("/compare", endpoint(_compare)),
         Route("/runs", endpoint(_upload), methods=["POST"]),
         Route("/runs/{run_id}/remove", endpoint(_remove), methods=["POST"]),
+        Route("/record.json", endpoint(_record_json)),
+        Route("/record.yaml", endpoint(_record_scenario)),
+        Route("/record/again", endpoint(_again), methods=["POST"]),
         Route("/labels", endpoint(_labels)),
         Route("/labels", endpoint(_label), methods=["POST"]),
         Route("/labels/queue", endpoint(_queue)),
@@ -104,3 +107,30 @@ async def _label_file(request: Request, source: Source) -> Response:
         "labels/file", profile=asked.get("profile", ""), task_id=asked.get("task", "")
     )
     return download(data, "labels.jsonl", "application/x-ndjson")
+
+
+async def _record_json(request: Request, source: Source) -> Response:
+    """A record as the API has it; the API itself takes no session."""
+    uid = request.query_params.get("uid", "")
+    data = await source.read(f"records/{path_part(uid)}")
+    return download(data, "record.json", "application/json")
+
+
+async def _record_scenario(request: Request, source: Source) -> Response:
+    """A record as a scenario file."""
+    uid = request.query_params.get("uid", "")
+    data = await source.read(f"scenarios/{path_part(uid)}")
+    return download(data, "scenario.yaml", "application/yaml")
+
+
+async def _again(request: Request, source: Source) -> Response:
+    """Evaluate one record again, by the active version of its profile, then show it."""
+    form = await read_form(request)
+    uid = form.get("uid", "")
+    done = await source.post(
+        "reevaluations",
+        {"profile": form.get("profile", ""), "record_id": uid, "dry_run": False, "limit": 1},
+    )
+    came = "stored" if done["stored"] else "gone" if done["gone"] else "same"
+    told = query({"again": came, "flipped": done["flipped"] or ""})
+    return RedirectResponse(f"/records/{path_part(uid)}?{told}", HTTPStatus.SEE_OTHER)

@@ -92,9 +92,8 @@ async def _task(request: Request, source: Source) -> Response:
 
 
 async def _record(request: Request, source: Source) -> Response:
-    return await render(
-        request, "record.html", **await record_view(source, request.path_params["uid"])
-    )
+    uid, given = request.path_params["uid"], dict(request.query_params)
+    return await render(request, "record.html", **await record_view(source, uid, given))
 
 
 async def _trace(request: Request, source: Source) -> Response:

@@ -116,6 +116,8 @@ class AsyncScouterClient:
     drift_series = _one(routes.drift_series)
     records = _all(routes.records)
     record = _one(routes.record)
+    record_scenario = _stream(routes.record_scenario)
+    trajectories = _one(routes.trajectories)
     sessions = _all(routes.sessions)
     session = _one(routes.session)
     export = _stream(routes.export)

@@ -905,6 +905,21 @@ class Comparison(Answer):
     notes: tuple[str, ...]
 
 
+class TaskTrajectory(Answer):
+    """The calls that a task expects, and those that were made."""
+
+    task_id: str
+    expected: tuple[LookedCall, ...]
+    """Arguments are None where any will do."""
+    actual: tuple[LookedCall, ...]
+
+
+class TaskTrajectories(Answer):
+    """Of the tasks that expect calls, in the profile's order."""
+
+    items: tuple[TaskTrajectory, ...]
+
+
 class LabelItem(Answer):
     """What a person said of a task on a record."""
 

@@ -403,6 +403,24 @@ def sessions(
     return _pages("/sessions", models.SessionItem, dict(locals()))
 
 
+def record_scenario(uid: str) -> StreamCall:
+    """A record as a scenario file in YAML, as `scouter scenarios harvest` writes it.
+
+    Args:
+        uid: Of the record.
+    """
+    return StreamCall(request=Request(method="GET", path="/scenarios/{uid}", places={"uid": uid}))
+
+
+def trajectories(uid: str) -> Call[models.TaskTrajectories]:
+    """The calls that the tasks on a record expect, beside those that were made.
+
+    Args:
+        uid: Of the record.
+    """
+    return get("/trajectories/{uid}", models.TaskTrajectories, at={"uid": uid})
+
+
 def session(session_id: str) -> Call[models.Session]:
     """One session: its records, evaluations and traces.
 

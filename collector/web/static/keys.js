@@ -10,3 +10,19 @@ addEventListener("keydown", (event) => {
   event.preventDefault();
   target.click();
 });
+
+// A link with data-copy copies what it leads to; where that cannot be, it stays a download.
+addEventListener("click", async (event) => {
+  const link = event.target.closest("a[data-copy]");
+  if (!link || !navigator.clipboard) return;
+  event.preventDefault();
+  const told = document.getElementById("copied");
+  try {
+    const answer = await fetch(link.href);
+    if (!answer.ok) throw new Error(answer.statusText);
+    await navigator.clipboard.writeText(await answer.text());
+    told.textContent = "Copied.";
+  } catch {
+    location.assign(link.href);
+  }
+});

@@ -283,10 +283,12 @@ WITHOUT: Final = {"/healthz", "/readyz", "/openapi.json", "/api/v1/conservation"
 ELSEWHERE: Final = {
     "/api/v1/judge-answers/{key}", "/api/v1/judges/gold", "/api/v1/comparison", "/api/v1/versions",
     "/api/v1/labels/queue", "/api/v1/labels/agreement", "/api/v1/labels/file",
+    "/api/v1/scenarios/{uid}", "/api/v1/trajectories/{uid}",
 }  # fmt: skip
 """What these have needs judges, or parameters: `tests/scouter/client/test_judge_cache.py`,
-`tests/collector/judging/test_gold.py`, `tests/collector/api/test_comparison.py` and
-`tests/collector/api/test_labels.py` ask them with tokens of other spaces."""
+`tests/collector/judging/test_gold.py`, `tests/collector/api/test_comparison.py`,
+`tests/collector/api/test_labels.py` and `tests/collector/api/test_record_parts.py` ask them with
+tokens of other spaces."""
 
 
 def test_a_foreign_token_sees_and_changes_nothing(guarded: Guarded) -> None:

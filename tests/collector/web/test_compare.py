@@ -9,7 +9,7 @@ from axe_playwright_python.sync_playwright import Axe
 
 from collector.access.caller import Scope
 from collector.access.tokens import TokenFile
-from collector.web.aligned import align, read_calls
+from collector.web.aligned import align
 from tests.collector.api.test_comparison import push, send_version
 from tests.collector.conftest import Service, Start, save_answers
 from tests.collector.web.conftest import HOSTILE
@@ -54,18 +54,6 @@ def test_calls_are_aligned_by_their_tools() -> None:
         ("same", "a", "a"), ("gone", "b", None), ("new", None, "x"), ("changed", "c", "c"),
         ("new", None, "d"),
     ]  # fmt: skip
-
-
-def test_a_trajectory_is_read_from_a_result() -> None:
-    plain = [{"tool_name": "a", "tool_input": {"q": 1}}, [{"tool_name": "b"}]]
-    assert read_calls(plain) == [
-        {"name": "a", "arguments": {"q": 1}}, {"name": "b", "arguments": None},
-    ]  # fmt: skip
-    assert read_calls('[{"tool_name": "a", "tool_input": null}]') == [
-        {"name": "a", "arguments": None}
-    ]
-    for other in ([], [1], "text", '["a"]', 7, None, [{"name": "a"}]):
-        assert read_calls(other) is None, other
 
 
 def test_the_last_two_versions_are_chosen(compared: tuple[Service, str]) -> None:
