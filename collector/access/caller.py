@@ -26,6 +26,8 @@ class Scope(StrEnum):
     """Send spans and records."""
     READ = "read"
     """Ask for what is stored."""
+    LABEL = "label"
+    """Say of stored records whether they are good."""
     PROFILE = "profile"
     """Register and activate profiles."""
     ADMIN = "admin"

@@ -20,6 +20,7 @@ from collector.alerts.delivery.delivery import Delivery
 from collector.alerts.drift.health import HealthWatch
 from collector.alerts.drift.watcher import DriftWatcher
 from collector.alerts.monitor import AlertMonitor
+from collector.api.comparison import comparison_router
 from collector.api.drift import drift_router
 from collector.api.drift_history import drift_history_router
 from collector.api.evaluations import evaluations_router
@@ -30,14 +31,17 @@ from collector.api.judge_answers import judge_answers_router
 from collector.api.judge_standing import JudgeStandings
 from collector.api.judges import judges_router
 from collector.api.known_names import KnownNames
+from collector.api.labels import labels_router
 from collector.api.letters import letters_router
 from collector.api.operation import operation_router
 from collector.api.probes import Unready, probe_router
 from collector.api.profile_reader import ProfileReader
 from collector.api.profiles import profiles_router
+from collector.api.record_parts import record_parts_router
 from collector.api.records import records_router
 from collector.api.reevaluations import reevaluations_router
 from collector.api.routes import api_router
+from collector.api.runs import runs_router
 from collector.api.sessions import sessions_router
 from collector.api.spans import spans_router
 from collector.api.tasks import tasks_router
@@ -150,8 +154,12 @@ def make_app(
     app.include_router(genai_router(store, prices))
     app.include_router(evaluations_router(store, judges, names))
     app.include_router(records_router(store, judges, names))
+    app.include_router(record_parts_router(store, judges, registry))
     app.include_router(sessions_router(store, judges, names))
     app.include_router(tasks_router(store, JudgeStandings(store, judges), names))
+    app.include_router(runs_router(store))
+    app.include_router(comparison_router(store))
+    app.include_router(labels_router(store, registry))
     app.include_router(judges_router(gold))
     app.include_router(export_router(store, judges))
     app.include_router(letters_router(store, ingest))

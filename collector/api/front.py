@@ -15,13 +15,20 @@ from collector.receivers.budget import RETRY_AFTER_S, ByteBudget, FullError, Lea
 
 _PREFIX: Final = "/api/"
 _MAX_BYTES: Final = 2**20
+_LARGE: Final = "/api/v1/runs"
+"""Takes whole files of results."""
+_LARGE_BYTES: Final = 32 * 2**20
 _SPACE_BYTES: Final = 4 * _MAX_BYTES
 """Bytes of request bodies that each space may have in memory.
 
 A space that sends much so delays no other space.
 """
 _WRITERS: Final = frozenset((CallerScope.PROFILE, CallerScope.ADMIN))
-"""Scopes of which a caller needs at least one to send a body."""
+"""Scopes of which a caller needs at least one to send a body, but to the next paths."""
+_OTHER_WRITERS: Final = {
+    _LARGE: frozenset((CallerScope.INGEST,)),
+    "/api/v1/labels": frozenset((CallerScope.LABEL,)),
+}
 _BODY_S: Final = 20.0
 _AT_A_TIME: Final = 4
 """Questions that are answered together. Forty pages of a thousand items at once are ready no
@@ -41,7 +48,7 @@ class ApiFront:
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
         self._turns: WeakKeyDictionary[asyncio.AbstractEventLoop, Turns] = WeakKeyDictionary()
-        self._bodies: dict[str, ByteBudget] = {}
+        self._bodies: dict[tuple[str, bool], ByteBudget] = {}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve a request, as ASGI has it."""
@@ -53,7 +60,9 @@ class ApiFront:
             await _refuse(caller, scope, receive, send)
         elif scope["method"] == "GET":
             await self._in_turn(caller, scope, receive, send)
-        elif _WRITERS.isdisjoint(caller.scopes):  # it will be refused, whatever it sends
+        elif _OTHER_WRITERS.get(scope["path"], _WRITERS).isdisjoint(
+            caller.scopes
+        ):  # it will be refused, whatever it sends
             await _is_gone(receive)  # the server drops what has come
             await self._app(scope, _again(b"", receive), send)
         else:
@@ -61,12 +70,15 @@ class ApiFront:
 
     async def _with_body(self, caller: Caller, scope: Scope, receive: Receive, send: Send) -> None:
         """Read a body into the memory of its space, which it keeps until the answer is sent."""
-        budget = self._bodies.setdefault(caller.space, ByteBudget(_SPACE_BYTES, lambda: 0))
+        is_large = scope["path"] == _LARGE
+        most, together = (_LARGE_BYTES, _LARGE_BYTES) if is_large else (_MAX_BYTES, _SPACE_BYTES)
+        key = caller.space, is_large
+        budget = self._bodies.setdefault(key, ByteBudget(together, lambda: 0))
         with budget.lease() as lease:
             try:
-                body = await _body(scope, receive, lease)
+                body = await _body(scope, receive, lease, most)
             except FullError:
-                detail = f"the bodies of this space's requests take {_SPACE_BYTES} bytes; come back"
+                detail = f"the bodies of this space's requests take {together} bytes; come back"
                 await _refuse(ProblemError(429, detail, RETRY_AFTER_S), scope, receive, send)
             except ProblemError as error:
                 await _refuse(error, scope, receive, send)
@@ -130,8 +142,8 @@ def _again(body: bytes, receive: Receive) -> Receive:
     return again
 
 
-async def _body(scope: Scope, receive: Receive, lease: Lease) -> bytes:
-    """The whole body; empty where there is none.
+async def _body(scope: Scope, receive: Receive, lease: Lease, most: int) -> bytes:
+    """The whole body, of so many bytes at most; empty where there is none.
 
     Raises:
         ProblemError: 413 too large, 408 too slow, 415 no JSON, 400 the client went away.
@@ -142,8 +154,8 @@ async def _body(scope: Scope, receive: Receive, lease: Lease) -> bytes:
     if media is None and not _has_body(headers):
         return b""
     size = headers.get(b"content-length", b"")
-    if size.isdigit() and int(size[:19]) > _MAX_BYTES:
-        raise _too_large()
+    if size.isdigit() and int(size[:19]) > most:
+        raise _too_large(most)
     is_json = (media or b"").partition(b";")[0].strip().lower() == b"application/json"
     if not is_json and scope["method"] != "HEAD":
         raise ProblemError(415, "Content-Type: expected application/json")
@@ -156,8 +168,8 @@ async def _body(scope: Scope, receive: Receive, lease: Lease) -> bytes:
                 if message["type"] == "http.disconnect":
                     raise ProblemError(400, "the client went away before it had sent the body")
                 part: bytes = message.get("body", b"")
-                if lease.size + len(part) > _MAX_BYTES:
-                    raise _too_large()
+                if lease.size + len(part) > most:
+                    raise _too_large(most)
                 lease.take(len(part))
                 parts.append(part)
                 is_more = message.get("more_body", False)
@@ -166,5 +178,5 @@ async def _body(scope: Scope, receive: Receive, lease: Lease) -> bytes:
     return b"".join(parts)
 
 
-def _too_large() -> ProblemError:
-    return ProblemError(413, f"a body has at most {_MAX_BYTES} bytes here")
+def _too_large(most: int) -> ProblemError:
+    return ProblemError(413, f"a body has at most {most} bytes here")

@@ -80,6 +80,7 @@ class EraseAnswer(_Answer):
     spans: int
     evaluations: int = Field(description="Evaluations, every revision of each.")
     dead_letters: int
+    runs: int = Field(description="Results of runs that spoke of it; each as a whole.")
     is_gone: bool = Field(
         description="False while files of the data folder may still hold bytes of it; the next "
         "round of housekeeping, within ten minutes, writes them anew."
@@ -145,6 +146,7 @@ def _erased(done: Erasure, *, with_paths: bool) -> EraseAnswer:
         spans=done.erased.spans,
         evaluations=done.erased.evaluations,
         dead_letters=done.erased.dead_letters,
+        runs=done.erased.runs,
         is_gone=done.is_gone,
         backups=[_backup(each, with_path=with_paths) for each in done.backups],
     )

@@ -24,6 +24,8 @@ PROBLEMS: Final = problems(400, 401, 403, 408, 413, 415, 421, 429, 503)
 NOT_FOUND: Final = problems(404)
 
 Reader: TypeAlias = Annotated[Caller, Depends(Needs(Scope.READ))]
+Sender: TypeAlias = Annotated[Caller, Depends(Needs(Scope.INGEST))]
+Labeller: TypeAlias = Annotated[Caller, Depends(Needs(Scope.LABEL))]
 Profiler: TypeAlias = Annotated[Caller, Depends(Needs(Scope.PROFILE))]
 Admin: TypeAlias = Annotated[Caller, Depends(Needs(Scope.ADMIN))]
 

@@ -47,6 +47,18 @@ async def render(
     return HTMLResponse(text, status_code=status, headers=dict(HEADERS))
 
 
+def download(data: bytes, name: str, media_type: str) -> Response:
+    """Answer with a file that a browser saves and never shows.
+
+    Args:
+        data: Its bytes.
+        name: Letters, digits, dots and dashes.
+        media_type: Of the content.
+    """
+    disposition = {"Content-Disposition": f'attachment; filename="{name}"'}
+    return Response(data, media_type=media_type, headers={**HEADERS, **disposition})
+
+
 def text_of(value: object) -> str:
     """A value of an answer as a person reads it: a text as it is, anything else as JSON."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=2)
@@ -118,6 +130,11 @@ def percent(rate: float | None) -> str:
     return "–" if rate is None else f"{rate:.1%}"
 
 
+def points(difference: float) -> str:
+    """A difference of two rates in points, with its sign."""
+    return f"{100 * difference:+.1f}".replace("-", "\u2212")
+
+
 def path_part(text: str) -> str:
     """A name as one part of an address."""
     return quote(text, safe="")
@@ -139,6 +156,7 @@ _ENVIRONMENT.filters.update(
     moment=moment,
     took=took,
     percent=percent,
+    points=points,
     part=path_part,
     query=query,
     cut=cut,

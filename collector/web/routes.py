@@ -1,14 +1,12 @@
 """The routes of the page."""
 
 import time
-from collections.abc import Awaitable, Callable
 from http import HTTPStatus
 from pathlib import Path
-from typing import Final, TypeAlias
-from urllib.parse import parse_qs, quote
+from typing import Final
+from urllib.parse import quote
 
 from fastapi import FastAPI
-from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import BaseRoute, Mount, Route
@@ -16,21 +14,20 @@ from starlette.staticfiles import StaticFiles
 
 from collector.access.caller import CALLER, Caller
 from collector.problem import ProblemError
+from collector.web.answering import View, endpoint, forget, read_form
 from collector.web.health import health_view
 from collector.web.lists import LISTS, list_view
 from collector.web.overview import overview
 from collector.web.period import PERIODS, read_period
 from collector.web.record import record_view
-from collector.web.render import query, render
+from collector.web.render import render
+from collector.web.review import review_routes
 from collector.web.session import COOKIE, SessionFront, is_local
 from collector.web.source import AskError, Source
 from collector.web.task import task_view
 from collector.web.trace import trace_view
 
-View: TypeAlias = Callable[[Request, Source], Awaitable[Response]]
-
 _STATIC: Final = Path(__file__).parent / "static"
-_FORM_BYTES: Final = 4096
 _OF_OTHER_SITES: Final = (HTTPStatus.FORBIDDEN, HTTPStatus.MISDIRECTED_REQUEST)
 
 
@@ -54,15 +51,16 @@ def page_routes() -> list[BaseRoute]:
         Mount("/static", _StaticFiles(directory=_STATIC)),
         Route("/login", _login, methods=["GET", "POST"]),
         Route("/logout", _logout, methods=["POST"]),
-        Route("/", _shown(_overview)),
-        Route("/task", _shown(_task)),
-        Route("/records/{uid:path}", _shown(_record)),
-        Route("/traces/{trace_id}", _shown(_trace)),
-        Route("/alerts", _shown(_alerts)),
-        Route("/alerts/{alert_id}", _shown(_alert)),
-        Route("/alerts/{alert_id}/{act}", _shown(_act), methods=["POST"]),
-        Route("/health", _shown(_health)),
-        *(Route(f"/{name}", _shown(_list(name))) for name in LISTS),
+        Route("/", endpoint(_overview)),
+        Route("/task", endpoint(_task)),
+        Route("/records/{uid:path}", endpoint(_record)),
+        Route("/traces/{trace_id}", endpoint(_trace)),
+        Route("/alerts", endpoint(_alerts)),
+        Route("/alerts/{alert_id}", endpoint(_alert)),
+        Route("/alerts/{alert_id}/{act}", endpoint(_act), methods=["POST"]),
+        Route("/health", endpoint(_health)),
+        *review_routes(),
+        *(Route(f"/{name}", endpoint(_list(name))) for name in LISTS),
     ]
 
 
@@ -73,29 +71,6 @@ class _StaticFiles(StaticFiles):
         answer = await super().get_response(path, scope)  # type: ignore[arg-type]
         answer.headers["X-Content-Type-Options"] = "nosniff"
         return answer
-
-
-def _shown(view: View) -> Callable[[Request], Awaitable[Response]]:
-    """Make an endpoint of a view: who is not let in is asked for a token."""
-
-    async def show(request: Request) -> Response:
-        caller: Caller | ProblemError = request.scope[CALLER]
-        try:
-            if isinstance(caller, ProblemError):
-                raise AskError(caller.status, caller.detail)
-            return await view(request, Source(request))
-        except AskError as error:
-            if error.status == HTTPStatus.UNAUTHORIZED:
-                target = request.url.path + (f"?{request.url.query}" if request.url.query else "")
-                answer = RedirectResponse(f"/login?{query({'next': target})}", 303)
-                _forget(answer)  # a session that is over would count as a guess with each view
-                return answer
-            return await render(
-                request, "error.html", error.status,
-                title=HTTPStatus(error.status).phrase, detail=error.detail,
-            )  # fmt: skip
-
-    return show
 
 
 async def _overview(request: Request, source: Source) -> Response:
@@ -117,9 +92,8 @@ async def _task(request: Request, source: Source) -> Response:
 
 
 async def _record(request: Request, source: Source) -> Response:
-    return await render(
-        request, "record.html", **await record_view(source, request.path_params["uid"])
-    )
+    uid, given = request.path_params["uid"], dict(request.query_params)
+    return await render(request, "record.html", **await record_view(source, uid, given))
 
 
 async def _trace(request: Request, source: Source) -> Response:
@@ -140,7 +114,7 @@ async def _alert(request: Request, source: Source) -> Response:
 async def _act(request: Request, source: Source) -> Response:
     """Acknowledge, silence or resolve an alert, then show it."""
     alert_id, act = quote(request.path_params["alert_id"], safe=""), request.path_params["act"]
-    form = await _form(request)
+    form = await read_form(request)
     body: dict[str, object] = {"note": form.get("note", "")}
     if act == "silence":
         body["seconds"] = form.get("seconds", "")
@@ -174,7 +148,7 @@ async def _login(request: Request) -> Response:
         return await render(
             request, "error.html", caller.status, title="Refused", detail=caller.detail
         )
-    form = await _form(request)
+    form = await read_form(request)
     token, target = form.get("token", "").strip(), form.get("next", "/")
     try:
         if not token.isascii() or not token.isprintable() or set(token) & set(' ";,\\'):
@@ -193,27 +167,8 @@ async def _login(request: Request) -> Response:
 
 async def _logout(request: Request) -> Response:
     answer = RedirectResponse("/login", 303)
-    _forget(answer)
+    forget(answer)
     return answer
-
-
-def _forget(answer: Response) -> None:
-    answer.delete_cookie(COOKIE, path="/", httponly=True, samesite="lax")
-
-
-async def _form(request: Request) -> dict[str, str]:
-    """Read a small form.
-
-    Raises:
-        HTTPException: 413, it is not small.
-    """
-    body = bytearray()
-    async for part in request.stream():
-        body += part
-        if len(body) > _FORM_BYTES:
-            raise HTTPException(413, f"a form here has at most {_FORM_BYTES} bytes")
-    fields = parse_qs(body.decode("utf-8", "replace"), keep_blank_values=True)
-    return {name: values[0] for name, values in fields.items()}
 
 
 def _version(request: Request) -> str:

@@ -68,6 +68,37 @@ class Source:
         """
         return _read(await self._http.post(f"/api/v1/{path}", json=body))
 
+    async def send(self, path: str, body: bytes, **query: str) -> Answer:
+        """Give a route a body of JSON that was written elsewhere.
+
+        Args:
+            path: Below `/api/v1`.
+            body: As it came.
+            query: The route's parameters.
+
+        Raises:
+            AskError: The API refused, or the collector has a fault.
+        """
+        headers = {"Content-Type": "application/json"}
+        return _read(
+            await self._http.post(f"/api/v1/{path}", params=query, content=body, headers=headers)
+        )
+
+    async def read(self, path: str, **query: str) -> bytes:
+        """Ask a route that answers with a file.
+
+        Args:
+            path: Below `/api/v1`.
+            query: Its parameters.
+
+        Raises:
+            AskError: The API refused, or the collector has a fault.
+        """
+        answer = await self._http.get(f"/api/v1/{path}", params=query)
+        if not answer.is_success:
+            raise AskError(answer.status_code, _detail(answer))
+        return answer.content
+
     async def get(self, path: str, **query: str | int | None) -> Answer:
         """Ask a route.
 
@@ -90,7 +121,7 @@ class Source:
 
 
 def _read(answer: httpx.Response) -> Answer:
-    if answer.status_code != HTTPStatus.OK:
+    if not answer.is_success:
         raise AskError(answer.status_code, _detail(answer))
     return answer.json()
 

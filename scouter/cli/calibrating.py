@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Final
 
 import typer
@@ -21,9 +22,10 @@ from scouter.agent.calibration.asking import (
 from scouter.agent.calibration.calibration import Calibration, Evidence, calibrate
 from scouter.agent.calibration.correction import load_results
 from scouter.agent.calibration.identity import identify, judge_task, needed
-from scouter.agent.calibration.labels import Item, gather, read_labels
+from scouter.agent.calibration.labels import Item, LabelFile, gather, read_labels
 from scouter.agent.entries import ProviderEntries
 from scouter.agent.model_judge import ModelJudge
+from scouter.cli.asking import connect
 from scouter.drift.profile import AgentEvalProfile
 from scouter.errors import ConfigError, FileFormatError
 from scouter.evaluate.judge.port import (
@@ -49,7 +51,8 @@ _SEVERAL: Final = Verdict(passed=None, why="several records have this id")
 class Wanted:
     """The arguments of `scouter judge calibrate`, where they are documented."""
 
-    labels: Path
+    labels: str
+    """A file, or the address of a collector."""
     profile: str
     task: str | None = None
     judge: str | None = None
@@ -73,6 +76,17 @@ class Wanted:
         return [name for name, is_given in options.items() if is_given]
 
 
+def _read(labels: str, alias: str, task_id: str) -> LabelFile:
+    """Read a file of labels, or those that a collector keeps of a task."""
+    if not labels.startswith(("http://", "https://")):
+        return read_labels(labels)
+    with TemporaryDirectory() as folder, connect(labels, None) as client:
+        file = Path(folder) / "labels.jsonl"
+        with file.open("wb") as lines:
+            lines.writelines(client.label_file(alias, task_id))
+        return read_labels(file)
+
+
 def run(wanted: Wanted, begin: Callable[[int], None], tick: Callable[[], None]) -> Calibration:
     """Read labels, ask the judge, and sum up.
 
@@ -88,9 +102,9 @@ def run(wanted: Wanted, begin: Callable[[int], None], tick: Callable[[], None]) 
     task = judge_task(profile, wanted.task)
     ContextPath(wanted.length_of or None)  # a path that can never work is refused here
     _check_options(wanted)
-    file = read_labels(wanted.labels)
+    file = _read(wanted.labels, profile.alias, task.id)
     problems: list[Exception] = list(file.problems)
-    path = str(wanted.labels)
+    path = wanted.labels
     items = gather(votes_on(file.labels, task, path, problems), path, problems)
     for problem in [*problems, *_repeats(path, items)]:
         typer.echo(f"scouter: {one_line(problem)}", err=True)

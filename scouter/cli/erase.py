@@ -50,12 +50,13 @@ def erase(
             record_uid=record,
             tag=None if tag is None else (key, value),
         )
-    is_found = any((gone.records, gone.spans, gone.evaluations, gone.dead_letters))
+    is_found = any((gone.records, gone.spans, gone.evaluations, gone.dead_letters, gone.runs))
     if is_found:
         typer.echo(
             f"erased {counted(gone.records, 'record')}, {counted(gone.spans, 'span')}, "
             f"{counted(gone.evaluations, 'evaluation')}, "
             f"{counted(gone.dead_letters, 'dead letter')}"
+            + (f", {counted(gone.runs, 'run')}" if gone.runs else "")
         )
     else:
         typer.echo(visible(f"nothing was found: {named[0]} is not stored, or was erased before"))

@@ -191,6 +191,15 @@ def evaluate(
             rich_help_panel=REPORTS,
         ),
     ] = None,
+    push: Annotated[
+        str | None,
+        typer.Option(
+            metavar="URL",
+            help="Address of a collector that keeps the results, to be compared there; the token "
+            "is SCOUTER_AUTH_TOKEN. A failure is told and decides nothing.",
+            rich_help_panel=REPORTS,
+        ),
+    ] = None,
     junit: JUnitFile = None,
     markdown: MarkdownFile = None,
     html: HtmlFile = None,
@@ -235,6 +244,7 @@ def evaluate(
         scouter eval shop.yaml --agent shop:answer --profile shop_profile.yaml
         scouter eval shop.yaml --agent shop:answer --repeats 5 --html report.html
         scouter eval shop.yaml --agent shop:answer --min-scenario-pass-rate 0.9
+        scouter eval shop.yaml --agent shop:answer --push http://127.0.0.1:4318
         scouter eval shop.yaml --agent shop:answer --judge-budget 0.50
         scouter eval shop.yaml --agent shop:answer --judge-cache none
         scouter eval shop.yaml --agent shop:answer --calibration judge.json
@@ -303,7 +313,7 @@ def evaluate(
                 "--min-scenario-pass-rate": min_scenario_pass_rate is not None,
                 "--confirm": confirm is not None, "--interleave": interleave,
                 "--agent-version": agent_version, "--save-baseline": save_baseline,
-                "--format": file_format, "--output": output,
+                "--format": file_format, "--output": output, "--push": push,
                 "--allow-lost": allow_lost,
                 "--allow-unjudged": allow_unjudged,
             },
@@ -365,6 +375,7 @@ def evaluate(
         regression_threshold=regression_threshold,
         min_pass_rate=min_pass_rate,
         min_scenario_pass_rate=min_scenario_pass_rate,
+        push=push,
         quiet=quiet,
     )
     standard.check(has_other=interleave is not None)

@@ -35,7 +35,11 @@ def _group() -> None:
 @judge.command()
 def calibrate(
     labels: Annotated[
-        Path, typer.Argument(metavar="LABELS", help="What people said: .jsonl or .csv.")
+        str,
+        typer.Argument(
+            metavar="LABELS",
+            help="What people said: .jsonl or .csv, or the address of a collector.",
+        ),
     ],
     profile: Annotated[str, typer.Option(metavar="FILE|NAME", help="Profile with the judge task.")],
     task: Annotated[
@@ -99,6 +103,7 @@ def calibrate(
     Each line of LABELS is about one record: `uid`, `record_id` or its `context`; `label` (pass or
     fail) or `score` (a number on the judge's scale, which the task compares); and, if wanted,
     `task`, `rater`, `judge` (an earlier answer of the judge, or `judge_score`), `length`, `notes`.
+    A collector gives the labels that were made on its page; the token is SCOUTER_AUTH_TOKEN.
     Of several raters the majority counts; ties are left out. A bad line is named and costs only
     itself.
 

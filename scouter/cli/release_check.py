@@ -8,6 +8,7 @@ from pathlib import Path
 import typer
 
 from scouter.cli.outputs import Outputs
+from scouter.cli.pushing import push_run
 from scouter.cli.verdict_text import print_decision
 from scouter.errors import ConfigError
 from scouter.evaluate.api.replay import ScenarioEvalResults
@@ -36,6 +37,7 @@ class Standard:
     regression_threshold: float = 0.05
     min_pass_rate: float | None = None
     min_scenario_pass_rate: float | None = None
+    push: str | None = None
     quiet: bool = False
 
     def check(self, *, has_other: bool = False) -> None:
@@ -149,6 +151,8 @@ def conclude(
     is_baseline = save is not None and save.resolve() in map(Path.resolve, standard.baseline)
     if save is not None and not is_baseline:
         _save(results, save, "--save")
+    if standard.push is not None and is_whole:
+        push_run(results, standard.push)
     comparison = (
         None if baseline is None else results.compare_to(baseline, standard.regression_threshold)
     )

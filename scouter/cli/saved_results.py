@@ -1,18 +1,11 @@
 """Two files with results, to be compared: of replays, or of records without one."""
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Final
 
 from scouter.errors import ConfigError
-from scouter.evaluate.api.records import EvalResults
-from scouter.evaluate.api.replay import EvalMetrics, ScenarioEvalResults
-from scouter.evaluate.files.read import Document, parse_json, read_text
-from scouter.evaluate.results.file import from_document
-from scouter.evaluate.results.provenance import Provenance
-
-RECORDS: Final = "records"
-"""Alias of results without a replay, which have no other alias."""
+from scouter.evaluate.api.replay import ScenarioEvalResults
+from scouter.evaluate.api.saved import read_saved
+from scouter.evaluate.files.read import parse_json, read_text
 
 
 def load_both(baseline: Path, new: Path) -> tuple[ScenarioEvalResults, ScenarioEvalResults]:
@@ -25,29 +18,11 @@ def load_both(baseline: Path, new: Path) -> tuple[ScenarioEvalResults, ScenarioE
         FileFormatError: Names the file, and line and field where they are known.
         ConfigError: The files are of two kinds.
     """
-    files = [parse_json(str(path), read_text(path)) for path in (baseline, new)]
-    are_bare = [_is_bare(file) for file in files]
-    if are_bare[0] != are_bare[1]:
-        bare, replay = (baseline, new) if are_bare[0] else (new, baseline)
+    before, after = (read_saved(parse_json(str(path), read_text(path))) for path in (baseline, new))
+    if before.is_bare != after.is_bare:
+        bare, replay = (baseline, new) if before.is_bare else (new, baseline)
         raise ConfigError(
             f"{bare} holds results of records and {replay} those of a replay; compare two files "
             "of one kind"
         )
-    read = _replay_of_records if are_bare[0] else ScenarioEvalResults.from_document
-    return read(files[0]), read(files[1])
-
-
-def _is_bare(file: Document) -> bool:
-    value = file.value
-    return isinstance(value, Mapping) and isinstance(value.get("results"), list)
-
-
-def _replay_of_records(file: Document) -> ScenarioEvalResults:
-    found: EvalResults = from_document(file, EvalResults)
-    return ScenarioEvalResults(
-        dataset_results={RECORDS: found},
-        scenario_results=(),
-        metrics=EvalMetrics.of({RECORDS: found}, ()),
-        provenance=found.provenance or Provenance(),
-        repeats=max(found.attempts or (0,)) + 1,
-    )
+    return before.results, after.results

@@ -113,7 +113,7 @@ def harvest(
             found.silent.append(evaluation)
             continue
         profile = _profile_of(client, evaluation, at_hand, found)
-        found.items.append(_harvested(evaluation, conversation, context, profile))
+        found.items.append(harvested(evaluation, conversation, context, profile))
     return found
 
 
@@ -204,12 +204,20 @@ def _find_profile(client: ScouterClient, evaluation: Evaluation) -> AgentEvalPro
     return None
 
 
-def _harvested(
+def harvested(
     evaluation: Evaluation,
     conversation: Conversation,
     context: JsonValue,
     profile: AgentEvalProfile | None,
 ) -> Harvested:
+    """Make a scenario of one record.
+
+    Args:
+        evaluation: The latest one on it.
+        conversation: What was said.
+        context: Of the record.
+        profile: That judged it; None where nobody knows it.
+    """
     failed = [task for task in evaluation.tasks if task.outcome in NOT_PASSED]
     carried: list[Task] = []
     if profile is not None:

@@ -818,6 +818,262 @@ class Backup(Answer):
     made_at: datetime.datetime
 
 
+class RunItem(Answer):
+    """Results of an offline run, kept in a collector."""
+
+    run_id: str
+    name: str
+    added_at: datetime.datetime
+    added_by: str = ""
+    """Id of the token that brought it."""
+    is_replay: bool = True
+    """False of results of records without scenarios."""
+    profiles: dict[str, str]
+    """Digest of the profile by alias; empty where the results do not tell."""
+    records: int
+    pass_rate: float
+    scenarios: int
+    scenarios_passed: int
+    agent: str = ""
+    agent_version: str = ""
+    ended_at: datetime.datetime | None = None
+
+
+class RemovedRun(Answer):
+    """A run that was taken out."""
+
+    run_id: str
+
+
+class VersionItem(Answer):
+    """A version of the service behind a profile's records."""
+
+    version: str
+    first_at: datetime.datetime
+    """When the first of its records was evaluated."""
+    last_at: datetime.datetime
+    records: int
+
+
+class Versions(Answer):
+    """All of them, the one that began last first."""
+
+    items: tuple[VersionItem, ...]
+
+
+class ComparedSide(Answer):
+    """One side of a comparison."""
+
+    label: str
+    records: int
+    scenarios: int | None = None
+    """Of a run with scenarios."""
+    is_cut: bool = False
+    """There are more records, which are older."""
+    run_id: str | None = None
+
+
+class ComparedRate(Answer):
+    """One rate on both sides, and what the test says of it."""
+
+    label: str
+    profile: str | None = None
+    task_id: str | None = None
+    """None for whole records and sums."""
+    before_passed: int
+    before_count: int
+    after_passed: int
+    after_count: int
+    before_rate: float
+    after_rate: float
+    difference: float
+    """After minus before."""
+    lower: float | None = None
+    """Of the difference, 95 %; None where too few conversations stand behind it."""
+    upper: float | None = None
+    fell: int
+    rose: int
+    p_value: float | None = None
+    """One-sided, of a fall."""
+    adjusted_p: float | None = None
+    word: str
+    """`regressed`, `not cleared`, or empty."""
+    reason: str
+
+
+class LookedCall(Answer):
+    """A tool call on one side of a change."""
+
+    name: str
+    arguments: JsonValue = None
+
+
+class LookedTask(Answer):
+    """How a task ended on one side of a change."""
+
+    task_id: str
+    outcome: Outcome
+    message: str
+
+
+class Look(Answer):
+    """A record, or an attempt of a scenario, on one side of a comparison."""
+
+    uid: str = ""
+    """Of a live record."""
+    trace_id: str | None = None
+    outcome: Outcome
+    tasks: tuple[LookedTask, ...]
+    calls: tuple[LookedCall, ...] | None = None
+    """Of tools; None where no span is stored."""
+    shown: dict[str, JsonValue]
+
+
+class ComparedChange(Answer):
+    """A record or scenario that passed on one side only."""
+
+    name: str
+    is_worse: bool
+    before: Look
+    after: Look
+
+
+class Comparison(Answer):
+    """Two sides held against each other."""
+
+    word: str
+    """`regressed`, `no regression seen` or `inconclusive`."""
+    headline: str
+    reasons: tuple[str, ...]
+    exit_code: int
+    ruled_out: float | None = None
+    """A fall of more points than this is ruled out."""
+    pairing: str
+    """`scenarios`, `ids`, or `apart`: two samples."""
+    before: ComparedSide
+    after: ComparedSide
+    rates: tuple[ComparedRate, ...]
+    changes: tuple[ComparedChange, ...]
+    more_changes: int
+    notes: tuple[str, ...]
+
+
+class TaskTrajectory(Answer):
+    """The calls that a task expects, and those that were made."""
+
+    task_id: str
+    expected: tuple[LookedCall, ...]
+    """Arguments are None where any will do."""
+    actual: tuple[LookedCall, ...]
+
+
+class TaskTrajectories(Answer):
+    """Of the tasks that expect calls, in the profile's order."""
+
+    items: tuple[TaskTrajectory, ...]
+
+
+class LabelItem(Answer):
+    """What a person said of a task on a record."""
+
+    uid: str
+    record_id: str = ""
+    profile: str
+    task_id: str
+    label: bool | None
+    """Whether the record is good; None where an earlier label was taken back."""
+    rater: str
+    notes: str = ""
+    at: datetime.datetime
+    by: str = ""
+    """Id of the token that it came with."""
+
+
+class QueueResult(Answer):
+    """How a task ended, for those who asked to see it."""
+
+    outcome: Outcome
+    reason: str | None = None
+    score: float | None = None
+    message: str = ""
+    answer: JsonValue = None
+
+
+class QueueItem(Answer):
+    """A record to be labelled."""
+
+    uid: str
+    record_id: str = ""
+    session_id: str = ""
+    trace_id: str | None = None
+    created_at: datetime.datetime
+    context: JsonValue = None
+    result: QueueResult | None = None
+    labels: tuple[LabelItem, ...] = ()
+    """Of others, where they were asked for."""
+
+
+class LabelQueue(Answer):
+    """Records to ask a person about, in order."""
+
+    profile: str
+    task_id: str
+    asks: str
+    """The judge's prompt, or the assertion."""
+    is_judge: bool
+    labelled: int
+    waiting: int
+    items: tuple[QueueItem, ...]
+
+
+class AgreementKappa(Answer):
+    """Agreement beyond chance: 1 perfect, 0 by chance alone; None where it cannot be said."""
+
+    value: float | None
+    lower: float
+    upper: float
+
+
+class RaterPair(Answer):
+    """Two people on the records that both labelled."""
+
+    first: str
+    second: str
+    records: int
+    agreed: int
+    kappa: AgreementKappa
+
+
+class JudgeAgreement(Answer):
+    """A judge beside what most people say."""
+
+    good_passed: int
+    good_failed: int
+    bad_passed: int
+    bad_failed: int
+    sensitivity: float | None
+    sensitivity_interval: tuple[float, float]
+    specificity: float | None
+    specificity_interval: tuple[float, float]
+    kappa: AgreementKappa
+
+
+class LabelAgreement(Answer):
+    """Labels on one task, summed up."""
+
+    profile: str
+    task_id: str
+    raters: dict[str, int]
+    records: int
+    good: int
+    tied: int
+    pairs: tuple[RaterPair, ...]
+    everybody: AgreementKappa
+    """Fleiss' kappa."""
+    judge: JudgeAgreement
+    contested: tuple[str, ...]
+
+
 class Erased(Answer):
     """Counts of what an erasure removed, and the backups that still hold it."""
 
@@ -825,6 +1081,8 @@ class Erased(Answer):
     spans: int
     evaluations: int
     dead_letters: int
+    runs: int = 0
+    """Results of runs that spoke of it; each as a whole."""
     is_gone: bool = True
     """False while the collector still writes the files anew that held it."""
     backups: tuple[Backup, ...] = ()

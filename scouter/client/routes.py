@@ -4,6 +4,7 @@ Both clients have a method for each of these functions, with the same parameters
 go into the query under their own names, `locals()` is the query.
 """
 
+import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias, cast
 
@@ -28,12 +29,15 @@ from scouter.evaluate.outcome import Outcome
 
 if TYPE_CHECKING:
     from scouter.drift.profile import AgentEvalProfile
+    from scouter.evaluate.api.records import EvalResults
+    from scouter.evaluate.api.replay import ScenarioEvalResults
 
 UsageKey: TypeAlias = Literal[
     "model", "provider", "operation", "agent", "tool", "service", "conversation", "error"
 ]
 ExportKind: TypeAlias = Literal["records", "evaluations", "task_results"]
 ExportFormat: TypeAlias = Literal["jsonl", "csv"]
+LabelOrder: TypeAlias = Literal["random", "failed", "uncertain", "disagrees"]
 SpanStatus: TypeAlias = Literal["ok", "error", "unset"]
 
 _PART_BYTES: Final = 4 * 2**20
@@ -442,6 +446,24 @@ def sessions(
     return _pages("/sessions", models.SessionItem, dict(locals()))
 
 
+def record_scenario(uid: str) -> StreamCall:
+    """A record as a scenario file in YAML, as `scouter scenarios harvest` writes it.
+
+    Args:
+        uid: Of the record.
+    """
+    return StreamCall(request=Request(method="GET", path="/scenarios/{uid}", places={"uid": uid}))
+
+
+def trajectories(uid: str) -> Call[models.TaskTrajectories]:
+    """The calls that the tasks on a record expect, beside those that were made.
+
+    Args:
+        uid: Of the record.
+    """
+    return get("/trajectories/{uid}", models.TaskTrajectories, at={"uid": uid})
+
+
 def session(session_id: str) -> Call[models.Session]:
     """One session: its records, evaluations and traces.
 
@@ -477,6 +499,167 @@ def export(
     }  # fmt: skip
     path = "/export/{kind}"
     return StreamCall(request=Request(method="GET", path=path, places={"kind": kind}, query=query))
+
+
+# --- comparisons ---
+
+
+def runs() -> PagedCall[models.RunItem]:
+    """Results of offline runs that the collector keeps, the one that came last first."""
+    return _pages("/runs", models.RunItem, {})
+
+
+def push_run(
+    results: "ScenarioEvalResults | EvalResults | Mapping[str, JsonValue]", name: str = ""
+) -> Call[models.RunItem]:
+    """Have the collector keep the results of a run, at most 32 MiB. Needs the scope ingest.
+
+    Args:
+        results: Of a replay or of records, or what their `save` writes.
+        name: For people; by default agent and version, as far as the results tell.
+    """
+    query: dict[str, QueryValue] = {"name": name or None}
+    body: dict[str, JsonValue] = (
+        dict(results)
+        if isinstance(results, Mapping)
+        else cast("dict[str, JsonValue]", json.loads(results.model_dump_json()))
+    )
+    return post("/runs", models.RunItem, query=query, body=body, takes_s=_COMMIT_S)
+
+
+def remove_run(run_id: str) -> Call[models.RemovedRun]:
+    """Take a run out of the collector. Needs the scope admin.
+
+    Args:
+        run_id: As a list of runs has it.
+    """
+    return post("/runs/{run_id}/remove", models.RemovedRun, at={"run_id": run_id})
+
+
+def versions(profile: str) -> Call[models.Versions]:
+    """Versions of the service behind the newest evaluations of a profile, the newest first.
+
+    Args:
+        profile: Alias, name, uid or digest.
+    """
+    return get("/versions", models.Versions, query={"profile": profile})
+
+
+def comparison(
+    profile: str | None = None,
+    *,
+    before_version: str | None = None,
+    before_since: Moment | None = None,
+    before_until: Moment | None = None,
+    before_run: str | None = None,
+    version: str | None = None,
+    since: Moment | None = None,
+    until: Moment | None = None,
+    run: str | None = None,
+    environment: str | None = None,
+    require_ruled_out: float | None = None,
+    limit: int | None = None,
+) -> Call[models.Comparison]:
+    """Two versions, two periods, or an offline run and what is live, held against each other.
+
+    Args:
+        profile: Alias; needed where a side is live.
+        before_version: Of the service, of the baseline.
+        before_since: Evaluations of the baseline from this time on.
+        before_until: Those before this time.
+        before_run: The baseline is this run.
+        version: Of the service, of the side in question; and so on.
+        since: See `before_since`.
+        until: See `before_until`.
+        run: See `before_run`.
+        environment: Of the live sides.
+        require_ruled_out: Inconclusive where a fall of more points is not ruled out.
+        limit: Newest records of each live side that are compared; 1,000 by default, at most 5,000.
+    """
+    return get("/comparison", models.Comparison, query=dict(locals()))
+
+
+# --- labels ---
+
+
+def labels(
+    *,
+    profile: str | None = None,
+    task_id: str | None = None,
+    rater: str | None = None,
+    uid: str | None = None,
+    limit: int | None = None,
+) -> PagedCall[models.LabelItem]:
+    """What people say of records, newest first; of a person, task and record the last label.
+
+    Args:
+        profile: Alias.
+        task_id: Of the task.
+        rater: The person.
+        uid: Of the record.
+        limit: Items per page, 1 to 1000; all pages are read, one after the other.
+    """
+    return _pages("/labels", models.LabelItem, dict(locals()))
+
+
+def label(
+    uid: str, task_id: str, label: bool | None, rater: str, notes: str = ""
+) -> Call[models.LabelItem]:
+    """Say whether a record is good, as a task on it asks. Needs the scope label.
+
+    Args:
+        uid: Of the record.
+        task_id: Of the task.
+        label: Whether it is good; None takes an earlier label back.
+        rater: The person.
+        notes: For people.
+    """
+    return post("/labels", models.LabelItem, body=dict(locals()))
+
+
+def label_queue(
+    profile: str,
+    task_id: str,
+    *,
+    rater: str = "",
+    order: LabelOrder = "random",
+    reveal: bool = False,
+    offset: int | None = None,
+    limit: int | None = None,
+) -> Call[models.LabelQueue]:
+    """Records that a person has not labelled, in order.
+
+    Args:
+        profile: Alias.
+        task_id: Of the task.
+        rater: The person.
+        order: Which come first.
+        reveal: Tell how the task ended, and what others said.
+        offset: Records to pass over.
+        limit: Records, 1 to 20; by default one.
+    """
+    return get("/labels/queue", models.LabelQueue, query=dict(locals()))
+
+
+def label_agreement(profile: str, task_id: str) -> Call[models.LabelAgreement]:
+    """How far people agree with each other on a task, and its judge with most of them.
+
+    Args:
+        profile: Alias.
+        task_id: Of the task.
+    """
+    return get("/labels/agreement", models.LabelAgreement, query=dict(locals()))
+
+
+def label_file(profile: str, task_id: str, *, contexts: bool | None = None) -> StreamCall:
+    """Labels on a task as the lines that `scouter judge calibrate` reads.
+
+    Args:
+        profile: Alias.
+        task_id: Of the task.
+        contexts: With the records' contexts, as by default, so that a judge can be asked.
+    """
+    return StreamCall(request=Request(method="GET", path="/labels/file", query=dict(locals())))
 
 
 # --- profiles ---

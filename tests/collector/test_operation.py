@@ -54,7 +54,7 @@ def test_a_session_goes_with_its_trace_and_its_letters(
     done = erase(service, session_id="s1")
 
     assert done == {
-        "records": 2, "spans": 1, "evaluations": 1, "dead_letters": 1, "is_gone": False,
+        "records": 2, "spans": 1, "evaluations": 1, "dead_letters": 1, "runs": 0, "is_gone": False,
         "backups": [],
     }  # fmt: skip
     assert service.sample("scouter_records_waiting") == 0, "memory has forgotten it"

@@ -102,6 +102,7 @@ def remove_before(tx: Transaction, database: Database, before_ns: int) -> int:
         [before_ns],
     )
     run(connection, "DELETE FROM gold_verdicts WHERE at_ns < ?", [before_ns])
+    run(connection, "DELETE FROM runs WHERE added_ns < ?", [before_ns])
     spans = run(
         connection,
         "DELETE FROM spans WHERE received_ns < ? AND NOT EXISTS (FROM records r"
@@ -145,6 +146,7 @@ def take_out(
             ("task_results", "record_uid", ""),
             ("evaluations", "record_uid", ""),
             ("dead_letters", "uid", " AND was_accepted"),
+            ("labels", "uid", ""),
         )
     }
     records = run(

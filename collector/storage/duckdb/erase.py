@@ -15,6 +15,7 @@ from collector.metrics import TotalName
 from collector.storage.care.maintenance import take_out
 from collector.storage.duckdb.database import Database, run
 from collector.storage.duckdb.letter_search import LetterSearch
+from collector.storage.duckdb.runs import take_runs_about
 from collector.storage.duckdb.stored_keys import text_hash
 from collector.storage.duckdb.task_codec import decode_evaluation, encode_evaluation
 from collector.storage.duckdb.tombstones import (
@@ -97,7 +98,9 @@ def erase(tx: Transaction, database: Database, target: EraseTarget) -> Erased:
     _find(connection, target)
     uids = [row[0] for row in run(connection, "SELECT uid FROM gone_records")]
     whole = {row[0] for row in run(connection, "SELECT trace_id FROM gone_traces")}
-    letters = _take_letters(connection, target, uids, whole)
+    search = _search(target, uids, whole)
+    letters = _take_letters(connection, target, search)
+    runs = 0 if target.superseded else take_runs_about(connection, space, search)
     spans = run(
         connection,
         "DELETE FROM spans USING gone_spans g WHERE spans.space = ?"
@@ -126,7 +129,7 @@ def erase(tx: Transaction, database: Database, target: EraseTarget) -> Erased:
     tx.erased.update(tombstones)
     for trace_id, span_id in [*((each, "") for each in whole), *single]:
         tx.add("erasures", LOG_STEP, space, trace_id, span_id)
-    if tombstones or letters or taken.evaluations:
+    if tombstones or letters or runs or taken.evaluations:
         tx.add("erasures", FILE_STEP, space, "", "")
     return Erased(
         space=space,
@@ -136,6 +139,7 @@ def erase(tx: Transaction, database: Database, target: EraseTarget) -> Erased:
         spans=counts[SPAN],
         evaluations=taken.evaluations,
         dead_letters=taken.dead_letters + letters,
+        runs=runs,
     )
 
 
@@ -211,12 +215,16 @@ def _condition(target: EraseTarget) -> tuple[str, list[object]]:
     return "json_extract_string(r.tags, ?) = ?", [pointer, text]
 
 
+def _search(target: EraseTarget, uids: list[str], traces: set[str]) -> LetterSearch:
+    """Look for what goes in texts that the store has not taken apart."""
+    texts = (text for text in (*uids, target.record_uid, target.session_id) if text)
+    return LetterSearch(texts, traces, target.tag)
+
+
 def _take_letters(
-    connection: duckdb.DuckDBPyConnection, target: EraseTarget, uids: list[str], traces: set[str]
+    connection: duckdb.DuckDBPyConnection, target: EraseTarget, search: LetterSearch
 ) -> int:
     """Take out the letters that were never accepted and speak of what goes, and count them."""
-    texts = {*uids, target.record_uid, target.session_id} - {None, ""}
-    search = LetterSearch((str(each) for each in texts), traces, target.tag)
     known = run(
         connection,
         "SELECT letter_id, kind FROM dead_letters WHERE space = ? AND NOT was_accepted"
@@ -233,7 +241,7 @@ def _take_letters(
             [target.space, ids],
         )
         for letter_id, uid, payload in rows:
-            if uid in texts or search.finds(payload):
+            if uid in search.texts or search.finds(payload):
                 found.append(letter_id)
     for letter_id in found:
         run(

@@ -20,6 +20,7 @@ from collector.storage.duckdb.task_codec import decode_evaluation
 from collector.storage.duckdb.transaction import one_of
 from collector.storage.port.lists import EvaluationPage, EvaluationQuery
 from collector.storage.port.rows import EvaluationRow
+from collector.storage.port.versions import VersionRow
 
 # All SQL is put together from this module's own words; values always travel as parameters.
 # ruff: noqa: S608
@@ -81,6 +82,30 @@ def read_evaluation(database: Database, space: str, evaluation_id: str) -> Evalu
         database, "e.evaluation_id = ? AND e.space = ?", [evaluation_id, space]
     )
     return next(iter(found), None)
+
+
+def read_versions(database: Database, space: str, profile: str) -> list[VersionRow]:
+    """Versions of the service behind the newest evaluations of a profile, the newest first.
+
+    An evaluation that looked at no spans does not know its version; a span of its trace does.
+
+    Cost: linear in the spans of the space, a few columns of them.
+    """
+    rows = database.read(
+        "WITH e AS (SELECT e.record_uid, e.trace_id, e.service_version, e.evaluated_ns"
+        f" FROM evaluations e WHERE e.space = $1 AND {PROFILE.replace('?', '$2')}"
+        f" ORDER BY e.seq DESC LIMIT {_MOST}), s AS (SELECT s.trace_id,"
+        " any_value(s.service_version) AS version FROM spans s WHERE s.space = $1"
+        " AND s.service_version <> '' AND s.trace_id IN (SELECT trace_id FROM e"
+        " WHERE service_version = '') GROUP BY s.trace_id)"
+        " SELECT coalesce(nullif(e.service_version, ''), s.version) AS told,"
+        " min(e.evaluated_ns) AS first, max(e.evaluated_ns), count(DISTINCT e.record_uid)"
+        " FROM e LEFT JOIN s USING (trace_id) WHERE told IS NOT NULL"
+        " GROUP BY told ORDER BY first DESC, told",
+        [space, profile],
+    )
+    names = ("version", "first_ns", "last_ns", "records")
+    return [VersionRow(**dict(zip(names, row, strict=True))) for row in rows]
 
 
 def read_revisions(database: Database, space: str, uid: str) -> tuple[EvaluationRow, ...]:

@@ -20,9 +20,9 @@ class LetterSearch:
     def __init__(
         self, texts: Iterable[str], trace_ids: Iterable[str], tag: tuple[str, str] | None = None
     ) -> None:
-        self._texts, self._tag = frozenset(texts), tag
+        self.texts, self._tag = frozenset(texts), tag
         self._trace_ids = frozenset(trace_ids)
-        wanted = self._texts | self._trace_ids
+        wanted = self.texts | self._trace_ids
         self._needles = [needle for text in wanted for needle in _forms(text)]
         for trace_id in self._trace_ids:
             self._needles += [*_forms(trace_id.upper()), bytes.fromhex(trace_id)]
@@ -58,7 +58,7 @@ class LetterSearch:
         return False
 
     def _finds_text(self, text: str, depth: int) -> bool:
-        if text in self._texts or text.lower() in self._trace_ids:
+        if text in self.texts or text.lower() in self._trace_ids:
             return True
         if not text.startswith(_JSON_STARTS):
             return False

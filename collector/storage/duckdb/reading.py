@@ -1,6 +1,6 @@
 """The questions of the port, each answered by a module of its own."""
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 
 from collector.metrics import TotalName
@@ -21,11 +21,13 @@ from collector.storage.duckdb.drift import (
 from collector.storage.duckdb.evaluations import (
     read_evaluation,
     read_evaluations,
+    read_versions,
 )
 from collector.storage.duckdb.judges import (
     read_calibrations,
     read_gold,
 )
+from collector.storage.duckdb.labels import read_labels
 from collector.storage.duckdb.late import read_judged_traces, read_late_traces, read_stored_until
 from collector.storage.duckdb.opened import Opened
 from collector.storage.duckdb.pending import read_pending
@@ -36,6 +38,7 @@ from collector.storage.duckdb.records import (
     read_session_traces,
     read_sessions,
 )
+from collector.storage.duckdb.runs import read_run, read_runs
 from collector.storage.duckdb.search import read_span_page, read_trace_page
 from collector.storage.duckdb.sessions import (
     read_open_sessions,
@@ -65,6 +68,7 @@ from collector.storage.port.drift import (
     SliceQuery,
 )
 from collector.storage.port.judges import CalibrationRow, GoldOutcome, GoldQuery
+from collector.storage.port.labels import LabelQuery, LabelRow
 from collector.storage.port.lists import (
     EvaluationPage,
     EvaluationQuery,
@@ -94,6 +98,7 @@ from collector.storage.port.rows import (
     WaitingRecord,
     WaitingSpace,
 )
+from collector.storage.port.runs import RunRow
 from collector.storage.port.search import (
     SpanPage,
     SpanQuery,
@@ -101,6 +106,7 @@ from collector.storage.port.search import (
     UsagePage,
     UsageQuery,
 )
+from collector.storage.port.versions import VersionRow
 from scouter.drift.detect.slices import Slice
 from scouter.drift.series.observed import Observed, Place
 from scouter.evaluate.outcome import Outcome
@@ -145,6 +151,10 @@ class Reading(Opened):
     def evaluation(self, space: str, evaluation_id: str) -> EvaluationRow | None:
         """An evaluation by its id."""
         return read_evaluation(self._database, space, evaluation_id)
+
+    def versions(self, space: str, profile: str) -> list[VersionRow]:
+        """Versions of the service behind a profile's newest evaluations, the newest first."""
+        return read_versions(self._database, space, profile)
 
     def task_counts(self, query: TaskQuery) -> list[TaskCounts]:
         """Count outcomes per profile and task."""
@@ -291,6 +301,18 @@ class Reading(Opened):
     def gold_outcomes(self, query: GoldQuery) -> list[GoldOutcome]:
         """Outcomes of gold items."""
         return read_gold(self._database, query)
+
+    def labels(self, query: LabelQuery) -> Sequence[LabelRow]:
+        """Labels that count, the newest first."""
+        return read_labels(self._database, query)
+
+    def runs(self, space: str) -> Sequence[RunRow]:
+        """All runs of a space without their bodies, the newest first."""
+        return read_runs(self._database, space)
+
+    def run(self, space: str, run_id: str) -> RunRow | None:
+        """A run with its body."""
+        return read_run(self._database, space, run_id)
 
     def last_alert_events(self) -> list[AlertEvent]:
         """The latest event of every alert."""

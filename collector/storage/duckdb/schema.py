@@ -240,6 +240,19 @@ MIGRATIONS: Final[tuple[str, ...]] = (
         answer VARCHAR
     );
     """,
+    """
+    CREATE TABLE IF NOT EXISTS runs (
+        seq BIGINT, ordinal INTEGER, space VARCHAR, run_id VARCHAR, name VARCHAR, added_ns BIGINT,
+        added_by VARCHAR, summary VARCHAR, body BLOB USING COMPRESSION uncompressed
+    );
+    """,
+    """
+    CREATE TABLE IF NOT EXISTS labels (
+        seq BIGINT, ordinal INTEGER, space VARCHAR, uid VARCHAR, record_id VARCHAR, alias VARCHAR,
+        task_id VARCHAR, rater VARCHAR, is_good BOOLEAN, notes VARCHAR, at_ns BIGINT,
+        added_by VARCHAR
+    );
+    """,
 )
 """Step n (counted from 1) takes a store of version n - 1 to version n. Never edit one: add one.
 
@@ -265,4 +278,6 @@ TABLES: Final = (
     "drift_states",
     "drift_events",
     "drift_deliveries",
+    "runs",
+    "labels",
 )

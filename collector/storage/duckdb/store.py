@@ -10,12 +10,15 @@ from collector.storage.duckdb.dead_letters import (
 )
 from collector.storage.duckdb.drift import DeliveriesJob, DriftJob
 from collector.storage.duckdb.drops import DropsJob
+from collector.storage.duckdb.erase import FILE_STEP
 from collector.storage.duckdb.judges import (
     CalibrationsJob,
     GoldJob,
 )
+from collector.storage.duckdb.labels import LabelsJob
 from collector.storage.duckdb.opened import failed
 from collector.storage.duckdb.reading import Reading
+from collector.storage.duckdb.runs import RunJob, take_run
 from collector.storage.duckdb.settle import settle_records
 from collector.storage.duckdb.transaction import Transaction
 from collector.storage.duckdb.write import (
@@ -33,6 +36,7 @@ from collector.storage.port.dead_letters import (
 )
 from collector.storage.port.drift import DriftDelivery, DriftEvent, DriftState
 from collector.storage.port.judges import CalibrationRow, GoldOutcome
+from collector.storage.port.labels import LabelRow
 from collector.storage.port.rows import (
     AlertEvent,
     EvaluationRow,
@@ -42,6 +46,7 @@ from collector.storage.port.rows import (
     SettledRecord,
     SpansAppended,
 )
+from collector.storage.port.runs import RunRow
 from scouter.errors import DataError, TransientError
 from scouter.model.span import Span
 from scouter.transport.drops import Dropped
@@ -115,6 +120,25 @@ class DuckDBStore(Reading, Care):
     def append_deliveries(self, deliveries: Sequence[DriftDelivery]) -> "Future[int]":
         """Keep steps of deliveries."""
         return self._submit(DeliveriesJob(rows=deliveries))
+
+    def append_labels(self, labels: Sequence[LabelRow]) -> "Future[int]":
+        """Keep labels; one on a record that was erased meanwhile is dropped."""
+        return self._submit(LabelsJob(rows=labels))
+
+    def append_run(self, run: RunRow) -> "Future[bool]":
+        """Keep a run; it is compressed in the calling thread."""
+        return self._submit(RunJob.of(self._database, run))
+
+    def remove_run(self, space: str, run_id: str) -> "Future[bool]":
+        """Take a run out, and note that its bytes are still to be taken out of the file."""
+
+        def work(tx: Transaction) -> bool:
+            self._database.make_room()
+            if is_gone := take_run(self._database.connection(), space, run_id):
+                tx.add("erasures", FILE_STEP, space, "", "")
+            return is_gone
+
+        return self._care(work)
 
     def append_profile(self, profile: ProfileRow) -> "Future[int]":
         """Register a profile."""

@@ -69,6 +69,8 @@ class Transaction:
         that were looked up, and those added here."""
         self.latest: dict[tuple[str, str], EvaluationRow] = {}
         """Latest evaluation by (space, uid): what the group's revisions follow, and those added."""
+        self.runs: set[tuple[str, str]] = set()
+        """Space and id of the runs that were added here."""
         self.drops: dict[tuple[str, str, str], Count] = {}
         """Counts of senders' drops that were added here, by (space, sender, reason)."""
         self._rollups: Counter[RollupKey] = Counter()

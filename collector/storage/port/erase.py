@@ -31,3 +31,5 @@ class Erased:
     evaluations: int
     """Evaluations, every revision of each."""
     dead_letters: int
+    runs: int
+    """Runs that spoke of what went; each as a whole."""

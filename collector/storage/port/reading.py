@@ -22,6 +22,7 @@ from collector.storage.port.lists import (
 )
 from collector.storage.port.rows import EvaluationRow, StoredTrace
 from collector.storage.port.search import SpanPage, SpanQuery, TracePage, UsagePage, UsageQuery
+from collector.storage.port.versions import VersionRow
 
 
 class ReadStore(CommittedStore, Protocol):
@@ -64,6 +65,19 @@ class ReadStore(CommittedStore, Protocol):
 
     def evaluation(self, space: str, evaluation_id: str) -> EvaluationRow | None:
         """An evaluation by its id, be it the latest of its record or not."""
+        ...
+
+    def versions(self, space: str, profile: str) -> list[VersionRow]:
+        """Versions of the service behind a profile's 20,000 newest evaluations.
+
+        Args:
+            space: Whose.
+            profile: Alias, name, uid or digest.
+
+        Returns:
+            The one that was evaluated first last comes first; an evaluation of which nothing tells
+            the version is in none.
+        """
         ...
 
     def task_counts(self, query: TaskQuery) -> list[TaskCounts]:

@@ -9,7 +9,9 @@ from typing import Final, Protocol
 from collector.storage.port.care import CareStore
 from collector.storage.port.control import ControlStore
 from collector.storage.port.drift import DriftStore
+from collector.storage.port.labels import LabelStore
 from collector.storage.port.reading import ReadStore
+from collector.storage.port.runs import RunStore
 from collector.storage.port.work import WorkStore
 from scouter.errors import TransientError
 
@@ -28,5 +30,7 @@ MOST_SPAN_BYTES: Final = 64 * 2**20
 """The same in bytes, as they are stored."""
 
 
-class Store(WorkStore, ReadStore, ControlStore, CareStore, DriftStore, Protocol):
+class Store(
+    WorkStore, ReadStore, ControlStore, CareStore, DriftStore, RunStore, LabelStore, Protocol
+):
     """Everything that a collector keeps."""

@@ -5,7 +5,11 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from scouter.evaluate.compare.rates import points
-from scouter.evaluate.compare.rows import ComparisonDecision, RateComparison
+from scouter.evaluate.compare.rows import (
+    WHOLE_SCENARIOS,
+    ComparisonDecision,
+    RateComparison,
+)
 from scouter.evaluate.results.confirmation import Confirmation
 
 LARGE_FALL: Final = 0.2
@@ -13,6 +17,10 @@ LARGE_FALL: Final = 0.2
 
 NEW_BASELINE: Final = "save a new baseline if that is meant"
 
+_MORE_SCENARIOS: Final = (
+    "ask the scenarios that failed again, as scouter eval --baseline does, or use more --repeats "
+    "or scenarios"
+)
 _PLURALS: Final = {"scenario": "scenarios", "alias": "aliases", "task": "tasks"}
 _EPSILON: Final = 1e-9
 _NAMED: Final = 5
@@ -137,10 +145,10 @@ def _doubt(evidence: Evidence, ruled_out: float | None) -> str | None:
     fall = evidence.fall if evidence.open_fall is None else evidence.open_fall
     if min(fall, evidence.fall) < LARGE_FALL - _EPSILON or not primary.is_whole:
         return None
+    advice = _MORE_SCENARIOS if primary.task_id == WHOLE_SCENARIOS else "compare more of them"
     return (
         f"{primary.label} fell by {100 * evidence.fall:.1f} points, which may be chance: "
-        f"{primary.reason}; ask the scenarios that failed again, as scouter eval --baseline "
-        "does, or use more --repeats or scenarios"
+        f"{primary.reason}; {advice}"
     )
 
 

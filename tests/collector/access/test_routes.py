@@ -26,6 +26,7 @@ from tests.collector.conftest import Service, Start
 from tests.contracts.store_data import TRACE, span
 from tests.support.openmetrics import ACCEPT, families_in
 from tests.support.processes import wait_until
+from tests.support.replay_results import results, scenario
 
 TABLE: Final = Path(__file__).parents[2] / "cases" / "routes.txt"
 ROUTES: Final = [
@@ -213,6 +214,10 @@ class Zebra:
         wait_until(self._is_judged, what="the evaluation")
         wait_until(self._is_watched, what="the detectors took the evaluation")
         self._resolve_alert()
+        run = results([scenario(ZEBRA, {"right": True})]).model_dump_json()
+        self._ask("POST", "/api/v1/runs?name=zebra", shop, content=run, **media)
+        said = {"uid": ZEBRA, "task_id": "right", "label": True, "rater": "ada"}
+        self._ask("POST", "/api/v1/labels", shop, json=said)
         self.evaluation = guarded.get("/api/v1/evaluations", shop)["items"][0]["evaluation_id"]
         self.letter = guarded.get("/api/v1/dead-letters", shop)["items"][0]["letter_id"]
 
@@ -275,9 +280,15 @@ class Zebra:
 
 WITHOUT: Final = {"/healthz", "/readyz", "/openapi.json", "/api/v1/conservation"}
 """Routes whose answer holds no text of a space."""
-ELSEWHERE: Final = {"/api/v1/judge-answers/{key}", "/api/v1/judges/gold"}
-"""What these have needs judges: `tests/scouter/client/test_judge_cache.py` and
-`tests/collector/judging/test_gold.py` ask them with tokens of other spaces."""
+ELSEWHERE: Final = {
+    "/api/v1/judge-answers/{key}", "/api/v1/judges/gold", "/api/v1/comparison", "/api/v1/versions",
+    "/api/v1/labels/queue", "/api/v1/labels/agreement", "/api/v1/labels/file",
+    "/api/v1/scenarios/{uid}", "/api/v1/trajectories/{uid}",
+}  # fmt: skip
+"""What these have needs judges, or parameters: `tests/scouter/client/test_judge_cache.py`,
+`tests/collector/judging/test_gold.py`, `tests/collector/api/test_comparison.py`,
+`tests/collector/api/test_labels.py` and `tests/collector/api/test_record_parts.py` ask them with
+tokens of other spaces."""
 
 
 def test_a_foreign_token_sees_and_changes_nothing(guarded: Guarded) -> None:
@@ -389,14 +400,17 @@ def test_bodies_of_strangers_are_not_read_and_others_are_bounded(guarded: Guarde
 
 
 def test_bodies_are_not_read_of_tokens_that_may_change_nothing(guarded: Guarded) -> None:
-    """Each route that may have one needs `profile` or `admin`; the others are told so at once."""
+    """The others are told at once which scope they lack."""
     routes = [(m, path, needed) for m, path, needed, *_ in ROUTES if path.startswith("/api/")]
-    assert {needed for method, _, needed in routes if method != "GET"} == {"admin", "profile"}
+    takers = {path: needed for method, path, needed in routes if method != "GET"}
+    assert takers["/api/v1/runs"] == "ingest"
+    assert takers["/api/v1/labels"] == "label"
+    assert set(takers.values()) == {"admin", "profile", "ingest", "label"}
     http, media = guarded.service.http, {"Content-Type": "application/json"}
     for method, path, needed in routes:
         if method == "GET":
             continue
-        for scope in ("ingest", "read"):
+        for scope in {"ingest", "read"} - {needed}:
             sent = {**media, **headers(guarded.tokens[scope])}
             answer = http.request(method, path, content=b"{" * 2**21, headers=sent)
             assert answer.status_code == 403

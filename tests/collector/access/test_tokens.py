@@ -107,7 +107,7 @@ def test_secrets_are_not_kept_and_the_file_is_for_its_owner(tmp_path: Path) -> N
 
 
 def test_a_token_without_scope_is_refused(tokens: TokenFile) -> None:
-    with pytest.raises(ConfigError, match="needs a scope: ingest, read, profile, admin"):
+    with pytest.raises(ConfigError, match="needs a scope: ingest, read, label, profile, admin"):
         tokens.create("", [], "default")
 
 

@@ -15,6 +15,7 @@ from scouter.evaluate.dataset import EvalDataset
 from scouter.mock.llm_request import LLMRequest
 from scouter.mock.llm_server import LLMTestServer
 from scouter.model.record import EvalRecord
+from tests.support.served import Say, run_script
 
 Scouter = Callable[..., "CompletedProcess[str]"]
 
@@ -83,7 +84,7 @@ def forty(good_passed: int = 18, bad_failed: int = 16) -> list[dict[str, object]
 
 
 def calibrate(
-    scouter: Scouter, labels: Path, *more: str, **environ: str
+    scouter: Scouter, labels: Path | str, *more: str, **environ: str
 ) -> "CompletedProcess[str]":
     words = "judge", "calibrate", labels, "--profile", "desk.yaml", *more, "--save", "judge.json"
     return scouter(*words, **environ)
@@ -122,6 +123,20 @@ def test_csv_says_the_same(desk: Path, scouter: Scouter) -> None:
     assert done.returncode == 0, done.stderr
     found = Calibration.load(desk / "judge.json")
     assert found.counts.confusion.table == ((18, 2), (4, 16))
+
+
+def test_the_labels_of_a_collector_say_the_same(desk: Path, scouter: Scouter) -> None:
+    lines = "".join(f"{json.dumps(row)}\n" for row in forty()).encode()
+    with run_script() as script:
+        script.answers = [Say(body=lines), Say(404, {"detail": "no registered profile"})]
+        done = calibrate(scouter, script.url, "--judge", "desk_judge:judge")
+        gone = calibrate(scouter, script.url, "--judge", "desk_judge:judge")
+    assert done.returncode == 0, done.stderr
+    assert script.asked[0].path == "/api/v1/labels/file?profile=desk&task_id=helpful"
+    found = Calibration.load(desk / "judge.json")
+    assert found.counts.confusion.table == ((18, 2), (4, 16))
+    assert gone.returncode == 2
+    assert "no registered profile" in gone.stderr
 
 
 def test_bad_lines_cost_only_themselves(desk: Path, scouter: Scouter) -> None:

@@ -315,7 +315,8 @@ def test_an_order_that_must_not_be_given_twice(
 
 
 ERASED: dict[str, Any] = {
-    "records": 1, "spans": 2, "evaluations": 3, "dead_letters": 0, "is_gone": True, "backups": [],
+    "records": 1, "spans": 2, "evaluations": 3, "dead_letters": 0, "runs": 0, "is_gone": True,
+    "backups": [],
 }  # fmt: skip
 REPLAYED: dict[str, Any] = {
     "items": [], "accepted": 0, "waiting": 0, "refused": 0, "next_cursor": None,
@@ -428,7 +429,7 @@ def test_both_clients_have_every_route_with_its_parameters_and_help() -> None:
         and route.__module__ == routes.__name__
         and not name.startswith("_")
     }
-    assert len(defined) == 39
+    assert len(defined) == 49
     for kind in (ScouterClient, AsyncScouterClient):
         for name, route in defined.items():
             method = getattr(kind, name)

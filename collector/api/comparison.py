@@ -1,0 +1,260 @@
+"""The route that compares two versions, two periods, or an offline run with what is live."""
+
+from typing import Annotated, Final
+
+from fastapi import APIRouter, Depends, Query
+from pydantic import BaseModel, ConfigDict, Field
+
+from collector.api.parameters import (
+    COMMON,
+    NOT_FOUND,
+    PROBLEMS,
+    Reader,
+    Text,
+    Time,
+    caught_up,
+    read_time,
+)
+from collector.comparing.comparison import Compared, Pairing, compare_sides
+from collector.comparing.looks import Look, looks_of
+from collector.comparing.side import MOST, Side, Wanted, read_side
+from collector.problem import ProblemError, problems
+from collector.receivers.times import format_time
+from collector.storage.port.store import Store
+from scouter.evaluate.compare.rows import RateComparison
+
+_CHANGES: Final = 20
+_RunId = Annotated[str | None, Query(max_length=64, description="As `GET /api/v1/runs` has it.")]
+
+
+class _Answer(BaseModel):
+    model_config = ConfigDict(frozen=True)
+
+
+class ComparedSide(_Answer):
+    """One side of a comparison."""
+
+    label: str = Field(description="For people.")
+    records: int
+    scenarios: int | None = Field(description="Of a run with scenarios.")
+    is_cut: bool = Field(description="There are more records, which are older.")
+    run_id: str | None
+
+
+class ComparedRate(_Answer):
+    """One rate on both sides, and what the test says of it."""
+
+    label: str = Field(description="For people.")
+    profile: str | None
+    task_id: str | None = Field(description="Null for whole records and sums.")
+    before_passed: int
+    before_count: int
+    after_passed: int
+    after_count: int
+    before_rate: float
+    after_rate: float
+    difference: float = Field(description="After minus before.")
+    lower: float | None = Field(
+        description="Of the difference, 95 %; null where too few conversations stand behind it."
+    )
+    upper: float | None
+    fell: int = Field(description="Pairs that passed before and do not now.")
+    rose: int
+    p_value: float | None = Field(description="One-sided, of a fall.")
+    adjusted_p: float | None = Field(description="The same corrected for all rates (Holm).")
+    word: str = Field(description="regressed, not cleared, or empty.")
+    reason: str = Field(description="The row in words.")
+
+
+class ComparedChange(_Answer):
+    """A record or scenario that passed on one side only."""
+
+    name: str
+    is_worse: bool
+    before: Look
+    after: Look
+
+
+class VersionItem(_Answer):
+    """A version of the service behind a profile's records."""
+
+    version: str
+    first_at: str = Field(description="When the first of its records was evaluated.")
+    last_at: str
+    records: int
+
+
+class VersionList(_Answer):
+    """Versions, the one that began last first."""
+
+    items: list[VersionItem]
+
+
+class Comparison(_Answer):
+    """Two sides held against each other."""
+
+    word: str = Field(description="regressed, no regression seen, or inconclusive.")
+    headline: str = Field(description="The decision in words.")
+    reasons: list[str]
+    exit_code: int = Field(description="0 go, 1 stop, 3 inconclusive; as `scouter compare`.")
+    ruled_out: float | None = Field(description="A fall of more points than this is ruled out.")
+    pairing: Pairing = Field(
+        description="scenarios; ids: records with an id of both sides in pairs; apart: two samples."
+    )
+    before: ComparedSide
+    after: ComparedSide
+    rates: list[ComparedRate]
+    changes: list[ComparedChange] = Field(
+        description=f"At most {_CHANGES}, those that got worse first; none of two samples."
+    )
+    more_changes: int = Field(description="Changes that are left out.")
+    notes: list[str]
+
+
+def comparison_router(store: Store) -> APIRouter:
+    """Make the routes `/api/v1/comparison` and `/api/v1/versions`.
+
+    Args:
+        store: Holds evaluations and runs.
+    """
+    router = APIRouter(
+        prefix="/api/v1",
+        tags=["results"],
+        responses=PROBLEMS,
+        dependencies=[*COMMON, Depends(caught_up(store))],
+    )
+
+    @router.get("/versions")
+    def versions(caller: Reader, profile: Annotated[str, Query(max_length=512)]) -> VersionList:
+        """Versions of the service behind the newest 20,000 evaluations of a profile."""
+        return VersionList(
+            items=[
+                VersionItem(
+                    version=each.version,
+                    first_at=format_time(each.first_ns),
+                    last_at=format_time(each.last_ns),
+                    records=each.records,
+                )
+                for each in store.versions(caller.space, profile)
+            ]
+        )
+
+    @router.get("/comparison", responses={**NOT_FOUND, **problems(409)})
+    def comparison(
+        caller: Reader,
+        profile: Text = None,
+        before_version: Text = None,
+        before_since: Time = None,
+        before_until: Time = None,
+        before_run: _RunId = None,
+        version: Text = None,
+        since: Time = None,
+        until: Time = None,
+        run: _RunId = None,
+        environment: Text = None,
+        require_ruled_out: Annotated[
+            float | None,
+            Query(ge=0, le=100, description="Inconclusive where a larger fall, in points, may be."),
+        ] = None,
+        limit: Annotated[int, Query(ge=1, le=MOST)] = 1000,
+    ) -> Comparison:
+        """Compare two versions, two periods, or an offline run with what is live.
+
+        `before_…` name the baseline: a run, or the evaluations of a version in a period; the
+        others the side in question. The newest `limit` records of each live side are compared, by
+        the tests of `scouter compare`. `profile` is needed where a side is live.
+        """
+        before = Wanted(
+            run_id=before_run,
+            version=before_version,
+            since_ns=read_time("before_since", before_since),
+            until_ns=read_time("before_until", before_until),
+            environment=environment,
+            limit=limit,
+        )
+        after = Wanted(
+            run_id=run,
+            version=version,
+            since_ns=read_time("since", since),
+            until_ns=read_time("until", until),
+            environment=environment,
+            limit=limit,
+        )
+        if not profile and None in (before_run, run):
+            raise ProblemError(400, "profile: needed, as a side is live")
+        if before == after:
+            raise ProblemError(400, "both sides are the same; name two versions, periods or runs")
+        is_whole = before_run is not None and run is not None
+        sides = (
+            read_side(store, caller.space, profile or "", before, is_whole=is_whole),
+            read_side(store, caller.space, profile or "", after, is_whole=is_whole),
+        )
+        found = compare_sides(*sides, require_ruled_out)
+        shown = found.flips[:_CHANGES]
+        looks = looks_of(store, caller.space, sides, shown)
+        changes = [
+            ComparedChange(name=flip.name, is_worse=flip.is_worse, before=was, after=now)
+            for flip, (was, now) in zip(shown, looks, strict=True)
+        ]
+        return _answer(found, sides, (before_run, run), changes)
+
+    return router
+
+
+def _answer(
+    found: Compared,
+    sides: tuple[Side, Side],
+    runs: tuple[str | None, str | None],
+    changes: list[ComparedChange],
+) -> Comparison:
+    before, after = map(_side, sides, runs)
+    return Comparison(
+        word=found.decision.word,
+        headline=found.decision.headline,
+        reasons=list(found.decision.reasons),
+        exit_code=found.decision.exit_code,
+        ruled_out=found.ruled_out,
+        pairing=found.pairing,
+        before=before,
+        after=after,
+        rates=[_rate(row) for row in found.rates],
+        changes=changes,
+        more_changes=len(found.flips) - len(changes),
+        notes=list(found.notes),
+    )
+
+
+def _side(side: Side, run_id: str | None) -> ComparedSide:
+    run = side.run
+    parts = [side.results] if run is None else run.dataset_results.values()
+    return ComparedSide(
+        label=side.label,
+        records=sum(len(each) for each in parts),
+        scenarios=None if run is None or side.is_bare else len(run.scenario_ids),
+        is_cut=side.is_cut,
+        run_id=run_id,
+    )
+
+
+def _rate(row: RateComparison) -> ComparedRate:
+    lower, upper = row.interval if row.has_interval else (None, None)
+    return ComparedRate(
+        label=row.label,
+        profile=row.alias,
+        task_id=None if row.is_sum else row.task_id,
+        before_passed=row.baseline_passed,
+        before_count=row.baseline_count,
+        after_passed=row.comparison_passed,
+        after_count=row.comparison_count,
+        before_rate=row.baseline_pass_rate,
+        after_rate=row.comparison_pass_rate,
+        difference=row.difference,
+        lower=lower,
+        upper=upper,
+        fell=row.fell,
+        rose=row.rose,
+        p_value=row.p_value,
+        adjusted_p=row.adjusted_p,
+        word=row.word,
+        reason=row.reason,
+    )

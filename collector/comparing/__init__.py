@@ -1,0 +1,1 @@
+"""Comparisons of what is live with itself and with offline runs."""

@@ -1,0 +1,198 @@
+"""The comparison of two sides, by the engine that compares offline runs.
+
+Live records are other ones in every version. Where at least half of the smaller side has ids that
+the other side has, too, those are compared in pairs; else the sides are compared as two samples of
+conversations. Nothing is paired by its place, and a record that only one side has is no loss.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from collector.comparing.side import Side, apart, first_of, shared_ids, with_tasks
+from collector.problem import ProblemError
+from scouter.evaluate.api.comparison import ComparisonResults, ScenarioComparisonResults
+from scouter.evaluate.api.records import EvalResults
+from scouter.evaluate.api.replay import ScenarioEvalResults
+from scouter.evaluate.compare.attempts import Attempt, attempts_of
+from scouter.evaluate.compare.rows import RateComparison
+from scouter.evaluate.outcome import Outcome
+from scouter.evaluate.results.record_result import RecordResult
+from scouter.replay.reports.decision import Decision, Policy, decide
+
+_NAMED: Final = 8
+
+
+class Pairing(StrEnum):
+    """How the two sides were brought together."""
+
+    SCENARIOS = "scenarios"
+    IDS = "ids"
+    APART = "apart"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FlippedRecord:
+    """A record of both sides that passed in one of them only."""
+
+    name: str
+    is_worse: bool
+    before: RecordResult
+    after: RecordResult
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FlippedScenario:
+    """A scenario of two runs that passed in another share of its attempts."""
+
+    name: str
+    is_worse: bool
+    before: int
+    """The attempt that shows it best."""
+    after: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compared:
+    """A comparison, in the words and numbers of the engine."""
+
+    pairing: Pairing
+    decision: Decision
+    ruled_out: float | None
+    """A fall of more points than this is ruled out; None where nothing was compared."""
+    rates: Sequence[RateComparison]
+    flips: Sequence[FlippedRecord | FlippedScenario]
+    """Those that got worse first."""
+    notes: Sequence[str]
+
+
+def compare_sides(before: Side, after: Side, require_ruled_out: float | None) -> Compared:
+    """Compare two sides.
+
+    Args:
+        before: The baseline.
+        after: The side in question.
+        require_ruled_out: Inconclusive where a fall of more points than this is not ruled out.
+
+    Raises:
+        ProblemError: 409, there is nothing to compare: a side is empty, they have no task in
+            common, or one is a run with scenarios and the other a run without.
+
+    Cost: linear in the task results, and the permutation tests.
+    """
+    if before.run is not None and after.run is not None:
+        if before.is_bare != after.is_bare:
+            raise ProblemError(409, "one of the runs has scenarios and the other one has none")
+        if not before.is_bare:
+            return _runs(before.run, after.run, require_ruled_out)
+    return _records(before, after, require_ruled_out)
+
+
+def _runs(
+    before: ScenarioEvalResults, after: ScenarioEvalResults, require_ruled_out: float | None
+) -> Compared:
+    found = ScenarioComparisonResults.of(before, after)
+    return Compared(
+        pairing=Pairing.SCENARIOS,
+        decision=_decided(found, require_ruled_out),
+        ruled_out=found.ruled_out,
+        rates=found.rates,
+        flips=sorted(_scenario_flips(before, after), key=_order),
+        notes=found.notes,
+    )
+
+
+def _records(before: Side, after: Side, require_ruled_out: float | None) -> Compared:
+    for side, what in ((before, "the baseline"), (after, "the new side")):
+        if not side.results.records:
+            raise ProblemError(409, f"{what} has no evaluated records: {side.label}")
+    tasks = before.tasks & after.tasks
+    if not tasks:
+        raise ProblemError(409, "the two sides have no task in common")
+    old, new = (with_tasks(side.results, tasks) for side in (before, after))
+    shared = shared_ids(old, new)
+    is_paired = 2 * shared.total() >= min(len(old), len(new))
+    if is_paired:
+        old, new = first_of(old, shared), first_of(new, shared)
+    else:
+        old, new = apart(old, "before"), apart(new, "now")
+    found = ComparisonResults.of(old, new)
+    return Compared(
+        pairing=Pairing.IDS if is_paired else Pairing.APART,
+        decision=_decided(found, require_ruled_out),
+        ruled_out=found.ruled_out,
+        rates=found.rates,
+        flips=sorted(_record_flips(old, new), key=_order) if is_paired else (),
+        notes=(*found.notes, *_notes(before, after, shared.total() if is_paired else None)),
+    )
+
+
+def _decided(
+    found: ScenarioComparisonResults | ComparisonResults, require_ruled_out: float | None
+) -> Decision:
+    return decide(None, found, (), Policy(require_ruled_out=require_ruled_out))
+
+
+def _notes(before: Side, after: Side, paired: int | None) -> Iterator[str]:
+    counts = len(before.results), len(after.results)
+    if paired is None:
+        yield "Few records of the two sides have the same id: they are compared as two samples."
+    elif paired < max(counts):
+        yield (
+            f"Records with an id that both sides have are compared in pairs: {paired:,} of "
+            f"{counts[0]:,} before and of {counts[1]:,} now."
+        )
+    for side, other, when in ((before, after, "before"), (after, before, "now")):
+        if only := sorted(side.tasks - other.tasks):
+            more = f" and {len(only) - _NAMED} more" if len(only) > _NAMED else ""
+            yield f"Not compared, as only there {when}: {', '.join(only[:_NAMED])}{more}."
+        if side.is_cut:
+            yield f"Of {side.label} only the newest {len(side.results):,} records are compared."
+
+
+def _order(flip: FlippedRecord | FlippedScenario) -> tuple[bool, str]:
+    return not flip.is_worse, flip.name
+
+
+def _record_flips(old: EvalResults, new: EvalResults) -> Iterator[FlippedRecord]:
+    """Records that passed on one side only; both sides have as many of each id."""
+    before: Mapping[str, list[RecordResult]] = defaultdict(list)
+    for each in old.records:
+        before[each.record_id].append(each)
+    taken: dict[str, int] = defaultdict(int)
+    for now in new.records:
+        was = before[now.record_id][taken[now.record_id]]
+        taken[now.record_id] += 1
+        passed = was.outcome is Outcome.PASSED
+        if passed is not (now.outcome is Outcome.PASSED):
+            yield FlippedRecord(name=now.record_id, is_worse=passed, before=was, after=now)
+
+
+def _scenario_flips(
+    before: ScenarioEvalResults, after: ScenarioEvalResults
+) -> Iterator[FlippedScenario]:
+    old, new = attempts_of(before), attempts_of(after, before)
+    for name in old:
+        was, now = _share(old[name]), _share(new.get(name, []))
+        if was is None or now is None or was == now:
+            continue
+        is_worse = now < was
+        yield FlippedScenario(
+            name=name,
+            is_worse=is_worse,
+            before=_telling(old[name], passed=is_worse),
+            after=_telling(new[name], passed=not is_worse),
+        )
+
+
+def _share(attempts: Sequence[Attempt]) -> float | None:
+    decided = [each.passed for each in attempts if each.passed is not None]
+    return sum(decided) / len(decided) if decided else None
+
+
+def _telling(attempts: Sequence[Attempt], *, passed: bool) -> int:
+    """The first attempt that passed, or did not; else the first of all."""
+    found = (each.attempt for each in attempts if each.passed is passed)
+    return next(found, attempts[0].attempt)

@@ -1,0 +1,193 @@
+"""Both sides of a flip as people look at them: asked, answered, called and judged."""
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from pydantic import BaseModel, ConfigDict, Field, JsonValue
+
+from collector.comparing.comparison import FlippedRecord, FlippedScenario
+from collector.comparing.side import Side
+from collector.pipeline.evaluate.kept_values import kept
+from collector.storage.port.store import Store
+from scouter.evaluate.api.replay import ScenarioEvalResults
+from scouter.evaluate.outcome import Outcome
+from scouter.evaluate.results.record_result import RecordResult
+from scouter.evaluate.results.task_result import EvalTaskResult
+from scouter.model.genai.work import agent_work
+from scouter.model.span import Span
+
+_MESSAGE: Final = 400
+_VALUE: Final = 4_000
+"""Characters of a value; whoever wants more follows the link to the record or reads the file."""
+_CALLS: Final = 200
+_PASSED: Final = Outcome.PASSED
+
+
+class _Look(BaseModel):
+    model_config = ConfigDict(frozen=True)
+
+
+class LookedCall(_Look):
+    """A tool call."""
+
+    name: str
+    arguments: JsonValue
+
+
+class LookedTask(_Look):
+    """How a task ended on one side."""
+
+    task_id: str
+    outcome: Outcome
+    message: str
+
+
+class Look(_Look):
+    """A record, or an attempt of a scenario, on one side."""
+
+    uid: str = Field(description="Of a live record; else empty.")
+    trace_id: str | None = Field(description="Of a live record.")
+    outcome: Outcome
+    tasks: list[LookedTask]
+    calls: list[LookedCall] | None = Field(
+        description="Of tools, in their order; null where no span is stored."
+    )
+    shown: dict[str, JsonValue] = Field(
+        description="Of a scenario `asked`, `answered`, `turns` and `error`; of a live record "
+        "`context`; large values are cut."
+    )
+
+
+def look_at_records(
+    store: Store, space: str, side: Side, flips: Sequence[FlippedRecord], *, is_after: bool
+) -> list[Look]:
+    """Look at one side of flipped records.
+
+    Args:
+        store: Has the contexts and spans of live records.
+        space: Whose.
+        side: Says whether the records are live.
+        flips: The records.
+        is_after: Of the side in question; else of the baseline.
+    """
+    records = [flip.after if is_after else flip.before for flip in flips]
+    if side.run is not None:
+        contexts = side.run.contexts
+        return [_of_record(each, contexts.get(each.record_uid), None) for each in records]
+    rows = {row.uid: row for row in store.records_of(space, {each.record_uid for each in records})}
+    traces = store.spans_of(space, {each.trace_id for each in records if each.trace_id})
+    return [
+        _of_record(
+            each,
+            rows[each.record_uid].context if each.record_uid in rows else None,
+            traces.get(each.trace_id or ""),
+            is_live=True,
+        )
+        for each in records
+    ]
+
+
+def look_at_attempt(run: ScenarioEvalResults, scenario_id: str, attempt: int) -> Look:
+    """Look at one attempt of a scenario, with the tasks of the records that it left."""
+    detail = run.get_scenario_detail(scenario_id, attempt)
+    own = [
+        LookedTask(task_id=each.task_id, outcome=each.outcome, message=each.message[:_MESSAGE])
+        for each in detail.task_results
+    ]
+    names = {each.task_id for each in own}
+    left = [task for task in _of_attempt(run, scenario_id, attempt) if task.task_id not in names]
+    shown: dict[str, JsonValue] = {"asked": detail.initial_query}
+    if len(detail.turns) > 1:
+        shown["turns"] = [dict(turn) for turn in detail.turns]
+    shown["answered"] = detail.response
+    if detail.error:
+        shown["error"] = detail.error_line
+    return Look(
+        uid="",
+        trace_id=None,
+        outcome=detail.outcome,
+        tasks=_sorted([*own, *map(_task, left)]),
+        calls=_calls(detail.traces),
+        shown={name: kept(value, _VALUE) for name, value in shown.items()},
+    )
+
+
+def _of_attempt(
+    run: ScenarioEvalResults, scenario_id: str, attempt: int
+) -> Iterable[EvalTaskResult]:
+    for results in run.dataset_results.values():
+        for row in results:
+            if row.scenario_id == scenario_id and row.attempt == attempt:
+                yield from row.record.tasks
+
+
+def _of_record(
+    record: RecordResult,
+    context: JsonValue,
+    spans: Sequence[Span] | None,
+    *,
+    is_live: bool = False,
+) -> Look:
+    return Look(
+        uid=record.record_uid if is_live else "",
+        trace_id=record.trace_id if is_live else None,
+        outcome=record.outcome,
+        tasks=_sorted(map(_task, record.tasks)),
+        calls=_calls(spans or ()),
+        shown={} if context is None else {"context": kept(context, _VALUE)},
+    )
+
+
+def _task(task: EvalTaskResult) -> LookedTask:
+    return LookedTask(task_id=task.task_id, outcome=task.outcome, message=task.message[:_MESSAGE])
+
+
+def _sorted(tasks: Iterable[LookedTask]) -> list[LookedTask]:
+    """Those that did not pass first."""
+    return sorted(tasks, key=lambda each: each.outcome is _PASSED)
+
+
+def _calls(spans: Sequence[Span]) -> list[LookedCall] | None:
+    if not spans:
+        return None
+    ordered = sorted(spans, key=lambda span: (span.start_ns, span.end_ns))
+    return [
+        LookedCall(name=call.name, arguments=kept(call.arguments, _VALUE))
+        for call in agent_work(ordered).tool_calls[:_CALLS]
+    ]
+
+
+def looks_of(
+    store: Store,
+    space: str,
+    sides: tuple[Side, Side],
+    flips: Sequence[FlippedRecord | FlippedScenario],
+) -> list[tuple[Look, Look]]:
+    """Look at both sides of flips, in their order.
+
+    Args:
+        store: Has the contexts and spans of live records.
+        space: Whose.
+        sides: The baseline and the side in question.
+        flips: Of records, or of scenarios of two runs.
+    """
+    records = [flip for flip in flips if isinstance(flip, FlippedRecord)]
+    found = zip(
+        look_at_records(store, space, sides[0], records, is_after=False),
+        look_at_records(store, space, sides[1], records, is_after=True),
+        strict=True,
+    )
+    scenarios = [flip for flip in flips if isinstance(flip, FlippedScenario)]
+    before, after = (side.run for side in sides)
+    if before is None or after is None:
+        return list(found)
+    return [
+        *found,
+        *(
+            (
+                look_at_attempt(before, flip.name, flip.before),
+                look_at_attempt(after, flip.name, flip.after),
+            )
+            for flip in scenarios
+        ),
+    ]

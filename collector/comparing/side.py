@@ -1,0 +1,241 @@
+"""One side of a comparison: records of a version or a period, or those of an offline run."""
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from collector.comparing.runs import kept_summary, read_body
+from collector.problem import ProblemError
+from collector.receivers.times import format_time
+from collector.storage.port.lists import EvaluationQuery
+from collector.storage.port.rows import EvaluationRow, TaskRow
+from collector.storage.port.store import Store
+from scouter.evaluate.api.records import EvalResults
+from scouter.evaluate.api.replay import ScenarioEvalResults
+from scouter.evaluate.outcome import Outcome, Reason
+from scouter.evaluate.results.record_result import RecordResult, record_outcome
+from scouter.evaluate.results.task_result import EvalTaskResult, TaskSpec
+
+MOST: Final = 5_000
+"""Records of a side; of more, the newest are compared."""
+_PAGE: Final = 1_000
+_PAGE_BYTES: Final = 8 * 2**20
+_MESSAGE: Final = 400
+"""Characters of a task's message that are kept."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """Which records make a side: those of a run, or live ones by filter."""
+
+    run_id: str | None = None
+    version: str | None = None
+    since_ns: int | None = None
+    until_ns: int | None = None
+    environment: str | None = None
+    limit: int = MOST
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Side:
+    """The records of a side."""
+
+    label: str
+    """For people."""
+    results: EvalResults
+    """Of one profile; a live record without an id of its own has its uid for one."""
+    run: ScenarioEvalResults | None = None
+    """The whole run, where it is one."""
+    is_bare: bool = False
+    """True of a run without scenarios."""
+    is_cut: bool = False
+    """True if there are more records, which are older."""
+
+    @property
+    def tasks(self) -> set[str]:
+        """Ids of all tasks that a record has."""
+        return {task.task_id for record in self.results.records for task in record.tasks}
+
+
+def read_side(
+    store: Store, space: str, profile: str, wanted: Wanted, *, is_whole: bool = False
+) -> Side:
+    """Read a side.
+
+    Args:
+        store: Holds evaluations and runs.
+        space: Whose.
+        profile: Alias; of a run with one profile, empty will do.
+        wanted: Which records.
+        is_whole: True where the other side is a run, too: then all profiles are compared.
+
+    Raises:
+        ProblemError: 404, there is no such run, or it has nothing of this profile.
+    """
+    return (
+        _live(store, space, profile, wanted)
+        if wanted.run_id is None
+        else _offline(store, space, profile, wanted.run_id, is_whole=is_whole)
+    )
+
+
+def _offline(store: Store, space: str, profile: str, run_id: str, *, is_whole: bool) -> Side:
+    row = store.run(space, run_id)
+    if row is None:
+        raise ProblemError(404, f"no run {run_id!r} is stored; see GET /api/v1/runs")
+    saved = read_body(row.name, row.body)
+    parts = saved.results.dataset_results
+    if saved.is_bare:
+        [records] = parts.values()
+    elif is_whole:
+        records = EvalResults(())
+    elif profile in parts:
+        records = parts[profile]
+    elif not profile and len(parts) < 2:
+        records = next(iter(parts.values()), EvalResults(()))
+    else:
+        has = ", ".join(parts) or "none"
+        why = f"has no records of the profile {profile!r}" if profile else "has several profiles"
+        raise ProblemError(404, f"the run {row.name!r} {why}; its profiles are: {has}")
+    summary = kept_summary(row)
+    when = format_time(summary.ended_ns or row.added_ns)[:16].replace("T", " ")
+    return Side(
+        label=f"run {row.name!r} of {when}",
+        results=records,
+        run=saved.results,
+        is_bare=saved.is_bare,
+    )
+
+
+def _live(store: Store, space: str, profile: str, wanted: Wanted) -> Side:
+    query = EvaluationQuery(
+        space=space,
+        profile=profile,
+        service_version=wanted.version,
+        environment=wanted.environment,
+        since_ns=wanted.since_ns,
+        until_ns=wanted.until_ns,
+        limit=min(wanted.limit, _PAGE),
+        text_bytes=_PAGE_BYTES,
+    )
+    found: list[RecordResult] = []
+    is_cut = False
+    while True:
+        page = store.evaluations(query)
+        found += map(_record, page.items)
+        if page.next_before is None:
+            break
+        if len(found) >= wanted.limit:
+            is_cut = True
+            break
+        left = wanted.limit - len(found)
+        query = replace(query, before=page.next_before, as_of=page.as_of, limit=min(left, _PAGE))
+    return Side(label=_label(wanted), results=EvalResults(found), is_cut=is_cut)
+
+
+def _label(wanted: Wanted) -> str:
+    """A live side in words: `version 1.4, since 2026-01-02 03:04`."""
+    parts = [f"version {wanted.version}" if wanted.version else "all versions"]
+    if wanted.environment:
+        parts.append(wanted.environment)
+    for word, at_ns in (("since", wanted.since_ns), ("until", wanted.until_ns)):
+        if at_ns is not None:
+            parts.append(f"{word} {format_time(at_ns)[:16].replace('T', ' ')}")
+    return ", ".join(parts)
+
+
+def _record(row: EvaluationRow) -> RecordResult:
+    """An evaluation as the engine's comparison reads it, without values.
+
+    A record without an id is not to be taken for another one without: its uid is its id. So is a
+    session's, whose evaluation counts as one of its conversation.
+    """
+    return RecordResult(
+        row.record_uid,
+        row.record_id or row.record_uid,
+        row.session_id,
+        row.trace_id,
+        row.outcome,
+        tuple(map(_task, row.tasks)),
+        row.created_ns,
+        row.duration_ns,
+    )
+
+
+def _task(task: TaskRow) -> EvalTaskResult:
+    spec = TaskSpec(task_id=task.task_id, task_type=task.task_type, operator=task.operator,
+                    condition=task.condition, stage=task.stage)  # fmt: skip
+    reason = None if task.reason is None else Reason(task.reason)
+    message = task.message[:_MESSAGE]
+    return EvalTaskResult(spec, task.outcome, reason, None, None, message).scored(task.score)
+
+
+# --- both sides together -------------------------------------------------------------------
+
+
+def with_tasks(results: EvalResults, tasks: Collection[str]) -> EvalResults:
+    """The records with some of their tasks only; those without any are left out."""
+    return EvalResults(list(_with_tasks(results.records, tasks)))
+
+
+def _with_tasks(records: Iterable[RecordResult], tasks: Collection[str]) -> Iterator[RecordResult]:
+    for each in records:
+        kept = tuple(task for task in each.tasks if task.task_id in tasks)
+        if kept:
+            yield RecordResult(
+                each.record_uid,
+                each.record_id,
+                each.session_id,
+                each.trace_id,
+                _outcome(each, kept),
+                kept,
+                each.created_ns,
+                each.duration_ns,
+            )
+
+
+def _outcome(record: RecordResult, kept: Sequence[EvalTaskResult]) -> Outcome:
+    if len(kept) == len(record.tasks):
+        return record.outcome
+    return record_outcome(kept)
+
+
+def shared_ids(before: EvalResults, after: EvalResults) -> Counter[str]:
+    """How many records of each id both sides have, of those that have one."""
+    counts = (
+        Counter(each.record_id for each in side.records if each.record_id)
+        for side in (before, after)
+    )
+    first, second = counts
+    return first & second
+
+
+def first_of(results: EvalResults, shared: Counter[str]) -> EvalResults:
+    """As many records of each id as both sides have, in their order."""
+    left = Counter(shared)
+    kept: list[RecordResult] = []
+    for each in results.records:
+        if left[each.record_id] > 0:
+            left[each.record_id] -= 1
+            kept.append(each)
+    return EvalResults(kept)
+
+
+def apart(results: EvalResults, side: str) -> EvalResults:
+    """The records under ids that no other side has, so that nothing is paired."""
+    return EvalResults(
+        [
+            RecordResult(
+                each.record_uid,
+                f"{side} {number}",
+                each.session_id and f"{side} {each.session_id}",
+                each.trace_id,
+                each.outcome,
+                each.tasks,
+                each.created_ns,
+                each.duration_ns,
+            )
+            for number, each in enumerate(results.records)
+        ]
+    )

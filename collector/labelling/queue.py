@@ -1,0 +1,138 @@
+"""The order in which people are asked about records."""
+
+import hashlib
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from collector.storage.port.labels import LabelQuery, LabelRow
+from collector.storage.port.lists import EvaluationQuery
+from collector.storage.port.rows import EvaluationRow, Scope, TaskRow
+from collector.storage.port.store import Store
+from scouter.evaluate.outcome import Outcome, Reason
+
+LOOKED_AT: Final = 500
+"""Evaluations that a queue is made of: the newest that it may ask about."""
+MOST_LABELS: Final = 100_000
+_DECIDED: Final = (Outcome.PASSED, Outcome.FAILED)
+
+
+class Order(StrEnum):
+    """Which records come first."""
+
+    RANDOM = "random"
+    """Every record alike, by a digest of its uid: rates made of these labels are not bent."""
+    FAILED = "failed"
+    """Those of which the task failed, the newest first."""
+    UNCERTAIN = "uncertain"
+    """Those of which the judge abstained, or whose score is nearest to its bound."""
+    DISAGREES = "disagrees"
+    """Those on which the judge says another thing than most people so far."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """A record to be asked about."""
+
+    row: EvaluationRow
+    task: TaskRow
+    labels: Sequence[LabelRow]
+    """What others said of it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Queue:
+    """Records to ask one person about, in order."""
+
+    items: Sequence[Asked]
+    labelled: int
+    """Records that this person has labelled, of this task."""
+
+
+def queue_of(store: Store, space: str, alias: str, task_id: str, order: Order, rater: str) -> Queue:
+    """Make the queue of a person: evaluated records that they have not labelled.
+
+    Args:
+        store: Has evaluations and labels.
+        space: Whose.
+        alias: Of the profile.
+        task_id: The task that is asked about.
+        order: Which come first.
+        rater: The person.
+
+    Cost: reads the newest `LOOKED_AT` evaluations.
+    """
+    every = store.labels(LabelQuery(space=space, alias=alias, task_id=task_id, limit=MOST_LABELS))
+    own = {each.uid for each in every if each.rater == rater}
+    others: Mapping[str, list[LabelRow]] = defaultdict(list)
+    for each in every:
+        others[each.uid].append(each)
+    page = store.evaluations(
+        EvaluationQuery(
+            space=space,
+            profile=alias,
+            task_id=task_id,
+            task_outcome=Outcome.FAILED if order is Order.FAILED else None,
+            limit=LOOKED_AT,
+        )
+    )
+    found = [
+        Asked(row=row, task=task, labels=others[row.record_uid])
+        for row in page.items
+        if row.scope is Scope.RECORD and row.record_uid not in own
+        for task in row.tasks
+        if task.task_id == task_id and task.outcome not in (Outcome.PENDING, Outcome.SKIPPED)
+    ]
+    return Queue(items=_ordered(found, order), labelled=len(own))
+
+
+def _ordered(found: Sequence[Asked], order: Order) -> Sequence[Asked]:
+    if order is Order.RANDOM:
+        return sorted(found, key=lambda each: _digest(each.row.record_uid))
+    if order is Order.UNCERTAIN:
+        doubts = [(doubt(each.task), each) for each in found]
+        known = [(at, each) for at, each in doubts if at is not None]
+        return [each for _, each in sorted(known, key=lambda pair: -pair[0])]
+    if order is Order.DISAGREES:
+        return [each for each in found if disagrees(each.task, each.labels)]
+    return found
+
+
+def _digest(uid: str) -> bytes:
+    return hashlib.sha256(uid.encode("utf-8", "surrogatepass")).digest()
+
+
+def doubt(task: TaskRow) -> float | None:
+    """How uncertain a judge was, in [0, 1].
+
+    Returns:
+        1 where it abstained or its samples had no majority; else 1 / (1 + d), d the distance of
+        its number from the one that it is compared with; None of a task without either.
+    """
+    if task.reason == Reason.ABSTAINED:
+        return 1.0
+    score, bound = task.actual, task.expected
+    if isinstance(score, bool) or isinstance(bound, bool):
+        share = task.score  # of votes; 0 or 1 where all say the same
+        if share is None or share in (0.0, 1.0):
+            return None
+        return 1 - abs(2 * share - 1)
+    if isinstance(score, int | float) and isinstance(bound, int | float):
+        return 1 / (1 + abs(score - bound))
+    return None
+
+
+def majority(labels: Iterable[LabelRow]) -> bool | None:
+    """What most people say; None for a tie, and where nobody says anything."""
+    votes = [bool(each.is_good) for each in labels]
+    return None if 2 * sum(votes) == len(votes) else 2 * sum(votes) > len(votes)
+
+
+def disagrees(task: TaskRow, labels: Iterable[LabelRow]) -> bool:
+    """Say whether the judge decided otherwise than most people."""
+    wanted = majority(labels)
+    if wanted is None or task.outcome not in _DECIDED:
+        return False
+    return (task.outcome is Outcome.PASSED) is not wanted

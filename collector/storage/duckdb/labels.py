@@ -1,0 +1,67 @@
+"""Labels: appended; of one person, task and record the last one counts."""
+
+from collections.abc import Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from collector.storage.duckdb.database import Database
+from collector.storage.duckdb.tombstones import record_tombstone
+from collector.storage.duckdb.transaction import Transaction
+from collector.storage.port.labels import LabelQuery, LabelRow
+
+# All SQL is put together from this module's own words; values always travel as parameters.
+# ruff: noqa: S608
+
+_COLUMNS: Final = (
+    "space", "uid", "record_id", "alias", "task_id", "rater", "is_good", "notes", "at_ns", "by",
+)  # fmt: skip
+_STORED: Final = ", ".join({"by": "added_by"}.get(name, name) for name in _COLUMNS)
+
+
+def _future() -> "Future[Any]":
+    return Future()
+
+
+@dataclass(slots=True, kw_only=True)
+class LabelsJob:
+    """Labels."""
+
+    rows: Sequence[LabelRow]
+    future: "Future[Any]" = field(default_factory=_future)
+
+    @property
+    def size(self) -> int:
+        """Number of labels."""
+        return len(self.rows)
+
+    def apply(self, tx: Transaction) -> int:
+        """Add those on records that were not erased."""
+        for row in self.rows:
+            grave = record_tombstone(row.space, row.uid)
+            if grave not in tx.erased and grave not in tx.tombstones:
+                tx.add("labels", tx.ordinal("labels"), *(getattr(row, name) for name in _COLUMNS))
+        return tx.seq
+
+
+def read_labels(database: Database, query: LabelQuery) -> Sequence[LabelRow]:
+    """Labels that count, the newest first."""
+    given = {
+        "space": query.space, "alias": query.alias, "task_id": query.task_id,
+        "rater": query.rater, "uid": query.uid,
+    }  # fmt: skip
+    named = {name: value for name, value in given.items() if value is not None}
+    where = " AND ".join(f"{name} = ?" for name in named)
+    seq, ordinal = query.before or (2**62, 0)
+    rows = database.read(
+        f"SELECT * FROM (SELECT {_STORED}, seq, ordinal FROM labels WHERE {where}"
+        " QUALIFY row_number() OVER (PARTITION BY uid, alias, task_id, rater"
+        " ORDER BY seq DESC, ordinal DESC) = 1)"
+        " WHERE is_good IS NOT NULL AND (seq < ? OR (seq = ? AND ordinal < ?))"
+        " ORDER BY seq DESC, ordinal DESC LIMIT ?",
+        [*named.values(), seq, seq, ordinal, query.limit],
+    )
+    return [
+        LabelRow(**dict(zip(_COLUMNS, row[:-2], strict=True)), place=(row[-2], row[-1]))
+        for row in rows
+    ]

@@ -1,0 +1,58 @@
+"""Labels: what people say of stored records."""
+
+from collections.abc import Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
+from typing import Protocol
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LabelRow:
+    """What one person said of one task on one record."""
+
+    space: str
+    uid: str
+    """Of the record."""
+    record_id: str
+    alias: str
+    """Of the profile."""
+    task_id: str
+    rater: str
+    """The person, as they call themselves."""
+    is_good: bool | None
+    """True if the record is good, as the task asks; None takes an earlier label back."""
+    notes: str
+    at_ns: int
+    by: str
+    """Id of the token that it came with; empty where none was asked for."""
+    place: tuple[int, int] = (0, 0)
+    """Commit and ordinal in it, where it was read from the store."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LabelQuery:
+    """Which labels to list; None means any."""
+
+    space: str
+    alias: str | None = None
+    task_id: str | None = None
+    rater: str | None = None
+    uid: str | None = None
+    limit: int = 1_000
+    before: tuple[int, int] | None = None
+    """Continue below this place."""
+
+
+class LabelStore(Protocol):
+    """Labels go with their record, whoever takes it out."""
+
+    def append_labels(self, labels: Sequence[LabelRow]) -> "Future[int]":
+        """Keep labels; the last one of a person on a task and record counts.
+
+        One on a record that was erased meanwhile is dropped.
+        """
+        ...
+
+    def labels(self, query: LabelQuery) -> Sequence[LabelRow]:
+        """Labels that count, the newest first."""
+        ...

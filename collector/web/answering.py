@@ -1,0 +1,63 @@
+"""Endpoints made of views: who is not let in is asked for a token, and a refusal is a view, too."""
+
+from collections.abc import Awaitable, Callable
+from http import HTTPStatus
+from typing import Final, TypeAlias
+from urllib.parse import parse_qs
+
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+
+from collector.access.caller import CALLER, Caller
+from collector.problem import ProblemError
+from collector.web.render import query, render
+from collector.web.session import COOKIE
+from collector.web.source import AskError, Source
+
+View: TypeAlias = Callable[[Request, Source], Awaitable[Response]]
+
+_FORM_BYTES: Final = 4096
+
+
+def endpoint(view: View) -> Callable[[Request], Awaitable[Response]]:
+    """Make an endpoint of a view: who is not let in is asked for a token."""
+
+    async def show(request: Request) -> Response:
+        caller: Caller | ProblemError = request.scope[CALLER]
+        try:
+            if isinstance(caller, ProblemError):
+                raise AskError(caller.status, caller.detail)
+            return await view(request, Source(request))
+        except AskError as error:
+            if error.status == HTTPStatus.UNAUTHORIZED:
+                target = request.url.path + (f"?{request.url.query}" if request.url.query else "")
+                answer = RedirectResponse(f"/login?{query({'next': target})}", 303)
+                forget(answer)  # a session that is over would count as a guess with each view
+                return answer
+            return await render(
+                request, "error.html", error.status,
+                title=HTTPStatus(error.status).phrase, detail=error.detail,
+            )  # fmt: skip
+
+    return show
+
+
+def forget(answer: Response) -> None:
+    """End the session of the browser."""
+    answer.delete_cookie(COOKIE, path="/", httponly=True, samesite="lax")
+
+
+async def read_form(request: Request) -> dict[str, str]:
+    """Read a small form.
+
+    Raises:
+        HTTPException: 413, it is not small.
+    """
+    body = bytearray()
+    async for part in request.stream():
+        body += part
+        if len(body) > _FORM_BYTES:
+            raise HTTPException(413, f"a form here has at most {_FORM_BYTES} bytes")
+    fields = parse_qs(body.decode("utf-8", "replace"), keep_blank_values=True)
+    return {name: values[0] for name, values in fields.items()}

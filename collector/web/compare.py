@@ -1,0 +1,169 @@
+"""Two versions, two periods, or an offline run and what is live, side by side."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from collector.web.aligned import align
+from collector.web.period import PERIODS
+from collector.web.source import Answer, AskError, Source
+
+_NOTHING: Final = (404, 409)
+"""Statuses of a comparison of which a side is empty or gone: no fault, but something to say."""
+_WIDTH: Final = 120.0
+_EXACT: Final = ("before_since", "before_until", "since", "until")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """One side that a reader may choose."""
+
+    value: str
+    """As the address has it: `version:1.4`, `run:3f9c…` or `last:24h`."""
+    label: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choices:
+    """What may be chosen, by its kind."""
+
+    versions: Sequence[Choice]
+    runs: Sequence[Choice]
+    periods: Sequence[Choice]
+
+
+async def compare_view(source: Source, given: Mapping[str, str], now_s: float) -> Answer:
+    """Collect the view of a comparison.
+
+    Args:
+        source: Asks the API.
+        given: `profile`, `before` and `after`; without the last two, the last two versions, or
+            else the last day and the one before it.
+        now_s: The end of the last period.
+
+    Raises:
+        AskError: The API refused.
+    """
+    profiles = [each for each in (await source.get("profiles"))["items"] if each["is_active"]]
+    aliases = sorted({each["alias"] for each in profiles})
+    runs = (await source.get("runs"))["items"]
+    profile = given.get("profile") or (aliases[0] if len(aliases) == 1 else "")
+    versions: list[Answer] = []
+    if profile:
+        versions = (await source.get("versions", profile=profile))["items"]
+    before, after = _sides(given, versions, runs)
+    exact = {name: given[name] for name in _EXACT if given.get(name)}
+    comparison, problem = None, ""
+    if (profile or (before.startswith("run:") and after.startswith("run:"))) and before and after:
+        asked = {
+            **_asked(before, "before_", now_s), **_asked(after, "", now_s), **exact,
+            "environment": given.get("environment", ""),
+        }  # fmt: skip
+        try:
+            comparison = await source.get("comparison", profile=profile, **asked)
+        except AskError as error:
+            if error.status not in _NOTHING:
+                raise
+            problem = error.detail
+    return {
+        "profiles": aliases,
+        "profile": profile,
+        "before": before,
+        "after": after,
+        "exact": exact,
+        "environment": given.get("environment", ""),
+        "choices": _choices(versions, runs),
+        "runs": runs,
+        "comparison": comparison,
+        "bars": [] if comparison is None else [bar(each) for each in comparison["rates"]],
+        "changes": [] if comparison is None else [_change(each) for each in comparison["changes"]],
+        "failed": [
+            {"when": when, "query": found}
+            for when, side in (("now", after), ("before", before))
+            if (found := _failed(side, profile, now_s))
+        ],
+        "problem": problem,
+    }
+
+
+def _sides(
+    given: Mapping[str, str], versions: Sequence[Answer], runs: Sequence[Answer]
+) -> tuple[str, str]:
+    """The sides that were chosen; of what was not, the last version and the one before it."""
+    before, after = given.get("before", ""), given.get("after", "")
+    named = [f"version:{each['version']}" for each in versions]
+    kept = [f"run:{each['run_id']}" for each in runs]
+    if not after:
+        is_several = len(named) > 1 or (before and named)
+        after = named[0] if is_several and before != named[0] else "last:24h"
+    if not before:
+        known = kept if after in kept else named
+        older = known[known.index(after) + 1 :] if after in known else named[:1]
+        before = older[0] if older and after != "last:24h" else "before:24h"
+    return before, after
+
+
+def _asked(side: str, prefix: str, now_s: float) -> dict[str, str]:
+    """A side as parameters of the API."""
+    kind, _, text = side.partition(":")
+    if kind in ("run", "version"):
+        return {f"{prefix}{kind}": text}
+    period = next((each for each in PERIODS if each.name == text), None)
+    if kind not in ("last", "before") or period is None:
+        raise AskError(
+            400, f"{side[:100]!r} is no side; expected version:…, run:…, last:24h or before:24h"
+        )
+    end = int(now_s) - (period.seconds if kind == "before" else 0)
+    found = {f"{prefix}since": str(end - period.seconds)}
+    return found if kind == "last" else {**found, f"{prefix}until": str(end)}
+
+
+def _choices(versions: Sequence[Answer], runs: Sequence[Answer]) -> Choices:
+    return Choices(
+        versions=[
+            Choice(
+                value=f"version:{each['version']}",
+                label=f"{each['version']} ({each['records']:,} records)",
+            )
+            for each in versions
+        ],
+        runs=[
+            Choice(value=f"run:{each['run_id']}", label=f"{each['name']}, {each['added_at'][:16]}")
+            for each in runs
+        ],
+        periods=[
+            Choice(value=f"{kind}:{each.name}", label=f"{word} {each.label}")
+            for each in PERIODS
+            for kind, word in (("last", "last"), ("before", "the one before the last"))
+        ],
+    )
+
+
+def bar(rate: Answer) -> tuple[float, float, float] | None:
+    """Left end, dot and right end of a difference on a line from -100 to 100 points.
+
+    Returns:
+        In units of a line of 120; None where there is no interval.
+    """
+    if rate["lower"] is None:
+        return None
+    low, middle, high = ((1 + rate[name]) / 2 * _WIDTH for name in ("lower", "difference", "upper"))
+    return low, middle, high
+
+
+def _failed(side: str, profile: str, now_s: float) -> Answer:
+    """The filters of the failed evaluations of a side; of a run there are none."""
+    if side.startswith("run:"):
+        return {}
+    asked = _asked(side, "", now_s)
+    if version := asked.pop("version", ""):
+        asked["service_version"] = version
+    return {"profile": profile, "outcome": "failed", **asked}
+
+
+def _change(change: Answer) -> Answer:
+    """A change with its calls side by side; None where one side's are not known."""
+    before, after = change["before"]["calls"], change["after"]["calls"]
+    if before is None or after is None:
+        return {**change, "calls": None}
+    return {**change, "calls": align(before, after)}

@@ -1,0 +1,103 @@
+"""Labelling: the tasks that there are, the record that is next, and how far people agree."""
+
+from collections.abc import Mapping
+from typing import Final
+
+from collector.web.render import pruned
+from collector.web.source import Answer, Source
+
+ORDERS: Final = (
+    ("random", "at random"),
+    ("failed", "failed"),
+    ("uncertain", "judge uncertain"),
+    ("disagrees", "judge disagrees with people"),
+)
+
+
+async def label_tasks_view(source: Source) -> Answer:
+    """Collect the tasks that can be labelled, those that ask a judge first.
+
+    Args:
+        source: Asks the API.
+
+    Raises:
+        AskError: The API refused.
+    """
+    profiles = [each for each in (await source.get("profiles"))["items"] if each["is_active"]]
+    rates = {
+        (each["profile_version"], each["task_id"]): each
+        for each in (await source.get("tasks"))["items"]
+    }
+    rows: list[Answer] = []
+    for profile in profiles:
+        for task_id in profile["tasks"]:
+            rate = rates.get((profile["profile_version"], task_id))
+            rows.append(
+                {
+                    "profile": profile["alias"],
+                    "task_id": task_id,
+                    "is_judge": rate is not None and rate["judge"] is not None,
+                    "judge": rate["judge"] if rate else None,
+                    "results": rate["total"] if rate else 0,
+                }
+            )
+    newest = (await source.get("labels", limit=10))["items"]
+    return {
+        "rows": sorted(rows, key=lambda each: (not each["is_judge"], each["profile"])),
+        "newest": newest,
+    }
+
+
+async def queue_view(source: Source, given: Mapping[str, str]) -> Answer:
+    """Collect the next record of a person's queue.
+
+    Args:
+        source: Asks the API.
+        given: `profile`, `task`, `rater`, `order`, `reveal` and `offset`.
+
+    Raises:
+        AskError: The API refused.
+    """
+    kept = {
+        "profile": given.get("profile", ""),
+        "task": given.get("task", ""),
+        "rater": given.get("rater", "").strip()[:100],
+        "order": given.get("order") or "random",
+    }
+    offset = given.get("offset", "")
+    offset = offset if offset.isdigit() else "0"
+    is_shown = given.get("reveal") == "yes"
+    queue = await source.get(
+        "labels/queue",
+        profile=kept["profile"],
+        task_id=kept["task"],
+        rater=kept["rater"],
+        order=kept["order"],
+        reveal="true" if is_shown else "false",
+        offset=offset,
+    )
+    item = queue["items"][0] if queue["items"] else None
+    if item is not None:
+        item["context"] = pruned(item["context"])
+    return {
+        "queue": queue,
+        "item": item,
+        "kept": kept,
+        "offset": int(offset),
+        "is_shown": is_shown,
+        "orders": ORDERS,
+    }
+
+
+async def agreement_view(source: Source, profile: str, task_id: str) -> Answer:
+    """Collect the agreement of people, and of the judge with them.
+
+    Args:
+        source: Asks the API.
+        profile: Alias.
+        task_id: Of the task.
+
+    Raises:
+        AskError: The API refused.
+    """
+    return {"found": await source.get("labels/agreement", profile=profile, task_id=task_id)}

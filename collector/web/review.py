@@ -1,0 +1,136 @@
+"""Routes of the views in which people decide: comparisons, labels, and acts on a record."""
+
+import time
+from http import HTTPStatus
+from typing import Final
+
+from starlette.datastructures import UploadFile
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+from starlette.routing import BaseRoute, Route
+
+from collector.web.answering import endpoint, read_form
+from collector.web.compare import compare_view
+from collector.web.labels import agreement_view, label_tasks_view, queue_view
+from collector.web.render import download, path_part, query, render
+from collector.web.source import AskError, Source
+
+_FILE_BYTES: Final = 32 * 2**20
+"""Of results of a run, as the API takes them."""
+_FORM_BYTES: Final = 2**16
+"""Around the file."""
+
+
+def review_routes() -> list[BaseRoute]:
+    """Make the routes."""
+    return [
+        Route("/compare", endpoint(_compare)),
+        Route("/runs", endpoint(_upload), methods=["POST"]),
+        Route("/runs/{run_id}/remove", endpoint(_remove), methods=["POST"]),
+        Route("/record.json", endpoint(_record_json)),
+        Route("/record.yaml", endpoint(_record_scenario)),
+        Route("/record/again", endpoint(_again), methods=["POST"]),
+        Route("/labels", endpoint(_labels)),
+        Route("/labels", endpoint(_label), methods=["POST"]),
+        Route("/labels/queue", endpoint(_queue)),
+        Route("/labels/agreement", endpoint(_agreement)),
+        Route("/labels/file", endpoint(_label_file)),
+    ]
+
+
+async def _compare(request: Request, source: Source) -> Response:
+    shown = await compare_view(source, dict(request.query_params), time.time())
+    return await render(request, "compare.html", **shown)
+
+
+async def _upload(request: Request, source: Source) -> Response:
+    """Keep a file of results, then show it beside the run before."""
+    size = request.headers.get("content-length", "")
+    if not size.isdigit() or int(size) > _FILE_BYTES + _FORM_BYTES:
+        raise AskError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "a file here has at most 32 MiB")
+    async with request.form(max_files=1, max_fields=4) as form:
+        file, name = form.get("file"), str(form.get("name") or "")
+        if not isinstance(file, UploadFile):
+            raise AskError(HTTPStatus.BAD_REQUEST, "choose a file that scouter eval --save wrote")
+        name = name or (file.filename or "").rpartition(".")[0]
+        kept = await source.send("runs", await file.read(), name=name[:200])
+    return RedirectResponse(f"/compare?after=run:{kept['run_id']}", HTTPStatus.SEE_OTHER)
+
+
+async def _remove(request: Request, source: Source) -> Response:
+    await source.post(f"runs/{path_part(request.path_params['run_id'])}/remove", {})
+    return RedirectResponse("/compare#runs", HTTPStatus.SEE_OTHER)
+
+
+async def _labels(request: Request, source: Source) -> Response:
+    return await render(request, "labels.html", **await label_tasks_view(source))
+
+
+async def _queue(request: Request, source: Source) -> Response:
+    shown = await queue_view(source, dict(request.query_params))
+    return await render(request, "label_queue.html", **shown)
+
+
+async def _label(request: Request, source: Source) -> Response:
+    """Keep a label, then show the next record, or the one that it was given on."""
+    form = await read_form(request)
+    words: dict[str, bool | None] = {"good": True, "bad": False, "none": None}
+    if form.get("label") not in words:
+        raise AskError(HTTPStatus.BAD_REQUEST, "label: expected good, bad or none")
+    await source.post(
+        "labels",
+        {
+            "uid": form.get("uid", ""),
+            "task_id": form.get("task", ""),
+            "label": words[form["label"]],
+            "rater": form.get("rater", "").strip(),
+            "notes": form.get("notes", ""),
+        },
+    )
+    if form.get("back") == "record":
+        target = f"/records/{path_part(form['uid'])}?{query({'rater': form['rater']})}#labels"
+    else:
+        names = ("profile", "task", "rater", "order", "offset")
+        target = f"/labels/queue?{query({name: form.get(name, '') for name in names})}"
+    return RedirectResponse(target, HTTPStatus.SEE_OTHER)
+
+
+async def _agreement(request: Request, source: Source) -> Response:
+    asked = request.query_params
+    shown = await agreement_view(source, asked.get("profile", ""), asked.get("task", ""))
+    return await render(request, "label_agreement.html", **shown)
+
+
+async def _label_file(request: Request, source: Source) -> Response:
+    asked = request.query_params
+    data = await source.read(
+        "labels/file", profile=asked.get("profile", ""), task_id=asked.get("task", "")
+    )
+    return download(data, "labels.jsonl", "application/x-ndjson")
+
+
+async def _record_json(request: Request, source: Source) -> Response:
+    """A record as the API has it; the API itself takes no session."""
+    uid = request.query_params.get("uid", "")
+    data = await source.read(f"records/{path_part(uid)}")
+    return download(data, "record.json", "application/json")
+
+
+async def _record_scenario(request: Request, source: Source) -> Response:
+    """A record as a scenario file."""
+    uid = request.query_params.get("uid", "")
+    data = await source.read(f"scenarios/{path_part(uid)}")
+    return download(data, "scenario.yaml", "application/yaml")
+
+
+async def _again(request: Request, source: Source) -> Response:
+    """Evaluate one record again, by the active version of its profile, then show it."""
+    form = await read_form(request)
+    uid = form.get("uid", "")
+    done = await source.post(
+        "reevaluations",
+        {"profile": form.get("profile", ""), "record_id": uid, "dry_run": False, "limit": 1},
+    )
+    came = "stored" if done["stored"] else "gone" if done["gone"] else "same"
+    told = query({"again": came, "flipped": done["flipped"] or ""})
+    return RedirectResponse(f"/records/{path_part(uid)}?{told}", HTTPStatus.SEE_OTHER)

@@ -1,0 +1,28 @@
+// A key that a button or link shows presses it: data-key="g" on the element, <kbd>G</kbd> in it.
+// Keys do nothing while somebody types, and none with a modifier, which are the browser's.
+"use strict";
+addEventListener("keydown", (event) => {
+  const typing = event.target.closest("input, select, textarea, [contenteditable]");
+  if (typing || event.ctrlKey || event.altKey || event.metaKey || event.repeat) return;
+  const wanted = CSS.escape(event.key.toLowerCase());
+  const target = document.querySelector(`[data-key="${wanted}"]`);
+  if (!target) return;
+  event.preventDefault();
+  target.click();
+});
+
+// A link with data-copy copies what it leads to; where that cannot be, it stays a download.
+addEventListener("click", async (event) => {
+  const link = event.target.closest("a[data-copy]");
+  if (!link || !navigator.clipboard) return;
+  event.preventDefault();
+  const told = document.getElementById("copied");
+  try {
+    const answer = await fetch(link.href);
+    if (!answer.ok) throw new Error(answer.statusText);
+    await navigator.clipboard.writeText(await answer.text());
+    told.textContent = "Copied.";
+  } catch {
+    location.assign(link.href);
+  }
+});

@@ -1,0 +1,42 @@
+"""A file with results, of either kind: of a replay, or of records without one."""
+
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+
+from scouter.evaluate.api.records import EvalResults
+from scouter.evaluate.api.replay import EvalMetrics, ScenarioEvalResults
+from scouter.evaluate.files.read import Document
+from scouter.evaluate.results.file import from_document
+from scouter.evaluate.results.provenance import Provenance
+
+RECORDS: Final = "records"
+"""What the only alias of results without a replay is called."""
+
+
+class SavedRun(NamedTuple):
+    """What a file holds."""
+
+    results: ScenarioEvalResults
+    """Results without a replay are those of an alias of their own, `RECORDS`."""
+    is_bare: bool
+    """True of results without a replay."""
+
+
+def read_saved(document: Document) -> SavedRun:
+    """Read a file that `ScenarioEvalResults.save` or `EvalResults.save` wrote.
+
+    Raises:
+        FileFormatError: Names the file, and line and field where they are known.
+    """
+    value = document.value
+    if not (isinstance(value, Mapping) and isinstance(value.get("results"), list)):
+        return SavedRun(ScenarioEvalResults.from_document(document), is_bare=False)
+    found: EvalResults = from_document(document, EvalResults)
+    results = ScenarioEvalResults(
+        dataset_results={RECORDS: found},
+        scenario_results=(),
+        metrics=EvalMetrics.of({RECORDS: found}, ()),
+        provenance=found.provenance or Provenance(),
+        repeats=max(found.attempts or (0,)) + 1,
+    )
+    return SavedRun(results, is_bare=True)

@@ -1,0 +1,278 @@
+"""Versions, periods and offline runs held against each other; numbers are worked out by hand."""
+
+from collections.abc import Sequence
+from math import comb
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from collector.access.caller import Scope
+from collector.access.tokens import TokenFile
+from scouter.evaluate.api.replay import ScenarioEvalResults
+from scouter.model.otlp import encode_request
+from scouter.model.span import Resource, Span
+from tests.collector.conftest import Service, Start
+from tests.support.files import files_with
+from tests.support.replay_results import record, results, scenario, span
+
+PROTOBUF = {"Content-Type": "application/x-protobuf"}
+
+
+def trace_id(version: str, number: int) -> str:
+    return f"{sum(version.encode()):016x}{number + 1:016x}"
+
+
+def send_version(
+    service: Service,
+    version: str,
+    answers: Sequence[int],
+    *,
+    ids: Sequence[str] = (),
+    tools: Sequence[str] = ("search",),
+) -> None:
+    """Send a record with each answer, each on a trace of a version; the answer 42 passes."""
+    resource = Resource(attributes={"service.name": "desk", "service.version": version})
+    for number, answer in enumerate(answers):
+        spans = [
+            Span(
+                trace_id=trace_id(version, number), span_id=f"{at + 1:016x}", name=tool,
+                start_ns=at, end_ns=at + 1, resource=resource,
+                attributes={"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": tool},
+            )
+            for at, tool in enumerate(tools)
+        ]  # fmt: skip
+        data = encode_request(spans).SerializeToString()
+        assert service.http.post("/v1/traces", content=data, headers=PROTOBUF).is_success
+        service.send(
+            {
+                "uid": f"{version}-{number}", "profile": "answers",
+                "trace_id": trace_id(version, number),
+                "record_id": ids[number] if ids else "", "context": {"answer": answer},
+            }
+        )  # fmt: skip
+
+
+def push(service: Service, run: ScenarioEvalResults, name: str = "", status: int = 201) -> Any:
+    body = run.model_dump_json()
+    answer = service.http.post(
+        "/api/v1/runs",
+        params={"name": name},
+        content=body,
+        headers={"Content-Type": "application/json"},
+    )
+    assert answer.status_code == status, answer.text
+    return answer.json()
+
+
+@pytest.fixture
+def service(start: Start, answers: Path) -> Service:
+    return start(profile=[str(answers)])
+
+
+def test_versions_without_common_ids_are_two_samples(service: Service) -> None:
+    """Four of four against none of four: of the 70 ways to choose, one is as bad."""
+    send_version(service, "1.0", [42] * 4)
+    send_version(service, "2.0", [41] * 4)
+    service.wait_for(8)
+    found = service.get(
+        "/api/v1/comparison", profile="answers", before_version="1.0", version="2.0"
+    )
+    whole = found["rates"][0]
+    assert found["pairing"] == "apart"
+    assert whole["p_value"] == pytest.approx(1 / comb(8, 4))
+    assert (whole["before_passed"], whole["after_passed"], whole["after_count"]) == (4, 0, 4)
+    assert (found["word"], found["exit_code"]) == ("regressed", 1)
+    assert found["before"]["label"] == "version 1.0"
+    assert found["changes"] == []
+    assert any("two samples" in note for note in found["notes"])
+
+
+def test_versions_with_common_ids_are_paired(service: Service) -> None:
+    """The ids that one side has alone are no loss; an id that is there twice is paired twice."""
+    send_version(service, "1.0", [42, 42, 42, 41, 42], ids=["a", "b", "c", "d", "old"])
+    send_version(service, "2.0", [42, 41, 42, 42], ids=["a", "b", "c", "d"], tools=("look", "tell"))
+    service.wait_for(9)
+    found = service.get(
+        "/api/v1/comparison", profile="answers", before_version="1.0", version="2.0"
+    )
+    whole = found["rates"][0]
+    assert found["pairing"] == "ids"
+    assert (whole["before_passed"], whole["before_count"]) == (3, 4)
+    assert (whole["fell"], whole["rose"]) == (1, 1)
+    changes = [(each["name"], each["is_worse"]) for each in found["changes"]]
+    assert changes == [("b", True), ("d", False)]
+    worse = found["changes"][0]
+    assert worse["before"]["shown"] == {"context": {"answer": 42}}
+    assert [each["name"] for each in worse["before"]["calls"]] == ["search"]
+    assert [each["name"] for each in worse["after"]["calls"]] == ["look", "tell"]
+    assert worse["after"]["uid"] == "2.0-1"
+    assert worse["after"]["trace_id"] == trace_id("2.0", 1)
+    assert worse["after"]["tasks"][0]["outcome"] == "failed"
+    assert any("4 of 5 before and of 4 now" in note for note in found["notes"])
+
+
+def test_versions_of_a_profile_are_listed(service: Service) -> None:
+    """Those of evaluations that looked at no spans are told by a span of the trace."""
+    send_version(service, "1.0", [42])
+    service.wait_for(1)
+    send_version(service, "2.0", [42, 41])
+    service.wait_for(3)
+    found = service.get("/api/v1/versions", profile="answers")["items"]
+    assert [(each["version"], each["records"]) for each in found] == [("2.0", 2), ("1.0", 1)]
+
+
+def test_periods_are_compared(service: Service) -> None:
+    send_version(service, "1.0", [42])
+    service.wait_for(1)
+    (first,) = service.get("/api/v1/evaluations")["items"]
+    send_version(service, "2.0", [41])
+    service.wait_for(2)
+    border = service.get("/api/v1/evaluations")["items"][0]["evaluated_at"]
+    assert border > first["evaluated_at"]
+    found = service.get("/api/v1/comparison", profile="answers", before_until=border, since=border)
+    assert (found["before"]["records"], found["after"]["records"]) == (1, 1)
+
+
+def test_a_run_is_kept_once_and_compared_with_another(service: Service) -> None:
+    """Six scenarios that passed fail now: the sign test gives (1/2)^6."""
+    names = [f"s{number}" for number in range(6)]
+    before = results([scenario(name, {"right": True}) for name in names])
+    after = results(
+        [scenario(name, {"right": False}, traces=[span("other", 1, None, 0, 1)]) for name in names]
+    )
+    first = push(service, before, "monday")
+    assert push(service, before, "again", status=200)["run_id"] == first["run_id"]
+    second = push(service, after)
+    listed = service.get("/api/v1/runs")["items"]
+    assert [each["run_id"] for each in listed] == [second["run_id"], first["run_id"]]
+    assert (listed[1]["name"], listed[1]["scenarios"], listed[1]["scenarios_passed"]) == (
+        "monday", 6, 6,
+    )  # fmt: skip
+    found = service.get("/api/v1/comparison", before_run=first["run_id"], run=second["run_id"])
+    assert found["word"] == "regressed"
+    assert found["rates"][0]["p_value"] == pytest.approx(2.0**-6)
+    assert found["pairing"] == "scenarios"
+    assert [each["name"] for each in found["changes"]] == names
+    worse = found["changes"][0]
+    assert worse["after"]["shown"]["asked"] == "What about s0?"
+    assert worse["after"]["shown"]["answered"] == "Soon."
+    assert worse["before"]["outcome"] == "passed"
+
+
+def test_a_run_is_compared_with_what_is_live(service: Service) -> None:
+    """Records of the run without ids of the live ones: two samples, by the profile's tasks."""
+    rows = [(f"s{at}", record(f"r{at}", {"right": True, "other": True})) for at in range(3)]
+    run = push(service, results([], {"answers": rows}), "offline")
+    send_version(service, "2.0", [41] * 3)
+    service.wait_for(3)
+    found = service.get("/api/v1/comparison", profile="answers", before_run=run["run_id"])
+    assert found["pairing"] == "apart"
+    assert found["rates"][0]["p_value"] == pytest.approx(1 / comb(6, 3))
+    assert (found["word"], found["exit_code"]) == ("inconclusive", 3)
+    assert "compare more of them" in found["reasons"][0]
+    assert any("only there before: other" in note for note in found["notes"])
+    assert found["before"]["label"].startswith("run 'offline' of ")
+
+
+@pytest.mark.parametrize(
+    ("query", "status", "words"),
+    [
+        ("", 400, "profile: needed"),
+        ("?profile=answers", 400, "both sides are the same"),
+        ("?profile=answers&version=9", 409, "no evaluated records"),
+        ("?profile=answers&run=00", 404, "no run '00' is stored"),
+        ("?profile=answers&since=yesterday", 400, "since"),
+    ],
+)
+def test_what_cannot_be_compared_is_refused(
+    service: Service, query: str, status: int, words: str
+) -> None:
+    answer = service.http.get(f"/api/v1/comparison{query}")
+    assert answer.status_code == status
+    assert words in answer.json()["detail"]
+
+
+@pytest.mark.parametrize("body", [b"", b"{", b"\xff", b"[]", b'{"results": [{"a": 1}]}'])
+def test_what_is_no_run_is_refused(service: Service, body: bytes) -> None:
+    answer = service.http.post(
+        "/api/v1/runs", content=body, headers={"Content-Type": "application/json"}
+    )
+    assert answer.status_code == 422
+    assert answer.json()["detail"]
+    assert service.get("/api/v1/runs")["items"] == []
+
+
+def test_an_erasure_takes_a_run_that_speaks_of_the_record(service: Service, tmp_path: Path) -> None:
+    """Its bytes go, too; a run that does not stays."""
+    secret = "told-to-the-desk-alone"
+    spoken = push(service, results([scenario("u1", {"right": True}, answer=secret)]))
+    other = push(service, results([scenario("u2", {"right": True})]))
+    done = service.http.post("/api/v1/erase", json={"record_uid": "u1"}).json()
+    assert done["runs"] == 1
+    assert [each["run_id"] for each in service.get("/api/v1/runs")["items"]] == [other["run_id"]]
+    answer = service.http.get(f"/api/v1/comparison?run={spoken['run_id']}&before_run=0")
+    assert answer.status_code == 404
+    service.collector.store.remove_rests()
+    assert not service.collector.store.has_rests()
+    assert files_with(tmp_path / "data", secret.encode()) == []
+
+
+def test_runs_go_by_retention_and_by_an_order(service: Service) -> None:
+    first, second = (
+        push(service, results([scenario(name, {"right": True})])) for name in ("a", "b")
+    )
+    done = service.http.post(f"/api/v1/runs/{first['run_id']}/remove")
+    assert done.json() == {"run_id": first["run_id"]}
+    assert service.http.post(f"/api/v1/runs/{first['run_id']}/remove").status_code == 404
+    assert [each["run_id"] for each in service.get("/api/v1/runs")["items"]] == [second["run_id"]]
+    service.collector.store.remove_before(2**62)
+    assert service.get("/api/v1/runs")["items"] == []
+
+
+def test_a_backup_has_the_runs(start: Start, tmp_path: Path) -> None:
+    service = start(backups=str(tmp_path / "copies"))
+    run = push(service, results([scenario("a", {"right": True})]))
+    assert service.http.post("/api/v1/backup", json={"folder": "one"}).status_code == 201
+    (tmp_path / "again").mkdir()
+    (tmp_path / "copies" / "one").rename(tmp_path / "again" / "data")
+    again = Service(tmp_path / "again")
+    assert [each["run_id"] for each in again.get("/api/v1/runs")["items"]] == [run["run_id"]]
+    again.stop()
+
+
+def test_spaces_and_scopes_hold_for_runs(start: Start, tmp_path: Path) -> None:
+    tokens = TokenFile(tmp_path / "data")
+    _, sender = tokens.create("ci", [Scope.INGEST], "shop")
+    _, reader = tokens.create("ada", [Scope.READ], "shop")
+    _, foreign = tokens.create("eve", Scope, "bank")
+    service = start()
+
+    def ask(token: str, method: str, path: str, body: bytes | None = None) -> Any:
+        sent = {"Content-Type": "application/json"} if body is not None else {}
+        headers = {"Authorization": f"Bearer {token}", **sent}
+        return service.http.request(method, path, headers=headers, content=body)
+
+    body = results([scenario("a", {"right": True})]).model_dump_json().encode()
+    assert ask(reader, "POST", "/api/v1/runs", body).status_code == 403
+    assert ask(sender, "POST", "/api/v1/runs", body).status_code == 201
+    assert len(ask(reader, "GET", "/api/v1/runs").json()["items"]) == 1
+    assert ask(foreign, "GET", "/api/v1/runs").json()["items"] == []
+    run_id = ask(reader, "GET", "/api/v1/runs").json()["items"][0]["run_id"]
+    compared = f"/api/v1/comparison?run={run_id}&before_run={run_id}x"
+    assert run_id in ask(foreign, "GET", compared).json()["detail"]
+    removed = ask(foreign, "POST", f"/api/v1/runs/{run_id}/remove", b"{}")
+    assert removed.status_code == 404
+    assert ask(foreign, "GET", "/api/v1/versions?profile=answers").json() == {"items": []}
+
+
+def test_a_file_of_some_megabytes_fits_and_a_larger_one_is_refused(service: Service) -> None:
+    """Questions take a megabyte, files of results 32."""
+    many = results([scenario(f"s{at}", {"right": True}, answer="x" * 500_000) for at in range(4)])
+    assert push(service, many)["scenarios"] == 4
+    answer = service.http.post(
+        "/api/v1/runs",
+        content=b" " * (32 * 2**20 + 1),
+        headers={"Content-Type": "application/json"},
+    )
+    assert answer.status_code == 413

@@ -1,0 +1,281 @@
+"""Labels: queues, what counts, agreement, and the file that a calibration reads."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from collector.access.caller import Scope
+from collector.access.tokens import TokenFile
+from collector.labelling.agreement import agreement_of
+from collector.labelling.queue import doubt
+from collector.storage.port.labels import LabelRow
+from collector.storage.port.rows import TaskRow
+from scouter.agent.calibration.labels import read_labels
+from scouter.client.client import ScouterClient
+from scouter.evaluate.outcome import Outcome, Reason
+from tests.collector.conftest import Service, Start
+from tests.support.files import files_with
+from tests.support.processes import wait_until
+from tests.support.served import serve
+
+JSON = {"Content-Type": "application/json"}
+
+
+@pytest.fixture
+def service(start: Start, answers: Path) -> Service:
+    """Six records; the last two fail."""
+    service = start(profile=[str(answers)])
+    for number in range(6):
+        answer = 42 if number < 4 else 41
+        service.send(
+            {"uid": f"u{number}", "record_id": f"r{number}", "profile": "answers",
+             "session_id": f"s{number}", "context": {"answer": answer}},
+        )  # fmt: skip
+        service.wait_for(number + 1)
+    return service
+
+
+def label(service: Service, uid: str, is_good: bool | None, rater: str = "ada", **more: str) -> Any:
+    body = {"uid": uid, "task_id": "right", "label": is_good, "rater": rater, **more}
+    answer = service.http.post("/api/v1/labels", json=body)
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+def queue(service: Service, **more: str | int) -> Any:
+    return service.get("/api/v1/labels/queue", profile="answers", task_id="right", limit=20, **more)
+
+
+def uids(found: Any) -> list[str]:
+    return [each["uid"] for each in found["items"]]
+
+
+def test_a_queue_hides_the_outcome_until_it_is_asked_for(service: Service) -> None:
+    found = queue(service, rater="ada")
+    assert sorted(uids(found)) == [f"u{number}" for number in range(6)]
+    assert (found["labelled"], found["waiting"]) == (0, 6)
+    assert {each["result"] is None for each in found["items"]} == {True}
+    assert found["items"][0]["context"]["answer"] in (41, 42)
+    assert uids(queue(service, rater="bob")) == uids(found), "people meet on the same records"
+    shown = queue(service, rater="ada", order="failed", reveal="true")
+    assert uids(shown) == ["u5", "u4"]
+    assert shown["items"][0]["result"]["outcome"] == "failed"
+
+
+def test_a_labelled_record_leaves_the_queue_of_its_rater_alone(service: Service) -> None:
+    label(service, "u1", True, notes="fine")
+    assert "u1" not in uids(queue(service, rater="ada"))
+    assert "u1" in uids(queue(service, rater="bob"))
+    assert queue(service, rater="ada")["labelled"] == 1
+    shown = queue(service, rater="bob", reveal="true")["items"]
+    (mine,) = [each["labels"] for each in shown if each["labels"]]
+    assert (mine[0]["rater"], mine[0]["notes"]) == ("ada", "fine")
+
+
+def test_the_last_label_of_a_person_counts_and_can_be_taken_back(service: Service) -> None:
+    label(service, "u1", True)
+    label(service, "u1", False)
+    label(service, "u2", True, rater="bob")
+    found = service.get("/api/v1/labels", profile="answers", task_id="right")["items"]
+    assert [(each["uid"], each["label"], each["rater"]) for each in found] == [
+        ("u2", True, "bob"), ("u1", False, "ada"),
+    ]  # fmt: skip
+    label(service, "u1", None)
+    assert [each["uid"] for each in service.get("/api/v1/labels")["items"]] == ["u2"]
+    assert "u1" in uids(queue(service, rater="ada"))
+
+
+def test_labels_come_in_pages(service: Service) -> None:
+    for number in range(5):
+        label(service, f"u{number}", True)
+    seen: list[str] = []
+    page = service.get("/api/v1/labels", limit=2)
+    while page["next_cursor"]:
+        seen += uids(page)
+        page = service.get("/api/v1/labels", limit=2, cursor=page["next_cursor"])
+    assert [*seen, *uids(page)] == ["u4", "u3", "u2", "u1", "u0"]
+
+
+def test_the_queue_of_disagreement(service: Service) -> None:
+    """The check passes u0 and fails u5; ada says the opposite of u0 only."""
+    label(service, "u0", False)
+    label(service, "u5", False)
+    assert uids(queue(service, rater="bob", order="disagrees")) == ["u0"]
+
+
+@pytest.mark.parametrize(
+    ("task", "expected"),
+    [
+        (dict(outcome="errored", reason=Reason.ABSTAINED), 1.0),
+        (dict(outcome="passed", actual=True, expected=True, stated_score=0.6), 0.8),
+        (dict(outcome="passed", actual=True, expected=True, stated_score=0.5), 1.0),
+        (dict(outcome="passed", actual=True, expected=True), None),
+        (dict(outcome="failed", actual=3, expected=4), 0.5),
+        (dict(outcome="passed", actual=4, expected=4), 1.0),
+        (dict(outcome="failed", actual="no", expected="yes"), None),
+    ],
+)
+def test_doubt(task: dict[str, Any], expected: float | None) -> None:
+    outcome = Outcome(task.pop("outcome"))
+    found = doubt(TaskRow(task_id="j", task_type="LLMJudge", outcome=outcome, **task))
+    assert found == (None if expected is None else pytest.approx(expected))
+
+
+def rows(said: dict[str, str]) -> list[LabelRow]:
+    """By person one letter for each item: G good, B bad, a dot for none."""
+    return [
+        LabelRow(
+            space="s", uid=f"u{at}", record_id="", alias="a", task_id="t", rater=rater,
+            is_good=letter == "G", notes="", at_ns=1, by="",
+        )
+        for rater, letters in said.items()
+        for at, letter in enumerate(letters)
+        if letter != "."
+    ]  # fmt: skip
+
+
+def test_agreement_by_hand() -> None:
+    """Cohen 1960 on 2 x 2: 45 and 25 agreed, 15 and 15 not: kappa 0.4 (his po 0.7, pe 0.5)."""
+    ada, bob = "G" * 45 + "G" * 5 + "B" * 50, "G" * 45 + "B" * 5 + "G" * 5 + "B" * 45
+    found = agreement_of(rows({"ada": ada, "bob": bob}), {})
+    (pair,) = found.pairs
+    assert (pair.items, pair.agreed) == (100, 90)
+    assert pair.kappa.value == pytest.approx((0.9 - 0.5) / 0.5)
+    assert (found.items, found.good, found.tied) == (100, 45, 10)
+    assert len(found.contested) == 10
+
+
+def test_a_judge_beside_the_majority() -> None:
+    """Two of three say good of u0, all of u1, none of u2; u3 is a tie and left out."""
+    labels = rows({"a": "GGBG", "b": "GGBB", "c": "BGB."})
+    outcomes = {
+        "u0": Outcome.PASSED, "u1": Outcome.FAILED, "u2": Outcome.FAILED, "u3": Outcome.PASSED,
+    }  # fmt: skip
+    judge = agreement_of(labels, outcomes).judge
+    counts = (judge.good_passed, judge.good_failed, judge.bad_passed, judge.bad_failed)
+    assert counts == (1, 1, 0, 1)
+
+
+def test_agreement_is_answered(service: Service) -> None:
+    for uid, ada, bob in (("u0", True, True), ("u4", False, False), ("u5", True, False)):
+        label(service, uid, ada)
+        label(service, uid, bob, rater="bob")
+    found = service.get("/api/v1/labels/agreement", profile="answers", task_id="right")
+    assert found["raters"] == {"ada": 3, "bob": 3}
+    assert (found["records"], found["tied"], found["contested"]) == (3, 1, ["u5"])
+    assert found["judge"]["good_passed"] == 1
+    assert found["judge"]["bad_failed"] == 1
+    (pair,) = found["pairs"]
+    assert (pair["records"], pair["agreed"]) == (3, 2)
+    # By hand: both good 1, both bad 1, ada good and bob bad 1; po 2/3, pe (2*1 + 1*2)/9.
+    assert pair["kappa"]["value"] == pytest.approx((2 / 3 - 4 / 9) / (5 / 9))
+
+
+def test_the_file_is_what_a_calibration_reads(service: Service, tmp_path: Path) -> None:
+    label(service, "u0", True, notes="says 42")
+    label(service, "u5", True, rater="bob")
+    with serve(service.collector.app) as url, ScouterClient(url) as client:
+        data = b"".join(client.label_file("answers", "right"))
+        bare = b"".join(client.label_file("answers", "right", contexts=False))
+    file = tmp_path / "labels.jsonl"
+    file.write_bytes(data)
+    read = read_labels(file)
+    assert read.problems == ()
+    first, second = (label for _, label in read.labels)
+    assert (first.uid, first.record_id, first.label, first.judge) == ("u0", "r0", True, True)
+    assert (first.rater, first.task, first.notes) == ("ada", "right", "says 42")
+    assert first.context == {"answer": 42}
+    assert (second.label, second.judge, second.rater) == (True, False, "bob")
+    assert all("context" not in json.loads(line) for line in bare.splitlines())
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "words"),
+    [
+        ({"uid": "none"}, 404, "no record 'none' was evaluated"),
+        ({"task_id": "wrong"}, 404, "has no task 'wrong'; it has: right"),
+        ({"rater": ""}, 400, "rater"),
+        ({"label": "maybe"}, 400, "label"),
+        ({"colour": "red"}, 400, "no such field"),
+    ],
+)
+def test_what_is_no_label_is_refused(
+    service: Service, body: dict[str, str], status: int, words: str
+) -> None:
+    usual = {"uid": "u0", "task_id": "right", "label": True, "rater": "ada"}
+    answer = service.http.post("/api/v1/labels", json={**usual, **body})
+    assert answer.status_code == status
+    assert words in answer.json()["detail"]
+    assert service.get("/api/v1/labels")["items"] == []
+
+
+def test_a_task_that_is_not_there_has_no_queue(service: Service) -> None:
+    for path in ("queue", "agreement", "file"):
+        answer = service.http.get(f"/api/v1/labels/{path}?profile=answers&task_id=x")
+        assert answer.status_code == 404, path
+
+
+def test_labels_go_with_their_record(service: Service, tmp_path: Path) -> None:
+    """Erased, they leave no byte; the others stay, until retention takes their records."""
+    secret = "only-the-labeller-knew"
+    label(service, "u0", True, notes=secret)
+    label(service, "u1", True)
+    assert service.http.post("/api/v1/erase", json={"record_uid": "u0"}).json()["records"] == 1
+    assert uids(service.get("/api/v1/labels")) == ["u1"]
+    service.collector.store.remove_rests()
+    assert files_with(tmp_path / "data", secret.encode()) == []
+    body = {"uid": "u0", "task_id": "right", "label": True, "rater": "ada"}
+    assert service.http.post("/api/v1/labels", json=body).status_code == 404
+    service.collector.store.remove_before(2**62)
+    assert service.get("/api/v1/labels")["items"] == []
+
+
+def test_a_label_that_an_erasure_overtakes_is_dropped(service: Service) -> None:
+    service.http.post("/api/v1/erase", json={"record_uid": "u0"})
+    row = LabelRow(
+        space="default", uid="u0", record_id="", alias="answers", task_id="right", rater="ada",
+        is_good=True, notes="", at_ns=1, by="",
+    )  # fmt: skip
+    service.collector.store.append_labels([row]).result()
+    assert service.get("/api/v1/labels")["items"] == []
+
+
+def test_a_backup_has_the_labels(start: Start, answers: Path, tmp_path: Path) -> None:
+    service = start(backups=str(tmp_path / "copies"), profile=[str(answers)])
+    service.send({"uid": "u0", "profile": "answers", "context": {"answer": 42}})
+    service.wait_for(1)
+    label(service, "u0", True)
+    assert service.http.post("/api/v1/backup", json={"folder": "one"}).status_code == 201
+    (tmp_path / "again").mkdir()
+    (tmp_path / "copies" / "one").rename(tmp_path / "again" / "data")
+    again = Service(tmp_path / "again")
+    assert uids(again.get("/api/v1/labels")) == ["u0"]
+    again.stop()
+
+
+def test_who_labels_is_kept_and_spaces_hold(start: Start, answers: Path, tmp_path: Path) -> None:
+    tokens = TokenFile(tmp_path / "data")
+    token, labeller = tokens.create("ada", [Scope.LABEL], "default")
+    _, reader = tokens.create("", [Scope.READ, Scope.INGEST], "default")
+    _, foreign = tokens.create("eve", Scope, "bank")
+    service = start(profile=[str(answers)])
+
+    def ask(text: str, method: str, path: str, body: Any = None) -> Any:
+        headers = {"Authorization": f"Bearer {text}"}
+        return service.http.request(method, path, headers=headers, json=body)
+
+    sent = {"records": [{"uid": "u0", "profile": "answers", "context": {"answer": 42}}]}
+    assert ask(reader, "POST", "/v1/records", sent).status_code == 200
+    wait_until(
+        lambda: bool(ask(reader, "GET", "/api/v1/evaluations").json()["items"]), what="evaluation"
+    )
+    body = {"uid": "u0", "task_id": "right", "label": True, "rater": "ada"}
+    assert ask(reader, "POST", "/api/v1/labels", body).status_code == 403
+    assert ask(foreign, "POST", "/api/v1/labels", body).status_code == 404
+    assert ask(labeller, "POST", "/api/v1/labels", body).json()["by"] == token.id
+    assert ask(labeller, "GET", "/api/v1/labels").status_code == 403
+    assert ask(foreign, "GET", "/api/v1/labels").json()["items"] == []
+    (kept,) = ask(reader, "GET", "/api/v1/labels").json()["items"]
+    assert (kept["rater"], kept["by"]) == ("ada", token.id)

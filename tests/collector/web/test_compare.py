@@ -1,0 +1,193 @@
+"""The comparison in views and in a real browser."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+
+from collector.access.caller import Scope
+from collector.access.tokens import TokenFile
+from collector.web.aligned import align
+from tests.collector.api.test_comparison import push, send_version
+from tests.collector.conftest import Service, Start, save_answers
+from tests.collector.web.conftest import HOSTILE
+from tests.support.browser import browser_page
+from tests.support.replay_results import results, scenario, span
+from tests.support.served import serve
+
+IDS = [f"q{number}" for number in range(12)]
+
+
+@pytest.fixture(scope="module")
+def compared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Service, str]]:
+    """Two versions with common ids, of which the second is worse, and two runs."""
+    folder = tmp_path_factory.mktemp("compare")
+    service = Service(folder, profile=[str(save_answers(folder))])
+    send_version(service, "1.0", [42] * 12, ids=IDS, tools=("search", "answer"))
+    service.wait_for(12)
+    send_version(service, "2.0", [42] * 4 + [41] * 8, ids=IDS, tools=("search", "refund"))
+    service.wait_for(24)
+    push(service, results([scenario(name, {"right": True}) for name in IDS]), "monday")
+    bad = span("look", 1, None, 0, 9)
+    push(service, results([scenario(name, {"right": False}, traces=[bad]) for name in IDS]), "pr")
+    with serve(service.collector.app) as url:
+        yield service, url
+    service.stop()
+
+
+def calls(*names: str) -> list[dict[str, object]]:
+    return [{"name": name, "arguments": {}} for name in names]
+
+
+def test_calls_are_aligned_by_their_tools() -> None:
+    """As the longest common subsequence has it; arguments alone make a change."""
+    before = [*calls("a", "b"), {"name": "c", "arguments": {"n": 1}}]
+    after = [*calls("a", "x"), {"name": "c", "arguments": {"n": 2}}, *calls("d")]
+    lines = align(before, after)
+    found = [
+        (each.kind, each.before and each.before["name"], each.after and each.after["name"])
+        for each in lines
+    ]
+    assert found == [
+        ("same", "a", "a"), ("gone", "b", None), ("new", None, "x"), ("changed", "c", "c"),
+        ("new", None, "d"),
+    ]  # fmt: skip
+
+
+def test_the_last_two_versions_are_chosen(compared: tuple[Service, str]) -> None:
+    _, url = compared
+    with browser_page(url) as (page, seen):
+        page.goto("/")
+        page.get_by_role("link", name="Compare with the version before").click()
+        assert page.locator("select[name=before]").input_value() == "version:1.0"
+        assert page.locator("select[name=after]").input_value() == "version:2.0"
+        panel = page.get_by_role("region", name="Decision")
+        assert "regressed" in panel.inner_text()
+        assert "4 of 12 records passed, 12 of 12 in the baseline" in panel.inner_text()
+        change = page.locator("details.change").first
+        assert "q10" in change.inner_text()
+        assert change.locator("tr.gone code").first.inner_text() == "answer"
+        assert change.locator("tr.new code").first.inner_text() == "refund"
+        change.get_by_role("link", name="Record").last.click()
+        page.get_by_role("heading", name=re.compile("Record q")).wait_for()
+        assert seen.problems == []
+        assert page.evaluate("window.violations") == []
+
+
+def test_a_run_is_uploaded_and_compared(compared: tuple[Service, str], tmp_path: Path) -> None:
+    """Plain forms: choosing, uploading, removing."""
+    _, url = compared
+    run = results([scenario(name, {"right": name < "q3"}) for name in IDS])
+    file = tmp_path / "tuesday.json"
+    file.write_text(run.model_dump_json(), encoding="utf-8")
+    with browser_page(url) as (page, seen):
+        page.goto("/compare")
+        page.get_by_label("Results").set_input_files(file)
+        page.get_by_role("button", name="Upload").click()
+        row = page.locator("#runs tr", has_text="tuesday")
+        row.wait_for()
+        assert page.locator("select[name=before]").input_value().startswith("run:")
+        row.get_by_role("link", name="against the run before").click()
+        panel = page.get_by_role("region", name="Decision")
+        assert "no regression seen" in panel.inner_text()
+        page.get_by_role("button", name="Remove the run tuesday").click()
+        page.wait_for_url("**/compare#runs")
+        page.locator("#runs tr", has_text="tuesday").wait_for(state="detached")
+        assert seen.problems == []
+        assert page.evaluate("window.violations") == []
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+def test_the_comparison_is_accessible_and_narrow(compared: tuple[Service, str], dark: bool) -> None:
+    service, url = compared
+    after, before, *_ = (each["run_id"] for each in service.get("/api/v1/runs")["items"])
+    views = [
+        "/compare", "/compare?profile=answers&before=version:2.0&after=before:30d",
+        f"/compare?before=run:{before}&after=run:{after}",
+    ]  # fmt: skip
+    with browser_page(url, dark=dark, width=390, height=844) as (page, seen):
+        for address in views:
+            page.goto(address)
+            for each in page.locator("details").all():
+                each.evaluate("each => each.open = true")
+            found = Axe().run(page)
+            assert found.violations_count == 0, (address, found.generate_report())
+            assert page.evaluate("document.documentElement.scrollWidth") <= 390, address
+        assert seen.problems == []
+
+
+def test_keys_alone_compare_two_periods(compared: tuple[Service, str]) -> None:
+    _, url = compared
+    with browser_page(url) as (page, _):
+        page.goto("/compare")
+        page.locator("select[name=after]").focus()
+        page.keyboard.type("last hour")
+        for _ in range(2):
+            page.keyboard.press("Tab")
+        page.keyboard.press("Enter")
+        page.wait_for_url("**after=last%3A1h*")
+        assert page.get_by_role("region", name="Decision").is_visible()
+
+
+def test_a_comparison_without_records_says_so(start: Start, answers: Path) -> None:
+    service = start()
+    assert "Three ways bring something" in service.http.get("/compare").text
+    service = start(profile=[str(answers)])
+    assert "Nothing to compare yet" in service.http.get("/compare").text
+    for address, status in (
+        ("/compare?before=run:0&after=run:1", 200),
+        ("/compare?profile=answers&before=x&after=last:1h", 400),
+        ("/compare?profile=answers&before=last:1h&after=last:9h", 400),
+    ):
+        assert service.http.get(address).status_code == status, address
+
+
+def test_an_upload_that_is_no_run_says_what_is_wrong(start: Start) -> None:
+    service = start()
+    for content, words in ((b"{", "json"), (b"\xff", "utf-8"), (b"{}", "no results of a replay")):
+        answer = service.http.post("/runs", files={"file": ("x.json", content)})
+        assert answer.status_code == 422
+        assert words in answer.text.lower()
+    assert service.http.post("/runs", data={"name": "x"}).status_code == 400
+    refused = service.http.post(
+        "/runs", files={"file": ("x.json", b"{}")}, headers={"Origin": "https://evil.example"}
+    )
+    assert refused.status_code == 403
+
+
+def test_a_reader_without_the_scope_uploads_nothing(start: Start, tmp_path: Path) -> None:
+    _, reader = TokenFile(tmp_path / "data").create("", [Scope.READ], "default")
+    service = start()
+    service.http.post("/login", data={"token": reader, "next": "/"})
+    run = results([scenario("a", {"right": True})]).model_dump_json().encode()
+    answer = service.http.post("/runs", files={"file": ("x.json", run)})
+    assert answer.status_code == 403
+    assert "needs the scope ingest" in answer.text
+
+
+def test_hostile_texts_stay_text_in_a_comparison(start: Start, answers: Path) -> None:
+    """As ids, versions, answers, names of tools and of runs."""
+    service = start(profile=[str(answers)])
+    plain = [text for text in HOSTILE if text.isprintable() and len(text.encode()) < 200]
+    for version, answer in (("1.0", 42), ("2.0", 41)):
+        send_version(service, version, [answer] * len(plain), ids=plain, tools=tuple(plain))
+    service.wait_for(2 * len(plain))
+    for at, text in enumerate(plain):
+        run = results([scenario(text, {"right": bool(at % 2)}, answer=text)])
+        push(service, run, text)
+    with serve(service.collector.app) as url, browser_page(url) as (page, seen):
+        ids = [each["run_id"] for each in service.get("/api/v1/runs")["items"]]
+        for address in (
+            "/compare?profile=answers",
+            f"/compare?before=run:{ids[0]}&after=run:{ids[1]}",
+        ):
+            page.goto(address)
+            for each in page.locator("details").all():
+                each.evaluate("each => each.open = true")
+            assert page.evaluate("window.violations") == []
+            text = page.locator("#runs").inner_text()
+            assert plain[0] in text
+        assert page.locator("main script, main img, main iframe").count() == 0
+        assert seen.problems == []

@@ -1,0 +1,137 @@
+"""Labelling in a real browser: blind, by buttons and by the keys on them."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+
+from scouter.agent.calibration.labels import read_labels
+from tests.collector.conftest import Service, Start, save_answers
+from tests.collector.web.conftest import HOSTILE, Shown
+from tests.support.browser import browser_page
+from tests.support.served import serve
+
+QUEUE = "/labels/queue?profile=answers&task=right"
+
+
+@pytest.fixture(scope="module")
+def labelled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Service, str]]:
+    """Four records, of which two fail."""
+    folder = tmp_path_factory.mktemp("labels")
+    service = Service(folder, profile=[str(save_answers(folder))])
+    for number, answer in enumerate((42, 41, 42, 41)):
+        service.send({"uid": f"u{number}", "profile": "answers", "context": {"answer": answer}})
+    service.wait_for(4)
+    with serve(service.collector.app) as url:
+        yield service, url
+    service.stop()
+
+
+def test_a_person_labels_by_keys_and_by_buttons(labelled: tuple[Service, str]) -> None:
+    """The outcome is hidden until it is asked for; a letter in the notes is no key."""
+    service, url = labelled
+    with browser_page(url) as (page, seen):
+        page.goto("/labels")
+        page.get_by_role("link", name="Label right").click()
+        page.get_by_label("Your name").fill("ada")
+        page.get_by_role("button", name="Begin").click()
+        heading = page.locator("article h2")
+        first = heading.inner_text()
+        assert page.locator("[aria-label=Outcome]").count() == 0
+        page.get_by_label("Notes").fill("good bad skip")
+        assert heading.inner_text() == first
+        page.get_by_role("button", name="Good G").click()
+        page.wait_for_function(
+            "t => document.querySelector('article h2').textContent !== t", arg=first
+        )
+        second = heading.inner_text()
+        page.keyboard.press("r")
+        page.get_by_role("region", name="Outcome").wait_for()
+        assert "'answer' is" in page.get_by_role("region", name="Outcome").inner_text() or (
+            "passed" in page.get_by_role("region", name="Outcome").inner_text()
+        )
+        page.keyboard.press("h")
+        page.get_by_role("region", name="Outcome").wait_for(state="detached")
+        page.keyboard.press("s")
+        page.wait_for_url("**offset=1*")
+        assert heading.inner_text() != second
+        page.goto(f"{QUEUE}&rater=ada")
+        page.keyboard.press("b")
+        page.get_by_text("2 labelled by ada, 2 wait").wait_for()
+        assert seen.problems == []
+        assert page.evaluate("window.violations") == []
+    found = service.get("/api/v1/labels")["items"]
+    assert [(each["uid"], each["label"], each["notes"]) for each in found] == [
+        (second, False, ""), (first, True, "good bad skip"),
+    ]  # fmt: skip
+
+
+def test_labels_are_downloaded_as_a_calibration_reads_them(
+    labelled: tuple[Service, str], tmp_path: Path
+) -> None:
+    service, url = labelled
+    body = {"uid": "u0", "task_id": "right", "label": True, "rater": "bob"}
+    assert service.http.post("/api/v1/labels", json=body).is_success
+    with browser_page(url) as (page, _):
+        page.goto("/labels/agreement?profile=answers&task=right")
+        with page.expect_download() as started:
+            page.get_by_role("link", name="Download the labels").click()
+        started.value.save_as(tmp_path / "labels.jsonl")
+    read = read_labels(tmp_path / "labels.jsonl")
+    assert read.problems == ()
+    assert ("u0", True, "bob") in {(each.uid, each.label, each.rater) for _, each in read.labels}
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+def test_the_views_of_labels_are_accessible_and_narrow(
+    labelled: tuple[Service, str], dark: bool
+) -> None:
+    _, url = labelled
+    views = (
+        "/labels", QUEUE, f"{QUEUE}&rater=zoe", f"{QUEUE}&rater=zoe&reveal=yes&order=failed",
+        f"{QUEUE}&rater=zoe&order=disagrees&offset=9",
+        "/labels/agreement?profile=answers&task=right",
+    )  # fmt: skip
+    with browser_page(url, dark=dark, width=390, height=844) as (page, seen):
+        for address in views:
+            page.goto(address)
+            found = Axe().run(page)
+            assert found.violations_count == 0, (address, found.generate_report())
+            assert page.evaluate("document.documentElement.scrollWidth") <= 390, address
+        assert seen.problems == []
+
+
+def test_labels_of_nothing_say_what_to_do(start: Start, answers: Path) -> None:
+    assert "Nothing to label yet" in start().http.get("/labels").text
+    service = start(profile=[str(answers)])
+    assert "Nobody has labelled anything" in service.http.get("/labels").text
+    assert "Nothing waits" in service.http.get(f"{QUEUE}&rater=ada").text
+    agreement = service.http.get("/labels/agreement?profile=answers&task=right")
+    assert "No labels yet" in agreement.text
+    assert service.http.get("/labels/queue?profile=answers&task=x&rater=a").status_code == 404
+    assert service.http.post("/labels", data={"label": "maybe"}).status_code == 400
+    refused = service.http.post(
+        "/labels", data={"label": "good"}, headers={"Origin": "https://evil.example"}
+    )
+    assert refused.status_code == 403
+
+
+def test_hostile_texts_stay_text_while_they_are_labelled(shown: Shown) -> None:
+    """Every hostile record is asked about once, and its text stands in notes and names, too."""
+    name = HOSTILE[0]
+    with browser_page(shown.url) as (page, seen):
+        page.goto(QUEUE)
+        page.get_by_label("Your name").fill(name)
+        page.get_by_role("button", name="Begin").click()
+        for text in HOSTILE:
+            page.get_by_label("Notes").fill(text.replace("\n", " ").replace("\0", ""))
+            page.get_by_role("link", name="Reveal outcome").click()
+            assert page.evaluate("window.violations") == []
+            page.get_by_role("button", name="Bad B").click()
+        for address in ("/labels", "/labels/agreement?profile=answers&task=right"):
+            page.goto(address)
+            assert name in page.locator("main").inner_text()
+            assert page.evaluate("window.violations") == []
+            assert page.locator("main script, main img, main iframe").count() == 0
+        assert seen.problems == []

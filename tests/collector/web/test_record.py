@@ -1,0 +1,140 @@
+"""The record: its calls, citations, calibration and buttons, in a real browser."""
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+
+from collector.web.citations import Marker, citations_of, within
+from scouter.evaluate.scenario import EvalScenarios
+from tests.collector.conftest import Service
+from tests.support.browser import browser_page
+from tests.support.judged_desk import ANSWER, judged_desk, profile
+from tests.support.served import serve
+
+RECORD = "/records/r%2F1"
+
+
+@pytest.fixture(scope="module")
+def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Service, str]]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("HOUSE_KEY", "of-a-test")
+        with (
+            judged_desk(tmp_path_factory.mktemp("desk")) as service,
+            serve(service.collector.app) as url,
+        ):
+            yield service, url
+
+
+@pytest.mark.parametrize(
+    ("answer", "cited"),
+    [
+        ({"reason": 'it says "nine weeks at most" twice'}, ["nine weeks at most"]),
+        ({"reason": "“curly one” and «guillemets»"}, ["curly one", "guillemets"]),
+        ({"citations": ["nine weeks", "a"]}, ["nine weeks"]),
+        ({"evidence": {"quote": "the refund"}}, ["the refund"]),
+        ({"reason": 'a "short" one'}, []),
+        ({"score": 4, "reason": None}, []),
+        (None, []),
+        ('plain "quoted text" here', ["quoted text"]),
+    ],
+)
+def test_what_a_judge_may_cite(answer: object, cited: list[str]) -> None:
+    assert citations_of(answer) == cited
+
+
+def test_citations_are_marked_where_they_stand() -> None:
+    """The longer one wins where one holds another; each first place has the link's end."""
+    marker = Marker(["the refund", "the refund takes weeks"])
+    pieces, left_out = marker.pieces("So the refund takes weeks. the refund, again the refund")
+    assert left_out == 0
+    assert [(each.text, each.number, each.is_first) for each in pieces] == [
+        ("So ", None, False), ("the refund takes weeks", 2, True), (". ", None, False),
+        ("the refund", 1, True), (", again ", None, False), ("the refund", 1, False),
+    ]  # fmt: skip
+    plain, _ = Marker([]).pieces({"a": 1})
+    assert [each.number for each in plain] == [None]
+    assert within({"a": ["the refund"], "b": 1}, ["the refund", "nowhere"]) == ["the refund"]
+
+
+def test_a_record_shows_citations_calls_and_calibration(desk: tuple[Service, str]) -> None:
+    _, url = desk
+    with browser_page(url) as (page, seen):
+        page.goto(RECORD)
+        judge = page.locator("section.task", has_text="truthful")
+        judge.get_by_role("link", name="The refund takes nine weeks").click()
+        mark = page.locator("mark")
+        assert mark.inner_text() == "The refund takes nine weeks"
+        assert mark.evaluate("each => each.matches(':target')")
+        assert "passes 90.0%" in judge.inner_text()
+        assert "fails 80.0%" in judge.inner_text()
+        path = page.locator("section.task", has=page.get_by_role("link", name="path", exact=True))
+        assert path.locator("tr.new code").first.inner_text() == "ask_colleague"
+        assert "other arguments" in path.locator("tr.changed").inner_text()
+        tools = page.locator("section.task", has=page.get_by_role("link", name="tools", exact=True))
+        assert tools.locator("tr.changed").count() == 0
+        assert seen.problems == []
+        assert page.evaluate("window.violations") == []
+
+
+def test_the_buttons_of_a_record(desk: tuple[Service, str], tmp_path: Path) -> None:
+    service, url = desk
+    with browser_page(url) as (page, seen):
+        page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+        page.goto(RECORD)
+        with page.expect_download() as started:
+            page.get_by_role("link", name="Add to a scenario file").click()
+        started.value.save_as(tmp_path / "scenario.yaml")
+        (scenario,) = EvalScenarios.from_path(tmp_path / "scenario.yaml").scenarios
+        assert scenario.initial_query == "Where is my money?"
+        page.get_by_role("link", name="Copy as JSON").click()
+        page.get_by_text("Copied.").wait_for()
+        copied = json.loads(page.evaluate("navigator.clipboard.readText()"))
+        assert copied["context"]["answer"] == ANSWER
+        page.get_by_label("Your name").fill("ada")
+        page.locator("select[name=task]").select_option("truthful")
+        page.get_by_role("button", name="Bad", exact=True).click()
+        page.get_by_text("truthful, says ada").wait_for()
+        page.get_by_role("button", name="Take back").click()
+        page.get_by_text("Nobody has labelled this record").wait_for()
+        assert seen.problems == []
+        assert page.evaluate("window.violations") == []
+    assert service.get("/api/v1/labels")["items"] == []
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+def test_the_record_is_accessible_and_narrow(desk: tuple[Service, str], dark: bool) -> None:
+    _, url = desk
+    with browser_page(url, dark=dark, width=390, height=844) as (page, seen):
+        page.goto(RECORD)
+        for each in page.locator("details").all():
+            each.evaluate("each => each.open = true")
+        found = Axe().run(page)
+        assert found.violations_count == 0, found.generate_report()
+        assert page.evaluate("document.documentElement.scrollWidth") <= 390
+        assert seen.problems == []
+
+
+def test_a_record_is_evaluated_again_by_its_button(desk: tuple[Service, str]) -> None:
+    """The last test here: another version of the profile lets the judge's score pass."""
+    service, url = desk
+    with browser_page(url) as (page, seen):
+        page.goto(RECORD)
+        page.get_by_role("button", name="Evaluate again").click()
+        page.get_by_text(re.compile("Evaluated again: ")).wait_for()
+        body = profile(1).model_dump_json()
+        media = {"Content-Type": "application/json"}
+        answer = service.http.post("/api/v1/profiles?activate=true", content=body, headers=media)
+        assert answer.status_code == 201, answer.text
+        page.goto(RECORD)
+        page.get_by_role("button", name="Evaluate again").click()
+        page.get_by_text("a task ends otherwise now").wait_for()
+        assert page.get_by_text("Earlier revisions").is_visible()
+        assert seen.problems == []
+        refused = service.http.post(
+            "/record/again", data={"uid": "r/1"}, headers={"Origin": "https://evil.example"}
+        )
+        assert refused.status_code == 403
