@@ -2,7 +2,7 @@
 
 from typing import Annotated, Final
 
-from fastapi import APIRouter, Depends, Query
+from fastapi import APIRouter, Depends, Path, Query
 
 from collector.api import models
 from collector.api.known_names import KnownNames
@@ -72,20 +72,21 @@ def drift_history_router(store: Store, names: KnownNames) -> APIRouter:
             next_cursor=write_cursor(found[-1].place) if has_more else None,
         )
 
-    @router.get("/drift/slices")
+    @router.get("/drift/slices/{uid}")
     def slices(
         caller: Reader,
-        profile_uid: Annotated[str, Query(max_length=_NAME)],
-        since: Annotated[str, Query(max_length=64, description="RFC 3339, or since 1970.")],
+        uid: Annotated[str, Path(max_length=_NAME, description="Of one version of a profile.")],
+        since: Time = None,
         task: Annotated[str, Query(max_length=_NAME, description="Empty for the record.")] = "",
     ) -> models.DriftSlices:
         """Passes and fails by tag, tool and model, before and since a moment.
 
-        At most 5,000 results on each side of it are looked at.
+        At most 5,000 results on each side of it are looked at; without `since` there is no side
+        before.
         """
         query = SliceQuery(
             space=caller.space,
-            profile_uid=profile_uid,
+            profile_uid=uid,
             task=task,
             since_ns=read_time("since", since) or 0,
         )

@@ -379,15 +379,16 @@ def drift_results(
     return _pages("/drift/results", models.DriftResult, dict(locals()))
 
 
-def drift_slices(profile_uid: str, since: Moment, task: str = "") -> Call[models.DriftSlices]:
+def drift_slices(uid: str, since: Moment | None = None, task: str = "") -> Call[models.DriftSlices]:
     """Passes and fails by tag, tool and model, before and since a moment.
 
     Args:
-        profile_uid: Of one version of a profile.
-        since: The moment.
+        uid: Of one version of a profile.
+        since: The moment; without it no result is before.
         task: Empty for the whole record.
     """
-    return get("/drift/slices", models.DriftSlices, query=dict(locals()))
+    query: dict[str, QueryValue] = {"since": since, "task": task}
+    return get("/drift/slices/{uid}", models.DriftSlices, at={"uid": uid}, query=query)
 
 
 # --- records and sessions ---

@@ -63,7 +63,7 @@ class HttpHistory:
 
     def slices(self, key: SeriesKey, since_ns: int) -> tuple[Sequence[Slice], int]:
         """Passes and fails of a series by tag, tool and model, before and since a moment."""
-        answer = self._client.drift_slices(key.profile_uid, _text(since_ns) or "", key.task)
+        answer = self._client.drift_slices(key.profile_uid, _text(since_ns), key.task)
         return [
             Slice(
                 name=each.name,

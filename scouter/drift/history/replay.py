@@ -164,7 +164,7 @@ def replay(
         found.append(Recorder(*given))
         return found[-1]
 
-    series = SeriesSet(alpha, pace, level_of, make)
+    series = SeriesSet(alpha, pace, level_of, make=make)
     count, told_ns = 0, 0
     for count, each in enumerate(results, 1):
         if each.at_ns >= told_ns + _TICK_NS:

@@ -153,7 +153,7 @@ class SeriesSet:
         line = [group for group in of_profile if group.agent[:2] == key.agent[:2]]
         before = max(line, key=lambda group: group.number, default=None)
         level = self._level_of(key.space, key.profile_uid)
-        group = Group(*key, self._alpha, level, before, self._begun, self._make)
+        group = Group(*key, self._alpha, level, before, self._begun, make=self._make)
         self._begun += 1
         self.groups[key] = group
         if len(line) >= MOST_VERSIONS:
