@@ -37,6 +37,16 @@ def load_both(baseline: Path, new: Path) -> tuple[ScenarioEvalResults, ScenarioE
     return read(files[0]), read(files[1])
 
 
+def load_one(path: Path) -> ScenarioEvalResults:
+    """Read one such file.
+
+    Raises:
+        FileFormatError: Names the file, and line and field where they are known.
+    """
+    file = parse_json(str(path), read_text(path))
+    return _replay_of_records(file) if _is_bare(file) else ScenarioEvalResults.from_document(file)
+
+
 def _is_bare(file: Document) -> bool:
     value = file.value
     return isinstance(value, Mapping) and isinstance(value.get("results"), list)

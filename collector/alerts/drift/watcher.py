@@ -23,6 +23,7 @@ from scouter.drift.profile import AgentEvalProfile
 from scouter.drift.series.group import Pace
 from scouter.drift.series.series import SeriesKey
 from scouter.drift.series.series_set import MOST_VERSIONS, GroupKey, SeriesSet
+from scouter.drift.series.stated import NOTHING, Stated
 from scouter.errors import ScouterError, TransientError
 
 _log: Final = logging.getLogger(__name__)
@@ -72,7 +73,7 @@ class DriftWatcher:
         self._lock = threading.RLock()
         self._profiles: dict[tuple[str, str], AgentEvalProfile] = {}
         self._active: frozenset[tuple[str, str]] = frozenset()
-        self._series = SeriesSet(alpha, pace, self._level_of)
+        self._series = SeriesSet(alpha, pace, self._stated_of)
         self._book = AlertBook(is_shadow=is_shadow, profile_of=self._profile_of, now_ns=now_ns)
         self._seen = -1
         """The last commit whose results were all taken."""
@@ -93,6 +94,7 @@ class DriftWatcher:
         with self._lock:
             restored(self._series, self._store.drift_states())
             self._book.load(self._store.drift_alerts())
+            self._series.restate()
 
     def stop(self) -> None:
         """Take what is stored, keep the state, and end."""
@@ -114,6 +116,7 @@ class DriftWatcher:
         with self._lock:
             self._profiles = {key: profile for key, (profile, _) in profiles.items()}
             self._active = frozenset(key for key, (_, active) in profiles.items() if active)
+            self._series.restate()
 
     def alerts(self, space: str) -> list[DriftAlert]:
         """The open alerts about series of a space, the newest first."""
@@ -307,11 +310,13 @@ class DriftWatcher:
     def _profile_of(self, space: str, uid: str) -> AgentEvalProfile | None:
         return self._profiles.get((space, uid))
 
-    def _level_of(self, space: str, uid: str) -> float | None:
-        """The lowest healthy pass rate that a profile states in its alert, if it does."""
+    def _stated_of(self, space: str, uid: str) -> Stated:
+        """What a profile states; its alert's lowest healthy rate where it says no other."""
         profile = self._profiles.get((space, uid))
-        condition = None if profile is None else profile.config.alert_config.alert_condition
-        if condition is None or condition.alert_threshold is AlertThreshold.Above:
-            return None
-        level = condition.lower_bound()
-        return level if level > 0 else None
+        if profile is None:
+            return NOTHING
+        condition = profile.config.alert_config.alert_condition
+        level = None
+        if condition is not None and condition.alert_threshold is not AlertThreshold.Above:
+            level = max(condition.lower_bound(), 0.0) or None
+        return Stated.of(profile.config.healthy, level)

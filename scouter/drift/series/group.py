@@ -6,11 +6,13 @@ mean of a conversation is one outcome, taken when it is quiet, or at its deadlin
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
 from hashlib import blake2b
 from typing import Any, Final, NamedTuple
 
-from scouter.drift.series.observed import RECORD, Observed
+from scouter.drift.series.observed import Observed
 from scouter.drift.series.series import Agent, Ancestor, Kind, Series, SeriesKey
+from scouter.drift.series.stated import NOTHING, Stated
 from scouter.drift.series.watch import Fall
 
 MOST_OPEN: Final = 10_000
@@ -57,8 +59,8 @@ class Group:
         profile_uid: Of the profile that judges.
         agent: Who is judged.
         alpha: Of each series.
-        level: Stated healthy mean of whole records; None for none.
-        before: The group of the version before, if there is one.
+        stated: What somebody states about the tasks.
+        before: The group of the version before, or of the one that is named, if there is one.
         number: Its place in the order in which groups began.
     """
 
@@ -68,7 +70,7 @@ class Group:
         profile_uid: str,
         agent: Agent,
         alpha: float,
-        level: float | None = None,
+        stated: Stated = NOTHING,
         before: "Group | None" = None,
         number: int = 0,
     ) -> None:
@@ -76,7 +78,7 @@ class Group:
         self.before, self.number = before, number
         self.first_ns = self.last_ns = 0
         self.series: dict[_Name, Series] = {}
-        self._alpha, self._level = alpha, level
+        self._alpha, self._stated = alpha, stated
         self._sessions: dict[str, _Session] = {}
         """By digest of their id, in the order of their last results."""
 
@@ -159,12 +161,29 @@ class Group:
     def _begin(self, name: _Name) -> Series:
         task, kind = name
         key = SeriesKey(self.space, self.profile_uid, self.agent, task, kind)
-        level = self._level if name == (RECORD, Kind.PASS) else None
-        return Series(key, self._alpha, level, self._ancestor(name))
+        stated = self._stated.of_task(task) if kind is Kind.PASS else ()
+        return Series(key, self._alpha, stated, self._ancestor(name))
 
     def _ancestor(self, name: _Name) -> Ancestor | None:
-        earlier = None if self.before is None else self.before.series.get(name)
-        return None if earlier is None else earlier.hand_on()
+        if self.before is None or name not in self.before.series:
+            return None
+        found = self.before.series[name].hand_on()
+        is_named = found is not None and found.version == self._stated.version != ""
+        return replace(found, is_named=True) if found is not None and is_named else found
+
+    def restate(self, stated: Stated) -> bool:
+        """Take what somebody states from now on; for series to come, and those that still learn.
+
+        Returns:
+            Whether it is something else.
+        """
+        if stated == self._stated:
+            return False
+        self._stated = stated
+        for (task, kind), series in self.series.items():
+            if kind is Kind.PASS:
+                series.restate(stated.of_task(task))
+        return True
 
     def to_json(self) -> dict[str, Any]:
         """The state, from which `from_json` goes on exactly."""
@@ -173,7 +192,7 @@ class Group:
             "number": self.number,
             "before": None if self.before is None else self.before.number,
             "first_ns": self.first_ns, "last_ns": self.last_ns,
-            "alpha": self._alpha, "level": self._level,
+            "alpha": self._alpha, "stated": self._stated.to_json(),
             "series": [series.to_json() for series in self.series.values()],
             "sessions": [
                 [
@@ -189,7 +208,11 @@ class Group:
     def from_json(state: dict[str, Any]) -> "Group":
         """Go on from a stored state; the group of the version before is for the caller to set."""
         space, profile_uid, agent = state["space"], state["profile_uid"], Agent(*state["agent"])
-        found = Group(space, profile_uid, agent, state["alpha"], state["level"])
+        if "stated" in state:
+            stated = Stated.from_json(state["stated"])
+        else:  # an earlier version knew levels only
+            stated = Stated.of(None, state["level"])
+        found = Group(space, profile_uid, agent, state["alpha"], stated)
         found.number = state["number"]
         found.first_ns, found.last_ns = state["first_ns"], state["last_ns"]
         for each in state["series"]:

@@ -7,8 +7,9 @@ from typing import Any, Final, NamedTuple
 
 from scouter.drift.detect.baseline import ENOUGH
 from scouter.drift.detect.detector import ALPHA
-from scouter.drift.series.reference import Reference, ReferenceKind, of_level, of_sample
+from scouter.drift.series.reference import Reference, ReferenceKind, of_sample
 from scouter.drift.series.sample import Sample
+from scouter.drift.series.stated import Standard
 from scouter.drift.series.watch import Fall, Mark, Watch
 
 FEWEST: Final = 300
@@ -20,6 +21,8 @@ MOST: Final = 5_000
 RECENT: Final = 500
 """Units of one of the two parts that `recent` is made of."""
 _EXAMPLES: Final = 3
+_STATED: Final = frozenset({ReferenceKind.LEVEL, ReferenceKind.RUN})
+"""References that are there before anything is measured."""
 
 
 class Kind(StrEnum):
@@ -71,6 +74,8 @@ class Ancestor:
     sample: Sample
     oldest: Sample
     oldest_version: str
+    is_named: bool = False
+    """The profile names it; else it is the one before."""
 
 
 class Series:
@@ -79,24 +84,24 @@ class Series:
     Args:
         key: Its name.
         alpha: Chance of ever alarming while nothing is wrong, all references together.
-        level: A stated healthy mean, in (0, 1]; None for none.
+        stated: What somebody states about its task.
         before: The same task's series of the version before, if there is one that is comparable.
     """
 
     __slots__ = (
-        "_alpha", "_is_fallen", "_learns", "_parts", "examples", "failed", "key", "last_ns",
-        "level", "oldest", "oldest_version", "records", "sample", "total", "units", "watches",
+        "_alpha", "_is_fallen", "_learns", "_parts", "_stated", "examples", "failed", "key",
+        "last_ns", "oldest", "oldest_version", "records", "sample", "total", "units", "watches",
     )  # fmt: skip
 
     def __init__(
         self,
         key: SeriesKey,
         alpha: float = ALPHA,
-        level: float | None = None,
+        stated: Sequence[Standard] = (),
         before: Ancestor | None = None,
     ) -> None:
         self.key: Final = key
-        self._alpha, self.level = alpha, level
+        self._alpha, self._stated = alpha, len(stated)
         self.sample = Sample()
         """Outcomes that a later version, or this series itself, is held against."""
         self.oldest = before.oldest if before else None
@@ -110,21 +115,22 @@ class Series:
         self._is_fallen = False
         self._parts = [(0, 0.0), (0, 0.0)]
         """Units and the sum of their outcomes, of the part that grows and of the one before."""
-        if level is not None:
-            self._watch(of_level(level, self._share(before)))
+        for each in stated:
+            self._watch(each.reference(self._share(before)))
         if before is not None:
             self._hold_against(before)
         kinds = {watch.reference.kind for watch in self.watches}
-        self._learns = kinds <= {ReferenceKind.LEVEL}
+        self._learns = kinds <= _STATED
 
     def _share(self, before: Ancestor | None) -> float:
         """The share of alpha that each reference gets."""
         has_oldest = before is not None and before.oldest_version != before.version
-        return self._alpha / (1 + has_oldest + (self.level is not None))
+        return self._alpha / (1 + has_oldest + self._stated)
 
     def _hold_against(self, before: Ancestor) -> None:
         share = self._share(before)
-        self._watch(of_sample(ReferenceKind.VERSION, before.version, before.sample, share))
+        kind = ReferenceKind.NAMED if before.is_named else ReferenceKind.VERSION
+        self._watch(of_sample(kind, before.version, before.sample, share))
         if before.oldest_version != before.version:
             name, oldest = before.oldest_version, before.oldest
             self._watch(of_sample(ReferenceKind.OLDEST, name, oldest, share))
@@ -132,6 +138,19 @@ class Series:
     def _watch(self, reference: Reference) -> None:
         if reference.is_usable:
             self.watches.append(Watch(reference))
+
+    def restate(self, stated: Sequence[Standard]) -> bool:
+        """Hold a series that nothing is known of yet to what somebody states now.
+
+        Returns:
+            Whether it is; where there is a reference already, the allowed chance is given away.
+        """
+        if self.watches:
+            return False
+        self._stated = len(stated)
+        for each in stated:
+            self._watch(each.reference(self._share(None)))
+        return bool(self.watches)
 
     @property
     def is_learning(self) -> bool:
@@ -276,15 +295,15 @@ class Series:
         self._is_fallen = False
 
     def accept(self) -> None:
-        """Take what comes from now on for healthy: references other than a level are learnt anew.
+        """Take what comes from now on for healthy: references that were measured are learnt anew.
 
-        A level that is not met goes, too, as somebody has accepted that.
+        One that somebody stated and that is not met goes, too, as somebody has accepted that.
         """
         self.sample, self.oldest, self.oldest_version, self._learns = Sample(), None, "", True
         self.watches = [
             watch
             for watch in self.watches
-            if watch.reference.kind is ReferenceKind.LEVEL and watch.fall is None
+            if watch.reference.kind in _STATED and watch.fall is None
         ]
         self.restart()
 
@@ -292,7 +311,7 @@ class Series:
         """The state, from which `from_json` goes on exactly."""
         return {
             "task": self.key.task, "kind": self.key.kind.value, "alpha": self._alpha,
-            "level": self.level, "units": self.units, "total": self.total,
+            "stated": self._stated, "units": self.units, "total": self.total,
             "records": self.records, "failed": self.failed, "last_ns": self.last_ns,
             "examples": self.examples, "sample": self.sample.to_json(),
             "oldest": None if self.oldest is None else self.oldest.to_json(),
@@ -306,7 +325,8 @@ class Series:
         """Go on from a stored state."""
         key = SeriesKey(space, profile_uid, agent, state["task"], Kind(state["kind"]))
         found = Series(key, state["alpha"])
-        found.level = state["level"]
+        # An earlier version knew levels only.
+        found._stated = state.get("stated", int(state.get("level") is not None))
         found.units, found.total = state["units"], state["total"]
         found.records, found.failed = state["records"], state["failed"]
         found.last_ns, found.examples = state["last_ns"], tuple(state["examples"])

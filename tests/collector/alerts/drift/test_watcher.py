@@ -13,6 +13,8 @@ from collector.alerts.drift.message import evidence, headline
 from collector.alerts.drift.trouble import Finding, Trouble
 from collector.alerts.drift.watcher import FORGOTTEN_NS, SILENT_NS, DriftWatcher
 from collector.storage.duckdb.store import DuckDBStore
+from scouter.drift.config import AgentEvalConfig
+from scouter.drift.healthy import Healthy, SavedRun
 from scouter.drift.profile import AgentEvalProfile
 from scouter.drift.series.group import Pace
 from scouter.drift.series.series_set import MOST_VERSIONS
@@ -317,3 +319,15 @@ def test_people_act_on_trouble(watch: Watch) -> None:
     watch.now_ns += SECOND
     watch.watcher.look()  # it goes on, and is told again
     assert [a.alert_id == alert.alert_id for a in watch.watcher.troubles(SPACE)] == [False]
+
+
+def test_a_saved_run_in_the_profile_proves_a_bad_first_version(watch: Watch) -> None:
+    """It is pushed once the first records came; the whole record stands for nothing here."""
+    watch.feed([PASSED])
+    healthy = Healthy(run=SavedRun(name="run.json", tasks={"t1": {0: 30, 1_000: 270}}))
+    pushed = AgentEvalProfile(PROFILE.tasks, AgentEvalConfig(healthy=healthy), "answers")
+    watch.watcher.follow([(SPACE, pushed, True)])
+    watch.feed(BAD)
+    (alert,) = watch.alerts
+    assert alert.task == "t1"
+    assert alert.opened.against.startswith("the saved run run.json (90.0%, of which 5.0% less")
