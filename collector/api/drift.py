@@ -201,8 +201,8 @@ def _opened(alert: Alert) -> models.DriftFigures:
     if isinstance(alert, DriftAlert):
         return _figures(alert.opened, proof(alert))
     return models.DriftFigures(
-        since=format_time(alert.opened_ns), records=0, failed=0, evidence=0.0, healthy=None,
-        healthy_lower=None, against="", message=proof(alert),
+        since=format_time(alert.opened_ns), records=0, failed=0, evidence=0.0, mean=None,
+        healthy=None, healthy_lower=None, against="", message=proof(alert),
     )  # fmt: skip
 
 
@@ -212,6 +212,7 @@ def _figures(figures: Figures, message: str) -> models.DriftFigures:
         records=figures.records,
         failed=figures.failed,
         evidence=figures.evidence,
+        mean=figures.mean,
         healthy=figures.healthy,
         healthy_lower=figures.lower,
         against=figures.against,

@@ -224,6 +224,10 @@ class DriftFigures(_Answer):
     records: int = Field(description="Records since then.")
     failed: int = Field(description="Of them the ones that failed; of an error series, erred.")
     evidence: float = Field(description="E-value of the fall.")
+    mean: float | None = Field(
+        description="Mean outcome of the conversations or single records since then; of trouble, "
+        "and of alerts of earlier versions, null."
+    )
     healthy: float | None = Field(description="Mean of what it is held against; of trouble null.")
     healthy_lower: float | None = Field(description="What that mean is at least.")
     against: str = Field(description="What it is held against, in words; of trouble empty.")
@@ -250,8 +254,8 @@ class DriftAlert(_Answer):
     profile_version: str
     task: str = Field(description="Empty for the whole record.")
     kind: str = Field(
-        description="pass: passes among passed and failed; error: errors; trouble: something keeps "
-        "results from being made, and there are no counts."
+        description="pass: passes among passed and failed; error: errors; score: scores from 0 to "
+        "1; trouble: something keeps results from being made, and there are no counts."
     )
     trouble: str = Field(description="Of the kind trouble: which one, as in the list `trouble`.")
     service: str

@@ -389,6 +389,8 @@ class DriftFigures(Answer):
     failed: int
     evidence: float
     """E-value of the fall."""
+    mean: float | None = None
+    """Mean outcome of the units since then."""
     healthy: float | None
     """None of trouble."""
     healthy_lower: float | None
@@ -420,7 +422,7 @@ class DriftAlert(Answer):
     task: str
     """Empty for the whole record."""
     kind: str
-    """`pass`, `error`, or `trouble`: something keeps results from being made."""
+    """`pass`, `error`, `score`, or `trouble`: something keeps results from being made."""
     trouble: str = ""
     """Of the kind `trouble`: the `trouble` of `Trouble`."""
     service: str

@@ -53,6 +53,26 @@ class StoreDriftContract:
         yield store
         store.close()
 
+    def test_numbers_stand_beside_decided_outcomes(self, store: Store) -> None:
+        """Scores of judges and metrics, 1 or 0 where they have none; measures of traces alone."""
+
+        def row(task_id: str, task_type: str, outcome: Outcome, **fields: Any) -> TaskRow:
+            return TaskRow(task_id=task_id, task_type=task_type, outcome=outcome, **fields)
+
+        tasks = (
+            row("judge", "LLMJudge", FAILED, actual=2),
+            row("yes", "LLMJudge", PASSED, actual=True),
+            row("calls", "Trajectory", PASSED, actual=["a"], stated_score=0.5),
+            row("slow", "TraceAssertion", FAILED, actual=3_000, expected=2_000),
+            row("names", "TraceAssertion", PASSED, actual=["a"]),
+            row("equal", "Assertion", PASSED, actual=7),
+            row("broken", "LLMJudge", Outcome.ERRORED, actual=3),
+        )
+        store.append_evaluations([verdict("u1", FAILED, tasks), verdict("u2")]).result()
+        first, second = store.decided_after(BEFORE_ALL, 10)
+        assert dict(first.numbers) == {"judge": 2, "yes": 1, "calls": 0.5, "slow": 3_000}
+        assert second.numbers == ()
+
     def test_each_record_is_given_once_it_is_decided(self, store: Store) -> None:
         """Neither while it is pending nor again when it is judged anew."""
         two = (task("t", PASSED), task("j", PENDING))

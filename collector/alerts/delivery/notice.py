@@ -61,7 +61,7 @@ class Notice:
     @property
     def severity(self) -> str:
         """`critical` where results got worse, `warning` where they are missing."""
-        return "critical" if self.alert.kind == Kind.PASS else "warning"
+        return "critical" if self.alert.kind in (Kind.PASS, Kind.SCORE) else "warning"
 
     @property
     def opened(self) -> Figures | None:

@@ -25,13 +25,20 @@ _TROUBLES: Final = {
 }
 
 
+_WORSE: Final = {
+    Kind.PASS: "fails more",
+    Kind.ERROR: "errs more",
+    Kind.SCORE: "has lower scores",
+}
+
+
 def headline(alert: Alert) -> str:
     """Say in one line what got worse, of whom, and since when."""
     if isinstance(alert, TroubleAlert):
         where = alert.alias or f"space {alert.space}"
         return f"{where}: {_TROUBLES[alert.trouble]} since {moment(alert.opened_ns)}"
     what = f"task {alert.task!r}" if alert.task else "the whole record"
-    worse = "fails more" if alert.kind is Kind.PASS else "errs more"
+    worse = _WORSE[alert.kind]
     version = f", version {alert.version}" if alert.version else ""
     service = f" of {alert.service}" if alert.service else ""
     since = moment(alert.opened.since_ns)
@@ -47,6 +54,12 @@ def proof(alert: Alert) -> str:
 
 def evidence(figures: Figures, kind: Kind) -> str:
     """Say in one line what was counted, what would be healthy, and how likely chance is."""
+    if kind is Kind.SCORE:
+        return (
+            f"mean {figures.mean:.3f} of {figures.records:,} records since "
+            f"{moment(figures.since_ns)}; healthy is at least {figures.lower:.3f}; chance "
+            f"{odds(figures.evidence)}"
+        )
     bad = "failed" if kind is Kind.PASS else "errored"
     most = math.floor(figures.records * (1 - figures.lower) + _ROUNDING)
     return (

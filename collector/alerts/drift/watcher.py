@@ -8,7 +8,8 @@ after a crash it goes on behind that place, and no result is lost or taken twice
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Final
 
 from collector.alerts.drift.alert import Alert, DriftAlert, DriftAlertState, TroubleAlert
@@ -21,9 +22,11 @@ from scouter.alert.condition import AlertThreshold
 from scouter.drift.detect.detector import ALPHA
 from scouter.drift.profile import AgentEvalProfile
 from scouter.drift.series.group import Pace
+from scouter.drift.series.observed import Observed
 from scouter.drift.series.series import SeriesKey
 from scouter.drift.series.series_set import MOST_VERSIONS, GroupKey, SeriesSet
 from scouter.drift.series.stated import NOTHING, Stated
+from scouter.drift.series.yardstick import Yardstick, yardsticks
 from scouter.errors import ScouterError, TransientError
 
 _log: Final = logging.getLogger(__name__)
@@ -72,6 +75,7 @@ class DriftWatcher:
         self._look_every_s, self._save_every_s = look_every_s, save_every_s
         self._lock = threading.RLock()
         self._profiles: dict[tuple[str, str], AgentEvalProfile] = {}
+        self._yardsticks: dict[tuple[str, str], Mapping[str, Yardstick]] = {}
         self._active: frozenset[tuple[str, str]] = frozenset()
         self._series = SeriesSet(alpha, pace, self._stated_of)
         self._book = AlertBook(is_shadow=is_shadow, profile_of=self._profile_of, now_ns=now_ns)
@@ -115,6 +119,9 @@ class DriftWatcher:
         profiles = {(space, profile.uid): (profile, active) for space, profile, active in known}
         with self._lock:
             self._profiles = {key: profile for key, (profile, _) in profiles.items()}
+            self._yardsticks = {
+                key: yardsticks(profile.tasks) for key, profile in self._profiles.items()
+            }
             self._active = frozenset(key for key, (_, active) in profiles.items() if active)
             self._series.restate()
 
@@ -211,7 +218,8 @@ class DriftWatcher:
             last = self._store.last_seq()
             page = self._store.decided_after(self._series.place, PAGE) if last != self._seen else []
             for observed in page:
-                self._book.turned(self._series.take(observed), self._series.now_ns)
+                measured = replace(observed, yardsticks=self._yardsticks_of(observed))
+                self._book.turned(self._series.take(measured), self._series.now_ns)
             if not page:
                 self._seen = last
                 self._tell_time()
@@ -309,6 +317,9 @@ class DriftWatcher:
 
     def _profile_of(self, space: str, uid: str) -> AgentEvalProfile | None:
         return self._profiles.get((space, uid))
+
+    def _yardsticks_of(self, observed: Observed) -> Mapping[str, Yardstick]:
+        return self._yardsticks.get((observed.space, observed.profile_uid), {})
 
     def _stated_of(self, space: str, uid: str) -> Stated:
         """What a profile states; its alert's lowest healthy rate where it says no other."""

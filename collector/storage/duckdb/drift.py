@@ -1,5 +1,6 @@
 """What the live detectors keep in the store, and the final results that they read from it."""
 
+import math
 from collections import defaultdict
 from collections.abc import Sequence
 from concurrent.futures import Future
@@ -95,7 +96,7 @@ def read_decided(database: Database, place: Place, limit: int) -> list[Observed]
     tasks = _tasks(database, rows[0][0], rows[-1][0]) if rows else {}
     found: list[Observed] = []
     for seq, ordinal, space, evaluation_id, session, uid, outcome, *agent, ns, scope, part in rows:
-        outcomes = tasks.get(evaluation_id, [])
+        outcomes, numbers = tasks.get(evaluation_id, ([], []))
         is_record = scope == Scope.RECORD
         if is_record and not part:
             outcomes = [(RECORD, Outcome(outcome)), *outcomes]
@@ -109,21 +110,45 @@ def read_decided(database: Database, place: Place, limit: int) -> list[Observed]
                 at_ns=ns,
                 evaluation_id=evaluation_id,
                 outcomes=tuple(outcomes),
+                numbers=tuple(numbers),
             )
         )
     return found
 
 
-def _tasks(database: Database, first: int, last: int) -> dict[str, list[tuple[str, Outcome]]]:
-    """Outcomes of tasks by evaluation, of those that some commits stored."""
+_Tasks = tuple[list[tuple[str, Outcome]], list[tuple[str, float]]]
+"""Outcomes and numbers, by task."""
+_SCORE = """
+    CASE WHEN outcome IN ('passed', 'failed') AND NOT ends_with(task_type, 'Assertion')
+        THEN coalesce(score, CASE outcome WHEN 'passed' THEN 1 ELSE 0 END) END
+"""
+_MEASURED = """
+    SELECT t.evaluation_id, t.task_id,
+        TRY_CAST(json_extract_string(e.body, concat('$[1][', t.position, '][5]')) AS DOUBLE)
+    FROM task_results t JOIN evaluations e ON e.evaluation_id = t.evaluation_id
+    WHERE t.seq BETWEEN $1 AND $2 AND e.seq BETWEEN $1 AND $2
+        AND t.task_type = 'TraceAssertion' AND t.outcome IN ('passed', 'failed')
+    ORDER BY t.evaluation_id, t.position
+"""
+
+
+def _tasks(database: Database, first: int, last: int) -> dict[str, _Tasks]:
+    """Outcomes and numbers of tasks by evaluation, of those that some commits stored."""
     rows = database.read(
-        "SELECT evaluation_id, task_id, outcome FROM task_results WHERE seq BETWEEN ? AND ?"
-        " ORDER BY seq, evaluation_id, position",
+        f"SELECT evaluation_id, task_id, outcome, task_type, {_SCORE} FROM task_results"
+        " WHERE seq BETWEEN ? AND ? ORDER BY seq, evaluation_id, position",
         [first, last],
     )
-    found: defaultdict[str, list[tuple[str, Outcome]]] = defaultdict(list)
-    for evaluation_id, task_id, outcome in rows:
-        found[evaluation_id].append((task_id, Outcome(outcome)))
+    found: defaultdict[str, _Tasks] = defaultdict(lambda: ([], []))
+    for evaluation_id, task_id, outcome, _, score in rows:
+        outcomes, numbers = found[evaluation_id]
+        outcomes.append((task_id, Outcome(outcome)))
+        if score is not None:
+            numbers.append((task_id, score))
+    if any(row[3] == "TraceAssertion" for row in rows):  # bodies are read for those alone
+        for evaluation_id, task_id, number in database.read(_MEASURED, [first, last]):
+            if number is not None and math.isfinite(number):
+                found[evaluation_id][1].append((task_id, number))
     return found
 
 

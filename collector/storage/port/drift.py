@@ -82,7 +82,7 @@ class DriftStore(Protocol):
 
         There is one for each record, and for each session that is judged as a whole: the first one
         of which no task is pending. The outcome of a whole record of which a judge was not asked,
-        for its budget or its sample, is left out; its tasks are not.
+        for its budget or its sample, is left out; its tasks are not. No yardstick is known here.
 
         Args:
             place: Only those behind it.

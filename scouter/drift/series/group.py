@@ -45,8 +45,8 @@ class _Session:
 
     def __init__(self, at_ns: int) -> None:
         self.first_ns = self.last_ns = at_ns
-        self.counts: dict[_Name, tuple[int, int]] = {}
-        """Good outcomes and all, by series."""
+        self.counts: dict[_Name, tuple[float, int, int]] = {}
+        """Sum of the outcomes, records and those of them that failed, by series."""
         self.examples: dict[_Name, str] = {}
         """The last evaluation that was not good."""
 
@@ -103,18 +103,18 @@ class Group:
         self.first_ns = self.first_ns or at_ns
         self.last_ns = max(self.last_ns, at_ns)
         if not observed.session:
-            for task, kind, is_good in observed.counted():
-                examples = () if is_good else (observed.evaluation_id,)
-                yield from self._take_unit((task, kind), (int(is_good), 1), at_ns, examples)
+            for task, kind, outcome, is_failed in observed.counted():
+                examples = () if outcome == 1 else (observed.evaluation_id,)
+                yield from self._take_unit((task, kind), (outcome, 1, is_failed), at_ns, examples)
             return
         digest = blake2b(observed.session.encode(), digest_size=8).hexdigest()
         session = self._sessions.pop(digest, None) or _Session(now_ns)
         self._sessions[digest] = session
         session.last_ns = now_ns
-        for task, kind, is_good in observed.counted():
-            good, count = session.counts.get((task, kind), (0, 0))
-            session.counts[task, kind] = (good + is_good, count + 1)
-            if not is_good:
+        for task, kind, outcome, is_failed in observed.counted():
+            total, count, failed = session.counts.get((task, kind), (0.0, 0, 0))
+            session.counts[task, kind] = (total + outcome, count + 1, failed + is_failed)
+            if outcome < 1:
                 session.examples[task, kind] = observed.evaluation_id
         if now_ns >= session.first_ns + pace.deadline_ns:
             yield from self._close(digest, now_ns)
@@ -149,13 +149,18 @@ class Group:
             yield from self._take_unit(name, counts, now_ns, examples)
 
     def _take_unit(
-        self, name: _Name, counts: tuple[int, int], now_ns: int, examples: tuple[str, ...]
+        self,
+        name: _Name,
+        counts: tuple[float, int, int],
+        now_ns: int,
+        examples: tuple[str, ...],
     ) -> Iterator[Turn]:
         series = self.series.get(name)
         if series is None:
             series = self.series[name] = self._begin(name)
-        good, count = counts
-        if series.take(good / count, count, count - good, now_ns, examples):
+        total, count, failed = counts
+        # Thirds add up to a hair more than 1.
+        if series.take(min(1.0, total / count), count, failed, now_ns, examples):
             yield Turn(series, series.fall())
 
     def _begin(self, name: _Name) -> Series:
@@ -221,6 +226,10 @@ class Group:
         for digest, first_ns, last_ns, counts, examples in state["sessions"]:
             session = found._sessions[digest] = _Session(first_ns)
             session.last_ns = last_ns
-            session.counts = {(task, Kind(kind)): (g, n) for task, kind, g, n in counts}
+            # An earlier version did not count failures: there, a good one was 1 and a bad one 0.
+            session.counts = {
+                (task, Kind(kind)): (total, n, rest[0] if rest else n - total)
+                for task, kind, total, n, *rest in counts
+            }
             session.examples = {(task, Kind(kind)): example for task, kind, example in examples}
         return found

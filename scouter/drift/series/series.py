@@ -32,6 +32,8 @@ class Kind(StrEnum):
     """Passes among passed and failed."""
     ERROR = "error"
     """Decided ones among decided and errored: a fall is a rise of errors."""
+    SCORE = "score"
+    """Scores, and measures against an objective, from 0 to 1."""
 
 
 class SeriesState(StrEnum):
@@ -201,7 +203,7 @@ class Series:
             True if the series has fallen, or recovered, with this unit.
         """
         self.last_ns = at_ns
-        if examples:
+        if examples and self._is_bad(outcome):
             self.examples = (*examples, *self.examples)[:_EXAMPLES]
         was_fallen = self._is_fallen
         turned = self._take_good(records) if outcome == 1 else self._take(outcome, records, failed)
@@ -212,6 +214,12 @@ class Series:
             if self._learns and self._has_learnt:
                 self._learnt()
         return was_fallen is not self._is_fallen
+
+    def _is_bad(self, outcome: float) -> bool:
+        """Tell whether a unit is an example of a fall: few scores are as good as can be."""
+        if self.key.kind is not Kind.SCORE or not self.watches:
+            return outcome < 1
+        return outcome < self.watches[0].reference.baseline.lower
 
     def _learnt(self) -> None:
         """Begin to watch; a time in which nothing was good is no measure, and another is learnt."""

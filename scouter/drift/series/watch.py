@@ -37,6 +37,8 @@ class Fall:
     """Records since then."""
     failed: int
     """Of them the ones that failed."""
+    mean: float
+    """Mean outcome of the units since then, in [0, 1]."""
     evidence: float
     """Ratio of likelihoods; its inverse bounds the chance that a healthy series gets so far, given
     that the lower bound of the healthy mean holds."""
@@ -126,6 +128,7 @@ class Watch:
             since_ns=self.fall.at_ns,
             records=now.records - self.fall.records,
             failed=now.failed - self.fall.failed,
+            mean=(now.total - self.fall.total) / (now.units - self.fall.units),
             evidence=self.detector.evidence,
             reference=self.reference,
         )
