@@ -235,6 +235,7 @@ def _culprit(each: Culprit) -> models.Culprit:
     return models.Culprit(
         name=each.slice.name,
         rate_before=each.rate_before,
+        new=each.is_new,
         rate=each.rate,
         records=each.slice.passed + each.slice.failed,
         weight=each.weight,

@@ -276,10 +276,14 @@ class DriftAlert(_Answer):
 
 
 class Culprit(_Answer):
-    """A tag, tool or model whose results fell."""
+    """A tag, tool, model, agent, route or version whose results fell."""
 
-    name: str = Field(description="Such as `tool search`, `model m` or `tag tier=free`.")
-    rate_before: float
+    name: str = Field(
+        description="Such as `tool search`, `model m`, `agent a`, `route a > b`, `version 2` or "
+        "`tag tier=free`."
+    )
+    rate_before: float = Field(description="Its own; where it is new, that of all results.")
+    new: bool = Field(description="It had fewer than 30 results before the fall.")
     rate: float = Field(description="Since the fall.")
     records: int = Field(description="Since the fall.")
     weight: float = Field(description="Its own fall times its share of the results since.")
@@ -315,8 +319,7 @@ class DriftAlertLook(DriftAlert):
     """An alert with its examples and all that became of it."""
 
     explained_by: list[Culprit] = Field(
-        description="Tags, tools and models that fell, the one that makes the most of it first; "
-        "of the kind error empty."
+        description="What fell, the one that makes the most of it first; of the kind error empty."
     )
 
     examples: list[DriftExample] = Field(description="The newest failed records at its opening.")

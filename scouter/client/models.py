@@ -447,11 +447,14 @@ class DriftAlert(Answer):
 
 
 class Culprit(Answer):
-    """A tag, tool or model whose results fell."""
+    """A tag, tool, model, agent, route or version whose results fell."""
 
     name: str
-    """Such as `tool search`, `model m` or `tag tier=free`."""
+    """Such as `tool search`, `model m`, `agent a`, `route a > b` or `tag tier=free`."""
     rate_before: float
+    """Its own; where it is new, that of all results."""
+    new: bool = False
+    """It had fewer than 30 results before the fall."""
     rate: float
     """Since the fall."""
     records: int
@@ -605,7 +608,7 @@ class Record(RecordItem):
     """Every revision of its evaluation, newest first."""
     dead_letter: LetterReason | None = None
     waits_for: str = ""
-    """Why it is not evaluated yet, in words; empty where nothing is to come."""
+    """Why it is not evaluated, in words; empty where it is."""
 
 
 class SessionItem(Answer):

@@ -120,8 +120,15 @@ class DriftStore(Protocol):
         """The latest step for each channel and state of an alert, the oldest first."""
         ...
 
+    def whole(self, query: SliceQuery) -> Slice:
+        """The same results together, under an empty name."""
+        ...
+
     def slices(self, query: SliceQuery) -> tuple[list[Slice], int]:
-        """Passes and fails by tag, tool and model, before and since a moment.
+        """Passes and fails before and since a moment, of those that have something in common.
+
+        That is a tag, a tool, a model, an agent, the route through several agents, or the version
+        of the service where there are several.
 
         Returns:
             The slices by name, and the results since the moment that were looked at: at most the
