@@ -347,7 +347,11 @@ class DriftSeries(_Answer):
     upper: float
     evidence: float
     state: str = Field(
-        description="learning, never_passed (nothing can be worse), watched or fallen."
+        description="learning, never_passed (nothing can be worse), watched or fallen: looked at "
+        "alone."
+    )
+    stands: bool = Field(
+        description="A fall is proven among all series of the space looked at together (e-BH)."
     )
     healthy: float | None
     healthy_lower: float | None

@@ -525,7 +525,9 @@ class DriftSeries(Answer):
     upper: float
     evidence: float
     state: str = ""
-    """`learning`, `never_passed` (nothing can be worse), `watched` or `fallen`."""
+    """`learning`, `never_passed` (nothing can be worse), `watched` or `fallen`: looked at alone."""
+    stands: bool = False
+    """A fall is proven among all series of the space looked at together (e-BH)."""
     healthy: float | None
     healthy_lower: float | None
     against: str
