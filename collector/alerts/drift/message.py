@@ -57,15 +57,21 @@ def evidence(figures: Figures, kind: Kind) -> str:
     if kind is Kind.SCORE:
         return (
             f"mean {figures.mean:.3f} of {figures.records:,} records since "
-            f"{moment(figures.since_ns)}; healthy is at least {figures.lower:.3f}; chance "
-            f"{odds(figures.evidence)}"
+            f"{moment(figures.since_ns)}; healthy is at least {figures.lower:.3f}; "
+            f"{_sureness(figures)}"
         )
     bad = "failed" if kind is Kind.PASS else "errored"
     most = math.floor(figures.records * (1 - figures.lower) + _ROUNDING)
     return (
         f"{figures.failed:,} of {figures.records:,} {bad} since {moment(figures.since_ns)}; "
-        f"healthy is at most {most:,}; chance {odds(figures.evidence)}"
+        f"healthy is at most {most:,}; {_sureness(figures)}"
     )
+
+
+def _sureness(figures: Figures) -> str:
+    if figures.run_length is None:
+        return f"chance {odds(figures.evidence)}"
+    return f"while nothing is wrong it comes once in {figures.run_length:,.0f} on average"
 
 
 def odds(evidence: float) -> str:

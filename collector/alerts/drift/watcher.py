@@ -45,6 +45,7 @@ class DriftWatcher:
     Args:
         store: Where results are read and the state is kept.
         alpha: Chance that one series ever alarms while nothing is wrong.
+        run_length: Units between two false alarms of a series on average, in place of that chance.
         pace: When a conversation is complete.
         is_shadow: Let new alerts be on trial.
         told: Is told of every alert that was opened or changed, once that is durable.
@@ -61,6 +62,7 @@ class DriftWatcher:
         store: Store,
         *,
         alpha: float = ALPHA,
+        run_length: float | None = None,
         pace: Pace,
         is_shadow: bool = False,
         told: Callable[[Sequence[Alert]], None] = lambda alerts: None,
@@ -77,7 +79,7 @@ class DriftWatcher:
         self._profiles: dict[tuple[str, str], AgentEvalProfile] = {}
         self._yardsticks: dict[tuple[str, str], Mapping[str, Yardstick]] = {}
         self._active: frozenset[tuple[str, str]] = frozenset()
-        self._series = SeriesSet(alpha, pace, self._stated_of)
+        self._series = SeriesSet(alpha, pace, self._stated_of, run_length)
         self._book = AlertBook(is_shadow=is_shadow, profile_of=self._profile_of, now_ns=now_ns)
         self._seen = -1
         """The last commit whose results were all taken."""

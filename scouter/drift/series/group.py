@@ -62,6 +62,7 @@ class Group:
         stated: What somebody states about the tasks.
         before: The group of the version before, or of the one that is named, if there is one.
         number: Its place in the order in which groups began.
+        run_length: See `Series`.
     """
 
     def __init__(
@@ -73,12 +74,13 @@ class Group:
         stated: Stated = NOTHING,
         before: "Group | None" = None,
         number: int = 0,
+        run_length: float | None = None,
     ) -> None:
         self.space, self.profile_uid, self.agent = space, profile_uid, agent
         self.before, self.number = before, number
         self.first_ns = self.last_ns = 0
         self.series: dict[_Name, Series] = {}
-        self._alpha, self._stated = alpha, stated
+        self._alpha, self._stated, self._run_length = alpha, stated, run_length
         self._sessions: dict[str, _Session] = {}
         """By digest of their id, in the order of their last results."""
 
@@ -167,7 +169,7 @@ class Group:
         task, kind = name
         key = SeriesKey(self.space, self.profile_uid, self.agent, task, kind)
         stated = self._stated.of_task(task) if kind is Kind.PASS else ()
-        return Series(key, self._alpha, stated, self._ancestor(name))
+        return Series(key, self._alpha, stated, self._ancestor(name), self._run_length)
 
     def _ancestor(self, name: _Name) -> Ancestor | None:
         if self.before is None or name not in self.before.series:
@@ -197,7 +199,7 @@ class Group:
             "number": self.number,
             "before": None if self.before is None else self.before.number,
             "first_ns": self.first_ns, "last_ns": self.last_ns,
-            "alpha": self._alpha, "stated": self._stated.to_json(),
+            "alpha": self._alpha, "run_length": self._run_length, "stated": self._stated.to_json(),
             "series": [series.to_json() for series in self.series.values()],
             "sessions": [
                 [
@@ -217,7 +219,9 @@ class Group:
             stated = Stated.from_json(state["stated"])
         else:  # an earlier version knew levels only
             stated = Stated.of(None, state["level"])
-        found = Group(space, profile_uid, agent, state["alpha"], stated)
+        found = Group(
+            space, profile_uid, agent, state["alpha"], stated, run_length=state.get("run_length")
+        )
         found.number = state["number"]
         found.first_ns, found.last_ns = state["first_ns"], state["last_ns"]
         for each in state["series"]:

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from scouter.drift.detect.baseline import ENOUGH, Baseline
 from scouter.drift.detect.detector import Design
+from scouter.drift.detect.spending import Start
 from scouter.drift.series.sample import Sample
 
 _HIGHEST: Final = 0.999
@@ -52,6 +53,17 @@ class Reference:
         alpha = self.baseline.alpha
         is_exact = self.kind is ReferenceKind.LEVEL
         return _design(self.baseline.lower, alpha if is_exact else alpha / 2)
+
+    def design_of(self, run_length: float | None) -> Design:
+        """The bets of a detector that is told how long healthy runs are on average.
+
+        Args:
+            run_length: Least average number of units between two false alarms (e-SR); None for a
+                bounded chance of ever alarming, which is `design`.
+        """
+        if run_length is None:
+            return self.design
+        return _design(self.baseline.lower, 1 / run_length, Start.ALWAYS)
 
     @property
     def is_usable(self) -> bool:
@@ -124,5 +136,5 @@ def of_run(name: str, sample: Sample, margin: float, alpha: float) -> Reference:
 
 
 @lru_cache(maxsize=4_096)
-def _design(healthy: float, alpha: float) -> Design:
-    return Design(healthy=healthy, alpha=alpha)
+def _design(healthy: float, alpha: float, start: Start = Start.SPENT) -> Design:
+    return Design(healthy=healthy, alpha=alpha, start=start)

@@ -88,11 +88,15 @@ class Series:
         alpha: Chance of ever alarming while nothing is wrong, all references together.
         stated: What somebody states about its task.
         before: The same task's series of the version before, if there is one that is comparable.
+        run_length: Least average number of units between two false alarms, all references
+            together; in place of the chance of ever alarming, which is unbounded then. `alpha`
+            still bounds the chance that a reference is worse than its lower bound.
     """
 
     __slots__ = (
-        "_alpha", "_is_fallen", "_learns", "_parts", "_stated", "examples", "failed", "key",
-        "last_ns", "oldest", "oldest_version", "records", "sample", "total", "units", "watches",
+        "_alpha", "_is_fallen", "_learns", "_parts", "_run_length", "_stated", "examples",
+        "failed", "key", "last_ns", "oldest", "oldest_version", "records", "sample", "total",
+        "units", "watches",
     )  # fmt: skip
 
     def __init__(
@@ -101,8 +105,10 @@ class Series:
         alpha: float = ALPHA,
         stated: Sequence[Standard] = (),
         before: Ancestor | None = None,
+        run_length: float | None = None,
     ) -> None:
         self.key: Final = key
+        self._run_length = run_length
         self._alpha, self._stated = alpha, len(stated)
         self.sample = Sample()
         """Outcomes that a later version, or this series itself, is held against."""
@@ -138,8 +144,12 @@ class Series:
             self._watch(of_sample(ReferenceKind.OLDEST, name, oldest, share))
 
     def _watch(self, reference: Reference) -> None:
-        if reference.is_usable:
-            self.watches.append(Watch(reference))
+        if not reference.is_usable:
+            return
+        run_length = self._run_length
+        if run_length is not None:  # false alarms of all references add up
+            run_length *= self._alpha / reference.baseline.alpha
+        self.watches.append(Watch(reference, run_length))
 
     def restate(self, stated: Sequence[Standard]) -> bool:
         """Hold a series that nothing is known of yet to what somebody states now.
@@ -182,7 +192,8 @@ class Series:
     def evidence(self) -> float:
         """Evidence of a fall against whichever reference has the most, as an e-value.
 
-        That of each reference counts by its share of alpha, so that 1 / alpha is the line.
+        That of each reference counts by its share of alpha, so that 1 / alpha is the line. With a
+        run length it is a detector in place of an e-value, on the same scale.
         """
         lines = (w.detector.evidence * w.detector.design.alpha for w in self.watches)
         return max(lines, default=0.0) / self._alpha
@@ -319,6 +330,7 @@ class Series:
         """The state, from which `from_json` goes on exactly."""
         return {
             "task": self.key.task, "kind": self.key.kind.value, "alpha": self._alpha,
+            "run_length": self._run_length,
             "stated": self._stated, "units": self.units, "total": self.total,
             "records": self.records, "failed": self.failed, "last_ns": self.last_ns,
             "examples": self.examples, "sample": self.sample.to_json(),
@@ -332,7 +344,7 @@ class Series:
     def from_json(space: str, profile_uid: str, agent: Agent, state: dict[str, Any]) -> "Series":
         """Go on from a stored state."""
         key = SeriesKey(space, profile_uid, agent, state["task"], Kind(state["kind"]))
-        found = Series(key, state["alpha"])
+        found = Series(key, state["alpha"], run_length=state.get("run_length"))
         # An earlier version knew levels only.
         found._stated = state.get("stated", int(state.get("level") is not None))
         found.units, found.total = state["units"], state["total"]

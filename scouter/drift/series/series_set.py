@@ -40,6 +40,7 @@ class SeriesSet:
         pace: When a conversation is complete.
         stated_of: Tells what is stated about the tasks of a profile by space and uid; asked when
             a group begins.
+        run_length: See `Series`; for groups that begin from now on.
     """
 
     def __init__(
@@ -47,6 +48,7 @@ class SeriesSet:
         alpha: float = ALPHA,
         pace: Pace = Pace(60 * 10**9, 3_600 * 10**9),  # noqa: B008 a tuple
         stated_of: Callable[[str, str], Stated] = lambda space, profile_uid: NOTHING,
+        run_length: float | None = None,
     ) -> None:
         self.place: Place = BEFORE_ALL
         """The last result that was taken."""
@@ -57,6 +59,7 @@ class SeriesSet:
         """Groups that are not, or no longer, as they were kept last; for the caller to clear."""
         self._begun = 0
         self._alpha, self._pace, self._stated_of = alpha, pace, stated_of
+        self._run_length = run_length
 
     def take(self, observed: Observed) -> list[Turn]:
         """Take the next result; one that was taken before changes nothing.
@@ -159,7 +162,8 @@ class SeriesSet:
         before = max(line, key=lambda group: group.number, default=None)
         stated = self._stated_of(key.space, key.profile_uid)
         named = [each for each in line if each.agent.version == stated.version != ""]
-        group = Group(*key, self._alpha, stated, named[0] if named else before, self._begun)
+        earlier = named[0] if named else before
+        group = Group(*key, self._alpha, stated, earlier, self._begun, self._run_length)
         self._begun += 1
         self.groups[key] = group
         if len(line) >= MOST_VERSIONS:

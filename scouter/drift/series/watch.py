@@ -43,6 +43,8 @@ class Fall:
     """Ratio of likelihoods; its inverse bounds the chance that a healthy series gets so far, given
     that the lower bound of the healthy mean holds."""
     reference: Reference
+    run_length: float | None = None
+    """Units between two false alarms on average, where that is what was promised."""
 
 
 class Watch:
@@ -50,13 +52,15 @@ class Watch:
 
     Args:
         reference: The healthy mean.
+        run_length: See `Reference.design_of`.
     """
 
-    __slots__ = ("_marks", "detector", "fall", "recovery", "reference")
+    __slots__ = ("_marks", "detector", "fall", "recovery", "reference", "run_length")
 
-    def __init__(self, reference: Reference) -> None:
+    def __init__(self, reference: Reference, run_length: float | None = None) -> None:
         self.reference: Final = reference
-        self.detector = Detector(reference.design)
+        self.run_length: Final = run_length
+        self.detector = Detector(reference.design_of(run_length))
         self.recovery: Detector | None = None
         """Gathers evidence that the fall is over, while there is one."""
         self.fall: Mark | None = None
@@ -112,12 +116,12 @@ class Watch:
         fallen = min(wilson(math.ceil(now.total - fall.total), units)[1], healthy)
         bound = (healthy + fallen) / 2
         bound = min(max(bound, _CLOSEST), 1 - _CLOSEST)
-        design = Design(healthy=1 - bound, alpha=self.detector.design.alpha)
+        design = Design(healthy=1 - bound, alpha=self.reference.design.alpha)
         self.fall, self.recovery = fall, Detector(design)
 
     def restart(self) -> None:
         """Forget the evidence, be there a fall or none; the reference stays."""
-        self.detector = Detector(self.reference.design)
+        self.detector = Detector(self.reference.design_of(self.run_length))
         self.recovery, self.fall, self._marks = None, None, {}
 
     def figures(self, now: Mark) -> Fall | None:
@@ -131,6 +135,7 @@ class Watch:
             mean=(now.total - self.fall.total) / (now.units - self.fall.units),
             evidence=self.detector.evidence,
             reference=self.reference,
+            run_length=self.run_length,
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -138,6 +143,7 @@ class Watch:
         recovery = self.recovery
         return {
             "reference": self.reference.to_json(),
+            "run_length": self.run_length,
             "detector": self.detector.to_json(),
             "fall": self.fall,
             "recovery": None
@@ -149,12 +155,13 @@ class Watch:
     @staticmethod
     def from_json(state: dict[str, Any]) -> "Watch":
         """Go on from a stored state."""
-        found = Watch(Reference.from_json(state["reference"]))
+        found = Watch(Reference.from_json(state["reference"]), state.get("run_length"))
         design = found.detector.design
         found.detector = Detector.from_json(design, state["detector"])
         found.fall = None if state["fall"] is None else Mark(*state["fall"])
         if state["recovery"] is not None:
-            against = Design(healthy=state["recovery"]["healthy"], alpha=design.alpha)
+            alpha = found.reference.design.alpha
+            against = Design(healthy=state["recovery"]["healthy"], alpha=alpha)
             found.recovery = Detector.from_json(against, state["recovery"]["state"])
         found._marks = {start: Mark(*mark) for start, *mark in state["marks"]}
         return found

@@ -127,6 +127,10 @@ def test_the_words_by_hand(watch: Watch) -> None:
     said = alert.opened.model_copy(
         update={"since_ns": START, "records": 400, "failed": 118, "lower": 0.9, "evidence": 1e4}
     )
+    once = said.model_copy(update={"run_length": 200_000.0})
+    assert evidence(once, alert.kind).endswith(
+        "at most 40; while nothing is wrong it comes once in 200,000 on average"
+    )
     # 1800000000 is 2027-01-15 08:00:00 UTC; a tenth of 400 may fail.
     assert evidence(said, alert.kind) == (
         "118 of 400 failed since 2027-01-15 08:00 UTC; healthy is at most 40; chance 1 in 10,000"
