@@ -94,7 +94,8 @@ class Series:
     """
 
     __slots__ = (
-        "_alpha", "_is_fallen", "_learns", "_parts", "_run_length", "_stated", "examples",
+        "_alpha", "_is_fallen", "_last_part", "_last_total", "_learns", "_part",
+        "_part_total", "_run_length", "_stated", "examples",
         "failed", "key", "last_ns", "oldest", "oldest_version", "records", "sample", "total",
         "units", "watches",
     )  # fmt: skip
@@ -121,8 +122,10 @@ class Series:
         """Evaluations that failed last, the newest first."""
         self.watches: list[Watch] = []
         self._is_fallen = False
-        self._parts = [(0, 0.0), (0, 0.0)]
-        """Units and the sum of their outcomes, of the part that grows and of the one before."""
+        self._part, self._part_total = 0, 0.0
+        """Units of the part that grows, and the sum of their outcomes."""
+        self._last_part, self._last_total = 0, 0.0
+        """The same of the part before."""
         for each in stated:
             self._watch(each.reference(self._share(before)))
         if before is not None:
@@ -149,7 +152,7 @@ class Series:
         run_length = self._run_length
         if run_length is not None:  # false alarms of all references add up
             run_length *= self._alpha / reference.baseline.alpha
-        self.watches.append(Watch(reference, run_length))
+        self.watches = [*self.watches, Watch(reference, run_length)]  # no room to grow: few do
 
     def restate(self, stated: Sequence[Standard]) -> bool:
         """Hold a series that nothing is known of yet to what somebody states now.
@@ -262,10 +265,11 @@ class Series:
         self.units += 1
         self.total += outcome
         self.records += records
-        units, total = self._parts[0]
-        self._parts[0] = (units + 1, total + outcome)
-        if units + 1 == RECENT:
-            self._parts = [(0, 0.0), self._parts[0]]
+        self._part += 1
+        self._part_total += outcome
+        if self._part == RECENT:
+            self._last_part, self._last_total = RECENT, self._part_total
+            self._part, self._part_total = 0, 0.0
 
     @property
     def recent(self) -> tuple[int, float]:
@@ -273,8 +277,7 @@ class Series:
 
         A window for pictures; no alarm comes of it.
         """
-        (units, total), (before, total_before) = self._parts
-        return units + before, total + total_before
+        return self._part + self._last_part, self._part_total + self._last_total
 
     def _mark(self) -> Mark:
         return Mark(self.last_ns, self.units, self.total, self.records, self.failed)
@@ -336,7 +339,9 @@ class Series:
             "examples": self.examples, "sample": self.sample.to_json(),
             "oldest": None if self.oldest is None else self.oldest.to_json(),
             "oldest_version": self.oldest_version, "learns": self._learns,
-            "parts": self._parts,
+            "parts": [
+                (self._part, self._part_total), (self._last_part, self._last_total),
+            ],
             "watches": [watch.to_json() for watch in self.watches],
         }  # fmt: skip
 
@@ -357,6 +362,6 @@ class Series:
         found._learns = state["learns"]
         if not (found._learns or found.watches):  # of an earlier version, which learnt only once
             found._learns, found.sample = True, Sample()
-        found._parts = [(units, total) for units, total in state["parts"]]
+        (found._part, found._part_total), (found._last_part, found._last_total) = state["parts"]
         found._is_fallen = any(watch.fall is not None for watch in found.watches)
         return found

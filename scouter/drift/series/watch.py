@@ -1,6 +1,7 @@
 """Watches: one series held against one reference, through alarm and recovery."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
@@ -65,8 +66,8 @@ class Watch:
         """Gathers evidence that the fall is over, while there is one."""
         self.fall: Mark | None = None
         """The beginning of the proven fall; None while none is proven."""
-        self._marks: dict[int, Mark] = {}
-        """Of each outcome after which the change may have begun."""
+        self._marks: Sequence[Mark] = ()
+        """By component of the detector the outcome after which the change may have begun."""
 
     def take(self, outcome: float, before: Mark, after: Mark) -> bool:
         """Take the next outcome, which is below 1.
@@ -95,13 +96,15 @@ class Watch:
         return True
 
     def _take_bad(self, outcome: float, before: Mark, after: Mark) -> None:
-        count = self.detector.count
+        count, known = self.detector.count, self._marks or (before,) * len(self.detector.starts)
+        old = self.detector.starts
         self.detector.update(outcome)
-        known = self._marks
-        self._marks = {
-            start: known.get(start) or (before if start <= count else after)
-            for start in set(self.detector.starts)
-        }
+        self._marks = tuple(
+            [
+                mark if start == was else before if start <= count else after
+                for mark, was, start in zip(known, old, self.detector.starts, strict=True)
+            ]
+        )
 
     def _open(self, now: Mark) -> None:
         """Note the fall, and begin to look for its end.
@@ -109,7 +112,8 @@ class Watch:
         The recovery bets that the mean is above the middle between the healthy one and that of the
         fall: an agent that stays below it resolves the alarm with chance alpha, however long.
         """
-        fall = self._marks[self.detector.changed_after]
+        # The alarm is at a bad outcome, so that no pass waits to be taken into account.
+        fall = self._marks[self.detector.starts.index(self.detector.changed_after)]
         # The mean of the few records that proved the fall is lower than the agent's own: so the
         # upper end of its interval is taken, and never more than the healthy mean.
         units, healthy = now.units - fall.units, self.reference.baseline.lower
@@ -122,7 +126,7 @@ class Watch:
     def restart(self) -> None:
         """Forget the evidence, be there a fall or none; the reference stays."""
         self.detector = Detector(self.reference.design_of(self.run_length))
-        self.recovery, self.fall, self._marks = None, None, {}
+        self.recovery, self.fall, self._marks = None, None, ()
 
     def figures(self, now: Mark) -> Fall | None:
         """The proven fall with the figures of now; None where none is proven."""
@@ -138,6 +142,10 @@ class Watch:
             run_length=self.run_length,
         )
 
+    def _marks_by_start(self) -> list[list[Any]]:
+        marks = dict(zip(self.detector.starts, self._marks, strict=False))
+        return [[start, *mark] for start, mark in sorted(marks.items())]
+
     def to_json(self) -> dict[str, Any]:
         """The state, from which `from_json` goes on exactly."""
         recovery = self.recovery
@@ -149,7 +157,7 @@ class Watch:
             "recovery": None
             if recovery is None
             else {"healthy": recovery.design.healthy, "state": recovery.to_json()},
-            "marks": [[start, *mark] for start, mark in sorted(self._marks.items())],
+            "marks": self._marks_by_start(),
         }
 
     @staticmethod
@@ -163,5 +171,7 @@ class Watch:
             alpha = found.reference.design.alpha
             against = Design(healthy=state["recovery"]["healthy"], alpha=alpha)
             found.recovery = Detector.from_json(against, state["recovery"]["state"])
-        found._marks = {start: Mark(*mark) for start, *mark in state["marks"]}
+        marks = {start: Mark(*mark) for start, *mark in state["marks"]}
+        if marks:
+            found._marks = [marks[start] for start in found.detector.starts]
         return found
