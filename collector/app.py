@@ -171,6 +171,9 @@ class Collector:
         self.watcher = DriftWatcher(
             self.store,
             alpha=settings.drift_alpha,
+            run_length=settings.drift_run_length
+            if settings.drift_detector == "run-length"
+            else None,
             pace=Pace(int(settings.session_quiet_s * 1e9), int(settings.session_deadline_s * 1e9)),
             is_shadow=settings.drift == "shadow",
             on_trial=settings.drift_shadow,

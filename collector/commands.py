@@ -127,6 +127,10 @@ def start(
     drift: Annotated[str | None, _option("drift", metavar="on|shadow|off")] = None,
     drift_shadow: Annotated[list[str] | None, _option("drift_shadow", metavar="ALIAS")] = None,
     drift_alpha: Annotated[float | None, _option("drift_alpha", metavar="CHANCE")] = None,
+    drift_detector: Annotated[
+        str | None, _option("drift_detector", metavar="chance|run-length")
+    ] = None,
+    drift_run_length: Annotated[int | None, _option("drift_run_length", metavar="UNITS")] = None,
     public_url: Annotated[str | None, _option("public_url", metavar="ADDRESS")] = None,
     alerts_alertmanager: Annotated[
         str | None, _option("alerts_alertmanager", metavar="ADDRESS")

@@ -80,7 +80,9 @@ def drift_router(watcher: DriftWatcher, store: Store, delivery: Delivery, space:
     def series(caller: Reader) -> models.DriftSeriesList:
         """The standing of every task of every active profile, with its reference."""
         found = sorted(watcher.standings(caller.space), key=lambda each: each.key)
-        return models.DriftSeriesList(items=[_series(each) for each in found])
+        stands = e_bh([each.evidence for each in found], watcher.alpha)
+        pairs = zip(found, stands, strict=True)
+        return models.DriftSeriesList(items=[_series(*each) for each in pairs])
 
     @router.get("/alerts/{alert_id}", responses=NOT_FOUND)
     def alert(caller: Reader, alert_id: AlertId) -> models.DriftAlertLook:
@@ -170,9 +172,10 @@ def _shown(
     watcher: DriftWatcher, alerts: Sequence[Alert], opened: Sequence[DriftAlert]
 ) -> list[models.DriftAlert]:
     """Alerts with the figures of now; `stands` is among all open ones."""
-    standings = {each.alert_id: watcher.standing_of(each) for each in opened}
-    falls = {name: standing.fall for name, standing in standings.items() if standing is not None}
-    e_values = [0.0 if fall is None else fall.evidence for fall in falls.values()]
+    looks = ((each.alert_id, watcher.standing_of(each)) for each in opened)
+    standings = {name: standing for name, standing in looks if standing is not None}
+    falls = {name: standing.fall for name, standing in standings.items()}
+    e_values = [standings[name].evidence for name in falls]
     count = len(watcher.standings(opened[0].space)) if opened else 0
     padded = [*e_values, *[0.0] * max(0, count - len(e_values))]
     stands = dict(zip(falls, e_bh(padded, watcher.alpha), strict=False))
@@ -214,8 +217,8 @@ def _opened(alert: Alert) -> models.DriftFigures:
     if isinstance(alert, DriftAlert):
         return _figures(alert.opened, proof(alert))
     return models.DriftFigures(
-        since=format_time(alert.opened_ns), records=0, failed=0, evidence=0.0, healthy=None,
-        healthy_lower=None, against="", message=proof(alert),
+        since=format_time(alert.opened_ns), records=0, failed=0, evidence=0.0, mean=None,
+        healthy=None, healthy_lower=None, against="", message=proof(alert),
     )  # fmt: skip
 
 
@@ -225,6 +228,7 @@ def _figures(figures: Figures, message: str) -> models.DriftFigures:
         records=figures.records,
         failed=figures.failed,
         evidence=figures.evidence,
+        mean=figures.mean,
         healthy=figures.healthy,
         healthy_lower=figures.lower,
         against=figures.against,
@@ -247,6 +251,7 @@ def _culprit(each: Culprit) -> models.Culprit:
     return models.Culprit(
         name=each.slice.name,
         rate_before=each.rate_before,
+        new=each.is_new,
         rate=each.rate,
         records=each.slice.passed + each.slice.failed,
         weight=each.weight,
@@ -265,7 +270,7 @@ def _delivery(each: DriftDelivery) -> models.DriftDelivery:
     )
 
 
-def _series(each: Standing) -> models.DriftSeries:
+def _series(each: Standing, stands: bool) -> models.DriftSeries:
     key = each.key
     return models.DriftSeries(
         profile=each.profile.alias, profile_version=each.profile.digest, task=key.task,
@@ -273,7 +278,7 @@ def _series(each: Standing) -> models.DriftSeries:
         version=key.agent.version, units=each.units, records=each.records, failed=each.failed,
         rate=each.rate, lower=each.lower, upper=each.upper, evidence=each.evidence,
         healthy=each.healthy, healthy_lower=each.healthy_lower, against=each.words,
-        state=each.state.value,
+        state=each.state.value, stands=stands,
     )  # fmt: skip
 
 

@@ -114,4 +114,5 @@ def _result(each: Observed) -> models.DriftResult:
         outcomes=[
             models.DriftOutcome(task=task, outcome=outcome.value) for task, outcome in each.outcomes
         ],
+        numbers=[models.DriftNumber(task=task, number=value) for task, value in each.numbers],
     )  # fmt: skip

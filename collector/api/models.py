@@ -224,6 +224,10 @@ class DriftFigures(_Answer):
     records: int = Field(description="Records since then.")
     failed: int = Field(description="Of them the ones that failed; of an error series, erred.")
     evidence: float = Field(description="E-value of the fall.")
+    mean: float | None = Field(
+        description="Mean outcome of the conversations or single records since then; of trouble, "
+        "and of alerts of earlier versions, null."
+    )
     healthy: float | None = Field(description="Mean of what it is held against; of trouble null.")
     healthy_lower: float | None = Field(description="What that mean is at least.")
     against: str = Field(description="What it is held against, in words; of trouble empty.")
@@ -250,8 +254,8 @@ class DriftAlert(_Answer):
     profile_version: str
     task: str = Field(description="Empty for the whole record.")
     kind: str = Field(
-        description="pass: passes among passed and failed; error: errors; trouble: something keeps "
-        "results from being made, and there are no counts."
+        description="pass: passes among passed and failed; error: errors; score: scores from 0 to "
+        "1; trouble: something keeps results from being made, and there are no counts."
     )
     trouble: str = Field(description="Of the kind trouble: which one, as in the list `trouble`.")
     service: str
@@ -272,10 +276,14 @@ class DriftAlert(_Answer):
 
 
 class Culprit(_Answer):
-    """A tag, tool or model whose results fell."""
+    """A tag, tool, model, agent, route or version whose results fell."""
 
-    name: str = Field(description="Such as `tool search`, `model m` or `tag tier=free`.")
-    rate_before: float
+    name: str = Field(
+        description="Such as `tool search`, `model m`, `agent a`, `route a > b`, `version 2` or "
+        "`tag tier=free`."
+    )
+    rate_before: float = Field(description="Its own; where it is new, that of all results.")
+    new: bool = Field(description="It had fewer than 30 results before the fall.")
     rate: float = Field(description="Since the fall.")
     records: int = Field(description="Since the fall.")
     weight: float = Field(description="Its own fall times its share of the results since.")
@@ -311,8 +319,7 @@ class DriftAlertLook(DriftAlert):
     """An alert with its examples and all that became of it."""
 
     explained_by: list[Culprit] = Field(
-        description="Tags, tools and models that fell, the one that makes the most of it first; "
-        "of the kind error empty."
+        description="What fell, the one that makes the most of it first; of the kind error empty."
     )
 
     examples: list[DriftExample] = Field(description="The newest failed records at its opening.")
@@ -340,7 +347,11 @@ class DriftSeries(_Answer):
     upper: float
     evidence: float
     state: str = Field(
-        description="learning, never_passed (nothing can be worse), watched or fallen."
+        description="learning, never_passed (nothing can be worse), watched or fallen: looked at "
+        "alone."
+    )
+    stands: bool = Field(
+        description="A fall is proven among all series of the space looked at together (e-BH)."
     )
     healthy: float | None
     healthy_lower: float | None
@@ -360,6 +371,13 @@ class DriftOutcome(_Answer):
     outcome: str
 
 
+class DriftNumber(_Answer):
+    """The score of a task, or the measure that it compared."""
+
+    task: str
+    number: float
+
+
 class DriftResult(_Answer):
     """The first final result of one record, or of one session that is judged as a whole."""
 
@@ -373,6 +391,7 @@ class DriftResult(_Answer):
     at: str
     evaluation_id: str
     outcomes: list[DriftOutcome]
+    numbers: list[DriftNumber]
 
 
 class DriftResultPage(_Answer):

@@ -89,9 +89,7 @@ class RecordDetail(BaseModel):
     context: JsonValue
     evaluations: list[models.Evaluation] = Field(description="Every revision, newest first.")
     dead_letter: LetterReason | None
-    waits_for: str = Field(
-        description="Why it is not evaluated yet, in words; empty where nothing is to come."
-    )
+    waits_for: str = Field(description="Why it is not evaluated, in words; empty where it is.")
 
 
 def records_router(store: ReadStore, judges: KnownJudges, names: KnownNames) -> APIRouter:
@@ -149,7 +147,12 @@ def records_router(store: ReadStore, judges: KnownJudges, names: KnownNames) -> 
         """One record: what its sender said, and every revision of its evaluation."""
         found = store.record_history(caller.space, uid)
         if found is None:
-            raise ProblemError(404, f"no record {uid!r} is stored; it may have been erased")
+            raise ProblemError(
+                404,
+                f"no record {uid!r} is stored; it may have been erased or be older than "
+                "retention_days, it may have come as a dead letter (scouter letters list), or its "
+                "sender left it out by sample_ratio or gave it up (scouter_queue_dropped_total)",
+            )
         row, stored = found.record, found.letter
         return RecordDetail(
             uid=row.uid,

@@ -1,16 +1,23 @@
 """Reasons why an accepted record has no evaluation yet, from what is stored."""
 
+from collections import Counter
+from collections.abc import Sequence
+from typing import Final
+
 from collector.storage.port.lists import RecordHistory, RecordState
 from collector.storage.port.reading import ReadStore
+from collector.storage.port.rows import TaskRow
 from scouter.evaluate.outcome import Outcome
 from scouter.evaluate.spans.tree import SpanTree
 
+_SKIPPED: Final = RecordState.SKIPPED
+
 
 def why_not_evaluated(store: ReadStore, found: RecordHistory) -> str:
-    """Say what a record waits for.
+    """Say what a record waits for, or why nothing of it was evaluated.
 
     Returns:
-        A sentence; empty where its latest evaluation is decided, and where it will never have one.
+        A sentence; empty where its latest evaluation is decided.
 
     Cost: for a record that waits, reading the spans of its trace.
     """
@@ -20,10 +27,10 @@ def why_not_evaluated(store: ReadStore, found: RecordHistory) -> str:
     if found.evaluations:
         pending = [t.task_id for t in found.evaluations[0].tasks if t.outcome is Outcome.PENDING]
         if not pending:
-            return ""
+            return _of_skipped(found.evaluations[0].tasks) if found.state is _SKIPPED else ""
         return f"a judge has yet to answer, or a task before it: {', '.join(pending)}"
     if found.state is not RecordState.WAITING:
-        return ""
+        return f"it is {found.state.value}: nothing of it is left to evaluate"
     if not row.profile_uid:
         return (
             f"no profile {row.profile_ref!r} is registered and active; the first one that is "
@@ -32,6 +39,12 @@ def why_not_evaluated(store: ReadStore, found: RecordHistory) -> str:
     if row.trace_id is None:
         return "it has no trace to wait for, and is in line to be evaluated"
     return _of_trace(SpanTree(store.trace(row.space, row.trace_id, 1).spans))
+
+
+def _of_skipped(tasks: Sequence[TaskRow]) -> str:
+    counts = Counter(each.reason or "no reason" for each in tasks)
+    reasons = ", ".join(f"{reason} ({count})" for reason, count in sorted(counts.items()))
+    return f"all of its tasks were skipped: {reasons}"
 
 
 def _of_trace(tree: SpanTree) -> str:

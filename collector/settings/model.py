@@ -346,6 +346,18 @@ class CollectorSettings(BaseSettings):
         description="Chance that one series ever alarms while nothing is wrong, however often one "
         "looks.",
     )
+    drift_detector: Literal["chance", "run-length"] = Field(
+        default="chance",
+        description="Promise of the detectors: a bounded chance of ever alarming for nothing "
+        "(`drift_alpha`), or a bounded average number of units between two false alarms "
+        "(`drift_run_length`), which sees late falls sooner.",
+    )
+    drift_run_length: int = Field(
+        default=200_000,
+        ge=1_000,
+        description="With `drift_detector` run-length: conversations and single records between "
+        "two false alarms of a series, on average.",
+    )
     public_url: BaseUrl | None = Field(
         default=None,
         description="Address at which people see the collector's page, such as "

@@ -74,8 +74,8 @@ def show(alert_id: AlertId, url: Url = None, token_file: TokenFile = None) -> No
         *([f"now: {found.now.message}"] if found.now else []),
         *([f"held against {found.opened.against}"] if found.opened.against else []),
         *(
-            f"explained by {each.name}: {each.rate_before:.1%} before, {each.rate:.1%} of "
-            f"{each.records:,} since"
+            f"explained by {each.name}: {'new, all had ' if each.new else ''}"
+            f"{each.rate_before:.1%} before, {each.rate:.1%} of {each.records:,} since"
             for each in found.explained_by
         ),
         *(

@@ -95,7 +95,7 @@ def record_lines(look: "RecordLook", most: int) -> Iterator[str]:
         ("created", clock(record.created_at)),
         ("accepted", clock(record.received_at)),
         ("tags", ", ".join(f"{key}={value}" for key, value in record.tags.items())),
-        ("not evaluated yet", record.waits_for),
+        ("not evaluated", record.waits_for),
     ]
     if record.dead_letter is not None:
         letter = record.dead_letter

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
@@ -65,6 +66,60 @@ def check(
                 broken += 1
     if broken:
         raise typer.Exit(2)
+
+
+@profile.command()
+def healthy(
+    file: Annotated[
+        str, typer.Argument(metavar="FILE|NAME", help="Profile file, or a ready-made one.")
+    ],
+    run: Annotated[Path, typer.Argument(metavar="RESULTS", help="File of `scouter eval --save`.")],
+    save: Annotated[
+        Path, typer.Option("--save", metavar="FILE", help="Where the profile goes, as JSON.")
+    ],
+    margin: Annotated[
+        float,
+        typer.Option(
+            min=0,
+            max=1,
+            metavar="SHARE",
+            help="How far below its own rate a run of fewer than 1,000 units is healthy.",
+        ),
+    ] = 0.05,
+) -> None:
+    """Let a profile say that a saved run is healthy, so that a collector holds its agent to it.
+
+    Prints for each task what falls the run can tell from chance. The collector learns of it by
+    `scouter profile push`; it holds for versions that begin after that.
+
+        scouter eval scenarios.yaml --profile desk.yaml --save run.json
+        scouter profile healthy desk.yaml run.json --save desk.json
+        scouter profile push desk.json --activate
+    """
+    from scouter.cli.saved_results import load_one
+    from scouter.drift.detect.detector import ALPHA
+    from scouter.drift.healthy import Healthy, SavedRun
+    from scouter.drift.profile import AgentEvalProfile
+    from scouter.drift.series.stated import Stated
+    from scouter.evaluate.api.saved import RECORDS
+
+    found, results = AgentEvalProfile.from_file(file), load_one(run)
+    known = results.dataset_results
+    alias = RECORDS if set(known) == {RECORDS} else found.alias
+    if alias not in known:
+        raise ConfigError(
+            f"{run} has no results of alias {alias!r}; there are: {', '.join(sorted(known))}"
+        )
+    kept = SavedRun.of(results, alias, run.name, margin)
+    before = found.config.healthy or Healthy()
+    config = found.config.model_copy(update={"healthy": before.model_copy(update={"run": kept})})
+    AgentEvalProfile(
+        found.tasks, config, found.alias, found.watch, description=found.description,
+        calls_told_by=found.calls_told_by,
+    ).save_to_json(save)  # fmt: skip
+    for each in Stated.of(Healthy(run=kept)).standards:
+        said = each.reference(ALPHA).sentence()
+        typer.echo(visible(f"{each.task or '(record)'}: {said}"))
 
 
 @profile.command()

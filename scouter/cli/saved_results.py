@@ -26,3 +26,12 @@ def load_both(baseline: Path, new: Path) -> tuple[ScenarioEvalResults, ScenarioE
             "of one kind"
         )
     return before.results, after.results
+
+
+def load_one(path: Path) -> ScenarioEvalResults:
+    """Read one such file.
+
+    Raises:
+        FileFormatError: Names the file, and line and field where they are known.
+    """
+    return read_saved(parse_json(str(path), read_text(path))).results

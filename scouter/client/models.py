@@ -389,6 +389,8 @@ class DriftFigures(Answer):
     failed: int
     evidence: float
     """E-value of the fall."""
+    mean: float | None = None
+    """Mean outcome of the units since then."""
     healthy: float | None
     """None of trouble."""
     healthy_lower: float | None
@@ -420,7 +422,7 @@ class DriftAlert(Answer):
     task: str
     """Empty for the whole record."""
     kind: str
-    """`pass`, `error`, or `trouble`: something keeps results from being made."""
+    """`pass`, `error`, `score`, or `trouble`: something keeps results from being made."""
     trouble: str = ""
     """Of the kind `trouble`: the `trouble` of `Trouble`."""
     service: str
@@ -445,11 +447,14 @@ class DriftAlert(Answer):
 
 
 class Culprit(Answer):
-    """A tag, tool or model whose results fell."""
+    """A tag, tool, model, agent, route or version whose results fell."""
 
     name: str
-    """Such as `tool search`, `model m` or `tag tier=free`."""
+    """Such as `tool search`, `model m`, `agent a`, `route a > b` or `tag tier=free`."""
     rate_before: float
+    """Its own; where it is new, that of all results."""
+    new: bool = False
+    """It had fewer than 30 results before the fall."""
     rate: float
     """Since the fall."""
     records: int
@@ -520,7 +525,9 @@ class DriftSeries(Answer):
     upper: float
     evidence: float
     state: str = ""
-    """`learning`, `never_passed` (nothing can be worse), `watched` or `fallen`."""
+    """`learning`, `never_passed` (nothing can be worse), `watched` or `fallen`: looked at alone."""
+    stands: bool = False
+    """A fall is proven among all series of the space looked at together (e-BH)."""
     healthy: float | None
     healthy_lower: float | None
     against: str
@@ -541,6 +548,13 @@ class DriftOutcome(Answer):
     outcome: Outcome
 
 
+class DriftNumber(Answer):
+    """The score of a task, or the measure that it compared."""
+
+    task: str
+    number: float
+
+
 class DriftResult(Answer):
     """The first final result of one record, or of one session that is judged as a whole."""
 
@@ -556,6 +570,7 @@ class DriftResult(Answer):
     at: datetime.datetime
     evaluation_id: str
     outcomes: tuple[DriftOutcome, ...]
+    numbers: tuple[DriftNumber, ...] = ()
 
 
 class DriftSlice(Answer):
@@ -646,7 +661,7 @@ class Record(RecordItem):
     """Every revision of its evaluation, newest first."""
     dead_letter: LetterReason | None = None
     waits_for: str = ""
-    """Why it is not evaluated yet, in words; empty where nothing is to come."""
+    """Why it is not evaluated, in words; empty where it is."""
 
 
 class SessionItem(Answer):

@@ -8,6 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from scouter.alert.config import AgentAlertConfig
 from scouter.drift.foreign import config_from_foreign
+from scouter.drift.healthy import Healthy
 from scouter.evaluate.files.read import load_model
 from scouter.model.kinds import DriftType
 from scouter.model.positional import by_position
@@ -24,6 +25,7 @@ class AgentEvalConfig(BaseModel):
         name: The profile's name; its alias stands in where this is empty.
         version: A label for people; what is judged by is the digest.
         alert_config: When to tell somebody.
+        healthy: What a collector's detectors hold the tasks to, besides what they measure.
         sample_ratio: Share of the alias' records that a queue sends, in [0, 1], of those whose
             traces are kept; all records of one trace are sent or none. Does not thin a replay.
         uid: The profile's identity; a profile fills it in, and what a file says is not taken over.
@@ -35,6 +37,7 @@ class AgentEvalConfig(BaseModel):
     name: str = Field(default="", max_length=128)
     version: str = Field(default="0.1.0", max_length=64)
     alert_config: AgentAlertConfig = Field(default_factory=AgentAlertConfig)
+    healthy: Healthy | None = Field(default=None, exclude_if=lambda value: value is None)
     sample_ratio: float = Field(default=1.0, ge=0.0, le=1.0)
     uid: str = Field(default="", max_length=128)
 

@@ -1,13 +1,14 @@
-"""The healthy rate that a profile states."""
+"""References that a profile states."""
 
 from scouter.alert.condition import AlertThreshold
 from scouter.drift.profile import AgentEvalProfile
+from scouter.drift.series.stated import Stated
 
 
-def stated_level(profile: AgentEvalProfile) -> float | None:
-    """The lowest healthy pass rate that a profile's alert states, above 0; None for none."""
+def stated_by(profile: AgentEvalProfile) -> Stated:
+    """All that a profile states; its alert's lowest healthy rate where it says no other."""
     condition = profile.config.alert_config.alert_condition
-    if condition is None or condition.alert_threshold is AlertThreshold.Above:
-        return None
-    level = condition.lower_bound()
-    return level if level > 0 else None
+    level = None
+    if condition is not None and condition.alert_threshold is not AlertThreshold.Above:
+        level = max(condition.lower_bound(), 0.0) or None
+    return Stated.of(profile.config.healthy, level)

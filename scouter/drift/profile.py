@@ -91,6 +91,13 @@ class AgentEvalProfile(TasksByKind, BaseModel):
 
             told = with_calls_told_by(self.tasks, self.calls_told_by)
             object.__setattr__(self, "tasks", told)
+        healthy = self.config.healthy
+        unknown = [] if healthy is None else healthy.unknown_tasks(task.id for task in self.tasks)
+        if unknown:
+            raise ConfigError(
+                f"profile {self.alias!r}: config.healthy names {', '.join(map(repr, unknown))}, "
+                f"which no task is called; there are: {', '.join(task.id for task in self.tasks)}"
+            )
         # Compiles the plan: a profile that cannot be compiled is refused when it is built.
         named = self.config.model_copy(update={"uid": self.uid})
         object.__setattr__(self, "config", named)

@@ -54,6 +54,26 @@ class StoreDriftContract:
         yield store
         store.close()
 
+    def test_numbers_stand_beside_decided_outcomes(self, store: Store) -> None:
+        """Scores of judges and metrics, 1 or 0 where they have none; measures of traces alone."""
+
+        def row(task_id: str, task_type: str, outcome: Outcome, **fields: Any) -> TaskRow:
+            return TaskRow(task_id=task_id, task_type=task_type, outcome=outcome, **fields)
+
+        tasks = (
+            row("judge", "LLMJudge", FAILED, actual=2),
+            row("yes", "LLMJudge", PASSED, actual=True),
+            row("calls", "Trajectory", PASSED, actual=["a"], stated_score=0.5),
+            row("slow", "TraceAssertion", FAILED, actual=3_000, expected=2_000),
+            row("names", "TraceAssertion", PASSED, actual=["a"]),
+            row("equal", "Assertion", PASSED, actual=7),
+            row("broken", "LLMJudge", Outcome.ERRORED, actual=3),
+        )
+        store.append_evaluations([evaluation("u1", FAILED, tasks), evaluation("u2")]).result()
+        first, second = store.decided_after(BEFORE_ALL, 10)
+        assert dict(first.numbers) == {"judge": 2, "yes": 1, "calls": 0.5, "slow": 3_000}
+        assert second.numbers == ()
+
     def test_each_record_is_given_once_it_is_decided(self, store: Store) -> None:
         """Neither while it is pending nor again when it is judged anew."""
         two = (task("t", PASSED), task("j", PENDING))
@@ -176,7 +196,10 @@ class StoreDriftContract:
         calls = [
             span(1, attributes={"gen_ai.tool.name": "search"}),
             span(2, attributes={"gen_ai.tool.name": "search"}),
-            span(3, attributes={"gen_ai.request.model": "m"}),
+            span(3, attributes={"gen_ai.request.model": "m", "gen_ai.agent.name": "desk"}),
+            span(4, start_ns=12, attributes={"gen_ai.agent.name": "refunds"}),
+            span(5, start_ns=13, attributes={"gen_ai.agent.name": "refunds"}),
+            span(6, start_ns=14, attributes={"gen_ai.agent.name": "desk"}),
         ]
         store.append_spans(SPACE, calls, 1).result()
         rows = [
@@ -191,7 +214,23 @@ class StoreDriftContract:
             query = SliceQuery(space=SPACE, profile_uid="p1", task=name, since_ns=10)
             found, total = store.slices(query)
             counts = {"passed_before": 1, "failed_before": 0, "passed": 0, "failed": 1}
-            assert found == [
-                Slice(name=each, **counts) for each in ("model m", "tag a.b=x y", "tool search")
-            ]
+            names = (
+                "agent desk", "agent refunds", "model m", "route desk > refunds > desk",
+                "tag a.b=x y", "tool search",
+            )  # fmt: skip
+            assert found == [Slice(name=each, **counts) for each in names]
             assert total == 2
+            assert store.whole(query) == Slice(name="", **(counts | {"passed": 1}))
+
+    def test_versions_are_slices_where_there_are_several(self, store: Store) -> None:
+        query = SliceQuery(space=SPACE, profile_uid="p1", task="", since_ns=10)
+        one = evaluation("u1", PASSED, evaluated_ns=5, tags={}, service_version="1")
+        store.append_evaluations([one]).result()
+        assert store.slices(query) == ([], 0)
+        two = [evaluation(f"v{n}", FAILED, evaluated_ns=10 + n, tags={}, service_version=str(n))
+               for n in (1, 2)]  # fmt: skip
+        store.append_evaluations(two).result()
+        assert store.slices(query)[0] == [
+            Slice(name="version 1", passed_before=1, failed_before=0, passed=0, failed=1),
+            Slice(name="version 2", passed_before=0, failed_before=0, passed=0, failed=1),
+        ]

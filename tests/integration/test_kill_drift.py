@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import httpx
 
+from collector.alerts.drift.kept import HEALTH
 from collector.storage.duckdb.store import DuckDBStore
 from scouter.drift.profile import AgentEvalProfile
 from scouter.drift.series.observed import BEFORE_ALL
@@ -80,7 +81,8 @@ def test_a_killed_detector_goes_on_exactly(tmp_path: Path) -> None:
 def kept(folder: Path) -> list[Any]:
     """The state of the one group, as it was kept through all kills."""
     store = DuckDBStore(folder)
-    found = [json.loads(state.body) for state in store.drift_states() if state.name]
+    states = [state for state in store.drift_states() if state.name not in ("", HEALTH)]
+    found = [json.loads(state.body) for state in states]
     store.close()
     return found
 

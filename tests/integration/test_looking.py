@@ -215,7 +215,7 @@ def test_why_a_record_is_not_evaluated_yet(
     ):
         shown = scouter("results", "record", name).stdout
         assert f"record {name}, waiting" in shown
-        assert f"  not evaluated yet: {says}" in shown.replace("its trace has 1 span, and ", "")
+        assert f"  not evaluated: {says}" in shown.replace("its trace has 1 span, and ", "")
 
 
 def test_a_session(url: str, scouter: Scouter) -> None:  # noqa: F811

@@ -27,6 +27,7 @@ _SHORTEST_S: Final = 300.0
 _NAMES: Final = {
     Kind.PASS: "ScouterResultsFell",
     Kind.ERROR: "ScouterErrorsRose",
+    Kind.SCORE: "ScouterScoresFell",
     "trouble": "ScouterTrouble",
 }
 

@@ -61,7 +61,7 @@ class Notice:
     @property
     def severity(self) -> str:
         """`critical` where results got worse, `warning` where they are missing."""
-        return "critical" if self.alert.kind == Kind.PASS else "warning"
+        return "critical" if self.alert.kind in (Kind.PASS, Kind.SCORE) else "warning"
 
     @property
     def opened(self) -> Figures | None:
@@ -151,7 +151,8 @@ def trial_notice(at_ns: int, *, is_resolved: bool, public_url: str = "") -> Noti
 
 def _explained(each: Culprit) -> str:
     count = each.slice.passed + each.slice.failed
-    return f"{each.slice.name}: {each.rate_before:.1%} before, {each.rate:.1%} of {count:,} since"
+    before = f"new, all had {each.rate_before:.1%}" if each.is_new else f"{each.rate_before:.1%}"
+    return f"{each.slice.name}: {before} before, {each.rate:.1%} of {count:,} since"
 
 
 def _example(row: EvaluationRow, public_url: str) -> Example:

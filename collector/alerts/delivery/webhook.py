@@ -74,6 +74,11 @@ def _body(notice: Notice) -> dict[str, object]:
 
 def _figures(figures: Figures | None) -> dict[str, object]:
     """The figures of a fall; nulls of trouble, so that every message has the same names."""
-    names = {"records": "records", "failed": "failed", "evidence": "evidence",
-             "healthy": "healthy", "healthy_lower": "lower", "against": "against"}  # fmt: skip
-    return {name: getattr(figures, field, None) for name, field in names.items()}
+    return {
+        name: getattr(figures, field, None)
+        for name, field in (
+            ("records", "records"), ("failed", "failed"), ("mean", "mean"),
+            ("evidence", "evidence"), ("healthy", "healthy"), ("healthy_lower", "lower"),
+            ("against", "against"),
+        )
+    }  # fmt: skip

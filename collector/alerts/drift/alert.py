@@ -46,6 +46,10 @@ class Figures(BaseModel):
     """Lower bound of that mean."""
     against: str
     """The reference, in words."""
+    mean: float | None = None
+    """Mean outcome since the change; None in what an earlier version kept."""
+    run_length: float | None = None
+    """Units between two false alarms on average, where that is the promise in place of a chance."""
 
     @staticmethod
     def of(fall: Fall) -> "Figures":
@@ -54,7 +58,7 @@ class Figures(BaseModel):
         return Figures(
             since_ns=fall.since_ns, records=fall.records, failed=fall.failed,
             evidence=fall.evidence, healthy=known.mean, lower=known.lower,
-            against=fall.reference.sentence(),
+            against=fall.reference.sentence(), mean=fall.mean, run_length=fall.run_length,
         )  # fmt: skip
 
 
@@ -101,7 +105,7 @@ class _AlertBase(BaseModel):
 
 
 class DriftAlert(_AlertBase):
-    """A task fails more, or errs more."""
+    """A task fails more, errs more, or has lower scores."""
 
     kind: Kind
     opened: Figures

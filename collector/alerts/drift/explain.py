@@ -31,4 +31,4 @@ def culprits_of(store: Store, alert: Alert) -> list[Culprit]:
         task=alert.task,
         since_ns=alert.opened.since_ns,
     )
-    return culprits(*store.slices(query))[:CULPRITS]
+    return culprits(*store.slices(query), whole=store.whole(query))[:CULPRITS]

@@ -25,13 +25,20 @@ _TROUBLES: Final = {
 }
 
 
+_WORSE: Final = {
+    Kind.PASS: "fails more",
+    Kind.ERROR: "errs more",
+    Kind.SCORE: "has lower scores",
+}
+
+
 def headline(alert: Alert) -> str:
     """Say in one line what got worse, of whom, and since when."""
     if isinstance(alert, TroubleAlert):
         where = alert.alias or f"space {alert.space}"
         return f"{where}: {_TROUBLES[alert.trouble]} since {moment(alert.opened_ns)}"
     what = f"task {alert.task!r}" if alert.task else "the whole record"
-    worse = "fails more" if alert.kind is Kind.PASS else "errs more"
+    worse = _WORSE[alert.kind]
     version = f", version {alert.version}" if alert.version else ""
     service = f" of {alert.service}" if alert.service else ""
     since = moment(alert.opened.since_ns)
@@ -47,12 +54,24 @@ def proof(alert: Alert) -> str:
 
 def evidence(figures: Figures, kind: Kind) -> str:
     """Say in one line what was counted, what would be healthy, and how likely chance is."""
+    if kind is Kind.SCORE:
+        return (
+            f"mean {figures.mean:.3f} of {figures.records:,} records since "
+            f"{moment(figures.since_ns)}; healthy is at least {figures.lower:.3f}; "
+            f"{_sureness(figures)}"
+        )
     bad = "failed" if kind is Kind.PASS else "errored"
     most = math.floor(figures.records * (1 - figures.lower) + _ROUNDING)
     return (
         f"{figures.failed:,} of {figures.records:,} {bad} since {moment(figures.since_ns)}; "
-        f"healthy is at most {most:,}; chance {odds(figures.evidence)}"
+        f"healthy is at most {most:,}; {_sureness(figures)}"
     )
+
+
+def _sureness(figures: Figures) -> str:
+    if figures.run_length is None:
+        return f"chance {odds(figures.evidence)}"
+    return f"while nothing is wrong it comes once in {figures.run_length:,.0f} on average"
 
 
 def odds(evidence: float) -> str:

@@ -8,7 +8,8 @@ after a crash it goes on behind that place, and no result is lost or taken twice
 import logging
 import threading
 import time
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Final
 
 from collector.alerts.drift.alert import Alert, DriftAlert, DriftAlertState, TroubleAlert
@@ -18,11 +19,14 @@ from collector.alerts.drift.standing import Standing
 from collector.alerts.drift.trouble import Finding
 from collector.storage.port.store import Store
 from scouter.drift.detect.detector import ALPHA
-from scouter.drift.level import stated_level
+from scouter.drift.level import stated_by
 from scouter.drift.profile import AgentEvalProfile
 from scouter.drift.series.group import Pace
+from scouter.drift.series.observed import Observed
 from scouter.drift.series.series import SeriesKey
 from scouter.drift.series.series_set import MOST_VERSIONS, GroupKey, SeriesSet
+from scouter.drift.series.stated import NOTHING, Stated
+from scouter.drift.series.yardstick import Yardstick, yardsticks
 from scouter.errors import ConfigError, ScouterError, TransientError
 
 _log: Final = logging.getLogger(__name__)
@@ -41,6 +45,7 @@ class DriftWatcher:
     Args:
         store: Where results are read and the state is kept.
         alpha: Chance that one series ever alarms while nothing is wrong.
+        run_length: Units between two false alarms of a series on average, in place of that chance.
         pace: When a conversation is complete.
         is_shadow: Let new alerts be on trial.
         on_trial: Profiles, by alias, whose new alerts are on trial anyway.
@@ -58,6 +63,7 @@ class DriftWatcher:
         store: Store,
         *,
         alpha: float = ALPHA,
+        run_length: float | None = None,
         pace: Pace,
         is_shadow: bool = False,
         on_trial: Collection[str] = (),
@@ -73,8 +79,9 @@ class DriftWatcher:
         self._look_every_s, self._save_every_s = look_every_s, save_every_s
         self._lock = threading.RLock()
         self._profiles: dict[tuple[str, str], AgentEvalProfile] = {}
+        self._yardsticks: dict[tuple[str, str], Mapping[str, Yardstick]] = {}
         self._active: frozenset[tuple[str, str]] = frozenset()
-        self._series = SeriesSet(alpha, pace, self._level_of)
+        self._series = SeriesSet(alpha, pace, self._stated_of, run_length)
         self._book = AlertBook(
             is_shadow=is_shadow, on_trial=on_trial, profile_of=self._profile_of, now_ns=now_ns
         )
@@ -97,6 +104,7 @@ class DriftWatcher:
         with self._lock:
             restored(self._series, self._store.drift_states())
             self._book.load(self._store.drift_alerts())
+            self._series.restate()
 
     def stop(self) -> None:
         """Take what is stored, keep the state, and end."""
@@ -117,7 +125,11 @@ class DriftWatcher:
         profiles = {(space, profile.uid): (profile, active) for space, profile, active in known}
         with self._lock:
             self._profiles = {key: profile for key, (profile, _) in profiles.items()}
+            self._yardsticks = {
+                key: yardsticks(profile.tasks) for key, profile in self._profiles.items()
+            }
             self._active = frozenset(key for key, (_, active) in profiles.items() if active)
+            self._series.restate()
 
     def alerts(self, space: str) -> list[DriftAlert]:
         """The open alerts about series of a space, the newest first."""
@@ -220,7 +232,8 @@ class DriftWatcher:
             last = self._store.last_seq()
             page = self._store.decided_after(self._series.place, PAGE) if last != self._seen else []
             for observed in page:
-                self._book.turned(self._series.take(observed), self._series.now_ns)
+                measured = replace(observed, yardsticks=self._yardsticks_of(observed))
+                self._book.turned(self._series.take(measured), self._series.now_ns)
             if not page:
                 self._seen = last
                 self._tell_time()
@@ -320,10 +333,13 @@ class DriftWatcher:
     def _profile_of(self, space: str, uid: str) -> AgentEvalProfile | None:
         return self._profiles.get((space, uid))
 
-    def _level_of(self, space: str, uid: str) -> float | None:
-        """The lowest healthy pass rate that a profile states in its alert, if it does."""
+    def _yardsticks_of(self, observed: Observed) -> Mapping[str, Yardstick]:
+        return self._yardsticks.get((observed.space, observed.profile_uid), {})
+
+    def _stated_of(self, space: str, uid: str) -> Stated:
+        """What a profile states; its alert's lowest healthy rate where it says no other."""
         profile = self._profiles.get((space, uid))
-        return None if profile is None else stated_level(profile)
+        return NOTHING if profile is None else stated_by(profile)
 
 
 def _check(state: DriftAlertState, alert_id: str, *, is_on_trial: bool) -> None:

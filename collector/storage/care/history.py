@@ -13,7 +13,6 @@ from collector.storage.port.drift import DecidedQuery, SliceQuery
 from collector.storage.port.search import UsageGroup, UsageQuery
 from scouter.drift.detect.slices import Slice
 from scouter.drift.history.history import KnownProfile, Mix, Period
-from scouter.drift.level import stated_level
 from scouter.drift.profile import AgentEvalProfile
 from scouter.drift.series.observed import BEFORE_ALL, Observed
 from scouter.drift.series.series import SeriesKey
@@ -61,8 +60,7 @@ class StoredHistory:
             [self._space],
         )
         return {
-            uid: KnownProfile(alias=alias, digest=digest, level=_level_of(body))
-            for uid, alias, digest, body in rows
+            uid: KnownProfile.of(alias, digest, _profile(body)) for uid, alias, digest, body in rows
         }
 
     def results(self, period: Period) -> Iterator[Observed]:
@@ -95,8 +93,8 @@ class StoredHistory:
         return {each.key or "": each.calls for each in read_usage(self._store, query).items}
 
 
-def _level_of(body: str) -> float | None:
+def _profile(body: str) -> AgentEvalProfile | None:
     try:
-        return stated_level(AgentEvalProfile.model_validate_json(body))
+        return AgentEvalProfile.model_validate_json(body)
     except ValueError:
         return None  # a collector cannot use it either, and judges nothing by it

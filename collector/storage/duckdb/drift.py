@@ -1,5 +1,6 @@
 """State of the live drift detectors in the store, and the results that they read from it."""
 
+import math
 from collections import defaultdict
 from collections.abc import Sequence
 from concurrent.futures import Future
@@ -101,7 +102,7 @@ def read_decided(
     tasks = _tasks(database, rows[0][0], rows[-1][0]) if rows else {}
     found: list[Observed] = []
     for seq, ordinal, space, evaluation_id, session, uid, outcome, *agent, ns, scope, part in rows:
-        outcomes = tasks.get(evaluation_id, [])
+        outcomes, numbers = tasks.get(evaluation_id, ([], []))
         is_record = scope == Scope.RECORD
         if is_record and not part:
             outcomes = [(RECORD, Outcome(outcome)), *outcomes]
@@ -115,6 +116,7 @@ def read_decided(
                 at_ns=ns,
                 evaluation_id=evaluation_id,
                 outcomes=tuple(outcomes),
+                numbers=tuple(numbers),
             )
         )
     return found
@@ -132,16 +134,39 @@ def _within(query: DecidedQuery | None) -> tuple[str, list[Any]]:
     return " ".join(condition for condition, _ in known), [value for _, value in known]
 
 
-def _tasks(database: Reads, first: int, last: int) -> dict[str, list[tuple[str, Outcome]]]:
-    """Outcomes of tasks by evaluation, of those that some commits stored."""
+_Tasks = tuple[list[tuple[str, Outcome]], list[tuple[str, float]]]
+"""Outcomes and numbers, by task."""
+_SCORE = """
+    CASE WHEN outcome IN ('passed', 'failed') AND NOT ends_with(task_type, 'Assertion')
+        THEN coalesce(score, CASE outcome WHEN 'passed' THEN 1 ELSE 0 END) END
+"""
+_MEASURED = """
+    SELECT t.evaluation_id, t.task_id,
+        TRY_CAST(json_extract_string(e.body, concat('$[1][', t.position, '][5]')) AS DOUBLE)
+    FROM task_results t JOIN evaluations e ON e.evaluation_id = t.evaluation_id
+    WHERE t.seq BETWEEN $1 AND $2 AND e.seq BETWEEN $1 AND $2
+        AND t.task_type = 'TraceAssertion' AND t.outcome IN ('passed', 'failed')
+    ORDER BY t.evaluation_id, t.position
+"""
+
+
+def _tasks(database: Reads, first: int, last: int) -> dict[str, _Tasks]:
+    """Outcomes and numbers of tasks by evaluation, of those that some commits stored."""
     rows = database.read(
-        "SELECT evaluation_id, task_id, outcome FROM task_results WHERE seq BETWEEN ? AND ?"
-        " ORDER BY seq, evaluation_id, position",
+        f"SELECT evaluation_id, task_id, outcome, task_type, {_SCORE} FROM task_results"
+        " WHERE seq BETWEEN ? AND ? ORDER BY seq, evaluation_id, position",
         [first, last],
     )
-    found: defaultdict[str, list[tuple[str, Outcome]]] = defaultdict(list)
-    for evaluation_id, task_id, outcome in rows:
-        found[evaluation_id].append((task_id, Outcome(outcome)))
+    found: defaultdict[str, _Tasks] = defaultdict(lambda: ([], []))
+    for evaluation_id, task_id, outcome, _, score in rows:
+        outcomes, numbers = found[evaluation_id]
+        outcomes.append((task_id, Outcome(outcome)))
+        if score is not None:
+            numbers.append((task_id, score))
+    if any(row[3] == "TraceAssertion" for row in rows):  # bodies are read for those alone
+        for evaluation_id, task_id, number in database.read(_MEASURED, [first, last]):
+            if number is not None and math.isfinite(number):
+                found[evaluation_id][1].append((task_id, number))
     return found
 
 
@@ -226,9 +251,25 @@ _MOST = 5_000
 _OF_TRACES = """
     SELECT DISTINCT s.trace_id, unnest([
         CASE WHEN s.tool_name <> '' THEN 'tool ' || s.tool_name END,
-        CASE WHEN s.request_model <> '' THEN 'model ' || s.request_model END
+        CASE WHEN s.request_model <> '' THEN 'model ' || s.request_model END,
+        CASE WHEN s.agent_name <> '' THEN 'agent ' || s.agent_name END
     ]) AS name
     FROM spans s SEMI JOIN r ON r.trace_id = s.trace_id WHERE s.space = $1
+"""
+_OF_ROUTES = """
+    SELECT trace_id, 'route ' || array_to_string(list(agent_name ORDER BY start_ns, span_id), ' > ')
+        AS name
+    FROM (
+        SELECT s.trace_id, s.span_id, s.start_ns, s.agent_name FROM spans s
+        SEMI JOIN r ON r.trace_id = s.trace_id WHERE s.space = $1 AND s.agent_name <> ''
+        QUALIFY s.agent_name IS DISTINCT FROM lag(s.agent_name)
+            OVER (PARTITION BY s.trace_id ORDER BY s.start_ns, s.span_id)
+    ) GROUP BY trace_id HAVING count(*) BETWEEN 2 AND 8
+"""
+"""The agents that a trace went through, where there were several; a longer way is no one's way."""
+_OF_VERSIONS = """
+    SELECT evaluation_id, 'version ' || service_version AS name FROM r
+    WHERE service_version <> '' AND (SELECT count(DISTINCT service_version) FROM r) > 1
 """
 _OF_TAGS = """
     SELECT evaluation_id, 'tag ' || entry.key || '=' || entry.value AS name FROM (
@@ -237,12 +278,12 @@ _OF_TAGS = """
 """
 
 
-def read_slices(database: Reads, query: SliceQuery) -> tuple[list[Slice], int]:
-    """Slices of the results around a fall; see `DriftStore.slices`."""
+def _results(query: SliceQuery) -> tuple[str, list[object]]:
+    """The results around a fall, as a table `r`, with the parameters of that."""
     task = "t.outcome" if query.task else "e.outcome"
     join = "JOIN task_results t ON t.evaluation_id = e.evaluation_id AND t.task_id = $4"
     head = (
-        f"SELECT e.evaluation_id, e.trace_id, e.tags, {task} AS outcome,"
+        f"SELECT e.evaluation_id, e.trace_id, e.tags, e.service_version, {task} AS outcome,"
         " e.evaluated_ns >= $3 AS since"
         f" FROM evaluations e {join if query.task else ''} WHERE e.space = $1"
         f" AND e.profile_uid = $2 AND {task} IN ('passed', 'failed')"
@@ -253,13 +294,34 @@ def read_slices(database: Reads, query: SliceQuery) -> tuple[list[Slice], int]:
         f"WITH r AS (({head} AND e.evaluated_ns >= $3 ORDER BY e.seq LIMIT {_MOST}) UNION ALL"
         f" ({head} AND e.evaluated_ns < $3 ORDER BY e.seq DESC LIMIT {_MOST}))"
     )
+    return rows, list(given)
+
+
+def read_whole(database: Database, query: SliceQuery) -> Slice:
+    """All results around a fall together; see `DriftStore.whole`."""
+    rows, given = _results(query)
+    (counts,) = database.read(f"{rows} SELECT {_COUNTS} FROM r", given)
+    return _slice(("", *counts))
+
+
+def read_slices(database: Reads, query: SliceQuery) -> tuple[list[Slice], int]:
+    """Slices of the results around a fall; see `DriftStore.slices`."""
+    rows, given = _results(query)
     ((total,),) = database.read(f"{rows} SELECT count(*) FILTER (since) FROM r", given)
     found = database.read(
-        f"{rows}, named AS (SELECT r.evaluation_id, o.name FROM r JOIN ({_OF_TRACES}) o"
-        f" ON o.trace_id = r.trace_id WHERE o.name IS NOT NULL UNION ALL {_OF_TAGS})"
+        f"{rows}, named AS (SELECT r.evaluation_id, o.name FROM r JOIN ({_OF_TRACES} UNION ALL"
+        f" {_OF_ROUTES}) o ON o.trace_id = r.trace_id WHERE o.name IS NOT NULL UNION ALL {_OF_TAGS}"
+        f" UNION ALL {_OF_VERSIONS})"
         f" SELECT name, {_COUNTS} FROM named JOIN r USING (evaluation_id) GROUP BY name"
         " HAVING count(*) FILTER (since) > 0 ORDER BY name",
         given,
     )
-    names = ("name", "passed_before", "failed_before", "passed", "failed")
-    return [Slice(**dict(zip(names, row, strict=True))) for row in found], total
+    return [_slice(row) for row in found], total
+
+
+def _slice(row: tuple[Any, ...]) -> Slice:
+    name, passed_before, failed_before, passed, failed = row
+    return Slice(
+        name=name, passed_before=passed_before, failed_before=failed_before, passed=passed,
+        failed=failed,
+    )  # fmt: skip

@@ -17,6 +17,7 @@ from collector.storage.duckdb.drift import (
     read_drift_states,
     read_last_deliveries,
     read_slices,
+    read_whole,
 )
 from collector.storage.duckdb.evaluations import (
     read_evaluation,
@@ -352,6 +353,10 @@ class Reading(Opened):
         """The latest step for each channel and state of an alert, the oldest first."""
         return read_deliveries_of(self._database, space, alert_id)
 
+    def whole(self, query: SliceQuery) -> Slice:
+        """Passes and fails of all results, before and since a moment."""
+        return read_whole(self._database, query)
+
     def slices(self, query: SliceQuery) -> tuple[list[Slice], int]:
-        """Passes and fails by tag, tool and model, before and since a moment."""
+        """Passes and fails by tag, tool, model, agent, route and version."""
         return read_slices(self._database, query)

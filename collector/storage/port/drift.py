@@ -97,7 +97,7 @@ class DriftStore(Protocol):
 
         There is one for each record, and for each session that is judged as a whole: the first one
         of which no task is pending. The outcome of a whole record of which a judge was not asked,
-        for its budget or its sample, is left out; its tasks are not.
+        for its budget or its sample, is left out; its tasks are not. No yardstick is known here.
 
         Args:
             place: Only those behind it.
@@ -136,8 +136,15 @@ class DriftStore(Protocol):
         """The latest step for each channel and state of an alert, the oldest first."""
         ...
 
+    def whole(self, query: SliceQuery) -> Slice:
+        """The same results together, under an empty name."""
+        ...
+
     def slices(self, query: SliceQuery) -> tuple[list[Slice], int]:
-        """Passes and fails by tag, tool and model, before and since a moment.
+        """Passes and fails before and since a moment, of those that have something in common.
+
+        That is a tag, a tool, a model, an agent, the route through several agents, or the version
+        of the service where there are several.
 
         Returns:
             The slices by name, and the results since the moment that were looked at: at most the

@@ -8,7 +8,6 @@ from pydantic import ValidationError
 from scouter.client.client import ScouterClient
 from scouter.drift.detect.slices import Slice
 from scouter.drift.history.history import KnownProfile, Mix, Period
-from scouter.drift.level import stated_level
 from scouter.drift.profile import AgentEvalProfile
 from scouter.drift.series.observed import Observed, Place
 from scouter.drift.series.series import Agent, SeriesKey
@@ -30,17 +29,13 @@ class HttpHistory:
     def profiles(self) -> Mapping[str, KnownProfile]:
         """Every version of every profile, by uid."""
         return {
-            each.uid: KnownProfile(
-                alias=each.alias,
-                digest=each.profile_version,
-                level=self._level_of(each.uid) if each.alert else None,
-            )
+            each.uid: KnownProfile.of(each.alias, each.profile_version, self._profile(each.uid))
             for each in self._client.profiles()
         }
 
-    def _level_of(self, uid: str) -> float | None:
+    def _profile(self, uid: str) -> AgentEvalProfile | None:
         try:
-            return stated_level(AgentEvalProfile.model_validate(self._client.profile(uid).body))
+            return AgentEvalProfile.model_validate(self._client.profile(uid).body)
         except ValidationError:
             return None  # of another version; the collector itself says so where it lists it
 
@@ -59,6 +54,7 @@ class HttpHistory:
                 at_ns=(each.at - _EPOCH) // _MICROSECOND * 1_000,
                 evaluation_id=each.evaluation_id,
                 outcomes=tuple((one.task, one.outcome) for one in each.outcomes),
+                numbers=tuple((one.task, one.number) for one in each.numbers),
             )
 
     def slices(self, key: SeriesKey, since_ns: int) -> tuple[Sequence[Slice], int]:

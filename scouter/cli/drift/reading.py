@@ -5,7 +5,7 @@ import sys
 import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final, TypeAlias
@@ -18,6 +18,7 @@ from scouter.errors import ConfigError
 if TYPE_CHECKING:
     from scouter.drift.history.history import History, KnownProfile, Period
     from scouter.drift.history.replay import Recorder
+    from scouter.drift.series.stated import Stated
 
 _GROUP: Final = "scouter.history"
 """Entry points of this group read a data folder."""
@@ -114,19 +115,25 @@ def replayed(
     """
     from scouter.drift.history.replay import replay
     from scouter.drift.series.group import Pace
+    from scouter.drift.series.stated import NOTHING
 
     profiles = dict(history.profiles())
 
-    def level_of(space: str, uid: str) -> float | None:
+    def stated_of(space: str, uid: str) -> Stated:
         del space  # one is read at a time
-        return profiles[uid].level if uid in profiles else None
+        return profiles[uid].stated if uid in profiles else NOTHING
 
     end_ns = period.until_ns or time.time_ns()
     found = replay(
-        history.results(period),
+        (
+            replace(each, yardsticks=profiles[each.profile_uid].yardsticks)
+            if each.profile_uid in profiles
+            else each
+            for each in history.results(period)
+        ),
         alpha=alpha,
         pace=Pace(int(pace_s[0] * _NS), int(pace_s[1] * _NS)),
-        level_of=level_of,
+        stated_of=stated_of,
         end_ns=end_ns,
         told=lambda count: told(f"replayed {count:,} results"),
     )

@@ -16,10 +16,12 @@ from operator import mul
 from typing import Any, Final
 
 from scouter.drift.detect.alternatives import bets, falls
-from scouter.drift.detect.spending import Start, weights_of
+from scouter.drift.detect.spending import Start, weight_of, weights_of
 
 ALPHA: Final = 0.01
 """Chance of ever alarming while nothing is wrong, unless said otherwise."""
+_KEPT: Final = 64
+"""Runs of passes whose factors are kept: a power of each component is a tenth of an update."""
 _MOST: Final = 1e200
 """The most that evidence grows to, so that no product of it overflows."""
 
@@ -73,6 +75,19 @@ class Design:
     def on_fail(self) -> tuple[float, ...]:
         """The factor of each component for an outcome of 0."""
         return tuple(1 + bet * self.healthy for bet in self.bets)
+
+    @cached_property
+    def _powers(self) -> dict[int, tuple[float, ...]]:
+        return {}
+
+    def on_passes(self, count: int) -> tuple[float, ...]:
+        """The factor of each component for so many passes, 1 or more."""
+        known = self._powers.get(count)
+        if known is None:
+            known = tuple(factor**count for factor in self.on_pass)
+            if count <= _KEPT:
+                self._powers[count] = known
+        return known
 
     def factors(self, outcome: float) -> Sequence[float]:
         """The factor of each component for an outcome in [0, 1]."""
@@ -148,7 +163,7 @@ class Detector:
     def _take(self, outcome: float) -> None:
         factors, before = self.design.factors(outcome), self._taken
         self._taken = at = before + 1
-        (start,) = weights_of(self.design.start, at, 1)
+        start = weight_of(self.design.start, at)
         self._masses = [(m + start) * f for m, f in zip(self._masses, factors, strict=True)]
         peaks = [peak * f for peak, f in zip(self._peaks, factors, strict=True)]
         if min(peaks) < 1:
@@ -181,11 +196,12 @@ class Detector:
             return
         self._taken += passes
         self._passes = self._weighed = 0
-        for place, peak in enumerate(self._peaks):
-            left = peak * self.design.on_pass[place] ** passes
+        peaks, since, taken = self._peaks, self._since, self._taken
+        for place, factor in enumerate(self.design.on_passes(passes)):
+            left = peaks[place] * factor
             if left <= 1:
-                self._since[place] = self._taken
-            self._peaks[place] = max(left, 1.0)
+                since[place], left = taken, 1.0
+            peaks[place] = left
 
     @property
     def evidence(self) -> float:

@@ -1,4 +1,4 @@
-"""Slices of a fall: which tag, tool or model it is concentrated on."""
+"""Slices of a fall: the tags, tools, models, agents, routes or versions that it is about."""
 
 import math
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ from scouter.drift.detect.detector import ALPHA, Design
 from scouter.drift.detect.many import e_bh
 
 _FEWEST: Final = 30
-"""Results before the fall without which nothing is known of a slice."""
+"""Results before the fall without which nothing is known of a slice of its own."""
 _LARGEST: Final = 460.0
 """Largest logarithm of evidence that is told apart."""
 
@@ -32,41 +32,56 @@ class Culprit:
 
     slice: Slice
     rate_before: float
+    """Its own, or that of all results where it is new."""
     rate: float
     weight: float
     """Its part of the whole fall: its own fall times its share of the results since."""
     evidence: float
+    is_new: bool = False
+    """It had too few results before, such as a new tool or version."""
 
 
-def culprits(slices: Sequence[Slice], total: int, alpha: float = ALPHA) -> list[Culprit]:
+def culprits(
+    slices: Sequence[Slice], total: int, alpha: float = ALPHA, whole: Slice | None = None
+) -> list[Culprit]:
     """Rank the slices that fell.
 
     Args:
         slices: Any, also ones that overlap.
         total: Results since the fall, in slices or not.
         alpha: Allowed share of slices that are named for nothing, in (0, 1).
+        whole: All results; a slice without results before is held against those before the fall.
+            Without it such a slice is left out.
 
     Returns:
         Those that stand by e-BH, the one that makes the most of the fall first.
 
     Cost: eight logarithms for each slice.
     """
+    usual = whole if whole is not None and _before(whole) >= _FEWEST else None
     known = [
-        s for s in slices if s.passed_before + s.failed_before >= _FEWEST and s.passed + s.failed
+        (each, each if _before(each) >= _FEWEST else usual)
+        for each in slices
+        if each.passed + each.failed
     ]
-    evidence = [_evidence(each, alpha) for each in known]
-    stands = e_bh(evidence, alpha) if known else ()
+    pairs = [(each, before) for each, before in known if before is not None]
+    evidence = [_evidence(each, before, alpha) for each, before in pairs]
+    stands = e_bh(evidence, alpha) if pairs else ()
     found = [
-        _culprit(each, value, total)
-        for each, value, is_named in zip(known, evidence, stands, strict=True)
+        _culprit(each, before, value, total)
+        for (each, before), value, is_named in zip(pairs, evidence, stands, strict=True)
         if is_named
     ]
     return sorted(found, key=lambda each: (-each.weight, each.slice.name))
 
 
-def _evidence(each: Slice, alpha: float) -> float:
+def _before(each: Slice) -> int:
+    return each.passed_before + each.failed_before
+
+
+def _evidence(each: Slice, usual: Slice, alpha: float) -> float:
     """Evidence against the lower bound of the rate before, as an e-value."""
-    before = of_passes(each.passed_before, each.passed_before + each.failed_before, alpha)
+    before = of_passes(usual.passed_before, _before(usual), alpha)
     if not 0 < before.lower < 1:
         return 0.0
     design = Design(healthy=before.lower, alpha=alpha)
@@ -77,8 +92,8 @@ def _evidence(each: Slice, alpha: float) -> float:
     return math.fsum(math.exp(min(value, _LARGEST)) for value in logs)
 
 
-def _culprit(each: Slice, evidence: float, total: int) -> Culprit:
-    rate_before = each.passed_before / (each.passed_before + each.failed_before)
+def _culprit(each: Slice, usual: Slice, evidence: float, total: int) -> Culprit:
+    rate_before = usual.passed_before / _before(usual)
     rate = each.passed / (each.passed + each.failed)
     share = (each.passed + each.failed) / total
     return Culprit(
@@ -87,4 +102,5 @@ def _culprit(each: Slice, evidence: float, total: int) -> Culprit:
         rate=rate,
         weight=(rate_before - rate) * share,
         evidence=evidence,
+        is_new=usual is not each,
     )

@@ -46,6 +46,13 @@ _KNOWN: Final = [spend(at) for at in range(1, 4_097)]
 """The first weights: a logarithm for each outcome is a tenth of its cost."""
 
 
+def weight_of(start: Start, at: int) -> float:
+    """The weight of one outcome as a start; see `weights_of`."""
+    if start is Start.SPENT:
+        return _KNOWN[at - 1] if at <= len(_KNOWN) else spend(at)
+    return 1.0 if start is Start.ALWAYS or at == 1 else 0.0
+
+
 def weights_of(start: Start, first: int, count: int) -> Sequence[float]:
     """The weights of some outcomes as starts.
 

@@ -6,8 +6,12 @@ from enum import StrEnum
 from typing import Protocol
 
 from scouter.drift.detect.slices import Slice
+from scouter.drift.level import stated_by
+from scouter.drift.profile import AgentEvalProfile
 from scouter.drift.series.observed import Observed
 from scouter.drift.series.series import SeriesKey
+from scouter.drift.series.stated import NOTHING, Stated
+from scouter.drift.series.yardstick import Yardstick, yardsticks
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -16,8 +20,20 @@ class KnownProfile:
 
     alias: str
     digest: str
-    level: float | None
-    """Healthy rate of whole records that its alert states; None for none."""
+    stated: Stated
+    """References that it states."""
+    yardsticks: Mapping[str, Yardstick]
+    """Numbers that it has watched, by task."""
+
+    @staticmethod
+    def of(alias: str, digest: str, profile: AgentEvalProfile | None) -> "KnownProfile":
+        """Take what matters of a profile; None for one that this version cannot read."""
+        if profile is None:
+            return KnownProfile(alias=alias, digest=digest, stated=NOTHING, yardsticks={})
+        return KnownProfile(
+            alias=alias, digest=digest, stated=stated_by(profile),
+            yardsticks=yardsticks(profile.tasks),
+        )  # fmt: skip
 
 
 class Mix(StrEnum):

@@ -14,6 +14,7 @@ from scouter.drift.series.group import Pace
 from scouter.drift.series.observed import Observed
 from scouter.drift.series.series import Series
 from scouter.drift.series.series_set import SeriesSet
+from scouter.drift.series.stated import Stated
 from scouter.drift.series.watch import Fall
 
 _TICK_NS: Final = 10**9
@@ -139,7 +140,7 @@ def replay(
     *,
     alpha: float,
     pace: Pace,
-    level_of: Callable[[str, str], float | None],
+    stated_of: Callable[[str, str], Stated],
     end_ns: int,
     told: Callable[[int], None] = lambda count: None,
 ) -> list[Recorder]:
@@ -149,7 +150,7 @@ def replay(
         results: In the order of completion.
         alpha: Of each series.
         pace: When a conversation is complete.
-        level_of: Tells the stated healthy mean of whole records by space and profile uid.
+        stated_of: Tells what is stated about the tasks of a profile by space and uid.
         end_ns: Time at the end: conversations that are quiet by then are taken.
         told: Is told now and then how many results were taken.
 
@@ -164,7 +165,7 @@ def replay(
         found.append(Recorder(*given))
         return found[-1]
 
-    series = SeriesSet(alpha, pace, level_of, make=make)
+    series = SeriesSet(alpha, pace, stated_of, make=make)
     count, told_ns = 0, 0
     for count, each in enumerate(results, 1):
         if each.at_ns >= told_ns + _TICK_NS:

@@ -6,11 +6,13 @@ mean of a conversation is one outcome, taken when it is quiet, or at its deadlin
 """
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from hashlib import blake2b
 from typing import Any, Final, NamedTuple
 
-from scouter.drift.series.observed import RECORD, Observed
+from scouter.drift.series.observed import Observed
 from scouter.drift.series.series import Agent, Ancestor, Kind, Series, SeriesKey
+from scouter.drift.series.stated import NOTHING, Stated
 from scouter.drift.series.watch import Fall
 
 MOST_OPEN: Final = 10_000
@@ -43,8 +45,8 @@ class _Session:
 
     def __init__(self, at_ns: int) -> None:
         self.first_ns = self.last_ns = at_ns
-        self.counts: dict[_Name, tuple[int, int]] = {}
-        """Good outcomes and all, by series."""
+        self.counts: dict[_Name, tuple[float, int, int]] = {}
+        """Sum of the outcomes, records and those of them that failed, by series."""
         self.examples: dict[_Name, str] = {}
         """The last evaluation that was not good."""
 
@@ -57,9 +59,10 @@ class Group:
         profile_uid: Of the profile that judges.
         agent: Who is judged.
         alpha: Of each series.
-        level: Stated healthy mean of whole records; None for none.
-        before: The group of the version before, if there is one.
+        stated: What somebody states about the tasks.
+        before: The group of the version before, or of the one that is named, if there is one.
         number: Its place in the order in which groups began.
+        run_length: See `Series`.
         make: Begins a series.
     """
 
@@ -69,9 +72,10 @@ class Group:
         profile_uid: str,
         agent: Agent,
         alpha: float,
-        level: float | None = None,
+        stated: Stated = NOTHING,
         before: "Group | None" = None,
         number: int = 0,
+        run_length: float | None = None,
         make: Callable[..., Series] = Series,
     ) -> None:
         self._make = make
@@ -79,7 +83,7 @@ class Group:
         self.before, self.number = before, number
         self.first_ns = self.last_ns = 0
         self.series: dict[_Name, Series] = {}
-        self._alpha, self._level = alpha, level
+        self._alpha, self._stated, self._run_length = alpha, stated, run_length
         self._sessions: dict[str, _Session] = {}
         """By digest of their id, in the order of their last results."""
 
@@ -104,18 +108,18 @@ class Group:
         self.first_ns = self.first_ns or at_ns
         self.last_ns = max(self.last_ns, at_ns)
         if not observed.session:
-            for task, kind, is_good in observed.counted():
-                examples = () if is_good else (observed.evaluation_id,)
-                yield from self._take_unit((task, kind), (int(is_good), 1), at_ns, examples)
+            for task, kind, outcome, is_failed in observed.counted():
+                examples = () if outcome == 1 else (observed.evaluation_id,)
+                yield from self._take_unit((task, kind), (outcome, 1, is_failed), at_ns, examples)
             return
         digest = blake2b(observed.session.encode(), digest_size=8).hexdigest()
         session = self._sessions.pop(digest, None) or _Session(now_ns)
         self._sessions[digest] = session
         session.last_ns = now_ns
-        for task, kind, is_good in observed.counted():
-            good, count = session.counts.get((task, kind), (0, 0))
-            session.counts[task, kind] = (good + is_good, count + 1)
-            if not is_good:
+        for task, kind, outcome, is_failed in observed.counted():
+            total, count, failed = session.counts.get((task, kind), (0.0, 0, 0))
+            session.counts[task, kind] = (total + outcome, count + 1, failed + is_failed)
+            if outcome < 1:
                 session.examples[task, kind] = observed.evaluation_id
         if now_ns >= session.first_ns + pace.deadline_ns:
             yield from self._close(digest, now_ns)
@@ -150,24 +154,46 @@ class Group:
             yield from self._take_unit(name, counts, now_ns, examples)
 
     def _take_unit(
-        self, name: _Name, counts: tuple[int, int], now_ns: int, examples: tuple[str, ...]
+        self,
+        name: _Name,
+        counts: tuple[float, int, int],
+        now_ns: int,
+        examples: tuple[str, ...],
     ) -> Iterator[Turn]:
         series = self.series.get(name)
         if series is None:
             series = self.series[name] = self._begin(name)
-        good, count = counts
-        if series.take(good / count, count, count - good, now_ns, examples):
+        total, count, failed = counts
+        # Thirds add up to a hair more than 1.
+        if series.take(min(1.0, total / count), count, failed, now_ns, examples):
             yield Turn(series, series.fall())
 
     def _begin(self, name: _Name) -> Series:
         task, kind = name
         key = SeriesKey(self.space, self.profile_uid, self.agent, task, kind)
-        level = self._level if name == (RECORD, Kind.PASS) else None
-        return self._make(key, self._alpha, level, self._ancestor(name))
+        stated = self._stated.of_task(task) if kind is Kind.PASS else ()
+        return self._make(key, self._alpha, stated, self._ancestor(name), self._run_length)
 
     def _ancestor(self, name: _Name) -> Ancestor | None:
-        earlier = None if self.before is None else self.before.series.get(name)
-        return None if earlier is None else earlier.hand_on()
+        if self.before is None or name not in self.before.series:
+            return None
+        found = self.before.series[name].hand_on()
+        is_named = found is not None and found.version == self._stated.version != ""
+        return replace(found, is_named=True) if found is not None and is_named else found
+
+    def restate(self, stated: Stated) -> bool:
+        """Take what somebody states from now on; for series to come, and those that still learn.
+
+        Returns:
+            Whether it is something else.
+        """
+        if stated == self._stated:
+            return False
+        self._stated = stated
+        for (task, kind), series in self.series.items():
+            if kind is Kind.PASS:
+                series.restate(stated.of_task(task))
+        return True
 
     def to_json(self) -> dict[str, Any]:
         """The state, from which `from_json` goes on exactly."""
@@ -176,7 +202,7 @@ class Group:
             "number": self.number,
             "before": None if self.before is None else self.before.number,
             "first_ns": self.first_ns, "last_ns": self.last_ns,
-            "alpha": self._alpha, "level": self._level,
+            "alpha": self._alpha, "run_length": self._run_length, "stated": self._stated.to_json(),
             "series": [series.to_json() for series in self.series.values()],
             "sessions": [
                 [
@@ -192,7 +218,13 @@ class Group:
     def from_json(state: dict[str, Any]) -> "Group":
         """Go on from a stored state; the group of the version before is for the caller to set."""
         space, profile_uid, agent = state["space"], state["profile_uid"], Agent(*state["agent"])
-        found = Group(space, profile_uid, agent, state["alpha"], state["level"])
+        if "stated" in state:
+            stated = Stated.from_json(state["stated"])
+        else:  # an earlier version knew levels only
+            stated = Stated.of(None, state["level"])
+        found = Group(
+            space, profile_uid, agent, state["alpha"], stated, run_length=state.get("run_length")
+        )
         found.number = state["number"]
         found.first_ns, found.last_ns = state["first_ns"], state["last_ns"]
         for each in state["series"]:
@@ -201,6 +233,10 @@ class Group:
         for digest, first_ns, last_ns, counts, examples in state["sessions"]:
             session = found._sessions[digest] = _Session(first_ns)
             session.last_ns = last_ns
-            session.counts = {(task, Kind(kind)): (g, n) for task, kind, g, n in counts}
+            # An earlier version did not count failures: there, a good one was 1 and a bad one 0.
+            session.counts = {
+                (task, Kind(kind)): (total, n, rest[0] if rest else n - total)
+                for task, kind, total, n, *rest in counts
+            }
             session.examples = {(task, Kind(kind)): example for task, kind, example in examples}
         return found

@@ -1,10 +1,11 @@
 """Results as the series take them: who was judged, in which conversation, and the outcomes."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from scouter.drift.series.series import Agent, Kind
+from scouter.drift.series.yardstick import Yardstick
 from scouter.evaluate.outcome import Outcome
 
 RECORD: Final = ""
@@ -21,6 +22,17 @@ class Place(NamedTuple):
 BEFORE_ALL: Final = Place(0, -1)
 
 
+class Counted(NamedTuple):
+    """One result in one series."""
+
+    task: str
+    kind: Kind
+    outcome: float
+    """In [0, 1]; 1 is best."""
+    is_failed: bool
+    """Counts among the ones that failed, or erred."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Observed:
     """The first final result of one record, or of one session that is judged as a whole."""
@@ -35,16 +47,28 @@ class Observed:
     evaluation_id: str
     outcomes: tuple[tuple[str, Outcome], ...]
     """By task; `RECORD` for the whole."""
+    numbers: tuple[tuple[str, float], ...] = ()
+    """Numbers beside decided outcomes, by task: scores, and what trace assertions measured."""
+    yardsticks: Mapping[str, Yardstick] = field(default_factory=dict[str, Yardstick])
+    """Of the tasks whose numbers count; the others are in no series."""
 
-    def counted(self) -> Iterator[tuple[str, Kind, bool]]:
-        """Each series that the result belongs to, and whether it is a good outcome there.
+    def counted(self) -> "Iterator[Counted]":
+        """Each series that the result belongs to, with its outcome there.
 
         An error is no failure of the agent: it is in a series of its own, and a task that was
         skipped or awaits its judge is in none.
         """
+        failed: set[str] = set()
         for task, outcome in self.outcomes:
             is_decided = outcome in (Outcome.PASSED, Outcome.FAILED)
             if is_decided:
-                yield task, Kind.PASS, outcome is Outcome.PASSED
+                is_good = outcome is Outcome.PASSED
+                if not is_good:
+                    failed.add(task)
+                yield Counted(task, Kind.PASS, float(is_good), not is_good)
             if is_decided or outcome is Outcome.ERRORED:
-                yield task, Kind.ERROR, is_decided
+                yield Counted(task, Kind.ERROR, float(is_decided), not is_decided)
+        for task, number in self.numbers:
+            yardstick = self.yardsticks.get(task)
+            if yardstick is not None:
+                yield Counted(task, Kind.SCORE, yardstick.outcome(number), task in failed)

@@ -59,6 +59,14 @@ class Sample:
         random.Random(_SEED).shuffle(scores)  # noqa: S311 no secret
         return of_scores(scores, alpha)
 
+    def __eq__(self, other: object) -> bool:
+        """The same counts."""
+        if not isinstance(other, Sample):
+            return NotImplemented
+        return (self.bins, self.records) == (other.bins, other.records)
+
+    __hash__ = None  # type: ignore[assignment] it grows
+
     def copy(self) -> "Sample":
         """The same counts, to go on with apart."""
         return Sample(self.bins, self.records)

@@ -7,8 +7,9 @@ from typing import Any, Final, NamedTuple
 
 from scouter.drift.detect.baseline import ENOUGH
 from scouter.drift.detect.detector import ALPHA
-from scouter.drift.series.reference import Reference, ReferenceKind, of_level, of_sample
+from scouter.drift.series.reference import Reference, ReferenceKind, of_sample
 from scouter.drift.series.sample import Sample
+from scouter.drift.series.stated import Standard
 from scouter.drift.series.watch import Fall, Mark, Watch
 
 FEWEST: Final = 300
@@ -20,6 +21,8 @@ MOST: Final = 5_000
 RECENT: Final = 500
 """Units of one of the two parts that `recent` is made of."""
 _EXAMPLES: Final = 3
+_STATED: Final = frozenset({ReferenceKind.LEVEL, ReferenceKind.RUN})
+"""References that are there before anything is measured."""
 
 
 class Kind(StrEnum):
@@ -29,6 +32,8 @@ class Kind(StrEnum):
     """Passes among passed and failed."""
     ERROR = "error"
     """Decided ones among decided and errored: a fall is a rise of errors."""
+    SCORE = "score"
+    """Scores, and measures against an objective, from 0 to 1."""
 
 
 class SeriesState(StrEnum):
@@ -71,6 +76,8 @@ class Ancestor:
     sample: Sample
     oldest: Sample
     oldest_version: str
+    is_named: bool = False
+    """The profile names it; else it is the one before."""
 
 
 class Series:
@@ -79,24 +86,31 @@ class Series:
     Args:
         key: Its name.
         alpha: Chance of ever alarming while nothing is wrong, all references together.
-        level: A stated healthy mean, in (0, 1]; None for none.
+        stated: What somebody states about its task.
         before: The same task's series of the version before, if there is one that is comparable.
+        run_length: Least average number of units between two false alarms, all references
+            together; in place of the chance of ever alarming, which is unbounded then. `alpha`
+            still bounds the chance that a reference is worse than its lower bound.
     """
 
     __slots__ = (
-        "_alpha", "_is_fallen", "_learns", "_parts", "examples", "failed", "key", "last_ns",
-        "level", "oldest", "oldest_version", "records", "sample", "total", "units", "watches",
+        "_alpha", "_is_fallen", "_last_part", "_last_total", "_learns", "_part",
+        "_part_total", "_run_length", "_stated", "examples",
+        "failed", "key", "last_ns", "oldest", "oldest_version", "records", "sample", "total",
+        "units", "watches",
     )  # fmt: skip
 
     def __init__(
         self,
         key: SeriesKey,
         alpha: float = ALPHA,
-        level: float | None = None,
+        stated: Sequence[Standard] = (),
         before: Ancestor | None = None,
+        run_length: float | None = None,
     ) -> None:
         self.key: Final = key
-        self._alpha, self.level = alpha, level
+        self._run_length = run_length
+        self._alpha, self._stated = alpha, len(stated)
         self.sample = Sample()
         """Outcomes that a later version, or this series itself, is held against."""
         self.oldest = before.oldest if before else None
@@ -108,30 +122,50 @@ class Series:
         """Evaluations that failed last, the newest first."""
         self.watches: list[Watch] = []
         self._is_fallen = False
-        self._parts = [(0, 0.0), (0, 0.0)]
-        """Units and the sum of their outcomes, of the part that grows and of the one before."""
-        if level is not None:
-            self._watch(of_level(level, self._share(before)))
+        self._part, self._part_total = 0, 0.0
+        """Units of the part that grows, and the sum of their outcomes."""
+        self._last_part, self._last_total = 0, 0.0
+        """The same of the part before."""
+        for each in stated:
+            self._watch(each.reference(self._share(before)))
         if before is not None:
             self._hold_against(before)
         kinds = {watch.reference.kind for watch in self.watches}
-        self._learns = kinds <= {ReferenceKind.LEVEL}
+        self._learns = kinds <= _STATED
 
     def _share(self, before: Ancestor | None) -> float:
         """The share of alpha that each reference gets."""
         has_oldest = before is not None and before.oldest_version != before.version
-        return self._alpha / (1 + has_oldest + (self.level is not None))
+        return self._alpha / (1 + has_oldest + self._stated)
 
     def _hold_against(self, before: Ancestor) -> None:
         share = self._share(before)
-        self._watch(of_sample(ReferenceKind.VERSION, before.version, before.sample, share))
+        kind = ReferenceKind.NAMED if before.is_named else ReferenceKind.VERSION
+        self._watch(of_sample(kind, before.version, before.sample, share))
         if before.oldest_version != before.version:
             name, oldest = before.oldest_version, before.oldest
             self._watch(of_sample(ReferenceKind.OLDEST, name, oldest, share))
 
     def _watch(self, reference: Reference) -> None:
-        if reference.is_usable:
-            self.watches.append(Watch(reference))
+        if not reference.is_usable:
+            return
+        run_length = self._run_length
+        if run_length is not None:  # false alarms of all references add up
+            run_length *= self._alpha / reference.baseline.alpha
+        self.watches = [*self.watches, Watch(reference, run_length)]  # no room to grow: few do
+
+    def restate(self, stated: Sequence[Standard]) -> bool:
+        """Hold a series that nothing is known of yet to what somebody states now.
+
+        Returns:
+            Whether it is; where there is a reference already, the allowed chance is given away.
+        """
+        if self.watches:
+            return False
+        self._stated = len(stated)
+        for each in stated:
+            self._watch(each.reference(self._share(None)))
+        return bool(self.watches)
 
     @property
     def is_learning(self) -> bool:
@@ -161,7 +195,8 @@ class Series:
     def evidence(self) -> float:
         """Evidence of a fall against whichever reference has the most, as an e-value.
 
-        That of each reference counts by its share of alpha, so that 1 / alpha is the line.
+        That of each reference counts by its share of alpha, so that 1 / alpha is the line. With a
+        run length it is a detector in place of an e-value, on the same scale.
         """
         lines = (w.detector.evidence * w.detector.design.alpha for w in self.watches)
         return max(lines, default=0.0) / self._alpha
@@ -182,7 +217,7 @@ class Series:
             True if the series has fallen, or recovered, with this unit.
         """
         self.last_ns = at_ns
-        if examples:
+        if examples and self._is_bad(outcome):
             self.examples = (*examples, *self.examples)[:_EXAMPLES]
         was_fallen = self._is_fallen
         turned = self._take_good(records) if outcome == 1 else self._take(outcome, records, failed)
@@ -193,6 +228,12 @@ class Series:
             if self._learns and self._has_learnt:
                 self._learnt()
         return was_fallen is not self._is_fallen
+
+    def _is_bad(self, outcome: float) -> bool:
+        """Tell whether a unit is an example of a fall: few scores are as good as can be."""
+        if self.key.kind is not Kind.SCORE or not self.watches:
+            return outcome < 1
+        return outcome < self.watches[0].reference.baseline.lower
 
     def _learnt(self) -> None:
         """Begin to watch; a time in which nothing was good is no measure, and another is learnt."""
@@ -224,10 +265,11 @@ class Series:
         self.units += 1
         self.total += outcome
         self.records += records
-        units, total = self._parts[0]
-        self._parts[0] = (units + 1, total + outcome)
-        if units + 1 == RECENT:
-            self._parts = [(0, 0.0), self._parts[0]]
+        self._part += 1
+        self._part_total += outcome
+        if self._part == RECENT:
+            self._last_part, self._last_total = RECENT, self._part_total
+            self._part, self._part_total = 0, 0.0
 
     @property
     def recent(self) -> tuple[int, float]:
@@ -235,8 +277,7 @@ class Series:
 
         A window for pictures; no alarm comes of it.
         """
-        (units, total), (before, total_before) = self._parts
-        return units + before, total + total_before
+        return self._part + self._last_part, self._part_total + self._last_total
 
     def _mark(self) -> Mark:
         return Mark(self.last_ns, self.units, self.total, self.records, self.failed)
@@ -276,15 +317,15 @@ class Series:
         self._is_fallen = False
 
     def accept(self) -> None:
-        """Take what comes from now on for healthy: references other than a level are learnt anew.
+        """Take what comes from now on for healthy: references that were measured are learnt anew.
 
-        A level that is not met goes, too, as somebody has accepted that.
+        One that somebody stated and that is not met goes, too, as somebody has accepted that.
         """
         self.sample, self.oldest, self.oldest_version, self._learns = Sample(), None, "", True
         self.watches = [
             watch
             for watch in self.watches
-            if watch.reference.kind is ReferenceKind.LEVEL and watch.fall is None
+            if watch.reference.kind in _STATED and watch.fall is None
         ]
         self.restart()
 
@@ -292,12 +333,15 @@ class Series:
         """The state, from which `from_json` goes on exactly."""
         return {
             "task": self.key.task, "kind": self.key.kind.value, "alpha": self._alpha,
-            "level": self.level, "units": self.units, "total": self.total,
+            "run_length": self._run_length,
+            "stated": self._stated, "units": self.units, "total": self.total,
             "records": self.records, "failed": self.failed, "last_ns": self.last_ns,
             "examples": self.examples, "sample": self.sample.to_json(),
             "oldest": None if self.oldest is None else self.oldest.to_json(),
             "oldest_version": self.oldest_version, "learns": self._learns,
-            "parts": self._parts,
+            "parts": [
+                (self._part, self._part_total), (self._last_part, self._last_total),
+            ],
             "watches": [watch.to_json() for watch in self.watches],
         }  # fmt: skip
 
@@ -305,8 +349,9 @@ class Series:
     def from_json(space: str, profile_uid: str, agent: Agent, state: dict[str, Any]) -> "Series":
         """Go on from a stored state."""
         key = SeriesKey(space, profile_uid, agent, state["task"], Kind(state["kind"]))
-        found = Series(key, state["alpha"])
-        found.level = state["level"]
+        found = Series(key, state["alpha"], run_length=state.get("run_length"))
+        # An earlier version knew levels only.
+        found._stated = state.get("stated", int(state.get("level") is not None))
         found.units, found.total = state["units"], state["total"]
         found.records, found.failed = state["records"], state["failed"]
         found.last_ns, found.examples = state["last_ns"], tuple(state["examples"])
@@ -317,6 +362,6 @@ class Series:
         found._learns = state["learns"]
         if not (found._learns or found.watches):  # of an earlier version, which learnt only once
             found._learns, found.sample = True, Sample()
-        found._parts = [(units, total) for units, total in state["parts"]]
+        (found._part, found._part_total), (found._last_part, found._last_total) = state["parts"]
         found._is_fallen = any(watch.fall is not None for watch in found.watches)
         return found

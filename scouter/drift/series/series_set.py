@@ -12,6 +12,7 @@ from scouter.drift.detect.detector import ALPHA
 from scouter.drift.series.group import Group, Pace, Turn
 from scouter.drift.series.observed import BEFORE_ALL, Observed, Place
 from scouter.drift.series.series import Agent, Series, SeriesKey
+from scouter.drift.series.stated import NOTHING, Stated
 
 MOST_VERSIONS: Final = 20
 """Versions of one agent that are followed; beyond, the one that is silent for longest goes."""
@@ -37,8 +38,9 @@ class SeriesSet:
     Args:
         alpha: Of each series.
         pace: When a conversation is complete.
-        level_of: Tells the stated healthy mean of whole records by space and profile uid; asked
-            once, when a group begins.
+        stated_of: Tells what is stated about the tasks of a profile by space and uid; asked when
+            a group begins.
+        run_length: See `Series`; for groups that begin from now on.
         make: Begins a series, with the arguments of `Series`; a replay keeps its outcomes, too.
     """
 
@@ -46,7 +48,8 @@ class SeriesSet:
         self,
         alpha: float = ALPHA,
         pace: Pace = Pace(60 * 10**9, 3_600 * 10**9),  # noqa: B008 a tuple
-        level_of: Callable[[str, str], float | None] = lambda space, profile_uid: None,
+        stated_of: Callable[[str, str], Stated] = lambda space, profile_uid: NOTHING,
+        run_length: float | None = None,
         make: Callable[..., Series] = Series,
     ) -> None:
         self.place: Place = BEFORE_ALL
@@ -57,7 +60,8 @@ class SeriesSet:
         self.changed: set[GroupKey] = set()
         """Groups that are not, or no longer, as they were kept last; for the caller to clear."""
         self._begun = 0
-        self._alpha, self._pace, self._level_of, self._make = alpha, pace, level_of, make
+        self._alpha, self._pace, self._stated_of = alpha, pace, stated_of
+        self._run_length, self._make = run_length, make
 
     def take(self, observed: Observed) -> list[Turn]:
         """Take the next result; one that was taken before changes nothing.
@@ -95,6 +99,12 @@ class SeriesSet:
             if group.open_sessions != before:
                 self.changed.add(key)
         return turns
+
+    def restate(self) -> None:
+        """Ask again what is stated; it holds for series to come, and for those that still learn."""
+        for key, group in self.groups.items():
+            if group.restate(self._stated_of(group.space, group.profile_uid)):
+                self.changed.add(key)
 
     def series(self) -> Iterator[Series]:
         """All series."""
@@ -152,12 +162,16 @@ class SeriesSet:
                 return self.groups[key]
         line = [group for group in of_profile if group.agent[:2] == key.agent[:2]]
         before = max(line, key=lambda group: group.number, default=None)
-        level = self._level_of(key.space, key.profile_uid)
-        group = Group(*key, self._alpha, level, before, self._begun, make=self._make)
+        stated = self._stated_of(key.space, key.profile_uid)
+        named = [each for each in line if each.agent.version == stated.version != ""]
+        earlier = named[0] if named else before
+        group = Group(
+            *key, self._alpha, stated, earlier, self._begun, self._run_length, make=self._make
+        )
         self._begun += 1
         self.groups[key] = group
         if len(line) >= MOST_VERSIONS:
-            rest = [each for each in line if each is not before]
+            rest = [each for each in line if each is not before and each not in named]
             silent = min(rest, key=lambda each: each.last_ns)
             self.remove(GroupKey(silent.space, silent.profile_uid, silent.agent))
         return group

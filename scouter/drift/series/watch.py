@@ -1,6 +1,7 @@
 """Watches: one series held against one reference, through alarm and recovery."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
@@ -41,10 +42,14 @@ class Fall:
     """Records since then."""
     failed: int
     """Of them the ones that failed."""
+    mean: float
+    """Mean outcome of the units since then, in [0, 1]."""
     evidence: float
     """Ratio of likelihoods; its inverse bounds the chance that a healthy series gets so far, given
     that the lower bound of the healthy mean holds."""
     reference: Reference
+    run_length: float | None = None
+    """Units between two false alarms on average, where that is what was promised."""
 
 
 class Watch:
@@ -52,19 +57,21 @@ class Watch:
 
     Args:
         reference: The healthy mean.
+        run_length: See `Reference.design_of`.
     """
 
-    __slots__ = ("_marks", "detector", "fall", "recovery", "reference")
+    __slots__ = ("_marks", "detector", "fall", "recovery", "reference", "run_length")
 
-    def __init__(self, reference: Reference) -> None:
+    def __init__(self, reference: Reference, run_length: float | None = None) -> None:
         self.reference: Final = reference
-        self.detector = Detector(reference.design)
+        self.run_length: Final = run_length
+        self.detector = Detector(reference.design_of(run_length))
         self.recovery: Detector | None = None
         """Gathers evidence that the fall is over, while there is one."""
         self.fall: Mark | None = None
         """The beginning of the proven fall; None while none is proven."""
-        self._marks: dict[int, Mark] = {}
-        """Of each outcome after which the change may have begun."""
+        self._marks: Sequence[Mark] = ()
+        """By component of the detector the outcome after which the change may have begun."""
 
     def take(self, outcome: float, before: Mark, after: Mark) -> bool:
         """Take the next outcome, which is below 1.
@@ -93,13 +100,15 @@ class Watch:
         return True
 
     def _take_bad(self, outcome: float, before: Mark, after: Mark) -> None:
-        count = self.detector.count
+        count, known = self.detector.count, self._marks or (before,) * len(self.detector.starts)
+        old = self.detector.starts
         self.detector.update(outcome)
-        known = self._marks
-        self._marks = {
-            start: known.get(start) or (before if start <= count else after)
-            for start in set(self.detector.starts)
-        }
+        self._marks = tuple(
+            [
+                mark if start == was else before if start <= count else after
+                for mark, was, start in zip(known, old, self.detector.starts, strict=True)
+            ]
+        )
 
     def _open(self, now: Mark) -> None:
         """Note the fall, and begin to look for its end.
@@ -107,7 +116,8 @@ class Watch:
         The recovery bets that the mean is above the middle between the healthy one and that of the
         fall: an agent that stays below it resolves the alarm with chance alpha, however long.
         """
-        fall = self._marks[self.detector.changed_after]
+        # The alarm is at a bad outcome, so that no pass waits to be taken into account.
+        fall = self._marks[self.detector.starts.index(self.detector.changed_after)]
         # The mean of the few records that proved the fall is lower than the agent's own: so the
         # upper end of its interval is taken, and never more than the healthy mean. The interval is
         # wide, as a bound below the agent's own rate resolves the alarm of one that stays bad.
@@ -117,13 +127,13 @@ class Watch:
         fallen = min(wilson(total, units, confidence)[1], healthy)
         bound = (healthy + fallen) / 2
         bound = min(max(bound, _CLOSEST), 1 - _CLOSEST)
-        design = Design(healthy=1 - bound, alpha=self.detector.design.alpha)
+        design = Design(healthy=1 - bound, alpha=self.reference.design.alpha)
         self.fall, self.recovery = fall, Detector(design)
 
     def restart(self) -> None:
         """Forget the evidence, be there a fall or none; the reference stays."""
-        self.detector = Detector(self.reference.design)
-        self.recovery, self.fall, self._marks = None, None, {}
+        self.detector = Detector(self.reference.design_of(self.run_length))
+        self.recovery, self.fall, self._marks = None, None, ()
 
     def figures(self, now: Mark) -> Fall | None:
         """The proven fall with the figures of now; None where none is proven."""
@@ -133,32 +143,42 @@ class Watch:
             since_ns=self.fall.at_ns,
             records=now.records - self.fall.records,
             failed=now.failed - self.fall.failed,
+            mean=(now.total - self.fall.total) / (now.units - self.fall.units),
             evidence=self.detector.evidence,
             reference=self.reference,
+            run_length=self.run_length,
         )
+
+    def _marks_by_start(self) -> list[list[Any]]:
+        marks = dict(zip(self.detector.starts, self._marks, strict=False))
+        return [[start, *mark] for start, mark in sorted(marks.items())]
 
     def to_json(self) -> dict[str, Any]:
         """The state, from which `from_json` goes on exactly."""
         recovery = self.recovery
         return {
             "reference": self.reference.to_json(),
+            "run_length": self.run_length,
             "detector": self.detector.to_json(),
             "fall": self.fall,
             "recovery": None
             if recovery is None
             else {"healthy": recovery.design.healthy, "state": recovery.to_json()},
-            "marks": [[start, *mark] for start, mark in sorted(self._marks.items())],
+            "marks": self._marks_by_start(),
         }
 
     @staticmethod
     def from_json(state: dict[str, Any]) -> "Watch":
         """Go on from a stored state."""
-        found = Watch(Reference.from_json(state["reference"]))
+        found = Watch(Reference.from_json(state["reference"]), state.get("run_length"))
         design = found.detector.design
         found.detector = Detector.from_json(design, state["detector"])
         found.fall = None if state["fall"] is None else Mark(*state["fall"])
         if state["recovery"] is not None:
-            against = Design(healthy=state["recovery"]["healthy"], alpha=design.alpha)
+            alpha = found.reference.design.alpha
+            against = Design(healthy=state["recovery"]["healthy"], alpha=alpha)
             found.recovery = Detector.from_json(against, state["recovery"]["state"])
-        found._marks = {start: Mark(*mark) for start, *mark in state["marks"]}
+        marks = {start: Mark(*mark) for start, *mark in state["marks"]}
+        if marks:
+            found._marks = [marks[start] for start in found.detector.starts]
         return found

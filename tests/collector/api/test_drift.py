@@ -141,6 +141,8 @@ def test_series_and_gauges_say_where_each_task_stands(service: Service) -> None:
     assert found["right", "pass"]["rate"] == pytest.approx((450 + 75) / 650)
     assert service.sample(f"scouter_task_rate{{{labels}}}") == pytest.approx(525 / 650)
     assert service.sample(f"scouter_task_baseline{{{labels}}}") == pytest.approx(0.9)
+    for each in found.values():  # alone, and among the four
+        assert (each["state"] == "fallen", each["stands"]) == ((each["kind"] == "pass",) * 2)
     assert service.sample(f"scouter_task_fallen{{{labels}}}") == 1
     assert (service.sample(f"scouter_task_evidence{{{labels}}}") or 0) >= 100
     for outcome, count in (("passed", 975), ("failed", 175)):

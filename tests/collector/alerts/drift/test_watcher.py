@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,13 +14,18 @@ from collector.alerts.drift.message import evidence, headline
 from collector.alerts.drift.trouble import Finding, Trouble
 from collector.alerts.drift.watcher import FORGOTTEN_NS, SILENT_NS, DriftWatcher
 from collector.storage.duckdb.store import DuckDBStore
+from collector.storage.port.rows import TaskRow
+from scouter.drift.config import AgentEvalConfig
+from scouter.drift.healthy import Healthy, SavedRun
 from scouter.drift.profile import AgentEvalProfile
 from scouter.drift.series.group import Pace
+from scouter.drift.series.series import Kind
 from scouter.drift.series.series_set import MOST_VERSIONS
 from scouter.errors import ConfigError, TransientError
 from scouter.evaluate.operators.comparison import ComparisonOperator
 from scouter.evaluate.outcome import Outcome
 from scouter.evaluate.tasks.assertion import AssertionTask
+from scouter.evaluate.tasks.trajectory import TrajectoryTask
 from tests.contracts.store_data import SPACE, evaluation
 
 SECOND = 10**9
@@ -42,6 +48,7 @@ class Watch:
         self.store = DuckDBStore(folder)
         self.now_ns = START
         self.findings: list[Finding] = []
+        self.profile = PROFILE
         self.told: list[Alert] = []
         self._numbers = count(self.store.last_seq() * 10_000)
         self._is_shadow, self._on_trial = is_shadow, on_trial
@@ -61,17 +68,17 @@ class Watch:
         """What a new process finds, as nothing was kept since the last commit."""
         self.watcher = self._watcher()
 
-    def store_results(self, outcomes: Sequence[Outcome], **fields: str) -> None:
+    def store_results(self, outcomes: Sequence[Outcome], **fields: Any) -> None:
         rows = [
             evaluation(
-                f"u{number}", outcome, profile_uid=PROFILE.uid, evaluated_ns=self.now_ns,
+                f"u{number}", outcome, profile_uid=self.profile.uid, evaluated_ns=self.now_ns,
                 **{"session_id": "", "service_version": "1"} | fields,
             )
             for number, outcome in zip(self._numbers, outcomes, strict=False)
         ]  # fmt: skip
         self.store.append_evaluations(rows).result()
 
-    def feed(self, outcomes: Sequence[Outcome], **fields: str) -> None:
+    def feed(self, outcomes: Sequence[Outcome], **fields: Any) -> None:
         """Store results one a second, and take them."""
         for first in range(0, len(outcomes), 50):
             self.now_ns += 50 * SECOND
@@ -121,6 +128,10 @@ def test_the_words_by_hand(watch: Watch) -> None:
     alert = next(alert for alert in watch.alerts if alert.task)
     said = alert.opened.model_copy(
         update={"since_ns": START, "records": 400, "failed": 118, "lower": 0.9, "evidence": 1e4}
+    )
+    once = said.model_copy(update={"run_length": 200_000.0})
+    assert evidence(once, alert.kind).endswith(
+        "at most 40; while nothing is wrong it comes once in 200,000 on average"
     )
     # 1800000000 is 2027-01-15 08:00:00 UTC; a tenth of 400 may fail.
     assert evidence(said, alert.kind) == (
@@ -347,3 +358,47 @@ def test_people_act_on_trouble(watch: Watch) -> None:
     watch.now_ns += SECOND
     watch.watcher.look()  # it goes on, and is told again
     assert [a.alert_id == alert.alert_id for a in watch.watcher.troubles(SPACE)] == [False]
+
+
+def test_a_saved_run_in_the_profile_proves_a_bad_first_version(watch: Watch) -> None:
+    """It is pushed once the first records came; the whole record stands for nothing here."""
+    watch.feed([PASSED])
+    healthy = Healthy(run=SavedRun(name="run.json", tasks={"t1": {0: 30, 1_000: 270}}))
+    pushed = AgentEvalProfile(PROFILE.tasks, AgentEvalConfig(healthy=healthy), "answers")
+    watch.watcher.follow([(SPACE, pushed, True)])
+    watch.feed(BAD)
+    (alert,) = watch.alerts
+    assert alert.task == "t1"
+    assert alert.opened.against.startswith("the saved run run.json (90.0%, of which 5.0% less")
+
+
+def test_scores_that_fall_open_an_alert_of_their_own(watch: Watch) -> None:
+    """Nine in ten are 0.8, later all are 0.6; every record passes, as its score is above 0.5."""
+    task = TrajectoryTask(
+        "t1", "precision", operator=ComparisonOperator.GreaterThan, expected_value=0.5
+    )
+    watch.profile = AgentEvalProfile([task], alias="answers")
+    watch.watcher.follow([(SPACE, watch.profile, True)])
+
+    def feed(score: float, count: int) -> None:
+        row = TaskRow(
+            task_id="t1", task_type="Trajectory", outcome=PASSED, actual=["search"],
+            stated_score=score,
+        )  # fmt: skip
+        watch.feed([PASSED] * count, tasks=(row,))
+
+    for _ in range(11):
+        feed(0.8, 90)
+        feed(0.9, 10)
+    feed(0.6, 100)
+    (alert,) = watch.alerts
+    assert (alert.task, alert.kind, alert.opened.failed) == ("t1", Kind.SCORE, 0)
+    assert alert.opened.mean == pytest.approx(0.6)
+    assert headline(alert).startswith("answers: task 't1', version 1 has lower scores since ")
+    said = alert.opened.model_copy(
+        update={"since_ns": START, "records": 40, "lower": 0.8, "evidence": 250.0, "mean": 0.6}
+    )
+    assert evidence(said, alert.kind) == (
+        "mean 0.600 of 40 records since 2027-01-15 08:00 UTC; healthy is at least 0.800; "
+        "chance 1 in 250"
+    )

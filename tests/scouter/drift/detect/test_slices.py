@@ -51,3 +51,16 @@ def test_nothing_is_named_where_nothing_fell() -> None:
 def test_evidence_of_any_size_is_a_number() -> None:
     (found,) = culprits([part("a", (99_000, 1_000), (0, 90_000))], 90_000)
     assert math.isfinite(found.evidence)
+
+
+def test_a_slice_that_is_new_is_held_against_all_before() -> None:
+    """A tool that came with the fall: 40 of 80 calls fail where 5 % did."""
+    new = Slice(name="tool new", passed_before=0, failed_before=0, passed=40, failed=40)
+    old = Slice(name="tool old", passed_before=950, failed_before=50, passed=95, failed=5)
+    whole = Slice(name="", passed_before=950, failed_before=50, passed=135, failed=45)
+    assert culprits([new, old], 180) == []
+    (found,) = culprits([new, old], 180, whole=whole)
+    assert (found.slice, found.is_new, found.rate_before) == (new, True, 0.95)
+    assert found.weight == pytest.approx((0.95 - 0.5) * 80 / 180)
+    few = Slice(name="", passed_before=28, failed_before=1, passed=40, failed=40)
+    assert culprits([new], 80, whole=few) == []

@@ -16,6 +16,7 @@ from scouter.drift.history.report import BUCKETS, report_of
 from scouter.drift.series.observed import Observed
 from scouter.drift.series.series import SeriesKey
 from scouter.drift.series.series_set import SeriesSet
+from scouter.drift.series.stated import Stated
 from tests.bench.drift import delay_bound
 from tests.scouter.drift.series.support import PACE, SECOND, observed, outcomes, run, state
 
@@ -40,7 +41,13 @@ def stream(parts: Iterable[tuple[str, Sequence[int]]]) -> Iterator[Observed]:
 
 
 def replayed(results: Iterable[Observed], level: float | None = None) -> list[Recorder]:
-    return replay(results, alpha=ALPHA, pace=PACE, level_of=lambda space, uid: level, end_ns=10**18)
+    return replay(
+        results,
+        alpha=ALPHA,
+        pace=PACE,
+        stated_of=lambda space, uid: Stated.of(None, level),
+        end_ns=10**18,
+    )
 
 
 def passes(found: Iterable[Backtest]) -> dict[str, Backtest]:

@@ -1,5 +1,6 @@
 """Series from results: baselines, versions, alarms, recovery, restarts."""
 
+import math
 import random
 from typing import Any
 
@@ -7,10 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from scouter.drift.healthy import Healthy, SavedRun
 from scouter.drift.series.observed import RECORD, Observed
-from scouter.drift.series.reference import ReferenceKind
+from scouter.drift.series.reference import ReferenceKind, of_run
+from scouter.drift.series.sample import Sample
 from scouter.drift.series.series import Agent, Kind, SeriesState
 from scouter.drift.series.series_set import MOST_AGENTS, MOST_VERSIONS, SeriesSet
+from scouter.drift.series.stated import Stated
 from scouter.evaluate.outcome import Outcome
 from tests.scouter.drift.series.support import (
     ERRORED,
@@ -113,14 +117,84 @@ def test_it_recovers_by_evidence_and_may_fall_again(series: SeriesSet) -> None:
 
 
 def test_a_stated_level_is_watched_from_the_first_record() -> None:
-    series = SeriesSet(pace=PACE, level_of=lambda space, profile_uid: 0.8)
+    series = SeriesSet(pace=PACE, stated_of=lambda space, profile_uid: stated(0.8))
     turns = run(series, every(1, 1, 60))
     assert turns[0].fall is not None
     assert turns[0].fall.reference.kind is ReferenceKind.LEVEL
     assert turns[0].fall.since_ns <= 3 * SECOND
     assert not run(
-        SeriesSet(pace=PACE, level_of=lambda space, profile_uid: 1.0), [1] * 500 + [0] + [1] * 500
+        SeriesSet(pace=PACE, stated_of=lambda space, profile_uid: stated(1.0)),
+        [1] * 500 + [0] + [1] * 500,
     )
+
+
+def stated(level: float | None = None, **fields: Any) -> Stated:
+    return Stated.of(Healthy(**fields), level)
+
+
+def test_a_saved_run_is_healthy_by_a_margin() -> None:
+    """The lower bound is the rate at which 95 passes of 100 or more have the allowed chance."""
+    small = SavedRun(name="run.json", tasks={"": {0: 5, 1_000: 95}})
+    series = SeriesSet(pace=PACE, stated_of=lambda space, uid: stated(run=small))
+    run(series, [1])
+    (watch,) = the_series(series).watches
+    assert watch.reference.kind is ReferenceKind.RUN
+    lower = watch.reference.baseline.lower
+    tail = sum(math.comb(100, k) * lower**k * (1 - lower) ** (100 - k) for k in range(95, 101))
+    assert tail == pytest.approx(0.0025)  # half of the half that it shares with its first records
+    assert watch.reference.sentence().startswith(
+        "the saved run run.json (95.0%, of which 5.0% less is healthy: it is no live traffic); "
+        "with 100 outcomes: a fall below "
+    )
+    assert watch.reference.sentence().endswith("ask for 1,000")
+    wide = of_run("", Sample({0: 5, 1_000: 95}), 0.2, 0.01)
+    assert wide.baseline.lower == pytest.approx(0.75)
+    large = of_run("", Sample({0: 50, 1_000: 950}), 0.2, 0.01)
+    assert 0.92 < large.baseline.lower < 0.95
+    assert "no live traffic" not in large.sentence()
+
+
+def test_a_saved_run_proves_a_release_that_is_bad_from_its_first_record() -> None:
+    saved = SavedRun(tasks={"": {0: 30, 1_000: 270}})
+    series = SeriesSet(pace=PACE, stated_of=lambda space, uid: stated(run=saved))
+    turns = run(series, every(1, 1, 100))
+    assert turns[0].fall is not None
+    assert turns[0].fall.reference.kind is ReferenceKind.RUN
+
+
+def test_what_is_stated_later_holds_for_series_that_learn(series: SeriesSet) -> None:
+    said = [stated()]
+    series = SeriesSet(pace=PACE, stated_of=lambda space, uid: said[0])
+    run(series, [1] * 10)
+    run(series, [1] * 1_000, first=100, version="2")
+    said[0] = stated(rates={"": 0.8})
+    series.restate()
+    assert references(series, "1") == [(ReferenceKind.LEVEL, "")]
+    assert references(series, "2") == [(ReferenceKind.FIRST, "")]  # its chance is given away
+    assert run(restarted(series), every(1, 1, 60), first=2_000)[0].fall is not None
+
+
+def test_a_canary_is_held_against_the_stable_version() -> None:
+    """Not against the canary before it, which was bad."""
+    series = SeriesSet(pace=PACE, stated_of=lambda space, uid: stated(version="stable"))
+    run(series, every(9, 1, 40), version="stable")
+    run(series, every(1, 1, 100), first=1_000, version="bad")
+    run(series, [1], first=2_000, version="canary")
+    assert references(series, "canary") == [(ReferenceKind.NAMED, "stable")]
+    words = the_series(series, "canary").watches[0].reference.sentence()
+    assert words.startswith("version stable, named by the profile (90.0%); with 400 outcomes")
+
+
+def test_a_state_of_an_earlier_version_knows_its_level(series: SeriesSet) -> None:
+    run(series, [1])
+    whole, (group,) = state(series)
+    group["level"] = 0.8
+    del group["stated"]
+    series.restore(whole, [group])
+    later = observed(2, outcomes=((RECORD, PASSED), ("later", PASSED)))
+    feed(series, [later])
+    again = state(series)[1][0]["stated"]
+    assert [(each["task"], each["level"]) for each in again["standards"]] == [("", 0.8)]
 
 
 def test_errors_are_a_series_of_their_own(series: SeriesSet) -> None:
@@ -340,3 +414,45 @@ def test_a_clock_that_was_a_day_ahead_holds_nothing_up(series: SeriesSet) -> Non
     series.advance(600 * SECOND)
     series.advance(661 * SECOND)
     assert the_series(series).units == 600
+
+
+# --- a stated run length ---
+
+
+def test_a_run_length_sees_a_late_fall_sooner() -> None:
+    """A change after 20,000 records costs ln(1 / gamma) nats, which e-SR does not pay.
+
+    By the reference's table at known rates: 373 against about 190 records for 0.9 to 0.8.
+    """
+    seen: list[int] = []
+    for run_length in (None, 20_000.0):
+        series = SeriesSet(
+            pace=PACE, stated_of=lambda space, uid: stated(0.9), run_length=run_length
+        )
+        assert run(series, every(9, 1, 2_000)) == []
+        (turn, *_) = run(series, every(4, 1, 200), first=30_000)
+        assert turn.fall is not None
+        assert turn.fall.run_length == (None if run_length is None else 2 * run_length)
+        seen.append(turn.fall.records)
+    assert seen[1] < seen[0]
+
+
+def test_false_alarms_come_no_more_often_than_the_run_length_says() -> None:
+    """Runs are 2,000 units on average or longer; 20 runs of 500 alarm 5 times on average at most.
+
+    Ten alarms or more have a chance of 3 % at the very bound, and e-SR keeps well below it.
+    """
+    rng = random.Random(11)
+    alarms = 0
+    for _ in range(20):
+        series = SeriesSet(pace=PACE, stated_of=lambda space, uid: stated(0.9), run_length=2_000)
+        alarms += bool(run(series, [int(rng.random() < 0.9) for _ in range(500)]))
+    assert alarms <= 9
+
+
+def test_a_run_length_outlasts_the_process() -> None:
+    series = SeriesSet(pace=PACE, stated_of=lambda space, uid: stated(0.9), run_length=2_000)
+    run(series, every(9, 1, 10))
+    (watch,) = the_series(restarted(series)).watches
+    assert watch.run_length == 4_000  # two references share it: the level, and the first records
+    assert watch.detector.evidence == the_series(series).watches[0].detector.evidence
