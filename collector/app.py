@@ -165,10 +165,11 @@ class Collector:
             self.metrics.registry,
             public_url=settings.public_url or "",
         )
+        pace = Pace(int(settings.session_quiet_s * 1e9), int(settings.session_deadline_s * 1e9))
         self.watcher = DriftWatcher(
             self.store,
             alpha=settings.drift_alpha,
-            pace=Pace(int(settings.session_quiet_s * 1e9), int(settings.session_deadline_s * 1e9)),
+            pace=pace,
             is_shadow=settings.drift == "shadow",
             told=self.delivery.changed,
             beside=self.health.look,
@@ -231,6 +232,7 @@ class Collector:
             self.watcher,
             self.health,
             self.delivery,
+            pace,
             self.pipeline,
             self.ingest,
             self.telemetry,

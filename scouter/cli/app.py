@@ -19,6 +19,7 @@ GROUP: Final = "scouter.commands"
 
 OWN: Final = {
     "alerts": "scouter.cli.alerts:alerts",
+    "canary": "scouter.cli.canary:canary",
     "compare": "scouter.cli.compare:compare",
     "erase": "scouter.cli.erase:erase",
     "eval": "scouter.cli.eval:evaluate",

@@ -114,6 +114,8 @@ class AsyncScouterClient:
     resolve_alert = _one(routes.resolve_alert)
     send_test_alert = _one(routes.send_test_alert)
     drift_series = _one(routes.drift_series)
+    canary = _one(routes.canary)
+    canary_gate = _one(routes.canary_gate)
     records = _all(routes.records)
     record = _one(routes.record)
     sessions = _all(routes.sessions)

@@ -17,6 +17,7 @@ from collector.storage.duckdb.drift import (
     read_drift_states,
     read_last_deliveries,
     read_slices,
+    read_versions,
 )
 from collector.storage.duckdb.evaluations import (
     read_evaluation,
@@ -57,7 +58,13 @@ from collector.storage.port.dead_letters import (
     LetterQuery,
     StoredLetter,
 )
-from collector.storage.port.drift import DriftDelivery, DriftEvent, DriftState, SliceQuery
+from collector.storage.port.drift import (
+    DriftDelivery,
+    DriftEvent,
+    DriftState,
+    SliceQuery,
+    VersionQuery,
+)
 from collector.storage.port.judges import CalibrationRow, GoldQuery, GoldVerdict
 from collector.storage.port.lists import (
     EvaluationPage,
@@ -94,6 +101,7 @@ from collector.storage.port.search import (
     UsagePage,
     UsageQuery,
 )
+from scouter.drift.canary import Result
 from scouter.drift.detect.slices import Slice
 from scouter.drift.series.observed import Observed, Place
 from scouter.evaluate.outcome import Outcome
@@ -296,6 +304,10 @@ class Reading(Opened):
     def decided_after(self, place: Place, limit: int) -> list[Observed]:
         """First final results behind a place, in the order of completion."""
         return read_decided(self._database, place, limit)
+
+    def version_results(self, query: VersionQuery, limit: int) -> list[tuple[str, Result]]:
+        """First final results of two versions, in the order of completion."""
+        return read_versions(self._database, query, limit)
 
     def drift_states(self) -> list[DriftState]:
         """The latest state under each name."""
