@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Final
 
 from collector.access.gate import Gate
 from collector.access.tokens import TokenFile
+from collector.alerts.conditions import ConditionAlerts
 from collector.alerts.delivery.delivery import Delivery, channels_of
 from collector.alerts.drift.health import HealthWatch
 from collector.alerts.drift.measures import DriftMeasures
 from collector.alerts.drift.watcher import DriftWatcher
-from collector.alerts.monitor import AlertMonitor
+from collector.alerts.monitor import AlertMonitor, AlertStatus
 from collector.api.app import make_app
 from collector.api.probes import Unready
 from collector.exemplars import TraceExemplars
@@ -156,7 +157,7 @@ class Collector:
         self.answers = self._kept_answers()
         self.judging = self._judging()
         self._told_unwatched: frozenset[tuple[str, str]] = frozenset()
-        self.monitor = AlertMonitor(self.store, self._show_alert)
+        self.monitor = AlertMonitor(self.store, self._show_alert, told=self._tell_condition)
         patience_s = 2 * settings.deadline_s + 60
         self.health = HealthWatch(self.store, lambda: self.watcher.active(), int(patience_s * 1e9))
         self.delivery = Delivery(
@@ -165,6 +166,9 @@ class Collector:
             self.metrics.registry,
             public_url=settings.public_url or "",
         )
+        self._conditions = ConditionAlerts(
+            self.store, self.delivery.changed, self.delivery.channels
+        )
         pace = Pace(int(settings.session_quiet_s * 1e9), int(settings.session_deadline_s * 1e9))
         self.watcher = DriftWatcher(
             self.store,
@@ -172,7 +176,7 @@ class Collector:
             pace=pace,
             is_shadow=settings.drift == "shadow",
             told=self.delivery.changed,
-            beside=self.health.look,
+            beside=self._look_beside,
         )
         self.metrics.registry.register(DriftMeasures(self.watcher, self.health))
         self._watch_active()
@@ -458,6 +462,14 @@ class Collector:
 
     def _observe_alerts(self, verdicts: Sequence[EvaluationRow], waits: Sequence[float]) -> None:
         self.monitor.observe(verdicts, waits)
+
+    def _tell_condition(self, status: AlertStatus) -> None:
+        self._conditions.tell(status)
+
+    def _look_beside(self, now_ns: int) -> None:
+        """Look for what comes with time and not with results."""
+        self.health.look(now_ns)
+        self.monitor.look(now_ns)
 
     def _profiles_changed(self) -> None:
         """Let alerts and waiting records follow; who asked for it waits a moment for that."""

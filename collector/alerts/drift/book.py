@@ -38,7 +38,9 @@ class AlertBook:
     def load(self, latest: Iterable[DriftEvent]) -> None:
         """Take up the alerts that are open."""
         alerts = map(DriftAlert.of_event, latest)
-        self._open = {key_of(alert): alert for alert in alerts if alert.is_open}
+        self._open = {
+            key_of(alert): alert for alert in alerts if alert.is_open and not alert.condition
+        }
 
     def open_in(self, space: str | None) -> list[DriftAlert]:
         """The open alerts of a space, or of all, the newest first."""

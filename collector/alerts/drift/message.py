@@ -15,6 +15,9 @@ _ROUNDING: Final = 1e-9
 
 def headline(alert: DriftAlert) -> str:
     """Say in one line what got worse, of whom, and since when."""
+    if alert.condition:
+        at = moment(alert.opened_ns)
+        return f"{alert.alias}: the condition of its profile holds at {at}: {alert.condition}"
     what = f"task {alert.task!r}" if alert.task else "the whole record"
     worse = "fails more" if alert.kind is Kind.PASS else "errs more"
     version = f", version {alert.version}" if alert.version else ""
@@ -25,6 +28,9 @@ def headline(alert: DriftAlert) -> str:
 
 def evidence(figures: Figures, kind: Kind) -> str:
     """Say in one line what was counted, what would be healthy, and how likely chance is."""
+    if not figures.evidence:  # a condition that holds at a scheduled time proves nothing
+        passed = figures.records - figures.failed
+        return f"{passed:,} of the last {figures.records:,} records passed"
     bad = "failed" if kind is Kind.PASS else "errored"
     most = math.floor(figures.records * (1 - figures.lower) + _ROUNDING)
     return (
