@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Final
 
 from collector.access.gate import Gate
 from collector.access.tokens import TokenFile
+from collector.alerts.conditions import ConditionAlerts
 from collector.alerts.delivery.delivery import Delivery, channels_of
 from collector.alerts.drift.health import HealthWatch
 from collector.alerts.drift.measures import DriftMeasures
+from collector.alerts.drift.trouble import Finding
 from collector.alerts.drift.watcher import DriftWatcher
-from collector.alerts.monitor import AlertMonitor
+from collector.alerts.monitor import AlertMonitor, AlertStatus
 from collector.api.app import make_app
 from collector.api.probes import Unready
 from collector.exemplars import TraceExemplars
@@ -159,7 +161,7 @@ class Collector:
         self.answers = self._kept_answers()
         self.judging = self._judging()
         self._told_unwatched: frozenset[tuple[str, str]] = frozenset()
-        self.monitor = AlertMonitor(self.store, self._show_alert)
+        self.monitor = AlertMonitor(self.store, self._show_alert, told=self._tell_condition)
         patience_s = 2 * settings.deadline_s + 60
         self.health = HealthWatch(self.store, lambda: self.watcher.active(), int(patience_s * 1e9))
         self.delivery = Delivery(
@@ -168,17 +170,21 @@ class Collector:
             self.metrics.registry,
             public_url=settings.public_url or "",
         )
+        self._conditions = ConditionAlerts(
+            self.store, self.delivery.changed, self.delivery.channels
+        )
+        pace = Pace(int(settings.session_quiet_s * 1e9), int(settings.session_deadline_s * 1e9))
         self.watcher = DriftWatcher(
             self.store,
             alpha=settings.drift_alpha,
             run_length=settings.drift_run_length
             if settings.drift_detector == "run-length"
             else None,
-            pace=Pace(int(settings.session_quiet_s * 1e9), int(settings.session_deadline_s * 1e9)),
+            pace=pace,
             is_shadow=settings.drift == "shadow",
             on_trial=settings.drift_shadow,
             told=self.delivery.changed,
-            findings=self.health.look,
+            findings=self._findings,
         )
         self.metrics.registry.register(DriftMeasures(self.watcher, self.health))
         self._watch_active()
@@ -238,6 +244,7 @@ class Collector:
             self.watcher,
             self.health,
             self.delivery,
+            pace,
             self.pipeline,
             self.ingest,
             self.telemetry,
@@ -466,6 +473,14 @@ class Collector:
 
     def _observe_alerts(self, evaluations: Sequence[EvaluationRow], waits: Sequence[float]) -> None:
         self.monitor.observe(evaluations, waits)
+
+    def _tell_condition(self, status: AlertStatus) -> None:
+        self._conditions.tell(status)
+
+    def _findings(self, now_ns: int) -> Sequence[Finding]:
+        """Look for what comes with time and not with results: trouble, and scheduled conditions."""
+        self.monitor.look(now_ns)
+        return self.health.look(now_ns)
 
     def _profiles_changed(self) -> None:
         """Let alerts and waiting records follow; who asked for it waits a moment for that."""

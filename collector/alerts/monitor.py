@@ -9,6 +9,9 @@ findings in others; if only its failures counted, a spent budget would raise a f
 An alert fires when the Wilson interval (95 %) of that rate lies wholly on the bad side of the
 condition. It is resolved when the rate itself is back on the healthy side. Between the two it stays
 as it is, so a rate near the bound does not make it flap.
+
+A profile with a schedule is looked at when that is due, and not in between; people are told then.
+A moment that is missed, as no collector ran, is not made up for.
 """
 
 import logging
@@ -16,18 +19,22 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from typing import Final
 
 from collector.storage.port.control import ControlStore
 from collector.storage.port.rows import AlertEvent, AlertState, EvaluationRow
 from scouter.alert.condition import AlertCondition
+from scouter.alert.crons import next_due
 from scouter.drift.profile import AgentEvalProfile
 from scouter.evaluate.intervals import wilson
 from scouter.evaluate.outcome import Outcome
 
 _log: Final = logging.getLogger(__name__)
 
+Told = Callable[["AlertStatus"], None]
+"""Is told of a change at a scheduled time."""
 Changed = Callable[[str, AgentEvalProfile, bool], None]
 """Is told space, profile and whether its alert is firing."""
 
@@ -58,6 +65,15 @@ class _Alert:
     state: AlertState = AlertState.INACTIVE
     since_ns: int | None = None
     passed: int = field(default=0)
+    due_ns: int | None = None
+    """The next scheduled time; None without a schedule."""
+
+    def plan(self, now_ns: int) -> None:
+        """Find the next scheduled time."""
+        schedule = self.profile.config.alert_config.schedule
+        if schedule is not None:
+            now = datetime.fromtimestamp(now_ns / 1e9, UTC)
+            self.due_ns = int(next_due(schedule, now).timestamp() * 1e9)
 
     def add(self, passed: bool) -> None:
         if len(self.outcomes) == self.outcomes.maxlen:
@@ -83,14 +99,21 @@ class AlertMonitor:
         store: Where outcomes are read from at the start and events are kept.
         changed: Told of each alert's state when it is first watched and when it changes.
         now_ns: Wall clock.
+        told: Told of changes at scheduled times, for people.
     """
 
     def __init__(
-        self, store: ControlStore, changed: Changed, now_ns: Callable[[], int] = time.time_ns
+        self,
+        store: ControlStore,
+        changed: Changed,
+        now_ns: Callable[[], int] = time.time_ns,
+        told: Told = lambda _: None,
     ) -> None:
-        self._store, self._changed, self._now_ns = store, changed, now_ns
+        self._store, self._changed, self._now_ns, self._told = store, changed, now_ns, told
         self._lock = threading.Lock()
         self._alerts: dict[tuple[str, str], _Alert] = {}
+        self._untold: deque[AlertStatus] = deque()
+        """Changes at scheduled times."""
         self._events: Final = {
             (event.space, event.profile_uid): event for event in store.last_alert_events()
         }
@@ -112,10 +135,15 @@ class AlertMonitor:
         for outcome in self._store.last_outcomes(space, profile.uid, config.window):
             if outcome is not Outcome.SKIPPED:
                 alert.add(outcome is Outcome.PASSED)
+        if config.schedule is not None:
+            alert.plan(self._now_ns())
         with self._lock:
             self._alerts[space, profile.uid] = alert
         self._changed(space, profile, alert.state is AlertState.FIRING)
-        self._check([alert])
+        if alert.due_ns is None:
+            self._check([alert])
+        elif alert.state is AlertState.FIRING:
+            self._untold.append(_status(alert))  # a crash may have kept it from being told
 
     def unwatch(self, space: str, profile: AgentEvalProfile) -> None:
         """Watch a profile no longer, as another version runs now; its events are kept."""
@@ -123,6 +151,8 @@ class AlertMonitor:
             alert = self._alerts.pop((space, profile.uid), None)
         if alert is not None:
             self._changed(space, profile, False)
+            if alert.due_ns is not None and alert.state is AlertState.FIRING:
+                self._untold.append(replace(_status(alert), state=AlertState.RESOLVED))
 
     def follow(self, active: Iterable[tuple[str, AgentEvalProfile]]) -> None:
         """Watch these profiles and no others; what is watched already goes on as it is.
@@ -154,7 +184,22 @@ class AlertMonitor:
                 continue
             with self._lock:
                 alert.add(row.outcome is Outcome.PASSED)
-            self._check([alert])
+            if alert.due_ns is None:
+                self._check([alert])
+
+    def look(self, now_ns: int) -> None:
+        """Check the conditions whose scheduled time has come, and tell of those that changed.
+
+        Raises:
+            TransientError: It cannot be told now; the next call tries it again.
+        """
+        for alert in list(self._alerts.values()):
+            if alert.due_ns is not None and alert.due_ns <= now_ns:
+                alert.plan(now_ns)
+                self._check([alert])
+        while self._untold:
+            self._told(self._untold[0])
+            self._untold.popleft()
 
     def statuses(self, space: str) -> list[AlertStatus]:
         """All alerts of a space, by alias."""
@@ -184,6 +229,8 @@ class AlertMonitor:
                 total=len(alert.outcomes),
             )
             self._events[alert.space, alert.profile.uid] = event
+            if alert.due_ns is not None:
+                self._untold.append(_status(alert))
             # Not waited for: at a restart the state is worked out again from the outcomes.
             self._store.append_alert_events([event])
 

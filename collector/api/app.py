@@ -20,6 +20,7 @@ from collector.alerts.delivery.delivery import Delivery
 from collector.alerts.drift.health import HealthWatch
 from collector.alerts.drift.watcher import DriftWatcher
 from collector.alerts.monitor import AlertMonitor
+from collector.api.canary import canary_router
 from collector.api.comparison import comparison_router
 from collector.api.drift import drift_router
 from collector.api.drift_history import drift_history_router
@@ -62,6 +63,7 @@ from collector.receivers.ingest import Ingest
 from collector.receivers.telemetry import IngestTelemetry
 from collector.storage.port.store import Store
 from scouter.drift.profile import AgentEvalProfile
+from scouter.drift.series.group import Pace
 from scouter.errors import TransientError
 
 _log: Final = logging.getLogger(__name__)
@@ -86,6 +88,7 @@ def make_app(
     watcher: DriftWatcher,
     health: HealthWatch,
     delivery: Delivery,
+    pace: Pace,
     pipeline: Pipeline,
     ingest: Ingest,
     telemetry: IngestTelemetry,
@@ -109,6 +112,7 @@ def make_app(
         watcher: The detectors and their alerts.
         health: Watches what keeps results from being made.
         delivery: Tells people of alerts.
+        pace: When a conversation is complete.
         pipeline: Stores what is judged.
         ingest: The way in.
         telemetry: Is told of every request that brings data.
@@ -145,6 +149,7 @@ def make_app(
     app.add_middleware(WireFront)  # the last one added is the outermost
     app.include_router(api_router(store, monitor, watcher, health, registry))
     app.include_router(drift_router(watcher, store, delivery, gate.space))
+    app.include_router(canary_router(store, registry, pace))
     reader = ProfileReader(check_judges)
     names = KnownNames(registry)
     app.include_router(drift_history_router(store, names))

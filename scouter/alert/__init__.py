@@ -1,6 +1,18 @@
-"""Alert conditions: the healthy range of a pass rate, as data."""
+"""Alert conditions: the healthy range of a pass rate, as data, and when it is looked at."""
 
 from scouter.alert.condition import AlertCondition, AlertThreshold
 from scouter.alert.config import AgentAlertConfig
+from scouter.alert.dispatch import (
+    ConsoleDispatchConfig,
+    OpsGenieDispatchConfig,
+    SlackDispatchConfig,
+)
 
-__all__ = ("AgentAlertConfig", "AlertCondition", "AlertThreshold")
+__all__ = (
+    "AgentAlertConfig",
+    "AlertCondition",
+    "AlertThreshold",
+    "ConsoleDispatchConfig",
+    "OpsGenieDispatchConfig",
+    "SlackDispatchConfig",
+)

@@ -1,22 +1,29 @@
 """Alert settings of a profile."""
 
-import warnings
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, cast
+import datetime
+from typing import TYPE_CHECKING, Final
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from scouter.alert.condition import AlertCondition
+from scouter.alert.crons import next_due
+from scouter.alert.dispatch import DispatchField
+
+if TYPE_CHECKING:
+    from scouter.alert.dispatch import Dispatch
+
+_ANY_TIME: Final = datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC)
 
 
 class AgentAlertConfig(BaseModel):
-    """The alert of one profile: over how many records, from how many on, against what.
-
-    The original's `schedule` (such as `CommonCrons.EveryHour`) and `dispatch_config` are taken and
-    left out: a collector watches all the time, and its settings and Alertmanager's routes say who
-    is told.
+    """The alert of one profile: over how many records, from how many on, against what, when.
 
     Args:
+        schedule: Cron expression in UTC, of five fields, or of six with the second first (such as
+            `CommonCrons.EveryHour`): the condition is looked at then, and people are told. Without
+            one it is looked at after each record, and people see it where they look.
+        dispatch_config: The one channel of the collector by which people are told at a scheduled
+            time; all of them by default.
         alert_condition: What is bad; without one the profile never alerts.
         window: The last so many evaluated records are looked at.
         min_samples: With fewer records than this nothing is said.
@@ -24,6 +31,8 @@ class AgentAlertConfig(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
+    schedule: str | None = Field(default=None, exclude_if=lambda value: value is None)
+    dispatch_config: DispatchField = Field(default=None, exclude_if=lambda value: value is None)
     alert_condition: AlertCondition | None = None
     window: int = Field(default=100, ge=1, le=100_000)
     min_samples: int = Field(default=20, ge=1)
@@ -33,7 +42,7 @@ class AgentAlertConfig(BaseModel):
         def __init__(
             self,
             schedule: str | None = None,
-            dispatch_config: object = None,
+            dispatch_config: Dispatch | None = None,
             alert_condition: AlertCondition | None = None,
             *,
             window: int = 100,
@@ -49,24 +58,15 @@ class AgentAlertConfig(BaseModel):
             alert_condition: object = None,
             **fields: object,
         ) -> None:
-            taken = {"schedule": schedule, "dispatch_config": dispatch_config}
-            super().__init__(alert_condition=alert_condition, **taken, **fields)
+            given = {"schedule": schedule, "dispatch_config": dispatch_config}
+            super().__init__(alert_condition=alert_condition, **given, **fields)
 
-    @model_validator(mode="before")
+    @field_validator("schedule", mode="after")
     @classmethod
-    def _leave_out_who_is_told_and_when(cls, data: object) -> object:
-        if not isinstance(data, Mapping):
-            return data
-        fields = dict(cast("Mapping[str, object]", data))
-        fields.pop("schedule", None)
-        told = _told(fields.pop("dispatch_config", None))
-        if told:
-            warnings.warn(
-                f"this profile asks to tell {told}; that part is left out: the collector's "
-                "settings (such as alerts_slack_url) and Alertmanager's routes say who is told",
-                stacklevel=2,
-            )
-        return fields
+    def _schedule_can_be_read(cls, schedule: str | None) -> str | None:
+        if schedule is not None:
+            next_due(schedule, _ANY_TIME)
+        return None if schedule is None else str(schedule)
 
     @model_validator(mode="after")
     def _window_can_hold_the_samples(self) -> "AgentAlertConfig":
@@ -76,13 +76,3 @@ class AgentAlertConfig(BaseModel):
                 "the alert could never fire"
             )
         return self
-
-
-def _told(dispatch: object) -> str:
-    """Whom a dispatch names besides the console, in words; empty for nobody."""
-    if dispatch is None:
-        return ""
-    if isinstance(dispatch, Mapping):
-        names = list(cast("Mapping[str, object]", dispatch))
-        return "" if set(names) <= {"Console"} else ", ".join(names)
-    return type(dispatch).__name__

@@ -1,13 +1,16 @@
-"""Schedules by name, as cron expressions with seconds first."""
+"""Schedules: cron expressions, and the usual ones by name."""
 
 import datetime
+import re
 from enum import StrEnum
 from typing import Final
 
-_MINUTE: Final = 60
-_DAY: Final = 86_400
-_FIRST_SUNDAY: Final = 3 * _DAY
-"""1970-01-04, in seconds after the epoch."""
+_FORM: Final = (
+    "expected minute, hour, day, month and weekday, such as '0 */6 * * *', or six fields with "
+    "the second first, such as '0 0 */6 * * *'"
+)
+_RANDOM: Final = re.compile(r"(?:^|[\s,])[HRhr](?:$|[\s,(/])")
+"""Moments that a library would draw by lot, others at each reading."""
 
 
 class CommonCrons(StrEnum):
@@ -38,21 +41,26 @@ class CommonCrons(StrEnum):
             The first due moment after `now`, such as `2026-01-04 00:00:00 UTC`.
         """
         moment = datetime.datetime.now(datetime.UTC) if now is None else now
-        period, first = _PERIODS[self]
-        past = int(moment.timestamp() // 1) - first
-        due = first + (past // period + 1) * period
-        return f"{datetime.datetime.fromtimestamp(due, datetime.UTC):%Y-%m-%d %H:%M:%S} UTC"
+        return f"{next_due(self.value, moment):%Y-%m-%d %H:%M:%S} UTC"
 
 
-_PERIODS: Final = {
-    CommonCrons.Every1Minute: (_MINUTE, 0),
-    CommonCrons.Every5Minutes: (5 * _MINUTE, 0),
-    CommonCrons.Every15Minutes: (15 * _MINUTE, 0),
-    CommonCrons.Every30Minutes: (30 * _MINUTE, 0),
-    CommonCrons.EveryHour: (60 * _MINUTE, 0),
-    CommonCrons.Every6Hours: (_DAY // 4, 0),
-    CommonCrons.Every12Hours: (_DAY // 2, 0),
-    CommonCrons.EveryDay: (_DAY, 0),
-    CommonCrons.EveryWeek: (7 * _DAY, _FIRST_SUNDAY),
-}
-"""Period of each schedule in seconds, and one due moment in seconds after the epoch."""
+def next_due(cron: str, now: datetime.datetime) -> datetime.datetime:
+    """Find the first due moment after a time.
+
+    Args:
+        cron: Five fields, six with the second first, or seven with the year last; in UTC.
+        now: With a time zone.
+
+    Raises:
+        ValueError: The expression is none, or is never due; says what is expected.
+    """
+    from croniter import CroniterError, croniter  # few profiles have a schedule
+
+    if not 5 <= len(cron.split()) <= 7 or _RANDOM.search(cron):
+        raise ValueError(f"{cron[:100]!r} is no cron expression; {_FORM}")
+    try:
+        found = croniter(cron, now.astimezone(datetime.UTC), second_at_beginning=True)
+        due: datetime.datetime = found.get_next(datetime.datetime)
+    except (CroniterError, KeyError) as error:
+        raise ValueError(f"{cron[:100]!r} is no cron expression: {error}; {_FORM}") from error
+    return due

@@ -19,6 +19,7 @@ GROUP: Final = "scouter.commands"
 
 OWN: Final = {
     "alerts": "scouter.cli.alerts:alerts",
+    "canary": "scouter.cli.canary:canary",
     "compare": "scouter.cli.compare:compare",
     "drift": "scouter.cli.drift.commands:drift",
     "erase": "scouter.cli.erase:erase",

@@ -114,6 +114,8 @@ class ScouterClient:
     drift_series = _one(routes.drift_series)
     drift_results = _all(routes.drift_results)
     drift_slices = _one(routes.drift_slices)
+    canary = _one(routes.canary)
+    canary_gate = _one(routes.canary_gate)
     records = _all(routes.records)
     record = _one(routes.record)
     record_scenario = _stream(routes.record_scenario)

@@ -591,6 +591,46 @@ class DriftSlices(Answer):
     items: tuple[DriftSlice, ...]
 
 
+class CanaryVersion(Answer):
+    """The results of one version since the canary began."""
+
+    version: str
+    conversations: int
+    """Begun; a record without a session is one by itself."""
+    records: int
+    pass_rate: float | None
+    """Mean of the complete conversations."""
+    error_rate: float | None
+
+
+class Difference(Answer):
+    """Candidate minus stable, with an interval that holds at all looks together."""
+
+    lower: float
+    upper: float
+
+
+class Canary(Answer):
+    """The decision on a candidate, and its grounds."""
+
+    decision: str
+    """`promote`, `hold` or `roll_back`."""
+    reason: str
+    profile: str
+    profile_version: str
+    task: str
+    """Empty for the whole record."""
+    stable: CanaryVersion
+    candidate: CanaryVersion
+    pass_rate: Difference
+    decided_rate: Difference
+    """Of the shares without an error."""
+    margin: float
+    alpha: float
+    split_chance: float | None
+    """That traffic is split as planned, at most; None without a plan."""
+
+
 class Trouble(Answer):
     """Something that keeps results from being made, or from being complete."""
 

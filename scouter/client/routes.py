@@ -391,6 +391,84 @@ def drift_slices(uid: str, since: Moment | None = None, task: str = "") -> Call[
     return get("/drift/slices/{uid}", models.DriftSlices, at={"uid": uid}, query=query)
 
 
+def canary(
+    stable: str,
+    candidate: str,
+    *,
+    profile: str | None = None,
+    task: str | None = None,
+    service: str | None = None,
+    environment: str | None = None,
+    since: Moment | None = None,
+    margin: float | None = None,
+    alpha: float | None = None,
+    share: float | None = None,
+) -> Call[models.Canary]:
+    """Hold a candidate against the stable version: promote, hold or roll back.
+
+    Args:
+        stable: Its `service.version`.
+        candidate: That of the candidate.
+        profile: Alias, name, uid or digest; the only active one by default.
+        task: The whole record by default.
+        service: Any by default.
+        environment: Any by default.
+        since: The first result of the candidate by default.
+        margin: Fall of the rate that is accepted, in (0, 1); 0.05 by default.
+        alpha: Chance of either wrong decision, in (0, 1); 0.05 by default.
+        share: Of the conversations, planned for the candidate, in (0, 1); not checked by default.
+    """
+    query: dict[str, QueryValue] = {
+        "stable": stable, "candidate": candidate, "profile": profile, "task": task,
+        "service": service, "environment": environment, "since": since,
+        "margin": _text(margin), "alpha": _text(alpha), "share": _text(share),
+    }  # fmt: skip
+    return get("/canary", models.Canary, query=query)
+
+
+def canary_gate(
+    decision: str,
+    stable: str,
+    candidate: str,
+    *,
+    profile: str | None = None,
+    task: str | None = None,
+    service: str | None = None,
+    environment: str | None = None,
+    since: Moment | None = None,
+    margin: float | None = None,
+    alpha: float | None = None,
+    share: float | None = None,
+) -> Call[models.Canary]:
+    """Ask whether this is the decision on a candidate; an error 409 says no. Needs profile.
+
+    Args:
+        decision: `promote` or `roll_back`.
+        stable: As for `canary`, like the rest.
+        candidate: Its `service.version`.
+        profile: Alias, name, uid or digest.
+        task: Its id.
+        service: Its name.
+        environment: Its name.
+        since: Results from then on.
+        margin: Fall of the rate that is accepted, in (0, 1).
+        alpha: Chance of either wrong decision, in (0, 1).
+        share: Of the conversations, planned for the candidate, in (0, 1).
+    """
+    query: dict[str, QueryValue] = {
+        "stable": stable, "candidate": candidate, "profile": profile, "task": task,
+        "service": service, "environment": environment, "since": since,
+        "margin": _text(margin), "alpha": _text(alpha), "share": _text(share),
+    }  # fmt: skip
+    at = {"decision": decision}
+    return post("/canary/{decision}", models.Canary, at=at, query=query)
+
+
+def _text(number: float | None) -> str | None:
+    """A number as it is; as a moment it would be taken for a time."""
+    return None if number is None else repr(number)
+
+
 # --- records and sessions ---
 
 

@@ -48,7 +48,6 @@ def read_wire_profile(body: bytes, limits: WireLimits = WIRE_LIMITS) -> AgentEva
     fields = dict(cast("Mapping[str, Any]", profile))
     costs = TaskCosts(limits)
     fields["tasks"] = _tasks(fields.get("tasks"), costs)
-    _refuse_dispatch(fields.get("config"))
     try:
         built = AgentEvalProfile(**fields)
     except ValidationError as error:
@@ -141,20 +140,3 @@ def _problem(error: ValidationError, value: object, model: object, task_id: str)
     field = ".".join(map(str, existing(cast(JsonValue, value), loc)))
     wanted = f"; expected {expected}" if expected else ""
     return WireProfileError(f"{problem}{wanted}", task_id, field)
-
-
-def _refuse_dispatch(config: JsonValue) -> None:
-    """Who is told of an alert, and where, is no part of a profile."""
-    alert = _field(config, "alert_config")
-    dispatch = _field(alert, "dispatch_config")
-    if dispatch is None or (isinstance(dispatch, dict) and set(dispatch) <= {"Console"}):
-        return
-    raise WireProfileError(
-        "who is told of an alert is not taken from a profile; the collector's settings and "
-        "Alertmanager's routes say it",
-        field="config.alert_config.dispatch_config",
-    )
-
-
-def _field(value: JsonValue, name: str) -> JsonValue:
-    return value.get(name) if isinstance(value, dict) else None

@@ -12,6 +12,7 @@ from collector.storage.port.drift import (
     DriftEvent,
     DriftState,
     SliceQuery,
+    VersionQuery,
 )
 from collector.storage.port.rows import Scope, TaskRow
 from collector.storage.port.store import Store
@@ -140,6 +141,55 @@ class StoreDriftContract:
         store.append_evaluations([evaluation("s", FAILED, scope=Scope.SESSION)]).result()
         (found,) = store.decided_after(BEFORE_ALL, 10)
         assert (found.session, found.outcomes) == ("", (("t1", FAILED),))
+
+    def test_the_results_of_two_versions(self, store: Store) -> None:
+        """In the order of completion, from the candidate's first one on, each record once."""
+        tasks = (task("t", PASSED), task("j", FAILED))
+        rows = [
+            evaluation("u1", PASSED, tasks, service_version="1", evaluated_ns=1),
+            evaluation(
+                "u2", FAILED, tasks, service_version="2", evaluated_ns=2, service_name="bot"
+            ),
+            evaluation(
+                "u3", PASSED, tasks, service_version="1", evaluated_ns=3, scope=Scope.SESSION
+            ),
+            evaluation(
+                "u4", PASSED, tasks, service_version="1", evaluated_ns=4, environment="prod"
+            ),
+            evaluation("u5", PASSED, tasks, service_version="3", evaluated_ns=5),
+            evaluation("u6", Outcome.ERRORED, tasks, service_version="2", evaluated_ns=6),
+            evaluation("u7", Outcome.SKIPPED, tasks, service_version="2", evaluated_ns=7),
+            evaluation("u8", Outcome.PENDING, tasks, service_version="2", evaluated_ns=8),
+        ]
+        for row in rows:
+            store.append_evaluations([row]).result()
+        later = evaluation("u2", PASSED, tasks, service_version="2", revision=2, was_decided=True)
+        store.append_evaluations([later]).result()
+
+        def found(limit: int = 10, **wanted: Any) -> list[tuple[str, int, bool, bool]]:
+            usual: dict[str, Any] = {
+                "space": SPACE, "profile_uid": "p1", "stable": "1", "candidate": "2", "task": "",
+                "since_ns": None,
+            }  # fmt: skip
+            query = VersionQuery(**(usual | wanted))
+            return [
+                (version, each.at_ns, each.is_passed, each.is_error)
+                for version, each in store.version_results(query, limit)
+            ]
+
+        assert found() == [
+            ("2", 2, False, False), ("1", 4, True, False), ("2", 6, False, True),
+        ]  # fmt: skip
+        assert found(since_ns=0)[0] == ("1", 1, True, False)
+        assert found(since_ns=0, limit=2) == found(since_ns=0)[:2]
+        assert [each[1] for each in found(environment="prod", since_ns=0)] == [4]
+        assert found(service="bot") == [("2", 2, False, False)]
+        assert found(task="j", since_ns=3) == [
+            ("1", 3, False, False), ("1", 4, False, False), ("2", 6, False, False),
+            ("2", 7, False, False),
+        ]  # fmt: skip
+        assert found(candidate="none") == []
+        assert found(space="other") == found(profile_uid="other") == []
 
     def test_a_state_takes_the_place_of_the_one_before(self, open_store: Open) -> None:
         store = open_store()

@@ -147,7 +147,11 @@ class Courier:
         except BaseException:
             self._is_stale = True
             raise
-        self._alerts = {(each.space, each.alert_id): each for each in found}
+        self._alerts = {
+            (each.space, each.alert_id): each
+            for each in found
+            if each.channel in ("", self.channel.name)
+        }
         self._standing = {
             name: notice
             for name, notice in self._standing.items()

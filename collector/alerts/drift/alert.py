@@ -87,6 +87,10 @@ class _AlertBase(BaseModel):
     """Id of the token that changed it last; empty for the collector itself."""
     note: str = ""
     """Why, in words."""
+    condition: str = ""
+    """The condition of a profile that holds; empty where a detector has proven a fall."""
+    channel: str = ""
+    """The only channel that is told; empty for all."""
 
     @property
     def is_open(self) -> bool:

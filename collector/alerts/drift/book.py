@@ -50,7 +50,8 @@ class AlertBook:
 
     def load(self, latest: Iterable[DriftEvent]) -> None:
         """Take up the alerts that are open."""
-        self._open = {alert.key: alert for alert in map(alert_of, latest) if alert.is_open}
+        found = map(alert_of, latest)
+        self._open = {alert.key: alert for alert in found if alert.is_open and not alert.condition}
 
     def open_in(self, space: str | None) -> list[Alert]:
         """The open alerts of a space, or of all, the newest first."""

@@ -37,6 +37,9 @@ def headline(alert: Alert) -> str:
     if isinstance(alert, TroubleAlert):
         where = alert.alias or f"space {alert.space}"
         return f"{where}: {_TROUBLES[alert.trouble]} since {moment(alert.opened_ns)}"
+    if alert.condition:
+        at = moment(alert.opened_ns)
+        return f"{alert.alias}: the condition of its profile holds at {at}: {alert.condition}"
     what = f"task {alert.task!r}" if alert.task else "the whole record"
     worse = _WORSE[alert.kind]
     version = f", version {alert.version}" if alert.version else ""
@@ -54,6 +57,9 @@ def proof(alert: Alert) -> str:
 
 def evidence(figures: Figures, kind: Kind) -> str:
     """Say in one line what was counted, what would be healthy, and how likely chance is."""
+    if not figures.evidence:  # a condition that holds at a scheduled time proves nothing
+        passed = figures.records - figures.failed
+        return f"{passed:,} of the last {figures.records:,} records passed"
     if kind is Kind.SCORE:
         return (
             f"mean {figures.mean:.3f} of {figures.records:,} records since "

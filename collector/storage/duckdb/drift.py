@@ -17,8 +17,10 @@ from collector.storage.port.drift import (
     DriftEvent,
     DriftState,
     SliceQuery,
+    VersionQuery,
 )
 from collector.storage.port.rows import Scope
+from scouter.drift.canary import Result
 from scouter.drift.detect.slices import Slice
 from scouter.drift.series.observed import RECORD, Observed, Place
 from scouter.drift.series.series import Agent
@@ -168,6 +170,49 @@ def _tasks(database: Reads, first: int, last: int) -> dict[str, _Tasks]:
             if number is not None and math.isfinite(number):
                 found[evaluation_id][1].append((task_id, number))
     return found
+
+
+def read_version_results(
+    database: Database, query: VersionQuery, limit: int
+) -> list[tuple[str, Result]]:
+    """First final results of two versions; see `DriftStore.version_results`."""
+    own = "space = ? AND profile_uid = ?"
+    given: list[Any] = [query.space, query.profile_uid]
+    for name, value in (("service_name", query.service), ("environment", query.environment)):
+        if value is not None:
+            own += f" AND {name} = ?"
+            given.append(value)
+    since = f"(SELECT min(evaluated_ns) FROM evaluations WHERE {own} AND service_version = ?)"
+    since_given: list[Any] = [*given, query.candidate]
+    if query.since_ns is not None:
+        since, since_given = "?", [query.since_ns]
+    outcome, joined, join_given = "e.outcome", f"AND e.scope = '{Scope.RECORD.value}'", []
+    joined += " AND NOT coalesce(e.is_partial, false)"
+    tasks = ""
+    if query.task:
+        outcome, joined = "t.outcome", ""
+        tasks = " JOIN task_results t ON t.evaluation_id = e.evaluation_id AND t.task_id = ?"
+        join_given = [query.task]
+    rows = database.read(
+        f"SELECT e.service_version, e.session_id, e.scope, e.evaluated_ns, {outcome}"
+        f" FROM (SELECT * FROM evaluations WHERE {own} AND service_version IN (?, ?)) e{tasks}"
+        f" WHERE e.outcome <> 'pending' AND NOT coalesce(e.was_decided, e.revision > 1) {joined}"
+        f" AND {outcome} IN ('passed', 'failed', 'errored') AND e.evaluated_ns >= {since}"
+        " ORDER BY e.seq, e.ordinal LIMIT ?",
+        [*given, query.stable, query.candidate, *join_given, *since_given, limit],
+    )
+    return [
+        (
+            version,
+            Result(
+                session=session if scope == Scope.RECORD else "",
+                at_ns=at_ns,
+                is_error=found == Outcome.ERRORED,
+                is_passed=found == Outcome.PASSED,
+            ),
+        )
+        for version, session, scope, at_ns, found in rows
+    ]
 
 
 def read_drift_states(database: Database) -> list[DriftState]:

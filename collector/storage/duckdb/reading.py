@@ -17,6 +17,7 @@ from collector.storage.duckdb.drift import (
     read_drift_states,
     read_last_deliveries,
     read_slices,
+    read_version_results,
     read_whole,
 )
 from collector.storage.duckdb.evaluations import (
@@ -67,6 +68,7 @@ from collector.storage.port.drift import (
     DriftEvent,
     DriftState,
     SliceQuery,
+    VersionQuery,
 )
 from collector.storage.port.judges import CalibrationRow, GoldOutcome, GoldQuery
 from collector.storage.port.labels import LabelQuery, LabelRow
@@ -108,6 +110,7 @@ from collector.storage.port.search import (
     UsageQuery,
 )
 from collector.storage.port.versions import VersionRow
+from scouter.drift.canary import Result
 from scouter.drift.detect.slices import Slice
 from scouter.drift.series.observed import Observed, Place
 from scouter.evaluate.outcome import Outcome
@@ -332,6 +335,10 @@ class Reading(Opened):
     ) -> list[Observed]:
         """First final results behind a place, in the order of completion."""
         return read_decided(self._database, place, limit, within)
+
+    def version_results(self, query: VersionQuery, limit: int) -> list[tuple[str, Result]]:
+        """First final results of two versions, in the order of completion."""
+        return read_version_results(self._database, query, limit)
 
     def drift_states(self) -> list[DriftState]:
         """The latest state under each name."""

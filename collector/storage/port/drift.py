@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
 
+from scouter.drift.canary import Result
 from scouter.drift.detect.slices import Slice
 from scouter.drift.series.observed import Observed, Place
 
@@ -87,6 +88,23 @@ class DecidedQuery:
     """Evaluated before."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VersionQuery:
+    """The results of two versions that take traffic side by side."""
+
+    space: str
+    profile_uid: str
+    stable: str
+    candidate: str
+    service: str | None = None
+    """None for any."""
+    environment: str | None = None
+    task: str
+    """Empty for whole records."""
+    since_ns: int | None
+    """None for the first result of the candidate."""
+
+
 class DriftStore(Protocol):
     """The part of `Store` that is about live detectors."""
 
@@ -103,6 +121,19 @@ class DriftStore(Protocol):
             place: Only those behind it.
             limit: So many at most.
             within: Those that are asked for; of all spaces and times if none is given.
+        """
+        ...
+
+    def version_results(self, query: VersionQuery, limit: int) -> list[tuple[str, Result]]:
+        """First final results of two versions, in the order of completion.
+
+        Args:
+            query: Which ones.
+            limit: So many at most, the first ones: a later look sees them again, and more.
+
+        Returns:
+            Each with its version; skipped ones and those of which a judge was not asked are
+            left out.
         """
         ...
 

@@ -253,11 +253,11 @@ class Zebra:
         named = {
             "{letter_id}": self.letter, "{evaluation_id}": self.evaluation, "{session_id}": ZEBRA,
             "{trace_id}": TRACE, "{kind}": "evaluations", "{alert_id}": ZEBRA, "{key}": "0" * 64,
-            "{uid}": ZEBRA if "records" in path else self.uid,
+            "{uid}": ZEBRA if "records" in path else self.uid, "{decision}": "promote",
         }  # fmt: skip
         for name, text in named.items():
             path = path.replace(name, text)
-        return path
+        return f"{path}?stable=1&candidate=2" if "canary" in path else path
 
     def order(self, path: str) -> dict[str, Any]:
         """What is sent to a route that takes something."""

@@ -20,6 +20,7 @@ from scouter.alert.condition import AlertCondition, AlertThreshold
 from scouter.alert.config import AgentAlertConfig
 from scouter.drift.config import AgentEvalConfig
 from scouter.drift.profile import AgentEvalProfile
+from scouter.errors import TransientError
 from scouter.evaluate.operators.comparison import ComparisonOperator
 from scouter.evaluate.outcome import Outcome
 from scouter.evaluate.tasks.assertion import AssertionTask
@@ -220,3 +221,68 @@ def test_what_no_judge_has_seen_neither_ends_nor_raises_an_alert(
     assert watch.feed(*[unseen] * 50, left_out=reason) is state
     for status in (watch.status, Watch(store, profile()).status):
         assert (status.passed, status.n) == (20 * (before is PASSED), 20)
+
+
+def test_a_schedule_is_when_the_condition_is_looked_at(store: DuckDBStore) -> None:
+    """Each hour: neither before, nor by the results; its end is told at a scheduled time too."""
+    hour = 3_600 * 10**9
+    condition = AlertCondition(0.8, "Below")
+    alert = AgentAlertConfig("0 * * * *", None, condition, window=20, min_samples=20)
+    task = AssertionTask("t", "x", 1, ComparisonOperator.Equals)
+    watched = AgentEvalProfile([task], AgentEvalConfig(alert_config=alert), alias="bot")
+    now, told, numbers = [hour // 2], list[tuple[AlertState, int, int]](), count()
+    monitor = AlertMonitor(
+        store, lambda space, profile, firing: None, lambda: now[0],
+        lambda status: told.append((status.state, status.passed, status.n)),
+    )  # fmt: skip
+    monitor.watch(SPACE, watched)
+
+    def feed(outcome: Outcome) -> None:
+        rows = [
+            evaluation(f"s{next(numbers)}", outcome, profile_uid=watched.uid) for _ in range(20)
+        ]
+        store.append_evaluations(rows).result()
+        monitor.observe(rows)
+
+    def look(at_ns: int) -> None:
+        now[0] = at_ns
+        monitor.look(at_ns)
+
+    feed(FAILED)
+    look(hour - 1)
+    assert (monitor.statuses(SPACE)[0].state, told) == (AlertState.INACTIVE, [])
+    look(hour)
+    assert told == [(AlertState.FIRING, 0, 20)]
+    feed(PASSED)
+    look(hour + 1)
+    assert monitor.statuses(SPACE)[0].state is AlertState.FIRING
+    look(5 * hour)
+    assert told[1:] == [(AlertState.RESOLVED, 20, 20)]
+    look(6 * hour)
+    assert len(told) == 2
+
+
+def test_what_could_not_be_told_is_told_at_the_next_look(store: DuckDBStore) -> None:
+    alert = AgentAlertConfig("* * * * *", None, AlertCondition(0.8, "Below"))
+    task = AssertionTask("t", "x", 1, ComparisonOperator.Equals)
+    watched = AgentEvalProfile([task], AgentEvalConfig(alert_config=alert), alias="bot")
+    told, is_down = list[AlertState](), [True]
+
+    def tell(status: AlertStatus) -> None:
+        if is_down[0]:
+            raise TransientError("the store is busy")
+        told.append(status.state)
+
+    monitor = AlertMonitor(store, lambda space, profile, firing: None, lambda: 0, tell)
+    monitor.watch(SPACE, watched)
+    rows = [evaluation(f"d{n}", FAILED, profile_uid=watched.uid) for n in range(20)]
+    store.append_evaluations(rows).result()
+    monitor.observe(rows)
+    with pytest.raises(TransientError):
+        monitor.look(60 * 10**9)
+    is_down[0] = False
+    monitor.look(61 * 10**9)
+    assert told == [AlertState.FIRING]
+    monitor.unwatch(SPACE, watched)
+    monitor.look(62 * 10**9)
+    assert told == [AlertState.FIRING, AlertState.RESOLVED]

@@ -11,6 +11,7 @@ from pydantic import ValidationError
 from scouter.alert.condition import AlertCondition
 from scouter.alert.config import AgentAlertConfig
 from scouter.alert.crons import CommonCrons
+from scouter.alert.dispatch import SlackDispatchConfig
 from scouter.drift.config import AgentEvalConfig
 from scouter.drift.profile import AgentEvalProfile
 from scouter.drift.shipped import find_profile, shipped_folder, shipped_profiles
@@ -283,21 +284,20 @@ def test_a_profile_of_the_original_is_read(tmp_path: Path) -> None:
 @pytest.mark.parametrize("schedule", ["0 0 * * * *", CommonCrons.EveryHour])
 def test_code_written_for_the_original_may_say_when_and_whom(schedule: str) -> None:
     condition = AlertCondition(0.8, "Below")
-    with pytest.warns(UserWarning, match="tell object; .*Alertmanager"):
-        told = AgentAlertConfig(schedule, object(), condition)
+    told = AgentAlertConfig(schedule, SlackDispatchConfig("#c"), condition)
 
-    assert told == AgentAlertConfig(alert_condition=condition, schedule=schedule)
-    assert told.model_dump() == AgentAlertConfig(alert_condition=condition).model_dump()
+    assert (told.schedule, told.alert_condition) == ("0 0 * * * *", condition)
+    assert told.dispatch_config == SlackDispatchConfig(channel="#c")
+    assert AgentAlertConfig.model_validate_json(told.model_dump_json()) == told
 
 
-def test_who_the_original_told_is_left_out_aloud() -> None:
+def test_when_and_whom_the_original_told_is_kept() -> None:
     alert = {"dispatch_config": {"Slack": {"channel": "#c"}}, "schedule": "0 0 * * * *"}
     foreign = {**FOREIGN, "config": {"alert_config": alert}}
 
-    with pytest.warns(UserWarning, match="Slack.*Alertmanager"):
-        profile = AgentEvalProfile.model_validate(foreign)
+    profile = AgentEvalProfile.model_validate(foreign)
 
-    assert profile.config.alert_config == AgentAlertConfig()
+    assert profile.config.alert_config == AgentAlertConfig("0 0 * * * *", SlackDispatchConfig("#c"))
     assert profile.config.version == AgentEvalConfig().version
 
 

@@ -156,7 +156,7 @@ ATTACKS: dict[str, tuple[bytes, str]] = {
     "webhook": (
         body(
             assertion(),
-            config={"alert_config": {"dispatch_config": {"Slack": {"channel": "http://x"}}}},
+            config={"alert_config": {"dispatch_config": {"Webhook": {"url": "http://x"}}}},
         ),
         "field 'config.alert_config.dispatch_config'",
     ),

@@ -1,0 +1,219 @@
+"""A canary's decision, for people and for whatever rolls versions out."""
+
+import time
+from collections import defaultdict
+from typing import Annotated, Final, Literal
+
+from fastapi import APIRouter, Depends, Query
+from pydantic import BaseModel, ConfigDict, Field
+
+from collector.api.parameters import (
+    COMMON,
+    NOT_FOUND,
+    PROBLEMS,
+    Profile,
+    Profiler,
+    Reader,
+    Text,
+    Time,
+    caught_up,
+    read_time,
+)
+from collector.pipeline.profiles import ProfileRegistry, RegisteredProfile
+from collector.problem import ProblemError, problems
+from collector.storage.port.drift import VersionQuery
+from collector.storage.port.store import Store
+from scouter.drift.canary import ALPHA, MARGIN, Canary, Plan, Result, Version, decide
+from scouter.drift.canary import version_of as put_together
+from scouter.drift.detect.two_samples import Interval
+from scouter.drift.series.group import Pace
+from scouter.drift.series.series import Kind
+
+MOST: Final = 200_000
+"""Results that a decision is made from, the first ones; a difference of half a point is seen."""
+_CONFLICT: Final = 409
+
+VersionName = Annotated[str, Query(max_length=512, description="`service.version` of its spans.")]
+Share = Annotated[float, Query(gt=0, lt=1)]
+
+
+class CanaryVersion(BaseModel):
+    """The results of one version since the canary began."""
+
+    model_config = ConfigDict(frozen=True)
+
+    version: str
+    conversations: int = Field(description="Begun; a record without a session is one by itself.")
+    records: int
+    pass_rate: float | None = Field(description="Mean of the complete conversations.")
+    error_rate: float | None
+
+
+class Difference(BaseModel):
+    """Candidate minus stable, with an interval that holds at all looks together."""
+
+    model_config = ConfigDict(frozen=True)
+
+    lower: float
+    upper: float
+
+
+class CanaryAnswer(BaseModel):
+    """The decision and its grounds."""
+
+    model_config = ConfigDict(frozen=True)
+
+    decision: str = Field(description="promote, hold or roll_back.")
+    reason: str
+    profile: str
+    profile_version: str
+    task: str = Field(description="Empty for the whole record.")
+    stable: CanaryVersion
+    candidate: CanaryVersion
+    pass_rate: Difference
+    decided_rate: Difference = Field(description="Of the shares without an error.")
+    margin: float
+    alpha: float
+    split_chance: float | None = Field(
+        description="That traffic is split as planned, at most; null without a plan."
+    )
+
+
+class _Asked:
+    """The parameters of all routes."""
+
+    def __init__(
+        self,
+        stable: VersionName,
+        candidate: VersionName,
+        profile: Profile = None,
+        task: Annotated[str, Query(max_length=512)] = "",
+        service: Text = None,
+        environment: Text = None,
+        since: Time = None,
+        margin: Share = MARGIN,
+        alpha: Share = ALPHA,
+        share: Annotated[
+            float | None,
+            Query(gt=0, lt=1, description="Of the conversations, planned for the candidate."),
+        ] = None,
+    ) -> None:
+        self.profile, self.task, self.stable, self.candidate = profile, task, stable, candidate
+        self.service, self.environment, self.since = service, environment, since
+        self.plan = Plan(margin=margin, alpha=alpha, share=share)
+
+
+Asked = Annotated[_Asked, Depends()]
+Gate = Literal["promote", "roll_back"]
+
+
+def canary_router(store: Store, registry: ProfileRegistry, pace: Pace) -> APIRouter:
+    """Make the routes below `/api/v1/canary`.
+
+    Args:
+        store: Has the results.
+        registry: The registered profiles.
+        pace: When a conversation is complete.
+    """
+    router = APIRouter(
+        prefix="/api/v1",
+        tags=["results"],
+        responses=PROBLEMS,
+        dependencies=[*COMMON, Depends(caught_up(store))],
+    )
+
+    def answer(space: str, asked: _Asked) -> CanaryAnswer:
+        return _answer(store, _profile(registry, space, asked.profile), pace, asked)
+
+    @router.get("/canary", responses=NOT_FOUND)
+    def canary(caller: Reader, asked: Asked) -> CanaryAnswer:
+        """Hold a candidate against the stable version: promote, hold or roll back."""
+        return answer(caller.space, asked)
+
+    # Whoever may change nothing sends no body, so this needs more than the scope `read`.
+    @router.post("/canary/{decision}", responses={**NOT_FOUND, **problems(_CONFLICT)})
+    def gate(caller: Profiler, decision: Gate, asked: Asked) -> CanaryAnswer:
+        """The same for a gate that knows yes and no: 200 if this is the decision, else 409."""
+        found = answer(caller.space, asked)
+        if found.decision != decision:
+            raise ProblemError(_CONFLICT, f"{found.decision}: {found.reason}")
+        return found
+
+    return router
+
+
+def _profile(registry: ProfileRegistry, space: str, named: str | None) -> RegisteredProfile:
+    """The profile whose results are compared: of an alias or a name its active version."""
+    every = registry.all(space)
+    if named is None:
+        wanted = [each for each in every if each.is_active]
+    else:
+        wanted = [
+            each
+            for each in every
+            if named in (each.uid, each.profile.digest)
+            or (each.is_active and named in (each.profile.alias, each.profile.name))
+        ]
+    if len(wanted) == 1:
+        return wanted[0]
+    names = ", ".join(sorted(each.profile.alias for each in every if each.is_active)[:20])
+    if named is None and wanted:
+        raise ProblemError(400, f"profile: there are several, say which one: {names}")
+    what = "no active profile" if named is None else f"no active profile {named[:100]!r}"
+    raise ProblemError(404, f"profile: {what}; active are: {names or 'none'}")
+
+
+def _answer(store: Store, registered: RegisteredProfile, pace: Pace, asked: _Asked) -> CanaryAnswer:
+    profile = registered.profile
+    known = {task.id for task in profile.tasks}
+    if asked.task and asked.task not in known:
+        raise ProblemError(404, f"task: {asked.task[:100]!r} is no task of {profile.alias!r}")
+    if asked.stable == asked.candidate:
+        raise ProblemError(400, "stable and candidate are the same version")
+    query = VersionQuery(
+        space=registered.space, profile_uid=registered.uid, stable=asked.stable,
+        candidate=asked.candidate, service=asked.service, environment=asked.environment,
+        task=asked.task, since_ns=read_time("since", asked.since),
+    )  # fmt: skip
+    by_version: defaultdict[str, list[Result]] = defaultdict(list)
+    for version, result in store.version_results(query, MOST):
+        by_version[version].append(result)
+    now_ns = time.time_ns()
+    stable, candidate = (
+        put_together(name, by_version[name], pace, now_ns)
+        for name in (asked.stable, asked.candidate)
+    )
+    found = decide(asked.plan, stable, candidate)
+    return _shown(found, registered, asked.task)
+
+
+def _shown(found: Canary, registered: RegisteredProfile, task: str) -> CanaryAnswer:
+    return CanaryAnswer(
+        decision=found.decision.value,
+        reason=found.reason,
+        profile=registered.profile.alias,
+        profile_version=registered.profile.digest,
+        task=task,
+        stable=_version(found.stable),
+        candidate=_version(found.candidate),
+        pass_rate=_difference(found.passes),
+        decided_rate=_difference(found.decided),
+        margin=found.plan.margin,
+        alpha=found.plan.alpha,
+        split_chance=found.split,
+    )
+
+
+def _version(version: Version) -> CanaryVersion:
+    passes, decided = version.sample(Kind.PASS), version.sample(Kind.ERROR)
+    return CanaryVersion(
+        version=version.name,
+        conversations=version.begun,
+        records=version.records,
+        pass_rate=passes.mean if passes.size else None,
+        error_rate=1 - decided.mean if decided.size else None,
+    )
+
+
+def _difference(interval: Interval) -> Difference:
+    return Difference(lower=interval.lower, upper=interval.upper)

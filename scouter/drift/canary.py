@@ -1,0 +1,218 @@
+"""Canary: a candidate version held against the stable one while both take traffic."""
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from scouter.drift.detect.split import log_evidence_of_another_split
+from scouter.drift.detect.two_samples import Interval, Sample, difference
+from scouter.drift.series.group import Pace
+from scouter.drift.series.series import Kind
+
+MARGIN: Final = 0.05
+"""Fall that is accepted: without one no number of conversations could ever suffice."""
+ALPHA: Final = 0.05
+SPLIT_ALPHA: Final = 0.001
+"""Chance of ever calling a right split wrong."""
+
+
+class Decision(StrEnum):
+    """Advice to whoever rolls out."""
+
+    PROMOTE = "promote"
+    HOLD = "hold"
+    ROLL_BACK = "roll_back"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Result:
+    """One final result of a version."""
+
+    session: str
+    """Empty where the record stands for itself."""
+    at_ns: int
+    is_error: bool
+    is_passed: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What is asked of a candidate.
+
+    Args:
+        margin: Fall of the rate that is accepted, in (0, 1).
+        alpha: Chance of rolling back a candidate that is as good as the stable version, and of
+            promoting one that falls by the margin; each at all looks together, in (0, 1).
+        share: Part of the conversations that the candidate gets, in (0, 1); None if it changes.
+    """
+
+    margin: float = MARGIN
+    alpha: float = ALPHA
+    share: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Version:
+    """The results of one version: a unit is a conversation, or a record without one."""
+
+    name: str
+    begun: int
+    """Units, those that go on included."""
+    records: int
+    passes: Sample
+    """Of complete units, share of passed among passed and failed."""
+    decided: Sample
+    """Of complete units, share of records without an error."""
+
+    def sample(self, kind: Kind) -> Sample:
+        """The outcomes of one kind."""
+        return self.passes if kind is Kind.PASS else self.decided
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Canary:
+    """The decision and its grounds."""
+
+    plan: Plan
+    stable: Version
+    candidate: Version
+    passes: Interval
+    """Difference of the pass rates, candidate minus stable, at 1 - alpha."""
+    decided: Interval
+    """Difference of the shares without an error."""
+    split: float | None
+    """Chance at most that the split of traffic is the planned one; None without a plan."""
+
+    @property
+    def is_split_wrong(self) -> bool:
+        """True where versions get other shares than planned, or results of one are lost."""
+        return self.split is not None and self.split <= SPLIT_ALPHA
+
+    @property
+    def decision(self) -> Decision:
+        """What to do.
+
+        A candidate that is proven worse is rolled back, also if results of it are missing. One
+        whose fall is proven to be smaller than the margin is promoted.
+        """
+        if self._worse():
+            return Decision.ROLL_BACK
+        is_fine = all(each.lower > -self.plan.margin for each in (self.passes, self.decided))
+        return Decision.PROMOTE if is_fine and not self.is_split_wrong else Decision.HOLD
+
+    def _worse(self) -> list[str]:
+        """The falls that are proven, and not proven to be smaller than the margin."""
+        return [
+            text
+            for each, text in ((self.passes, "passes less"), (self.decided, "has more errors"))
+            if each.upper < 0 and each.lower <= -self.plan.margin
+        ]
+
+    @property
+    def reason(self) -> str:
+        """The grounds in one sentence."""
+        margin = f"{100 * self.plan.margin:.3g} points"
+        if self.decision is Decision.PROMOTE:
+            return f"any fall is smaller than {margin}"
+        worse = self._worse()
+        if worse:
+            return f"the candidate {' and '.join(worse)}"
+        if self.is_split_wrong:
+            share = self.candidate.begun / (self.candidate.begun + self.stable.begun)
+            return (
+                f"the candidate has {share:.1%} of the conversations, and {self.plan.share:.1%} "
+                "were planned: results of a version are missing, or traffic is split otherwise"
+            )
+        missing = [each.name for each in (self.stable, self.candidate) if not each.passes.size]
+        if missing:
+            return f"no complete conversation of version {' and '.join(missing)} yet"
+        return f"neither a fall nor its absence, to {margin}, is proven yet"
+
+
+def decide(plan: Plan, stable: Version, candidate: Version) -> Canary:
+    """Hold a candidate against the stable version.
+
+    Raises:
+        ValueError: The plan has a number out of range.
+
+    Cost: that of `difference`, twice.
+    """
+    if not 0 < plan.margin < 1:
+        raise ValueError(f"a margin of {plan.margin}; expected a share between 0 and 1")
+    split = None
+    if plan.share is not None:
+        log = log_evidence_of_another_split(stable.begun, candidate.begun, plan.share)
+        split = math.exp(-max(log, 0.0))
+    # Half of alpha for each of two ways to be rolled back, and for each side of an interval: a
+    # bound is wrong with a chance of alpha / 2, and two of them roll back.
+    passes, decided = (
+        difference(stable.sample(kind), candidate.sample(kind), plan.alpha)
+        for kind in (Kind.PASS, Kind.ERROR)
+    )
+    return Canary(
+        plan=plan, stable=stable, candidate=candidate, passes=passes, decided=decided, split=split
+    )
+
+
+def version_of(name: str, results: Iterable[Result], pace: Pace, now_ns: int) -> Version:
+    """Put the results of a version together to conversations.
+
+    Args:
+        name: The version.
+        results: In the order of completion.
+        pace: When a conversation is complete; what comes later is another one.
+        now_ns: Time of the look.
+    """
+    passes, decided = defaultdict[float, int](int), defaultdict[float, int](int)
+    going: dict[str, _Conversation] = {}
+    begun = records = 0
+
+    def close(unit: _Conversation) -> None:
+        rated = unit.records - unit.errors
+        if rated:
+            passes[unit.passed / rated] += 1
+        decided[rated / unit.records] += 1
+
+    for result in results:
+        records += 1
+        unit = going.get(result.session) if result.session else None
+        if unit is not None and unit.is_complete(pace, result.at_ns):
+            close(going.pop(result.session))
+            unit = None
+        if unit is None:
+            begun += 1
+            unit = _Conversation(first_ns=result.at_ns, last_ns=result.at_ns)
+            if result.session:
+                going[result.session] = unit
+        unit.take(result)
+        if not result.session:
+            close(unit)
+    for unit in going.values():
+        if unit.is_complete(pace, now_ns):
+            close(unit)
+    return Version(
+        name=name, begun=begun, records=records, passes=Sample(passes), decided=Sample(decided)
+    )
+
+
+@dataclass(slots=True, kw_only=True)
+class _Conversation:
+    first_ns: int
+    last_ns: int
+    records: int = 0
+    errors: int = 0
+    passed: int = 0
+
+    def is_complete(self, pace: Pace, now_ns: int) -> bool:
+        """Tell whether it was quiet for long enough, or is as old as one may be."""
+        return now_ns >= self.last_ns + pace.quiet_ns or now_ns >= self.first_ns + pace.deadline_ns
+
+    def take(self, result: Result) -> None:
+        """Count a result."""
+        self.last_ns = max(self.last_ns, result.at_ns)
+        self.records += 1
+        self.errors += result.is_error
+        self.passed += result.is_passed

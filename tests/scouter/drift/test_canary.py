@@ -1,0 +1,112 @@
+"""A canary's decision from counts, and conversations from results."""
+
+import pytest
+
+from scouter.drift.canary import Canary, Decision, Plan, Result, Version, decide, version_of
+from scouter.drift.detect.two_samples import Sample
+from scouter.drift.series.group import Pace
+
+PACE = Pace(quiet_ns=10, deadline_ns=25)
+
+
+def version(name: str, passed: int, failed: int, errors: int = 0) -> Version:
+    total = passed + failed + errors
+    return Version(
+        name=name, begun=total, records=total, passes=Sample({1.0: passed, 0.0: failed}),
+        decided=Sample({1.0: passed + failed, 0.0: errors}),
+    )  # fmt: skip
+
+
+def canary(stable: Version, candidate: Version, **plan: float) -> Canary:
+    return decide(Plan(**plan), stable, candidate)
+
+
+STABLE = version("1", 1_900, 100)
+
+
+@pytest.mark.parametrize(
+    ("candidate", "decision", "reason"),
+    [
+        (version("2", 1_900, 100), "promote", "any fall is smaller than 5 points"),
+        (version("2", 1_700, 300), "roll_back", "the candidate passes less"),
+        (version("2", 19, 1), "hold", "neither a fall nor its absence, to 5 points, is proven yet"),
+        (version("2", 0, 0), "hold", "no complete conversation of version 2 yet"),
+        (version("2", 950, 50, 1_000), "roll_back", "the candidate has more errors"),
+        (
+            version("2", 0, 1_000, 1_000), "roll_back",
+            "the candidate passes less and has more errors",
+        ),
+        # A fall of two points is proven, and that it is less than five.
+        (version("2", 93_000, 7_000), "promote", "any fall is smaller than 5 points"),
+    ],
+)  # fmt: skip
+def test_the_decision(candidate: Version, decision: str, reason: str) -> None:
+    found = canary(STABLE, candidate)
+    assert (found.decision, found.reason) == (decision, reason)
+
+
+def test_a_smaller_margin_takes_longer() -> None:
+    found = canary(STABLE, version("2", 1_900, 100), margin=0.01)
+    assert found.decision is Decision.HOLD
+
+
+def test_missing_results_are_no_promotion() -> None:
+    """Half of the conversations were planned, and a quarter of all is there."""
+    found = canary(version("1", 5_700, 300), version("2", 1_900, 100), share=0.5)
+    assert (found.decision, found.is_split_wrong) == (Decision.HOLD, True)
+    assert found.reason.startswith("the candidate has 25.0% of the conversations, and 50.0% were")
+    as_planned = canary(version("1", 5_700, 300), version("2", 1_900, 100), share=0.25)
+    assert as_planned.decision is Decision.PROMOTE
+    assert as_planned.split == 1
+
+
+def test_missing_results_do_not_keep_a_bad_version() -> None:
+    found = canary(version("1", 5_700, 300), version("2", 1_500, 500), share=0.5)
+    assert (found.decision, found.reason) == (Decision.ROLL_BACK, "the candidate passes less")
+
+
+@pytest.mark.parametrize("margin", [0, 1, -0.1])
+def test_a_margin_of_nothing_is_refused(margin: float) -> None:
+    with pytest.raises(ValueError, match="expected a share between 0 and 1"):
+        canary(STABLE, STABLE, margin=margin)
+
+
+def result(at_ns: int, session: str = "", outcome: str = "passed") -> Result:
+    return Result(
+        session=session, at_ns=at_ns, is_error=outcome == "errored", is_passed=outcome == "passed"
+    )
+
+
+def test_records_without_a_session_are_units() -> None:
+    found = version_of("1", [result(1), result(2, outcome="failed"), result(3)], PACE, 3)
+    assert (found.begun, found.records) == (3, 3)
+    assert found.passes.mean == pytest.approx(2 / 3)
+
+
+def test_a_conversation_counts_once_it_is_quiet() -> None:
+    turns = [result(1, "s"), result(5, "s", "failed"), result(6, "s", "errored"), result(7, "t")]
+    at_15 = version_of("1", turns, PACE, 15)
+    assert (at_15.begun, at_15.passes.size) == (2, 0)
+    at_16 = version_of("1", turns, PACE, 16)
+    assert (at_16.passes.size, at_16.passes.mean) == (1, 0.5)
+    assert at_16.decided.mean == pytest.approx(2 / 3)
+
+
+def test_a_conversation_that_goes_on_later_is_another_one() -> None:
+    """A unit that was counted never changes: a later look only adds to it."""
+    first = [result(1, "s"), result(5, "s")]
+    later = [*first, result(15, "s", "failed")]
+    assert version_of("1", later, PACE, 15).passes.size == 1
+    found = version_of("1", later, PACE, 30)
+    assert (found.begun, found.passes.size, found.passes.mean) == (2, 2, 0.5)
+
+
+def test_a_long_conversation_is_cut_at_its_deadline() -> None:
+    turns = [result(at, "s") for at in range(0, 26, 5)]
+    found = version_of("1", turns, PACE, 26)
+    assert (found.begun, found.passes.size) == (2, 1)
+
+
+def test_a_conversation_of_errors_has_no_rate() -> None:
+    found = version_of("1", [result(1, "s", "errored")], PACE, 50)
+    assert (found.passes.size, found.decided.mean) == (0, 0)
