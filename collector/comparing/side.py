@@ -17,8 +17,9 @@ from scouter.evaluate.outcome import Outcome, Reason
 from scouter.evaluate.results.record_result import RecordResult, record_outcome
 from scouter.evaluate.results.task_result import EvalTaskResult, TaskSpec
 
-MOST: Final = 5_000
-"""Records of a side; of more, the newest are compared."""
+MOST: Final = 2_000
+"""Records of a side; of more, the newest are compared. The tests cost more than linearly: 2,000
+records of eight tasks on each side take some seconds."""
 _PAGE: Final = 1_000
 _PAGE_BYTES: Final = 8 * 2**20
 _MESSAGE: Final = 400
@@ -120,10 +121,11 @@ def _live(store: Store, space: str, profile: str, wanted: Wanted) -> Side:
         text_bytes=_PAGE_BYTES,
     )
     found: list[RecordResult] = []
+    specs: dict[str, TaskSpec] = {}
     is_cut = False
     while True:
         page = store.evaluations(query)
-        found += map(_record, page.items)
+        found += [_record(row, specs) for row in page.items]
         if page.next_before is None:
             break
         if len(found) >= wanted.limit:
@@ -145,7 +147,7 @@ def _label(wanted: Wanted) -> str:
     return ", ".join(parts)
 
 
-def _record(row: EvaluationRow) -> RecordResult:
+def _record(row: EvaluationRow, specs: dict[str, TaskSpec]) -> RecordResult:
     """An evaluation as the engine's comparison reads it, without values.
 
     A record without an id is not to be taken for another one without: its uid is its id. So is a
@@ -157,15 +159,19 @@ def _record(row: EvaluationRow) -> RecordResult:
         row.session_id,
         row.trace_id,
         row.outcome,
-        tuple(map(_task, row.tasks)),
+        tuple([_task(task, specs) for task in row.tasks]),
         row.created_ns,
         row.duration_ns,
     )
 
 
-def _task(task: TaskRow) -> EvalTaskResult:
-    spec = TaskSpec(task_id=task.task_id, task_type=task.task_type, operator=task.operator,
-                    condition=task.condition, stage=task.stage)  # fmt: skip
+def _task(task: TaskRow, specs: dict[str, TaskSpec]) -> EvalTaskResult:
+    """A result; those of one task share their spec."""
+    spec = specs.get(task.task_id)
+    if spec is None:
+        spec = specs[task.task_id] = TaskSpec(
+            task_id=task.task_id, task_type=task.task_type, operator=task.operator
+        )
     reason = None if task.reason is None else Reason(task.reason)
     message = task.message[:_MESSAGE]
     return EvalTaskResult(spec, task.outcome, reason, None, None, message).scored(task.score)

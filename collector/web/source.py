@@ -66,6 +66,7 @@ class Source:
         Raises:
             AskError: The API refused, or the collector has a fault.
         """
+        _check(path)
         return _read(await self._http.post(f"/api/v1/{path}", json=body))
 
     async def send(self, path: str, body: bytes, **query: str) -> Answer:
@@ -94,6 +95,7 @@ class Source:
         Raises:
             AskError: The API refused, or the collector has a fault.
         """
+        _check(path)
         answer = await self._http.get(f"/api/v1/{path}", params=query)
         if not answer.is_success:
             raise AskError(answer.status_code, _detail(answer))
@@ -112,12 +114,17 @@ class Source:
         params: Mapping[str, str | int] = {
             name: value for name, value in query.items() if value not in (None, "")
         }  # type: ignore[assignment]  # no None is left
-        if path.endswith(("/.", "/..")) or "/./" in path or "/../" in path:
-            raise AskError(HTTPStatus.NOT_FOUND, "nothing is stored under that name")
+        _check(path)
         try:
             return _read(await self._http.get(f"/api/v1/{path}", params=params))
         except httpx.InvalidURL as error:  # longer than any address may be
             raise AskError(HTTPStatus.BAD_REQUEST, str(error)) from error
+
+
+def _check(path: str) -> None:
+    """Refuse a name that would make another path of this one."""
+    if path.endswith(("/.", "/..")) or "/./" in path or "/../" in path:
+        raise AskError(HTTPStatus.NOT_FOUND, "nothing is stored under that name")
 
 
 def _read(answer: httpx.Response) -> Answer:

@@ -653,7 +653,7 @@ def comparison(
         run: See `before_run`.
         environment: Of the live sides.
         require_ruled_out: Inconclusive where a fall of more points is not ruled out.
-        limit: Newest records of each live side that are compared; 1,000 by default, at most 5,000.
+        limit: Newest records of each live side that are compared; 1,000 by default, at most 2,000.
     """
     return get("/comparison", models.Comparison, query=dict(locals()))
 

@@ -144,11 +144,18 @@ def erase(tx: Transaction, database: Database, target: EraseTarget) -> Erased:
 
 
 def _blank(connection: duckdb.DuckDBPyConnection, space: str) -> None:
-    """Take the texts out of the evaluations that stay."""
-    blank = [
-        (evaluation_id, encode_evaluation(_without_texts(decode_evaluation(body))))
-        for evaluation_id, body in run(connection, _READERS, [space])
-    ]
+    """Take the texts out of the evaluations that stay, and the notes of people who read the same."""
+    blank: list[tuple[str, str]] = []
+    uids: list[str] = []
+    for evaluation_id, body in run(connection, _READERS, [space]):
+        evaluation = decode_evaluation(body)
+        blank.append((evaluation_id, encode_evaluation(_without_texts(evaluation))))
+        uids.append(evaluation.record_uid)
+    run(
+        connection,
+        "UPDATE labels SET notes = '' WHERE space = ? AND list_contains(?::VARCHAR[], uid)",
+        [space, uids],
+    )
     run(
         connection,
         "UPDATE evaluations SET body = b.body FROM"

@@ -15,7 +15,9 @@ from collector.storage.port.rows import TaskRow
 from scouter.agent.calibration.labels import read_labels
 from scouter.client.client import ScouterClient
 from scouter.evaluate.outcome import Outcome, Reason
+from scouter.model.otlp import encode_request
 from tests.collector.conftest import Service, Start
+from tests.contracts.store_data import TRACE, span
 from tests.support.files import files_with
 from tests.support.processes import wait_until
 from tests.support.served import serve
@@ -230,6 +232,29 @@ def test_labels_go_with_their_record(service: Service, tmp_path: Path) -> None:
     assert service.http.post("/api/v1/labels", json=body).status_code == 404
     service.collector.store.remove_before(2**62)
     assert service.get("/api/v1/labels")["items"] == []
+
+
+def test_notes_on_a_record_that_read_what_is_erased_are_blank(
+    start: Start, traced: Path, tmp_path: Path
+) -> None:
+    """The record stays, with its label: a span of its trace belonged to the erased session."""
+    service = start(profile=[str(traced)])
+    secret = "what-the-span-had-said"
+    spans = [
+        span(1, name="step"),
+        span(2, parent_span_id=f"{1:016x}", name="step", attributes={"session.id": "s1"}),
+    ]
+    media = {"Content-Type": "application/x-protobuf"}
+    data = encode_request(spans).SerializeToString()
+    assert service.http.post("/v1/traces", content=data, headers=media).is_success
+    service.send({"uid": "u", "profile": "traced", "session_id": "s2", "trace_id": TRACE})
+    service.wait_for(1)
+    body = {"uid": "u", "task_id": "two_steps", "label": True, "rater": "ada", "notes": secret}
+    assert service.http.post("/api/v1/labels", json=body).status_code == 200
+    done = service.http.post("/api/v1/erase", json={"session_id": "s1"}).json()
+    assert (done["records"], done["spans"]) == (0, 1)
+    (kept,) = service.get("/api/v1/labels")["items"]
+    assert (kept["uid"], kept["label"], kept["notes"]) == ("u", True, "")
 
 
 def test_a_label_that_an_erasure_overtakes_is_dropped(service: Service) -> None:

@@ -3,14 +3,19 @@
 import json
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 
+from collector.storage.port.rows import TaskRow
 from collector.web.citations import Marker, citations_of, within
+from scouter.evaluate.outcome import Outcome
 from scouter.evaluate.scenario import EvalScenarios
-from tests.collector.conftest import Service
+from tests.collector.conftest import Service, Start
+from tests.collector.web.conftest import HOSTILE
 from tests.support.browser import browser_page
 from tests.support.judged_desk import ANSWER, judged_desk, profile
 from tests.support.served import serve
@@ -78,6 +83,35 @@ def test_a_record_shows_citations_calls_and_calibration(desk: tuple[Service, str
         assert tools.locator("tr.changed").count() == 0
         assert seen.problems == []
         assert page.evaluate("window.violations") == []
+
+
+def test_hostile_answers_of_a_judge_stay_text(start: Start, answers: Path) -> None:
+    """As citations that the record has, so that each is marked; and as names of fields."""
+    service = start(profile=[str(answers)])
+    texts = [text for text in HOSTILE if text.isprintable() and len(text) >= 6]
+    service.send(
+        {"uid": "u", "profile": "answers", "context": {"answer": 41, "said": " ".join(texts)}}
+    )
+    service.wait_for(1)
+    store = service.collector.store
+    (row,) = store.latest_evaluations([("default", "u")]).values()
+    answer: dict[str, Any] = {"citations": list(texts), **{text: text for text in texts}}
+    task = TaskRow(
+        task_id="j", task_type="LLMJudge", outcome=Outcome.FAILED, actual=1, expected=3,
+        message=texts[0], answer=answer,
+    )  # fmt: skip
+    again = replace(row, revision=2, evaluation_id="again", tasks=(task,))
+    store.append_evaluations([again]).result()
+    with serve(service.collector.app) as url, browser_page(url) as (page, seen):
+        page.goto("/records/u")
+        marks = page.locator("mark").all_text_contents()
+        assert set(marks) <= set(texts)
+        assert len(marks) > 10
+        assert page.locator("main script, main img, main iframe, main style").count() == 0
+        for link in page.get_by_role("link", name="“").all()[:5]:
+            link.click()
+        assert page.evaluate("window.violations") == []
+        assert seen.problems == []
 
 
 def test_the_buttons_of_a_record(desk: tuple[Service, str], tmp_path: Path) -> None:

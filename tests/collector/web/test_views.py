@@ -165,6 +165,9 @@ def test_what_is_hostile_stays_text(shown: Shown) -> None:
     [
         ("/records/%2e", 404),
         ("/alerts/%2e%2e", 404),
+        ("/record.json?uid=..", 404),
+        ("/record.yaml?uid=.", 404),
+        ("/record.json", 404),
     ],
 )
 def test_no_address_is_a_fault(filled: Service, address: str, status: int) -> None:
