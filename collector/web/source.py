@@ -66,7 +66,7 @@ class Source:
         Raises:
             AskError: The API refused, or the collector has a fault.
         """
-        return _read(await self._http.post(f"/api/v1/{path}", json=body))
+        return _read(await self._http.post(f"/api/v1/{path}", json=body)).json()
 
     async def get(self, path: str, **query: str | int | None) -> Answer:
         """Ask a route.
@@ -78,21 +78,36 @@ class Source:
         Raises:
             AskError: The API refused, or the collector has a fault.
         """
+        return _read(await self._ask(path, query)).json()
+
+    async def file(self, path: str, **query: str | int | None) -> httpx.Response:
+        """Ask a route for an answer that is passed on as it is.
+
+        Args:
+            path: Below `/api/v1`.
+            query: Its parameters; those that are None or empty are left out.
+
+        Raises:
+            AskError: The API refused, or the collector has a fault.
+        """
+        return _read(await self._ask(path, query))
+
+    async def _ask(self, path: str, query: Mapping[str, str | int | None]) -> httpx.Response:
         params: Mapping[str, str | int] = {
             name: value for name, value in query.items() if value not in (None, "")
         }  # type: ignore[assignment]  # no None is left
         if path.endswith(("/.", "/..")) or "/./" in path or "/../" in path:
             raise AskError(HTTPStatus.NOT_FOUND, "nothing is stored under that name")
         try:
-            return _read(await self._http.get(f"/api/v1/{path}", params=params))
+            return await self._http.get(f"/api/v1/{path}", params=params)
         except httpx.InvalidURL as error:  # longer than any address may be
             raise AskError(HTTPStatus.BAD_REQUEST, str(error)) from error
 
 
-def _read(answer: httpx.Response) -> Answer:
+def _read(answer: httpx.Response) -> httpx.Response:
     if answer.status_code != HTTPStatus.OK:
         raise AskError(answer.status_code, _detail(answer))
-    return answer.json()
+    return answer
 
 
 def _detail(answer: httpx.Response) -> str:

@@ -58,9 +58,10 @@ def test_keys_alone_lead_from_the_overview_to_a_span(shown: Shown) -> None:
         _tab_to(page, "trace")
         page.keyboard.press("Enter")
         page.wait_for_url("**/traces/*")
-        page.locator("summary").first.focus()
+        page.locator(".waterfall[data-ready]").wait_for()
+        page.get_by_role("tree").focus()
         page.keyboard.press("Enter")
-        assert page.locator("details.span").first.get_attribute("open") is not None
+        page.locator("#detail h2").wait_for()
 
 
 def test_new_results_appear_without_a_reload(shown: Shown) -> None:
