@@ -1,6 +1,6 @@
 """A story for the page: a trip desk of two agents whose second version loses bookings.
 
-Its day is told in an hour's steps: the caller moves the clock, then tells one step. Everything is
+Its day is told in steps: the caller moves the clock, then tells one step. Everything is
 made from a seed, so that two tellings differ in nothing.
 """
 

@@ -17,8 +17,9 @@ from typing import Any, Final
 
 from tests.support import jumping_clock
 
-_STEPS: Final = 24
-_TRIPS: Final = 40
+_STEPS: Final = 48
+_STEP_S: Final = 1800
+_TRIPS: Final = 20
 _LONG: Final = "10" * 16
 _SIZES: Final = {"light": (1360, 900, False), "dark": (1360, 900, True), "phone": (390, 844, False)}
 
@@ -40,7 +41,7 @@ def told_collector(folder: Path, spans: int = 30_000) -> Generator[Any]:
 
     prices = folder / "prices.yaml"
     prices.write_text(PRICES, encoding="utf-8")
-    ahead.write_text(f"{-3600 * _STEPS}")
+    ahead.write_text(f"{-_STEP_S * _STEPS}")
     service = Service(folder, profile=[str(save_profile(folder))], price_file=str(prices))
     try:
         _tell(service, ahead, spans)
@@ -57,7 +58,7 @@ def _tell(service: Any, ahead: Path, spans: int) -> None:
 
     story, sent = Story(), 0
     for step in range(_STEPS):
-        ahead.write_text(f"{-3600 * (_STEPS - 1 - step) - 60}")
+        ahead.write_text(f"{-_STEP_S * (_STEPS - 1 - step) - 60}")
         version = "1.4.0" if step < _STEPS * 2 // 3 else "1.5.0"
         sent += story.tell(service, version, _TRIPS, time.time_ns())
         service.wait_for(sent)
