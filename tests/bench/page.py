@@ -2,8 +2,8 @@
 
 `python -m tests.bench.page` stores 5 million spans of one day and a million evaluations
 (`--spans N`, `--evaluations N`), starts a collector on them and asks for each view forty times.
-A browser then opens a trace of 30,000 spans (`--long N`). `--data DIR` keeps the store, or takes one that was
-kept. `--short` is for tests.
+A browser then opens a trace of 30,000 spans (`--long N`). `--data DIR` keeps the store, or takes
+one that was kept. `--short` is for tests.
 """
 
 import argparse
@@ -60,7 +60,7 @@ def measure(collector: CollectorProcess, options: Any, figures: Figures) -> None
                 began = time.perf_counter()
                 answer = http.get(address)
                 took_ms.append((time.perf_counter() - began) * 1000)
-                if answer.status_code == httpx.codes.OK:
+                if answer.is_success:
                     size = len(answer.content)
             if not size:
                 print(f"{name} is not there", flush=True)
