@@ -46,6 +46,8 @@ from collector.api.runs import runs_router
 from collector.api.sessions import sessions_router
 from collector.api.spans import spans_router
 from collector.api.tasks import tasks_router
+from collector.api.trace_parts import trace_parts_router
+from collector.api.trace_span import trace_span_router
 from collector.api.traces import traces_router
 from collector.api.wire import WireFront
 from collector.judging.answers import KeptAnswers
@@ -156,6 +158,8 @@ def make_app(
     app.include_router(profiles_router(registry, ingest, profiles_changed, reader))
     app.include_router(spans_router(store))
     app.include_router(traces_router(store, judges))
+    app.include_router(trace_parts_router(store, judges, prices))
+    app.include_router(trace_span_router(store))
     app.include_router(genai_router(store, prices))
     app.include_router(evaluations_router(store, judges, names))
     app.include_router(records_router(store, judges, names))

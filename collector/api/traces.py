@@ -30,9 +30,9 @@ from scouter.model.evaluation_event import ForeignResult, foreign_results
 from scouter.model.otlp_json import spans_to_flat_json
 
 _TRACE_ID: Final = "^[0-9A-Fa-f]{32}$"
-_MOST: Final = 1000
+MOST_EVALUATIONS: Final = 1000
 _VIEWS: Final = TypeAdapter(TraceView)
-_TraceId = Annotated[
+TraceId = Annotated[
     str, Path(description="32 hex digits.", json_schema_extra={"pattern": _TRACE_ID})
 ]
 
@@ -65,7 +65,7 @@ class Trace(BaseModel):
         description="Log events whose span is not stored, each as a span below it, by time."
     )
     evaluations: list[models.Evaluation] = Field(
-        description=f"The {_MOST} newest at most, each record once."
+        description=f"The {MOST_EVALUATIONS} newest at most, each record once."
     )
     foreign_results: list[ForeignResultItem] = Field(
         description="Events `gen_ai.evaluation.result` of its spans that are not ours, by time."
@@ -80,7 +80,7 @@ class TraceTree(BaseModel):
     trace_id: str
     view: TraceView = Field(description="Its spans as a tree, as far as `limit` goes.")
     evaluations: list[models.Evaluation] = Field(
-        description=f"The {_MOST} newest at most, each record once."
+        description=f"The {MOST_EVALUATIONS} newest at most, each record once."
     )
 
 
@@ -127,21 +127,10 @@ def traces_router(store: ReadStore, judges: KnownJudges) -> APIRouter:
             next_cursor=write_span_cursor(page.next_before, page.as_of),
         )
 
-    def read(space: str, trace_id: str) -> tuple[str, StoredTrace]:
-        try:
-            wanted = read_trace_id(trace_id)
-        except ValueError as error:
-            raise ProblemError(400, f"trace_id: {error}") from error
-        store.catch_up(trace_id=wanted)
-        found = store.trace(space, wanted, _MOST)
-        if not found.spans:
-            raise ProblemError(404, f"no span of the trace {wanted} is stored")
-        return wanted, found
-
     @router.get("/traces/{trace_id}", response_model=Trace, responses=NOT_FOUND)
-    def trace(caller: Reader, trace_id: _TraceId) -> Response:
+    def trace(caller: Reader, trace_id: TraceId) -> Response:
         """One trace with all its spans, and the evaluations of its records."""
-        wanted, found = read(caller.space, trace_id)
+        wanted, found = read_stored(store, caller.space, trace_id)
         tree = SpanTree(found.spans)
         # Not checked against the model: that takes half a second for ten thousand spans.
         return json_response(
@@ -158,11 +147,10 @@ def traces_router(store: ReadStore, judges: KnownJudges) -> APIRouter:
         )
 
     @router.get("/traces/{trace_id}/view", response_model=TraceTree, responses=NOT_FOUND)
-    def trace_view(caller: Reader, trace_id: _TraceId, limit: Limit = _MOST) -> Response:
+    def trace_view(caller: Reader, trace_id: TraceId, limit: Limit = MOST_EVALUATIONS) -> Response:
         """One trace as people read it: a tree with values, and results beside their spans."""
-        wanted, found = read(caller.space, trace_id)
-        results = [_result(row, task) for row in found.evaluations for task in row.tasks]
-        view = view_trace(found.spans, results, limit)
+        wanted, found = read_stored(store, caller.space, trace_id)
+        view = view_trace(found.spans, results_of(found), limit)
         return json_response(
             {
                 "trace_id": wanted,
@@ -175,6 +163,28 @@ def traces_router(store: ReadStore, judges: KnownJudges) -> APIRouter:
         )
 
     return router
+
+
+def read_stored(store: ReadStore, space: str, trace_id: str) -> tuple[str, StoredTrace]:
+    """Read a trace that a path names; gives its id in lower case, too.
+
+    Raises:
+        ProblemError: 400, that is no trace id; 404, no span of it is stored.
+    """
+    try:
+        wanted = read_trace_id(trace_id)
+    except ValueError as error:
+        raise ProblemError(400, f"trace_id: {error}") from error
+    store.catch_up(trace_id=wanted)
+    found = store.trace(space, wanted, MOST_EVALUATIONS)
+    if not found.spans:
+        raise ProblemError(404, f"no span of the trace {wanted} is stored")
+    return wanted, found
+
+
+def results_of(found: StoredTrace) -> list[ResultView]:
+    """The results of a trace's records, one for each task."""
+    return [_result(row, task) for row in found.evaluations for task in row.tasks]
 
 
 def _result(row: EvaluationRow, task: TaskRow) -> ResultView:

@@ -13,6 +13,8 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
+from collector.api.cut_values import escaped
+
 HEADERS: Final[Mapping[str, str]] = {
     "Content-Security-Policy": (
         "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
@@ -125,6 +127,12 @@ def took(milliseconds: float) -> str:
     )
 
 
+def clock(at_ns: int) -> str:
+    """Nanoseconds since the epoch as a person reads them: to the second, in UTC."""
+    at = datetime.datetime.fromtimestamp(at_ns // 1_000_000_000, datetime.UTC)
+    return at.strftime("%Y-%m-%d %H:%M:%S")
+
+
 def percent(rate: float | None) -> str:
     """A rate in percent; a dash where there is none."""
     return "–" if rate is None else f"{rate:.1%}"
@@ -154,6 +162,8 @@ _ENVIRONMENT: Final = Environment(
 )
 _ENVIRONMENT.filters.update(
     moment=moment,
+    clock=clock,
+    step=escaped,
     took=took,
     percent=percent,
     points=points,

@@ -103,23 +103,24 @@ async def _agreement(request: Request, source: Source) -> Response:
 
 async def _label_file(request: Request, source: Source) -> Response:
     asked = request.query_params
-    data = await source.read(
+    found = await source.file(
         "labels/file", profile=asked.get("profile", ""), task_id=asked.get("task", "")
     )
+    data = found.content
     return download(data, "labels.jsonl", "application/x-ndjson")
 
 
 async def _record_json(request: Request, source: Source) -> Response:
     """A record as the API has it; the API itself takes no session."""
     uid = request.query_params.get("uid", "")
-    data = await source.read(f"records/{path_part(uid)}")
+    data = (await source.file(f"records/{path_part(uid)}")).content
     return download(data, "record.json", "application/json")
 
 
 async def _record_scenario(request: Request, source: Source) -> Response:
     """A record as a scenario file."""
     uid = request.query_params.get("uid", "")
-    data = await source.read(f"scenarios/{path_part(uid)}")
+    data = (await source.file(f"scenarios/{path_part(uid)}")).content
     return download(data, "scenario.yaml", "application/yaml")
 
 

@@ -25,9 +25,10 @@ from collector.web.review import review_routes
 from collector.web.session import COOKIE, SessionFront, is_local
 from collector.web.source import AskError, Source
 from collector.web.task import task_view
-from collector.web.trace import trace_view
+from collector.web.trace import pass_on, path_of, span_detail, trace_view
 
 _STATIC: Final = Path(__file__).parent / "static"
+_PASSED_ON: Final = ("columns", "matches", "export")
 _OF_OTHER_SITES: Final = (HTTPStatus.FORBIDDEN, HTTPStatus.MISDIRECTED_REQUEST)
 
 
@@ -55,6 +56,10 @@ def page_routes() -> list[BaseRoute]:
         Route("/task", endpoint(_task)),
         Route("/records/{uid:path}", endpoint(_record)),
         Route("/traces/{trace_id}", endpoint(_trace)),
+        Route("/traces/{trace_id}/agents", endpoint(_agents)),
+        Route("/traces/{trace_id}/spans/{span_id}", endpoint(_span)),
+        Route("/traces/{trace_id}/spans/{span_id}/value", endpoint(_value)),
+        *(Route(f"/traces/{{trace_id}}/{name}", endpoint(_passed_on(name))) for name in _PASSED_ON),
         Route("/alerts", endpoint(_alerts)),
         Route("/alerts/{alert_id}", endpoint(_alert)),
         Route("/alerts/{alert_id}/{act}", endpoint(_act), methods=["POST"]),
@@ -97,9 +102,53 @@ async def _record(request: Request, source: Source) -> Response:
 
 
 async def _trace(request: Request, source: Source) -> Response:
+    asked, trace_id = request.query_params, request.path_params["trace_id"]
+    shown = await trace_view(source, trace_id, asked.get("span", ""), asked.get("filter", ""))
+    return await render(request, "trace.html", **shown)
+
+
+async def _agents(request: Request, source: Source) -> Response:
+    trace_id = request.path_params["trace_id"]
+    found = await source.get(f"{path_of(trace_id)}/agents")
     return await render(
-        request, "trace.html", **await trace_view(source, request.path_params["trace_id"])
+        request, "agents.html", layout=_layout(request), trace_id=trace_id, agents=found["items"]
     )
+
+
+async def _span(request: Request, source: Source) -> Response:
+    found = await span_detail(source, request.path_params["trace_id"], _span_id(request))
+    return await render(
+        request, "span.html", layout=_layout(request), trace_id=found["trace_id"], found=found
+    )
+
+
+async def _value(request: Request, source: Source) -> Response:
+    path = f"{path_of(request.path_params['trace_id'])}/spans/{quote(_span_id(request), safe='')}"
+    pointer = request.query_params.get("pointer", "")
+    return await pass_on(source, f"{path}/value", _accepts(request), pointer=pointer)
+
+
+def _passed_on(name: str) -> View:
+    """A view of a trace that is the API's answer: what scripts and downloads of the page need."""
+
+    async def show(request: Request, source: Source) -> Response:
+        path = f"{path_of(request.path_params['trace_id'])}/{name}"
+        return await pass_on(source, path, _accepts(request), **dict(request.query_params))
+
+    return show
+
+
+def _layout(request: Request) -> str:
+    """A part for a script, or a page of its own for whoever follows the link."""
+    return "bare.html" if "hx-request" in request.headers else "base.html"
+
+
+def _span_id(request: Request) -> str:
+    return request.path_params["span_id"]
+
+
+def _accepts(request: Request) -> str:
+    return request.headers.get("accept-encoding", "")
 
 
 async def _alerts(request: Request, source: Source) -> Response:

@@ -67,7 +67,7 @@ class Source:
             AskError: The API refused, or the collector has a fault.
         """
         _check(path)
-        return _read(await self._http.post(f"/api/v1/{path}", json=body))
+        return _read(await self._http.post(f"/api/v1/{path}", json=body)).json()
 
     async def send(self, path: str, body: bytes, **query: str) -> Answer:
         """Give a route a body of JSON that was written elsewhere.
@@ -83,23 +83,7 @@ class Source:
         headers = {"Content-Type": "application/json"}
         return _read(
             await self._http.post(f"/api/v1/{path}", params=query, content=body, headers=headers)
-        )
-
-    async def read(self, path: str, **query: str) -> bytes:
-        """Ask a route that answers with a file.
-
-        Args:
-            path: Below `/api/v1`.
-            query: Its parameters.
-
-        Raises:
-            AskError: The API refused, or the collector has a fault.
-        """
-        _check(path)
-        answer = await self._http.get(f"/api/v1/{path}", params=query)
-        if not answer.is_success:
-            raise AskError(answer.status_code, _detail(answer))
-        return answer.content
+        ).json()
 
     async def get(self, path: str, **query: str | int | None) -> Answer:
         """Ask a route.
@@ -111,12 +95,27 @@ class Source:
         Raises:
             AskError: The API refused, or the collector has a fault.
         """
+        return _read(await self._ask(path, query)).json()
+
+    async def file(self, path: str, **query: str | int | None) -> httpx.Response:
+        """Ask a route for an answer that is passed on as it is.
+
+        Args:
+            path: Below `/api/v1`.
+            query: Its parameters; those that are None or empty are left out.
+
+        Raises:
+            AskError: The API refused, or the collector has a fault.
+        """
+        return _read(await self._ask(path, query))
+
+    async def _ask(self, path: str, query: Mapping[str, str | int | None]) -> httpx.Response:
         params: Mapping[str, str | int] = {
             name: value for name, value in query.items() if value not in (None, "")
         }  # type: ignore[assignment]  # no None is left
         _check(path)
         try:
-            return _read(await self._http.get(f"/api/v1/{path}", params=params))
+            return await self._http.get(f"/api/v1/{path}", params=params)
         except httpx.InvalidURL as error:  # longer than any address may be
             raise AskError(HTTPStatus.BAD_REQUEST, str(error)) from error
 
@@ -127,10 +126,10 @@ def _check(path: str) -> None:
         raise AskError(HTTPStatus.NOT_FOUND, "nothing is stored under that name")
 
 
-def _read(answer: httpx.Response) -> Answer:
+def _read(answer: httpx.Response) -> httpx.Response:
     if not answer.is_success:
         raise AskError(answer.status_code, _detail(answer))
-    return answer.json()
+    return answer
 
 
 def _detail(answer: httpx.Response) -> str:

@@ -24,6 +24,7 @@ RUNS: Final = (
     ("tests.bench.stored",),
     ("tests.bench.known",),
     ("tests.bench.api",),
+    ("tests.bench.page",),
     ("tests.bench.export",),
     ("tests.bench.large",),
     ("tests.bench.judge",),

@@ -64,6 +64,9 @@ def test_bench_can_be_loaded(module: str) -> None:
         pytest.param("http", ["decoding, 500 spans a request: CPU"], marks=LONG),
         ("judge", ["time beside the vendor's client"]),
         pytest.param(
+            "page", ["overview: p50", "first visit", "long trace: first rows"], marks=LONG
+        ),
+        pytest.param(
             "known",
             ["CPU per record, many stored / few", "CPU per span, many stored / few"],
             marks=LONG,

@@ -27,7 +27,12 @@ class Seen:
 
 @contextmanager
 def browser_page(
-    base_url: str, *, width: int = 1280, height: int = 900, dark: bool = False
+    base_url: str,
+    *,
+    width: int = 1280,
+    height: int = 900,
+    dark: bool = False,
+    script: bool = True,
 ) -> Generator[tuple[Page, Seen]]:
     """A page of a new browser; what a user would have noticed is in `Seen`.
 
@@ -36,6 +41,7 @@ def browser_page(
         width: Of the window, in pixels.
         height: Of the window.
         dark: Asks for the dark scheme.
+        script: Runs scripts of pages.
     """
     program = require_program("chromium", "chromium")
     seen = Seen()
@@ -50,6 +56,7 @@ def browser_page(
             base_url=base_url,
             viewport={"width": width, "height": height},
             color_scheme="dark" if dark else "light",
+            java_script_enabled=script,
         )
         page = context.new_page()
         page.add_init_script(_LISTEN)

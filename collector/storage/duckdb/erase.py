@@ -144,7 +144,7 @@ def erase(tx: Transaction, database: Database, target: EraseTarget) -> Erased:
 
 
 def _blank(connection: duckdb.DuckDBPyConnection, space: str) -> None:
-    """Take the texts out of the evaluations that stay, and the notes of people who read the same."""
+    """Take the texts out of the evaluations that stay, and the notes of their readers."""
     blank: list[tuple[str, str]] = []
     uids: list[str] = []
     for evaluation_id, body in run(connection, _READERS, [space]):

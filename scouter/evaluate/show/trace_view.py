@@ -163,6 +163,19 @@ def view_trace(
     )
 
 
+def view_span(tree: SpanTree, at: int, tasks: Iterable[ResultView] = ()) -> SpanView:
+    """Read one span as `view_trace` does.
+
+    Args:
+        tree: The spans of its trace.
+        at: Its position in time order.
+        tasks: Results of records; those that name the span are shown.
+    """
+    span = tree.spans[at]
+    about = tuple(task for task in tasks if span.span_id in task.span_ids)
+    return _view(tree, span, tree.depths[at], about)
+
+
 def _in_order(tree: SpanTree) -> Iterator[tuple[Span, int]]:
     """Each span after its parent, siblings by time; the first of a circle stands as a root."""
     stack = [(root, 0) for root in reversed(tree.roots)]

@@ -205,6 +205,7 @@ class Zebra:
             self._ask("POST", "/v1/records", shop, json={"records": [item]})
         attributes = {
             "gen_ai.operation.name": "chat", "gen_ai.request.model": ZEBRA,
+            "gen_ai.agent.name": ZEBRA,
             "gen_ai.usage.input_tokens": 3,
         }  # fmt: skip
         self.spans = encode_request([span(1, name=ZEBRA, attributes=attributes)])
@@ -253,11 +254,14 @@ class Zebra:
         named = {
             "{letter_id}": self.letter, "{evaluation_id}": self.evaluation, "{session_id}": ZEBRA,
             "{trace_id}": TRACE, "{kind}": "evaluations", "{alert_id}": ZEBRA, "{key}": "0" * 64,
+            "{span_id}": f"{1:016x}",
             "{uid}": ZEBRA if "records" in path else self.uid, "{decision}": "promote",
         }  # fmt: skip
         for name, text in named.items():
             path = path.replace(name, text)
-        return f"{path}?stable=1&candidate=2" if "canary" in path else path
+        if "canary" in path:
+            return f"{path}?stable=1&candidate=2"
+        return path + ASKED.get(path.rsplit("/", 1)[-1], "")
 
     def order(self, path: str) -> dict[str, Any]:
         """What is sent to a route that takes something."""
@@ -278,7 +282,12 @@ class Zebra:
         return {"json": bodies.get(path, {}), "headers": {"Content-Type": "application/json"}}
 
 
-WITHOUT: Final = {"/healthz", "/readyz", "/openapi.json", "/api/v1/conservation"}
+ASKED: Final = {"matches": f"?filter={ZEBRA}", "value": "?pointer=/name"}
+"""What routes with such an end have to be asked with."""
+WITHOUT: Final = {
+    "/healthz", "/readyz", "/openapi.json", "/api/v1/conservation",
+    "/api/v1/traces/{trace_id}/matches",
+}  # fmt: skip
 """Routes whose answer holds no text of a space."""
 ELSEWHERE: Final = {
     "/api/v1/judge-answers/{key}", "/api/v1/judges/gold", "/api/v1/comparison", "/api/v1/versions",

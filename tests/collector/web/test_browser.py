@@ -21,6 +21,8 @@ def test_no_text_of_an_agent_does_anything(shown: Shown) -> None:
     with browser_page(shown.url) as (page, seen):
         for address in shown.addresses:
             page.goto(address)
+            if "/traces/" in address:
+                page.locator(".waterfall[data-ready]").wait_for()
             for each in page.locator("details").all():
                 each.evaluate("each => each.open = true")
             assert page.evaluate("window.violations") == [], address
@@ -29,10 +31,12 @@ def test_no_text_of_an_agent_does_anything(shown: Shown) -> None:
 
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 def test_views_are_accessible(shown: Shown, dark: bool) -> None:
-    plain = [f"/records/u{0}", f"/traces/{trace_of(0)}"]
+    plain = [f"/records/u{0}", f"/traces/{trace_of(0)}", f"/traces/{trace_of(0)}?span={1:016x}"]
     with browser_page(shown.url, dark=dark) as (page, _):
         for address in [*shown.addresses[:11], *plain]:
             page.goto(address)
+            if "/traces/" in address:
+                page.locator(".waterfall[data-ready]").wait_for()
             for each in page.locator("details").all():
                 each.evaluate("each => each.open = true")
             found = Axe().run(page)
@@ -58,9 +62,10 @@ def test_keys_alone_lead_from_the_overview_to_a_span(shown: Shown) -> None:
         _tab_to(page, "trace")
         page.keyboard.press("Enter")
         page.wait_for_url("**/traces/*")
-        page.locator("summary").first.focus()
+        page.locator(".waterfall[data-ready]").wait_for()
+        page.get_by_role("tree").focus()
         page.keyboard.press("Enter")
-        assert page.locator("details.span").first.get_attribute("open") is not None
+        page.locator("#detail h2").wait_for()
 
 
 def test_new_results_appear_without_a_reload(shown: Shown) -> None:

@@ -1,0 +1,99 @@
+"""One span of a trace, with its values, and one value alone."""
+
+import json
+from typing import Annotated, Final
+
+from fastapi import APIRouter, Path, Query, Response
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, TypeAdapter
+
+from collector.api.answers import json_response
+from collector.api.cut_values import Cut, cut_texts, value_at
+from collector.api.parameters import COMMON, NOT_FOUND, PROBLEMS, Reader
+from collector.api.trace_parts import file_headers
+from collector.api.traces import TraceId, read_stored, results_of
+from collector.problem import ProblemError
+from collector.storage.port.reading import ReadStore
+from scouter.evaluate.show.trace_view import SpanView, view_span
+from scouter.evaluate.spans.tree import SpanTree
+
+_SPAN: Final = TypeAdapter(SpanView)
+_CUTS: Final = TypeAdapter(list[Cut])
+_SpanId = Annotated[str, Path(description="16 hex digits.", max_length=16)]
+
+
+class SpanDetail(BaseModel):
+    """One span as people read it."""
+
+    model_config = ConfigDict(frozen=True)
+
+    trace_id: str
+    span: SpanView
+    cut: list[Cut] = Field(description="Texts of which only the beginning is here.")
+
+
+def trace_span_router(store: ReadStore) -> APIRouter:
+    """Make the routes below `/api/v1/traces/{trace_id}/spans`.
+
+    Args:
+        store: Holds the spans.
+    """
+    router = APIRouter(
+        prefix="/api/v1/traces/{trace_id}/spans",
+        tags=["results"],
+        responses={**PROBLEMS, **NOT_FOUND},
+        dependencies=COMMON,
+    )
+
+    def span_view(space: str, trace_id: str, span_id: str) -> tuple[str, JsonValue]:
+        wanted, found = read_stored(store, space, trace_id)
+        tree = SpanTree(found.spans)
+        try:
+            at = tree.span_ids.index(span_id.lower())
+        except ValueError:
+            raise ProblemError(
+                404, f"the trace {wanted} has no span {span_id!r} that is stored"
+            ) from None
+        return wanted, _SPAN.dump_python(view_span(tree, at, results_of(found)), mode="json")
+
+    @router.get("/{span_id}", response_model=SpanDetail)
+    def span(
+        caller: Reader,
+        trace_id: TraceId,
+        span_id: _SpanId,
+        text_limit: Annotated[
+            int | None,
+            Query(ge=0, description="Characters that are kept of each text; `cut` names the rest."),
+        ] = None,
+    ) -> Response:
+        """One span with its values, messages and the results that are about it."""
+        wanted, view = span_view(caller.space, trace_id, span_id)
+        cuts: list[Cut] = []
+        if text_limit is not None:
+            view, cuts = cut_texts(view, text_limit)
+        told = _CUTS.dump_python(cuts, mode="json")
+        return json_response({"trace_id": wanted, "span": view, "cut": told})
+
+    @router.get("/{span_id}/value", response_class=Response)
+    def value(
+        caller: Reader,
+        trace_id: TraceId,
+        span_id: _SpanId,
+        pointer: Annotated[
+            str, Query(max_length=4096, description="JSON pointer (RFC 6901) into `span`.")
+        ],
+    ) -> Response:
+        """One value of a span as a file: a text as it is, anything else as JSON."""
+        _, view = span_view(caller.space, trace_id, span_id)
+        try:
+            found = value_at(view, pointer)
+        except (LookupError, ValueError):
+            raise ProblemError(404, f"pointer: the span has nothing at {pointer[:200]!r}") from None
+        is_text = isinstance(found, str)
+        text = found if is_text else json.dumps(found, ensure_ascii=False, indent=2)
+        return Response(
+            text.encode("utf-8", "replace"),
+            media_type="text/plain" if is_text else "application/json",
+            headers=file_headers(f"{span_id.lower()}.{'txt' if is_text else 'json'}"),
+        )
+
+    return router

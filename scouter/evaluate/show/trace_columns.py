@@ -1,0 +1,155 @@
+"""A trace as columns: what a waterfall of any length needs, and no value of an attribute."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from enum import IntFlag
+from typing import Final
+
+from scouter.evaluate.outcome import Outcome
+from scouter.evaluate.show.time_axis import TimeAxis, time_axis
+from scouter.evaluate.show.trace_view import ResultView
+from scouter.evaluate.spans.tree import SpanTree
+from scouter.model.genai.facts import Kind
+from scouter.model.genai.reader import kind_of
+from scouter.model.span import StatusCode
+
+KINDS: Final = tuple(Kind)
+
+
+class Mark(IntFlag):
+    """Bits of a row."""
+
+    ERROR = 1
+    """The span's status is error."""
+    FAILED = 2
+    """A result that failed is about it; the next three likewise."""
+    ERRORED = 4
+    SKIPPED = 8
+    PASSED = 16
+    ORPHAN = 32
+    """It names a parent that is not here."""
+
+
+_MARK_OF: Final = {
+    Outcome.FAILED: Mark.FAILED,
+    Outcome.ERRORED: Mark.ERRORED,
+    Outcome.SKIPPED: Mark.SKIPPED,
+    Outcome.PASSED: Mark.PASSED,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TraceColumns:
+    """The rows of a waterfall, each after its parent, siblings by time; one array a field."""
+
+    total: int
+    """Spans of the trace; the arrays may hold its first rows only."""
+    start_ns: int
+    """Nanoseconds since the epoch."""
+    duration_ns: int
+    errors: int
+    """Spans in error, of all."""
+    strings: tuple[str, ...]
+    kinds: tuple[str, ...]
+    span_ids: str
+    """16 hex digits each, one behind the other."""
+    parent: tuple[int, ...]
+    """Row of the parent, -1 for a root."""
+    depth: tuple[int, ...]
+    after_ns: tuple[int, ...]
+    """Start, since the trace began."""
+    length_ns: tuple[int, ...]
+    kind: tuple[int, ...]
+    """Position in `kinds`."""
+    name: tuple[int, ...]
+    """Position in `strings`."""
+    marks: tuple[int, ...]
+    """1 error, 2 failed, 4 errored, 8 skipped, 16 passed, 32 parent missing; added up."""
+    results: tuple[tuple[int, int, int], ...]
+    """Row, then task and outcome as positions in `strings`."""
+    axis: TimeAxis
+
+
+def trace_columns(
+    tree: SpanTree, tasks: Iterable[ResultView] = (), limit: int | None = None
+) -> TraceColumns:
+    """Read the rows of a waterfall.
+
+    Args:
+        tree: The spans.
+        tasks: Results of the records of the trace.
+        limit: Rows at most, the first ones; marks and axis are those of the whole trace.
+
+    Cost: n log n for n spans.
+    """
+    order = list(_rows(tree.parents_at))
+    shown = order[:limit]
+    row_of = {at: row for row, at in enumerate(shown)}
+    strings: dict[str, int] = {}
+    about, results = _about(tree, tasks, row_of, strings)
+    spans = [tree.spans[at] for at in shown]
+    parents = [tree.parents_at[at] for at in shown]
+    return TraceColumns(
+        total=len(tree),
+        start_ns=tree.start_ns,
+        duration_ns=tree.duration_ns,
+        errors=sum(status is StatusCode.ERROR for status in tree.statuses),
+        kinds=tuple([kind.value for kind in KINDS]),
+        span_ids="".join([span.span_id for span in spans]),
+        parent=tuple([row_of[above] if above >= 0 else -1 for above in parents]),
+        depth=tuple([tree.depths[at] for at in shown]),
+        after_ns=tuple([span.start_ns - tree.start_ns for span in spans]),
+        length_ns=tuple([max(0, span.duration_ns) for span in spans]),
+        kind=tuple([_KIND_AT[kind_of(span)] for span in spans]),
+        name=tuple([strings.setdefault(span.name, len(strings)) for span in spans]),
+        marks=tuple(
+            about.get(span.span_id, 0)
+            | (Mark.ERROR if span.status is StatusCode.ERROR else 0)
+            | (Mark.ORPHAN if above < 0 and span.parent_span_id is not None else 0)
+            for span, above in zip(spans, parents, strict=True)
+        ),
+        results=results,
+        strings=tuple(strings),
+        axis=time_axis(_leaves(tree), tree.duration_ns),
+    )
+
+
+_KIND_AT: Final = {kind: at for at, kind in enumerate(KINDS)}
+
+
+def _rows(parents_at: Sequence[int]) -> Iterator[int]:
+    """Positions in the order of the tree, each after its parent, siblings by time."""
+    children: dict[int, list[int]] = {}
+    for at in range(len(parents_at) - 1, -1, -1):
+        children.setdefault(parents_at[at], []).append(at)
+    stack = children.get(-1, [])
+    while stack:
+        at = stack.pop()
+        yield at
+        stack.extend(children.get(at, ()))
+
+
+def _about(
+    tree: SpanTree, tasks: Iterable[ResultView], row_of: dict[int, int], strings: dict[str, int]
+) -> tuple[dict[str, int], tuple[tuple[int, int, int], ...]]:
+    """Bits by span id, and the results that are about a row."""
+    bits: dict[str, int] = {}
+    found: list[tuple[int, int, int]] = []
+    row_by_id = {tree.span_ids[at]: row for at, row in row_of.items()}
+    for task in tasks:
+        texts = [strings.setdefault(text, len(strings)) for text in (task.task_id, task.outcome)]
+        for span_id in task.span_ids:
+            bits[span_id] = bits.get(span_id, 0) | _MARK_OF[task.outcome]
+            if span_id in row_by_id:
+                found.append((row_by_id[span_id], texts[0], texts[1]))
+    return bits, tuple(sorted(found))
+
+
+def _leaves(tree: SpanTree) -> list[tuple[int, int]]:
+    above = set(tree.parents_at)
+    begin_ns = tree.start_ns
+    return [
+        (span.start_ns - begin_ns, max(span.start_ns, span.end_ns) - begin_ns)
+        for at, span in enumerate(tree.spans)
+        if at not in above
+    ]

@@ -1,0 +1,145 @@
+"""A trace as columns, as agents and in Chrome's format: small traces, worked out by hand."""
+
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from hypothesis import given
+
+from scouter.evaluate.outcome import Outcome
+from scouter.evaluate.show.agent_lines import HandOver, ToolLine, agent_lines
+from scouter.evaluate.show.chrome_trace import chrome_trace
+from scouter.evaluate.show.trace_columns import trace_columns
+from scouter.evaluate.show.trace_view import ResultView
+from scouter.evaluate.spans.tree import SpanTree
+from scouter.model.genai.facts import SpanFacts
+from scouter.model.span import AttributeValue, Span, StatusCode
+from tests.contracts.store_data import span
+from tests.contracts.store_data import spans as any_spans
+
+_AGENT = {"gen_ai.operation.name": "invoke_agent"}
+
+
+def at(number: int, parent: int | None, start: int, end: int, **fields: Any) -> Span:
+    above = None if parent is None else f"{parent:016x}"
+    return span(number, parent_span_id=above, start_ns=start, end_ns=end, **fields)
+
+
+def test_rows_stand_behind_their_parents() -> None:
+    """1 has 2 and 4, 2 has 3; 4 began before 2. The parent of 9 is missing."""
+    tree = SpanTree(
+        [
+            at(3, 2, 130, 140, name="chat"),
+            at(9, 77, 100, 101, name="lost"),
+            at(2, 1, 120, 160, name="tool", status=StatusCode.ERROR),
+            at(4, 1, 110, 115, name="chat"),
+            at(1, None, 100, 200, name="run"),
+        ]
+    )
+    failed = ResultView(
+        task_id="right", outcome=Outcome.FAILED, span_ids=(f"{2:016x}", f"{3:016x}")
+    )
+    passed = ResultView(task_id="quick", outcome=Outcome.PASSED, span_ids=(f"{2:016x}",))
+    found = trace_columns(tree, [failed, passed])
+    assert [int(found.span_ids[n : n + 16], 16) for n in range(0, 80, 16)] == [1, 4, 2, 3, 9]
+    assert found.parent == (-1, 0, 0, 2, -1)
+    assert found.depth == (0, 1, 1, 2, 0)
+    assert found.after_ns == (0, 10, 20, 30, 0)
+    assert found.length_ns == (100, 5, 40, 10, 1)
+    assert [found.strings[name] for name in found.name] == ["run", "chat", "tool", "chat", "lost"]
+    assert found.marks == (0, 0, 1 + 2 + 16, 2, 32)
+    texts = [(row, found.strings[task], found.strings[how]) for row, task, how in found.results]
+    assert sorted(texts) == [(2, "quick", "passed"), (2, "right", "failed"), (3, "right", "failed")]
+    assert (found.total, found.errors, found.duration_ns) == (5, 1, 100)
+
+
+def test_the_first_rows_are_those_of_the_whole() -> None:
+    tree = SpanTree([at(n, n - 1 or None, n, 100) for n in range(1, 51)])
+    whole, first = trace_columns(tree), trace_columns(tree, limit=7)
+    for name in ("parent", "depth", "after_ns", "length_ns", "kind", "marks"):
+        assert getattr(first, name) == getattr(whole, name)[:7]
+    assert (first.total, first.axis) == (50, whole.axis)
+
+
+def chat(number: int, parent: int, start: int, **more: AttributeValue) -> Span:
+    attributes: dict[str, AttributeValue] = {
+        "gen_ai.operation.name": "chat", "gen_ai.request.model": "m",
+        "gen_ai.usage.input_tokens": 10, "gen_ai.usage.output_tokens": 1,
+    }  # fmt: skip
+    return at(number, parent, start, start + 1, name="chat m", attributes=attributes | more)
+
+
+def tool(number: int, parent: int, start: int, *, fails: bool = False) -> Span:
+    attributes = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "book"}
+    status = StatusCode.ERROR if fails else StatusCode.OK
+    return at(
+        number, parent, start, start + 1, name="execute_tool book",
+        attributes=attributes, status=status,
+    )  # fmt: skip
+
+
+def test_agents_and_their_work() -> None:
+    """The desk asks once and hands over twice; the booker fails, tries again, fails, and wins."""
+    tree = SpanTree(
+        [
+            at(1, None, 0, 100, attributes={**_AGENT, "gen_ai.agent.name": "desk"}),
+            chat(2, 1, 1),
+            at(3, 1, 10, 50, attributes={**_AGENT, "gen_ai.agent.name": "booker"}),
+            tool(4, 3, 11, fails=True),
+            tool(5, 3, 13, fails=True),
+            tool(6, 3, 15),
+            tool(7, 3, 17),
+            at(8, 1, 60, 70, attributes={**_AGENT, "gen_ai.agent.name": "booker"}),
+            chat(9, 8, 61, **{"gen_ai.request.model": "free"}),
+            chat(10, 8, 63),
+        ]
+    )
+    prices = {"m": 0.5}
+
+    def cost_of(facts: SpanFacts) -> float | None:
+        return prices.get(facts.request_model)
+
+    desk, booker = agent_lines(tree, cost_of)
+    assert (desk.name, desk.runs, desk.model_calls, desk.tools) == ("desk", 1, 1, ())
+    assert desk.hand_overs == (HandOver(to="booker", times=2),)
+    assert (desk.failed, desk.retries, desk.cost, desk.unpriced_calls) == (0, 0, 0.5, 0)
+    assert (booker.name, booker.runs, booker.model_calls) == ("booker", 2, 2)
+    assert booker.tools == (ToolLine(name="book", calls=4, failed=2),)
+    assert (booker.failed, booker.retries, booker.hand_overs) == (2, 2, ())
+    assert (booker.input_tokens, booker.output_tokens) == (20, 2)
+    assert (booker.cost, booker.unpriced_calls) == (0.5, 1)
+
+
+def test_spans_at_the_same_time_have_lanes_of_their_own() -> None:
+    """2 and 3 overlap inside of 1; 4 begins when both are over."""
+    tree = SpanTree([at(1, None, 0, 100), at(2, 1, 10, 50), at(3, 1, 20, 60), at(4, 1, 60, 70)])
+    document: Any = chrome_trace(tree)
+    events = {each["args"]["span_id"][-1]: each for each in document["traceEvents"][1:]}
+    assert [events[key]["tid"] for key in "1234"] == [1, 1, 2, 1]
+    assert (events["3"]["ts"], events["3"]["dur"]) == (0.02, 0.04)
+
+
+@given(any_spans)
+def test_a_span_of_any_kind_is_written(any_span: Span) -> None:
+    document: Any = chrome_trace(SpanTree([any_span]))
+    (event,) = document["traceEvents"][1:]
+    assert event["name"] == any_span.name
+    assert event["dur"] >= 0
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_events_of_a_lane_lie_inside_or_behind_each_other(seed: int) -> None:
+    spans = [
+        at(n, max(1, n * (seed + 3) % n) if n > 1 else None, n * 7 % 90, n * 7 % 90 + n % 31)
+        for n in range(1, 200)
+    ]
+    document: Any = chrome_trace(SpanTree(spans))
+    lanes: dict[int, list[tuple[int, int]]] = {}
+    for each in document["traceEvents"][1:]:
+        lanes.setdefault(each["tid"], []).append(
+            (round(each["ts"] * 1000), round((each["ts"] + each["dur"]) * 1000))
+        )
+    for lane in lanes.values():
+        ordered = sorted(lane, key=lambda each: (each[0], -each[1]))
+        for (_, end), (start, later) in pairwise(ordered):
+            assert start >= end or later <= end, "neither inside nor behind"
