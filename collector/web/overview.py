@@ -1,10 +1,11 @@
 """The overview: every profile and task, the worst first."""
 
+import asyncio
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from itertools import groupby
+from itertools import chain, groupby
 from typing import Final, Literal, TypeAlias
 
 from collector.web.period import Period
@@ -62,14 +63,27 @@ async def overview(source: Source, period: Period, version: str, now_s: float) -
     since = period.since(now_s)
     asked = {"since": since, "service_version": version}
     profiles = (await source.get("profiles"))["items"]
-    rates = (await source.get("tasks", **asked))["items"]
-    series = (await source.get("tasks/series", bucket=period.bucket, **asked))["items"]
-    alerts = await source.get("alerts")
-    standings = (await source.get("drift/series"))["items"]
-    sheet = await source.get("conservation")
+    shown = [each["alias"] for each in profiles if each["is_active"]]
+    rates, alerts, standings, sheet, series = await asyncio.gather(
+        _items(source, "tasks", **asked),
+        source.get("alerts"),
+        _items(source, "drift/series"),
+        source.get("conservation"),
+        asyncio.gather(
+            *(
+                _items(source, "tasks/series", bucket=period.bucket, profile=alias, **asked)
+                for alias in shown
+            )
+        ),
+    )
     falls = [each for each in alerts["drift"] if each["state"] != "resolved"]
     rows = _rows(
-        profiles, rates, _plots(series, since, now_s, period), alerts["items"], falls, standings
+        profiles,
+        rates,
+        _plots(chain.from_iterable(series), since, now_s, period),
+        alerts["items"],
+        falls,
+        standings,
     )
     return {
         "profiles": sorted(rows, key=lambda each: (not each.is_firing, each.alias)),
@@ -79,6 +93,10 @@ async def overview(source: Source, period: Period, version: str, now_s: float) -
         "records": sheet["records"],
         "is_empty": not sheet["records"]["accepted"],
     }
+
+
+async def _items(source: Source, path: str, **query: str | int | None) -> list[Answer]:
+    return (await source.get(path, **query))["items"]
 
 
 def points_of(items: Iterable[Answer], bucket_s: float) -> list[Point]:
