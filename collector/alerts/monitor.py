@@ -41,13 +41,13 @@ Changed = Callable[[str, AgentEvalProfile, bool], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlertStatus:
-    """Where one alert stands, with the evidence."""
+    """Standing of one alert, with the evidence."""
 
     space: str
     profile: AgentEvalProfile
     state: AlertState
     since_ns: int | None
-    """When the state was entered; None if it was never left."""
+    """Time at which the state was entered; None if it was never left."""
     passed: int
     n: int
     pass_rate: float | None

@@ -18,7 +18,7 @@ class Cut:
     pointer: str
     """JSON pointer (RFC 6901) to it, from the span."""
     characters: int
-    """Of the whole text."""
+    """Characters of the whole text."""
     is_binary: bool
     """It looks like base64, so that none of it is here."""
 

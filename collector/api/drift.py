@@ -213,7 +213,7 @@ def _item(alert: Alert, now: Figures | None, *, stands: bool) -> models.DriftAle
 
 
 def _opened(alert: Alert) -> models.DriftFigures:
-    """What an alert was opened for; trouble has no counts."""
+    """Figures that an alert was opened for; trouble has no counts."""
     if isinstance(alert, DriftAlert):
         return _figures(alert.opened, proof(alert))
     return models.DriftFigures(

@@ -45,7 +45,7 @@ _Rater = Annotated[str, Query(max_length=100, description="Who labels.")]
 
 
 class LabelBody(BaseModel):
-    """What a person says of a task on a record."""
+    """Label that a person gives a record, for one task."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -63,7 +63,7 @@ class _Answer(BaseModel):
 
 
 class LabelItem(_Answer):
-    """What a person said of a task on a record."""
+    """Label that a person gave a record, for one task."""
 
     uid: str
     record_id: str
@@ -84,7 +84,7 @@ class LabelPage(_Answer):
 
 
 class QueueResult(_Answer):
-    """How the task ended, for those who asked to see it."""
+    """Result of the task, for those who asked to see it."""
 
     outcome: Outcome
     reason: str | None
@@ -180,7 +180,7 @@ def labels_router(store: Store, registry: ProfileRegistry) -> APIRouter:
     )
 
     def task_of(space: str, alias: str, task_id: str) -> tuple[str, bool]:
-        """What a task asks, and whether it asks a judge."""
+        """Question of a task, and whether it asks a judge."""
         profiles = [each.profile for each in registry.all(space) if each.profile.alias == alias]
         for profile in profiles:
             for task in profile.tasks:
@@ -271,7 +271,7 @@ def labels_router(store: Store, registry: ProfileRegistry) -> APIRouter:
 
     @router.get("/labels/agreement", responses=NOT_FOUND)
     def agreement(caller: Reader, profile: _Alias, task_id: _TaskId) -> LabelAgreement:
-        """How far people agree with each other, and the judge with most of them."""
+        """Agreement of people with each other, and of the judge with most of them."""
         task_of(caller.space, profile, task_id)
         rows = _all_labels(store, caller.space, profile, task_id)
         outcomes = _outcomes(store, caller.space, rows, task_id.lower())

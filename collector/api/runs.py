@@ -67,7 +67,7 @@ class RunList(_Answer):
 
 
 class RemovedRun(_Answer):
-    """What was taken out."""
+    """Run that was taken out."""
 
     run_id: str
 

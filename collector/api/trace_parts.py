@@ -63,7 +63,7 @@ class Matches(BaseModel):
 
 
 class TraceFormat(StrEnum):
-    """How a trace is written."""
+    """Format of an exported trace."""
 
     OTLP = "otlp"
     CHROME = "chrome"

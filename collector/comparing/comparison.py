@@ -26,7 +26,7 @@ _NAMED: Final = 8
 
 
 class Pairing(StrEnum):
-    """How the two sides were brought together."""
+    """Way in which the two sides were brought together."""
 
     SCENARIOS = "scenarios"
     IDS = "ids"
@@ -64,7 +64,7 @@ class Compared:
     """A fall of more points than this is ruled out; None where nothing was compared."""
     rates: Sequence[RateComparison]
     flips: Sequence[FlippedRecord | FlippedScenario]
-    """Those that got worse first."""
+    """Changes for the worse come first."""
     notes: Sequence[str]
 
 

@@ -35,7 +35,7 @@ class LookedCall(_Look):
 
 
 class LookedTask(_Look):
-    """How a task ended on one side."""
+    """Result of a task on one side."""
 
     task_id: str
     outcome: Outcome
@@ -143,7 +143,7 @@ def _task(task: EvalTaskResult) -> LookedTask:
 
 
 def _sorted(tasks: Iterable[LookedTask]) -> list[LookedTask]:
-    """Those that did not pass first."""
+    """Tasks that did not pass come first."""
     return sorted(tasks, key=lambda each: each.outcome is _PASSED)
 
 

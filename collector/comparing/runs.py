@@ -14,7 +14,7 @@ _ID_DIGITS: Final = 32
 
 
 class RunSummary(BaseModel):
-    """What a list shows of a run."""
+    """Summary of a run, for lists."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -24,7 +24,7 @@ class RunSummary(BaseModel):
     """Digest of the profile by alias; empty where the file does not say."""
     records: int
     pass_rate: float
-    """Of all task results."""
+    """Pass rate of all task results."""
     scenarios: int
     scenarios_passed: int
     agent: str

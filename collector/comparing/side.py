@@ -28,7 +28,7 @@ _MESSAGE: Final = 400
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
-    """Which records make a side: those of a run, or live ones by filter."""
+    """Records that make a side: those of a run, or live ones by filter."""
 
     run_id: str | None = None
     version: str | None = None
@@ -45,7 +45,7 @@ class Side:
     label: str
     """For people."""
     results: EvalResults
-    """Of one profile; a live record without an id of its own has its uid for one."""
+    """Records of one profile; a live record without an id of its own has its uid for one."""
     run: ScenarioEvalResults | None = None
     """The whole run, where it is one."""
     is_bare: bool = False
@@ -208,7 +208,7 @@ def _outcome(record: RecordResult, kept: Sequence[EvalTaskResult]) -> Outcome:
 
 
 def shared_ids(before: EvalResults, after: EvalResults) -> Counter[str]:
-    """How many records of each id both sides have, of those that have one."""
+    """Number of records that both sides have, by id."""
     counts = (
         Counter(each.record_id for each in side.records if each.record_id)
         for side in (before, after)

@@ -24,7 +24,7 @@ class Trajectory:
 
     task_id: str
     expected: Sequence[Call]
-    """Those of a sequence of names have None for arguments: any will do."""
+    """Expected calls; a sequence of names has None for arguments, which any meet."""
     actual: Sequence[Call]
 
 

@@ -1,1 +1,1 @@
-"""What people say of records: which to ask about next, and how far they agree."""
+"""Labels that people give records: the queue of records to label, and agreement."""

@@ -1,4 +1,4 @@
-"""How far people agree with each other, and a judge with them."""
+"""Agreement of people with each other, and of a judge with them."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -35,7 +35,7 @@ class Agreement:
     tied: int
     pairs: Sequence[Pair]
     everybody: Kappa
-    """Of all people on records with two labels and more."""
+    """Fleiss' kappa of all people, on records with two labels and more."""
     judge: Confusion
     """The judge beside the majority."""
     judge_kappa: Kappa

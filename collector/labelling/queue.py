@@ -20,12 +20,12 @@ _DECIDED: Final = (Outcome.PASSED, Outcome.FAILED)
 
 
 class Order(StrEnum):
-    """Which records come first."""
+    """Order of a queue."""
 
     RANDOM = "random"
     """Every record alike, by a digest of its uid: rates made of these labels are not bent."""
     FAILED = "failed"
-    """Those of which the task failed, the newest first."""
+    """Records of which the task failed, the newest first."""
     UNCERTAIN = "uncertain"
     """Those of which the judge abstained, or whose score is nearest to its bound."""
     DISAGREES = "disagrees"
@@ -39,7 +39,7 @@ class Asked:
     row: EvaluationRow
     task: TaskRow
     labels: Sequence[LabelRow]
-    """What others said of it."""
+    """Labels of other people."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,7 +105,7 @@ def _digest(uid: str) -> bytes:
 
 
 def doubt(task: TaskRow) -> float | None:
-    """How uncertain a judge was, in [0, 1].
+    """Uncertainty of a judge, in [0, 1].
 
     Returns:
         1 where it abstained or its samples had no majority; else 1 / (1 + d), d the distance of
@@ -125,7 +125,7 @@ def doubt(task: TaskRow) -> float | None:
 
 
 def majority(labels: Iterable[LabelRow]) -> bool | None:
-    """What most people say; None for a tie, and where nobody says anything."""
+    """Label of most people; None for a tie, and where there is no label."""
     votes = [bool(each.is_good) for each in labels]
     return None if 2 * sum(votes) == len(votes) else 2 * sum(votes) > len(votes)
 

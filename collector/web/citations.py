@@ -23,7 +23,7 @@ class Piece:
 
     text: str
     number: int | None
-    """Of the citation, from 1; None of what nobody cites."""
+    """Number of the citation, from 1; None for text that nobody cites."""
     is_first: bool = False
     """True for the first place of a citation, which its link leads to."""
 
@@ -95,7 +95,7 @@ class Marker:
 
 
 def within(context: object, citations: Sequence[str]) -> list[str]:
-    """Those citations that a view of a context shows, in their order."""
+    """Citations that a view of a context shows, in their order."""
     texts = list(_texts(context, 0))
     return [each for each in citations if any(each in text for text in texts)]
 

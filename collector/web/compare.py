@@ -25,7 +25,7 @@ class Choice:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choices:
-    """What may be chosen, by its kind."""
+    """Choices, by their kind."""
 
     versions: Sequence[Choice]
     runs: Sequence[Choice]

@@ -13,7 +13,7 @@ _SUMS: Final[Mapping[str, tuple[str, tuple[str, ...]]]] = {
     "spans": ("accepted", ("stored", "expired", "erased", "lost")),
     "events": ("accepted", ("stored", "expired", "erased", "lost")),
 }
-"""Of each kind the whole, and the states that make it up."""
+"""Whole of each kind, and the states that make it up."""
 
 
 async def health_view(source: Source) -> Answer:

@@ -130,7 +130,7 @@ def _plots(
 
 
 def _merged(items: Iterable[Answer]) -> list[Answer]:
-    """Of versions of a profile that share a bucket, the one with more results."""
+    """Version with more results, where versions of a profile share a bucket."""
     return [
         max(same, key=lambda each: each["total"])
         for _, same in groupby(items, key=lambda each: each["start"])

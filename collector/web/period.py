@@ -26,7 +26,7 @@ class Period:
     bucket_s: int
 
     def since(self, now_s: float | None = None) -> int:
-        """When it begins, in seconds since 1970: the beginning of a bucket.
+        """Begin of the period in seconds since 1970: the beginning of a bucket.
 
         Args:
             now_s: Its end; None for now.

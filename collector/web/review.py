@@ -16,7 +16,7 @@ from collector.web.render import download, path_part, query, render
 from collector.web.source import AskError, Source
 
 _FILE_BYTES: Final = 32 * 2**20
-"""Of results of a run, as the API takes them."""
+"""Bytes of an uploaded run that the API takes."""
 _FORM_BYTES: Final = 2**16
 """Around the file."""
 

@@ -30,7 +30,7 @@ class Group:
     outcome: str
     reason: str
     message: str
-    """Of the newest."""
+    """Message of the newest."""
     count: int
     examples: Sequence[Answer]
     """Their evaluations, newest first; a few."""

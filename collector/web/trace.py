@@ -33,7 +33,7 @@ class Row:
     after_ms: float
     duration_ms: float
     left: float
-    """Of its bar, in percent."""
+    """Left edge of its bar, in percent."""
     width: float
     is_error: bool
     is_orphan: bool

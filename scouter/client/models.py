@@ -424,7 +424,7 @@ class DriftAlert(Answer):
     kind: str
     """`pass`, `error`, `score`, or `trouble`: something keeps results from being made."""
     trouble: str = ""
-    """Of the kind `trouble`: the `trouble` of `Trouble`."""
+    """Cause of trouble, for alerts of the kind `trouble`; see `Trouble`."""
     service: str
     environment: str
     version: str
@@ -624,7 +624,7 @@ class Canary(Answer):
     candidate: CanaryVersion
     pass_rate: Difference
     decided_rate: Difference
-    """Of the shares without an error."""
+    """Difference of the shares without an error."""
     margin: float
     alpha: float
     split_chance: float | None
@@ -905,7 +905,7 @@ class VersionItem(Answer):
 
     version: str
     first_at: datetime.datetime
-    """When the first of its records was evaluated."""
+    """Time at which the first of its records was evaluated."""
     last_at: datetime.datetime
     records: int
 
@@ -922,7 +922,7 @@ class ComparedSide(Answer):
     label: str
     records: int
     scenarios: int | None = None
-    """Of a run with scenarios."""
+    """Number of scenarios, of a run that has some."""
     is_cut: bool = False
     """There are more records, which are older."""
     run_id: str | None = None
@@ -944,7 +944,7 @@ class ComparedRate(Answer):
     difference: float
     """After minus before."""
     lower: float | None = None
-    """Of the difference, 95 %; None where too few conversations stand behind it."""
+    """Interval of the difference, 95 %; None where it has too few conversations."""
     upper: float | None = None
     fell: int
     rose: int
@@ -964,7 +964,7 @@ class LookedCall(Answer):
 
 
 class LookedTask(Answer):
-    """How a task ended on one side of a change."""
+    """Result of a task on one side of a change."""
 
     task_id: str
     outcome: Outcome
@@ -975,7 +975,7 @@ class Look(Answer):
     """A record, or an attempt of a scenario, on one side of a comparison."""
 
     uid: str = ""
-    """Of a live record."""
+    """Key of a live record."""
     trace_id: str | None = None
     outcome: Outcome
     tasks: tuple[LookedTask, ...]
@@ -1029,14 +1029,14 @@ class TaskTrajectories(Answer):
 
 
 class LabelItem(Answer):
-    """What a person said of a task on a record."""
+    """Label that a person gave a record, for one task."""
 
     uid: str
     record_id: str = ""
     profile: str
     task_id: str
     label: bool | None
-    """Whether the record is good; None where an earlier label was taken back."""
+    """True if the record is good; None where an earlier label was taken back."""
     rater: str
     notes: str = ""
     at: datetime.datetime
@@ -1045,7 +1045,7 @@ class LabelItem(Answer):
 
 
 class QueueResult(Answer):
-    """How a task ended, for those who asked to see it."""
+    """Result of the task, for those who asked to see it."""
 
     outcome: Outcome
     reason: str | None = None
@@ -1065,7 +1065,7 @@ class QueueItem(Answer):
     context: JsonValue = None
     result: QueueResult | None = None
     labels: tuple[LabelItem, ...] = ()
-    """Of others, where they were asked for."""
+    """Labels of other people, where they were asked for."""
 
 
 class LabelQueue(Answer):

@@ -669,7 +669,7 @@ def labels(
     uid: str | None = None,
     limit: int | None = None,
 ) -> PagedCall[models.LabelItem]:
-    """What people say of records, newest first; of a person, task and record the last label.
+    """Labels of records, the newest first; the last one of each person, task and record.
 
     Args:
         profile: Alias.
@@ -721,7 +721,7 @@ def label_queue(
 
 
 def label_agreement(profile: str, task_id: str) -> Call[models.LabelAgreement]:
-    """How far people agree with each other on a task, and its judge with most of them.
+    """Agreement of people with each other on a task, and of its judge with most of them.
 
     Args:
         profile: Alias.

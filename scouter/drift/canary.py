@@ -40,7 +40,7 @@ class Result:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """What is asked of a candidate.
+    """Conditions that a candidate has to meet.
 
     Args:
         margin: Fall of the rate that is accepted, in (0, 1).
@@ -63,9 +63,9 @@ class Version:
     """Units, those that go on included."""
     records: int
     passes: Sample
-    """Of complete units, share of passed among passed and failed."""
+    """Share of passed among passed and failed, of complete units."""
     decided: Sample
-    """Of complete units, share of records without an error."""
+    """Share of records without an error, of complete units."""
 
     def sample(self, kind: Kind) -> Sample:
         """The outcomes of one kind."""
@@ -93,7 +93,7 @@ class Canary:
 
     @property
     def decision(self) -> Decision:
-        """What to do.
+        """Advice on the candidate.
 
         A candidate that is proven worse is rolled back, also if results of it are missing. One
         whose fall is proven to be smaller than the margin is promoted.

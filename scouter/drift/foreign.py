@@ -10,7 +10,7 @@ from typing import Final, cast
 
 _DERIVED: Final = ("scouter_version", "workflow", "task_ids")
 MISSING: Final = "__missing__"
-"""What the original calls a space or name that was not given."""
+"""Name by which the original calls a space or name that was not given."""
 
 
 def from_foreign(data: object) -> object:

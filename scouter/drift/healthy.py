@@ -77,7 +77,7 @@ def _bins(units: Iterable[list[bool]]) -> dict[int, int]:
 
 
 class Healthy(BaseModel):
-    """What is healthy, besides what a collector measures itself.
+    """Healthy rates that a profile states, besides those that a collector measures.
 
     Args:
         rates: Healthy pass rates by task, in (0, 1]; the empty name is the whole record.

@@ -9,7 +9,7 @@ class WireLimits:
     """Limits of one profile. A local file has none of them, only those of the engine."""
 
     body_bytes: int = 2**20
-    """Of the JSON text."""
+    """Bytes of the JSON text."""
     depth: int = 64
     """Levels of lists and objects."""
     values: int = 50_000
@@ -25,7 +25,7 @@ class WireLimits:
     patterns: int = 64
     """Regular expressions, those of JSON schemas among them."""
     pattern_characters: int = 1_000
-    """Of one pattern."""
+    """Characters of one pattern."""
     pattern_instructions: int = 2_000
     """That one pattern becomes; counted repetition multiplies them."""
     schemas: int = 16
@@ -51,4 +51,4 @@ class WireLimits:
 
 
 WIRE_LIMITS: Final = WireLimits()
-"""What a collector takes."""
+"""Limits of what a collector takes."""

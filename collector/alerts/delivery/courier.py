@@ -68,7 +68,7 @@ class Courier:
         self._first_wait_s, self._longest_wait_s = first_wait_s, longest_wait_s
         self._told: dict[_Name, DriftDelivery] = {}
         self._begun_s: dict[_Name, float] = {}
-        """When this process began with what is under way."""
+        """Time at which this process began with the delivery that is under way."""
         self._alerts: dict[_Name, Alert] = {}
         self._standing: dict[_Name, Notice] = {}
         """Messages that the heartbeat repeats."""

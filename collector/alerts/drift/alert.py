@@ -36,7 +36,7 @@ class Figures(BaseModel):
     model_config = ConfigDict(frozen=True)
 
     since_ns: int
-    """When the change most likely began."""
+    """Time at which the change most likely began."""
     records: int
     failed: int
     evidence: float
@@ -72,7 +72,7 @@ class _AlertBase(BaseModel):
     profile_uid: str = ""
     profile_name: str = ""
     alias: str
-    """Of the profile; empty where the alert is about none."""
+    """Alias of the profile; empty where the alert is about none."""
     profile_digest: str = ""
     task: str = ""
     """Empty for the whole record."""

@@ -1,4 +1,4 @@
-"""What the store has about an alert: records that failed, and what the fall is concentrated on."""
+"""Grounds of an alert from the store: failed records, and slices in which the fall is."""
 
 from typing import Final
 

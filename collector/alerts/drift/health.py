@@ -29,7 +29,7 @@ SAMPLE_NS: Final = 300 * _S
 FEWEST: Final = 10
 """Dead letters or drops within an hour from which on they are told."""
 SHARE: Final = 0.01
-"""Of everything that came in that time."""
+"""Number of all items that came in that time."""
 
 _Counts = Counter[tuple[str, str]]
 """Totals by space and name."""
@@ -39,7 +39,7 @@ _Counts = Counter[tuple[str, str]]
 class _Held:
     finding: Finding
     last_ns: int
-    """When it was found last."""
+    """Time at which it was found last."""
 
 
 class HealthWatch:
@@ -65,7 +65,7 @@ class HealthWatch:
         self._silent: list[Finding] = []
         self._hour = -1
         self._looked_ns: int | None = None
-        """When it was looked last; None before what was kept is read."""
+        """Time of the last look; None before the kept state is read."""
 
     def findings(self, space: str | None = None) -> list[Finding]:
         """Findings of the last look, of a space or of all."""

@@ -20,12 +20,12 @@ class Standing:
     records: int
     failed: int
     rate: float
-    """Of the last 500 to 1,000 units."""
+    """Rate of the last 500 to 1,000 units."""
     lower: float
     upper: float
     """Wilson interval (95 %) of that, good for one look; no alarm comes of it."""
     evidence: float
-    """Of a fall, as an e-value; the alarm is at 1 / alpha."""
+    """Evidence of a fall, as an e-value; the alarm is at 1 / alpha."""
     healthy: float | None
     """Mean of the first reference; None while nothing is known of a healthy time."""
     healthy_lower: float | None

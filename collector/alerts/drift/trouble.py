@@ -18,7 +18,7 @@ class Trouble(StrEnum):
     DROPPED = "dropped"
     """Senders gave up records or spans."""
     LOST = "lost"
-    """What had been accepted is gone from the store."""
+    """Accepted records or spans are gone from the store."""
     SILENT = "silent"
     """No result in an hour that mostly has some."""
 
@@ -43,7 +43,7 @@ class Finding:
     message: str
     """The finding, and the remedy."""
     since_ns: int
-    """When it was found first."""
+    """Time at which it was found first."""
 
     @property
     def key(self) -> TroubleKey:

@@ -150,7 +150,7 @@ class DriftWatcher:
             return self._book.open_in(space)
 
     def standings(self, space: str | None = None) -> list[Standing]:
-        """Where the series of each active profile stand, of the version that ran last.
+        """Standing of each series of active profiles, of the version that ran last.
 
         Args:
             space: Of the profiles; all if none is given.

@@ -8,14 +8,14 @@ from typing import Protocol
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LabelRow:
-    """What one person said of one task on one record."""
+    """Label of one person on one record, for one task."""
 
     space: str
     uid: str
-    """Of the record."""
+    """Uid of the record."""
     record_id: str
     alias: str
-    """Of the profile."""
+    """Alias of the profile."""
     task_id: str
     rater: str
     """The person, as they call themselves."""
@@ -31,7 +31,7 @@ class LabelRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LabelQuery:
-    """Which labels to list; None means any."""
+    """Labels to list; None means any."""
 
     space: str
     alias: str | None = None

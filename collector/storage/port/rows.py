@@ -295,7 +295,7 @@ class WaitingSpace:
     uid: str
     """Of the oldest one."""
     received_ns: int
-    """When that was accepted."""
+    """Time at which the oldest one was accepted."""
 
 
 @struct

@@ -19,7 +19,7 @@ class RunRow:
     added_by: str
     """Id of the token that brought it; empty where none was asked for."""
     summary: str
-    """What lists show of it, as JSON."""
+    """Summary for lists, as JSON."""
     body: bytes = b""
     """The file as UTF-8; empty in lists."""
 

@@ -9,6 +9,6 @@ class VersionRow:
 
     version: str
     first_ns: int
-    """When the first of its records was evaluated."""
+    """Time at which the first of its records was evaluated."""
     last_ns: int
     records: int

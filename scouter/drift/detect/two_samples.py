@@ -78,7 +78,7 @@ class Sample:
         return known
 
     def _log_wealth(self, stake: float, mean: float) -> float:
-        """What a bettor has won who stakes this share on each outcome to be above the mean."""
+        """Winnings of a bettor who stakes this share on each outcome to be above the mean."""
         rate = stake / mean
         kept = 1 - stake
         return sum(count * math.log(kept + rate * value) for value, count in self._counts.items())

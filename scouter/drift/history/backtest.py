@@ -52,7 +52,7 @@ class Backtest:
     orders: int
     """Orders of the healthy part that were drawn by lot."""
     alarmed_orders: int
-    """Those with an alarm: nothing can have changed in them, so that each is a false one."""
+    """Orders with an alarm. Nothing can have changed in them, so each alarm is a false one."""
     injected: Sequence[Injected]
     """Empty where nothing could be put into it; `words` says why."""
     words: str

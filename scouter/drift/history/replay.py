@@ -77,7 +77,7 @@ class Alarm:
     since: tuple[str, ...]
     """Evaluations that failed last when it was proven, the newest first."""
     resolved_ns: int | None = None
-    """When its end was proven; None where it was not."""
+    """Time at which its end was proven; None where it was not."""
 
 
 class Recorder(Series):

@@ -38,7 +38,7 @@ class SeriesReport:
     series: Recorder
     bucket_ns: int
     buckets: Sequence[Bucket]
-    """Those with an outcome, by time."""
+    """Buckets with an outcome, by time."""
     explained: Sequence[Culprit]
     """Slices that fell since the last alarm's change point."""
     words: str

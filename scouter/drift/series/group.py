@@ -22,7 +22,7 @@ _Name = tuple[str, Kind]
 
 
 class Pace(NamedTuple):
-    """When a conversation is complete."""
+    """Times after which a conversation is complete."""
 
     quiet_ns: int
     """After so long without a result of it."""

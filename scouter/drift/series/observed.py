@@ -50,7 +50,7 @@ class Observed:
     numbers: tuple[tuple[str, float], ...] = ()
     """Numbers beside decided outcomes, by task: scores, and what trace assertions measured."""
     yardsticks: Mapping[str, Yardstick] = field(default_factory=dict[str, Yardstick])
-    """Of the tasks whose numbers count; the others are in no series."""
+    """Measures of the tasks whose numbers count; the other tasks are in no series."""
 
     def counted(self) -> "Iterator[Counted]":
         """Each series that the result belongs to, with its outcome there.

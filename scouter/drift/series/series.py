@@ -61,7 +61,7 @@ class SeriesKey(NamedTuple):
 
     space: str
     profile_uid: str
-    """Of name and digest: other tasks, prompts or models begin another series."""
+    """Uid of name and digest: other tasks, prompts or models begin another series."""
     agent: Agent
     task: str
     """Empty for the whole record."""

@@ -21,7 +21,7 @@ class Mark(NamedTuple):
     """A moment in the life of a series."""
 
     at_ns: int
-    """When its next outcome came."""
+    """Time at which its next outcome came."""
     units: int
     """Outcomes before it."""
     total: float
@@ -29,7 +29,7 @@ class Mark(NamedTuple):
     records: int
     """Records in them."""
     failed: int
-    """Of them the ones that failed."""
+    """Number of them that failed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,11 +37,11 @@ class Fall:
     """A fall that was proven, with the figures of now."""
 
     since_ns: int
-    """When the change most likely began."""
+    """Time at which the change most likely began."""
     records: int
     """Records since then."""
     failed: int
-    """Of them the ones that failed."""
+    """Number of them that failed."""
     mean: float
     """Mean outcome of the units since then, in [0, 1]."""
     evidence: float

@@ -10,11 +10,11 @@ from scouter.evaluate.results.file import from_document
 from scouter.evaluate.results.provenance import Provenance
 
 RECORDS: Final = "records"
-"""What the only alias of results without a replay is called."""
+"""Alias of results without a replay."""
 
 
 class SavedRun(NamedTuple):
-    """What a file holds."""
+    """Results that a file holds."""
 
     results: ScenarioEvalResults
     """Results without a replay are those of an alias of their own, `RECORDS`."""

@@ -41,7 +41,7 @@ class AgentLine:
     runs: int
     model_calls: int
     tools: tuple[ToolLine, ...]
-    """By first call."""
+    """Agents in the order of their first calls."""
     retries: int
     """Calls of a model or a tool whose last call by the same agent failed."""
     failed: int

@@ -68,7 +68,7 @@ def _lanes(tree: SpanTree) -> Iterator[tuple[int, int]]:
     open_until: list[list[int]] = []
     """By lane, the ends of what is open there: the innermost last."""
     free: list[tuple[int, int]] = []
-    """When a lane's outermost span ends, and the lane; an entry that is out of date is skipped."""
+    """End of the outermost span of each lane, and the lane; an old entry is skipped."""
     for at, span in enumerate(tree.spans):
         end_ns = max(span.start_ns, span.end_ns)
         above = tree.parents_at[at]

@@ -30,7 +30,7 @@ class Dot:
     x: float
     y: float
     top: float
-    """Of the interval."""
+    """Lower and upper end of the interval."""
     height: float
     title: str
 

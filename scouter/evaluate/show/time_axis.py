@@ -22,7 +22,7 @@ class TimeAxis:
     share: tuple[float, ...]
     """The place of each point on the axis, from 0 to 1."""
     idle: tuple[bool, ...]
-    """Of each stretch, whether it is a squeezed gap; one fewer than the points."""
+    """True for each stretch that is a squeezed gap; one fewer than the points."""
 
 
 def time_axis(spans: Iterable[tuple[int, int]], duration_ns: int) -> TimeAxis:
