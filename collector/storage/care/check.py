@@ -102,7 +102,7 @@ def check_store(folder: Path, tell: Callable[[str], None] = lambda text: None) -
     """
     told = read_tally(folder)
     path = folder / FILE_NAME
-    if told is not None and told.seq and not path.exists():
+    if told is not None and not path.exists():
         return _check_log_alone(folder, f"{path} is gone", tell)
     try:
         return _check_all(folder, told, tell)
