@@ -18,7 +18,6 @@ from scouter.errors import ConfigError
 if TYPE_CHECKING:
     from scouter.drift.history.history import History, KnownProfile, Period
     from scouter.drift.history.replay import Recorder
-    from scouter.drift.series.stated import Stated
 
 _GROUP: Final = "scouter.history"
 """Entry points of this group read a data folder."""
@@ -115,7 +114,7 @@ def replayed(
     """
     from scouter.drift.history.replay import replay
     from scouter.drift.series.group import Pace
-    from scouter.drift.series.stated import NOTHING
+    from scouter.drift.series.stated import NOTHING, Stated
 
     profiles = dict(history.profiles())
 

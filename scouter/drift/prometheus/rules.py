@@ -49,6 +49,7 @@ def rules_text(
         windows=dict.fromkeys(window for burn in BURNS for window in (burn.short, burn.long)),
         fewest=fewest,
         quoted=quoted,
+        label=label,
         number=number,
     )
 
@@ -56,6 +57,11 @@ def rules_text(
 def quoted(text: str) -> str:
     """A string of PromQL; those of JSON are among them."""
     return json.dumps(text, ensure_ascii=False)
+
+
+def label(text: str) -> str:
+    """A label of a rule, as YAML; Prometheus expands templates in labels."""
+    return quoted(text.replace("{{", '{{ "{{" }}'))
 
 
 def number(value: float) -> str:

@@ -48,7 +48,7 @@ def test_prometheus_fires_and_rests_where_it_should(tmp_path: Path) -> None:
 @pytest.mark.parametrize("alias", ['a "quoted" one', "{{ $labels }}", "a|b.*", "ä\\b\nc"])
 def test_any_name_is_a_text_and_nothing_else(tmp_path: Path, alias: str) -> None:
     path = tmp_path / "rules.yml"
-    path.write_text(rules_text([alias, "other"], [objective(0.9, alias)]))
+    path.write_text(rules_text([alias, "other"], [objective(0.9, alias), objective(0.9, "other")]))
     promtool("check", "rules", path)
 
 
