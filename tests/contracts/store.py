@@ -6,12 +6,18 @@ Listings, searches and log events have suites of their own: `store_lists`, `stor
 
 from tests.contracts.store_care import CareContract
 from tests.contracts.store_control import ControlContract
+from tests.contracts.store_people import PeopleContract
 from tests.contracts.store_reading import ReadingContract
 from tests.contracts.store_telemetry import TelemetryContract
 from tests.contracts.store_work import WorkContract
 
 
 class StoreContract(
-    TelemetryContract, WorkContract, ReadingContract, ControlContract, CareContract
+    TelemetryContract,
+    WorkContract,
+    ReadingContract,
+    ControlContract,
+    PeopleContract,
+    CareContract,
 ):
     """Subclass it and give the fixtures `open_store` and `open_copy`."""

@@ -145,7 +145,7 @@ class CareContract(OpenedStore):
         assert (again.uids, again.spans) == (set(), 0)
         store.close()
 
-    def test_a_evaluation_that_read_what_was_erased_keeps_its_outcome_without_texts(
+    def test_an_evaluation_that_read_what_was_erased_keeps_its_outcome_without_texts(
         self, store: Store
     ) -> None:
         """Here a session's, of which one record stays."""

@@ -35,7 +35,7 @@ class ControlContract(OpenedStore):
 
     @pytest.mark.parametrize("reason", ["budget", "sampled", "gate"])
     @pytest.mark.parametrize("other", [Outcome.PASSED, Outcome.FAILED])
-    def test_a_evaluation_without_a_judges_is_no_outcome(
+    def test_an_evaluation_without_a_judges_is_no_outcome(
         self, store: Store, reason: str, other: Outcome
     ) -> None:
         """What a gate skipped is decided, however."""

@@ -150,7 +150,7 @@ class StoreListsContract:
         page = store.evaluations(EvaluationQuery(space=SPACE, tags=(pair,)))
         assert len(page.items) == is_found
 
-    def test_the_service_of_a_evaluation_without_spans_is_that_of_its_trace(
+    def test_the_service_of_an_evaluation_without_spans_is_that_of_its_trace(
         self, store: Store
     ) -> None:
         resource = Resource(
@@ -180,7 +180,7 @@ class StoreListsContract:
         assert uids(service_name="shop", service_version="1") == []
         assert uids(environment="y") == []
 
-    def test_a_evaluation_by_its_id_whatever_its_revision(self, store: Store) -> None:
+    def test_an_evaluation_by_its_id_whatever_its_revision(self, store: Store) -> None:
         first = evaluation("u1", Outcome.FAILED, evaluation_id="e1")
         second = evaluation("u1", revision=2, evaluation_id="e2")
         for row in (first, second):

@@ -162,7 +162,7 @@ class ReadingContract(OpenedStore):
         wanted = pytest.approx(statistics.stdev(scores), abs=1e-9) if n > 1 else None
         assert sd == wanted
 
-    def test_a_evaluation_without_spans_is_found_by_the_version_of_its_trace(
+    def test_an_evaluation_without_spans_is_found_by_the_version_of_its_trace(
         self, store: Store
     ) -> None:
         resource = Resource(attributes={"service.version": "2.0"})

@@ -63,7 +63,7 @@ class WorkContract(OpenedStore):
         assert (sheet.records.skipped, sheet.records.dead_lettered) == (1, 1)
         assert dict(sheet.dead_letters) == {"unknown_profile": 1}
 
-    def test_a_evaluation_comes_back_as_it_was(self, store: Store) -> None:
+    def test_an_evaluation_comes_back_as_it_was(self, store: Store) -> None:
         tasks = (
             TaskRow(
                 task_id="b", task_type="Assertion", outcome=Outcome.ERRORED, reason="missing_path",
@@ -79,7 +79,7 @@ class WorkContract(OpenedStore):
         assert page.items == (row,)
         assert page.next_before is None
 
-    def test_a_evaluation_is_counted_once(self, open_store: Open) -> None:
+    def test_an_evaluation_is_counted_once(self, open_store: Open) -> None:
         store = open_store()
         store.append_evaluations([evaluation("u1"), evaluation("u1")]).result()
         store.append_evaluations([evaluation("u1", Outcome.FAILED)]).result()
@@ -411,7 +411,7 @@ class WorkContract(OpenedStore):
         assert store.evaluations_of_ids(SPACE, ["nobody"], 3) == ()
         assert store.evaluations_of_ids(SPACE, [], 3) == ()
 
-    def test_a_evaluation_on_a_session_is_no_state_of_a_record(self, store: Store) -> None:
+    def test_an_evaluation_on_a_session_is_no_state_of_a_record(self, store: Store) -> None:
         """It counts once, among the sessions; its traces are those of the session's records."""
         before = store.append_spans(SPACE, [span(1)], 1).result().seq
         rows = [record(f"u{n}", session_id="s", trace_id=TRACE) for n in (1, 2)]

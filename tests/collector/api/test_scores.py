@@ -46,7 +46,7 @@ def by_task(tasks: list[Any]) -> dict[str, Any]:
     return {each["task_id"]: each["score"] for each in tasks}
 
 
-def test_a_evaluation_has_the_scores_of_its_tasks(service: Service) -> None:
+def test_an_evaluation_has_the_scores_of_its_tasks(service: Service) -> None:
     found = service.get("/api/v1/evaluations", trace_id=TRACE)["items"]
     assert [by_task(each["tasks"]) for each in found] == [SCORES]
     assert by_task(service.get(f"/api/v1/traces/{TRACE}/view")["view"]["tasks"]) == SCORES

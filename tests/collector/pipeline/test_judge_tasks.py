@@ -125,7 +125,7 @@ def test_what_needs_no_judge_is_decided_at_once(begin: Any) -> None:
     assert (one.outcome, two.outcome) == (ERRORED, ERRORED)  # whatever the judge will say
 
 
-def test_a_evaluation_is_pending_until_it_is_settled(begin: Any) -> None:
+def test_an_evaluation_is_pending_until_it_is_settled(begin: Any) -> None:
     """The revision counts like any other; observers are told of the first that is decided."""
     process = begin(gate("is_one", 1), judge("tone"))
     records(process, 1, 2)

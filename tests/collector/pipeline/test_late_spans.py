@@ -79,7 +79,7 @@ def test_there_is_at_most_one_revision_per_settle_time(judged: Process) -> None:
     assert 2 < revision < 60 / TIMES.settle_s
 
 
-def test_a_evaluation_stands_whose_profile_cannot_be_read_any_more(
+def test_an_evaluation_stands_whose_profile_cannot_be_read_any_more(
     judged: Process, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Say after a downgrade: the span is late, and the record stays in one state."""

@@ -481,7 +481,7 @@ def test_evaluations_are_offered_again_until_the_store_takes_them(
     assert refusals == []
 
 
-def test_a_evaluation_that_cannot_be_stored_is_put_aside_alone(
+def test_an_evaluation_that_cannot_be_stored_is_put_aside_alone(
     start: Start, answers: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     append = DuckDBStore.append_evaluations

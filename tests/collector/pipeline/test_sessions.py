@@ -433,7 +433,7 @@ def test_what_retention_took_is_not_judged(begin: Begin) -> None:
     assert process.evaluations() == {}
 
 
-def test_a_evaluation_that_cannot_be_stored_is_no_record_s_state() -> None:
+def test_an_evaluation_that_cannot_be_stored_is_no_record_s_state() -> None:
     assert letter_of_evaluation(evaluation("u1"), "").was_accepted
     assert not letter_of_evaluation(
         evaluation(uid_of("p", "s"), scope=Scope.SESSION), ""

@@ -186,7 +186,7 @@ def answer_profile(folder: Path) -> Path:
 
 
 @pytest.mark.parametrize("is_late", [False, True])
-def test_what_an_event_says_is_judged_also_after_a_evaluation(
+def test_what_an_event_says_is_judged_also_after_an_evaluation(
     start: Start, tmp_path: Path, is_late: bool
 ) -> None:
     """Late events re-open the record, as late spans do."""

@@ -353,7 +353,7 @@ _ANSWERED = {"gen_ai.response.id": "r2"}
         pytest.param([span(9, parent_span_id="f" * 16)], Link(span_id=f"{9:016x}"), id="orphan"),
     ],
 )
-def test_the_span_of_a_evaluation(spans: list[Span], found: Link) -> None:
+def test_the_span_of_an_evaluation(spans: list[Span], found: Link) -> None:
     assert link(spans, "u1") == found
 
 

@@ -309,7 +309,7 @@ def test_what_comes_again_is_a_duplicate(tmp_path: Path, is_reopened: bool) -> N
 
 
 @pytest.mark.parametrize("target", [{"session_id": "u5"}, {"record_uid": "u5"}])
-def test_a_evaluation_that_outlived_its_records_goes(
+def test_an_evaluation_that_outlived_its_records_goes(
     tmp_path: Path, target: dict[str, Any]
 ) -> None:
     """Retention took u5; its session's evaluation is younger. That of another session stays."""

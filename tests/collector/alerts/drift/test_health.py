@@ -44,7 +44,7 @@ def test_nothing_is_found_where_nothing_is_wrong(store: DuckDBStore, health: Hea
     assert found(health, NOW + PATIENCE) == []
 
 
-def test_a_record_without_a_evaluation(store: DuckDBStore, health: HealthWatch) -> None:
+def test_a_record_without_an_evaluation(store: DuckDBStore, health: HealthWatch) -> None:
     store.append_records([record("u1", received_ns=NOW), record("u2", received_ns=NOW)]).result()
     (first,) = found(health, NOW + PATIENCE + 1)
     assert first.trouble == "not_evaluated"
@@ -59,7 +59,7 @@ def test_a_record_without_a_evaluation(store: DuckDBStore, health: HealthWatch) 
     assert found(health, calm_ns) == []
 
 
-def test_each_space_with_a_record_without_a_evaluation(store: DuckDBStore) -> None:
+def test_each_space_with_a_record_without_an_evaluation(store: DuckDBStore) -> None:
     health = HealthWatch(store, set, PATIENCE)
     old = [record(f"u{n}", space=space, received_ns=NOW + n) for n, space in enumerate("baab")]
     store.append_records([*old, record("new", space="c", received_ns=NOW + PATIENCE)]).result()

@@ -82,7 +82,7 @@ def test_a_revision_takes_over_the_results_that_spans_cannot_change() -> None:
     assert (steps.actual, steps.stage) == (2, 1)
 
 
-def test_a_evaluation_with_other_tasks_is_made_anew() -> None:
+def test_an_evaluation_with_other_tasks_is_made_anew() -> None:
     (first,) = judge([ready()], REGISTERED, trace(1), seq=7, now_ns=100)
     earlier = dataclasses.replace(first, tasks=first.tasks[:2])
     again = ready(is_reopened=True)
