@@ -138,7 +138,7 @@ class SpoolTransport(OtlpSpans):
 
         What does not fit on the disk has no other way, and waits for as long as it takes.
         """
-        if (in_turn and self._may_wait) or (self._is_slow and fits):
+        if in_turn and (self._may_wait or (self._is_slow and fits)):
             return None
         with contextlib.suppress(TransientError):  # the disk may fail, the far side be well
             dropped = joined(self._table.look()[1], dropped)
@@ -299,10 +299,17 @@ class SpoolTransport(OtlpSpans):
         return False
 
     def _pause(self, pause_s: float) -> None:
+        """Wait, but send meanwhile what is to go past the disk."""
         until_s = self._clock() + pause_s
-        with self._changed:
-            while self._end_s is None and (left_s := until_s - self._clock()) > 0:
-                self._changed.wait(left_s)
+        while True:
+            with self._changed:
+                while self._end_s is None and self._asked is None:
+                    left_s = until_s - self._clock()
+                    if left_s <= 0:
+                        return
+                    self._changed.wait(left_s)
+            if not self._answer():
+                return
 
 
 def _send(inner: RemoteTransport, rows: Sequence[Row], dropped: Dropped) -> int:

@@ -121,6 +121,8 @@ class SpoolTable:
         self._sender: Final = uuid.uuid4().hex[:16]
         self._lock = threading.RLock()
         self._lost: Counter[str] = Counter()  # here, by reason
+        self._written: Counter[str] = Counter()  # of them, those that the file has
+        self._reported_sum: Counter[str] = Counter()  # those that it has once this is committed
         self._gone = 0, 0  # file and last id of rows that are delivered, but not removed yet
         with errors_of(folder):
             folder.mkdir(mode=_FOLDER_MODE, parents=True, exist_ok=True)
@@ -134,8 +136,9 @@ class SpoolTable:
     def look(self) -> tuple[bool, Dropped]:
         """Tell whether something waits, and what the far side is still to be told of."""
         with self._opened() as db:
-            query = "SELECT EXISTS (SELECT 1 FROM waiting), untold FROM state"
-            waits, untold = db.execute(query).fetchone()
+            gone = self._remove_gone(db)
+            query = "SELECT EXISTS (SELECT 1 FROM waiting WHERE id > ?), untold FROM state"
+            waits, untold = db.execute(query, (gone,)).fetchone()
         return bool(waits), _read(json.loads(untold))
 
     def append(self, rows: Sequence[Row], dropped: Dropped) -> None:
@@ -149,7 +152,7 @@ class SpoolTable:
             TransientError: The disk refuses; nothing was kept.
         """
         with self._lock:
-            with self._opened() as db, transaction(db):
+            with self._opened() as db, self._reported(db):
                 lost = Counter({FULL: self._make_room(db, _insert(db, rows))})
                 self._report(db, lost, dropped)
             self._count(lost)
@@ -158,13 +161,13 @@ class SpoolTable:
     def told(self, dropped: Dropped) -> None:
         """Forget what the far side knows now."""
         if dropped:
-            with self._opened() as db, transaction(db):
+            with self._opened() as db, self._reported(db):
                 self._report(db, Counter(), told=dropped)
 
     def tell(self, dropped: Dropped) -> None:
         """Have the far side told of drops."""
         if dropped:
-            with self._opened() as db, transaction(db):
+            with self._opened() as db, self._reported(db):
                 self._report(db, Counter(), dropped)
 
     def lead(self) -> bool:
@@ -180,24 +183,30 @@ class SpoolTable:
         Ends with `settle` or `put_back`.
         """
         with self._opened() as db:
-            number = self._file.number
-            gone = self._gone[1] if self._gone[0] == number else 0
-            batch = Batch((), 0, 0, number)
+            gone = self._remove_gone(db)
+            batch = Batch((), 0, 0, self._file.number)
             with _room_or_not(), transaction(db):
                 query = "SELECT * FROM waiting WHERE id > ? ORDER BY id"
-                batch = _gather(db.execute(query, (gone,)), number)
+                batch = _gather(db.execute(query, (gone,)), batch.file)
                 if batch.last:
                     db.execute("UPDATE state SET taken=?", (batch.last,))
             if batch.last:
                 return batch
-            if gone:
-                db.execute("DELETE FROM waiting WHERE id<=?", (gone,))
-        with self._opened() as db:
+        with self._opened() as db, _room_or_not():
             if _number(db, "freelist_count") > _SHRINK_PAGES:
                 # As a script: `execute` would end after the first page.
                 db.executescript("PRAGMA incremental_vacuum; PRAGMA wal_checkpoint(TRUNCATE)")
         self._stop_leading()
         return None
+
+    def _remove_gone(self, db: sqlite3.Connection) -> int:
+        """Remove delivered rows that the disk had no room to remove; returns the last such id."""
+        gone = self._gone[1] if self._gone[0] == self._file.number else 0
+        if gone:
+            with _room_or_not():
+                db.execute("DELETE FROM waiting WHERE id<=?", (gone,))
+                self._gone = 0, 0
+        return gone
 
     def settle(self, batch: Batch, told: Dropped, refused: Mapping[str, int]) -> None:
         """Remove what was delivered.
@@ -212,7 +221,7 @@ class SpoolTable:
         """
         lost = Counter({CORRUPT: batch.lost, **refused})
         with self._lock:
-            with self._opened() as db, _room_or_not(), transaction(db):
+            with self._opened() as db, _room_or_not(), self._reported(db):
                 if batch.file == self._file.number:  # else its ids are those of a damaged file
                     self._gone = batch.file, batch.last
                     db.execute("DELETE FROM waiting WHERE id<=?", (batch.last,))
@@ -262,7 +271,7 @@ class SpoolTable:
         GUARD.refuse("spool", CORRUPT, f"{damaged}: {error}; what can be read of it is kept")
         lost = Counter({CORRUPT: rows})
         with self._lock:
-            with self._opened() as db, transaction(db):
+            with self._opened() as db, self._reported(db):
                 self._report(db, lost)
             self._count(lost)
 
@@ -275,11 +284,19 @@ class SpoolTable:
     ) -> None:
         """Write down what the far side is to be told of, less what it was told."""
         before = _read(json.loads(db.execute("SELECT untold FROM state").fetchone()[0]))
-        here = report_of(self._sender, self._lost + lost, self._lost)
+        self._reported_sum = self._lost + lost
+        here = report_of(self._sender, self._reported_sum, self._written)
         after = joined(left_of(before, told), dropped, here)
         if after != before:
             text = json.dumps([[*key, *count] for key, count in after.items()])
             db.execute("UPDATE state SET untold=?", (text,))
+
+    @contextlib.contextmanager
+    def _reported(self, db: sqlite3.Connection) -> Generator[None]:
+        """Commit with the report of what was lost here so far."""
+        with transaction(db):
+            yield
+        self._written = self._reported_sum
 
     def _count(self, lost: Counter[str]) -> None:
         self._lost += lost

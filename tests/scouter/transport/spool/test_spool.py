@@ -457,11 +457,37 @@ def test_a_full_disk_does_not_hold_up_what_waits_there(tmp_path: Path, far: Far)
         far.error = None
         wait_until(lambda: len(far.records) >= len(items), what="what waited was delivered")
         assert config.stats().waiting == len(items)
+        direct = make_items(21)
+        for item in direct[:20]:  # each goes at once, as it would without a spool
+            assert transport.send_records([item]) == 0
+        far.error = away()
+        with pytest.raises(TransientError, match="disk"):
+            transport.send_records(make_items(1))
+        far.error = None
+        assert transport.send_records(direct[20:]) == 0
     more = make_items(10)
     assert transport.send_records(more) == 0
     wait_until(lambda: config.stats().waiting == 0, what="the spool is empty")
-    assert far.records == items + more
+    assert far.records == items + direct + more
     transport.close()
+
+
+def test_refusals_on_a_full_disk_are_told_later(tmp_path: Path, far: Far) -> None:
+    """Three are refused while the report has no room, one later: the far side hears of four."""
+    table = SpoolTable(tmp_path / "spool", 2**20)
+    table.append([Row(Kind.RECORD, 1, b"{}")] * 4, NONE_DROPPED)
+    first = table.oldest()
+    assert first is not None
+    three = first._replace(rows=first.rows[:3], last=3)
+    with no_file_grows(tmp_path / "spool" / f"{FILE_NAME}-wal"):
+        table.settle(three, NONE_DROPPED, {"rejected": 3})
+    second = table.oldest()
+    assert second is not None
+    table.settle(second, NONE_DROPPED, {"rejected": 1})
+    (count,) = table.look()[1].values()
+    assert count == Count(0, 4)
+    assert table.oldest() is None
+    table.close()
 
 
 def test_a_folder_that_was_removed_is_made_anew(config: SpoolConfig, far: Far) -> None:
