@@ -53,8 +53,8 @@ async def queue_view(source: Source, given: Mapping[str, str]) -> Answer:
 
     Args:
         source: Asks the API.
-        given: `profile`, `task`, `rater`, `order`, `reveal`, `offset` and `last`, the record labelled
-            before.
+        given: `profile`, `task`, `rater`, `order`, `reveal`, `offset`, and `last`, the record
+            that was labelled before.
 
     Raises:
         AskError: The API refused.

@@ -20,7 +20,8 @@ async def record_view(source: Source, uid: str, given: Mapping[str, str]) -> Ans
     Args:
         source: Asks the API.
         uid: Of the record.
-        given: `rater`, who labels, and `task`, for which; `again` and `flipped`, what another evaluation came to.
+        given: `rater`, who labels, and `task`, for which; `again` and `flipped`, what another
+            evaluation came to.
 
     Raises:
         AskError: The API refused, or there is no such record.

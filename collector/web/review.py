@@ -88,7 +88,8 @@ async def _label(request: Request, source: Source) -> Response:
         },
     )
     if form.get("back") == "record":
-        target = f"/records/{path_part(form['uid'])}?{query({'rater': form['rater'], 'task': form.get('task', '')})}#labels"
+        filled = {name: form.get(name, "") for name in ("rater", "task")}
+        target = f"/records/{path_part(form['uid'])}?{query(filled)}#labels"
     else:
         names = ("profile", "task", "rater", "order", "offset")
         kept = {name: form.get(name, "") for name in names} | {"last": form.get("uid", "")}
