@@ -53,7 +53,8 @@ async def queue_view(source: Source, given: Mapping[str, str]) -> Answer:
 
     Args:
         source: Asks the API.
-        given: `profile`, `task`, `rater`, `order`, `reveal` and `offset`.
+        given: `profile`, `task`, `rater`, `order`, `reveal`, `offset`, and `last`, the record
+            that was labelled before.
 
     Raises:
         AskError: The API refused.
@@ -84,6 +85,7 @@ async def queue_view(source: Source, given: Mapping[str, str]) -> Answer:
         "item": item,
         "kept": kept,
         "offset": int(offset),
+        "last": given.get("last", ""),
         "is_shown": is_shown,
         "orders": ORDERS,
     }

@@ -20,7 +20,8 @@ async def record_view(source: Source, uid: str, given: Mapping[str, str]) -> Ans
     Args:
         source: Asks the API.
         uid: Of the record.
-        given: `rater`, who labels; `again` and `flipped`, what another evaluation came to.
+        given: `rater`, who labels, and `task`, for which; `again` and `flipped`, what another
+            evaluation came to.
 
     Raises:
         AskError: The API refused, or there is no such record.
@@ -49,6 +50,7 @@ async def record_view(source: Source, uid: str, given: Mapping[str, str]) -> Ans
         "calls": await _calls(source, uid, tasks),
         "labels": (await source.get("labels", uid=uid, limit=200))["items"],
         "rater": given.get("rater", "")[:100],
+        "labelled_task": given.get("task", ""),
         "again": given.get("again", ""),
         "flipped": given.get("flipped", ""),
     }

@@ -88,10 +88,12 @@ async def _label(request: Request, source: Source) -> Response:
         },
     )
     if form.get("back") == "record":
-        target = f"/records/{path_part(form['uid'])}?{query({'rater': form['rater']})}#labels"
+        filled = {name: form.get(name, "") for name in ("rater", "task")}
+        target = f"/records/{path_part(form['uid'])}?{query(filled)}#labels"
     else:
         names = ("profile", "task", "rater", "order", "offset")
-        target = f"/labels/queue?{query({name: form.get(name, '') for name in names})}"
+        kept = {name: form.get(name, "") for name in names} | {"last": form.get("uid", "")}
+        target = f"/labels/queue?{query(kept)}"
     return RedirectResponse(target, HTTPStatus.SEE_OTHER)
 
 

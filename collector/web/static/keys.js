@@ -3,7 +3,7 @@
 "use strict";
 addEventListener("keydown", (event) => {
   const typing = event.target.closest("input, select, textarea, [contenteditable]");
-  if (typing || event.ctrlKey || event.altKey || event.metaKey || event.repeat) return;
+  if (event.defaultPrevented || typing || event.ctrlKey || event.altKey || event.metaKey || event.repeat) return;
   const wanted = CSS.escape(event.key.toLowerCase());
   const target = document.querySelector(`[data-key="${wanted}"]`);
   if (!target) return;

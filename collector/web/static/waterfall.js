@@ -152,8 +152,8 @@ class Waterfall {
       else found.push(badge(word, `${SIGNS[word] ?? ""} ${this.rows.strings[task]}`));
     }
     if (marks & ERROR && !found.length) found.push(badge("failed", "error"));
-    if (passed) found.push(badge("passed", `✓ ${passed}`));
-    return found;
+    if (passed && !found.length) found.push(badge("passed", `✓ ${passed}`));
+    return found.length > 1 ? [found[0], more(found.slice(1))] : found;
   }
 
   drawAxis() {
@@ -340,6 +340,11 @@ function span(name) {
 
 function badge(outcome, words) {
   return Object.assign(span(`outcome ${outcome}`), { textContent: words, title: words });
+}
+
+function more(others) {
+  const words = others.map((each) => each.title).join("\n");
+  return Object.assign(badge("failed", `+${others.length}`), { title: words });
 }
 
 function tick(percent, words) {

@@ -67,6 +67,22 @@ def test_a_person_labels_by_keys_and_by_buttons(labelled: tuple[Service, str]) -
     ]  # fmt: skip
 
 
+def test_the_last_label_can_be_changed(labelled: tuple[Service, str]) -> None:
+    service, url = labelled
+    with browser_page(url) as (page, seen):
+        page.goto(f"{QUEUE}&rater=eve")
+        page.keyboard.press("g")
+        page.get_by_text("Your last label").get_by_role("link", name="change it").click()
+        assert page.get_by_label("Your name").input_value() == "eve"
+        assert page.get_by_label("Task").input_value() == "right"
+        page.get_by_role("button", name="Bad").click()
+        page.locator("#labels").get_by_text("says eve").wait_for()
+        assert page.get_by_label("Task").input_value() == "right"
+        assert seen.problems == []
+    found = service.get("/api/v1/labels")["items"]
+    assert [each["label"] for each in found if each["rater"] == "eve"] == [False]
+
+
 def test_labels_are_downloaded_as_a_calibration_reads_them(
     labelled: tuple[Service, str], tmp_path: Path
 ) -> None:

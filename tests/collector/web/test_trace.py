@@ -102,6 +102,22 @@ def test_rows_collapse_and_marks_are_found(url: str) -> None:
         assert seen.problems == []
 
 
+def test_keys_of_buttons_work_without_focus(url: str) -> None:
+    with browser_page(url) as (page, seen):
+        ready(page, f"/traces/{LONG}")
+        page.keyboard.press("c")
+        assert page.locator(".wf-row:visible").count() == 1
+        page.get_by_role("tree").focus()
+        page.keyboard.press("n")
+        current = page.locator(".wf-row.current")
+        assert current.get_attribute("aria-level") == "3"
+        first = current.get_attribute("data-row")
+        page.get_by_role("tree").blur()
+        page.keyboard.press("n")
+        assert current.get_attribute("data-row") != first
+        assert seen.problems == []
+
+
 def test_keys_move_open_and_close(url: str) -> None:
     with browser_page(url) as (page, seen):
         ready(page, f"/traces/{SMALL}")
