@@ -2,6 +2,7 @@
 
 import contextlib
 import logging
+import threading
 from collections import defaultdict
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
@@ -170,6 +171,7 @@ class Collector:
             self.metrics.registry,
             public_url=settings.public_url or "",
         )
+        self._has_followed = threading.Event()
         self._conditions = ConditionAlerts(
             self.store, self.delivery.changed, self.delivery.channels
         )
@@ -480,6 +482,9 @@ class Collector:
     def _findings(self, now_ns: int) -> Sequence[Finding]:
         """Look for what comes with time and not with results: trouble, and scheduled conditions."""
         self.monitor.look(now_ns)
+        if not self._has_followed.is_set():
+            self._has_followed.set()
+            self._conditions.follow(self.monitor.scheduled())
         return self.health.look(now_ns)
 
     def _profiles_changed(self) -> None:
@@ -491,6 +496,7 @@ class Collector:
         """Let the alerts follow the active profiles: they are about what runs, not what ran."""
         known = self.registry.everything()
         self.monitor.follow((each.space, each.profile) for each in known if each.is_active)
+        self._has_followed.clear()
         self.watcher.follow((each.space, each.profile, each.is_active) for each in known)
         unwatched = {(each.space, each.uid): each for each in self.registry.unwatched()}
         for key in unwatched.keys() - self._told_unwatched:

@@ -5,7 +5,7 @@ nobody acknowledges or resolves them, as the next scheduled look would say the s
 """
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from hashlib import blake2b
 from typing import Final
 
@@ -48,6 +48,28 @@ class ConditionAlerts:
         if alerts:
             self._store.save_drift([], [each.event() for each in alerts]).result()
             self._changed(alerts)
+
+    def follow(self, watched: Collection[tuple[str, str]]) -> None:
+        """End the alerts of profiles that nobody looks at on a schedule any more.
+
+        Args:
+            watched: Spaces and uids of the profiles that are.
+
+        Raises:
+            TransientError: The store cannot be read or written now.
+        """
+        end = {
+            "state": DriftAlertState.RESOLVED, "changed_ns": self._now_ns(),
+            "note": "its profile is no longer looked at on a schedule",
+        }  # fmt: skip
+        ended = [
+            each.model_copy(update=end)
+            for each in map(alert_of, self._store.drift_alerts(None))
+            if each.condition and each.is_open and (each.space, each.profile_uid) not in watched
+        ]
+        if ended:
+            self._store.save_drift([], [each.event() for each in ended]).result()
+            self._changed(ended)
 
     def _ended(self, status: AlertStatus) -> list[Alert]:
         found = (alert_of(event) for event in self._store.drift_alerts(status.space))

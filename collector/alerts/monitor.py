@@ -83,12 +83,12 @@ class _Alert:
 
     def next_state(self) -> AlertState:
         count = len(self.outcomes)
+        if count < self.profile.config.alert_config.min_samples:
+            return self.state  # too little is no proof of a fall, and none of its end
         if self.state is not AlertState.FIRING:
-            if count < self.profile.config.alert_config.min_samples:
-                return self.state
             is_proven = self.condition.should_alert_between(*wilson(self.passed, count))
             return AlertState.FIRING if is_proven else self.state
-        is_bad = count > 0 and self.condition.should_alert(self.passed / count)
+        is_bad = self.condition.should_alert(self.passed / count)
         return AlertState.FIRING if is_bad else AlertState.RESOLVED
 
 
@@ -200,6 +200,11 @@ class AlertMonitor:
         while self._untold:
             self._told(self._untold[0])
             self._untold.popleft()
+
+    def scheduled(self) -> set[tuple[str, str]]:
+        """Spaces and uids of the profiles that are watched on a schedule."""
+        with self._lock:
+            return {key for key, alert in self._alerts.items() if alert.due_ns is not None}
 
     def statuses(self, space: str) -> list[AlertStatus]:
         """All alerts of a space, by alias."""

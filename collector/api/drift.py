@@ -206,6 +206,7 @@ def _item(alert: Alert, now: Figures | None, *, stands: bool) -> models.DriftAle
         by=alert.by,
         note=alert.note,
         title=headline(alert),
+        condition=alert.condition,
         opened=_opened(alert),
         now=None if now is None else _figures(now, evidence(now, Kind(alert.kind))),
         stands=stands,

@@ -268,6 +268,11 @@ class DriftAlert(_Answer):
     by: str = Field(description="Who changed it last: id of a token, or empty.")
     note: str
     title: str = Field(description="What got worse, of whom, since when.")
+    condition: str = Field(
+        default="",
+        description="The condition of a profile that holds at a scheduled time. It ends by itself; "
+        "empty for what a detector has proven.",
+    )
     opened: DriftFigures = Field(description="As it was proven.")
     now: DriftFigures | None = Field(description="With what came since; null once it is over.")
     stands: bool = Field(

@@ -176,6 +176,8 @@ def _read_filter(text: str) -> Callable[[SpanTree], list[Span]]:
         if not text.lstrip().startswith("{"):
             return compile_filter(SpanFilter.by_name_pattern(text.strip()))
         return compile_filter(SpanFilter.parse(json.loads(text)))
+    except RecursionError as error:
+        raise ProblemError(400, "filter: it is nested too deeply") from error
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         place = ".".join(map(str, first["loc"]))

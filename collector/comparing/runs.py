@@ -6,9 +6,11 @@ from typing import Final
 from pydantic import BaseModel, ConfigDict
 
 from collector.storage.port.runs import RunRow
+from scouter.errors import ConfigError
 from scouter.evaluate.api.saved import SavedRun, read_saved
 from scouter.evaluate.compare.attempts import scenarios_passed
 from scouter.evaluate.files.read import parse_json
+from scouter.model.otlp_json import MAX_TIME_NS
 
 _ID_DIGITS: Final = 32
 
@@ -74,15 +76,24 @@ def row_of(
     Raises:
         FileFormatError: It holds no results.
         UnicodeDecodeError: It is no UTF-8.
+        ConfigError: A time or a name in it is none.
     """
     summary = summary_of(read_body(name or "the body", body))
+    if not 0 <= summary.ended_ns <= MAX_TIME_NS:
+        raise ConfigError(
+            f"provenance.ended_ns: {summary.ended_ns} is no time; expected nanoseconds since 1970"
+        )
+    try:
+        text = summary.model_dump_json()
+    except ValueError as error:  # half a character
+        raise ConfigError(f"a name in it cannot be written as UTF-8: {error}") from error
     row = RunRow(
         space=space,
         run_id=hashlib.sha256(body).hexdigest()[:_ID_DIGITS],
         name=name or _name_of(summary),
         added_ns=added_ns,
         added_by=added_by,
-        summary=summary.model_dump_json(),
+        summary=text,
         body=body,
     )
     return row, summary

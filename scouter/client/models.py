@@ -438,6 +438,8 @@ class DriftAlert(Answer):
     note: str = ""
     title: str
     """One sentence: the task, the version and the time of the fall."""
+    condition: str = ""
+    """Condition of a profile that holds at a scheduled time; empty for what a detector proved."""
     opened: DriftFigures
     """As it was proven."""
     now: DriftFigures | None = None

@@ -91,3 +91,18 @@ def test_a_profile_chooses_among_the_channels_that_there_are(
             wait_until(lambda: sent() == {"log", "webhook"}, what="the webhook has it")
         service.collector.delivery.stop()
         assert len(script.asked) == is_told
+
+
+def test_a_changed_profile_ends_the_alert_of_the_version_before(
+    start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The ordinary deployment: another profile file, and a restart."""
+    with run_script() as script:
+        service = begin(start, monkeypatch, script, save(tmp_path))
+        send(service, 41)
+        wait_until(lambda: len(script.asked) == 1, what="the message")
+        task = AssertionTask("wrong", "answer", 43, ComparisonOperator.Equals)
+        other = AgentEvalProfile([task], AgentEvalConfig(name="bot"), alias="bot")
+        begin(start, monkeypatch, script, other.save_to_json(tmp_path / "bot.json"))
+        wait_until(lambda: len(script.asked) == 2, what="its end")
+        assert script.asked[1].body["event"] == "resolved"

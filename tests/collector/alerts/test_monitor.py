@@ -198,6 +198,18 @@ def test_state_and_window_survive_a_restart(store: DuckDBStore) -> None:
     assert again.feed(*[PASSED] * 15) is AlertState.RESOLVED
 
 
+def test_no_evidence_ends_no_alert(store: DuckDBStore) -> None:
+    """Retention took what it was opened for; ten results have to say that it is over."""
+    Watch(store, profile()).feed(*[FAILED] * 20)
+    store.add_totals({}).result()
+    store.remove_before(2**62)
+    again = Watch(store, profile())
+    assert (again.status.state, again.status.n) == (AlertState.FIRING, 0)
+    fewest = profile().config.alert_config.min_samples
+    assert again.feed(*[PASSED] * (fewest - 1)) is AlertState.FIRING
+    assert again.feed(PASSED) is AlertState.RESOLVED
+
+
 def test_a_crash_before_the_event_was_stored_is_made_good(store: DuckDBStore) -> None:
     """Twenty failures are stored, the event is not: the next start finds out by itself."""
     rows = [evaluation(f"u{n}", FAILED, profile_uid=profile().uid) for n in range(20)]

@@ -193,7 +193,19 @@ def test_what_cannot_be_compared_is_refused(
     assert words in answer.json()["detail"]
 
 
-@pytest.mark.parametrize("body", [b"", b"{", b"\xff", b"[]", b'{"results": [{"a": 1}]}'])
+def body_with(provenance: str) -> bytes:
+    return b'{"schema_version": 1, "results": [], "provenance": %s}' % provenance.encode()
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"", b"{", b"\xff", b"[]", b'{"results": [{"a": 1}]}',
+        body_with('{"ended_ns": 1%s}' % ("0" * 30)),
+        body_with('{"ended_ns": -70000000000000000000}'),
+        body_with(r'{"agent": "\ud800"}'),
+    ],
+)  # fmt: skip
 def test_what_is_no_run_is_refused(service: Service, body: bytes) -> None:
     answer = service.http.post(
         "/api/v1/runs", content=body, headers={"Content-Type": "application/json"}

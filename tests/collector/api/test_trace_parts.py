@@ -90,6 +90,8 @@ def test_a_pointer_finds_a_value(service: Service, pointer: str, text: str) -> N
         (f"spans/{TOOL}/value?pointer=/arguments/q/x", 404, "nothing at"),
         ("matches?filter=(", 400, "filter"),
         ("matches?filter={", 400, "filter"),
+        ("matches?filter=" + '{"a":' * 1_900, 400, "filter"),
+        ("matches?filter=" + '{"And":{"filters":[' * 300, 400, "filter"),
         ('matches?filter={"ByShape": {}}', 400, "filter"),
         ('matches?filter={"WithStatus": {"status": "Bad"}}', 400, "Ok"),
         ('matches?filter={"Sequence": {"names": ["a"]}}', 400, "runs of spans"),
