@@ -181,7 +181,7 @@ async def _health(request: Request, source: Source) -> Response:
 
 def _list(name: str) -> View:
     async def show(request: Request, source: Source) -> Response:
-        shown = await list_view(source, LISTS[name], dict(request.query_params))
+        shown = await list_view(source, LISTS[name], dict(request.query_params), time.time())
         return await render(request, "list.html", **shown)
 
     return show

@@ -131,6 +131,34 @@ def traces(
     return _pages("/traces", models.TraceItem, _span_query(locals()))
 
 
+def trace_facets(
+    *,
+    name: str | None = None,
+    status: SpanStatus | None = None,
+    min_duration_ms: float | None = None,
+    service_name: str | None = None,
+    service_version: str | None = None,
+    environment: str | None = None,
+    operation: str | None = None,
+    provider: str | None = None,
+    request_model: str | None = None,
+    response_model: str | None = None,
+    agent_name: str | None = None,
+    tool_name: str | None = None,
+    conversation_id: str | None = None,
+    error_type: str | None = None,
+    session_id: str | None = None,
+    attributes: Mapping[str, str] | None = None,
+    since: Moment | None = None,
+    until: Moment | None = None,
+) -> Call[models.FacetList]:
+    """Traces by status, service, agent, tool, model and error of the spans that match; see `spans`.
+
+    The newest are counted first, for about 0.3 s.
+    """
+    return get("/facets/traces", models.FacetList, query=_span_query(locals()))
+
+
 def _span_query(given: Mapping[str, object]) -> dict[str, QueryValue]:
     query = cast("dict[str, QueryValue]", dict(given))
     query["attribute"] = _pairs(cast("Mapping[str, str] | None", query.pop("attributes")))
@@ -228,6 +256,31 @@ def evaluations(
     query = dict(locals())
     query["tag"] = _pairs(query.pop("tags"))
     return _pages("/evaluations", models.Evaluation, query)
+
+
+def evaluation_facets(
+    *,
+    profile: str | None = None,
+    record_id: str | None = None,
+    session_id: str | None = None,
+    trace_id: str | None = None,
+    outcome: Outcome | str | None = None,
+    task_id: str | None = None,
+    task_outcome: Outcome | str | None = None,
+    service_name: str | None = None,
+    service_version: str | None = None,
+    environment: str | None = None,
+    tags: Mapping[str, str] | None = None,
+    since: Moment | None = None,
+    until: Moment | None = None,
+) -> Call[models.FacetList]:
+    """Evaluations by outcome, profile, task, service, version and environment; see `evaluations`.
+
+    The newest are counted first, for about 0.3 s.
+    """
+    query = dict(locals())
+    query["tag"] = _pairs(query.pop("tags"))
+    return get("/facets/evaluations", models.FacetList, query=query)
 
 
 def evaluation(evaluation_id: str) -> Call[models.Evaluation]:

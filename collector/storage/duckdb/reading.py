@@ -25,6 +25,7 @@ from collector.storage.duckdb.evaluations import (
     read_evaluations,
     read_versions,
 )
+from collector.storage.duckdb.facets import read_evaluation_facets, read_trace_facets
 from collector.storage.duckdb.judges import (
     read_calibrations,
     read_gold,
@@ -70,6 +71,7 @@ from collector.storage.port.drift import (
     SliceQuery,
     VersionQuery,
 )
+from collector.storage.port.facets import Facets
 from collector.storage.port.judges import CalibrationRow, GoldOutcome, GoldQuery
 from collector.storage.port.labels import LabelQuery, LabelRow
 from collector.storage.port.lists import (
@@ -140,6 +142,12 @@ class Reading(Opened):
             query = replace(query, as_of=self.last_seq())
         return read_trace_page(self._spans, query)
 
+    def trace_facets(self, query: SpanQuery, is_over: Callable[[int], bool]) -> Facets:
+        """Count traces by the values of their matching spans."""
+        if query.as_of is None:
+            query = replace(query, as_of=self.last_seq())
+        return read_trace_facets(self._spans, query, is_over)
+
     def usage(self, query: UsageQuery) -> UsagePage:
         """Sum up the use of models, tools and agents."""
         if query.as_of is None:
@@ -151,6 +159,12 @@ class Reading(Opened):
         if query.as_of is None:  # or a revision that is stored meanwhile hides both
             query = replace(query, as_of=self.last_seq())
         return read_evaluations(self._database, query)
+
+    def evaluation_facets(self, query: EvaluationQuery, is_over: Callable[[], bool]) -> Facets:
+        """Count evaluations by value."""
+        if query.as_of is None:
+            query = replace(query, as_of=self.last_seq())
+        return read_evaluation_facets(self._database, query, is_over)
 
     def evaluation(self, space: str, evaluation_id: str) -> EvaluationRow | None:
         """An evaluation by its id."""

@@ -1,5 +1,6 @@
 """Reading: listings, searches and counts for people."""
 
+from collections.abc import Callable
 from typing import Protocol
 
 from collector.storage.port.commits import CommittedStore
@@ -10,6 +11,7 @@ from collector.storage.port.counts import (
     TaskCounts,
     TaskQuery,
 )
+from collector.storage.port.facets import Facets
 from collector.storage.port.lists import (
     EvaluationPage,
     EvaluationQuery,
@@ -49,6 +51,17 @@ class ReadStore(CommittedStore, Protocol):
         """
         ...
 
+    def trace_facets(self, query: SpanQuery, is_over: Callable[[int], bool]) -> Facets:
+        """Count traces by status, service, agent, tool, model and error of their matching spans.
+
+        Args:
+            query: The filter; its limit and its place are not looked at. Attributes that share the
+                hash of one that is asked for count, too.
+            is_over: Asked before a step, but the first, with how many times the commits of the one
+                before it the step looks at; true ends the search.
+        """
+        ...
+
     def usage(self, query: UsageQuery) -> UsagePage:
         """Sum up the use of models, tools and agents, those with the most calls first.
 
@@ -60,6 +73,17 @@ class ReadStore(CommittedStore, Protocol):
         """List evaluations, newest first, each record's latest revision only.
 
         Without `as_of` the listing is as of now.
+        """
+        ...
+
+    def evaluation_facets(self, query: EvaluationQuery, is_over: Callable[[], bool]) -> Facets:
+        """Count what `evaluations` lists, by outcome, profile, task and service.
+
+        A value's count is the length of the list that it leaves where it joins the filter.
+
+        Args:
+            query: The filter; its limit and its place are not looked at.
+            is_over: Asked between two parts of the list; true ends the search.
         """
         ...
 
