@@ -103,7 +103,7 @@ class _Pace:
         self._begun = clock()
         self._end = self._begun + _LOOK_S
 
-    def __call__(self, growth: int) -> bool:
+    def __call__(self, growth: float) -> bool:
         now = self._clock()
         took, self._begun = now - self._begun, now
         return now + took * growth > self._end

@@ -82,6 +82,7 @@ LISTS: Final[Mapping[str, Listing]] = {
                     choices=("waiting", "evaluated", "skipped", "dead_lettered", "expired"),
                 ),
                 Filter(name="record_id", label="Record id"),
+                Filter(name="text", label="Text in the context"),
                 Filter(name="session_id", label="Conversation"),
                 Filter(name="trace_id", label="Trace id"),
                 *_PERIOD,
@@ -137,17 +138,26 @@ async def list_view(
     filters = {name: value for name, value in given.items() if name in known and value}
     asked = _asked(filters, now_s)
     page = await source.get(listing.path, limit=_PAGE, cursor=given.get("cursor"), **asked)
+    labels = {each.name: each.label for each in listing.filters}
     facets = await source.get(f"facets/{listing.path}", **asked) if listing.has_facets else None
+    if facets is not None:
+        facets["items"] = _in_order(list(labels), facets["items"])
     return {
         "listing": listing,
         "filters": filters,
         "items": page["items"],
         "next_cursor": page["next_cursor"],
+        "looked_until": page.get("looked_until"),
         "is_first": not given.get("cursor"),
         "facets": facets,
         "longest": _LONGEST,
-        "labels": {each.name: each.label for each in listing.filters},
+        "labels": labels,
     }
+
+
+def _in_order(names: Sequence[str], facets: Sequence[Answer]) -> list[Answer]:
+    """The facets in the order of the form."""
+    return sorted(facets, key=lambda each: names.index(each["name"]))
 
 
 def _asked(filters: Mapping[str, str], now_s: float) -> dict[str, str]:

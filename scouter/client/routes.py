@@ -532,6 +532,7 @@ def records(
     session_id: str | None = None,
     trace_id: str | None = None,
     state: str | None = None,
+    text: str | None = None,
     since: Moment | None = None,
     until: Moment | None = None,
     limit: int | None = None,
@@ -544,6 +545,8 @@ def records(
         session_id: Of the record.
         trace_id: Of the record.
         state: One of `waiting evaluated skipped expired dead_lettered erased`.
+        text: In a value or a name of the context, in upper or lower case. A page holds what one
+            second of search finds.
         since: Accepted at this time or later.
         until: Accepted before this time.
         limit: Items per page, 1 to 1000; all pages are read, one after the other.

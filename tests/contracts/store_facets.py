@@ -185,9 +185,9 @@ class StoreFacetsContract:
         for number in range(1, 31):
             row = span(number, trace_id=f"{number:032x}", resource=_SHOP)
             store.append_spans(SPACE, [row], 1000 + number).result()
-        asked: list[int] = []
+        asked: list[float] = []
 
-        def end(growth: int) -> bool:
+        def end(growth: float) -> bool:
             asked.append(growth)
             return True
 

@@ -66,7 +66,7 @@ def read_evaluation_facets(
 
 
 def read_trace_facets(
-    stored: StoredSpans, query: SpanQuery, is_over: Callable[[int], bool]
+    stored: StoredSpans, query: SpanQuery, is_over: Callable[[float], bool]
 ) -> Facets:
     """Count traces by the values of their matching spans.
 
@@ -74,7 +74,7 @@ def read_trace_facets(
         stored: The spans.
         query: The filter; says as of when. Of `attributes` a span counts that has one with the same
             hash, which one in four thousand million others has.
-        is_over: Is asked before each step, with how many times as much the step has to look at as
+        is_over: Is asked before each step, with how many times as many spans the step looks at as
             the one before; if it is true the counts so far are the answer.
 
     Cost: linear in the spans that are looked at.
@@ -82,13 +82,19 @@ def read_trace_facets(
     where, given = span_conditions(query, None)
     counts: Mapping[str, Mapping[str, int]] = {}
     last = first = query.as_of or 0
-    for number, (step,) in enumerate(commit_steps(replace(query, before=None), 0)):
-        growth = (last - step.first + 1) // (last - first + 1)
-        if number and is_over(growth):
+    size = 0
+    for (step,) in commit_steps(replace(query, before=None), 0):
+        more = _spans(stored.database, Stretch(step.first, last))
+        if size and is_over(more / size):
             return Facets(counts=counts, looked_until_ns=_received_at(stored, query, first))
-        first = step.first
-        counts = _by_column(stored.database, where, given, Stretch(first, last))
+        if more > size:
+            counts = _by_column(stored.database, where, given, Stretch(step.first, last))
+        first, size = step.first, more
     return Facets(counts=counts, looked_until_ns=None)
+
+
+def _spans(database: Database, stretch: Stretch) -> int:
+    return database.read(f"SELECT count(*) FROM spans WHERE {within([stretch])}")[0][0]
 
 
 def _by_result(
@@ -139,7 +145,7 @@ def _by_column(
     names = [_STATUS, *_OF_SPANS]
     values = ["status::VARCHAR", *_OF_SPANS]
     rows = database.read(
-        "SELECT name, value, count(DISTINCT trace_id) FROM (SELECT trace_id,"
+        "SELECT name, value, count(DISTINCT trace_hash) FROM (SELECT trace_hash,"
         f" unnest({names}) AS name, unnest([{', '.join(values)}]) AS value FROM spans"
         f" WHERE {within([stretch])} AND {where}) WHERE value <> '' GROUP BY ALL",
         given,
@@ -152,7 +158,7 @@ def _by_column(
 
 
 def _evaluated_at(database: Database, query: EvaluationQuery, seq: int) -> int | None:
-    sql = "SELECT min(evaluated_ns) FROM evaluations WHERE seq = ? AND space = ?"
+    sql = "SELECT min(evaluated_ns) FROM evaluations WHERE seq >= ? AND space = ?"
     return database.read(sql, [seq, query.space])[0][0]
 
 

@@ -34,6 +34,7 @@ from collector.storage.duckdb.labels import read_labels
 from collector.storage.duckdb.late import read_judged_traces, read_late_traces, read_stored_until
 from collector.storage.duckdb.opened import Opened
 from collector.storage.duckdb.pending import read_pending
+from collector.storage.duckdb.record_text import read_text_page
 from collector.storage.duckdb.records import (
     read_history,
     read_record_page,
@@ -83,6 +84,7 @@ from collector.storage.port.lists import (
     SessionPage,
     SessionQuery,
     SessionSummary,
+    TextPage,
 )
 from collector.storage.port.rows import (
     FIRST_RESULT,
@@ -142,7 +144,7 @@ class Reading(Opened):
             query = replace(query, as_of=self.last_seq())
         return read_trace_page(self._spans, query)
 
-    def trace_facets(self, query: SpanQuery, is_over: Callable[[int], bool]) -> Facets:
+    def trace_facets(self, query: SpanQuery, is_over: Callable[[float], bool]) -> Facets:
         """Count traces by the values of their matching spans."""
         if query.as_of is None:
             query = replace(query, as_of=self.last_seq())
@@ -185,6 +187,12 @@ class Reading(Opened):
     def records(self, query: RecordQuery) -> RecordPage:
         """List accepted records, newest first."""
         return read_record_page(self._database, query)
+
+    def search_records(
+        self, query: RecordQuery, text: str, is_over: Callable[[], bool]
+    ) -> TextPage:
+        """List records with a text in their context."""
+        return read_text_page(self._database, query, text, is_over)
 
     def record_history(self, space: str, uid: str) -> RecordHistory | None:
         """A record and all that was decided about it."""

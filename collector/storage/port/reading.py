@@ -21,6 +21,7 @@ from collector.storage.port.lists import (
     SessionPage,
     SessionQuery,
     SessionSummary,
+    TextPage,
 )
 from collector.storage.port.rows import EvaluationRow, StoredTrace
 from collector.storage.port.search import SpanPage, SpanQuery, TracePage, UsagePage, UsageQuery
@@ -51,14 +52,14 @@ class ReadStore(CommittedStore, Protocol):
         """
         ...
 
-    def trace_facets(self, query: SpanQuery, is_over: Callable[[int], bool]) -> Facets:
+    def trace_facets(self, query: SpanQuery, is_over: Callable[[float], bool]) -> Facets:
         """Count traces by status, service, agent, tool, model and error of their matching spans.
 
         Args:
             query: The filter; its limit and its place are not looked at. Attributes that share the
                 hash of one that is asked for count, too.
-            is_over: Asked before a step, but the first, with how many times the commits of the one
-                before it the step looks at; true ends the search.
+            is_over: Asked before a step, but the first, with how many times as many spans
+                as the one before it the step looks at; true ends the search.
         """
         ...
 
@@ -117,6 +118,18 @@ class ReadStore(CommittedStore, Protocol):
 
     def records(self, query: RecordQuery) -> RecordPage:
         """List accepted records, newest first, each with its state."""
+        ...
+
+    def search_records(
+        self, query: RecordQuery, text: str, is_over: Callable[[], bool]
+    ) -> TextPage:
+        """List accepted records whose context has a text in a value or a name, newest first.
+
+        Args:
+            query: The other filters.
+            text: Not empty; upper and lower case are the same.
+            is_over: Asked between two parts; true ends the search there.
+        """
         ...
 
     def record_history(self, space: str, uid: str) -> RecordHistory | None:

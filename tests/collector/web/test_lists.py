@@ -114,3 +114,36 @@ def test_values_that_are_hostile_stay_text(shown: Shown) -> None:
     for (label, value), (link, count) in links(text).items():
         if label == "Tool":
             assert rows(view(shown.service, f"/traces{link}")) == count, value
+
+
+def test_records_are_found_by_a_text_in_their_context(listed: Service) -> None:
+    said = 'refund "now" <b>&'
+    listed.send({"uid": "late", "profile": "answers", "context": {"answer": said}})
+    listed.wait_for(4)
+    for text, wanted in (("REFUND", 1), ('"now" <b>&', 1), ("answer", 4), ("none", 0)):
+        shown = listed.http.get("/records", params={"text": text})
+        assert shown.status_code == 200
+        assert rows(shown.text) == wanted, text
+        parts = Parts(shown.text)
+        assert ("input", "value", text) in parts.attributes
+        assert "b" not in parts.tags
+    assert listed.http.get("/api/v1/records?text=").status_code == 400
+
+
+def test_a_search_that_ends_early_says_so_and_goes_on(
+    listed: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With no time at all each page reads sixteen records; the links lead to the oldest one."""
+    monkeypatch.setattr("collector.api.records._SEARCH_S", 0.0)
+    for n in range(40):
+        listed.send({"uid": f"n{n}", "profile": "answers", "context": {"answer": "other"}})
+    listed.wait_for(43)
+    address, pages = "/records?text=42", 0
+    while "ended for want of time" in (text := view(listed, address)):
+        link = re.search(r'<a href="([^"]*)" rel="next">Look further back', text)
+        assert link
+        assert "found nothing so far" in text
+        address, pages = "/records" + html.unescape(link[1]), pages + 1
+        assert parse_qs(urlsplit(address).query)["text"] == ["42"]
+    assert pages >= 1
+    assert rows(text) == 1
