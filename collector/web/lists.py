@@ -1,14 +1,16 @@
 """Lists: records, traces and conversations, by the filters that the API has."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Final
 
 from collector.web.period import PERIODS
 from collector.web.source import Answer, AskError, Source
+from scouter.client.call import NEXT_CURSOR
 
 _PAGE: Final = 50
+_PART_BYTES: Final = 2**20
 _LONGEST: Final = 512
 """Characters of a value that the API takes as a filter."""
 
@@ -33,6 +35,8 @@ class Listing:
     path: str
     """The API's route."""
     filters: Sequence[Filter]
+    export: str = ""
+    """What the API exports of it; empty for nothing."""
     has_facets: bool = False
     """The API counts its items by value."""
 
@@ -51,6 +55,7 @@ LISTS: Final[Mapping[str, Listing]] = {
             name="evaluations",
             title="Evaluations",
             path="evaluations",
+            export="evaluations",
             has_facets=True,
             filters=(
                 Filter(name="profile", label="Profile"),
@@ -75,6 +80,7 @@ LISTS: Final[Mapping[str, Listing]] = {
             name="records",
             title="Records",
             path="records",
+            export="records",
             filters=(
                 Filter(name="profile", label="Profile"),
                 Filter(
@@ -134,8 +140,7 @@ async def list_view(
     Raises:
         AskError: The API refused a filter.
     """
-    known = {each.name for each in listing.filters}
-    filters = {name: value for name, value in given.items() if name in known and value}
+    filters = _known(listing, given)
     asked = _asked(filters, now_s)
     page = await source.get(listing.path, limit=_PAGE, cursor=given.get("cursor"), **asked)
     labels = {each.name: each.label for each in listing.filters}
@@ -151,8 +156,40 @@ async def list_view(
         "is_first": not given.get("cursor"),
         "facets": facets,
         "longest": _LONGEST,
+        "is_exported": bool(listing.export) and "text" not in filters,
         "labels": labels,
     }
+
+
+async def download_list(
+    source: Source, listing: Listing, given: Mapping[str, str], form: str, now_s: float
+) -> AsyncIterator[bytes]:
+    """Read everything that a list holds as a file, in parts of bounded size.
+
+    Args:
+        source: Asks the API.
+        listing: Which list.
+        given: The filters.
+        form: `csv` or `jsonl`.
+        now_s: The end of a period that ends now, in seconds since 1970.
+
+    Raises:
+        AskError: The API refused a filter, or the next part cannot be had.
+    """
+    asked, cursor = _asked(_known(listing, given), now_s), None
+    while True:
+        part = await source.file(
+            f"export/{listing.export}", format=form, part_bytes=_PART_BYTES, cursor=cursor, **asked
+        )
+        yield part.content
+        cursor = part.headers.get(NEXT_CURSOR)
+        if cursor is None:
+            return
+
+
+def _known(listing: Listing, given: Mapping[str, str]) -> dict[str, str]:
+    names = {each.name for each in listing.filters}
+    return {name: value for name, value in given.items() if name in names and value}
 
 
 def _in_order(names: Sequence[str], facets: Sequence[Answer]) -> list[Answer]:

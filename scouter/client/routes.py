@@ -612,14 +612,38 @@ def export(
     kind: ExportKind,
     format: ExportFormat = "jsonl",
     *,
+    profile: str | None = None,
+    record_id: str | None = None,
+    session_id: str | None = None,
+    trace_id: str | None = None,
+    state: str | None = None,
+    outcome: Outcome | str | None = None,
+    task_id: str | None = None,
+    task_outcome: Outcome | str | None = None,
+    service_name: str | None = None,
+    service_version: str | None = None,
+    environment: str | None = None,
+    tags: Mapping[str, str] | None = None,
     since: Moment | None = None,
     until: Moment | None = None,
 ) -> StreamCall:
-    """Everything that is stored, as the bytes of a file, part by part.
+    """Everything that is stored and matches, as the bytes of a file, part by part.
 
     Args:
         kind: What is exported; each record is there once, with its latest evaluation.
         format: One JSON object a line, or CSV with a header.
+        profile: Alias, name, uid or digest.
+        record_id: The user's name for a record.
+        session_id: Of the record.
+        trace_id: Of the record.
+        state: Of records; other kinds have none.
+        outcome: And what follows but the times: of evaluations and task results; see `evaluations`.
+        task_id: See `outcome`.
+        task_outcome: See `outcome`.
+        service_name: See `outcome`.
+        service_version: See `outcome`.
+        environment: See `outcome`.
+        tags: See `outcome`.
         since: From this time on.
         until: Before this time.
 
@@ -629,9 +653,10 @@ def export(
     Raises:
         TransientError: The rest cannot be had; what came before is not the whole.
     """
-    query: dict[str, QueryValue] = {
-        "format": format, "since": since, "until": until, "part_bytes": _PART_BYTES,
-    }  # fmt: skip
+    given = dict(locals())
+    given["tag"] = _pairs(given.pop("tags"))
+    del given["kind"]
+    query: dict[str, QueryValue] = {**given, "part_bytes": _PART_BYTES}
     path = "/export/{kind}"
     return StreamCall(request=Request(method="GET", path=path, places={"kind": kind}, query=query))
 

@@ -1,6 +1,7 @@
 """Lists of the page: their filters, the counts beside them, and what is hostile in both."""
 
 import html
+import json
 import re
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
@@ -147,3 +148,44 @@ def test_a_search_that_ends_early_says_so_and_goes_on(
         assert parse_qs(urlsplit(address).query)["text"] == ["42"]
     assert pages >= 1
     assert rows(text) == 1
+
+
+def test_a_list_is_downloaded_with_its_filters(
+    listed: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In parts of one line each, all of which are the file."""
+    monkeypatch.setattr("collector.web.lists._PART_BYTES", 1)
+    text = view(listed, "/evaluations?outcome=failed&range=1h")
+    for form, count in (("jsonl", 2), ("csv", 3)):
+        link = re.search(rf'href="(/evaluations\.{form}[^"]*)" download', text)
+        assert link
+        answer = listed.http.get(html.unescape(link[1]))
+        assert answer.status_code == 200
+        assert answer.headers["content-disposition"] == f'attachment; filename="evaluations.{form}"'
+        assert answer.headers["cache-control"] == "no-store"
+        assert len(answer.text.splitlines()) == count
+    lines = listed.http.get("/evaluations.jsonl?outcome=failed").text.splitlines()
+    assert {json.loads(line)["uid"] for line in lines} == {"bad1", "bad2"}
+    lines = listed.http.get("/records.jsonl?state=waiting").text.splitlines()
+    assert lines == []
+    lines = listed.http.get("/records.jsonl?record_id=good&state=evaluated").text.splitlines()
+    assert [json.loads(line)["context"] for line in lines] == [{"answer": 42}]
+    refused = listed.http.get("/evaluations.csv?outcome=x")
+    assert refused.status_code == 400
+    assert "content-disposition" not in refused.headers
+    assert "download" not in view(listed, "/records?text=42"), "an export knows no text"
+
+
+def test_an_export_refuses_a_filter_that_its_kind_has_not(listed: Service) -> None:
+    """An ignored filter would leave more in the file than was asked for."""
+    for path, named in (
+        ("records?outcome=failed", "outcome"),
+        ("records?tag=a%3Db", "tag"),
+        ("evaluations?state=waiting", "state"),
+        ("task_results?state=waiting", "state"),
+    ):
+        refused = listed.http.get(f"/api/v1/export/{path}")
+        assert refused.status_code == 400
+        assert refused.json()["detail"].startswith(f"{named}: ")
+    lines = listed.http.get("/api/v1/export/task_results?outcome=failed").text.splitlines()
+    assert {json.loads(line)["uid"] for line in lines} == {"bad1", "bad2"}
