@@ -1,5 +1,6 @@
 """Evaluations: listed by any filter, and one with all its tasks."""
 
+from dataclasses import replace
 from typing import Annotated
 
 from fastapi import APIRouter, Depends, Path
@@ -32,6 +33,41 @@ from collector.storage.port.rows import EvaluationRow, TaskRow
 from scouter.evaluate.outcome import Outcome
 
 
+async def evaluation_filter(
+    caller: Reader,
+    profile: Profile = None,
+    record_id: Text = None,
+    session_id: Text = None,
+    trace_id: Text = None,
+    outcome: Outcome | None = None,
+    task_id: Text = None,
+    task_outcome: Outcome | None = None,
+    service_name: Text = None,
+    service_version: Text = None,
+    environment: Text = None,
+    tag: Tags = [],  # noqa: B006 FastAPI copies it
+    since: Time = None,
+    until: Time = None,
+) -> EvaluationQuery:
+    """A dependency of routes: reads the filter."""
+    return EvaluationQuery(
+        space=caller.space,
+        profile=profile,
+        record_id=record_id,
+        session_id=session_id,
+        trace_id=trace_id.lower() if trace_id else None,
+        outcome=outcome,
+        task_id=task_id,
+        task_outcome=task_outcome,
+        service_name=service_name,
+        service_version=service_version,
+        environment=environment,
+        tags=read_tags(tag),
+        since_ns=read_time("since", since),
+        until_ns=read_time("until", until),
+    )
+
+
 def evaluations_router(store: ReadStore, judges: KnownJudges, names: KnownNames) -> APIRouter:
     """Make the routes below `/api/v1/evaluations`.
 
@@ -49,20 +85,7 @@ def evaluations_router(store: ReadStore, judges: KnownJudges, names: KnownNames)
 
     @router.get("/evaluations", responses=NOT_FOUND)
     def evaluations(
-        caller: Reader,
-        profile: Profile = None,
-        record_id: Text = None,
-        session_id: Text = None,
-        trace_id: Text = None,
-        outcome: Outcome | None = None,
-        task_id: Text = None,
-        task_outcome: Outcome | None = None,
-        service_name: Text = None,
-        service_version: Text = None,
-        environment: Text = None,
-        tag: Tags = [],  # noqa: B006 FastAPI copies it
-        since: Time = None,
-        until: Time = None,
+        query: Annotated[EvaluationQuery, Depends(evaluation_filter)],
         limit: Limit = 100,
         cursor: Cursor = None,
     ) -> models.EvaluationPage:
@@ -71,29 +94,9 @@ def evaluations_router(store: ReadStore, judges: KnownJudges, names: KnownNames)
         `task_outcome` without `task_id` means any task. Times are those of evaluation.
         """
         before, as_of = read_cursor(cursor)
-        page = store.evaluations(
-            EvaluationQuery(
-                space=caller.space,
-                profile=profile,
-                record_id=record_id,
-                session_id=session_id,
-                trace_id=trace_id.lower() if trace_id else None,
-                outcome=outcome,
-                task_id=task_id,
-                task_outcome=task_outcome,
-                service_name=service_name,
-                service_version=service_version,
-                environment=environment,
-                tags=read_tags(tag),
-                since_ns=read_time("since", since),
-                until_ns=read_time("until", until),
-                as_of=as_of,
-                limit=limit,
-                before=before,
-            )
-        )
+        page = store.evaluations(replace(query, as_of=as_of, limit=limit, before=before))
         if not page.items and cursor is None:
-            names.check(caller.space, profile, task_id)
+            names.check(query.space, query.profile, query.task_id)
         return models.EvaluationPage(
             items=[evaluation_answer(row, judges) for row in page.items],
             next_cursor=write_cursor(page.next_before, page.as_of),

@@ -10,34 +10,31 @@ import json
 import time
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from enum import StrEnum
 from threading import Semaphore
 from typing import Annotated, Any, Final, TypeAlias
 
-from fastapi import APIRouter, Query, Response
+from fastapi import APIRouter, Depends, Query, Response
 from fastapi.responses import StreamingResponse
 from pydantic import BaseModel
 from starlette.types import Receive, Scope, Send
 
 from collector.api import models
-from collector.api.evaluations import evaluation_answer
+from collector.api.evaluations import evaluation_answer, evaluation_filter
 from collector.api.parameters import (
     BAD_CURSOR,
     COMMON,
     PROBLEMS,
     Cursor,
-    Reader,
-    Time,
     read_cursor,
-    read_time,
     write_cursor,
 )
 from collector.api.records import RecordItem, record_item
 from collector.judging.known_judges import KnownJudges
 from collector.problem import ProblemError
 from collector.storage.duckdb.json_text import load_json
-from collector.storage.port.lists import EvaluationQuery, RecordQuery
+from collector.storage.port.lists import EvaluationQuery, RecordQuery, RecordState
 from collector.storage.port.reading import ReadStore
 from scouter.client.call import NEXT_CURSOR
 from scouter.errors import TransientError
@@ -99,20 +96,20 @@ def export_router(store: ReadStore, judges: KnownJudges) -> APIRouter:
         },
     )
     def export(
-        caller: Reader,
         kind: ExportKind,
+        query: Annotated[EvaluationQuery, Depends(evaluation_filter)],
         format: ExportFormat = ExportFormat.JSONL,
-        since: Time = None,
-        until: Time = None,
+        state: RecordState | None = None,
         part_bytes: Annotated[int | None, Query(ge=1, le=_MOST_BYTES)] = None,
         cursor: Cursor = None,
     ) -> Response:
-        """All records, evaluations or task results of a time, newest first, as they are now.
+        """All records, evaluations or task results that match, newest first, as they are now.
 
         Each record is there once, with its latest evaluation. The time is that of acceptance for
-        records, that of evaluation for the others. In CSV, values that are not plain are JSON, and
-        a text that begins with `=`, `+`, `-`, `@`, a tab or a carriage return has a `'` before it:
-        a spreadsheet would run it as a formula.
+        records, that of evaluation for the others. The filters are those of the lists; `state` is
+        one of records alone, and task results are those of the evaluations that match. In CSV,
+        values that are not plain are JSON, and a text that begins with `=`, `+`, `-`, `@`, a tab
+        or a carriage return has a `'` before it: a spreadsheet would run it as a formula.
 
         With `part_bytes` the answer ends with the line that makes it so long, and its header
         `Scouter-Next-Cursor` is the `cursor` of the next part; the last part has none. All parts
@@ -127,9 +124,7 @@ def export_router(store: ReadStore, judges: KnownJudges) -> APIRouter:
             store=store,
             judges=judges,
             kind=kind,
-            space=caller.space,
-            since_ns=read_time("since", since),
-            until_ns=read_time("until", until),
+            query=_for_kind(kind, query, state),
             as_of=store.last_seq() if as_of is None else as_of,
             page_bytes=min(_PAGE_BYTES, part_bytes or _PAGE_BYTES),
         )
@@ -137,7 +132,7 @@ def export_router(store: ReadStore, judges: KnownJudges) -> APIRouter:
         headers = {"Content-Disposition": f'attachment; filename="{kind}.{format}"'}
         if part_bytes is None:
             first = file.read(0)  # what cannot be read at all is an answer with a status
-            place = streams[caller.space]
+            place = streams[query.space]
             if not place.acquire(blocking=False):
                 raise ProblemError(
                     503,
@@ -154,6 +149,29 @@ def export_router(store: ReadStore, judges: KnownJudges) -> APIRouter:
     return router
 
 
+def _for_kind(
+    kind: ExportKind, query: EvaluationQuery, state: RecordState | None
+) -> EvaluationQuery | RecordQuery:
+    """The filter as the list of a kind takes it.
+
+    Raises:
+        ProblemError: 400; the list has no such filter.
+    """
+    if kind is not ExportKind.RECORDS:
+        if state is not None:
+            raise ProblemError(400, f"state: {kind} are not filtered by it; records are")
+        return query
+    given = {name: getattr(query, name) for name in _OF_RECORDS}
+    others = [each.name for each in fields(EvaluationQuery) if each.name not in given]
+    for name in others:
+        if getattr(query, name) != getattr(EvaluationQuery(space=query.space), name):
+            raise ProblemError(
+                400,
+                f"{_PARAMETERS.get(name, name)}: records are not filtered by it; evaluations are",
+            )
+    return RecordQuery(**given, state=state)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Source:
     """Query of an export, which reads the store page by page."""
@@ -161,36 +179,25 @@ class _Source:
     store: ReadStore
     judges: KnownJudges
     kind: ExportKind
-    space: str
-    since_ns: int | None
-    until_ns: int | None
+    query: EvaluationQuery | RecordQuery
     as_of: int
     page_bytes: int
     """A page ends early where its long texts are about so long."""
 
     def page(self, before: Place | None) -> tuple[list[Row], Place | None]:
         """The rows behind a place, and where the next page begins."""
-        return (
-            self._records(before) if self.kind is ExportKind.RECORDS else self._evaluations(before)
-        )
+        query = replace(self.query, as_of=self.as_of, limit=_ITEMS, before=before)
+        return self._records(query) if isinstance(query, RecordQuery) else self._evaluations(query)
 
-    def _records(self, before: Place | None) -> tuple[list[Row], Place | None]:
-        query = RecordQuery(
-            space=self.space, since_ns=self.since_ns, until_ns=self.until_ns, as_of=self.as_of,
-            limit=_ITEMS, before=before, context_bytes=self.page_bytes,
-        )  # fmt: skip
-        page = self.store.records(query)
+    def _records(self, query: RecordQuery) -> tuple[list[Row], Place | None]:
+        page = self.store.records(replace(query, context_bytes=self.page_bytes))
         rows: list[Row] = [
             (record_item(each).model_dump(mode="json"), each.context) for each in page.items
         ]
         return rows, page.next_before
 
-    def _evaluations(self, before: Place | None) -> tuple[list[Row], Place | None]:
-        query = EvaluationQuery(
-            space=self.space, since_ns=self.since_ns, until_ns=self.until_ns, as_of=self.as_of,
-            limit=_ITEMS, before=before, text_bytes=self.page_bytes,
-        )  # fmt: skip
-        page = self.store.evaluations(query)
+    def _evaluations(self, query: EvaluationQuery) -> tuple[list[Row], Place | None]:
+        page = self.store.evaluations(replace(query, text_bytes=self.page_bytes))
         rows = [evaluation_answer(each, self.judges).model_dump(mode="json") for each in page.items]
         if self.kind is ExportKind.TASK_RESULTS:
             rows = [
@@ -274,8 +281,8 @@ def _insist(file: _File) -> _Part:
 
 
 def _line(row: Row) -> str:
-    fields, context = row
-    text = _json(fields)
+    values, context = row
+    text = _json(values)
     return f"{text}\n" if context is None else f'{text[:-1]},"{_CONTEXT}":{context}}}\n'
 
 
@@ -284,8 +291,8 @@ def _csv(columns: Sequence[str], rows: Sequence[Row], *, has_header: bool) -> st
     writer = csv.writer(out)
     if has_header:
         writer.writerow(columns)
-    for fields, context in rows:
-        cells = [_cell(fields[name]) for name in columns if name != _CONTEXT]
+    for values, context in rows:
+        cells = [_cell(values[name]) for name in columns if name != _CONTEXT]
         writer.writerow(cells if context is None else [*cells, _context_cell(context)])
     return out.getvalue()
 
@@ -319,6 +326,12 @@ _OF_EVALUATION: Final = (
     "profile_name", "profile_version", "revision", "service_name", "service_version",
     "environment", "evaluated_at",
 )  # fmt: skip
+_OF_RECORDS: Final = (
+    "space", "profile", "record_id", "session_id", "trace_id", "since_ns", "until_ns",
+)  # fmt: skip
+"""Filters that records and evaluations have in common."""
+_PARAMETERS: Final = {"tags": "tag"}
+"""Parameters that are called otherwise than their fields."""
 _COLUMNS: Final = {
     ExportKind.RECORDS: (*_fields(RecordItem), _CONTEXT),
     ExportKind.EVALUATIONS: _fields(models.Evaluation, "tasks"),

@@ -69,10 +69,10 @@ async def only_known(request: Request) -> None:
 
 
 def _query_parameters(dependant: Dependant) -> Iterator[ModelField]:
-    """List the query parameters of a route and of its dependencies."""
-    yield from dependant.query_params
+    """List the query parameters of a route, behind those of its dependencies."""
     for each in dependant.dependencies:
         yield from _query_parameters(each)
+    yield from dependant.query_params
 
 
 COMMON: Final = tuple(map(Depends, (BEARER, let_in, only_known)))

@@ -1,8 +1,9 @@
 """Accepted records: listed with their states, and one with all that was decided about it."""
 
-from typing import Annotated
+import time
+from typing import Annotated, Final
 
-from fastapi import APIRouter, Depends, Path
+from fastapi import APIRouter, Depends, Path, Query
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 from collector.api import models
@@ -32,6 +33,9 @@ from collector.storage.port.reading import ReadStore
 from collector.storage.port.rows import RecordRow
 from scouter.evaluate.outcome import Outcome
 
+_SEARCH_S: Final = 1.0
+"""Time after which no further contexts are read."""
+
 
 class RecordItem(BaseModel):
     """An accepted record, without its context."""
@@ -59,6 +63,13 @@ class RecordPage(BaseModel):
 
     items: list[RecordItem]
     next_cursor: str | None = Field(description="Pass it as `cursor` for the next page.")
+    is_partial: bool = Field(
+        default=False,
+        description="A search for a text ended for want of time; `next_cursor` goes on with it.",
+    )
+    looked_until: str | None = Field(
+        default=None, description="When the oldest record was received that such a search read."
+    )
 
 
 class LetterReason(BaseModel):
@@ -115,26 +126,39 @@ def records_router(store: ReadStore, judges: KnownJudges, names: KnownNames) -> 
         session_id: Text = None,
         trace_id: Text = None,
         state: RecordState | None = None,
+        text: Annotated[
+            str | None,
+            Query(
+                min_length=1,
+                max_length=512,
+                description="In a value or a name of the context, in upper or lower case.",
+            ),
+        ] = None,
         since: Time = None,
         until: Time = None,
         limit: Limit = 100,
         cursor: Cursor = None,
     ) -> RecordPage:
-        """Accepted records, newest first; times are those of acceptance."""
-        page = store.records(
-            RecordQuery(
-                space=caller.space,
-                profile=profile,
-                record_id=record_id,
-                session_id=session_id,
-                trace_id=trace_id.lower() if trace_id else None,
-                state=state,
-                since_ns=read_time("since", since),
-                until_ns=read_time("until", until),
-                limit=limit,
-                before=read_cursor(cursor)[0],
-            )
+        """Accepted records, newest first; times are those of acceptance.
+
+        A search for a text ends after a second: the answer then is partial and says how far the
+        search looked.
+        """
+        query = RecordQuery(
+            space=caller.space,
+            profile=profile,
+            record_id=record_id,
+            session_id=session_id,
+            trace_id=trace_id.lower() if trace_id else None,
+            state=state,
+            since_ns=read_time("since", since),
+            until_ns=read_time("until", until),
+            limit=limit,
+            before=read_cursor(cursor)[0],
         )
+        if text is not None:
+            return _search(store, query, text)
+        page = store.records(query)
         if not page.items and cursor is None:
             names.check(caller.space, profile)
         return RecordPage(
@@ -178,6 +202,18 @@ def records_router(store: ReadStore, judges: KnownJudges, names: KnownNames) -> 
         )
 
     return router
+
+
+def _search(store: ReadStore, query: RecordQuery, text: str) -> RecordPage:
+    end = time.monotonic() + _SEARCH_S
+    page = store.search_records(query, text, lambda: time.monotonic() >= end)
+    at = page.looked_until_ns
+    return RecordPage(
+        items=[record_item(each) for each in page.items],
+        next_cursor=write_cursor(page.next_before),
+        is_partial=at is not None,
+        looked_until=None if at is None else format_time(at),
+    )
 
 
 def record_item(summary: RecordSummary) -> RecordItem:

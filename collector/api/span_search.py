@@ -5,10 +5,11 @@ import binascii
 import math
 import struct
 from collections.abc import Sequence
+from dataclasses import replace
 from enum import StrEnum
 from typing import Annotated, Final
 
-from fastapi import Query
+from fastapi import Depends, Query
 
 from collector.api.parameters import BAD_CURSOR, Cursor, Limit, Reader, Text, Time, read_time
 from collector.problem import ProblemError
@@ -39,7 +40,7 @@ class Status(StrEnum):
     UNSET = "unset"
 
 
-async def span_query(
+async def span_filter(
     caller: Reader,
     name: Text = None,
     service_name: Text = None,
@@ -59,8 +60,6 @@ async def span_query(
     min_duration_ms: Annotated[float | None, Query(ge=0, le=1e12)] = None,
     since: Time = None,
     until: Time = None,
-    limit: Limit = 100,
-    cursor: Cursor = None,
 ) -> SpanQuery:
     """A dependency of routes: reads the filter."""
     columns = {
@@ -77,7 +76,6 @@ async def span_query(
         "error_type": error_type,
         "session_id": session_id,
     }
-    before, as_of = (None, None) if cursor is None else read_span_cursor(cursor)
     return SpanQuery(
         space=caller.space,
         name=name,
@@ -87,10 +85,15 @@ async def span_query(
         min_duration_ns=math.ceil(min_duration_ms * 1e6) if min_duration_ms else None,
         since_ns=read_time("since", since),
         until_ns=read_time("until", until),
-        limit=limit,
-        before=before,
-        as_of=as_of,
     )
+
+
+async def span_query(
+    query: Annotated[SpanQuery, Depends(span_filter)], limit: Limit = 100, cursor: Cursor = None
+) -> SpanQuery:
+    """A dependency of routes: reads the filter and which page is asked for."""
+    before, as_of = (None, None) if cursor is None else read_span_cursor(cursor)
+    return replace(query, limit=limit, before=before, as_of=as_of)
 
 
 def _attributes(values: Sequence[str]) -> tuple[tuple[str, str], ...]:

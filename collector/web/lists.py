@@ -1,12 +1,18 @@
 """Lists: records, traces and conversations, by the filters that the API has."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
+from http import HTTPStatus
 from typing import Final
 
-from collector.web.source import Answer, Source
+from collector.web.period import PERIODS
+from collector.web.source import Answer, AskError, Source
+from scouter.client.call import NEXT_CURSOR
 
 _PAGE: Final = 50
+_PART_BYTES: Final = 2**20
+_LONGEST: Final = 512
+"""Characters of a value that the API takes as a filter."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,7 +35,18 @@ class Listing:
     path: str
     """The API's route."""
     filters: Sequence[Filter]
+    export: str = ""
+    """What the API exports of it; empty for nothing."""
+    has_facets: bool = False
+    """The API counts its items by value."""
 
+
+_RANGE: Final = "range"
+_PERIOD: Final = (
+    Filter(name=_RANGE, label="Last", choices=tuple(each.name for each in PERIODS)),
+    Filter(name="since", label="Since"),
+    Filter(name="until", label="Until"),
+)
 
 LISTS: Final[Mapping[str, Listing]] = {
     each.name: each
@@ -38,6 +55,8 @@ LISTS: Final[Mapping[str, Listing]] = {
             name="evaluations",
             title="Evaluations",
             path="evaluations",
+            export="evaluations",
+            has_facets=True,
             filters=(
                 Filter(name="profile", label="Profile"),
                 Filter(
@@ -50,16 +69,18 @@ LISTS: Final[Mapping[str, Listing]] = {
                     choices=("failed", "errored", "passed", "skipped"),
                 ),
                 Filter(name="record_id", label="Record id"),
+                Filter(name="service_name", label="Service"),
                 Filter(name="service_version", label="Version"),
+                Filter(name="environment", label="Environment"),
                 Filter(name="tag", label="Tag (key=value)"),
-                Filter(name="since", label="Since"),
-                Filter(name="until", label="Until"),
+                *_PERIOD,
             ),
         ),
         Listing(
             name="records",
             title="Records",
             path="records",
+            export="records",
             filters=(
                 Filter(name="profile", label="Profile"),
                 Filter(
@@ -67,27 +88,29 @@ LISTS: Final[Mapping[str, Listing]] = {
                     choices=("waiting", "evaluated", "skipped", "dead_lettered", "expired"),
                 ),
                 Filter(name="record_id", label="Record id"),
+                Filter(name="text", label="Text in the context"),
                 Filter(name="session_id", label="Conversation"),
                 Filter(name="trace_id", label="Trace id"),
-                Filter(name="since", label="Since"),
-                Filter(name="until", label="Until"),
+                *_PERIOD,
             ),
         ),
         Listing(
             name="traces",
             title="Traces",
             path="traces",
+            has_facets=True,
             filters=(
                 Filter(name="name", label="Span name"),
                 Filter(name="service_name", label="Service"),
+                Filter(name="service_version", label="Version"),
+                Filter(name="environment", label="Environment"),
                 Filter(name="status", label="Status", choices=("error", "ok", "unset")),
                 Filter(name="agent_name", label="Agent"),
                 Filter(name="tool_name", label="Tool"),
                 Filter(name="response_model", label="Model"),
                 Filter(name="error_type", label="Error type"),
                 Filter(name="min_duration_ms", label="At least ms"),
-                Filter(name="since", label="Since"),
-                Filter(name="until", label="Until"),
+                *_PERIOD,
             ),
         ),
         Listing(
@@ -96,32 +119,92 @@ LISTS: Final[Mapping[str, Listing]] = {
             path="sessions",
             filters=(
                 Filter(name="profile", label="Profile"),
-                Filter(name="since", label="Since"),
-                Filter(name="until", label="Until"),
+                *_PERIOD,
             ),
         ),
     )
 }  # fmt: skip
 
 
-async def list_view(source: Source, listing: Listing, given: Mapping[str, str]) -> Answer:
-    """Collect one page of a list.
+async def list_view(
+    source: Source, listing: Listing, given: Mapping[str, str], now_s: float
+) -> Answer:
+    """Collect one page of a list, and the counts beside it.
 
     Args:
         source: Asks the API.
         listing: Which list.
         given: The filters, and `cursor` for a page behind the first.
+        now_s: The end of a period that ends now, in seconds since 1970.
 
     Raises:
         AskError: The API refused a filter.
     """
-    known = {each.name for each in listing.filters}
-    filters = {name: value for name, value in given.items() if name in known and value}
-    page = await source.get(listing.path, limit=_PAGE, cursor=given.get("cursor"), **filters)
+    filters = _known(listing, given)
+    asked = _asked(filters, now_s)
+    page = await source.get(listing.path, limit=_PAGE, cursor=given.get("cursor"), **asked)
+    labels = {each.name: each.label for each in listing.filters}
+    facets = await source.get(f"facets/{listing.path}", **asked) if listing.has_facets else None
+    if facets is not None:
+        facets["items"] = _in_order(list(labels), facets["items"])
     return {
         "listing": listing,
         "filters": filters,
         "items": page["items"],
         "next_cursor": page["next_cursor"],
+        "looked_until": page.get("looked_until"),
         "is_first": not given.get("cursor"),
+        "facets": facets,
+        "longest": _LONGEST,
+        "is_exported": bool(listing.export) and "text" not in filters,
+        "labels": labels,
     }
+
+
+async def download_list(
+    source: Source, listing: Listing, given: Mapping[str, str], form: str, now_s: float
+) -> AsyncIterator[bytes]:
+    """Read everything that a list holds as a file, in parts of bounded size.
+
+    Args:
+        source: Asks the API.
+        listing: Which list.
+        given: The filters.
+        form: `csv` or `jsonl`.
+        now_s: The end of a period that ends now, in seconds since 1970.
+
+    Raises:
+        AskError: The API refused a filter, or the next part cannot be had.
+    """
+    asked, cursor = _asked(_known(listing, given), now_s), None
+    while True:
+        part = await source.file(
+            f"export/{listing.export}", format=form, part_bytes=_PART_BYTES, cursor=cursor, **asked
+        )
+        yield part.content
+        cursor = part.headers.get(NEXT_CURSOR)
+        if cursor is None:
+            return
+
+
+def _known(listing: Listing, given: Mapping[str, str]) -> dict[str, str]:
+    names = {each.name for each in listing.filters}
+    return {name: value for name, value in given.items() if name in names and value}
+
+
+def _in_order(names: Sequence[str], facets: Sequence[Answer]) -> list[Answer]:
+    """The facets in the order of the form."""
+    return sorted(facets, key=lambda each: names.index(each["name"]))
+
+
+def _asked(filters: Mapping[str, str], now_s: float) -> dict[str, str]:
+    """The filters as the API takes them: it knows no period that ends now."""
+    asked = dict(filters)
+    name = asked.pop(_RANGE, None)
+    if name is not None and "since" not in asked:
+        period = next((each for each in PERIODS if each.name == name), None)
+        if period is None:
+            known = ", ".join(each.name for each in PERIODS)
+            raise AskError(HTTPStatus.BAD_REQUEST, f"range: {name[:100]!r} is none of {known}")
+        asked["since"] = str(period.since(now_s))
+    return asked

@@ -1,6 +1,7 @@
 """The routes of the page."""
 
 import time
+from collections.abc import AsyncIterator
 from http import HTTPStatus
 from pathlib import Path
 from typing import Final
@@ -8,7 +9,7 @@ from urllib.parse import quote
 
 from fastapi import FastAPI
 from starlette.requests import Request
-from starlette.responses import RedirectResponse, Response
+from starlette.responses import RedirectResponse, Response, StreamingResponse
 from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 
@@ -16,11 +17,11 @@ from collector.access.caller import CALLER, Caller
 from collector.problem import ProblemError
 from collector.web.answering import View, endpoint, forget, read_form
 from collector.web.health import health_view
-from collector.web.lists import LISTS, list_view
+from collector.web.lists import LISTS, download_list, list_view
 from collector.web.overview import overview
 from collector.web.period import PERIODS, read_period
 from collector.web.record import record_view
-from collector.web.render import render
+from collector.web.render import HEADERS, render
 from collector.web.review import review_routes
 from collector.web.session import COOKIE, SessionFront, is_local
 from collector.web.source import AskError, Source
@@ -28,6 +29,8 @@ from collector.web.task import task_view
 from collector.web.trace import pass_on, path_of, span_detail, trace_view
 
 _STATIC: Final = Path(__file__).parent / "static"
+_FORMS: Final = {"csv": "text/csv", "jsonl": "application/x-ndjson"}
+"""Forms of a downloaded list, and their media types."""
 _PASSED_ON: Final = ("columns", "matches", "export")
 _OF_OTHER_SITES: Final = (HTTPStatus.FORBIDDEN, HTTPStatus.MISDIRECTED_REQUEST)
 
@@ -66,6 +69,12 @@ def page_routes() -> list[BaseRoute]:
         Route("/health", endpoint(_health)),
         *review_routes(),
         *(Route(f"/{name}", endpoint(_list(name))) for name in LISTS),
+        *(
+            Route(f"/{each.name}.{form}", endpoint(_file(each.name, form)))
+            for each in LISTS.values()
+            if each.export
+            for form in _FORMS
+        ),
     ]
 
 
@@ -181,8 +190,27 @@ async def _health(request: Request, source: Source) -> Response:
 
 def _list(name: str) -> View:
     async def show(request: Request, source: Source) -> Response:
-        shown = await list_view(source, LISTS[name], dict(request.query_params))
+        shown = await list_view(source, LISTS[name], dict(request.query_params), time.time())
         return await render(request, "list.html", **shown)
+
+    return show
+
+
+def _file(name: str, form: str) -> View:
+    """A list as a file; a refusal is a view, as the first part is there before the answer."""
+
+    async def show(request: Request, source: Source) -> Response:
+        given = dict(request.query_params)
+        parts = download_list(source, LISTS[name], given, form, time.time())
+        first = await anext(parts)
+
+        async def whole() -> AsyncIterator[bytes]:
+            yield first
+            async for part in parts:
+                yield part
+
+        headers = {**HEADERS, "Content-Disposition": f'attachment; filename="{name}.{form}"'}
+        return StreamingResponse(whole(), media_type=_FORMS[form], headers=headers)
 
     return show
 

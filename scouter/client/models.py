@@ -31,6 +31,32 @@ class Page(Answer, Generic[Item]):
     """Place at which the next page begins; None at the end of the list."""
 
 
+class FacetValue(Answer):
+    """A value and how many items a list has with it as a further filter."""
+
+    value: str
+    count: int
+
+
+class Facet(Answer):
+    """The most frequent values of one parameter of a list."""
+
+    name: str
+    values: tuple[FacetValue, ...]
+    others: int
+    """Further values."""
+
+
+class FacetList(Answer):
+    """Counts beside a list."""
+
+    items: tuple[Facet, ...]
+    is_partial: bool
+    """The time was up before everything was counted."""
+    looked_until: datetime.datetime | None
+    """Only what came since about then is counted; None where everything is."""
+
+
 # --- spans and traces ---
 
 

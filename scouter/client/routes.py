@@ -131,6 +131,34 @@ def traces(
     return _pages("/traces", models.TraceItem, _span_query(locals()))
 
 
+def trace_facets(
+    *,
+    name: str | None = None,
+    status: SpanStatus | None = None,
+    min_duration_ms: float | None = None,
+    service_name: str | None = None,
+    service_version: str | None = None,
+    environment: str | None = None,
+    operation: str | None = None,
+    provider: str | None = None,
+    request_model: str | None = None,
+    response_model: str | None = None,
+    agent_name: str | None = None,
+    tool_name: str | None = None,
+    conversation_id: str | None = None,
+    error_type: str | None = None,
+    session_id: str | None = None,
+    attributes: Mapping[str, str] | None = None,
+    since: Moment | None = None,
+    until: Moment | None = None,
+) -> Call[models.FacetList]:
+    """Traces by status, service, agent, tool, model and error of the spans that match; see `spans`.
+
+    The newest are counted first, for about 0.3 s.
+    """
+    return get("/facets/traces", models.FacetList, query=_span_query(locals()))
+
+
 def _span_query(given: Mapping[str, object]) -> dict[str, QueryValue]:
     query = cast("dict[str, QueryValue]", dict(given))
     query["attribute"] = _pairs(cast("Mapping[str, str] | None", query.pop("attributes")))
@@ -228,6 +256,31 @@ def evaluations(
     query = dict(locals())
     query["tag"] = _pairs(query.pop("tags"))
     return _pages("/evaluations", models.Evaluation, query)
+
+
+def evaluation_facets(
+    *,
+    profile: str | None = None,
+    record_id: str | None = None,
+    session_id: str | None = None,
+    trace_id: str | None = None,
+    outcome: Outcome | str | None = None,
+    task_id: str | None = None,
+    task_outcome: Outcome | str | None = None,
+    service_name: str | None = None,
+    service_version: str | None = None,
+    environment: str | None = None,
+    tags: Mapping[str, str] | None = None,
+    since: Moment | None = None,
+    until: Moment | None = None,
+) -> Call[models.FacetList]:
+    """Evaluations by outcome, profile, task, service, version and environment; see `evaluations`.
+
+    The newest are counted first, for about 0.3 s.
+    """
+    query = dict(locals())
+    query["tag"] = _pairs(query.pop("tags"))
+    return get("/facets/evaluations", models.FacetList, query=query)
 
 
 def evaluation(evaluation_id: str) -> Call[models.Evaluation]:
@@ -479,6 +532,7 @@ def records(
     session_id: str | None = None,
     trace_id: str | None = None,
     state: str | None = None,
+    text: str | None = None,
     since: Moment | None = None,
     until: Moment | None = None,
     limit: int | None = None,
@@ -491,6 +545,8 @@ def records(
         session_id: Of the record.
         trace_id: Of the record.
         state: One of `waiting evaluated skipped expired dead_lettered erased`.
+        text: In a value or a name of the context, in upper or lower case. A page holds what one
+            second of search finds.
         since: Accepted at this time or later.
         until: Accepted before this time.
         limit: Items per page, 1 to 1000; all pages are read, one after the other.
@@ -556,14 +612,38 @@ def export(
     kind: ExportKind,
     format: ExportFormat = "jsonl",
     *,
+    profile: str | None = None,
+    record_id: str | None = None,
+    session_id: str | None = None,
+    trace_id: str | None = None,
+    state: str | None = None,
+    outcome: Outcome | str | None = None,
+    task_id: str | None = None,
+    task_outcome: Outcome | str | None = None,
+    service_name: str | None = None,
+    service_version: str | None = None,
+    environment: str | None = None,
+    tags: Mapping[str, str] | None = None,
     since: Moment | None = None,
     until: Moment | None = None,
 ) -> StreamCall:
-    """Everything that is stored, as the bytes of a file, part by part.
+    """Everything that is stored and matches, as the bytes of a file, part by part.
 
     Args:
         kind: What is exported; each record is there once, with its latest evaluation.
         format: One JSON object a line, or CSV with a header.
+        profile: Alias, name, uid or digest.
+        record_id: The user's name for a record.
+        session_id: Of the record.
+        trace_id: Of the record.
+        state: Of records; other kinds have none.
+        outcome: And what follows but the times: of evaluations and task results; see `evaluations`.
+        task_id: See `outcome`.
+        task_outcome: See `outcome`.
+        service_name: See `outcome`.
+        service_version: See `outcome`.
+        environment: See `outcome`.
+        tags: See `outcome`.
         since: From this time on.
         until: Before this time.
 
@@ -573,9 +653,10 @@ def export(
     Raises:
         TransientError: The rest cannot be had; what came before is not the whole.
     """
-    query: dict[str, QueryValue] = {
-        "format": format, "since": since, "until": until, "part_bytes": _PART_BYTES,
-    }  # fmt: skip
+    given = dict(locals())
+    given["tag"] = _pairs(given.pop("tags"))
+    del given["kind"]
+    query: dict[str, QueryValue] = {**given, "part_bytes": _PART_BYTES}
     path = "/export/{kind}"
     return StreamCall(request=Request(method="GET", path=path, places={"kind": kind}, query=query))
 

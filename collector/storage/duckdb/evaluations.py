@@ -37,7 +37,7 @@ _Where = tuple[str, list[object]]
 """SQL, and its values."""
 
 
-class _Place(NamedTuple):
+class EvaluationPlace(NamedTuple):
     """A candidate: its place, and what is asked of other tables about it."""
 
     seq: int
@@ -60,9 +60,9 @@ def read_evaluations(database: Database, query: EvaluationQuery) -> EvaluationPa
     never the texts of their results.
     """
     assert query.as_of is not None  # noqa: S101 the store has filled it in
-    found: list[_Place] = []
-    for candidates in _candidates(database, query):
-        found += _chosen(database, query, candidates)
+    found: list[EvaluationPlace] = []
+    for part in newest_evaluations(database, query):
+        found += part
         if len(found) > query.limit:
             break
     page = found[: query.limit]
@@ -74,6 +74,21 @@ def read_evaluations(database: Database, query: EvaluationQuery) -> EvaluationPa
     next_before = (page[-1].seq, page[-1].ordinal) if len(found) > len(page) else None
     items = tuple(items)
     return EvaluationPage(items=items, next_before=next_before, as_of=query.as_of)
+
+
+def newest_evaluations(
+    database: Database, query: EvaluationQuery
+) -> Iterator[Sequence[EvaluationPlace]]:
+    """The places of everything that a listing holds, newest first, in parts that grow.
+
+    Args:
+        database: The open file.
+        query: Its limit is about the size of the first part.
+
+    Cost: that of the parts that are taken.
+    """
+    for candidates in _candidates(database, query):
+        yield _chosen(database, query, candidates)
 
 
 def read_evaluation(database: Database, space: str, evaluation_id: str) -> EvaluationRow | None:
@@ -114,7 +129,7 @@ def read_revisions(database: Database, space: str, uid: str) -> tuple[Evaluation
     return tuple(read_whole_evaluations(database, where, [text_hash(uid), uid, space]))
 
 
-def _candidates(database: Database, query: EvaluationQuery) -> Iterator[Sequence[_Place]]:
+def _candidates(database: Database, query: EvaluationQuery) -> Iterator[Sequence[EvaluationPlace]]:
     """Select the evaluations that the filters name, newest first, in growing parts.
 
     Revisions are not looked at. If a task is asked for, a part covers so many evaluations of the
@@ -153,14 +168,14 @@ def _floor(database: Database, table: str, where: _Where, size: int) -> int:
 
 def _newest(
     database: Database, query: EvaluationQuery, where: str, given: Sequence[object], limit: int
-) -> Sequence[_Place]:
-    columns = ", ".join(f"e.{name}" for name in _Place._fields)
+) -> Sequence[EvaluationPlace]:
+    columns = ", ".join(f"e.{name}" for name in EvaluationPlace._fields)
     order = "ORDER BY e.seq DESC, e.ordinal DESC LIMIT ?"
     head = f"SELECT {columns} FROM evaluations e WHERE {where}"
-    known, of_span = _service_filters(query, "e"), _service_filters(query, "s")
+    known, of_span = service_filters(query, "e"), service_filters(query, "s")
     if not known:
         rows = database.read(f"{head} {order}", [*given, limit])
-        return [_Place(*row) for row in rows]
+        return [EvaluationPlace(*row) for row in rows]
     own, values = conditions(*known)
     rows = database.read(f"{head} AND {own} {order}", [*given, *values, limit])
     in_span, values = conditions(("s.space = ?", query.space), *of_span)
@@ -171,11 +186,11 @@ def _newest(
             f" (SELECT s.trace_id FROM spans s WHERE {in_span}) {order}",
             [*given, floor, *values, limit],
         )
-    return sorted((_Place(*row) for row in rows), reverse=True)[:limit]
+    return sorted((EvaluationPlace(*row) for row in rows), reverse=True)[:limit]
 
 
-def _service_filters(query: EvaluationQuery, table: str) -> list[Filter]:
-    """The filters by service, on evaluations or on spans.
+def service_filters(query: EvaluationQuery, table: str) -> list[Filter]:
+    """Select the filters by service, for evaluations or spans.
 
     An evaluation that looked at no spans does not know its service; the spans of its trace do.
     """
@@ -186,7 +201,7 @@ def _service_filters(query: EvaluationQuery, table: str) -> list[Filter]:
 
 def _with_task(
     database: Database, query: EvaluationQuery, where: _Where, of_task: _Where, floor: int
-) -> Sequence[_Place]:
+) -> Sequence[EvaluationPlace]:
     """All candidates from a commit on that have the task asked for; found by their results."""
     condition = (
         f"{where[0]} AND e.seq >= ? AND e.evaluation_id IN"
@@ -196,8 +211,8 @@ def _with_task(
 
 
 def _of_task(
-    database: Database, query: EvaluationQuery, candidates: Sequence[_Place]
-) -> Sequence[_Place]:
+    database: Database, query: EvaluationQuery, candidates: Sequence[EvaluationPlace]
+) -> Sequence[EvaluationPlace]:
     """Keep the candidates that have the task asked for; its results are found by the places."""
     of_task, values = conditions(
         ("e.space = ?", query.space), ("e.task_id = ?", query.task_id),
@@ -262,10 +277,10 @@ def _tag_texts(key: str, value: str) -> list[str]:
 
 
 def _chosen(
-    database: Database, query: EvaluationQuery, candidates: Sequence[_Place]
-) -> list[_Place]:
+    database: Database, query: EvaluationQuery, candidates: Sequence[EvaluationPlace]
+) -> list[EvaluationPlace]:
     """Keep the candidates that belong into the listing, in the same order."""
-    chosen: Iterable[_Place] = candidates
+    chosen: Iterable[EvaluationPlace] = candidates
     if query.tags:
         wanted = dict(query.tags)
         chosen = (each for each in chosen if wanted.items() <= json.loads(each.tags).items())
@@ -277,7 +292,7 @@ def _chosen(
 
 
 def _latest_revisions(
-    database: Database, query: EvaluationQuery, candidates: Sequence[_Place]
+    database: Database, query: EvaluationQuery, candidates: Sequence[EvaluationPlace]
 ) -> Mapping[str, int]:
     """The latest revision by uid of those candidates that were judged again."""
     if not candidates:
@@ -297,7 +312,7 @@ def _latest_revisions(
     return {uid: revision for uid, revision in rows}
 
 
-def _rows(database: Database, page: Sequence[_Place]) -> list[EvaluationRow]:
+def _rows(database: Database, page: Sequence[EvaluationPlace]) -> list[EvaluationRow]:
     """The evaluations at some places, in the same order; one that went meanwhile is left out.
 
     What their texts take is not known before: where it is too much at once, they are read in parts.
@@ -319,11 +334,11 @@ def _rows(database: Database, page: Sequence[_Place]) -> list[EvaluationRow]:
 
 
 def _rows_within(
-    database: Database, page: Sequence[_Place], max_bytes: int
+    database: Database, page: Sequence[EvaluationPlace], max_bytes: int
 ) -> tuple[list[EvaluationRow], int]:
     """The evaluations at the first places of a page, as `_rows`, and how many places these are."""
 
-    def read(part: Sequence[_Place]) -> list[LongRow]:
+    def read(part: Sequence[EvaluationPlace]) -> list[LongRow]:
         rows = database.read_long(
             "SELECT e.seq, e.ordinal, e.body FROM evaluations e"
             " SEMI JOIN (SELECT unnest(?::BIGINT[]) AS uid_hash) k ON k.uid_hash = e.uid_hash"

@@ -25,6 +25,7 @@ from collector.storage.duckdb.evaluations import (
     read_evaluations,
     read_versions,
 )
+from collector.storage.duckdb.facets import read_evaluation_facets, read_trace_facets
 from collector.storage.duckdb.judges import (
     read_calibrations,
     read_gold,
@@ -33,6 +34,7 @@ from collector.storage.duckdb.labels import read_labels
 from collector.storage.duckdb.late import read_judged_traces, read_late_traces, read_stored_until
 from collector.storage.duckdb.opened import Opened
 from collector.storage.duckdb.pending import read_pending
+from collector.storage.duckdb.record_text import read_text_page
 from collector.storage.duckdb.records import (
     read_history,
     read_record_page,
@@ -70,6 +72,7 @@ from collector.storage.port.drift import (
     SliceQuery,
     VersionQuery,
 )
+from collector.storage.port.facets import Facets
 from collector.storage.port.judges import CalibrationRow, GoldOutcome, GoldQuery
 from collector.storage.port.labels import LabelQuery, LabelRow
 from collector.storage.port.lists import (
@@ -81,6 +84,7 @@ from collector.storage.port.lists import (
     SessionPage,
     SessionQuery,
     SessionSummary,
+    TextPage,
 )
 from collector.storage.port.rows import (
     FIRST_RESULT,
@@ -140,6 +144,12 @@ class Reading(Opened):
             query = replace(query, as_of=self.last_seq())
         return read_trace_page(self._spans, query)
 
+    def trace_facets(self, query: SpanQuery, is_over: Callable[[float], bool]) -> Facets:
+        """Count traces by the values of their matching spans."""
+        if query.as_of is None:
+            query = replace(query, as_of=self.last_seq())
+        return read_trace_facets(self._spans, query, is_over)
+
     def usage(self, query: UsageQuery) -> UsagePage:
         """Sum up the use of models, tools and agents."""
         if query.as_of is None:
@@ -151,6 +161,12 @@ class Reading(Opened):
         if query.as_of is None:  # or a revision that is stored meanwhile hides both
             query = replace(query, as_of=self.last_seq())
         return read_evaluations(self._database, query)
+
+    def evaluation_facets(self, query: EvaluationQuery, is_over: Callable[[], bool]) -> Facets:
+        """Count evaluations by value."""
+        if query.as_of is None:
+            query = replace(query, as_of=self.last_seq())
+        return read_evaluation_facets(self._database, query, is_over)
 
     def evaluation(self, space: str, evaluation_id: str) -> EvaluationRow | None:
         """An evaluation by its id."""
@@ -171,6 +187,12 @@ class Reading(Opened):
     def records(self, query: RecordQuery) -> RecordPage:
         """List accepted records, newest first."""
         return read_record_page(self._database, query)
+
+    def search_records(
+        self, query: RecordQuery, text: str, is_over: Callable[[], bool]
+    ) -> TextPage:
+        """List records with a text in their context."""
+        return read_text_page(self._database, query, text, is_over)
 
     def record_history(self, space: str, uid: str) -> RecordHistory | None:
         """A record and all that was decided about it."""

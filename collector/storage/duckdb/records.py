@@ -5,7 +5,7 @@ of evaluations, some records are taken by their places, and their states are loo
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from collector.storage.duckdb.database import Database
 from collector.storage.duckdb.dead_letters import read_letters
@@ -54,7 +54,9 @@ _PROFILE: Final = PROFILE.replace("e.", "r.").replace("r.profile_digest", "r.pro
 """A record keeps the name that its sender used, which may be a digest."""
 
 
-class _Place(NamedTuple):
+class RecordPlace(NamedTuple):
+    """A record: its place in listings, and its uid."""
+
     seq: int
     uid_hash: int
     uid: str
@@ -65,28 +67,44 @@ class _Decided(NamedTuple):
     outcome: Outcome | None
 
 
+Candidate: TypeAlias = tuple[RecordPlace, _Decided]
+
+
 def read_record_page(database: Database, query: RecordQuery) -> RecordPage:
     """One page of records with their states, newest first; with their contexts if asked for.
 
     Cost: linear in the records that the other filters name, where a state is asked for that few
     records have; without a state, in the page.
     """
-    found: list[tuple[_Place, _Decided]] = []
-    for candidates in _candidates(database, query):
-        decided = _decided(database, query, candidates)
-        waiting = _Decided(RecordState.WAITING, None)
-        states = ((each, decided.get(each.uid, waiting)) for each in candidates)
-        found += [each for each in states if query.state in (None, each[1].state)]
+    found: list[Candidate] = []
+    for part in matching_records(database, query):
+        found += part
         if len(found) > query.limit:
             break
     page = found[: query.limit]
     if query.context_bytes is None:
-        items = tuple(_summaries(database, query.space, page))
+        items = tuple(record_summaries(database, query.space, page))
     else:
         items, count = _with_contexts(database, query, page, query.context_bytes)
         page = page[:count]
     next_before = page[-1][0][:2] if len(found) > len(page) else None
     return RecordPage(items=items, next_before=next_before)
+
+
+def matching_records(database: Database, query: RecordQuery) -> Iterator[Sequence[Candidate]]:
+    """The places and states of everything that a listing holds, newest first, in growing parts.
+
+    Args:
+        database: The open file.
+        query: Its limit is about the size of the first part.
+
+    Cost: that of the parts that are taken.
+    """
+    waiting = _Decided(RecordState.WAITING, None)
+    for candidates in _candidates(database, query):
+        decided = _decided(database, query, candidates)
+        states = ((each, decided.get(each.uid, waiting)) for each in candidates)
+        yield [each for each in states if query.state in (None, each[1].state)]
 
 
 def read_history(database: Database, space: str, uid: str) -> RecordHistory | None:
@@ -109,7 +127,7 @@ def read_history(database: Database, space: str, uid: str) -> RecordHistory | No
     )
 
 
-def _candidates(database: Database, query: RecordQuery) -> Iterator[Sequence[_Place]]:
+def _candidates(database: Database, query: RecordQuery) -> Iterator[Sequence[RecordPlace]]:
     """Select records by all filters but the state, newest first, in growing parts."""
     if query.state in _NEVER:
         return
@@ -135,7 +153,7 @@ def _candidates(database: Database, query: RecordQuery) -> Iterator[Sequence[_Pl
             " ORDER BY r.seq DESC, r.uid_hash DESC LIMIT ?",
             [*given, size],
         )
-        part = [_Place(*row) for row in rows]
+        part = [RecordPlace(*row) for row in rows]
         yield part
         if len(part) < size:
             return
@@ -143,7 +161,7 @@ def _candidates(database: Database, query: RecordQuery) -> Iterator[Sequence[_Pl
 
 
 def _decided(
-    database: Database, query: RecordQuery, candidates: Sequence[_Place]
+    database: Database, query: RecordQuery, candidates: Sequence[RecordPlace]
 ) -> Mapping[str, _Decided]:
     """State and outcome of those candidates that do not wait, by uid."""
     if not candidates:
@@ -170,8 +188,8 @@ def _state_of(outcome: Outcome) -> RecordState:
     return RecordState.SKIPPED if outcome is Outcome.SKIPPED else RecordState.EVALUATED
 
 
-def _summaries(
-    database: Database, space: str, page: Sequence[tuple[_Place, _Decided]]
+def record_summaries(
+    database: Database, space: str, page: Sequence[Candidate]
 ) -> Iterator[RecordSummary]:
     """The records at some places, in the same order; one that went meanwhile is left out."""
     if not page:
@@ -191,7 +209,7 @@ def _summaries(
 
 
 def _summary(
-    place: _Place,
+    place: RecordPlace,
     decided: _Decided,
     values: Sequence[Any],
     size: int,
@@ -210,7 +228,7 @@ def _summary(
 def _with_contexts(
     database: Database,
     query: RecordQuery,
-    page: Sequence[tuple[_Place, _Decided]],
+    page: Sequence[Candidate],
     max_bytes: int,
 ) -> tuple[tuple[RecordSummary, ...], int]:
     """The records at the first places of a page, in the same order, and how many places these are.
@@ -218,7 +236,7 @@ def _with_contexts(
     One that went meanwhile is left out.
     """
 
-    def read(part: Sequence[tuple[_Place, _Decided]]) -> list[LongRow]:
+    def read(part: Sequence[Candidate]) -> list[LongRow]:
         rows = database.read_long(
             f"SELECT r.seq, r.uid_hash, r.context, {OUTLINE} FROM records r {_IN} r.uid_hash"
             " WHERE r.seq BETWEEN ? AND ? AND r.space = ?",

@@ -119,11 +119,11 @@ def _matching(
         trace_ids: Only spans of these traces.
         first: Only spans of this commit and later ones.
     """
-    where, given = _conditions(query, trace_ids)
+    where, given = span_conditions(query, trace_ids)
     columns = (*columns, *READ_COLUMNS) if query.attributes else columns
     before = query.before
     if trace_ids is None:
-        steps: Iterable[Sequence[Stretch]] = _steps(query, first)
+        steps: Iterable[Sequence[Stretch]] = commit_steps(query, first)
     else:
         steps = [stored.traces.stretches(map(trace_hash, trace_ids))]
         where += " AND seq >= ?"
@@ -149,7 +149,9 @@ def _below(position: SpanPosition) -> tuple[str, tuple[object, ...]]:
     )
 
 
-def _conditions(query: SpanQuery, trace_ids: Collection[str] | None) -> tuple[str, list[object]]:
+def span_conditions(
+    query: SpanQuery, trace_ids: Collection[str] | None
+) -> tuple[str, list[object]]:
     """The filter as SQL, and its values."""
     filters: list[tuple[str, object]] = [
         ("space = ?", query.space),
@@ -176,7 +178,7 @@ def _conditions(query: SpanQuery, trace_ids: Collection[str] | None) -> tuple[st
     return " AND ".join(where), given
 
 
-def _steps(query: SpanQuery, first: int) -> Iterator[Sequence[Stretch]]:
+def commit_steps(query: SpanQuery, first: int) -> Iterator[Sequence[Stretch]]:
     """Cut the commits that are asked for, newest first, into parts that grow."""
     assert query.as_of is not None  # noqa: S101 the store has filled it in
     last, size = query.as_of, _STEP

@@ -116,6 +116,17 @@ class RecordPage:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TextPage:
+    """Records with a text, newest first, and where the search goes on."""
+
+    items: tuple[RecordSummary, ...]
+    next_before: tuple[int, int] | None
+    looked_until_ns: int | None
+    """When the last record was received that was looked at, if the search ended before the page
+    was full and before the last record; else None."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RecordHistory:
     """A record and everything that was decided about it."""
 

@@ -1,5 +1,6 @@
 """Reading: listings, searches and counts for people."""
 
+from collections.abc import Callable
 from typing import Protocol
 
 from collector.storage.port.commits import CommittedStore
@@ -10,6 +11,7 @@ from collector.storage.port.counts import (
     TaskCounts,
     TaskQuery,
 )
+from collector.storage.port.facets import Facets
 from collector.storage.port.lists import (
     EvaluationPage,
     EvaluationQuery,
@@ -19,6 +21,7 @@ from collector.storage.port.lists import (
     SessionPage,
     SessionQuery,
     SessionSummary,
+    TextPage,
 )
 from collector.storage.port.rows import EvaluationRow, StoredTrace
 from collector.storage.port.search import SpanPage, SpanQuery, TracePage, UsagePage, UsageQuery
@@ -49,6 +52,17 @@ class ReadStore(CommittedStore, Protocol):
         """
         ...
 
+    def trace_facets(self, query: SpanQuery, is_over: Callable[[float], bool]) -> Facets:
+        """Count traces by status, service, agent, tool, model and error of their matching spans.
+
+        Args:
+            query: The filter; its limit and its place are not looked at. Attributes that share the
+                hash of one that is asked for count, too.
+            is_over: Asked before a step, but the first, with how many times as many spans
+                as the one before it the step looks at; true ends the search.
+        """
+        ...
+
     def usage(self, query: UsageQuery) -> UsagePage:
         """Sum up the use of models, tools and agents, those with the most calls first.
 
@@ -60,6 +74,17 @@ class ReadStore(CommittedStore, Protocol):
         """List evaluations, newest first, each record's latest revision only.
 
         Without `as_of` the listing is as of now.
+        """
+        ...
+
+    def evaluation_facets(self, query: EvaluationQuery, is_over: Callable[[], bool]) -> Facets:
+        """Count what `evaluations` lists, by outcome, profile, task and service.
+
+        A value's count is the length of the list that it leaves where it joins the filter.
+
+        Args:
+            query: The filter; its limit and its place are not looked at.
+            is_over: Asked between two parts of the list; true ends the search.
         """
         ...
 
@@ -93,6 +118,18 @@ class ReadStore(CommittedStore, Protocol):
 
     def records(self, query: RecordQuery) -> RecordPage:
         """List accepted records, newest first, each with its state."""
+        ...
+
+    def search_records(
+        self, query: RecordQuery, text: str, is_over: Callable[[], bool]
+    ) -> TextPage:
+        """List accepted records whose context has a text in a value or a name, newest first.
+
+        Args:
+            query: The other filters.
+            text: Not empty; upper and lower case are the same.
+            is_over: Asked between two parts; true ends the search there.
+        """
         ...
 
     def record_history(self, space: str, uid: str) -> RecordHistory | None:

@@ -1,0 +1,127 @@
+"""Facets: how many items of a list have which value, within the filter and a bound of time."""
+
+import time
+from collections.abc import Callable, Mapping
+from typing import Annotated, Final
+
+from fastapi import APIRouter, Depends
+from pydantic import BaseModel, ConfigDict, Field
+
+from collector.api.evaluations import evaluation_filter
+from collector.api.known_names import KnownNames
+from collector.api.parameters import COMMON, NOT_FOUND, PROBLEMS, caught_up
+from collector.api.span_search import span_filter
+from collector.receivers.times import format_time
+from collector.storage.port.facets import Facets
+from collector.storage.port.lists import EvaluationQuery
+from collector.storage.port.reading import ReadStore
+from collector.storage.port.search import SpanQuery
+
+_VALUES: Final = 20
+_LOOK_S: Final = 0.3
+"""Time after which nothing more is counted. A part that was begun is finished."""
+
+
+class FacetValue(BaseModel):
+    """A value and its count."""
+
+    model_config = ConfigDict(frozen=True)
+
+    value: str
+    count: int = Field(description="Items that the list has with this value as a further filter.")
+
+
+class Facet(BaseModel):
+    """The values of one filter."""
+
+    model_config = ConfigDict(frozen=True)
+
+    name: str = Field(description="Parameter of the list.")
+    values: list[FacetValue] = Field(description=f"The {_VALUES} most frequent ones.")
+    others: int = Field(description="Further values.")
+
+
+class FacetList(BaseModel):
+    """Counts beside a list."""
+
+    model_config = ConfigDict(frozen=True)
+
+    items: list[Facet]
+    is_partial: bool = Field(description="The time was up before everything was counted.")
+    looked_until: str | None = Field(
+        description="Only what came since about then is counted; null where everything is."
+    )
+
+
+def facets_router(
+    store: ReadStore, names: KnownNames, clock: Callable[[], float] = time.monotonic
+) -> APIRouter:
+    """Make the routes below `/api/v1/facets`.
+
+    Args:
+        store: Counts.
+        names: Tell what a filter cannot find.
+        clock: Seconds that pass.
+    """
+    router = APIRouter(
+        prefix="/api/v1/facets",
+        tags=["results"],
+        responses=PROBLEMS,
+        dependencies=[*COMMON, Depends(caught_up(store))],
+    )
+
+    @router.get("/evaluations", responses=NOT_FOUND)
+    def evaluations(
+        query: Annotated[EvaluationQuery, Depends(evaluation_filter)],
+    ) -> FacetList:
+        """Evaluations by outcome, profile, task, service, version and environment.
+
+        The newest are counted first. After 0.3 s the answer is what was counted so far.
+        """
+        end = clock() + _LOOK_S
+        found = store.evaluation_facets(query, lambda: clock() >= end)
+        if not found.counts:
+            names.check(query.space, query.profile, query.task_id)
+        return _answer(found)
+
+    @router.get("/traces")
+    def traces(query: Annotated[SpanQuery, Depends(span_filter)]) -> FacetList:
+        """Traces by status, service, agent, tool, model and error of the spans that match.
+
+        The newest are counted first. After 0.3 s the answer is what was counted so far.
+        """
+        return _answer(store.trace_facets(query, _Pace(clock)))
+
+    return router
+
+
+class _Pace:
+    """Ends a search whose next step would take it over its time, as the last step tells."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._begun = clock()
+        self._end = self._begun + _LOOK_S
+
+    def __call__(self, growth: float) -> bool:
+        now = self._clock()
+        took, self._begun = now - self._begun, now
+        return now + took * growth > self._end
+
+
+def _answer(found: Facets) -> FacetList:
+    at = found.looked_until_ns
+    return FacetList(
+        items=[_facet(name, counts) for name, counts in sorted(found.counts.items())],
+        is_partial=at is not None,
+        looked_until=None if at is None else format_time(at),
+    )
+
+
+def _facet(name: str, counts: Mapping[str, int]) -> Facet:
+    by_count = sorted(counts.items(), key=lambda each: (-each[1], each[0]))
+    return Facet(
+        name=name,
+        values=[FacetValue(value=value, count=count) for value, count in by_count[:_VALUES]],
+        others=len(by_count[_VALUES:]),
+    )

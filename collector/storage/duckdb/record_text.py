@@ -1,0 +1,133 @@
+"""Records whose context holds a text: the newest first, for as long as there is time.
+
+There is no index of words: the contexts of what the other filters name are read, some at a time.
+"""
+
+import json
+import re
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from collector.storage.duckdb.database import Database, NoMemoryError
+from collector.storage.duckdb.json_text import dump_json
+from collector.storage.duckdb.records import Candidate, matching_records, record_summaries
+from collector.storage.port.lists import RecordQuery, TextPage
+
+# All SQL is put together from this module's own words; values always travel as parameters.
+
+_FIRST: Final = 16
+_MOST: Final = 512
+_GROWTH: Final = 4
+_SPECIAL: Final = re.compile(r"([\\.^$*+?{}\[\]|()])")
+
+
+def read_text_page(
+    database: Database, query: RecordQuery, text: str, is_over: Callable[[], bool]
+) -> TextPage:
+    """One page of the records with a text in their context, in either case.
+
+    Args:
+        database: The open file.
+        query: The other filters, and where the search goes on.
+        text: Not empty.
+        is_over: Asked between two parts; if it is true the search ends there.
+
+    Cost: linear in the bytes of the contexts that are read.
+    """
+    contexts = _Contexts(database, query.space, pattern_of(text))
+    found: list[Candidate] = []
+    last: Candidate | None = None
+    for candidates in matching_records(database, query):
+        done = 0
+        while done < len(candidates):
+            if last is not None and contexts.oldest_ns is not None and is_over():
+                return _page(database, query, found, last, contexts.oldest_ns)
+            part, hits = contexts.search(candidates[done:])
+            found += hits
+            done += len(part)
+            last = part[-1]
+            if len(found) > query.limit:
+                page = found[: query.limit]
+                return _page(database, query, page, page[-1], None)
+    return _page(database, query, found, None, None)
+
+
+def pattern_of(text: str) -> str:
+    """A regular expression that finds a text in JSON, where some characters are escaped.
+
+    It reads escapes as wholes, from the beginning on: `n` is not found in a line break.
+    """
+    forms = sorted({dump_json(text)[1:-1], json.dumps(text)[1:-1]})
+    escaped = "|".join(_SPECIAL.sub(r"\\\1", each) for each in forms)
+    return rf"^(?:[^\\]|\\[^u]|\\u[0-9a-f]{{4}})*?(?:{escaped})"
+
+
+def _page(
+    database: Database,
+    query: RecordQuery,
+    found: Sequence[Candidate],
+    last: Candidate | None,
+    looked_until_ns: int | None,
+) -> TextPage:
+    return TextPage(
+        items=tuple(record_summaries(database, query.space, found)),
+        next_before=None if last is None else last[0][:2],
+        looked_until_ns=looked_until_ns,
+    )
+
+
+class _Contexts:
+    """Searches contexts in parts that grow, and shrink where memory is short.
+
+    Args:
+        database: The open file.
+        space: Of the records.
+        pattern: Regular expression for a context's JSON.
+    """
+
+    def __init__(self, database: Database, space: str, pattern: str) -> None:
+        self._database, self._space, self._pattern = database, space, pattern
+        self._size = _FIRST
+        self.oldest_ns: int | None = None
+        """When the oldest record of the last part was received."""
+
+    def search(
+        self, candidates: Sequence[Candidate]
+    ) -> tuple[Sequence[Candidate], list[Candidate]]:
+        """Read the contexts of the first candidates.
+
+        Returns:
+            These candidates, at least one, and those of them that have the text.
+
+        Raises:
+            NoMemoryError: There is no memory even for one context.
+        """
+        while True:
+            part = candidates[: self._size]
+            try:
+                hits = self._hits(part)
+            except NoMemoryError:
+                if len(part) == 1:
+                    raise
+                self._size = max(1, len(part) // _GROWTH)
+                continue
+            self._size = min(_MOST, self._size * _GROWTH)
+            return part, hits
+
+    def _hits(self, part: Sequence[Candidate]) -> list[Candidate]:
+        places = [place for place, _ in part]
+        rows = self._database.read_long(
+            "SELECT r.seq, r.uid, r.received_ns, regexp_matches(r.context, ?, 'i') FROM records r"
+            " SEMI JOIN (SELECT unnest(?::BIGINT[]) AS uid_hash) k ON k.uid_hash = r.uid_hash"
+            " WHERE r.seq BETWEEN ? AND ? AND r.space = ?",
+            [
+                self._pattern,
+                [place.uid_hash for place in places],
+                places[-1].seq,
+                places[0].seq,
+                self._space,
+            ],
+        )
+        self.oldest_ns = min((row[2] for row in rows), default=self.oldest_ns)
+        hits = {(seq, uid) for seq, uid, _, is_hit in rows if is_hit}
+        return [each for each in part if (each[0].seq, each[0].uid) in hits]

@@ -1,0 +1,191 @@
+"""Lists of the page: their filters, the counts beside them, and what is hostile in both."""
+
+import html
+import json
+import re
+from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+
+from scouter.model.otlp import encode_request
+from scouter.model.span import Resource, StatusCode
+from tests.collector.conftest import Service, Start
+from tests.collector.web.conftest import HOSTILE, PROTOBUF, Shown
+from tests.collector.web.test_views import Parts, view
+from tests.contracts.store_data import span
+
+LINK = re.compile(r'<li hx-ignore><a href="([^"]*)"[^>]*>([^<]*)</a> <span class="number">([\d,]+)')
+
+
+def links(text: str) -> dict[tuple[str, str], tuple[str, int]]:
+    """Address and count of each facet's value, by the filter that it adds and its text."""
+    found: dict[tuple[str, str], tuple[str, int]] = {}
+    for part in text.split("<details open><summary>")[1:]:
+        label, _, rest = part.partition("</summary>")
+        for address, value, count in LINK.findall(rest):
+            found[label, html.unescape(value)] = html.unescape(address), int(count)
+    return found
+
+
+def rows(text: str) -> int:
+    """Rows of the list; none where it is empty."""
+    return text.count('<th scope="row"')
+
+
+@pytest.fixture
+def listed(start: Start, answers: Path) -> Service:
+    """Three records, two of which fail; three traces of two services, one with an error."""
+    service = start(profile=[str(answers)])
+    for number, name in enumerate(("shop", "shop", "bank"), 1):
+        tool = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": f"tool {name}"}
+        row = span(
+            number, trace_id=f"{number:032x}", attributes=tool,
+            resource=Resource(attributes={"service.name": name}),
+            status=StatusCode.ERROR if number == 3 else StatusCode.OK,
+        )  # fmt: skip
+        data = encode_request([row]).SerializeToString()
+        assert service.http.post("/v1/traces", content=data, headers=PROTOBUF).is_success
+    service.send(
+        {"uid": "good", "profile": "answers", "context": {"answer": 42}},
+        *({"uid": f"bad{n}", "profile": "answers", "context": {"answer": n}} for n in (1, 2)),
+    )
+    service.wait_for(3)
+    return service
+
+
+def test_a_count_leads_to_so_many_rows(listed: Service) -> None:
+    """Every link beside both lists is followed; each row is counted by hand in `listed`."""
+    for address, wanted in (
+        ("/evaluations", {("Outcome", "failed"): 2, ("Outcome", "passed"): 1, ("Task", "right"): 3,
+                          ("Profile", "answers"): 3}),
+        ("/traces", {("Service", "shop"): 2, ("Service", "bank"): 1, ("Status", "ok"): 2,
+                     ("Status", "error"): 1, ("Tool", "tool shop"): 2, ("Tool", "tool bank"): 1}),
+    ):  # fmt: skip
+        found = links(view(listed, address))
+        assert {key: count for key, (_, count) in found.items()} == wanted
+        for link, count in found.values():
+            assert rows(view(listed, address + link)) == count
+
+
+def test_filters_add_up_in_the_address_and_come_off_again(listed: Service) -> None:
+    text = view(listed, "/traces?service_name=shop&status=ok")
+    link, count = links(text)["Tool", "tool shop"]
+    given = parse_qs(urlsplit(link).query)
+    assert given == {"service_name": ["shop"], "status": ["ok"], "tool_name": ["tool shop"]}
+    assert rows(view(listed, f"/traces{link}")) == count == 2
+    off, _ = links(text)["Service", "shop (remove)"]
+    assert parse_qs(urlsplit(off).query) == {"status": ["ok"]}
+
+
+def test_a_period_that_ends_now_is_a_filter(listed: Service) -> None:
+    """The records are of now; the spans of `listed` began in 1970."""
+    assert rows(view(listed, "/evaluations?range=1h")) == 3
+    assert rows(view(listed, "/traces?range=30d")) == 0
+    refused = listed.http.get("/evaluations?range=2y")
+    assert refused.status_code == 400
+    assert "none of 1h, 24h, 7d, 30d" in html.unescape(refused.text)
+
+
+def test_the_api_names_an_unknown_profile_and_parameter(listed: Service) -> None:
+    assert listed.http.get("/api/v1/facets/evaluations?profile=none").status_code == 404
+    refused = listed.http.get("/api/v1/facets/traces?limit=1")
+    assert refused.status_code == 400
+    assert "limit: no such parameter" in refused.json()["detail"]
+
+
+def test_values_that_are_hostile_stay_text(shown: Shown) -> None:
+    """Every text is a tool's name there; the links lead to its traces, and nowhere else."""
+    text = view(shown.service, "/traces")
+    parts = Parts(text)
+    assert not [name for _, name, _ in parts.attributes if name.startswith("on")]
+    assert all(
+        value.startswith(("/", "#", "?"))
+        for _, name, value in parts.attributes
+        if name in ("href", "src", "action", "hx-get")
+    )
+    assert not {"iframe", "img", "object", "base"} & set(parts.tags)
+    names = {
+        each["value"]
+        for facet in shown.service.get("/api/v1/facets/traces")["items"]
+        for each in facet["values"]
+        if facet["name"] == "tool_name"
+    }
+    assert names & set(HOSTILE)
+    for (label, value), (link, count) in links(text).items():
+        if label == "Tool":
+            assert rows(view(shown.service, f"/traces{link}")) == count, value
+
+
+def test_records_are_found_by_a_text_in_their_context(listed: Service) -> None:
+    said = 'refund "now" <b>&'
+    listed.send({"uid": "late", "profile": "answers", "context": {"answer": said}})
+    listed.wait_for(4)
+    for text, wanted in (("REFUND", 1), ('"now" <b>&', 1), ("answer", 4), ("none", 0)):
+        shown = listed.http.get("/records", params={"text": text})
+        assert shown.status_code == 200
+        assert rows(shown.text) == wanted, text
+        parts = Parts(shown.text)
+        assert ("input", "value", text) in parts.attributes
+        assert "b" not in parts.tags
+    assert listed.http.get("/api/v1/records?text=").status_code == 400
+
+
+def test_a_search_that_ends_early_says_so_and_goes_on(
+    listed: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With no time at all each page reads sixteen records; the links lead to the oldest one."""
+    monkeypatch.setattr("collector.api.records._SEARCH_S", 0.0)
+    for n in range(40):
+        listed.send({"uid": f"n{n}", "profile": "answers", "context": {"answer": "other"}})
+    listed.wait_for(43)
+    address, pages = "/records?text=42", 0
+    while "ended for want of time" in (text := view(listed, address)):
+        link = re.search(r'<a href="([^"]*)" rel="next">Look further back', text)
+        assert link
+        assert "found nothing so far" in text
+        address, pages = "/records" + html.unescape(link[1]), pages + 1
+        assert parse_qs(urlsplit(address).query)["text"] == ["42"]
+    assert pages >= 1
+    assert rows(text) == 1
+
+
+def test_a_list_is_downloaded_with_its_filters(
+    listed: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In parts of one line each, all of which are the file."""
+    monkeypatch.setattr("collector.web.lists._PART_BYTES", 1)
+    text = view(listed, "/evaluations?outcome=failed&range=1h")
+    for form, count in (("jsonl", 2), ("csv", 3)):
+        link = re.search(rf'href="(/evaluations\.{form}[^"]*)" download', text)
+        assert link
+        answer = listed.http.get(html.unescape(link[1]))
+        assert answer.status_code == 200
+        assert answer.headers["content-disposition"] == f'attachment; filename="evaluations.{form}"'
+        assert answer.headers["cache-control"] == "no-store"
+        assert len(answer.text.splitlines()) == count
+    lines = listed.http.get("/evaluations.jsonl?outcome=failed").text.splitlines()
+    assert {json.loads(line)["uid"] for line in lines} == {"bad1", "bad2"}
+    lines = listed.http.get("/records.jsonl?state=waiting").text.splitlines()
+    assert lines == []
+    lines = listed.http.get("/records.jsonl?record_id=good&state=evaluated").text.splitlines()
+    assert [json.loads(line)["context"] for line in lines] == [{"answer": 42}]
+    refused = listed.http.get("/evaluations.csv?outcome=x")
+    assert refused.status_code == 400
+    assert "content-disposition" not in refused.headers
+    assert "download" not in view(listed, "/records?text=42"), "an export knows no text"
+
+
+def test_an_export_refuses_a_filter_that_its_kind_has_not(listed: Service) -> None:
+    """An ignored filter would leave more in the file than was asked for."""
+    for path, named in (
+        ("records?outcome=failed", "outcome"),
+        ("records?tag=a%3Db", "tag"),
+        ("evaluations?state=waiting", "state"),
+        ("task_results?state=waiting", "state"),
+    ):
+        refused = listed.http.get(f"/api/v1/export/{path}")
+        assert refused.status_code == 400
+        assert refused.json()["detail"].startswith(f"{named}: ")
+    lines = listed.http.get("/api/v1/export/task_results?outcome=failed").text.splitlines()
+    assert {json.loads(line)["uid"] for line in lines} == {"bad1", "bad2"}

@@ -1,0 +1,203 @@
+"""What every store has to answer about the counts beside lists.
+
+The law: a value's count is the length of the list that has the value as a further filter.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from collector.storage.port.lists import EvaluationQuery
+from collector.storage.port.rows import TaskRow
+from collector.storage.port.search import SpanQuery
+from collector.storage.port.store import Store
+from scouter.evaluate.outcome import Outcome
+from scouter.model.span import Resource, StatusCode
+from tests.contracts.store_data import SPACE, evaluation, span
+
+_IN_CLASS = settings(
+    max_examples=30,
+    deadline=None,
+    suppress_health_check=[
+        HealthCheck.function_scoped_fixture,
+        HealthCheck.too_slow,
+        HealthCheck.differing_executors,
+    ],
+)
+_COLUMNS = ("service_name", "service_version", "tool_name", "agent_name", "error_type")
+WORDS = st.sampled_from(["", "a", "b"])
+
+
+def lengths(
+    names: Mapping[str, Callable[[str], int]], values: Mapping[str, list[str]]
+) -> dict[str, dict[str, int]]:
+    """Lengths of the lists that each value leaves, without the empty ones."""
+    found = {
+        name: {value: names[name](value) for value in values[name] if names[name](value)}
+        for name in names
+    }
+    return {name: counts for name, counts in found.items() if counts}
+
+
+class StoreFacetsContract:
+    """Subclass it and give the fixture `open_store`."""
+
+    @pytest.fixture
+    def store(self, open_store: Callable[[], Store]) -> Iterator[Store]:
+        store = open_store()
+        yield store
+        store.close()
+
+    @_IN_CLASS
+    @given(data=st.data())
+    def test_a_count_of_evaluations_is_the_length_of_the_list(
+        self, store: Store, data: st.DataObject
+    ) -> None:
+        """Random evaluations, revisions and spans that tell a service; any filters."""
+        space = f"space {store.last_seq()}"  # one store for all examples
+        revisions: dict[str, int] = {}
+        for number in range(data.draw(st.integers(1, 8))):
+            trace_id = f"{number % 3 + 1:032x}"
+            if data.draw(st.booleans()):
+                told = {"service.name": data.draw(WORDS), "service.version": data.draw(WORDS)}
+                row = span(number, trace_id=trace_id, resource=Resource(attributes=told))
+                store.append_spans(space, [row], number).result()
+            uid = f"{space} {data.draw(st.sampled_from('klm'))}"
+            revisions[uid] = revisions.get(uid, 0) + 1
+            ids = data.draw(st.lists(st.sampled_from("ab"), unique=True, max_size=2))
+            outcomes = st.sampled_from(Outcome)
+            tasks = tuple(
+                TaskRow(task_id=i, task_type="x", outcome=data.draw(outcomes)) for i in ids
+            )
+            row = evaluation(
+                uid, data.draw(outcomes), tasks, space=space, revision=revisions[uid],
+                evaluation_id=f"{space} {number}", alias=data.draw(st.sampled_from("ab")),
+                trace_id=data.draw(st.none() | st.just(trace_id)), evaluated_ns=number,
+                reads_spans=data.draw(st.booleans()), service_name=data.draw(WORDS),
+                service_version=data.draw(WORDS), tags={"k": data.draw(WORDS)},
+            )  # fmt: skip
+            store.append_evaluations([row]).result()
+        name = st.none() | st.sampled_from("ab")
+        filters: dict[str, Any] = {
+            "outcome": data.draw(st.none() | st.sampled_from(Outcome)),
+            "task_id": data.draw(name), "service_name": data.draw(name),
+            "task_outcome": data.draw(st.none() | st.sampled_from(Outcome)),
+            "service_version": data.draw(name),
+            "since_ns": data.draw(st.none() | st.integers(0, 8)),
+            "tags": data.draw(st.just(()) | WORDS.map(lambda word: (("k", word),))),
+        }  # fmt: skip
+        query = EvaluationQuery(space=space, limit=100, **filters)
+
+        def length(field: str) -> Callable[[str], int]:
+            def count(value: str) -> int:
+                asked = Outcome(value) if field == "outcome" else value
+                if filters.get(field) not in (None, asked):
+                    return 0  # both cannot be asked for at once
+                return len(store.evaluations(replace(query, **{field: asked})).items)
+
+            return count
+
+        fields = ("profile", "task_id", "service_name", "service_version")
+        wanted = lengths(
+            {name: length(name) for name in ("outcome", *fields)},
+            {"outcome": [each.value for each in Outcome], **{name: ["a", "b"] for name in fields}},
+        )
+        found = store.evaluation_facets(query, lambda: False)
+        assert found.looked_until_ns is None
+        assert found.counts == wanted
+
+    @_IN_CLASS
+    @given(data=st.data())
+    def test_a_count_of_traces_is_the_length_of_the_list(
+        self, store: Store, data: st.DataObject
+    ) -> None:
+        space = f"space {store.last_seq()}"
+        for number in range(data.draw(st.integers(1, 10))):
+            told = {"service.name": data.draw(WORDS), "service.version": data.draw(WORDS)}
+            attributes: dict[str, Any] = {
+                "gen_ai.operation.name": data.draw(st.sampled_from(["chat", "execute_tool"])),
+                "gen_ai.tool.name": data.draw(WORDS), "gen_ai.agent.name": data.draw(WORDS),
+                "error.type": data.draw(WORDS),
+            }  # fmt: skip
+            row = span(
+                number, trace_id=f"{data.draw(st.integers(1, 4)):032x}", name="a",
+                resource=Resource(attributes=told), attributes=attributes,
+                status=data.draw(st.sampled_from(StatusCode)), start_ns=number,
+                end_ns=number + data.draw(st.integers(0, 3)),
+            )  # fmt: skip
+            store.append_spans(space, [row], number).result()
+        given_columns = {
+            name: data.draw(st.none() | st.sampled_from("ab")) for name in _COLUMNS[:3]
+        }
+        query = SpanQuery(
+            space=space, status=data.draw(st.none() | st.sampled_from(StatusCode)),
+            columns={name: value for name, value in given_columns.items() if value},
+            min_duration_ns=data.draw(st.none() | st.integers(0, 3)),
+            since_ns=data.draw(st.none() | st.integers(0, 10)),
+        )  # fmt: skip
+
+        def of_column(name: str) -> Callable[[str], int]:
+            def count(value: str) -> int:
+                if query.columns.get(name) not in (None, value):
+                    return 0
+                columns = {**query.columns, name: value}
+                return len(store.traces(replace(query, columns=columns)).items)
+
+            return count
+
+        def of_status(value: str) -> int:
+            status = StatusCode[value.upper()]
+            if query.status not in (None, status):
+                return 0
+            return len(store.traces(replace(query, status=status)).items)
+
+        wanted = lengths(
+            {"status": of_status, **{name: of_column(name) for name in _COLUMNS}},
+            {
+                "status": [each.name.lower() for each in StatusCode],
+                **{name: ["a", "b"] for name in _COLUMNS},
+            },
+        )
+        found = store.trace_facets(query, lambda _: False)
+        assert found.looked_until_ns is None
+        assert found.counts == wanted
+
+    def test_counts_that_end_early_say_how_far_they_looked(self, store: Store) -> None:
+        """The newest 2,001 of 2,500 evaluations, in commits of ten."""
+        for first in range(0, 2500, 10):
+            rows = [
+                evaluation(f"u{n}", evaluation_id=f"e{n}", evaluated_ns=n)
+                for n in range(first, first + 10)
+            ]
+            store.append_evaluations(rows).result()
+        found = store.evaluation_facets(EvaluationQuery(space=SPACE), lambda: True)
+        assert found.counts["outcome"] == {"passed": 2001}
+        assert found.looked_until_ns == 490, "the 2,001st from the end is number 499"
+        whole = store.evaluation_facets(EvaluationQuery(space=SPACE), lambda: False)
+        assert whole.counts["outcome"] == {"passed": 2500}
+        assert whole.looked_until_ns is None
+
+    def test_counts_of_traces_end_before_a_step_that_is_too_long(self, store: Store) -> None:
+        for number in range(1, 31):
+            row = span(number, trace_id=f"{number:032x}", resource=_SHOP)
+            store.append_spans(SPACE, [row], 1000 + number).result()
+        asked: list[float] = []
+
+        def end(growth: float) -> bool:
+            asked.append(growth)
+            return True
+
+        found = store.trace_facets(SpanQuery(space=SPACE), end)
+        counted = found.counts["service_name"]["shop"]
+        assert 0 < counted < 30
+        assert found.looked_until_ns == 1031 - counted
+        assert asked == [asked[0]], "it is asked once"
+        assert asked[0] >= 1
+        assert store.trace_facets(SpanQuery(space="other"), end).counts == {}
+
+
+_SHOP = Resource(attributes={"service.name": "shop"})

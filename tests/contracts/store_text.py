@@ -1,0 +1,125 @@
+"""What every store has to answer about records that hold a text."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from collector.storage.port.lists import RecordQuery, RecordState
+from collector.storage.port.store import Store
+from tests.contracts.store_data import SPACE, evaluation, record
+
+_IN_CLASS = settings(
+    max_examples=60,
+    deadline=None,
+    suppress_health_check=[
+        HealthCheck.function_scoped_fixture,
+        HealthCheck.too_slow,
+        HealthCheck.differing_executors,
+    ],
+)
+
+
+def never() -> bool:
+    return False
+
+
+def found(store: Store, text: str, **filters: Any) -> list[str]:
+    page = store.search_records(RecordQuery(space=SPACE, **filters), text, never)
+    assert page.looked_until_ns is None
+    return [each.record.uid for each in page.items]
+
+
+class StoreTextContract:
+    """Subclass it and give the fixture `open_store`."""
+
+    @pytest.fixture
+    def store(self, open_store: Callable[[], Store]) -> Iterator[Store]:
+        store = open_store()
+        yield store
+        store.close()
+
+    @pytest.mark.parametrize(
+        ("context", "text", "is_found"),
+        [
+            ({"answer": "The refund is late"}, "refund", True),
+            ({"answer": "The refund is late"}, "REFUND IS", True),
+            ({"answer": "The refund is late"}, "refund  is", False),
+            ({"order_id": 7}, "order", True),
+            ({"order_id": 7}, "7", True),
+            ({"a": "line\nname"}, "name", True),
+            ({"a": "line\nothing"}, "nothing", False),
+            ({"a": "line\nothing"}, "\n", True),
+            ({"a": "c:\\nothing"}, "\n", False),
+            ({"a": "c:\\nothing"}, "nothing", True),
+            ({"a": "c:\\nothing"}, "\\no", True),
+            ({"a": 'say "yes"'}, '"yes"', True),
+            ({"a": {"b": "c"}}, '"b":"c"', False),
+            ({"a": "São Paulo"}, "SÃO", True),
+            ({"a": "é", "half": "\ud800"}, "é", True),
+            ({"a": "100% (a.b)*"}, "% (a.b)*", True),
+            ({"a": "axb"}, "a.b", False),
+            ({"a": "\x00\x1b"}, "\x00\x1b", True),
+            ({"a": "🙂"}, "🙂", True),
+        ],
+    )
+    def test_texts(self, store: Store, context: dict[str, Any], text: str, is_found: bool) -> None:
+        """Whatever JSON writes in its own way, and whatever means something in a pattern."""
+        store.append_records([record(context=context)]).result()
+        assert found(store, text) == ["u1"] * is_found
+
+    @_IN_CLASS
+    @given(said=st.text(max_size=12), text=st.text(min_size=1, max_size=3))
+    def test_a_text_is_found_where_python_finds_it(
+        self, store: Store, said: str, text: str
+    ) -> None:
+        """Of one value; letters whose upper case is another one's are left to the table."""
+        if not (said + text).isascii() and (said + text).lower() != said + text:
+            return
+        uid = f"u{store.last_seq()}"
+        store.append_records([record(uid, record_id=uid, context=[said])]).result()
+        if text in "[]":
+            return  # a list is written with them
+        assert found(store, text, record_id=uid) == [uid] * (text.lower() in said.lower())
+
+    def test_other_filters_and_pages_join_the_text(self, store: Store) -> None:
+        """Every third of 100 records has the word; every second of all was evaluated."""
+        for n in range(100):
+            said = "blue" if n % 3 == 0 else "red"
+            store.append_records([record(f"u{n}", received_ns=n, context={"a": said})]).result()
+            if n % 2 == 0:
+                store.append_evaluations([evaluation(f"u{n}")]).result()
+        query = RecordQuery(
+            space=SPACE, limit=4, since_ns=10, until_ns=90, state=RecordState.EVALUATED
+        )
+        uids: list[str] = []
+        while True:
+            page = store.search_records(query, "blue", never)
+            assert len(page.items) <= 4
+            uids += [each.record.uid for each in page.items]
+            if page.next_before is None:
+                break
+            query = replace(query, before=page.next_before)
+        assert uids == [f"u{n}" for n in range(84, 11, -6)]
+        assert found(store, "blue", profile="other") == []
+
+    def test_a_search_that_ends_early_goes_on_where_it_ended(self, store: Store) -> None:
+        """Time is always up: each page has read one part more, and all of them are the whole."""
+        for n in range(200):
+            said = "rare" if n in (3, 150) else "common"
+            store.append_records([record(f"u{n}", received_ns=n, context={"a": said})]).result()
+        query, uids, reached = RecordQuery(space=SPACE), list[str](), list[int]()
+        while True:
+            page = store.search_records(query, "rare", lambda: True)
+            uids += [each.record.uid for each in page.items]
+            if page.next_before is None:
+                break
+            assert page.looked_until_ns is not None
+            reached.append(page.looked_until_ns)
+            query = replace(query, before=page.next_before)
+        assert uids == ["u150", "u3"]
+        assert len(reached) >= 2
+        assert reached == sorted(set(reached), reverse=True)
