@@ -27,10 +27,9 @@ from scouter.drift.canary import ALPHA, MARGIN, Canary, Plan, Result, Version, d
 from scouter.drift.canary import version_of as put_together
 from scouter.drift.detect.two_samples import Interval
 from scouter.drift.series.group import Pace
-from scouter.drift.series.series import Kind
 
 MOST: Final = 200_000
-"""Results that a decision is made from, the first ones; a difference of half a point is seen."""
+"""Results of each version that are read, the first ones; a fall of half a point is seen."""
 _CONFLICT: Final = 409
 
 VersionName = Annotated[str, Query(max_length=512, description="`service.version` of its spans.")]
@@ -47,6 +46,7 @@ class CanaryVersion(BaseModel):
     records: int
     pass_rate: float | None = Field(description="Mean of the complete conversations.")
     error_rate: float | None
+    result_rate: float | None = Field(description="Share of records that no gate skipped.")
 
 
 class Difference(BaseModel):
@@ -72,10 +72,12 @@ class CanaryAnswer(BaseModel):
     candidate: CanaryVersion
     pass_rate: Difference
     decided_rate: Difference = Field(description="Of the shares without an error.")
+    result_rate: Difference = Field(description="Of the shares of records with a result.")
+    is_cut: bool = Field(description="Later results of a version are not read: never promoted.")
     margin: float
     alpha: float
     split_chance: float | None = Field(
-        description="That traffic is split as planned, at most; null without a plan."
+        description="That traffic is split as planned, at most; null without a plan, or if cut."
     )
 
 
@@ -176,11 +178,11 @@ def _answer(store: Store, registered: RegisteredProfile, pace: Pace, asked: _Ask
         task=asked.task, since_ns=read_time("since", asked.since),
     )  # fmt: skip
     by_version: defaultdict[str, list[Result]] = defaultdict(list)
-    for version, result in store.version_results(query, MOST):
+    for version, result in store.version_results(query, MOST + 1):  # one more tells of a cut
         by_version[version].append(result)
     now_ns = time.time_ns()
     stable, candidate = (
-        put_together(name, by_version[name], pace, now_ns)
+        put_together(name, by_version[name], pace, now_ns, MOST)
         for name in (asked.stable, asked.candidate)
     )
     found = decide(asked.plan, stable, candidate)
@@ -198,6 +200,8 @@ def _shown(found: Canary, registered: RegisteredProfile, task: str) -> CanaryAns
         candidate=_version(found.candidate),
         pass_rate=_difference(found.passes),
         decided_rate=_difference(found.decided),
+        result_rate=_difference(found.answered),
+        is_cut=found.is_cut,
         margin=found.plan.margin,
         alpha=found.plan.alpha,
         split_chance=found.split,
@@ -205,13 +209,14 @@ def _shown(found: Canary, registered: RegisteredProfile, task: str) -> CanaryAns
 
 
 def _version(version: Version) -> CanaryVersion:
-    passes, decided = version.sample(Kind.PASS), version.sample(Kind.ERROR)
+    passes, decided, answered = version.passes, version.decided, version.answered
     return CanaryVersion(
         version=version.name,
         conversations=version.begun,
         records=version.records,
         pass_rate=passes.mean if passes.size else None,
         error_rate=1 - decided.mean if decided.size else None,
+        result_rate=answered.mean if answered.size else None,
     )
 
 

@@ -75,18 +75,20 @@ def canary(
 def _print(found: "Canary") -> None:
     typer.echo(for_output(f"{found.decision.replace('_', ' ')}: {found.reason}"))
     print_table(
-        ("", "version", "conversations", "records", "pass rate", "error rate"),
+        ("", "version", "conversations", "records", "pass rate", "error rate", "with a result"),
         [_row("stable", found.stable), _row("candidate", found.candidate)],
     )
     sure = f"with {1 - found.alpha:.4g} at all looks together"
     typer.echo(f"pass rate, candidate minus stable: {_points(found.pass_rate)} {sure}")
     typer.echo(f"share without errors, the same:    {_points(found.decided_rate)}")
+    typer.echo(f"share with a result, the same:     {_points(found.result_rate)}")
     if found.split_chance is not None:
         typer.echo(f"chance that traffic is split as planned: {found.split_chance:.3g} at most")
 
 
 def _row(name: str, version: "CanaryVersion") -> tuple[str, ...]:
-    rates = ("" if r is None else f"{r:.1%}" for r in (version.pass_rate, version.error_rate))
+    known = (version.pass_rate, version.error_rate, version.result_rate)
+    rates = ("" if rate is None else f"{rate:.1%}" for rate in known)
     return name, version.version, f"{version.conversations:,}", f"{version.records:,}", *rates
 
 

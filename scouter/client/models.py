@@ -629,6 +629,8 @@ class CanaryVersion(Answer):
     pass_rate: float | None
     """Mean of the complete conversations."""
     error_rate: float | None
+    result_rate: float | None
+    """Share of records that no gate skipped."""
 
 
 class Difference(Answer):
@@ -653,10 +655,14 @@ class Canary(Answer):
     pass_rate: Difference
     decided_rate: Difference
     """Difference of the shares without an error."""
+    result_rate: Difference
+    """Difference of the shares of records with a result."""
+    is_cut: bool
+    """Later results of a version are not read: nothing is promoted."""
     margin: float
     alpha: float
     split_chance: float | None
-    """That traffic is split as planned, at most; None without a plan."""
+    """That traffic is split as planned, at most; None without a plan, or where results are cut."""
 
 
 class Trouble(Answer):

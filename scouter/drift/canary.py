@@ -5,12 +5,12 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import islice
 from typing import Final
 
 from scouter.drift.detect.split import log_evidence_of_another_split
 from scouter.drift.detect.two_samples import Interval, Sample, difference
 from scouter.drift.series.group import Pace
-from scouter.drift.series.series import Kind
 
 MARGIN: Final = 0.05
 """Fall that is accepted: without one no number of conversations could ever suffice."""
@@ -36,6 +36,8 @@ class Result:
     at_ns: int
     is_error: bool
     is_passed: bool
+    is_skipped: bool
+    """Not judged, as by a gate."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,11 +67,11 @@ class Version:
     passes: Sample
     """Share of passed among passed and failed, of complete units."""
     decided: Sample
-    """Share of records without an error, of complete units."""
-
-    def sample(self, kind: Kind) -> Sample:
-        """The outcomes of one kind."""
-        return self.passes if kind is Kind.PASS else self.decided
+    """Share without an error among the records that were not skipped, of complete units."""
+    answered: Sample
+    """Share of records that were not skipped, of complete units."""
+    is_cut: bool = False
+    """Later results of it are not read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,11 +82,19 @@ class Canary:
     stable: Version
     candidate: Version
     passes: Interval
-    """Difference of the pass rates, candidate minus stable, at 1 - alpha."""
+    """Difference of the pass rates, candidate minus stable, at 1 - alpha or more."""
     decided: Interval
     """Difference of the shares without an error."""
+    answered: Interval
+    """Difference of the shares with a result."""
     split: float | None
-    """Chance at most that the split of traffic is the planned one; None without a plan."""
+    """Chance at most that the split of traffic is the planned one; None without a plan, or where
+    results are cut."""
+
+    @property
+    def is_cut(self) -> bool:
+        """True where later results of a version are not read."""
+        return self.stable.is_cut or self.candidate.is_cut
 
     @property
     def is_split_wrong(self) -> bool:
@@ -96,26 +106,50 @@ class Canary:
         """Advice on the candidate.
 
         A candidate that is proven worse is rolled back, also if results of it are missing. One
-        whose fall is proven to be smaller than the margin is promoted.
+        whose fall is proven to be smaller than the margin is promoted while all results are read.
         """
         if self._worse():
             return Decision.ROLL_BACK
-        is_fine = all(each.lower > -self.plan.margin for each in (self.passes, self.decided))
-        return Decision.PROMOTE if is_fine and not self.is_split_wrong else Decision.HOLD
+        is_held = self.is_cut or self.is_split_wrong or not self._is_fine
+        return Decision.HOLD if is_held else Decision.PROMOTE
+
+    @property
+    def _is_fine(self) -> bool:
+        """True where each fall is proven to be smaller than the margin."""
+        return min(self.passes.lower, self.decided.lower, self.answered.lower) > -self.plan.margin
 
     def _worse(self) -> list[str]:
-        """The falls that are proven, and not proven to be smaller than the margin."""
-        return [
+        """The falls that are proven, and not proven to be smaller than the margin.
+
+        A share with a result has to fall beyond the margin: a candidate that is led to other
+        tasks a little more often is not worse for it.
+        """
+        found = [
             text
             for each, text in ((self.passes, "passes less"), (self.decided, "has more errors"))
             if each.upper < 0 and each.lower <= -self.plan.margin
         ]
+        return [*found, "has fewer results"] if self.answered.upper < -self.plan.margin else found
 
     @property
     def reason(self) -> str:
         """The grounds in one sentence."""
+        grounds = self._grounds()
+        cut = [
+            f"the first {each.records:,} results of version {each.name}"
+            for each in (self.stable, self.candidate)
+            if each.is_cut
+        ]
+        if not cut:
+            return grounds
+        return (
+            f"{grounds}, but this rests on {' and '.join(cut)}: later ones are not read; "
+            "ask with a later start"
+        )
+
+    def _grounds(self) -> str:
         margin = f"{100 * self.plan.margin:.3g} points"
-        if self.decision is Decision.PROMOTE:
+        if self._is_fine and not self.is_split_wrong and not self._worse():
             return f"any fall is smaller than {margin}"
         worse = self._worse()
         if worse:
@@ -126,9 +160,14 @@ class Canary:
                 f"the candidate has {share:.1%} of the conversations, and {self.plan.share:.1%} "
                 "were planned: results of a version are missing, or traffic is split otherwise"
             )
-        missing = [each.name for each in (self.stable, self.candidate) if not each.passes.size]
+        missing = [each.name for each in (self.stable, self.candidate) if not each.answered.size]
         if missing:
             return f"no complete conversation of version {' and '.join(missing)} yet"
+        if self.answered.lower <= -self.plan.margin and self.candidate.answered.mean < 1:
+            return (
+                "it is not proven that the share of records with a result falls by less than "
+                f"{margin}; the task was skipped in the others, as by a gate"
+            )
         return f"neither a fall nor its absence, to {margin}, is proven yet"
 
 
@@ -138,26 +177,34 @@ def decide(plan: Plan, stable: Version, candidate: Version) -> Canary:
     Raises:
         ValueError: The plan has a number out of range.
 
-    Cost: that of `difference`, twice.
+    Cost: that of `difference`, three times.
     """
     if not 0 < plan.margin < 1:
         raise ValueError(f"a margin of {plan.margin}; expected a share between 0 and 1")
     split = None
-    if plan.share is not None:
+    # A version that is cut stands still while the other one goes on.
+    if plan.share is not None and not (stable.is_cut or candidate.is_cut):
         log = log_evidence_of_another_split(stable.begun, candidate.begun, plan.share)
         split = math.exp(-max(log, 0.0))
-    # Half of alpha for each of two ways to be rolled back, and for each side of an interval: a
-    # bound is wrong with a chance of alpha / 2, and two of them roll back.
-    passes, decided = (
-        difference(stable.sample(kind), candidate.sample(kind), plan.alpha)
-        for kind in (Kind.PASS, Kind.ERROR)
+    # A third of alpha for each of three ways to be rolled back: a bound of an interval is wrong
+    # with half of the chance of the interval.
+    passes, decided, answered = (
+        difference(first, second, plan.alpha * 2 / 3)
+        for first, second in (
+            (stable.passes, candidate.passes),
+            (stable.decided, candidate.decided),
+            (stable.answered, candidate.answered),
+        )
     )
     return Canary(
-        plan=plan, stable=stable, candidate=candidate, passes=passes, decided=decided, split=split
-    )
+        plan=plan, stable=stable, candidate=candidate, passes=passes, decided=decided,
+        answered=answered, split=split,
+    )  # fmt: skip
 
 
-def version_of(name: str, results: Iterable[Result], pace: Pace, now_ns: int) -> Version:
+def version_of(
+    name: str, results: Iterable[Result], pace: Pace, now_ns: int, most: int | None = None
+) -> Version:
     """Put the results of a version together to conversations.
 
     Args:
@@ -165,18 +212,23 @@ def version_of(name: str, results: Iterable[Result], pace: Pace, now_ns: int) ->
         results: In the order of completion.
         pace: When a conversation is complete; what comes later is another one.
         now_ns: Time of the look.
+        most: So many of the first results are read; all of them by default.
     """
-    passes, decided = defaultdict[float, int](int), defaultdict[float, int](int)
+    passes, decided, answered = (defaultdict[float, int](int) for _ in range(3))
     going: dict[str, _Conversation] = {}
     begun = records = 0
 
     def close(unit: _Conversation) -> None:
-        rated = unit.records - unit.errors
+        judged = unit.records - unit.skipped
+        rated = judged - unit.errors
         if rated:
             passes[unit.passed / rated] += 1
-        decided[rated / unit.records] += 1
+        if judged:
+            decided[rated / judged] += 1
+        answered[judged / unit.records] += 1
 
-    for result in results:
+    rest = iter(results)
+    for result in islice(rest, most):
         records += 1
         unit = going.get(result.session) if result.session else None
         if unit is not None and unit.is_complete(pace, result.at_ns):
@@ -194,8 +246,9 @@ def version_of(name: str, results: Iterable[Result], pace: Pace, now_ns: int) ->
         if unit.is_complete(pace, now_ns):
             close(unit)
     return Version(
-        name=name, begun=begun, records=records, passes=Sample(passes), decided=Sample(decided)
-    )
+        name=name, begun=begun, records=records, passes=Sample(passes), decided=Sample(decided),
+        answered=Sample(answered), is_cut=next(rest, None) is not None,
+    )  # fmt: skip
 
 
 @dataclass(slots=True, kw_only=True)
@@ -205,6 +258,7 @@ class _Conversation:
     records: int = 0
     errors: int = 0
     passed: int = 0
+    skipped: int = 0
 
     def is_complete(self, pace: Pace, now_ns: int) -> bool:
         """Tell whether it was quiet for long enough, or is as old as one may be."""
@@ -216,3 +270,4 @@ class _Conversation:
         self.records += 1
         self.errors += result.is_error
         self.passed += result.is_passed
+        self.skipped += result.is_skipped

@@ -16,6 +16,7 @@ from collector.storage.port.drift import (
 )
 from collector.storage.port.rows import Scope, TaskRow
 from collector.storage.port.store import Store
+from scouter.drift.canary import Result
 from scouter.drift.detect.slices import Slice
 from scouter.drift.series.observed import BEFORE_ALL, RECORD
 from scouter.drift.series.series import Agent
@@ -145,6 +146,9 @@ class StoreDriftContract:
     def test_the_results_of_two_versions(self, store: Store) -> None:
         """In the order of completion, from the candidate's first one on, each record once."""
         tasks = (task("t", PASSED), task("j", FAILED))
+        gated, unasked = (
+            (task("t", PASSED), task("j", Outcome.SKIPPED, reason)) for reason in ("gate", "budget")
+        )
         rows = [
             evaluation("u1", PASSED, tasks, service_version="1", evaluated_ns=1),
             evaluation(
@@ -160,33 +164,43 @@ class StoreDriftContract:
             evaluation("u6", Outcome.ERRORED, tasks, service_version="2", evaluated_ns=6),
             evaluation("u7", Outcome.SKIPPED, tasks, service_version="2", evaluated_ns=7),
             evaluation("u8", Outcome.PENDING, tasks, service_version="2", evaluated_ns=8),
+            evaluation("u9", PASSED, gated, service_version="1", evaluated_ns=9),
+            evaluation("u10", PASSED, unasked, service_version="1", evaluated_ns=10),
         ]
         for row in rows:
             store.append_evaluations([row]).result()
         later = evaluation("u2", PASSED, tasks, service_version="2", revision=2, was_decided=True)
         store.append_evaluations([later]).result()
 
-        def found(limit: int = 10, **wanted: Any) -> list[tuple[str, int, bool, bool]]:
+        def name(each: Result) -> str:
+            flags = {"passed": each.is_passed, "errored": each.is_error, "skipped": each.is_skipped}
+            return " ".join(word for word, flag in flags.items() if flag) or "failed"
+
+        def found(limit: int = 10, **wanted: Any) -> list[tuple[str, int, str]]:
             usual: dict[str, Any] = {
                 "space": SPACE, "profile_uid": "p1", "stable": "1", "candidate": "2", "task": "",
                 "since_ns": None,
             }  # fmt: skip
             query = VersionQuery(**(usual | wanted))
             return [
-                (version, each.at_ns, each.is_passed, each.is_error)
+                (version, each.at_ns, name(each))
                 for version, each in store.version_results(query, limit)
             ]
 
         assert found() == [
-            ("2", 2, False, False), ("1", 4, True, False), ("2", 6, False, True),
+            ("2", 2, "failed"), ("1", 4, "passed"), ("2", 6, "errored"), ("2", 7, "skipped"),
+            ("1", 9, "passed"),
         ]  # fmt: skip
-        assert found(since_ns=0)[0] == ("1", 1, True, False)
-        assert found(since_ns=0, limit=2) == found(since_ns=0)[:2]
+        assert found(since_ns=0)[0] == ("1", 1, "passed")
+        # The first ones of each version: one that gets most of the traffic crowds out no other.
+        assert [each[:2] for each in found(since_ns=0, limit=2)] == [
+            ("1", 1), ("2", 2), ("1", 4), ("2", 6),
+        ]  # fmt: skip
         assert [each[1] for each in found(environment="prod", since_ns=0)] == [4]
-        assert found(service="bot") == [("2", 2, False, False)]
+        assert found(service="bot") == [("2", 2, "failed")]
         assert found(task="j", since_ns=3) == [
-            ("1", 3, False, False), ("1", 4, False, False), ("2", 6, False, False),
-            ("2", 7, False, False),
+            ("1", 3, "failed"), ("1", 4, "failed"), ("2", 6, "failed"), ("2", 7, "failed"),
+            ("1", 9, "skipped"),
         ]  # fmt: skip
         assert found(candidate="none") == []
         assert found(space="other") == found(profile_uid="other") == []

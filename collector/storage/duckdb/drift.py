@@ -9,6 +9,7 @@ from typing import Any
 
 from collector.storage.duckdb.database import Database, Reads, run
 from collector.storage.duckdb.evaluations import PROFILE
+from collector.storage.duckdb.rollup import GATE
 from collector.storage.duckdb.transaction import Transaction, one_of
 from collector.storage.port.drift import (
     DecidedQuery,
@@ -190,15 +191,17 @@ def read_version_results(
     joined += " AND NOT coalesce(e.is_partial, false)"
     tasks = ""
     if query.task:
-        outcome, joined = "t.outcome", ""
+        outcome = "t.outcome"
+        joined = f"AND (t.outcome <> 'skipped' OR coalesce(t.reason, '{GATE}') = '{GATE}')"
         tasks = " JOIN task_results t ON t.evaluation_id = e.evaluation_id AND t.task_id = ?"
         join_given = [query.task]
     rows = database.read(
         f"SELECT e.service_version, e.session_id, e.scope, e.evaluated_ns, {outcome}"
         f" FROM (SELECT * FROM evaluations WHERE {own} AND service_version IN (?, ?)) e{tasks}"
         f" WHERE e.outcome <> 'pending' AND NOT coalesce(e.was_decided, e.revision > 1) {joined}"
-        f" AND {outcome} IN ('passed', 'failed', 'errored') AND e.evaluated_ns >= {since}"
-        " ORDER BY e.seq, e.ordinal LIMIT ?",
+        f" AND {outcome} <> 'pending' AND e.evaluated_ns >= {since} QUALIFY row_number() OVER"
+        " (PARTITION BY e.service_version ORDER BY e.seq, e.ordinal) <= ?"
+        " ORDER BY e.seq, e.ordinal",
         [*given, query.stable, query.candidate, *join_given, *since_given, limit],
     )
     return [
@@ -209,6 +212,7 @@ def read_version_results(
                 at_ns=at_ns,
                 is_error=found == Outcome.ERRORED,
                 is_passed=found == Outcome.PASSED,
+                is_skipped=found == Outcome.SKIPPED,
             ),
         )
         for version, session, scope, at_ns, found in rows

@@ -129,11 +129,12 @@ class DriftStore(Protocol):
 
         Args:
             query: Which ones.
-            limit: So many at most, the first ones: a later look sees them again, and more.
+            limit: So many of each version at most, the first ones: a later look sees them again,
+                and more.
 
         Returns:
-            Each with its version; skipped ones and those of which a judge was not asked are
-            left out.
+            Each with its version, those that a gate skipped among them; those of which a judge
+            was not asked, for its budget or its sample, are left out.
         """
         ...
 

@@ -1,11 +1,13 @@
 """A canary's decision over HTTP, from traces of two versions."""
 
 import random
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from collector.api import canary as api
 from scouter.drift.profile import AgentEvalProfile
 from scouter.evaluate.operators.comparison import ComparisonOperator
 from scouter.evaluate.tasks.assertion import AssertionTask
@@ -17,6 +19,7 @@ from tests.collector.conftest import Service, Start
 from tests.support.processes import wait_until
 
 TURNS = 2
+EQUALS = ComparisonOperator.Equals
 
 
 @pytest.fixture
@@ -30,20 +33,32 @@ def service(start: Start, tmp_path: Path) -> Service:
 
 def talk(service: Service, version: str, passed: int, failed: int) -> None:
     """Conversations of two turns, each with a trace that names the version."""
+    turns = [(number, turn) for number in range(passed + failed) for turn in range(TURNS)]
+    send(
+        service, version,
+        [{"answer": 42 if number < passed else turn} for number, turn in turns],
+        [f"{version}-{number}" for number, _ in turns],
+    )  # fmt: skip
+
+
+def send(
+    service: Service,
+    version: str,
+    contexts: Sequence[dict[str, Any]],
+    sessions: Sequence[str] | None = None,
+) -> None:
+    """Records, each with a trace that names the version."""
     spans: list[Span] = []
     records: list[dict[str, Any]] = []
-    for number in range(passed + failed):
-        for turn in range(TURNS):
-            trace_id = f"{random.getrandbits(128):032x}"
-            resource = Resource(attributes={"service.name": "bot", "service.version": version})
-            spans.append(
-                Span(trace_id=trace_id, span_id="b" * 16, name="turn", start_ns=1, end_ns=2,
-                     resource=resource)
-            )  # fmt: skip
-            records.append(
-                {"profile": "answers", "trace_id": trace_id, "session_id": f"{version}-{number}",
-                 "context": {"answer": 42 if number < passed else turn}}
-            )  # fmt: skip
+    for at, context in enumerate(contexts):
+        trace_id = f"{random.getrandbits(128):032x}"
+        resource = Resource(attributes={"service.name": "bot", "service.version": version})
+        spans.append(
+            Span(trace_id=trace_id, span_id="b" * 16, name="turn", start_ns=1, end_ns=2,
+                 resource=resource)
+        )  # fmt: skip
+        session = {"session_id": sessions[at]} if sessions else {}
+        records.append({"profile": "answers", "trace_id": trace_id, "context": context, **session})
     media = {"content-type": "application/x-protobuf"}
     for at in range(0, len(spans), 500):
         body = encode_request(spans[at : at + 500]).SerializeToString()
@@ -96,6 +111,46 @@ def test_only_what_runs_beside_the_candidate_counts(service: Service) -> None:
     service.wait_for(84)
     assert ask(service)["stable"]["records"] == 14
     assert ask(service, since="2020-01-01T00:00:00Z")["stable"]["records"] == 74
+
+
+def test_a_candidate_that_seldom_answers_is_not_promoted(start: Start, tmp_path: Path) -> None:
+    """Its answers are right where there are any; a gate skips the task in the other records."""
+    gate = AssertionTask("has_answer", "has", expected_value=True, operator=EQUALS, condition=True)
+    right = AssertionTask("right", "answer", 42, EQUALS, depends_on=["has_answer"])
+    count = TraceAssertion.span_count(SpanFilter.by_name("turn"))
+    spans = TraceAssertionTask("spans", count, 1, EQUALS)
+    profile = AgentEvalProfile([gate, right, spans], alias="answers")
+    service = start(
+        profile=[str(profile.save_to_json(tmp_path / "p.json"))],
+        session_quiet_s="1s",
+        session_deadline_s="10s",
+    )
+    right_answer, empty = {"has": True, "answer": 42}, {"has": False, "answer": ""}
+    send(service, "2", [*[right_answer] * 250, *[empty] * 500])
+    send(service, "1", [right_answer] * 750)
+    service.wait_for(1_500)
+    found = ask(service, task="right")
+    assert (found["decision"], found["reason"]) == (
+        "roll_back", "the candidate has fewer results",
+    )  # fmt: skip
+    candidate = found["candidate"]
+    assert (candidate["conversations"], candidate["pass_rate"]) == (750, 1)
+    assert candidate["result_rate"] == pytest.approx(1 / 3)
+    assert found["result_rate"]["upper"] < -0.05
+    assert not found["is_cut"]
+
+
+def test_beyond_the_most_results_nothing_is_promoted(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(api, "MOST", 3)
+    send(service, "2", [{"answer": 42}] * 3)
+    send(service, "1", [{"answer": 42}] * 4)
+    service.wait_for(7)
+    found = ask(service)
+    assert (found["decision"], found["is_cut"]) == ("hold", True)
+    assert found["stable"]["records"] == found["candidate"]["records"] == 3
+    assert "rests on the first 3 results of version 1:" in found["reason"]
 
 
 def test_what_cannot_be_compared_is_refused(service: Service) -> None:

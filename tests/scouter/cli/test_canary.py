@@ -12,12 +12,13 @@ from tests.support.served import Say, Script, run_script
 
 def answer(decision: str) -> dict[str, Any]:
     one = {"version": "1", "conversations": 1200, "records": 4000, "pass_rate": 0.95,
-           "error_rate": 0.0}  # fmt: skip
+           "error_rate": 0.0, "result_rate": 0.75}  # fmt: skip
     return {
         "decision": decision, "reason": "so it is", "profile": "bot", "profile_version": "d" * 64,
         "task": "", "stable": one, "candidate": {**one, "version": "2", "pass_rate": None},
         "pass_rate": {"lower": -0.021, "upper": 0.013},
         "decided_rate": {"lower": -0.01, "upper": 0.01},
+        "result_rate": {"lower": -0.3, "upper": -0.06}, "is_cut": False,
         "margin": 0.05, "alpha": 0.05, "split_chance": 0.25,
     }  # fmt: skip
 
@@ -40,6 +41,8 @@ def test_the_exit_code_is_the_decision(
     assert done.stdout.startswith(f"{decision.replace('_', ' ')}: so it is\n")
     assert "pass rate, candidate minus stable: -2.1 to +1.3 points with 0.95 at" in done.stdout
     assert "1,200" in done.stdout
+    assert "75.0%" in done.stdout
+    assert "share with a result, the same:     -30.0 to -6.0 points" in done.stdout
     found = scouter("canary", "--stable", "1", "--candidate", "2", "--json")
     assert (found.returncode, json.loads(found.stdout)) == (code, answer(decision))
 

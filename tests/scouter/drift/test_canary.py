@@ -9,11 +9,15 @@ from scouter.drift.series.group import Pace
 PACE = Pace(quiet_ns=10, deadline_ns=25)
 
 
-def version(name: str, passed: int, failed: int, errors: int = 0) -> Version:
-    total = passed + failed + errors
+def version(
+    name: str, passed: int, failed: int, errors: int = 0, skipped: int = 0, *, is_cut: bool = False
+) -> Version:
+    rated = passed + failed
+    total = rated + errors + skipped
     return Version(
         name=name, begun=total, records=total, passes=Sample({1.0: passed, 0.0: failed}),
-        decided=Sample({1.0: passed + failed, 0.0: errors}),
+        decided=Sample({1.0: rated, 0.0: errors}),
+        answered=Sample({1.0: rated + errors, 0.0: skipped}), is_cut=is_cut,
     )  # fmt: skip
 
 
@@ -36,6 +40,13 @@ STABLE = version("1", 1_900, 100)
             version("2", 0, 1_000, 1_000), "roll_back",
             "the candidate passes less and has more errors",
         ),
+        (version("2", 400, 0, 0, 800), "roll_back", "the candidate has fewer results"),
+        (version("2", 0, 0, 0, 800), "roll_back", "the candidate has fewer results"),
+        (
+            version("2", 1_900, 0, 0, 100), "hold",
+            "it is not proven that the share of records with a result falls by less than 5 points; "
+            "the task was skipped in the others, as by a gate",
+        ),
         # A fall of two points is proven, and that it is less than five.
         (version("2", 93_000, 7_000), "promote", "any fall is smaller than 5 points"),
     ],
@@ -43,6 +54,27 @@ STABLE = version("1", 1_900, 100)
 def test_the_decision(candidate: Version, decision: str, reason: str) -> None:
     found = canary(STABLE, candidate)
     assert (found.decision, found.reason) == (decision, reason)
+
+
+def test_skips_of_both_versions_are_no_fall() -> None:
+    stable, candidate = (version(name, 3_800, 200, 0, 8_000) for name in ("1", "2"))
+    assert canary(stable, candidate).decision is Decision.PROMOTE
+
+
+def test_where_results_are_no_longer_read_nothing_is_promoted() -> None:
+    """Also where the first ones would do: nobody knows about the later ones."""
+    cut = version("1", 1_900, 100, is_cut=True)
+    found = canary(cut, version("2", 1_900, 100), share=0.1)
+    assert (found.decision, found.is_cut) == (Decision.HOLD, True)
+    assert found.reason == (
+        "any fall is smaller than 5 points, but this rests on the first 2,000 results of version 1:"
+        " later ones are not read; ask with a later start"
+    )
+    # It stands still while the other version goes on, which says nothing about the split.
+    assert found.split is None
+    worse = canary(cut, version("2", 1_700, 300))
+    assert worse.decision is Decision.ROLL_BACK
+    assert worse.reason.startswith("the candidate passes less, but this rests on the first 2,000")
 
 
 def test_a_smaller_margin_takes_longer() -> None:
@@ -73,8 +105,9 @@ def test_a_margin_of_nothing_is_refused(margin: float) -> None:
 
 def result(at_ns: int, session: str = "", outcome: str = "passed") -> Result:
     return Result(
-        session=session, at_ns=at_ns, is_error=outcome == "errored", is_passed=outcome == "passed"
-    )
+        session=session, at_ns=at_ns, is_error=outcome == "errored",
+        is_passed=outcome == "passed", is_skipped=outcome == "skipped",
+    )  # fmt: skip
 
 
 def test_records_without_a_session_are_units() -> None:
@@ -90,6 +123,23 @@ def test_a_conversation_counts_once_it_is_quiet() -> None:
     at_16 = version_of("1", turns, PACE, 16)
     assert (at_16.passes.size, at_16.passes.mean) == (1, 0.5)
     assert at_16.decided.mean == pytest.approx(2 / 3)
+
+
+def test_a_skipped_result_is_begun_and_in_no_rate_of_outcomes() -> None:
+    outcomes = ("passed", "errored", "skipped", "skipped")
+    turns = [result(1, "s", outcome) for outcome in outcomes]
+    found = version_of("1", [*turns, result(2, outcome="skipped")], PACE, 50)
+    assert (found.begun, found.records) == (2, 5)
+    assert (found.passes.size, found.passes.mean) == (1, 1.0)
+    assert (found.decided.size, found.decided.mean) == (1, 0.5)
+    assert (found.answered.size, found.answered.mean) == (2, 0.25)  # a half, and none
+
+
+def test_the_first_results_are_read() -> None:
+    results = [result(1), result(2), result(3, outcome="failed")]
+    found = version_of("1", results, PACE, 3, most=2)
+    assert (found.is_cut, found.records, found.passes.mean) == (True, 2, 1.0)
+    assert not version_of("1", results, PACE, 3, most=3).is_cut
 
 
 def test_a_conversation_that_goes_on_later_is_another_one() -> None:
