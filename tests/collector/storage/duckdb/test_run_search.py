@@ -14,9 +14,7 @@ from tests.contracts.store_data import SPACE
 from tests.contracts.store_people import run
 
 TRACE = "0af7651916cd43dd8448eb211c80319c"
-DEEP: Any = "s-7"
-for _ in range(300):
-    DEEP = {"a": DEEP}
+DEEP: Any = json.loads('{"a":' * 300 + '"s-7"' + "}" * 300)
 
 
 def attribute(key: str, text: str) -> dict[str, Any]:
@@ -57,8 +55,11 @@ def test_runs_that_speak_of_it(content: dict[str, Any], is_found: bool) -> None:
 
 def test_an_erasure_keeps_runs_that_hold_the_word_by_chance(tmp_path: Path) -> None:
     store = DuckDBStore(tmp_path)
-    about = {"results": [{"session_id": "agent", "tasks": []}]}
-    chance = {"agent": "shop", "results": [{"session_id": "s", "tasks": [{"expected": "agent"}]}]}
+    about = {"results": [{"session_id": "agent"}]}
+    chance: Any = {
+        "agent": "shop",
+        "results": [{"session_id": "s", "tasks": [{"expected": "agent"}]}],
+    }
     for name, body in (("about", about), ("chance", chance)):
         store.append_run(run(name, body=json.dumps(body).encode())).result()
     erased = store.erase(EraseTarget(space=SPACE, session_id="agent")).result()
