@@ -159,7 +159,8 @@ class LabelAgreement(_Answer):
     records: int = Field(description="Those with a label.")
     good: int = Field(description="Records that most people pass.")
     tied: int
-    pairs: list[RaterPair]
+    pairs: list[RaterPair] = Field(description="Those of the 20 busiest people.")
+    left_out: int = Field(description="People who are in no pair, as 20 labelled more.")
     everybody: AgreementKappa = Field(description="Fleiss' kappa of all people.")
     judge: JudgeAgreement
     contested: list[str] = Field(description="Uids of 50 records that people differ on.")
@@ -402,6 +403,7 @@ def _agreement(alias: str, task_id: str, found: Agreement) -> LabelAgreement:
             )
             for each in found.pairs
         ],
+        left_out=found.left_out,
         everybody=_kappa(found.everybody),
         judge=JudgeAgreement(
             good_passed=judge.good_passed,

@@ -1157,6 +1157,9 @@ class LabelAgreement(Answer):
     good: int
     tied: int
     pairs: tuple[RaterPair, ...]
+    """Those of the 20 busiest people."""
+    left_out: int
+    """People who are in no pair, as 20 labelled more."""
     everybody: AgreementKappa
     """Fleiss' kappa."""
     judge: JudgeAgreement

@@ -35,6 +35,11 @@ from tests.contracts.store_data import (
 from tests.contracts.store_opened import IN_CLASS, Open, OpenedStore
 
 
+def _pending(store: Store) -> list[tuple[str, int, str, int]]:
+    found = store.pending_spaces()
+    return [(each.space, each.count, each.uid, each.evaluated_ns) for each in found]
+
+
 class WorkContract(OpenedStore):
     """See `store.StoreContract`."""
 
@@ -195,6 +200,7 @@ class WorkContract(OpenedStore):
         sizes = {each.context_bytes for each in store.pending_evaluations(9)}
         assert sizes == {len('{"answer":[1,null,"é"]}'.encode())}
         assert store.pending_count() == 4
+        assert _pending(store) == [(SPACE, 4, "u0", pending[0].evaluated_ns)]
         for names, others, uids in (
             ({"p1"}, False, ["u0", "u1", "u2", "u3"]),
             ({"p1"}, True, []),
@@ -233,6 +239,7 @@ class WorkContract(OpenedStore):
         store.append_evaluations([out, later]).result()
         assert [each.evaluation for each in store.pending_evaluations(9)] == pending[2:]
         assert store.pending_count() == 2
+        assert _pending(store) == [(SPACE, 2, "u2", pending[2].evaluated_ns)]
         assert store.last_outcomes(SPACE, "p1", 9) == [Outcome.PASSED]
         a, _, b = store.task_counts(TaskQuery(space=SPACE, profile="answers"))
         assert (a.passed, b.passed, b.failed, b.skipped, b.gated) == (4, 0, 1, 1, 0)
@@ -249,6 +256,16 @@ class WorkContract(OpenedStore):
         }
         sheet = store.conservation(SPACE).records
         assert (sheet.accepted, sheet.evaluated, sheet.skipped) == (4, 4, 1)  # `other` is no record
+
+    def test_pending_tasks_of_each_space(self, store: Store) -> None:
+        """With the oldest evaluation, whatever came first; of a space without any nothing."""
+        tasks = [TaskRow(task_id=id, task_type="x", outcome=Outcome.PENDING) for id in "ab"]
+        rows = [
+            evaluation(uid, Outcome.PENDING, tuple(tasks), space=space, evaluated_ns=at_ns)
+            for space, uid, at_ns in (("b", "u1", 7), ("a", "u2", 9), ("a", "u1", 8))
+        ]
+        store.append_evaluations([*rows, evaluation("u1", space="c")]).result()
+        assert _pending(store) == [("a", 4, "u1", 8), ("b", 2, "u1", 7)]
 
     @pytest.mark.parametrize("is_one_batch", [True, False])
     def test_counters_follow_a_record_until_another_version_judges_it(

@@ -127,14 +127,17 @@ class HealthWatch:
                 )  # fmt: skip
 
     def _pending(self, now_ns: int) -> Iterator[Finding]:
-        """The task that has waited for its judge for longest, if that is too long."""
-        for pending in self._store.pending_evaluations(1):
-            if pending.evaluation.evaluated_ns < now_ns - HOUR_NS:
+        """Spaces in which a task waits for its judge for too long."""
+        before_ns = now_ns - HOUR_NS
+        first = self._store.pending_evaluations(1)  # the oldest of all spaces
+        if not any(each.evaluation.evaluated_ns < before_ns for each in first):
+            return
+        for each in self._store.pending_spaces():
+            if each.evaluated_ns < before_ns:
                 yield Finding(
-                    space=pending.evaluation.space, trouble=Trouble.JUDGE_WAITS, since_ns=now_ns,
-                    message=f"{self._store.pending_count():,} tasks wait for a judge, the oldest "
-                    f"since {moment(pending.evaluation.evaluated_ns)}; scouter results record "
-                    f"{pending.evaluation.record_uid} says why",
+                    space=each.space, trouble=Trouble.JUDGE_WAITS, since_ns=now_ns,
+                    message=f"{each.count:,} tasks wait for a judge, the oldest since "
+                    f"{moment(each.evaluated_ns)}; scouter results record {each.uid} says why",
                 )  # fmt: skip
 
     def _sample(self, now_ns: int) -> bool:

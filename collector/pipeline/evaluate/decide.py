@@ -146,7 +146,7 @@ class Decider:
             stand += registered is None and ready.is_reopened
         if stand:
             _log.warning(
-                "spans came after %d evaluations that cannot be repeated and stand: their profile "
+                "spans came behind %d results that cannot be made again and stand: their profile "
                 "cannot be used any more, or there is too little memory for them", stand,
             )  # fmt: skip
         keys = [(r.record.space, r.record.trace_id or "") for r in part if r.need is Need.TRACE]

@@ -36,6 +36,10 @@ class LetterSearch:
             return self._finds_bytes(payload)
         return self._finds_value(value, 0)
 
+    def is_id(self, text: str) -> bool:
+        """Say whether a text is one of the ids."""
+        return text in self.texts or text.lower() in self._trace_ids
+
     def _finds_bytes(self, payload: bytes) -> bool:
         if any(needle in payload for needle in self._needles):
             return True
@@ -50,7 +54,7 @@ class LetterSearch:
             return self._finds_text(value, depth)
         if isinstance(value, dict):
             items = cast(Mapping[str, Any], value)
-            return self._has_tag(items) or any(
+            return self.has_tag(items) or any(
                 self._finds_value(each, depth + 1) for pair in items.items() for each in pair
             )
         if isinstance(value, list):
@@ -58,7 +62,7 @@ class LetterSearch:
         return False
 
     def _finds_text(self, text: str, depth: int) -> bool:
-        if text in self.texts or text.lower() in self._trace_ids:
+        if self.is_id(text):
             return True
         if not text.startswith(_JSON_STARTS):
             return False
@@ -67,7 +71,8 @@ class LetterSearch:
         except (ValueError, RecursionError):
             return False
 
-    def _has_tag(self, items: Mapping[str, Any]) -> bool:
+    def has_tag(self, items: Mapping[str, Any]) -> bool:
+        """Say whether an object bears the tag, as a field of its own or as an attribute."""
         if self._tag is None:
             return False
         key, text = self._tag

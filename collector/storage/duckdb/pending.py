@@ -7,7 +7,13 @@ from typing import Final
 from collector.storage.duckdb.database import Database
 from collector.storage.duckdb.stored_keys import text_hash
 from collector.storage.duckdb.task_codec import decode_evaluation
-from collector.storage.port.rows import EvaluationRow, PendingEvaluation, ResultPlace, Scope
+from collector.storage.port.rows import (
+    EvaluationRow,
+    PendingEvaluation,
+    PendingSpace,
+    ResultPlace,
+    Scope,
+)
 
 _PLACES: Final = """
     SELECT e.seq, e.ordinal, e.evaluation_id, e.uid_hash, e.space, e.record_uid, e.revision
@@ -40,6 +46,25 @@ _SESSION_SIZES: Final = """
         ON k.id = coalesce(nullif(r.session_id, ''), r.uid)
     GROUP BY r.space, k.id
 """
+_SPACES: Final = """
+    SELECT e.space, sum(e.pending)::BIGINT, arg_min(e.record_uid, e.evaluated_ns),
+        min(e.evaluated_ns)
+    FROM evaluations e
+    ANTI JOIN (SELECT space, record_uid, revision FROM evaluations WHERE revision > 1) n
+        ON n.space = e.space AND n.record_uid = e.record_uid AND n.revision > e.revision
+    WHERE e.pending > 0 GROUP BY e.space ORDER BY e.space
+"""
+
+
+def read_pending_spaces(database: Database) -> list[PendingSpace]:
+    """By space how many tasks are pending, and the oldest evaluation with one.
+
+    Cost: linear in the evaluations with pending tasks, and in all revisions.
+    """
+    return [
+        PendingSpace(space=space, count=count, uid=uid, evaluated_ns=evaluated_ns)
+        for space, count, uid, evaluated_ns in database.read(_SPACES)
+    ]
 
 
 def read_pending(

@@ -33,7 +33,7 @@ from collector.storage.duckdb.judges import (
 from collector.storage.duckdb.labels import read_labels
 from collector.storage.duckdb.late import read_judged_traces, read_late_traces, read_stored_until
 from collector.storage.duckdb.opened import Opened
-from collector.storage.duckdb.pending import read_pending
+from collector.storage.duckdb.pending import read_pending, read_pending_spaces
 from collector.storage.duckdb.record_text import read_text_page
 from collector.storage.duckdb.records import (
     read_history,
@@ -95,6 +95,7 @@ from collector.storage.port.rows import (
     NewTrace,
     OpenSession,
     PendingEvaluation,
+    PendingSpace,
     ProfileChange,
     ProfileRow,
     RecordPlace,
@@ -243,6 +244,10 @@ class Reading(Opened):
     ) -> list[PendingEvaluation]:
         """Latest evaluations of which some tasks are pending, by their places."""
         return read_pending(self._database, after, limit, profiles, others=others)
+
+    def pending_spaces(self) -> list[PendingSpace]:
+        """By space how many tasks wait for their judge, and the oldest evaluation."""
+        return read_pending_spaces(self._database)
 
     def pending_count(self) -> int:
         """Number of pending tasks, of the latest evaluations only."""

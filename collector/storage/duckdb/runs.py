@@ -10,6 +10,7 @@ import duckdb
 
 from collector.storage.duckdb.database import Database, run
 from collector.storage.duckdb.letter_search import LetterSearch
+from collector.storage.duckdb.run_search import RunSearch
 from collector.storage.duckdb.transaction import Transaction
 from collector.storage.port.runs import RunRow
 
@@ -88,13 +89,18 @@ def take_runs_about(connection: duckdb.DuckDBPyConnection, space: str, search: L
     """Take out the runs that speak of what is erased, and count them.
 
     A scenario that was harvested from a record bears its uid; what the run says of it cannot be
-    told from the rest of the file.
+    told from the rest of the file, so that the run goes as a whole. Only values of fields that
+    hold ids are compared (scenario, record, session, trace), and the values in contexts and tags:
+    names of fields and expected values may be the same word by chance.
+
+    Cost: linear in all stored runs of the space.
     """
+    runs = RunSearch(search)
     ids = run(connection, "SELECT run_id FROM runs WHERE space = ? ORDER BY seq", [space])
     taken = 0
     for (run_id,) in ids:  # one body in memory at a time
         sql = "SELECT body FROM runs WHERE space = ? AND run_id = ?"
         ((packed,),) = run(connection, sql, [space, run_id])
-        if search.finds(zlib.decompress(packed)):
+        if runs.finds(zlib.decompress(packed)):
             taken += take_run(connection, space, run_id)
     return taken

@@ -299,6 +299,18 @@ class WaitingSpace:
 
 
 @struct
+class PendingSpace:
+    """Tasks of a space that wait for their judge."""
+
+    space: str
+    count: int
+    uid: str
+    """Of the record whose evaluation has waited for longest."""
+    evaluated_ns: int
+    """Time at which that evaluation was made."""
+
+
+@struct
 class EvaluatedRecord:
     """A record whose latest evaluation read spans; without its context and that evaluation."""
 

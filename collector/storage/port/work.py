@@ -12,6 +12,7 @@ from collector.storage.port.rows import (
     NewTrace,
     OpenSession,
     PendingEvaluation,
+    PendingSpace,
     RecordPlace,
     ResultPlace,
     TraceKey,
@@ -111,6 +112,10 @@ class WorkStore(TelemetryStore, Protocol):
             profiles: Uids of the profiles that made them; all if not given.
             others: Of all profiles but these.
         """
+        ...
+
+    def pending_spaces(self) -> list[PendingSpace]:
+        """The spaces with pending tasks, by name; of the latest evaluations only."""
         ...
 
     def pending_count(self) -> int:

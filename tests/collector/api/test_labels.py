@@ -8,13 +8,14 @@ import pytest
 
 from collector.access.caller import Scope
 from collector.access.tokens import TokenFile
-from collector.labelling.agreement import agreement_of
+from collector.labelling.agreement import agreement_of, pair_kappa
 from collector.labelling.queue import doubt
 from collector.storage.port.labels import LabelRow
 from collector.storage.port.rows import TaskRow
 from scouter.agent.calibration.labels import read_labels
 from scouter.client.client import ScouterClient
 from scouter.evaluate.outcome import Outcome, Reason
+from scouter.evaluate.statistics.agreement import cohen_kappa
 from scouter.model.otlp import encode_request
 from tests.collector.conftest import Service, Start
 from tests.contracts.store_data import TRACE, span
@@ -149,6 +150,24 @@ def test_agreement_by_hand() -> None:
     assert len(found.contested) == 10
 
 
+def test_pairs_are_of_the_busiest_people() -> None:
+    """Of 30, p10 to p29 label most; p00 to p09 are left out of the pairs, and of nothing else."""
+    said = {f"p{n:02}": "GB" * (1 if n < 10 else 2) for n in range(30)}
+    found = agreement_of(rows(said), {})
+    busiest = {f"p{n}" for n in range(10, 30)}
+    assert {name for each in found.pairs for name in (each.first, each.second)} == busiest
+    assert len(found.pairs) == 20 * 19 // 2
+    assert (found.left_out, len(found.raters)) == (10, 30)
+    assert {each.kappa for each in found.pairs} == {cohen_kappa([[2, 0], [0, 2]])}
+
+
+def test_the_interval_of_a_table_is_computed_once() -> None:
+    """Of 190 pairs with the same table 189 take it from the cache."""
+    pair_kappa.cache_clear()
+    agreement_of(rows({f"p{n}": "GGBBG" for n in range(20)}), {})
+    assert (pair_kappa.cache_info().misses, pair_kappa.cache_info().hits) == (1, 189)
+
+
 def test_a_judge_beside_the_majority() -> None:
     """Two of three say good of u0, all of u1, none of u2; u3 is a tie and left out."""
     labels = rows({"a": "GGBG", "b": "GGBB", "c": "BGB."})
@@ -165,7 +184,7 @@ def test_agreement_is_answered(service: Service) -> None:
         label(service, uid, ada)
         label(service, uid, bob, rater="bob")
     found = service.get("/api/v1/labels/agreement", profile="answers", task_id="right")
-    assert found["raters"] == {"ada": 3, "bob": 3}
+    assert (found["raters"], found["left_out"]) == ({"ada": 3, "bob": 3}, 0)
     assert (found["records"], found["tied"], found["contested"]) == (3, 1, ["u5"])
     assert found["judge"]["good_passed"] == 1
     assert found["judge"]["bad_failed"] == 1

@@ -92,7 +92,7 @@ def test_an_evaluation_stands_whose_profile_cannot_be_read_any_more(
     sheet = again.store.conservation(SPACE)
     assert (sheet.records.evaluated, sheet.records.dead_lettered) == (1, 0)
     assert sheet.spans.late == 1
-    assert "behind 1 evaluations that cannot be made again" in caplog.text
+    assert "behind 1 results that cannot be made again" in caplog.text
     again.store.close()
 
 

@@ -133,6 +133,17 @@ def test_labels_of_nothing_say_what_to_do(start: Start, answers: Path) -> None:
     assert refused.status_code == 403
 
 
+def test_people_beyond_the_pairs_are_counted(start: Start, answers: Path) -> None:
+    service = start(profile=[str(answers)])
+    service.send({"uid": "u0", "profile": "answers", "context": {"answer": 42}})
+    service.wait_for(1)
+    for n in range(22):
+        body = {"uid": "u0", "task_id": "right", "label": True, "rater": f"p{n}"}
+        assert service.http.post("/api/v1/labels", json=body).is_success
+    shown = service.http.get("/labels/agreement?profile=answers&task=right").text
+    assert "2 more labelled and are in no pair" in shown
+
+
 def test_hostile_texts_stay_text_while_they_are_labelled(shown: Shown) -> None:
     """Every hostile record is asked about once, and its text stands in notes and names, too."""
     name = HOSTILE[0]

@@ -77,6 +77,22 @@ def test_a_judge_that_does_not_answer(store: DuckDBStore, health: HealthWatch) -
     assert finding.trouble == "judge_waits"
 
 
+def test_each_space_with_a_task_that_waits_for_its_judge(store: DuckDBStore) -> None:
+    """Shop has one old task; bank has two, one of them old; new has a new one."""
+    health = HealthWatch(store, set, PATIENCE)
+    waiting = [("shop", "s1", 0), ("bank", "b1", HOUR), ("bank", "b2", 1), ("new", "n1", HOUR)]
+    store.append_evaluations([
+        evaluation(uid, Outcome.PENDING, space=space, evaluated_ns=NOW + after_ns)
+        for space, uid, after_ns in waiting
+    ]).result()  # fmt: skip
+    said = {each.space: each.message for each in health.look(NOW + HOUR + LOOK_NS)}
+    assert sorted(said) == ["bank", "shop"]
+    assert said["shop"].startswith("1 tasks wait for a judge")
+    assert said["bank"].startswith("2 tasks wait for a judge")
+    assert "results record s1 says why" in said["shop"]
+    assert "results record b2 says why" in said["bank"]
+
+
 @pytest.mark.parametrize(
     ("name", "label", "count", "received", "trouble"),
     [
