@@ -80,7 +80,7 @@ class PeopleContract(OpenedStore):
         store.append_labels([label("old", at_ns=40), label("new", at_ns=40)]).result()
         store.append_run(run("old", added_ns=10)).result()
         store.append_run(run("new", added_ns=30)).result()
-        store.remove_before(20).result()
+        store.remove_before(20)
         assert said(store) == [("new", "ada", True)]
         assert [each.run_id for each in store.runs(SPACE)] == ["new"]
 
@@ -113,7 +113,7 @@ class PeopleContract(OpenedStore):
         store.append_records([record("u1")]).result()
         store.append_labels([label("u1")]).result()
         store.append_run(run("r1")).result()
-        store.backup(tmp_path / "copy").result()
+        store.backup(tmp_path / "copy")
         copy = open_copy(tmp_path / "copy")
         try:
             assert said(copy) == [("u1", "ada", True)]

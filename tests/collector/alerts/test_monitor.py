@@ -15,6 +15,7 @@ import pytest
 
 from collector.alerts.monitor import AlertMonitor, AlertStatus
 from collector.storage.duckdb.store import DuckDBStore
+from collector.storage.port.erase import EraseTarget
 from collector.storage.port.rows import AlertState, EvaluationRow, TaskRow
 from scouter.alert.condition import AlertCondition, AlertThreshold
 from scouter.alert.config import AgentAlertConfig
@@ -24,7 +25,7 @@ from scouter.errors import TransientError
 from scouter.evaluate.operators.comparison import ComparisonOperator
 from scouter.evaluate.outcome import Outcome
 from scouter.evaluate.tasks.assertion import AssertionTask
-from tests.contracts.store_data import SPACE, evaluation
+from tests.contracts.store_data import SPACE, evaluation, record
 
 PASSED, FAILED, ERRORED, SKIPPED, PENDING = Outcome
 
@@ -199,10 +200,11 @@ def test_state_and_window_survive_a_restart(store: DuckDBStore) -> None:
 
 
 def test_no_evidence_ends_no_alert(store: DuckDBStore) -> None:
-    """Retention took what it was opened for; ten results have to say that it is over."""
+    """Its records are gone; as many results as an alert needs have to say that it is over."""
     Watch(store, profile()).feed(*[FAILED] * 20)
     store.add_totals({}).result()
-    store.remove_before(2**62)
+    store.append_records([record(f"u{n}", session_id="s1") for n in range(20)]).result()
+    store.erase(EraseTarget(space=SPACE, session_id="s1")).result()
     again = Watch(store, profile())
     assert (again.status.state, again.status.n) == (AlertState.FIRING, 0)
     fewest = profile().config.alert_config.min_samples

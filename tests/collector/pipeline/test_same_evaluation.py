@@ -191,6 +191,7 @@ def test_the_last_verdict_is_the_offline_one(
                     process.spans(*event, via=via)
             process.topic(lags=False)
             process.after(700)
+            process.after(700)  # a restart while the topic lags begins the deadline anew
             found = process.evaluations()
             sheet = process.store.conservation(SPACE)
             totals = [process.total(name) for name in (TotalName.RECORDS, TotalName.SESSIONS)]

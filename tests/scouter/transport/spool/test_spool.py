@@ -15,7 +15,7 @@ import sys
 import threading
 import time
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -433,7 +433,7 @@ def test_a_disk_that_fails_lets_what_is_new_pass_what_waits(config: SpoolConfig,
 
 
 @contextlib.contextmanager
-def no_file_grows(beyond: Path) -> Iterator[None]:
+def no_file_grows(beyond: Path) -> Generator[None]:
     """As on a full disk: what a file has may be written again, but not a byte more."""
     before, most = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (beyond.stat().st_size, most))
