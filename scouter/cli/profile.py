@@ -73,10 +73,22 @@ def healthy(
     file: Annotated[
         str, typer.Argument(metavar="FILE|NAME", help="Profile file, or a ready-made one.")
     ],
-    run: Annotated[Path, typer.Argument(metavar="RESULTS", help="File of `scouter eval --save`.")],
+    run: Annotated[
+        Path | None, typer.Argument(metavar="RESULTS", help="File of `scouter eval --save`.")
+    ] = None,
     save: Annotated[
-        Path, typer.Option("--save", metavar="FILE", help="Where the profile goes, as JSON.")
-    ],
+        Path | None, typer.Option("--save", metavar="FILE", help="Where the profile goes, as JSON.")
+    ] = None,
+    since: Annotated[
+        str | None,
+        typer.Option(metavar="TIME", help="Take live results from then on instead, such as 30d."),
+    ] = None,
+    until: Annotated[
+        str | None, typer.Option(metavar="TIME", help="Live results before this time.")
+    ] = None,
+    version: Annotated[
+        str | None, typer.Option(metavar="VERSION", help="Live results of this version alone.")
+    ] = None,
     margin: Annotated[
         float,
         typer.Option(
@@ -86,31 +98,35 @@ def healthy(
             help="How far below its own rate a run of fewer than 1,000 units is healthy.",
         ),
     ] = 0.05,
+    url: Url = None,
+    token_file: TokenFile = None,
 ) -> None:
-    """Let a profile say that a saved run is healthy, so that a collector holds its agent to it.
+    """Let a profile say that a saved run, or a past time, is healthy: a collector holds to it.
 
-    Prints for each task what falls the run can tell from chance. The collector learns of it by
-    `scouter profile push`; it holds for versions that begin after that.
+    Prints for each task what falls these results can tell from chance. The collector learns of it
+    by `scouter profile push`; it holds for versions that begin after that.
 
         scouter eval scenarios.yaml --profile desk.yaml --save run.json
         scouter profile healthy desk.yaml run.json --save desk.json
+        scouter profile healthy desk.yaml --since 30d --until 2d --save desk.json
         scouter profile push desk.json --activate
     """
-    from scouter.cli.saved_results import load_one
+    from scouter.cli.healthy import of_run, of_time
     from scouter.drift.detect.detector import ALPHA
-    from scouter.drift.healthy import Healthy, SavedRun
+    from scouter.drift.healthy import Healthy
     from scouter.drift.profile import AgentEvalProfile
     from scouter.drift.series.stated import Stated
-    from scouter.evaluate.api.saved import RECORDS
 
-    found, results = AgentEvalProfile.from_file(file), load_one(run)
-    known = results.dataset_results
-    alias = RECORDS if set(known) == {RECORDS} else found.alias
-    if alias not in known:
-        raise ConfigError(
-            f"{run} has no results of alias {alias!r}; there are: {', '.join(sorted(known))}"
-        )
-    kept = SavedRun.of(results, alias, run.name, margin)
+    if save is None:
+        raise ConfigError("--save: name the file that the profile goes to")
+    if (run is None) == (since is None):
+        raise ConfigError("give either RESULTS or --since, which says what is healthy")
+    found = AgentEvalProfile.from_file(file)
+    if run is not None:
+        kept = of_run(found, run, margin)
+    else:
+        with connect(url, token_file) as client:
+            kept = of_time(client, found, since, until, version)
     before = found.config.healthy or Healthy()
     config = found.config.model_copy(update={"healthy": before.model_copy(update={"run": kept})})
     AgentEvalProfile(

@@ -56,12 +56,30 @@ class SavedRun(BaseModel):
         """
         rows = results.dataset_results[alias]
         scenarios = rows.scenario_ids or [None] * len(rows.records)
+        counted = (
+            (
+                record.session_id if scenario is None else scenario,
+                [(_WHOLE, record.outcome), *((t.task_id, t.outcome) for t in record.tasks)],
+            )
+            for record, scenario in zip(rows.records, scenarios, strict=True)
+        )
+        return SavedRun.of_units(counted, name, margin)
+
+    @staticmethod
+    def of_units(
+        results: Iterable[tuple[str, Iterable[tuple[str, Outcome]]]], name: str, margin: float
+    ) -> "SavedRun":
+        """Count outcomes by unit.
+
+        Args:
+            results: Unit and outcomes by task; those of one unit depend on each other.
+            name: Of the run, or of the time that they are of.
+            margin: See the class.
+        """
         units: defaultdict[str, defaultdict[str, list[bool]]] = defaultdict(
             lambda: defaultdict(list)
         )
-        for record, scenario in zip(rows.records, scenarios, strict=True):
-            named = [(_WHOLE, record.outcome), *((t.task_id, t.outcome) for t in record.tasks)]
-            unit = record.session_id if scenario is None else scenario
+        for unit, named in results:
             for task, outcome in named:
                 if outcome in (Outcome.PASSED, Outcome.FAILED):
                     units[task][unit].append(outcome is Outcome.PASSED)

@@ -214,3 +214,24 @@ def test_wrong_input_is_told(tmp_path: Path, words: tuple[str, ...], said: str) 
     done = scouter("drift", "backtest", "--data", tmp_path, *words)
     assert done.exit_code
     assert said in str(done.exception)
+
+
+def test_a_past_time_is_what_is_healthy(start: Start, tmp_path: Path) -> None:
+    """The first 1,400 results, 1,260 of them passed; each is a conversation by itself."""
+    made = fill(tmp_path / "data", bits(0.9, HEALTHY) + bits(0.4, FALLEN))
+    service = start()
+    file, out = made.save_to_json(tmp_path / "p.json"), tmp_path / "out.json"
+    asked = ("profile", "healthy", file, "--since", START_S - 60, "--save", out)
+    with serve(service.collector.app) as url:
+        until = START_S + 60 * HEALTHY
+        done = scouter(*asked, "--url", url, "--until", until, "--version", "1")
+        none = scouter(*asked, "--url", url, "--version", "2")
+    both = scouter(*asked, file, "--url", "http://127.0.0.1:1")
+    assert done.exit_code == 0, done.output
+    healthy = AgentEvalProfile.from_file(out).config.healthy
+    assert healthy is not None
+    assert healthy.run is not None
+    assert healthy.run.tasks == {name: {0: 140, 1000: 1260} for name in ("", "t1")}
+    assert healthy.run.margin == 0
+    assert "no results of version '2'" in str(none.exception)
+    assert "either RESULTS or --since" in str(both.exception)
