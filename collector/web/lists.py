@@ -36,7 +36,7 @@ class Listing:
     """The API's route."""
     filters: Sequence[Filter]
     export: str = ""
-    """What the API exports of it; empty for nothing."""
+    """Kind that the API exports of it; empty for none."""
     has_facets: bool = False
     """The API counts its items by value."""
 

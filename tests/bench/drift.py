@@ -1,4 +1,4 @@
-"""How often healthy series alarm, how soon falls are seen, what a series costs, and what rivals do.
+"""False alarms of healthy series, delays of falls, cost of a series, all beside rivals.
 
 Run as `python -m tests.bench.drift`; `--short` makes a few streams of each, `--streams N` so many.
 
@@ -45,7 +45,7 @@ A_DAY: Final = 1_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sizes:
-    """How much is simulated."""
+    """Sizes of the simulation."""
 
     baselines: tuple[int, ...] = (300, 1_000, 5_000)
     """Units of the version before."""

@@ -337,7 +337,7 @@ class DriftWatcher:
         return self._yardsticks.get((observed.space, observed.profile_uid), {})
 
     def _stated_of(self, space: str, uid: str) -> Stated:
-        """What a profile states; its alert's lowest healthy rate where it says no other."""
+        """References that a profile states, or else its alert's lowest healthy rate."""
         profile = self._profiles.get((space, uid))
         return NOTHING if profile is None else stated_by(profile)
 

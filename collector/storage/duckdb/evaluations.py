@@ -1,6 +1,6 @@
 """The listing of evaluations: newest first, each record once, by any filter.
 
-What makes an evaluation the latest of its record cannot be told from its row. DuckDB finds the
+The row of an evaluation cannot tell whether it is the latest of its record. DuckDB finds the
 newest rows of a filter in a millisecond, but only where nothing is joined: so a listing takes some
 candidates, by their places alone, passes over what a revision superseded, and goes on for as long
 as the page is not full.

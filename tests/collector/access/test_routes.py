@@ -283,7 +283,7 @@ class Zebra:
 
 
 ASKED: Final = {"matches": f"?filter={ZEBRA}", "value": "?pointer=/name"}
-"""What routes with such an end have to be asked with."""
+"""Parameters that routes with such an end need."""
 WITHOUT: Final = {
     "/healthz", "/readyz", "/openapi.json", "/api/v1/conservation",
     "/api/v1/traces/{trace_id}/matches",
@@ -294,7 +294,7 @@ ELSEWHERE: Final = {
     "/api/v1/labels/queue", "/api/v1/labels/agreement", "/api/v1/labels/file",
     "/api/v1/scenarios/{uid}", "/api/v1/trajectories/{uid}",
 }  # fmt: skip
-"""What these have needs judges, or parameters: `tests/scouter/client/test_judge_cache.py`,
+"""These need judges, or parameters: `tests/scouter/client/test_judge_cache.py`,
 `tests/collector/judging/test_gold.py`, `tests/collector/api/test_comparison.py`,
 `tests/collector/api/test_labels.py` and `tests/collector/api/test_record_parts.py` ask them with
 tokens of other spaces."""

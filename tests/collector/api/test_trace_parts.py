@@ -120,7 +120,7 @@ def test_a_filter_of_profiles_finds_spans(service: Service, wanted: str, found: 
 
 
 def test_a_trace_is_a_file(service: Service) -> None:
-    """What is downloaded is read again; Perfetto's file has microseconds."""
+    """Downloads are read again; Perfetto's file has microseconds."""
     otlp: Any = service.http.get(f"{PATH}/export")
     read = spans_from_otlp_json(json.loads(otlp.content))
     assert not read.rejected
