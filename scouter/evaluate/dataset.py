@@ -1,6 +1,7 @@
 """EvalDataset: records that exist already, judged by a list of tasks."""
 
 import time
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Literal, cast
@@ -202,9 +203,9 @@ class EvalDataset(TasksByKind):
     def _spans_by_trace(self) -> dict[str, list[Span]]:
         if not self.plan.needs_spans:
             return {}
-        by_trace: dict[str, list[Span]] = {}
+        by_trace: defaultdict[str, list[Span]] = defaultdict(list)
         for span in self.spans:
-            by_trace.setdefault(span.trace_id, []).append(span)
+            by_trace[span.trace_id].append(span)
         return by_trace
 
     def _trees(self, spans: Mapping[str, Sequence[Span]]) -> dict[str, SpanTree]:

@@ -61,7 +61,8 @@ class TaskColumn:
         ):
             self.rest[len(self.codes)] = (reason, result.expected, message, score)
         if result.span_ids:
-            self._fill_span_ids()
+            if len(self.span_ids) < len(self.codes):
+                self._fill_span_ids()
             self.span_ids.append(result.span_ids)
         self.codes.append(_CODES[result.outcome])
         self.actuals.append(result.actual)

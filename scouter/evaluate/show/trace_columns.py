@@ -93,7 +93,7 @@ def trace_columns(
         total=len(tree),
         start_ns=tree.start_ns,
         duration_ns=tree.duration_ns,
-        errors=sum(status is StatusCode.ERROR for status in tree.statuses),
+        errors=tree.errors.count(1),
         kinds=tuple([kind.value for kind in KINDS]),
         span_ids="".join([span.span_id for span in spans]),
         parent=tuple([row_of[above] if above >= 0 else -1 for above in parents]),

@@ -41,7 +41,6 @@ from scouter.evaluate.tasks.trace import (
     TraceAssertion,
 )
 from scouter.model.genai.names import is_called
-from scouter.model.span import StatusCode
 
 Find: TypeAlias = Callable[[SpanTree], tuple[str, ...]]
 """Function from a tree with spans to at most `MOST_SPAN_IDS` ids of spans, in time order.
@@ -50,7 +49,6 @@ Loops are the interpreter's own where they can be: this runs for every result.
 """
 
 _id_of = attrgetter("span_id")
-_is_error = StatusCode.ERROR.__eq__
 _LAST_ANSWER: Final = frozenset({"ResponseContent", "ResponseModel", "ResponseFinishReason"})
 
 
@@ -142,9 +140,7 @@ def _of_trace(kind: str) -> Find:
 
 
 def _errors(tree: SpanTree) -> tuple[str, ...]:
-    if StatusCode.ERROR not in tree.statuses:
-        return ()
-    return _first(compress(tree.span_ids, map(_is_error, tree.statuses)))
+    return _first(compress(tree.span_ids, tree.errors))
 
 
 def _calls(names: Sequence[str] | None, *, failed: bool = False) -> Find:

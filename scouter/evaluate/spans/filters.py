@@ -177,6 +177,8 @@ def _of_single_spans(filter: SpanFilter) -> MaskOf:
             return lambda tree: bytes([has_attribute(span.attributes, key) for span in tree.spans])
         case WithStatusFilter(status=status):
             code = _STATUS[status]
+            if code is StatusCode.ERROR:
+                return lambda tree: tree.errors
             return lambda tree: bytes([span.status == code for span in tree.spans])
         case ByKindFilter(span_kind=name):
             kind = SpanKind[name.upper()]
@@ -243,7 +245,9 @@ def _name_pattern(text: str) -> MaskOf:
 
 def _duration(bounds: WithDurationFilter) -> MaskOf:
     low, high = _bounds_ns(bounds)
-    return lambda tree: bytes([low <= span.duration_ns <= high for span in tree.spans])
+    if low > 0:  # a clock that ran backwards makes a duration of 0, which is too short anyhow
+        return lambda tree: bytes([low <= s.end_ns - s.start_ns <= high for s in tree.spans])
+    return lambda tree: bytes([s.end_ns - s.start_ns <= high for s in tree.spans])
 
 
 def _bounds_ns(bounds: WithDurationFilter) -> tuple[int, float]:

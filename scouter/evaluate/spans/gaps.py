@@ -3,8 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import repeat
-from operator import attrgetter, contains
+from operator import attrgetter
 from typing import Final
 
 from scouter.evaluate.operators.show import show_name
@@ -14,7 +13,6 @@ from scouter.model.span import NO_RESOURCE, Attributes, AttributeValue, Span
 _resource = attrgetter("resource")
 _dropped = attrgetter("dropped_count")
 _attributes = attrgetter("attributes")
-_events = attrgetter("events")
 _DICT: Final = frozenset((dict,))
 
 
@@ -36,7 +34,9 @@ class Gaps:
 NO_GAPS: Final = Gaps()
 
 
-def find_gaps(spans: Sequence[Span], orphans: Sequence[Span], lost: str = "") -> Gaps:
+def find_gaps(
+    spans: Sequence[Span], orphans: Sequence[Span], lost: str = "", *, has_events: bool = True
+) -> Gaps:
     """Look for signs that spans are missing, or parts of them.
 
     A trace is known to lack spans where one was refused, where a process stamped more spans than
@@ -47,6 +47,7 @@ def find_gaps(spans: Sequence[Span], orphans: Sequence[Span], lost: str = "") ->
         spans: Of any number of traces, each span once.
         orphans: Those of them whose parent is not here.
         lost: What is known otherwise of spans that are not here, in words.
+        has_events: False if it is known that no span has an event.
 
     Cost: linear.
     """
@@ -58,7 +59,7 @@ def find_gaps(spans: Sequence[Span], orphans: Sequence[Span], lost: str = "") ->
             f"the span {show_name(first.name)} lost {first.dropped_count} attributes or events at "
             "its sender; raise the limits of its SDK (OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT and so on)"
         )
-    parts = _cut_parts(spans)
+    parts = _cut_parts(spans, has_events=has_events)
     return Gaps(spans=found, attributes=cut, cut=parts) if found or cut or parts else NO_GAPS
 
 
@@ -76,12 +77,12 @@ def parent_is_remote(span: Span, stamp: int) -> bool | None:
     return True if stamp else span.parent_is_remote
 
 
-def _cut_parts(spans: Sequence[Span]) -> dict[str, str]:
+def _cut_parts(spans: Sequence[Span], *, has_events: bool) -> dict[str, str]:
     parts: dict[str, str] = {}
     held = list(map(_attributes, spans))
-    is_plain = set(map(type, held)) <= _DICT and not any(map(_events, spans))
-    if is_plain and not any(map(contains, held, repeat(TRUNCATED))):
-        return parts  # as of most traces, which the interpreter's own loops tell
+    is_plain = not has_events and set(map(type, held)) <= _DICT
+    if is_plain and not [True for attributes in held if TRUNCATED in attributes]:
+        return parts  # as of most traces, which quick loops tell
     for span in spans:
         for part in _marked(_rare(span.attributes, TRUNCATED)):
             parts.setdefault(part, show_name(span.name))

@@ -27,13 +27,16 @@ from scouter.evaluate.tasks.trace import (
     TraceAssertion,
     TraceAttributeAssertion,
 )
-from scouter.model.span import Span, StatusCode
+from scouter.model.span import Span
 
 Measure: TypeAlias = Callable[[SpanTree], JsonValue]
 
 _VALUE_BYTES: Final = 40
 """Bytes charged for each item in a list of durations or of an attribute's values."""
 _DURATIONS_PER_STEP: Final = 4
+_NUMBERS: Final = frozenset((int, float))
+_PLAIN: Final = frozenset((str, int, bool))
+"""Types whose values `attribute_json` gives back as they are."""
 
 
 def compile_measure(assertion: TraceAssertion) -> Measure:
@@ -105,11 +108,13 @@ def _some(spans: list[Span], tree: SpanTree) -> list[Span]:
 
 def _values(spans: list[Span], key: str) -> list[JsonValue]:
     charge(1 + len(spans), held=_VALUE_BYTES * len(spans))
-    held = [span.attributes for span in spans]
-    values = [attribute_json(each[key]) for each in held if has_attribute(each, key)]
-    if not values:
+    # As `has_attribute`, without a call for each span.
+    found = [value for span in spans if (value := span.attributes.get(key)) is not None]
+    if not found:
         raise _no_attribute(key, spans)
-    return values
+    if set(map(type, found)) <= _PLAIN:
+        return cast(list[JsonValue], found)
+    return list(map(attribute_json, found))
 
 
 def _no_attribute(key: str, spans: list[Span]) -> TaskFault:
@@ -152,7 +157,7 @@ def _aggregation(filter: SpanFilter, key: str, aggregation: AggregationType) -> 
 
 
 def _reduce(aggregation: AggregationType, key: str, values: list[JsonValue]) -> JsonValue:
-    for value in values:
+    for value in values if not set(map(type, values)) <= _NUMBERS else ():
         if not is_number(value):
             raise TaskFault(
                 Reason.TYPE,
@@ -179,7 +184,7 @@ def _of_trace(kind: str) -> Measure:
         case "TraceSpanCount":
             return len
         case "TraceErrorCount":
-            return lambda tree: tree.statuses.count(StatusCode.ERROR)
+            return lambda tree: tree.errors.count(1)
         case "TraceServiceCount":
             return lambda tree: len({span.resource.service_name for span in tree.spans} - {""})
         case "TraceMaxDepth":

@@ -1,7 +1,6 @@
 """The spans of one or more traces, in time order and as a tree."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from functools import cached_property
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import repeat
 from operator import attrgetter
 from typing import Final, TypeAlias
@@ -10,6 +9,7 @@ from scouter.evaluate.operators.show import show_name
 from scouter.evaluate.spans.gaps import Gaps, find_gaps
 from scouter.evaluate.spans.links import cut_circles, depths, top_down
 from scouter.evaluate.spans.masks import Mask
+from scouter.evaluate.spans.once import once
 from scouter.model.agent_work import AgentWork
 from scouter.model.genai.acts import Act
 from scouter.model.genai.facts import Kind
@@ -20,10 +20,20 @@ from scouter.model.span import Span, StatusCode
 
 SpanKey: TypeAlias = tuple[str, str]
 """Trace id and span id."""
+_KeyOf: TypeAlias = Callable[[Span], object]
 
+_ERROR: Final = StatusCode.ERROR
 _start = attrgetter("start_ns")
-_key = attrgetter("trace_id", "span_id")
-_parent_key = attrgetter("trace_id", "parent_span_id")
+_trace_id = attrgetter("trace_id")
+_IN_ONE_TRACE: Final[tuple[_KeyOf, _KeyOf]] = (
+    attrgetter("span_id"),
+    attrgetter("parent_span_id"),
+)
+"""Keys of a span and of its parent where all spans are of one trace: a text is found sooner."""
+_IN_MANY: Final[tuple[_KeyOf, _KeyOf]] = (
+    attrgetter("trace_id", "span_id"),
+    attrgetter("trace_id", "parent_span_id"),
+)
 
 
 class SpanTree:
@@ -53,12 +63,13 @@ class SpanTree:
         """Log events whose span is not here, by time."""
         self.unread: Final = unread
         self.lost: Final = lost or next(map(_spanless, filter(is_evidence, strays)), "")
-        by_key: dict[SpanKey, Span] = dict(zip(map(_key, given), given, strict=True))
-        if len(by_key) < len(given):
-            by_key = _kept(given)
-        ordered = sorted(by_key.values(), key=_start)
+        traces = set(map(_trace_id, given))
+        self._key, self._parent_key = keys = _IN_ONE_TRACE if len(traces) < 2 else _IN_MANY
+        if len(set(map(self._key, given))) < len(given):
+            given = _kept(given)
+        ordered = sorted(given, key=_start)
         if len(set(map(_start, ordered))) < len(ordered):
-            ordered = _order_ties(ordered)
+            ordered = _order_ties(ordered, *keys)
         self.spans: Final[tuple[Span, ...]] = tuple(ordered)
         """Spans in time order, by start.
 
@@ -76,13 +87,10 @@ class SpanTree:
 
     def parent(self, span: Span) -> Span | None:
         """The span's parent, or None for a root and where the parent is not here."""
-        at = self._at.get((span.trace_id, span.span_id))
-        if at is not None:
-            above = self.parents_at[at]
-        elif span.parent_span_id is None:
-            above = -1
-        else:
-            above = self._at.get((span.trace_id, span.parent_span_id), -1)
+        if span.trace_id not in self.trace_ids:
+            return None
+        at = self._at.get(self._key(span))
+        above = self._at.get(self._parent_key(span), -1) if at is None else self.parents_at[at]
         return self.spans[above] if above >= 0 else None
 
     def children(self, span: Span | str) -> tuple[Span, ...]:
@@ -99,51 +107,57 @@ class SpanTree:
             for child in self._children.get((trace_id, span), ())
         )
 
-    @cached_property
+    @once
     def names(self) -> tuple[str, ...]:
         """The names of all spans in time order."""
         return tuple(map(attrgetter("name"), self.spans))
 
-    @cached_property
+    @once
     def span_ids(self) -> tuple[str, ...]:
         """The ids of all spans in time order."""
         return tuple(map(attrgetter("span_id"), self.spans))
 
-    @cached_property
-    def statuses(self) -> tuple[StatusCode, ...]:
-        """The states of all spans in time order."""
-        return tuple(map(attrgetter("status"), self.spans))
+    @once
+    def errors(self) -> Mask:
+        """Mask of the spans that failed."""
+        return bytes([span.status == _ERROR for span in self.spans])
 
-    @cached_property
+    @once
     def looks(self) -> int:
         """Number of spans and events, since a filter may look at each."""
-        return len(self.spans) + sum(map(len, map(attrgetter("events"), self.spans)))
+        events = sum(len(span.events) for span in self.spans) if self.has_events else 0
+        return len(self.spans) + events
 
-    @cached_property
+    @once
+    def has_events(self) -> bool:
+        """Tells whether any span has an event."""
+        return any(map(attrgetter("events"), self.spans))
+
+    @once
     def trace_ids(self) -> tuple[str, ...]:
         """The traces that spans belong to, in time order of their first span."""
         return tuple(dict.fromkeys(span.trace_id for span in self.spans))
 
-    @cached_property
-    def _at(self) -> Mapping[SpanKey, int]:
-        return _positions(self.spans)
+    @once
+    def _at(self) -> Mapping[object, int]:
+        return _positions(self.spans, self._key)
 
-    @cached_property
+    @once
     def parents_at(self) -> Sequence[int]:
         """Position of the parent of every span in time order, -1 for a root."""
-        return _links(self.spans, self._at)
+        return _links(self.spans, self._at, self._parent_key)
 
-    @cached_property
+    @once
     def top_down(self) -> Sequence[int]:
         """All positions, each after its parent's."""
         return top_down(self.parents_at)
 
-    @cached_property
+    @once
     def depths(self) -> Sequence[int]:
         """Number of parents above every span in time order; a root has 0."""
         return depths(self.parents_at, self.top_down)
 
-    @cached_property
+    @once
     def _children(self) -> Mapping[SpanKey, list[Span]]:
         children: dict[SpanKey, list[Span]] = {}
         for span, above in zip(self.spans, self.parents_at, strict=True):
@@ -152,41 +166,39 @@ class SpanTree:
                 children.setdefault((parent.trace_id, parent.span_id), []).append(span)
         return children
 
-    @cached_property
+    @once
     def roots(self) -> tuple[Span, ...]:
         """Spans below none, in time order: true roots, those that wait for one, cut circles."""
-        return tuple(
-            span for span, above in zip(self.spans, self.parents_at, strict=True) if above < 0
-        )
+        tops = [at for at, above in enumerate(self.parents_at) if above < 0]
+        return tuple(map(self.spans.__getitem__, tops))
 
-    @cached_property
+    @once
     def true_roots(self) -> tuple[Span, ...]:
         """Roots that name no parent; where there are none, all roots."""
-        return tuple([span for span in self.spans if span.parent_span_id is None]) or self.roots
+        return tuple([span for span in self.roots if span.parent_span_id is None]) or self.roots
 
-    @cached_property
+    @once
     def true_root_ids(self) -> tuple[str, ...]:
         """The ids of `true_roots`."""
         return tuple(map(attrgetter("span_id"), self.true_roots))
 
-    @cached_property
+    @once
     def missing_parents(self) -> int:
         """Number of spans that are named as a parent but are not here."""
         return len({(span.trace_id, span.parent_span_id) for span in self.orphans})
 
-    @cached_property
+    @once
     def orphans(self) -> Sequence[Span]:
         """Spans whose parent is not here, in time order."""
-        tops = [at for at, above in enumerate(self.parents_at) if above < 0]
-        found = [span for span in map(self.spans.__getitem__, tops) if span.parent_span_id]
-        return [span for span in found if (span.trace_id, span.parent_span_id) not in self._at]
+        found = [span for span in self.roots if span.parent_span_id]
+        return [span for span in found if self._parent_key(span) not in self._at]
 
-    @cached_property
+    @once
     def gaps(self) -> Gaps:
         """Parts of the trace that are known to be missing."""
-        return find_gaps(self.spans, self.orphans, self.lost)
+        return find_gaps(self.spans, self.orphans, self.lost, has_events=self.has_events)
 
-    @cached_property
+    @once
     def has_loose_order(self) -> bool:
         """Tells whether a parent that is missing may change the order of spans that are here.
 
@@ -204,17 +216,17 @@ class SpanTree:
             for found in together.values()
         )
 
-    @cached_property
+    @once
     def topological(self) -> tuple[tuple[Span, int], ...]:
         """Every span exactly once with its depth (a root has 0), each after its parent."""
         return tuple((self.spans[at], self.depths[at]) for at in self.top_down)
 
-    @cached_property
+    @once
     def depth(self) -> int:
         """Parents above the deepest span: 0 for roots alone and for no spans."""
         return max(self.depths, default=0)
 
-    @cached_property
+    @once
     def agent_work(self) -> AgentWork:
         """Calls and messages of the agent, from the spans' GenAI attributes.
 
@@ -222,34 +234,34 @@ class SpanTree:
         """
         return work_of(self.acts, self.spans)
 
-    @cached_property
+    @once
     def acts(self) -> Sequence[Act]:
         """Calls of models, tools and agents, each once, in time order."""
         return acts_of(self.spans)
 
-    @cached_property
+    @once
     def kinds(self) -> tuple[Kind, ...]:
         """Kind of each span, such as a model call or a tool call, in time order."""
         return tuple(map(kind_of, self.spans))
 
-    @cached_property
+    @once
     def model_calls(self) -> tuple[Span, ...]:
         """The calls of models that write an answer, in time order."""
         return tuple(
             span for span, kind in zip(self.spans, self.kinds, strict=True) if kind is Kind.MODEL
         )
 
-    @cached_property
+    @once
     def has_agent_spans(self) -> bool:
         """Tells whether any span says of itself what it is: a model's call, a tool's and so on."""
         return any(kind is not Kind.OTHER for kind in self.kinds)
 
-    @cached_property
+    @once
     def start_ns(self) -> int:
         """Start of the first span, nanoseconds since the epoch; 0 without spans."""
         return self.spans[0].start_ns if self.spans else 0
 
-    @cached_property
+    @once
     def duration_ns(self) -> int:
         """Nanoseconds from the first start to the last end; 0 without spans."""
         if not self.spans:
@@ -264,7 +276,7 @@ def _spanless(event: Span) -> str:
     )
 
 
-def _kept(spans: Iterable[Span]) -> dict[SpanKey, Span]:
+def _kept(spans: Iterable[Span]) -> list[Span]:
     """Choose one span per key, whatever the order they came in."""
     kept: dict[SpanKey, Span] = {}
     for span in spans:
@@ -272,7 +284,7 @@ def _kept(spans: Iterable[Span]) -> dict[SpanKey, Span]:
         known = kept.get(key)
         if known is None or (span is not known and _is_kept_over(span, known)):
             kept[key] = span
-    return kept
+    return list(kept.values())
 
 
 def _is_kept_over(span: Span, known: Span) -> bool:
@@ -281,22 +293,22 @@ def _is_kept_over(span: Span, known: Span) -> bool:
     return repr(span) > repr(known)
 
 
-def _positions(spans: Sequence[Span]) -> dict[SpanKey, int]:
-    return dict(zip(map(_key, spans), range(len(spans)), strict=True))
+def _positions(spans: Sequence[Span], key: _KeyOf) -> dict[object, int]:
+    return dict(zip(map(key, spans), range(len(spans)), strict=True))
 
 
-def _links(spans: Sequence[Span], at: Mapping[SpanKey, int]) -> list[int]:
+def _links(spans: Sequence[Span], at: Mapping[object, int], parent_key: _KeyOf) -> list[int]:
     """Find the parents' positions. A root's key has None in it, which is no span's."""
-    return cut_circles(list(map(at.get, map(_parent_key, spans), repeat(-1))))
+    return cut_circles(list(map(at.get, map(parent_key, spans), repeat(-1))))
 
 
-def _order_ties(spans: list[Span]) -> list[Span]:
+def _order_ties(spans: list[Span], key: _KeyOf, parent_key: _KeyOf) -> list[Span]:
     """Order spans of which some start together: a parent has to come before its child.
 
     Coarse clocks make such spans common, and a child may outlive the parent that it starts with.
     """
     spans.sort(key=lambda span: (span.start_ns, -span.end_ns, span.span_id, span.trace_id))
-    parents = _links(spans, _positions(spans))
+    parents = _links(spans, _positions(spans, key), parent_key)
     depth = depths(parents, top_down(parents))
     order = sorted(range(len(spans)), key=lambda at: (spans[at].start_ns, depth[at], at))
     return [spans[at] for at in order]

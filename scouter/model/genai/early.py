@@ -66,16 +66,14 @@ def naming_sessions(spans: Sequence[Span]) -> list[Span]:
     Cost: linear, 0.1 µs for a span whose attributes are a dictionary.
     """
     held = list(map(_attributes_of, spans))
-    if set(map(type, held)) <= _DICT:
-        silent = list(map(_SESSION_KEYS.isdisjoint, held))
-    else:
-        silent = [_SESSION_KEYS.isdisjoint(_at_hand(attributes)) for attributes in held]
-    if all(silent) and not any(map(_events_of, spans)):
+    if not set(map(type, held)) <= _DICT:
+        held = list(map(_at_hand, held))
+    if _SESSION_KEYS.isdisjoint(set[str]().union(*held)) and not any(map(_events_of, spans)):
         return []
     return [
         span
-        for span, is_silent in zip(spans, silent, strict=True)
-        if not is_silent or _has_details(span)
+        for span, attributes in zip(spans, held, strict=True)
+        if not _SESSION_KEYS.isdisjoint(attributes) or _has_details(span)
     ]
 
 
