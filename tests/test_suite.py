@@ -9,7 +9,7 @@ import pytest
 
 TESTS: Final = Path(__file__).parent
 FILES: Final = sorted(TESTS.rglob("test_*.py"))
-CLOCKS: Final = frozenset({"monotonic", "perf_counter", "process_time"})
+CLOCKS: Final = frozenset({"monotonic", "perf_counter", "process_time", "thread_time"})
 
 
 def is_clock(node: ast.AST) -> bool:

@@ -1,11 +1,11 @@
 """A real browser: Debian's Chromium, driven by Playwright."""
 
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import Final
 
-from playwright.sync_api import Dialog, Page, sync_playwright
+from playwright.sync_api import Browser, Dialog, Page, sync_playwright
 
 from tests.support.components import require_program
 
@@ -34,7 +34,7 @@ def browser_page(
     dark: bool = False,
     script: bool = True,
 ) -> Generator[tuple[Page, Seen]]:
-    """A page of a new browser; what a user would have noticed is in `Seen`.
+    """A page of a browser without a past; what a user would have noticed is in `Seen`.
 
     Args:
         base_url: Of the site; requests to any other are a problem.
@@ -43,21 +43,21 @@ def browser_page(
         dark: Asks for the dark scheme.
         script: Runs scripts of pages.
     """
-    program = require_program("chromium", "chromium")
     seen = Seen()
 
     def dismiss(dialog: Dialog) -> None:
         seen.problems.append(dialog.message)
         dialog.dismiss()
 
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
+    with ExitStack() as stack:
+        browser = _KEPT.browser() if _KEPT.is_on else _launch(stack)
         context = browser.new_context(
             base_url=base_url,
             viewport={"width": width, "height": height},
             color_scheme="dark" if dark else "light",
             java_script_enabled=script,
         )
+        stack.callback(context.close)
         page = context.new_page()
         page.add_init_script(_LISTEN)
         page.on("dialog", dismiss)
@@ -75,4 +75,46 @@ def browser_page(
             ),
         )
         yield page, seen
-        browser.close()
+
+
+@contextmanager
+def kept_browser() -> Generator[None]:
+    """Inside the block, all pages are of one browser: to start it takes longer than most tests.
+
+    Each page has cookies and a store of its own. Once there is a page, `asyncio.run` does not work
+    inside the block: Playwright's loop runs in the same thread.
+    """
+    with ExitStack() as stack:
+        _KEPT.stack, _KEPT.found = stack, None
+        try:
+            yield
+        finally:
+            _KEPT.stack = _KEPT.found = None
+
+
+class _Kept:
+    """The browser of the block, once a page was asked for."""
+
+    stack: ExitStack | None = None
+    found: Browser | None = None
+
+    @property
+    def is_on(self) -> bool:
+        return self.stack is not None
+
+    def browser(self) -> Browser:
+        assert self.stack is not None, "no block keeps a browser"
+        if self.found is None:
+            self.found = _launch(self.stack)
+        return self.found
+
+
+_KEPT: Final = _Kept()
+
+
+def _launch(stack: ExitStack) -> Browser:
+    program = require_program("chromium", "chromium")
+    playwright = stack.enter_context(sync_playwright())
+    browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
+    stack.callback(browser.close)
+    return browser

@@ -1,15 +1,18 @@
 """Agent frameworks that do not fit into the project's own environment, each in one of its own."""
 
+import contextlib
+import hashlib
 import shutil
 import subprocess
+import sys
+import tempfile
 import venv
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from tests.support.components import ROOT, require, required_parts
+from tests.support.components import cache_dir, require, required_parts
 
-_CACHE: Final = ROOT / ".cache" / "frameworks"
 _EXPORTER: Final = "opentelemetry-exporter-otlp-proto-http>=1.40"
 _PACKAGES: Final[Mapping[str, tuple[str, ...]]] = {
     "google_adk": ("google-adk==2.13.0", _EXPORTER),
@@ -32,16 +35,26 @@ def framework_python(name: str) -> Path:
     Args:
         name: One of `OWN`.
     """
-    folder = _CACHE / "-".join([name, _PACKAGES[name][0].rpartition("=")[2]])
+    inside = "\n".join([sys.version, *_PACKAGES[name]])
+    frameworks = cache_dir() / "frameworks"
+    folder = frameworks / f"{name}-{hashlib.sha256(inside.encode()).hexdigest()[:12]}"
     python = folder / "bin" / "python"
     if python.exists():
         return python
     require("crewai", present=name != "crewai" or name in required_parts())
-    making = folder.with_name(f"{folder.name}.making")
-    shutil.rmtree(making, ignore_errors=True)
-    venv.create(making, with_pip=True, symlinks=True)
-    command = [making / "bin" / "python", "-m", "pip", "install", "-q", "--no-compile"]
-    done = subprocess.run([*command, *_PACKAGES[name]], capture_output=True, text=True, check=False)
-    require("frameworks", present=done.returncode == 0, detail=f"{name}: {done.stderr[-500:]}")
-    making.rename(folder)
+    frameworks.mkdir(parents=True, exist_ok=True)
+    making = Path(tempfile.mkdtemp(dir=frameworks, prefix=f"{name}.making."))
+    try:
+        # The pip of the tests fills it: one of its own takes longer to make than all else.
+        venv.create(making, with_pip=False, symlinks=True)
+        pip = [sys.executable, "-m", "pip", "--python", making / "bin" / "python"]
+        done = subprocess.run(
+            [*pip, "install", "-q", "--no-compile", *_PACKAGES[name]],
+            capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        require("frameworks", present=done.returncode == 0, detail=f"{name}: {done.stderr[-500:]}")
+        with contextlib.suppress(OSError):  # another run was quicker, and its folder stays
+            making.rename(folder)
+    finally:
+        shutil.rmtree(making, ignore_errors=True)
     return python

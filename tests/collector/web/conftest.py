@@ -11,6 +11,7 @@ import pytest
 from scouter.model.otlp import encode_request
 from scouter.model.span import Span, StatusCode
 from tests.collector.conftest import Service, save_answers
+from tests.support.browser import kept_browser
 from tests.support.served import serve
 
 HOSTILE: Final = [
@@ -62,6 +63,13 @@ def send_text(service: Service, number: int, text: str) -> None:
         "context": {"answer": text, text or "empty": [text]},
     }  # fmt: skip
     service.send(record)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def one_browser() -> Iterator[None]:
+    """Pages of a module's tests are of one browser."""
+    with kept_browser():
+        yield
 
 
 @pytest.fixture(scope="module")

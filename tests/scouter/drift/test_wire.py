@@ -3,6 +3,7 @@
 import json
 import re
 import sys
+import threading
 import time
 from dataclasses import fields
 from pathlib import Path
@@ -502,7 +503,11 @@ def mutated(draw: st.DrawFn) -> Any:
 
 
 class _Watch:
-    """Notes what is opened, connected to or run while it is on; code that is loaded aside."""
+    """Notes what its thread opens, connects to or runs while it is on; code that is loaded aside.
+
+    Other threads of the test's process, such as an exporter that an earlier test left, are not its
+    business.
+    """
 
     code = (
         sys.prefix,
@@ -512,19 +517,22 @@ class _Watch:
 
     def __init__(self) -> None:
         self.is_on, self.seen = False, list[str]()
+        self._thread = threading.get_ident()
         sys.addaudithook(self._note)
 
     def _note(self, event: str, arguments: tuple[Any, ...]) -> None:
-        if not self.is_on or not event.startswith(("open", "socket.", "subprocess.", "os.")):
+        if not self.is_on or threading.get_ident() != self._thread:
+            return
+        if not event.startswith(("open", "socket.", "subprocess.", "os.")):
             return
         is_code = event in ("open", "os.listdir") and str(arguments[0]).startswith(self.code)
         if not is_code:
             self.seen.append(f"{event} {arguments}")
 
     def read(self, sent: bytes) -> float:
-        """Read a profile; the seconds that it took."""
+        """Read a profile; the seconds of the processor that it took, on a busy machine too."""
         kept, sys.dont_write_bytecode = sys.dont_write_bytecode, True  # of code that is loaded
-        began, self.is_on = time.monotonic(), True
+        began, self.is_on = time.thread_time(), True
         try:
             read_wire_profile(sent)
         except WireProfileError as error:
@@ -534,7 +542,7 @@ class _Watch:
         finally:
             self.is_on, sys.dont_write_bytecode = False, kept
         assert told
-        return time.monotonic() - began
+        return time.thread_time() - began
 
 
 _WATCH = _Watch()  # a hook cannot be taken out again
@@ -548,6 +556,16 @@ def test_the_watch_sees_what_is_read(tmp_path: Path) -> None:
     (seen,) = _WATCH.seen
     _WATCH.seen.clear()
     assert "secret" in seen
+
+
+def test_the_watch_leaves_other_threads_alone(tmp_path: Path) -> None:
+    other = threading.Thread(target=(tmp_path / "log").write_text, args=("x",))
+    _WATCH.is_on = True
+    other.start()
+    other.join()
+    _WATCH.is_on = False
+    assert (tmp_path / "log").read_text() == "x"
+    assert _WATCH.seen == []
 
 
 @pytest.mark.parametrize("sent", [sent for sent, _ in ATTACKS.values()], ids=ATTACKS)

@@ -380,6 +380,7 @@ def test_a_record_that_comes_after_its_trace_is_kept_as_the_spans_were(
             queue["a"].insert_for_trace(EvalRecord({"n": 1}), trace_id)
             with tracer.start_as_current_span("other"):
                 queue["a"].insert(EvalRecord({"n": 1}, trace_id=trace_id))
+        assert flush_tracer(20)  # else the spans' last chance is a receiver that is gone
         assert queue.flush(20)
         assert [record["trace_id"] for record in receiver.records()] == [high] * 3
         queue.shutdown()

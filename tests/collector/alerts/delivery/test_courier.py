@@ -161,10 +161,11 @@ def test_waits_double_to_a_bound_and_end_in_giving_up(round_: Round, script: Scr
     waits: list[float] = []
     begun_s = round_.ticks_s
     while round_.log() != [("firing", "given_up", len(waits))]:
-        assert round_.ticks_s - begun_s < GIVE_UP_S + 61
+        assert round_.ticks_s - begun_s < GIVE_UP_S + 600
         script.answers = [Say(500, "no")]
         waits.append(round_.courier.step())
-        round_.ticks_s += waits[-1]
+        # It comes late after the eighth, as on a busy machine: the six hours are 40 steps, not 360.
+        round_.ticks_s += waits[-1] if len(waits) < 8 else 600
     assert waits[:8] == [1, 2, 4, 8, 16, 32, 60, 60]
     assert round_.ticks_s - begun_s >= GIVE_UP_S
     assert round_.run() == []

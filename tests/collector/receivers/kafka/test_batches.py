@@ -118,6 +118,7 @@ def test_every_codec_of_a_broker_is_read(
     topics: tuple[str, str],
     codec: str,
 ) -> None:
+    create_topics(kafka.bootstrap, list(topics))  # else it looks for them again in ten seconds
     service = consuming(start, kafka.bootstrap, topics, profile=[str(answers)])
     send(kafka.bootstrap, codec, topics[1], 3)
     service.wait_for(3)
