@@ -18,7 +18,7 @@ from collector.storage.port.store import Store
 from scouter.client.conversation import read_conversation
 from scouter.client.harvest import harvested
 from scouter.client.harvest_file import scenario_yaml
-from scouter.client.models import Evaluation
+from scouter.client.models.evaluations import Evaluation
 from scouter.drift.profile import AgentEvalProfile
 from scouter.evaluate.outcome import Outcome
 from scouter.evaluate.spans.tree import SpanTree
