@@ -1,5 +1,6 @@
-"""Models of the collector's answers, as a client reads them.
+"""Models of the collector's answers.
 
-Unknown fields are ignored, so a client may be older than the collector. Times are UTC, to the
-microsecond.
+The collector answers with those without times itself; it writes times to the nanosecond, and a
+client reads them to the microsecond, in UTC. Unknown fields are ignored, so a client may be older
+than the collector.
 """

@@ -2,6 +2,8 @@
 
 import datetime
 
+from pydantic import Field
+
 from scouter.client.models.answer import Answer
 
 
@@ -32,11 +34,11 @@ class UnwatchedAlert(Answer):
     """The alert of a profile that is registered and not active, so that it watches nothing."""
 
     space: str
-    profile: str
-    profile_name: str = ""
+    profile: str = Field(description="Alias of the profile.")
+    profile_name: str = Field(default="", description="Its full name, where the alias is another.")
     profile_version: str
-    uid: str
-    condition: str
+    uid: str = Field(description="What POST /api/v1/profiles/{uid}/activate takes.")
+    condition: str = Field(description="In words.")
 
 
 class DriftFigures(Answer):
@@ -67,7 +69,7 @@ class DriftExample(Answer):
     record_id: str
     uid: str
     trace_id: str | None
-    link: str
+    link: str = Field(description="Path of the trace, or of the record where it has none.")
 
 
 class DriftAlert(Answer):
@@ -110,18 +112,16 @@ class DriftAlert(Answer):
 class Culprit(Answer):
     """A tag, tool, model, agent, route or version whose results fell."""
 
-    name: str
-    """Such as `tool search`, `model m`, `agent a`, `route a > b` or `tag tier=free`."""
-    rate_before: float
-    """Its own; where it is new, that of all results."""
-    new: bool = False
-    """It had fewer than 30 results before the fall."""
-    rate: float
-    """Since the fall."""
-    records: int
-    weight: float
-    """Its own fall times its share of the results since."""
-    evidence: float
+    name: str = Field(
+        description="Such as `tool search`, `model m`, `agent a`, `route a > b`, `version 2` or"
+        " `tag tier=free`.",
+    )
+    rate_before: float = Field(description="Its own; where it is new, that of all results.")
+    new: bool = Field(default=False, description="It had fewer than 30 results before the fall.")
+    rate: float = Field(description="Since the fall.")
+    records: int = Field(description="Since the fall.")
+    weight: float = Field(description="Its own fall times its share of the results since.")
+    evidence: float = Field(description="E-value; it stands among all slices (e-BH).")
 
 
 class DriftDelivery(Answer):
@@ -143,8 +143,7 @@ class TriedChannel(Answer):
 
     channel: str
     sent: bool
-    answer: str
-    """Reply of the channel to the message."""
+    answer: str = Field(description="Of the far side, without secrets.")
 
 
 class TriedChannels(Answer):

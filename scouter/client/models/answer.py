@@ -6,9 +6,18 @@ from pydantic import BaseModel, ConfigDict
 
 
 class Answer(BaseModel):
-    """Base of all answers."""
+    """Base of all answers.
 
-    model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True)
+    Fields that came later have defaults, as older collectors do not send them. A collector that
+    answers with one of these models sends all fields, and its OpenAPI document says so.
+    """
+
+    model_config = ConfigDict(
+        frozen=True,
+        extra="ignore",
+        defer_build=True,
+        json_schema_serialization_defaults_required=True,
+    )
 
 
 Item = TypeVar("Item", bound=BaseModel)

@@ -1,5 +1,7 @@
 """The decision on a candidate version."""
 
+from pydantic import Field
+
 from scouter.client.models.answer import Answer
 
 
@@ -7,14 +9,11 @@ class CanaryVersion(Answer):
     """The results of one version since the canary began."""
 
     version: str
-    conversations: int
-    """Begun; a record without a session is one by itself."""
+    conversations: int = Field(description="Begun; a record without a session is one by itself.")
     records: int
-    pass_rate: float | None
-    """Mean of the complete conversations."""
+    pass_rate: float | None = Field(description="Mean of the complete conversations.")
     error_rate: float | None
-    result_rate: float | None
-    """Share of records that no gate skipped."""
+    result_rate: float | None = Field(description="Share of records that no gate skipped.")
 
 
 class Difference(Answer):
@@ -27,23 +26,19 @@ class Difference(Answer):
 class Canary(Answer):
     """The decision on a candidate, and its grounds."""
 
-    decision: str
-    """`promote`, `hold` or `roll_back`."""
+    decision: str = Field(description="promote, hold or roll_back.")
     reason: str
     profile: str
     profile_version: str
-    task: str
-    """Empty for the whole record."""
+    task: str = Field(description="Empty for the whole record.")
     stable: CanaryVersion
     candidate: CanaryVersion
     pass_rate: Difference
-    decided_rate: Difference
-    """Difference of the shares without an error."""
-    result_rate: Difference
-    """Difference of the shares of records with a result."""
-    is_cut: bool
-    """Later results of a version are not read: nothing is promoted."""
+    decided_rate: Difference = Field(description="Of the shares without an error.")
+    result_rate: Difference = Field(description="Of the shares of records with a result.")
+    is_cut: bool = Field(description="Later results of a version are not read: never promoted.")
     margin: float
     alpha: float
-    split_chance: float | None
-    """That traffic is split as planned, at most; None without a plan, or where results are cut."""
+    split_chance: float | None = Field(
+        description="That traffic is split as planned, at most; null without a plan, or if cut."
+    )

@@ -2,7 +2,7 @@
 
 import datetime
 
-from pydantic import JsonValue
+from pydantic import Field, JsonValue
 
 from scouter.client.models.answer import Answer
 from scouter.client.models.records import ToolCall
@@ -28,41 +28,39 @@ class Versions(Answer):
 class ComparedSide(Answer):
     """One side of a comparison."""
 
-    label: str
+    label: str = Field(description="For people.")
     records: int
-    scenarios: int | None = None
-    """Number of scenarios, of a run that has some."""
-    is_cut: bool = False
-    """There are more records, which are older."""
+    scenarios: int | None = Field(default=None, description="Of a run with scenarios.")
+    is_cut: bool = Field(default=False, description="There are more records, which are older.")
     run_id: str | None = None
 
 
 class ComparedRate(Answer):
     """One rate on both sides, and what the test says of it."""
 
-    label: str
+    label: str = Field(description="For people.")
     profile: str | None = None
-    task_id: str | None = None
-    """None for whole records and sums."""
+    task_id: str | None = Field(default=None, description="Null for whole records and sums.")
     before_passed: int
     before_count: int
     after_passed: int
     after_count: int
     before_rate: float
     after_rate: float
-    difference: float
-    """After minus before."""
-    lower: float | None = None
-    """Interval of the difference, 95 %; None where it has too few conversations."""
+    difference: float = Field(description="After minus before.")
+    lower: float | None = Field(
+        default=None,
+        description="Of the difference, 95 %; null where too few conversations stand behind it.",
+    )
     upper: float | None = None
-    fell: int
+    fell: int = Field(description="Pairs that passed before and do not now.")
     rose: int
-    p_value: float | None = None
-    """One-sided, of a fall."""
-    adjusted_p: float | None = None
-    word: str
-    """`regressed`, `not cleared`, or empty."""
-    reason: str
+    p_value: float | None = Field(default=None, description="One-sided, of a fall.")
+    adjusted_p: float | None = Field(
+        default=None, description="The same corrected for all rates (Holm)."
+    )
+    word: str = Field(description="regressed, not cleared, or empty.")
+    reason: str = Field(description="The row in words.")
 
 
 class LookedTask(Answer):
@@ -76,14 +74,17 @@ class LookedTask(Answer):
 class Look(Answer):
     """A record, or an attempt of a scenario, on one side of a comparison."""
 
-    uid: str = ""
-    """Key of a live record."""
-    trace_id: str | None = None
+    uid: str = Field(default="", description="Of a live record; else empty.")
+    trace_id: str | None = Field(default=None, description="Of a live record.")
     outcome: Outcome
     tasks: tuple[LookedTask, ...]
-    calls: tuple[ToolCall, ...] | None = None
-    """Of tools; None where no span is stored."""
-    shown: dict[str, JsonValue]
+    calls: tuple[ToolCall, ...] | None = Field(
+        default=None, description="Of tools, in their order; null where no span is stored."
+    )
+    shown: dict[str, JsonValue] = Field(
+        description="Of a scenario `asked`, `answered`, `turns` and `error`; of a live record "
+        "`context`; large values are cut.",
+    )
 
 
 class ComparedChange(Answer):
@@ -98,18 +99,22 @@ class ComparedChange(Answer):
 class Comparison(Answer):
     """Two sides held against each other."""
 
-    word: str
-    """`regressed`, `no regression seen` or `inconclusive`."""
-    headline: str
+    word: str = Field(description="regressed, no regression seen, or inconclusive.")
+    headline: str = Field(description="The decision in words.")
     reasons: tuple[str, ...]
-    exit_code: int
-    ruled_out: float | None = None
-    """A fall of more points than this is ruled out."""
-    pairing: str
-    """`scenarios`, `ids`, or `apart`: two samples."""
+    exit_code: int = Field(description="0 go, 1 stop, 3 inconclusive; as `scouter compare`.")
+    ruled_out: float | None = Field(
+        default=None, description="A fall of more points than this is ruled out."
+    )
+    pairing: str = Field(
+        description="scenarios; ids: records with an id of both sides in pairs; apart: two "
+        "samples.",
+    )
     before: ComparedSide
     after: ComparedSide
     rates: tuple[ComparedRate, ...]
-    changes: tuple[ComparedChange, ...]
-    more_changes: int
+    changes: tuple[ComparedChange, ...] = Field(
+        description="At most 20, those that got worse first; none of two samples."
+    )
+    more_changes: int = Field(description="Changes that are left out.")
     notes: tuple[str, ...]

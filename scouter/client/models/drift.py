@@ -2,6 +2,8 @@
 
 import datetime
 
+from pydantic import Field
+
 from scouter.client.models.answer import Answer
 from scouter.evaluate.outcome import Outcome
 
@@ -9,30 +11,32 @@ from scouter.evaluate.outcome import Outcome
 class DriftSeries(Answer):
     """The standing of one task of an active profile, of the version that ran last."""
 
-    profile: str
+    profile: str = Field(description="Alias of the profile.")
     profile_version: str
-    task: str
+    task: str = Field(description="Empty for the whole record.")
     kind: str
     service: str
     environment: str
     version: str
-    units: int
-    """Conversations, and records without one."""
+    units: int = Field(description="Conversations, and records without one.")
     records: int
     failed: int
-    rate: float
-    """Rate of the last 500 to 1,000 units."""
+    rate: float = Field(description="Of the last 500 to 1,000 units.")
     lower: float
     upper: float
     evidence: float
-    state: str = ""
-    """`learning`, `never_passed` (nothing can be worse), `watched` or `fallen`: looked at alone."""
-    stands: bool = False
-    """A fall is proven among all series of the space looked at together (e-BH)."""
+    state: str = Field(
+        default="",
+        description="learning, never_passed (nothing can be worse), watched or fallen: looked "
+        "at alone.",
+    )
+    stands: bool = Field(
+        default=False,
+        description="A fall is proven among all series of the space looked at together (e-BH).",
+    )
     healthy: float | None
     healthy_lower: float | None
-    against: str
-    """The reference, or the reason why there is none yet."""
+    against: str = Field(description="What it is held against, or what it waits for.")
 
 
 class DriftSeriesList(Answer):
@@ -44,8 +48,7 @@ class DriftSeriesList(Answer):
 class DriftOutcome(Answer):
     """The outcome of one task, or of a whole record."""
 
-    task: str
-    """Empty for the whole record."""
+    task: str = Field(description="Empty for the whole record.")
     outcome: Outcome
 
 
@@ -87,6 +90,5 @@ class DriftSlice(Answer):
 class DriftSlices(Answer):
     """All slices that have a result since the moment."""
 
-    total: int
-    """Results since the moment that were looked at."""
+    total: int = Field(description="Results since the moment that were looked at.")
     items: tuple[DriftSlice, ...]

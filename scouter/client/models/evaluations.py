@@ -2,7 +2,7 @@
 
 import datetime
 
-from pydantic import Field, JsonValue
+from pydantic import ConfigDict, Field, JsonValue
 
 from scouter.client.models.answer import Answer
 from scouter.evaluate.outcome import Outcome
@@ -12,42 +12,54 @@ from scouter.evaluate.results.judge_rate import JudgeKnown
 class TaskUsage(Answer):
     """Questions to a judge, with their tokens and cost; a sum is None if no answer tells it."""
 
+    model_config = ConfigDict(from_attributes=True)
+
     calls: int
-    cached: int = 0
+    cached: int = Field(
+        default=0, description="Questions that a cache answered; they take nothing."
+    )
     input_tokens: int | None = None
     output_tokens: int | None = None
     cost_usd: float | None = None
-    unpriced_calls: int = 0
-    """Calls whose cost is not known, and which `cost_usd` leaves out."""
+    unpriced_calls: int = Field(
+        default=0, description="Calls that the cost leaves out, as it is not known."
+    )
 
 
 class TaskResult(Answer):
     """Outcome of one task; it is pending while a judge has yet to answer."""
 
+    model_config = ConfigDict(from_attributes=True)
+
     task_id: str
     task_type: str
     outcome: Outcome
-    reason: str | None = None
-    """Why, where it errored or was skipped."""
-    score: float | None = None
-    """The number beside the outcome; None where the task was not decided, which is not 0."""
+    reason: str | None = Field(default=None, description="Why, where it errored or was skipped.")
+    score: float | None = Field(
+        default=None,
+        description="The value of its judge or metric; of an assertion 1 if it passed, 0 if it "
+        "failed. Null where it was not decided, which is not 0.",
+    )
     expected: JsonValue = None
     actual: JsonValue = None
     message: str
     operator: str = ""
-    condition: bool = False
-    """True for a gate."""
+    condition: bool = Field(default=False, description="True for a gate.")
     stage: int = 0
-    usage: TaskUsage | None = None
-    """Calls, tokens and cost of the answers of the task's judge."""
-    question: str = ""
-    """Digest of all that a judge task's outcome follows from but the answer."""
-    answer: JsonValue = None
-    """A judge's whole answer."""
-    span_ids: tuple[str, ...] = ()
-    """The first 20 of the spans that it is about, by start time; a session's are of its traces."""
-    calibration: JudgeKnown | None = None
-    """Calibration of the judge that decided the task, the one in force at that time."""
+    usage: TaskUsage | None = Field(default=None, description="What a judge's answers took.")
+    question: str = Field(
+        default="",
+        description="Digest of all that a judge task's outcome follows from but the answer.",
+    )
+    answer: JsonValue = Field(default=None, description="A judge's whole answer.")
+    span_ids: tuple[str, ...] = Field(
+        default=(), description="The first 20 of the spans that it is about, by start time."
+    )
+    calibration: JudgeKnown | None = Field(
+        default=None,
+        description="Of a judge that passed or failed it: its calibration in force at that "
+        "time; null where there is none of this very judge.",
+    )
 
 
 class Evaluation(Answer):

@@ -2,6 +2,8 @@
 
 import datetime
 
+from pydantic import Field
+
 from scouter.client.models.answer import Answer
 
 
@@ -16,7 +18,7 @@ class JudgeAnswer(Answer):
 class KeptJudgeAnswer(Answer):
     """Reply to a judge answer that was sent in; `kept` is False if the collector keeps none."""
 
-    kept: bool
+    kept: bool = Field(description="False where the collector's cache is off.")
 
 
 class GoldAgreement(Answer):

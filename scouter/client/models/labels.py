@@ -2,7 +2,7 @@
 
 import datetime
 
-from pydantic import JsonValue
+from pydantic import Field, JsonValue
 
 from scouter.client.models.answer import Answer
 from scouter.evaluate.outcome import Outcome
@@ -31,7 +31,7 @@ class QueueResult(Answer):
     reason: str | None = None
     score: float | None = None
     message: str = ""
-    answer: JsonValue = None
+    answer: JsonValue = Field(default=None, description="A judge's whole answer.")
 
 
 class QueueItem(Answer):
@@ -64,7 +64,7 @@ class LabelQueue(Answer):
 class AgreementKappa(Answer):
     """Agreement beyond chance: 1 perfect, 0 by chance alone; None where it cannot be said."""
 
-    value: float | None
+    value: float | None = Field(description="Null where chance alone would always agree.")
     lower: float
     upper: float
 
@@ -86,9 +86,9 @@ class JudgeAgreement(Answer):
     good_failed: int
     bad_passed: int
     bad_failed: int
-    sensitivity: float | None
+    sensitivity: float | None = Field(description="Of good records, the share that it passes.")
     sensitivity_interval: tuple[float, float]
-    specificity: float | None
+    specificity: float | None = Field(description="Of bad records, the share that it fails.")
     specificity_interval: tuple[float, float]
     kappa: AgreementKappa
 
@@ -98,15 +98,12 @@ class LabelAgreement(Answer):
 
     profile: str
     task_id: str
-    raters: dict[str, int]
-    records: int
-    good: int
+    raters: dict[str, int] = Field(description="Labels by person, the busiest first.")
+    records: int = Field(description="Those with a label.")
+    good: int = Field(description="Records that most people pass.")
     tied: int
-    pairs: tuple[RaterPair, ...]
-    """Those of the 20 busiest people."""
-    left_out: int
-    """People who are in no pair, as 20 labelled more."""
-    everybody: AgreementKappa
-    """Fleiss' kappa."""
+    pairs: tuple[RaterPair, ...] = Field(description="Those of the 20 busiest people.")
+    left_out: int = Field(description="People who are in no pair, as 20 labelled more.")
+    everybody: AgreementKappa = Field(description="Fleiss' kappa of all people.")
     judge: JudgeAgreement
-    contested: tuple[str, ...]
+    contested: tuple[str, ...] = Field(description="Uids of 50 records that people differ on.")

@@ -2,6 +2,8 @@
 
 import datetime
 
+from pydantic import Field
+
 from scouter.client.models.answer import Answer
 
 
@@ -12,17 +14,20 @@ class RecordStates(Answer):
     waiting: int
     evaluated: int
     skipped: int
-    expired: int
+    expired: int = Field(description="Taken out by retention.")
     dead_lettered: int
-    erased: int
-    lost: int = 0
-    """Gone or damaged at a start that accepted that."""
-    duplicates: int
-    """Re-deliveries, beside the sum."""
-    derived: int = 0
-    """Part of `accepted`: records made from traces that a profile watches; no state of its own."""
-    superseded: int = 0
-    """Part of `erased`: derived records that a sender's record replaced; no state of its own."""
+    erased: int = Field(description="Taken out because somebody wanted it so.")
+    lost: int = Field(default=0, description="Gone or damaged at a start with --accept-loss.")
+    duplicates: int = Field(description="Re-deliveries, beside the sum.")
+    derived: int = Field(
+        default=0,
+        description="Of the accepted: made of traces that a profile watches; beside the sum.",
+    )
+    superseded: int = Field(
+        default=0,
+        description="Of the erased: derived records in whose place a sender's came; beside the "
+        "sum.",
+    )
 
 
 class SpanStates(Answer):
@@ -30,13 +35,12 @@ class SpanStates(Answer):
 
     accepted: int
     stored: int
-    expired: int
-    erased: int
-    lost: int = 0
-    """Gone or damaged at a start that accepted that."""
+    expired: int = Field(description="Stored once, taken out since by retention.")
+    erased: int = Field(description="Stored once, taken out since because somebody wanted it so.")
+    lost: int = Field(default=0, description="Gone or damaged at a start with --accept-loss.")
     duplicates: int
-    late: int
-    dead_lettered: int
+    late: int = Field(description="Of the stored: came after their trace had been judged.")
+    dead_lettered: int = Field(description="Refused and put aside; never accepted.")
 
 
 class EventStates(Answer):
@@ -44,13 +48,12 @@ class EventStates(Answer):
 
     accepted: int
     stored: int
-    spanless: int
-    """Part of `stored`: events whose span is not stored."""
-    expired: int
-    erased: int
-    lost: int
+    spanless: int = Field(description="Of the stored: the span that they belong to is not stored.")
+    expired: int = Field(description="Stored once, taken out since by retention.")
+    erased: int = Field(description="Stored once, taken out since because somebody wanted it so.")
+    lost: int = Field(description="Gone or damaged at a start with --accept-loss.")
     duplicates: int
-    dead_lettered: int
+    dead_lettered: int = Field(description="Refused and put aside; never accepted.")
 
 
 class ConservationSheet(Answer):
@@ -59,10 +62,11 @@ class ConservationSheet(Answer):
     records: RecordStates
     spans: SpanStates
     events: EventStates
-    dead_letters: dict[str, int]
-    """Everything put aside, by reason."""
-    has_uncounted_losses: bool = False
-    """True once something was lost and nobody knows how much: `lost` is the least."""
+    dead_letters: dict[str, int] = Field(description="Everything put aside, by reason.")
+    has_uncounted_losses: bool = Field(
+        default=False,
+        description="True once something was lost and nobody knows how much: `lost` is the least.",
+    )
 
 
 class DeadLetter(Answer):
@@ -86,8 +90,7 @@ class ReplayedLetter(Answer):
     """One letter and what became of it."""
 
     letter_id: str
-    result: str
-    """`accepted`, `waiting` or `refused`."""
+    result: str = Field(description="`accepted`, `waiting` or `refused`.")
     message: str
 
 
@@ -98,7 +101,7 @@ class ReplayedLetters(Answer):
     accepted: int
     waiting: int
     refused: int
-    next_cursor: str | None = None
+    next_cursor: str | None = Field(default=None, description="Pass it as `cursor` to go on.")
 
 
 class Backup(Answer):

@@ -81,15 +81,14 @@ class ToolCall(Answer):
     """A tool call on one side of a change."""
 
     name: str
-    arguments: JsonValue = None
+    arguments: JsonValue = Field(default=None, description="Null where any will do.")
 
 
 class TaskTrajectory(Answer):
     """The calls that a task expects, and those that were made."""
 
     task_id: str
-    expected: tuple[ToolCall, ...]
-    """Arguments are None where any will do."""
+    expected: tuple[ToolCall, ...] = Field(description="Arguments are None where any will do.")
     actual: tuple[ToolCall, ...]
 
 
