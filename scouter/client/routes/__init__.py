@@ -17,10 +17,11 @@ from scouter.client.routes import (
     profiles,
     records,
     tasks,
+    trace_parts,
     traces,
 )
 
 __all__ = (
     "alerts", "canary", "comparison", "drift", "evaluations", "export", "judges", "labels",
-    "operation", "profiles", "records", "tasks", "traces",
+    "operation", "profiles", "records", "tasks", "trace_parts", "traces",
 )  # fmt: skip
