@@ -5,7 +5,6 @@ from collections import defaultdict
 from typing import Annotated, Final, Literal
 
 from fastapi import APIRouter, Depends, Query
-from pydantic import BaseModel, ConfigDict, Field
 
 from collector.api.parameters import (
     COMMON,
@@ -23,6 +22,8 @@ from collector.pipeline.profiles import ProfileRegistry, RegisteredProfile
 from collector.problem import ProblemError, problems
 from collector.storage.port.drift import VersionQuery
 from collector.storage.port.store import Store
+from scouter.client.models.canary import Canary as CanaryAnswer
+from scouter.client.models.canary import CanaryVersion, Difference
 from scouter.drift.canary import ALPHA, MARGIN, Canary, Plan, Result, Version, decide
 from scouter.drift.canary import version_of as put_together
 from scouter.drift.detect.two_samples import Interval
@@ -34,51 +35,6 @@ _CONFLICT: Final = 409
 
 VersionName = Annotated[str, Query(max_length=512, description="`service.version` of its spans.")]
 Share = Annotated[float, Query(gt=0, lt=1)]
-
-
-class CanaryVersion(BaseModel):
-    """The results of one version since the canary began."""
-
-    model_config = ConfigDict(frozen=True)
-
-    version: str
-    conversations: int = Field(description="Begun; a record without a session is one by itself.")
-    records: int
-    pass_rate: float | None = Field(description="Mean of the complete conversations.")
-    error_rate: float | None
-    result_rate: float | None = Field(description="Share of records that no gate skipped.")
-
-
-class Difference(BaseModel):
-    """Candidate minus stable, with an interval that holds at all looks together."""
-
-    model_config = ConfigDict(frozen=True)
-
-    lower: float
-    upper: float
-
-
-class CanaryAnswer(BaseModel):
-    """The decision and its grounds."""
-
-    model_config = ConfigDict(frozen=True)
-
-    decision: str = Field(description="promote, hold or roll_back.")
-    reason: str
-    profile: str
-    profile_version: str
-    task: str = Field(description="Empty for the whole record.")
-    stable: CanaryVersion
-    candidate: CanaryVersion
-    pass_rate: Difference
-    decided_rate: Difference = Field(description="Of the shares without an error.")
-    result_rate: Difference = Field(description="Of the shares of records with a result.")
-    is_cut: bool = Field(description="Later results of a version are not read: never promoted.")
-    margin: float
-    alpha: float
-    split_chance: float | None = Field(
-        description="That traffic is split as planned, at most; null without a plan, or if cut."
-    )
 
 
 class _Asked:

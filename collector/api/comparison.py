@@ -15,12 +15,13 @@ from collector.api.parameters import (
     caught_up,
     read_time,
 )
-from collector.comparing.comparison import Compared, Pairing, compare_sides
-from collector.comparing.looks import Look, looks_of
+from collector.comparing.comparison import Compared, compare_sides
+from collector.comparing.looks import looks_of
 from collector.comparing.side import MOST, Side, Wanted, read_side
 from collector.problem import ProblemError, problems
 from collector.receivers.times import format_time
 from collector.storage.port.store import Store
+from scouter.client.models.comparison import ComparedChange, ComparedRate, ComparedSide, Comparison
 from scouter.evaluate.compare.rows import RateComparison
 
 _CHANGES: Final = 20
@@ -29,50 +30,6 @@ _RunId = Annotated[str | None, Query(max_length=64, description="As `GET /api/v1
 
 class _Answer(BaseModel):
     model_config = ConfigDict(frozen=True)
-
-
-class ComparedSide(_Answer):
-    """One side of a comparison."""
-
-    label: str = Field(description="For people.")
-    records: int
-    scenarios: int | None = Field(description="Of a run with scenarios.")
-    is_cut: bool = Field(description="There are more records, which are older.")
-    run_id: str | None
-
-
-class ComparedRate(_Answer):
-    """One rate on both sides, and what the test says of it."""
-
-    label: str = Field(description="For people.")
-    profile: str | None
-    task_id: str | None = Field(description="Null for whole records and sums.")
-    before_passed: int
-    before_count: int
-    after_passed: int
-    after_count: int
-    before_rate: float
-    after_rate: float
-    difference: float = Field(description="After minus before.")
-    lower: float | None = Field(
-        description="Of the difference, 95 %; null where too few conversations stand behind it."
-    )
-    upper: float | None
-    fell: int = Field(description="Pairs that passed before and do not now.")
-    rose: int
-    p_value: float | None = Field(description="One-sided, of a fall.")
-    adjusted_p: float | None = Field(description="The same corrected for all rates (Holm).")
-    word: str = Field(description="regressed, not cleared, or empty.")
-    reason: str = Field(description="The row in words.")
-
-
-class ComparedChange(_Answer):
-    """A record or scenario that passed on one side only."""
-
-    name: str
-    is_worse: bool
-    before: Look
-    after: Look
 
 
 class VersionItem(_Answer):
@@ -88,27 +45,6 @@ class VersionList(_Answer):
     """Versions, the one that began last first."""
 
     items: list[VersionItem]
-
-
-class Comparison(_Answer):
-    """Two sides held against each other."""
-
-    word: str = Field(description="regressed, no regression seen, or inconclusive.")
-    headline: str = Field(description="The decision in words.")
-    reasons: list[str]
-    exit_code: int = Field(description="0 go, 1 stop, 3 inconclusive; as `scouter compare`.")
-    ruled_out: float | None = Field(description="A fall of more points than this is ruled out.")
-    pairing: Pairing = Field(
-        description="scenarios; ids: records with an id of both sides in pairs; apart: two samples."
-    )
-    before: ComparedSide
-    after: ComparedSide
-    rates: list[ComparedRate]
-    changes: list[ComparedChange] = Field(
-        description=f"At most {_CHANGES}, those that got worse first; none of two samples."
-    )
-    more_changes: int = Field(description="Changes that are left out.")
-    notes: list[str]
 
 
 def comparison_router(store: Store) -> APIRouter:
@@ -211,16 +147,16 @@ def _answer(
     return Comparison(
         word=found.decision.word,
         headline=found.decision.headline,
-        reasons=list(found.decision.reasons),
+        reasons=tuple(found.decision.reasons),
         exit_code=found.decision.exit_code,
         ruled_out=found.ruled_out,
         pairing=found.pairing,
         before=before,
         after=after,
-        rates=[_rate(row) for row in found.rates],
-        changes=changes,
+        rates=tuple(_rate(row) for row in found.rates),
+        changes=tuple(changes),
         more_changes=len(found.flips) - len(changes),
-        notes=list(found.notes),
+        notes=tuple(found.notes),
     )
 
 

@@ -1,31 +1,20 @@
 """Values of any size, cut for people: the beginning of long texts, and where the rest is."""
 
 import re
-from dataclasses import dataclass
 from typing import Final
 
 from pydantic import JsonValue
+
+from scouter.client.models.trace_parts import CutText
 
 _BASE64: Final = re.compile(r"(data:[\w/+.;=-]{0,100},)?[A-Za-z0-9+/=_\r\n-]{256,}")
 _LEVELS: Final = 64
 """Values inside values that are looked through; what is deeper stays as it is."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Cut:
-    """A text of which only the beginning is here."""
-
-    pointer: str
-    """JSON pointer (RFC 6901) to it, from the span."""
-    characters: int
-    """Characters of the whole text."""
-    is_binary: bool
-    """It looks like base64, so that none of it is here."""
-
-
 def cut_texts(
     value: JsonValue, most: int, pointer: str = "", levels: int = _LEVELS
-) -> tuple[JsonValue, list[Cut]]:
+) -> tuple[JsonValue, list[CutText]]:
     """Cut every long text inside a value.
 
     Args:
@@ -43,11 +32,11 @@ def cut_texts(
         if len(value) <= most:
             return value, []
         is_binary = _BASE64.fullmatch(value[:4096]) is not None
-        cut = Cut(pointer=pointer, characters=len(value), is_binary=is_binary)
+        cut = CutText(pointer=pointer, characters=len(value), is_binary=is_binary)
         return "" if is_binary else value[:most], [cut]
     if not levels or not isinstance(value, dict | list):
         return value, []
-    cuts: list[Cut] = []
+    cuts: list[CutText] = []
 
     def part(key: str | int, each: JsonValue) -> JsonValue:
         short, found = cut_texts(each, most, f"{pointer}/{escaped(key)}", levels - 1)

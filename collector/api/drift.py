@@ -21,6 +21,9 @@ from collector.receivers.times import format_time
 from collector.storage.port.drift import DriftDelivery, DriftStore
 from collector.storage.port.rows import EvaluationRow
 from collector.storage.port.store import Store
+from scouter.client.models.alerts import Culprit as CulpritAnswer
+from scouter.client.models.alerts import DriftExample, TriedChannel, TriedChannels
+from scouter.client.models.drift import DriftSeries, DriftSeriesList
 from scouter.drift.detect.many import e_bh
 from scouter.drift.detect.slices import Culprit
 from scouter.drift.series.series import Kind
@@ -77,12 +80,12 @@ def drift_router(watcher: DriftWatcher, store: Store, delivery: Delivery, space:
     )
 
     @router.get("/drift/series")
-    def series(caller: Reader) -> models.DriftSeriesList:
+    def series(caller: Reader) -> DriftSeriesList:
         """The standing of every task of every active profile, with its reference."""
         found = sorted(watcher.standings(caller.space), key=lambda each: each.key)
         stands = e_bh([each.evidence for each in found], watcher.alpha)
         pairs = zip(found, stands, strict=True)
-        return models.DriftSeriesList(items=[_series(*each) for each in pairs])
+        return DriftSeriesList(items=tuple(_series(*each) for each in pairs))
 
     @router.get("/alerts/{alert_id}", responses=NOT_FOUND)
     def alert(caller: Reader, alert_id: AlertId) -> models.DriftAlertLook:
@@ -139,7 +142,7 @@ def drift_router(watcher: DriftWatcher, store: Store, delivery: Delivery, space:
         return _answer(found, alert_id)
 
     @router.post("/alerts/test", responses=NOT_FOUND)
-    def send_test(caller: Admin, asked: Annotated[_Test, Body()]) -> models.TriedChannels:
+    def send_test(caller: Admin, asked: Annotated[_Test, Body()]) -> TriedChannels:
         """Send a message that says it is a test, to one channel or to all.
 
         For tokens of the collector's own space only.
@@ -150,11 +153,11 @@ def drift_router(watcher: DriftWatcher, store: Store, delivery: Delivery, space:
             found = delivery.test(asked.channel, is_resolved=asked.resolved)
         except ConfigError as error:
             raise ProblemError(404, str(error)) from error
-        return models.TriedChannels(
-            items=[
-                models.TriedChannel(channel=each.channel, sent=each.is_sent, answer=each.answer)
+        return TriedChannels(
+            items=tuple(
+                TriedChannel(channel=each.channel, sent=each.is_sent, answer=each.answer)
                 for each in found
-            ]
+            )
         )
 
     return router
@@ -237,9 +240,9 @@ def _figures(figures: Figures, message: str) -> models.DriftFigures:
     )
 
 
-def _example(row: EvaluationRow) -> models.DriftExample:
+def _example(row: EvaluationRow) -> DriftExample:
     kind, name = ("traces", row.trace_id) if row.trace_id else ("records", row.record_uid)
-    return models.DriftExample(
+    return DriftExample(
         evaluation_id=row.evaluation_id,
         record_id=row.record_id,
         uid=row.record_uid,
@@ -248,8 +251,8 @@ def _example(row: EvaluationRow) -> models.DriftExample:
     )
 
 
-def _culprit(each: Culprit) -> models.Culprit:
-    return models.Culprit(
+def _culprit(each: Culprit) -> CulpritAnswer:
+    return CulpritAnswer(
         name=each.slice.name,
         rate_before=each.rate_before,
         new=each.is_new,
@@ -271,9 +274,9 @@ def _delivery(each: DriftDelivery) -> models.DriftDelivery:
     )
 
 
-def _series(each: Standing, stands: bool) -> models.DriftSeries:
+def _series(each: Standing, stands: bool) -> DriftSeries:
     key = each.key
-    return models.DriftSeries(
+    return DriftSeries(
         profile=each.profile.alias, profile_version=each.profile.digest, task=key.task,
         kind=key.kind.value, service=key.agent.service, environment=key.agent.environment,
         version=key.agent.version, units=each.units, records=each.records, failed=each.failed,

@@ -23,6 +23,7 @@ from collector.api.parameters import (
 from collector.receivers.times import format_time
 from collector.storage.port.drift import DecidedQuery, SliceQuery
 from collector.storage.port.store import Store
+from scouter.client.models.drift import DriftNumber, DriftOutcome, DriftSlice, DriftSlices
 from scouter.drift.series.observed import BEFORE_ALL, Observed, Place
 
 _NAME: Final = 512
@@ -78,7 +79,7 @@ def drift_history_router(store: Store, names: KnownNames) -> APIRouter:
         uid: Annotated[str, Path(max_length=_NAME, description="Of one version of a profile.")],
         since: Time = None,
         task: Annotated[str, Query(max_length=_NAME, description="Empty for the record.")] = "",
-    ) -> models.DriftSlices:
+    ) -> DriftSlices:
         """Passes and fails by tag, tool and model, before and since a moment.
 
         At most 5,000 results on each side of it are looked at; without `since` there is no side
@@ -91,15 +92,15 @@ def drift_history_router(store: Store, names: KnownNames) -> APIRouter:
             since_ns=read_time("since", since) or 0,
         )
         found, total = store.slices(query)
-        return models.DriftSlices(
+        return DriftSlices(
             total=total,
-            items=[
-                models.DriftSlice(
+            items=tuple(
+                DriftSlice(
                     name=each.name, passed_before=each.passed_before,
                     failed_before=each.failed_before, passed=each.passed, failed=each.failed,
                 )
                 for each in found
-            ],
+            ),
         )  # fmt: skip
 
     return router
@@ -112,7 +113,7 @@ def _result(each: Observed) -> models.DriftResult:
         version=each.agent.version, session_id=each.session, at=format_time(each.at_ns),
         evaluation_id=each.evaluation_id,
         outcomes=[
-            models.DriftOutcome(task=task, outcome=outcome.value) for task, outcome in each.outcomes
+            DriftOutcome(task=task, outcome=outcome) for task, outcome in each.outcomes
         ],
-        numbers=[models.DriftNumber(task=task, number=value) for task, value in each.numbers],
+        numbers=[DriftNumber(task=task, number=value) for task, value in each.numbers],
     )  # fmt: skip

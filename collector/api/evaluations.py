@@ -30,6 +30,7 @@ from collector.receivers.times import format_time
 from collector.storage.port.lists import EvaluationQuery
 from collector.storage.port.reading import ReadStore
 from collector.storage.port.rows import EvaluationRow, TaskRow
+from scouter.client.models.evaluations import TaskResult
 from scouter.evaluate.outcome import Outcome
 
 
@@ -141,7 +142,7 @@ def evaluation_answer(row: EvaluationRow, judges: KnownJudges) -> models.Evaluat
     )
 
 
-def _task_answer(row: EvaluationRow, task: TaskRow, judges: KnownJudges) -> models.TaskResult:
-    found = models.TaskResult.model_validate(task)
+def _task_answer(row: EvaluationRow, task: TaskRow, judges: KnownJudges) -> TaskResult:
+    found = TaskResult.model_validate(task)
     known = judges.behind(row, task)
     return found if known is None else found.model_copy(update={"calibration": known})

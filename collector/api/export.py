@@ -37,6 +37,7 @@ from collector.storage.duckdb.json_text import load_json
 from collector.storage.port.lists import EvaluationQuery, RecordQuery, RecordState
 from collector.storage.port.reading import ReadStore
 from scouter.client.call import NEXT_CURSOR
+from scouter.client.models.evaluations import TaskResult
 from scouter.errors import TransientError
 
 _ITEMS: Final = 1000
@@ -335,6 +336,6 @@ _PARAMETERS: Final = {"tags": "tag"}
 _COLUMNS: Final = {
     ExportKind.RECORDS: (*_fields(RecordItem), _CONTEXT),
     ExportKind.EVALUATIONS: _fields(models.Evaluation, "tasks"),
-    ExportKind.TASK_RESULTS: (*_OF_EVALUATION, *_fields(models.TaskResult)),
+    ExportKind.TASK_RESULTS: (*_OF_EVALUATION, *_fields(TaskResult)),
 }
 _MEDIA: Final = {ExportFormat.JSONL: "application/x-ndjson", ExportFormat.CSV: "text/csv"}

@@ -10,6 +10,7 @@ from collector.api.parameters import COMMON, NOT_FOUND, PROBLEMS, Profiler, Read
 from collector.judging.answers import KeptAnswers
 from collector.problem import ProblemError
 from scouter.agent.cache.port import MAX_CHARACTERS
+from scouter.client.models.judges import KeptJudgeAnswer
 from scouter.evaluate.files.json_text import load_strictly
 from scouter.evaluate.judge.port import JudgeReply
 
@@ -28,14 +29,6 @@ class JudgeAnswer(BaseModel):
         description="The answer, written as JSON: as it stands, whatever JSON can say.",
     )
     model: str = Field(default="", max_length=512, description="The model that answered.")
-
-
-class KeptJudgeAnswer(BaseModel):
-    """Confirmation of a judge answer that was sent in."""
-
-    model_config = ConfigDict(frozen=True)
-
-    kept: bool = Field(description="False where the collector's cache is off.")
 
 
 def judge_answers_router(answers: KeptAnswers | None) -> APIRouter:

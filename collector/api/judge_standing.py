@@ -5,8 +5,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from pydantic import BaseModel, ConfigDict, Field
-
 from collector.judging.known_judges import KnownJudges
 from collector.storage.port.counts import TaskCounts, TaskQuery
 from collector.storage.port.rows import EvaluationRow
@@ -15,34 +13,13 @@ from scouter.agent.calibration.calibration import Calibration
 from scouter.agent.calibration.identity import Identity
 from scouter.agent.calibration.known import in_force
 from scouter.agent.calibration.rates import rate_of_counts, together
+from scouter.client.models.tasks import JudgeStanding
 from scouter.evaluate.outcome import Outcome
-from scouter.evaluate.results.judge_rate import JudgeKnown, JudgeRate, Standing
+from scouter.evaluate.results.judge_rate import JudgeRate
 
 _EPOCH: Final = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 _MOST_LABELLED: Final = 10_000
 """Evaluations on records with the ids of labelled ones; a few tens of megabytes."""
-
-
-class JudgeStanding(BaseModel):
-    """The rate that people would give, as far as a calibration of this very judge can tell."""
-
-    model_config = ConfigDict(frozen=True)
-
-    standing: Standing = Field(
-        description="corrected; cannot_say: the labels are too few; another_judge: the calibrated "
-        "judge was asked otherwise, and nothing of it is applied; not_calibrated."
-    )
-    why: str = Field(description="Why there is no corrected rate; empty if there is one.")
-    pass_rate: float | None = Field(description="As people would say.")
-    lower: float | None = Field(description="Of its 95 % interval.")
-    upper: float | None
-    judged: int = Field(description="Records that the judge passed or failed, labelled ones not.")
-    labelled: int = Field(description="Of the results, those on labelled records.")
-    calibration: JudgeKnown | None = Field(
-        description="The applied calibration; of several the last one, as each is applied to the "
-        "evaluations of its time."
-    )
-    calibrations: int = Field(description="How many were applied to any evaluation.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

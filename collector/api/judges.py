@@ -7,21 +7,12 @@ from collector.api.parameters import COMMON, PROBLEMS, Reader
 from collector.judging.gold import GoldAsker, GoldTask
 from collector.judging.gold_windows import GoldWindow
 from collector.receivers.times import format_time
+from scouter.client.models.judges import GoldAgreement
 from scouter.evaluate.intervals import Interval
 
 
 class _Answer(BaseModel):
     model_config = ConfigDict(frozen=True)
-
-
-class Agreed(_Answer):
-    """Share of some items that the judge decided as people did, with a 95 % Wilson interval."""
-
-    items: int
-    agreed: int
-    rate: float | None
-    lower: float
-    upper: float
 
 
 class GoldPoint(_Answer):
@@ -30,8 +21,8 @@ class GoldPoint(_Answer):
     start: str
     end: str
     is_complete: bool = Field(description="Its time is over; only then it is tested.")
-    sensitivity: Agreed = Field(description="Of items that people pass.")
-    specificity: Agreed = Field(description="Of items that people fail.")
+    sensitivity: GoldAgreement = Field(description="Of items that people pass.")
+    specificity: GoldAgreement = Field(description="Of items that people fail.")
     undecided: int = Field(description="Items that the judge neither passed nor failed.")
     has_drifted: bool | None = Field(
         description="Decided otherwise than in the calibration, at a level of 1 % for both rates "
@@ -111,7 +102,7 @@ def _point(window: GoldWindow) -> GoldPoint:
     )
 
 
-def _agreed(agreed: int, items: int, interval: Interval) -> Agreed:
+def _agreed(agreed: int, items: int, interval: Interval) -> GoldAgreement:
     lower, upper = interval
     rate = agreed / items if items else None
-    return Agreed(items=items, agreed=agreed, rate=rate, lower=lower, upper=upper)
+    return GoldAgreement(items=items, agreed=agreed, rate=rate, lower=lower, upper=upper)

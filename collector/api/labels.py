@@ -31,7 +31,13 @@ from collector.receivers.times import format_time
 from collector.storage.port.labels import LabelQuery, LabelRow
 from collector.storage.port.rows import EvaluationRow, TaskRow
 from collector.storage.port.store import Store
-from scouter.evaluate.intervals import Interval
+from scouter.client.models.labels import (
+    AgreementKappa,
+    JudgeAgreement,
+    LabelAgreement,
+    QueueResult,
+    RaterPair,
+)
 from scouter.evaluate.outcome import Outcome
 from scouter.evaluate.statistics.agreement import Kappa
 from scouter.evaluate.tasks.judge import LLMJudgeTask
@@ -83,16 +89,6 @@ class LabelPage(_Answer):
     next_cursor: str | None = Field(description="Pass it as `cursor` for the next page.")
 
 
-class QueueResult(_Answer):
-    """Result of the task, for those who asked to see it."""
-
-    outcome: Outcome
-    reason: str | None
-    score: float | None
-    message: str
-    answer: JsonValue = Field(description="A judge's whole answer.")
-
-
 class QueueItem(_Answer):
     """A record to be labelled."""
 
@@ -116,54 +112,6 @@ class LabelQueue(_Answer):
     labelled: int = Field(description="Records that this person has labelled.")
     waiting: int = Field(description="Records of the newest 500 that wait for a label.")
     items: list[QueueItem]
-
-
-class AgreementKappa(_Answer):
-    """Agreement beyond chance: 1 perfect, 0 by chance alone."""
-
-    value: float | None = Field(description="Null where chance alone would always agree.")
-    lower: float
-    upper: float
-
-
-class RaterPair(_Answer):
-    """Two people on the records that both labelled."""
-
-    first: str
-    second: str
-    records: int
-    agreed: int
-    kappa: AgreementKappa
-
-
-class JudgeAgreement(_Answer):
-    """A judge, or another task, beside what most people say."""
-
-    good_passed: int
-    good_failed: int
-    bad_passed: int
-    bad_failed: int
-    sensitivity: float | None = Field(description="Of good records, the share that it passes.")
-    sensitivity_interval: Interval
-    specificity: float | None = Field(description="Of bad records, the share that it fails.")
-    specificity_interval: Interval
-    kappa: AgreementKappa
-
-
-class LabelAgreement(_Answer):
-    """Labels on one task, summed up."""
-
-    profile: str
-    task_id: str
-    raters: dict[str, int] = Field(description="Labels by person, the busiest first.")
-    records: int = Field(description="Those with a label.")
-    good: int = Field(description="Records that most people pass.")
-    tied: int
-    pairs: list[RaterPair] = Field(description="Those of the 20 busiest people.")
-    left_out: int = Field(description="People who are in no pair, as 20 labelled more.")
-    everybody: AgreementKappa = Field(description="Fleiss' kappa of all people.")
-    judge: JudgeAgreement
-    contested: list[str] = Field(description="Uids of 50 records that people differ on.")
 
 
 def labels_router(store: Store, registry: ProfileRegistry) -> APIRouter:
@@ -393,7 +341,7 @@ def _agreement(alias: str, task_id: str, found: Agreement) -> LabelAgreement:
         records=found.items,
         good=found.good,
         tied=found.tied,
-        pairs=[
+        pairs=tuple(
             RaterPair(
                 first=each.first,
                 second=each.second,
@@ -402,7 +350,7 @@ def _agreement(alias: str, task_id: str, found: Agreement) -> LabelAgreement:
                 kappa=_kappa(each.kappa),
             )
             for each in found.pairs
-        ],
+        ),
         left_out=found.left_out,
         everybody=_kappa(found.everybody),
         judge=JudgeAgreement(
@@ -416,7 +364,7 @@ def _agreement(alias: str, task_id: str, found: Agreement) -> LabelAgreement:
             specificity_interval=judge.specificity_interval(),
             kappa=_kappa(found.judge_kappa),
         ),
-        contested=list(found.contested[:_NAMED_ITEMS]),
+        contested=tuple(found.contested[:_NAMED_ITEMS]),
     )
 
 

@@ -17,6 +17,7 @@ from collector.receivers.replay import Replayer, ReplayResult
 from collector.receivers.times import format_time
 from collector.storage.port.dead_letters import LetterKind, LetterQuery, StoredLetter
 from collector.storage.port.telemetry import TelemetryStore
+from scouter.client.models.operation import ReplayedLetter, ReplayedLetters
 from scouter.errors import TransientError
 
 _SHOWN: Final = 64 * 2**10
@@ -54,24 +55,6 @@ class DeadLetterPage(_Answer):
 
     items: list[DeadLetterItem]
     next_cursor: str | None = Field(description="Pass it as `cursor` for the next page.")
-
-
-class ReplayItem(_Answer):
-    """One letter and what became of it."""
-
-    letter_id: str
-    result: ReplayResult
-    message: str
-
-
-class ReplayPage(_Answer):
-    """Outcome of each dead letter that a filter named and that was tried again."""
-
-    items: list[ReplayItem]
-    accepted: int
-    waiting: int
-    refused: int
-    next_cursor: str | None = Field(description="Pass it as `cursor` to go on.")
 
 
 def letters_router(store: TelemetryStore, ingest: Ingest) -> APIRouter:
@@ -137,7 +120,7 @@ def letters_router(store: TelemetryStore, ingest: Ingest) -> APIRouter:
         return DeadLetterPage(items=items, next_cursor=following)
 
     @router.post("/dead-letters/{letter_id}/replay", responses=NOT_FOUND)
-    def replay_one(caller: Admin, letter_id: Annotated[str, Path(max_length=64)]) -> ReplayItem:
+    def replay_one(caller: Admin, letter_id: Annotated[str, Path(max_length=64)]) -> ReplayedLetter:
         """Take one letter in again; a letter that is still refused stays."""
         query = LetterQuery(space=caller.space, letter_id=letter_id, payload_bytes=_SHOWN)
         found = store.dead_letters(query)
@@ -152,14 +135,14 @@ def letters_router(store: TelemetryStore, ingest: Ingest) -> APIRouter:
         kind: Kind = None,
         limit: Limit = 100,
         cursor: Cursor = None,
-    ) -> ReplayPage:
+    ) -> ReplayedLetters:
         """Take in again what a filter names, page by page."""
         items, following = page(
             caller.space, reason, kind, limit, cursor, _replay(store, ingest, caller.space)
         )
         results = [item.result for item in items]
-        return ReplayPage(
-            items=items,
+        return ReplayedLetters(
+            items=tuple(items),
             accepted=results.count(ReplayResult.ACCEPTED),
             waiting=results.count(ReplayResult.WAITING),
             refused=results.count(ReplayResult.REFUSED),
@@ -171,15 +154,15 @@ def letters_router(store: TelemetryStore, ingest: Ingest) -> APIRouter:
 
 def _replay(
     store: TelemetryStore, ingest: Ingest, space: str
-) -> Callable[[StoredLetter], ReplayItem]:
+) -> Callable[[StoredLetter], ReplayedLetter]:
     replayer = Replayer(store, ingest.in_space(space), space)
 
-    def replay(stored: StoredLetter) -> ReplayItem:
+    def replay(stored: StoredLetter) -> ReplayedLetter:
         try:
             done = replayer.replay(stored)
         except FullError as error:
             raise ProblemError(429, error.message, RETRY_AFTER_S) from error
-        return ReplayItem(letter_id=done.letter_id, result=done.result, message=done.message)
+        return ReplayedLetter(letter_id=done.letter_id, result=done.result, message=done.message)
 
     return replay
 

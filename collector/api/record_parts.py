@@ -3,7 +3,6 @@
 from typing import Annotated, Final
 
 from fastapi import APIRouter, Depends, Path
-from pydantic import BaseModel, ConfigDict, Field, JsonValue
 from starlette.responses import Response
 
 from collector.api.evaluations import evaluation_answer
@@ -18,7 +17,8 @@ from collector.storage.port.store import Store
 from scouter.client.conversation import read_conversation
 from scouter.client.harvest import harvested
 from scouter.client.harvest_file import scenario_yaml
-from scouter.client.models import Evaluation
+from scouter.client.models.evaluations import Evaluation
+from scouter.client.models.records import TaskTrajectories, TaskTrajectory, ToolCall
 from scouter.drift.profile import AgentEvalProfile
 from scouter.evaluate.outcome import Outcome
 from scouter.evaluate.spans.tree import SpanTree
@@ -27,31 +27,6 @@ from scouter.model.span import Span
 
 YAML: Final = "application/yaml"
 _Uid = Annotated[str, Path(max_length=512)]
-
-
-class _Answer(BaseModel):
-    model_config = ConfigDict(frozen=True)
-
-
-class TrajectoryCall(_Answer):
-    """A tool call."""
-
-    name: str
-    arguments: JsonValue = Field(description="Null where any will do.")
-
-
-class TaskTrajectory(_Answer):
-    """The calls that a task expects, and those that were made."""
-
-    task_id: str
-    expected: list[TrajectoryCall]
-    actual: list[TrajectoryCall]
-
-
-class TaskTrajectories(_Answer):
-    """Of the tasks that expect calls, in the profile's order."""
-
-    items: list[TaskTrajectory]
 
 
 def record_parts_router(store: Store, judges: KnownJudges, registry: ProfileRegistry) -> APIRouter:
@@ -112,9 +87,9 @@ def record_parts_router(store: Store, judges: KnownJudges, registry: ProfileRegi
         """The calls that the tasks on a record expect, beside those that were made."""
         found, spans, profile = read(caller.space, uid)
         if profile is None:
-            return TaskTrajectories(items=[])
+            return TaskTrajectories(items=())
         made = trajectories_of(profile, found.record.context, spans)
-        return TaskTrajectories(items=[_item(each) for each in made])
+        return TaskTrajectories(items=tuple(_item(each) for each in made))
 
     return router
 
@@ -122,10 +97,10 @@ def record_parts_router(store: Store, judges: KnownJudges, registry: ProfileRegi
 def _item(each: Trajectory) -> TaskTrajectory:
     return TaskTrajectory(
         task_id=each.task_id,
-        expected=[_call(call) for call in each.expected],
-        actual=[_call(call) for call in each.actual],
+        expected=tuple(_call(call) for call in each.expected),
+        actual=tuple(_call(call) for call in each.actual),
     )
 
 
-def _call(call: Call) -> TrajectoryCall:
-    return TrajectoryCall(name=call.name, arguments=call.arguments)
+def _call(call: Call) -> ToolCall:
+    return ToolCall(name=call.name, arguments=call.arguments)

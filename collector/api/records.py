@@ -31,6 +31,7 @@ from collector.receivers.times import format_time
 from collector.storage.port.lists import RecordQuery, RecordState, RecordSummary
 from collector.storage.port.reading import ReadStore
 from collector.storage.port.rows import RecordRow
+from scouter.client.models.records import LetterReason
 from scouter.evaluate.outcome import Outcome
 
 _SEARCH_S: Final = 1.0
@@ -70,16 +71,6 @@ class RecordPage(BaseModel):
     looked_until: str | None = Field(
         default=None, description="When the oldest record was received that such a search read."
     )
-
-
-class LetterReason(BaseModel):
-    """Why a record is dead-lettered."""
-
-    model_config = ConfigDict(frozen=True)
-
-    letter_id: str
-    reason: str
-    message: str
 
 
 class RecordDetail(BaseModel):

@@ -22,6 +22,8 @@ from collector.pipeline.profiles import ProfileRegistry, RegisteredProfile
 from collector.pipeline.revise.reevaluate import Flip, Reevaluated, Reevaluator, TaskCounts
 from collector.problem import ProblemError, problems
 from collector.storage.port.lists import EvaluationQuery
+from scouter.client.models.reevaluations import Flip as FlipItem
+from scouter.client.models.reevaluations import Reevaluation, TaskChange, TaskCount
 from scouter.drift.profile import AgentEvalProfile
 from scouter.evaluate.outcome import Outcome
 from scouter.model.near import did_you_mean
@@ -77,68 +79,6 @@ class ReevaluationRequest(BaseModel):
         return self
 
 
-class _Answer(BaseModel):
-    model_config = ConfigDict(frozen=True)
-
-
-class TaskChangeItem(_Answer):
-    """A task of both versions that ends differently under each."""
-
-    task_id: str
-    before: str = Field(description="Its outcome.")
-    after: str
-
-
-class TaskCountItem(_Answer):
-    """A task that one of the versions has."""
-
-    task_id: str
-    outcomes: dict[str, int] = Field(description="Evaluations by its outcome in them.")
-
-
-class FlipItem(_Answer):
-    """A record or session in which a task of both versions has another outcome now."""
-
-    scope: str = Field(description="record or session.")
-    uid: str = Field(description="Of the record, or what stands for the session.")
-    record_id: str
-    trace_id: str | None
-    session_id: str
-    before: Outcome
-    after: Outcome
-    before_version: str = Field(description="Digest of the profile that judged it before.")
-    revision: int = Field(description="Of the new evaluation.")
-    is_stored: bool = Field(description="False in a dry run, or if it got another one meanwhile.")
-    tasks: list[TaskChangeItem]
-
-
-class ReevaluationPage(_Answer):
-    """Evaluations of the profile on one page of evaluations, newest first."""
-
-    profile: str
-    profile_version: str
-    dry_run: bool
-    checked: int = Field(description="Records and sessions that were evaluated.")
-    flipped: int = Field(
-        description="Of these, those in which a task of both versions has another outcome now."
-    )
-    stored: int = Field(description="Revisions that were stored.")
-    gone: int = Field(
-        description="Evaluations of which neither the record, nor any of the session, is stored."
-    )
-    moved: int = Field(
-        description="Evaluations with another outcome for new and removed tasks alone; no flips."
-    )
-    new_tasks: list[TaskCountItem] = Field(
-        description="Tasks that the earlier evaluations of this page lack."
-    )
-    removed_tasks: list[TaskCountItem] = Field(
-        description="Tasks that this version lacks, with what they were."
-    )
-    items: list[FlipItem]
-    next_cursor: str | None = Field(description="Pass it as `cursor` for the next page.")
-
-
 def reevaluations_router(
     registry: ProfileRegistry, reevaluator: Reevaluator, reader: ProfileReader
 ) -> APIRouter:
@@ -162,7 +102,7 @@ def reevaluations_router(
         return found
 
     @router.post("/reevaluations", responses=problems(404, 422))
-    def reevaluate(caller: Admin, body: ReevaluationRequest) -> ReevaluationPage:
+    def reevaluate(caller: Admin, body: ReevaluationRequest) -> Reevaluation:
         """Evaluate stored records by a version of their profile; list the evaluations that flip.
 
         Looks at evaluations of records and sessions of the same alias. A flip is a task of both
@@ -218,8 +158,8 @@ def _unregistered(space: str, profile: AgentEvalProfile) -> RegisteredProfile:
     return RegisteredProfile(space=space, profile=profile, is_active=False, registered_ns=0)
 
 
-def _page(alias: str, digest: str, is_dry: bool, done: Reevaluated) -> ReevaluationPage:
-    return ReevaluationPage(
+def _page(alias: str, digest: str, is_dry: bool, done: Reevaluated) -> Reevaluation:
+    return Reevaluation(
         profile=alias,
         profile_version=digest,
         dry_run=is_dry,
@@ -228,15 +168,15 @@ def _page(alias: str, digest: str, is_dry: bool, done: Reevaluated) -> Reevaluat
         stored=done.stored,
         gone=done.gone,
         moved=done.moved,
-        new_tasks=_counts(done.new),
-        removed_tasks=_counts(done.removed),
-        items=[_flip(each) for each in done.flips],
+        new_tasks=tuple(_counts(done.new)),
+        removed_tasks=tuple(_counts(done.removed)),
+        items=tuple(_flip(each) for each in done.flips),
         next_cursor=write_cursor(done.next_before, done.as_of),
     )
 
 
-def _counts(counts: TaskCounts) -> list[TaskCountItem]:
-    return [TaskCountItem(task_id=task, outcomes=dict(each)) for task, each in counts.items()]
+def _counts(counts: TaskCounts) -> list[TaskCount]:
+    return [TaskCount(task_id=task, outcomes=dict(each)) for task, each in counts.items()]
 
 
 def _flip(flip: Flip) -> FlipItem:
@@ -252,8 +192,8 @@ def _flip(flip: Flip) -> FlipItem:
         before_version=before.profile_digest,
         revision=after.revision,
         is_stored=flip.is_stored,
-        tasks=[
-            TaskChangeItem(task_id=each.task_id, before=each.before, after=each.after)
+        tasks=tuple(
+            TaskChange(task_id=each.task_id, before=each.before, after=each.after)
             for each in flip.tasks
-        ],
+        ),
     )

@@ -18,6 +18,8 @@ from collector.api.parameters import (
 from collector.pipeline.profiles import ProfileRegistry, RegisteredProfile
 from collector.receivers.times import format_time
 from collector.storage.port.store import Store
+from scouter.client.models.alerts import UnwatchedAlert
+from scouter.client.models.operation import ConservationSheet, EventStates, RecordStates, SpanStates
 
 
 def api_router(
@@ -43,16 +45,16 @@ def api_router(
     )
 
     @router.get("/conservation", tags=["operation"])
-    def conservation(caller: Reader) -> models.ConservationSheet:
+    def conservation(caller: Reader) -> ConservationSheet:
         """Every record, span and log event that came in, and what became of it."""
         sheet = store.conservation(caller.space)
-        records = {name: getattr(sheet.records, name) for name in models.RecordStates.model_fields}
-        spans = {name: getattr(sheet.spans, name) for name in models.SpanStates.model_fields}
-        events = {name: getattr(sheet.events, name) for name in models.EventStates.model_fields}
-        return models.ConservationSheet(
-            records=models.RecordStates(**records),
-            spans=models.SpanStates(**spans),
-            events=models.EventStates(**events),
+        records = {name: getattr(sheet.records, name) for name in RecordStates.model_fields}
+        spans = {name: getattr(sheet.spans, name) for name in SpanStates.model_fields}
+        events = {name: getattr(sheet.events, name) for name in EventStates.model_fields}
+        return ConservationSheet(
+            records=RecordStates(**records),
+            spans=SpanStates(**spans),
+            events=EventStates(**events),
             dead_letters=dict(sheet.dead_letters),
             has_uncounted_losses=sheet.has_uncounted_losses,
         )
@@ -84,9 +86,9 @@ def _trouble(each: Finding, alert: TroubleAlert | None) -> models.Trouble:
     )
 
 
-def _unwatched(each: RegisteredProfile) -> models.UnwatchedAlert:
+def _unwatched(each: RegisteredProfile) -> UnwatchedAlert:
     profile = each.profile
-    return models.UnwatchedAlert(
+    return UnwatchedAlert(
         space=each.space,
         profile=profile.alias,
         profile_name=profile.name,

@@ -21,6 +21,7 @@ from collector.problem import ProblemError, problems
 from collector.receivers.times import format_time
 from collector.storage.port.runs import RunRow
 from collector.storage.port.store import Store
+from scouter.client.models.runs import RemovedRun
 from scouter.errors import ConfigError
 
 _MOST_PROBLEM: Final = 2_000
@@ -64,12 +65,6 @@ class RunList(_Answer):
 
     items: list[RunItem]
     next_cursor: None = None
-
-
-class RemovedRun(_Answer):
-    """Run that was taken out."""
-
-    run_id: str
 
 
 def runs_router(store: Store) -> APIRouter:

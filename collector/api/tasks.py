@@ -6,7 +6,6 @@ from typing import Any, Final
 from fastapi import APIRouter, Depends
 from pydantic import BaseModel, ConfigDict
 
-from collector.api import models
 from collector.api.judge_standing import JudgeStandings, Span
 from collector.api.known_names import KnownNames
 from collector.api.parameters import (
@@ -26,6 +25,7 @@ from collector.problem import ProblemError
 from collector.receivers.times import format_time
 from collector.storage.port.counts import SeriesItem, SeriesQuery, TaskCounts, TaskQuery
 from collector.storage.port.reading import ReadStore
+from scouter.client.models.tasks import TaskRate, TaskRates, TaskScores
 from scouter.evaluate.intervals import wilson
 
 _MOST_BUCKETS: Final = 2_000
@@ -33,7 +33,7 @@ _MOST_ITEMS: Final = 50_000
 _USUAL_BUCKETS: Final = 24
 
 
-class SeriesPoint(models.TaskRate):
+class SeriesPoint(TaskRate):
     """Outcomes of one task in one bucket, and its pass rate with a 95 % Wilson interval."""
 
     model_config = ConfigDict(frozen=True)
@@ -72,7 +72,7 @@ def tasks_router(store: ReadStore, standings: JudgeStandings, names: KnownNames)
         service_version: Text = None,
         since: Time = None,
         until: Time = None,
-    ) -> models.TaskRates:
+    ) -> TaskRates:
         """Outcomes and pass rate of every task; times are those of evaluation."""
         query = TaskQuery(
             space=caller.space,
@@ -88,8 +88,8 @@ def tasks_router(store: ReadStore, standings: JudgeStandings, names: KnownNames)
         if not found:
             names.check(caller.space, profile)
         judges = standings.reader(caller.space)
-        return models.TaskRates(
-            items=[models.TaskRate(**_rate(each), judge=judges.of(each, span)) for each in found]
+        return TaskRates(
+            items=tuple(TaskRate(**_rate(each), judge=judges.of(each, span)) for each in found)
         )
 
     @router.get("/tasks/series", responses=NOT_FOUND)
@@ -175,5 +175,5 @@ def _rate(counts: TaskCounts) -> dict[str, Any]:
         "pass_rate": counts.passed / total if total else None,
         "lower": lower,
         "upper": upper,
-        "score": models.TaskScores(mean=mean, sd=sd, n=n, n_error=counts.errored),
+        "score": TaskScores(mean=mean, sd=sd, n=n, n_error=counts.errored),
     }

@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import Annotated, Final
 
 from fastapi import APIRouter, Query, Response
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, TypeAdapter, ValidationError
+from pydantic import BaseModel, ConfigDict, JsonValue, TypeAdapter, ValidationError
 
 from collector.api import models
 from collector.api.answers import json_response
@@ -18,9 +18,10 @@ from collector.judging.known_judges import KnownJudges
 from collector.prices import PriceTable
 from collector.problem import ProblemError
 from collector.storage.port.reading import ReadStore
+from scouter.client.models.trace_parts import TraceAgents, TraceMatches
 from scouter.errors import ConfigError
 from scouter.evaluate.outcome import TaskFault
-from scouter.evaluate.show.agent_lines import AgentLine, agent_lines
+from scouter.evaluate.show.agent_lines import agent_lines
 from scouter.evaluate.show.chrome_trace import chrome_trace
 from scouter.evaluate.show.trace_columns import TraceColumns, trace_columns
 from scouter.evaluate.show.trace_view import ResultView
@@ -44,22 +45,6 @@ class TraceRows(BaseModel):
     columns: TraceColumns
     evaluations: list[models.Evaluation]
     tasks: list[ResultView]
-
-
-class TraceAgents(BaseModel):
-    """The agents of a trace, in the order in which they began."""
-
-    model_config = ConfigDict(frozen=True)
-
-    items: list[AgentLine]
-
-
-class Matches(BaseModel):
-    """Spans that a filter selects."""
-
-    model_config = ConfigDict(frozen=True)
-
-    span_ids: list[str] = Field(description="By start time.")
 
 
 class TraceFormat(StrEnum):
@@ -120,7 +105,7 @@ def trace_parts_router(store: ReadStore, judges: KnownJudges, prices: PriceTable
     def agents(caller: Reader, trace_id: TraceId) -> TraceAgents:
         """The work of each agent: calls, tools, retries, tokens, cost, failures, hand-overs."""
         _, found = read_stored(store, caller.space, trace_id)
-        return TraceAgents(items=agent_lines(SpanTree(found.spans), cost_of))
+        return TraceAgents(items=tuple(agent_lines(SpanTree(found.spans), cost_of)))
 
     @router.get("/matches")
     def matches(
@@ -135,12 +120,13 @@ def trace_parts_router(store: ReadStore, judges: KnownJudges, prices: PriceTable
                 "searched for in names.",
             ),
         ],
-    ) -> Matches:
+    ) -> TraceMatches:
         """The spans that a filter of the profiles' language selects."""
         select = _read_filter(filter)
         _, found = read_stored(store, caller.space, trace_id)
         try:
-            return Matches(span_ids=[span.span_id for span in select(SpanTree(found.spans))])
+            matched = select(SpanTree(found.spans))
+            return TraceMatches(span_ids=tuple(span.span_id for span in matched))
         except TaskFault as error:
             raise ProblemError(400, f"filter: {error}") from error
 

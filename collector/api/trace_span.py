@@ -4,31 +4,22 @@ import json
 from typing import Annotated, Final
 
 from fastapi import APIRouter, Path, Query, Response
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, TypeAdapter
+from pydantic import JsonValue, TypeAdapter
 
 from collector.api.answers import json_response
-from collector.api.cut_values import Cut, cut_texts, value_at
+from collector.api.cut_values import cut_texts, value_at
 from collector.api.parameters import COMMON, NOT_FOUND, PROBLEMS, Reader
 from collector.api.trace_parts import file_headers
 from collector.api.traces import TraceId, read_stored, results_of
 from collector.problem import ProblemError
 from collector.storage.port.reading import ReadStore
+from scouter.client.models.trace_parts import CutText, SpanDetail
 from scouter.evaluate.show.trace_view import SpanView, view_span
 from scouter.evaluate.spans.tree import SpanTree
 
 _SPAN: Final = TypeAdapter(SpanView)
-_CUTS: Final = TypeAdapter(list[Cut])
+_CUTS: Final = TypeAdapter(list[CutText])
 _SpanId = Annotated[str, Path(description="16 hex digits.", max_length=16)]
-
-
-class SpanDetail(BaseModel):
-    """One span as people read it."""
-
-    model_config = ConfigDict(frozen=True)
-
-    trace_id: str
-    span: SpanView
-    cut: list[Cut] = Field(description="Texts of which only the beginning is here.")
 
 
 def trace_span_router(store: ReadStore) -> APIRouter:
@@ -62,12 +53,15 @@ def trace_span_router(store: ReadStore) -> APIRouter:
         span_id: _SpanId,
         text_limit: Annotated[
             int | None,
-            Query(ge=0, description="Characters that are kept of each text; `cut` names the rest."),
+            Query(
+                ge=32,  # an id is kept as a whole
+                description="Characters that are kept of each text; `cut` names the rest.",
+            ),
         ] = None,
     ) -> Response:
         """One span with its values, messages and the results that are about it."""
         wanted, view = span_view(caller.space, trace_id, span_id)
-        cuts: list[Cut] = []
+        cuts: list[CutText] = []
         if text_limit is not None:
             view, cuts = cut_texts(view, text_limit)
         told = _CUTS.dump_python(cuts, mode="json")

@@ -3,12 +3,14 @@
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue
+from pydantic import JsonValue
 
 from collector.comparing.comparison import FlippedRecord, FlippedScenario
 from collector.comparing.side import Side
 from collector.pipeline.evaluate.kept_values import kept
 from collector.storage.port.store import Store
+from scouter.client.models.comparison import Look, LookedTask
+from scouter.client.models.records import ToolCall
 from scouter.evaluate.api.replay import ScenarioEvalResults
 from scouter.evaluate.outcome import Outcome
 from scouter.evaluate.results.record_result import RecordResult
@@ -21,41 +23,6 @@ _VALUE: Final = 4_000
 """Characters of a value; whoever wants more follows the link to the record or reads the file."""
 _CALLS: Final = 200
 _PASSED: Final = Outcome.PASSED
-
-
-class _Look(BaseModel):
-    model_config = ConfigDict(frozen=True)
-
-
-class LookedCall(_Look):
-    """A tool call."""
-
-    name: str
-    arguments: JsonValue
-
-
-class LookedTask(_Look):
-    """Result of a task on one side."""
-
-    task_id: str
-    outcome: Outcome
-    message: str
-
-
-class Look(_Look):
-    """A record, or an attempt of a scenario, on one side."""
-
-    uid: str = Field(description="Of a live record; else empty.")
-    trace_id: str | None = Field(description="Of a live record.")
-    outcome: Outcome
-    tasks: list[LookedTask]
-    calls: list[LookedCall] | None = Field(
-        description="Of tools, in their order; null where no span is stored."
-    )
-    shown: dict[str, JsonValue] = Field(
-        description="Of a scenario `asked`, `answered`, `turns` and `error`; of a live record "
-        "`context`; large values are cut."
-    )
 
 
 def look_at_records(
@@ -106,7 +73,7 @@ def look_at_attempt(run: ScenarioEvalResults, scenario_id: str, attempt: int) ->
         uid="",
         trace_id=None,
         outcome=detail.outcome,
-        tasks=_sorted([*own, *map(_task, left)]),
+        tasks=tuple(_sorted([*own, *map(_task, left)])),
         calls=_calls(detail.traces),
         shown={name: kept(value, _VALUE) for name, value in shown.items()},
     )
@@ -132,7 +99,7 @@ def _of_record(
         uid=record.record_uid if is_live else "",
         trace_id=record.trace_id if is_live else None,
         outcome=record.outcome,
-        tasks=_sorted(map(_task, record.tasks)),
+        tasks=tuple(_sorted(map(_task, record.tasks))),
         calls=_calls(spans or ()),
         shown={} if context is None else {"context": kept(context, _VALUE)},
     )
@@ -147,14 +114,14 @@ def _sorted(tasks: Iterable[LookedTask]) -> list[LookedTask]:
     return sorted(tasks, key=lambda each: each.outcome is _PASSED)
 
 
-def _calls(spans: Sequence[Span]) -> list[LookedCall] | None:
+def _calls(spans: Sequence[Span]) -> tuple[ToolCall, ...] | None:
     if not spans:
         return None
     ordered = sorted(spans, key=lambda span: (span.start_ns, span.end_ns))
-    return [
-        LookedCall(name=call.name, arguments=kept(call.arguments, _VALUE))
+    return tuple(
+        ToolCall(name=call.name, arguments=kept(call.arguments, _VALUE))
         for call in agent_work(ordered).tool_calls[:_CALLS]
-    ]
+    )
 
 
 def looks_of(

@@ -10,7 +10,7 @@ from scouter.cli.asking import TokenFile, Url, clock, connect, for_output, print
 from scouter.errors import ConfigError
 
 if TYPE_CHECKING:
-    from scouter.client.models import DriftAlert
+    from scouter.client.models.alerts import DriftAlert
 
 _LENGTH: Final = re.compile(r"(\d{1,9})([smhd])")
 _UNITS_S: Final = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}

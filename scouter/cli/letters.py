@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from scouter.client.client import ScouterClient
-    from scouter.client.models import ReplayedLetter
+    from scouter.client.models.operation import ReplayedLetter
 
 Reason = Annotated[
     str | None, typer.Option(metavar="REASON", help="Such as unknown_profile or invalid_span.")

@@ -11,7 +11,9 @@ from scouter.replay.reports.span_text import MAX_INDENT, detail, tokens_text, va
 from scouter.replay.reports.texts import counted, duration, quoted, value_text
 
 if TYPE_CHECKING:
-    from scouter.client import models
+    from scouter.client.models.evaluations import Evaluation, TaskResult
+    from scouter.client.models.records import Session
+    from scouter.client.models.traces import TraceTree
     from scouter.client.record_look import RecordLook
     from scouter.evaluate.show.trace_view import ResultView, SpanView
 
@@ -22,7 +24,7 @@ _MARKS: Final = {"passed": "✓", "failed": "✗", "errored": "!"}
 _OTHER_MARK: Final = "·"
 
 
-def trace_lines(tree: "models.TraceTree", most: int) -> Iterator[str]:
+def trace_lines(tree: "TraceTree", most: int) -> Iterator[str]:
     """Write a trace: what it is, the evaluations on it, its spans with values and results.
 
     Args:
@@ -117,7 +119,7 @@ def record_lines(look: "RecordLook", most: int) -> Iterator[str]:
         yield f"before: {_revision(each)}"
 
 
-def _revision(verdict: "models.Evaluation") -> str:
+def _revision(verdict: "Evaluation") -> str:
     version = verdict.profile_version[:12]
     return (
         f"revision {verdict.revision}: {verdict.outcome}, {verdict.completeness}, "
@@ -125,7 +127,7 @@ def _revision(verdict: "models.Evaluation") -> str:
     )
 
 
-def _task(task: "models.TaskResult", look: "RecordLook", most: int) -> Iterator[str]:
+def _task(task: "TaskResult", look: "RecordLook", most: int) -> Iterator[str]:
     reason = f" ({task.reason})" if task.reason else ""
     yield f"  {_mark(task.outcome)} {task.task_id}: {task.outcome}{reason}"
     yield from _value("message", task.message, "      ", most)
@@ -149,7 +151,7 @@ def _task(task: "models.TaskResult", look: "RecordLook", most: int) -> Iterator[
     yield from _value("the judge answered", task.answer, "      ", most)
 
 
-def session_lines(session: "models.Session", most: int) -> Iterator[str]:
+def session_lines(session: "Session", most: int) -> Iterator[str]:
     """Write a session: its counts, then its records by time with what did not pass.
 
     Args:
@@ -183,7 +185,7 @@ def session_lines(session: "models.Session", most: int) -> Iterator[str]:
         yield f"and {counted(session.records - len(session.items), 'older record')}"
 
 
-def _not_passed(verdict: "models.Evaluation | None", most: int) -> Iterator[str]:
+def _not_passed(verdict: "Evaluation | None", most: int) -> Iterator[str]:
     for task in () if verdict is None else verdict.tasks:
         if task.outcome != "passed":
             reason = f" ({task.reason})" if task.reason else ""
@@ -191,14 +193,14 @@ def _not_passed(verdict: "models.Evaluation | None", most: int) -> Iterator[str]
             yield from _indented(head + value_text(task.message, most), "    ")
 
 
-def first_reason(tasks: "Sequence[models.TaskResult]", most: int) -> str:
+def first_reason(tasks: "Sequence[TaskResult]", most: int) -> str:
     """Message of the first task that failed or errored, in one line; empty if none did."""
     wrong = (task for task in tasks if task.outcome in ("failed", "errored"))
     first = next(wrong, None)
     return "" if first is None else value_text(" ".join(first.message.split()), most)
 
 
-def _named(verdict: "models.Evaluation") -> str:
+def _named(verdict: "Evaluation") -> str:
     return f"{verdict.record_id} ({verdict.uid})" if verdict.record_id else verdict.uid
 
 

@@ -21,7 +21,7 @@ from scouter.cli.profile import line_of
 from scouter.errors import ScouterError
 
 if TYPE_CHECKING:
-    from scouter.client.models import Flip, TaskCount
+    from scouter.client.models.reevaluations import Flip, TaskCount
     from scouter.drift.profile import AgentEvalProfile
 
 _PAGE: Final = 100

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from pydantic import BaseModel
 
     from scouter.client.client import ScouterClient
-    from scouter.client.models import Evaluation
+    from scouter.client.models.evaluations import Evaluation
 
 Json = Annotated[bool, typer.Option("--json", help="One JSON object a line, for programs.")]
 Outcome = Annotated[

@@ -4,12 +4,12 @@ import datetime
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import Generic, TypeAlias, TypeVar
+from typing import Final, Generic, TypeAlias, TypeVar, cast
 from urllib.parse import quote
 
 from pydantic import BaseModel, JsonValue
 
-from scouter.client.models import Page
+from scouter.client.models.answer import Page
 from scouter.errors import ConfigError
 
 API = "/api/v1"
@@ -20,6 +20,14 @@ Moment: TypeAlias = datetime.datetime | int | float | str
 """A time: a datetime with a zone, RFC 3339, or a number since 1970, whose unit (seconds,
 milliseconds, microseconds or nanoseconds) the collector tells by its size."""
 QueryValue: TypeAlias = Moment | list[str] | None
+
+COMMIT_S: Final = 90.0
+"""Longest wait for one commit; the collector itself gives up after 60 s and says so."""
+PAGE_S: Final = 600.0
+"""Longest wait for an order of several commits.
+
+If the client gives up earlier, the collector goes on, and its answer is lost.
+"""
 
 T = TypeVar("T", bound=BaseModel)
 Item = TypeVar("Item", bound=BaseModel)
@@ -147,6 +155,29 @@ def post(
 def put(path: str, model: type[T], *, at: Mapping[str, str], body: JsonValue) -> Call[T]:
     """Describe what is put at a place; a second delivery does the same."""
     return Call(request=Request(method="PUT", path=path, places=at, body=body), model=model)
+
+
+def query_of(
+    known: type[object], given: Mapping[str, object], **repeated: str
+) -> dict[str, QueryValue]:
+    """Write the arguments of a search as parameters of a query.
+
+    Args:
+        known: Typed dictionary that names all arguments; one that is not given is None.
+        given: The arguments.
+        repeated: The parameter that has each pair of an argument that maps texts to texts.
+
+    Raises:
+        TypeError: An argument has no such name.
+    """
+    names = known.__annotations__
+    if wrong := given.keys() - names.keys():
+        raise TypeError(f"no argument {min(wrong)!r}; expected some of {', '.join(names)}")
+    query = cast("dict[str, QueryValue]", {**dict.fromkeys(names), **given})
+    for name, parameter in repeated.items():
+        pairs = cast("Mapping[str, str] | None", query.pop(name))
+        query[parameter] = [f"{key}={value}" for key, value in (pairs or {}).items()] or None
+    return query
 
 
 def _segment(name: str, text: str) -> str:

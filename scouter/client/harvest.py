@@ -15,7 +15,7 @@ from scouter.client.client import ScouterClient
 from scouter.client.conversation import Conversation, read_conversation
 from scouter.client.errors import ApiError
 from scouter.client.expectation import expected_answer
-from scouter.client.models import Evaluation
+from scouter.client.models.evaluations import Evaluation
 from scouter.drift.profile import AgentEvalProfile
 from scouter.errors import ConfigError
 from scouter.evaluate.operators.comparison import ComparisonOperator

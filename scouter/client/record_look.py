@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 
 from pydantic import JsonValue
 
-from scouter.client import models
 from scouter.client.client import ScouterClient
+from scouter.client.models.evaluations import Evaluation
+from scouter.client.models.records import Record
 from scouter.drift.profile import AgentEvalProfile
 from scouter.errors import ScouterError
 from scouter.evaluate.engine.asking_task import AskingTask
@@ -32,7 +33,7 @@ class Asked:
 class RecordLook:
     """A record, and what the profile of its latest evaluation adds."""
 
-    record: models.Record
+    record: Record
     paths: Mapping[str, JsonValue] = field(default_factory=dict[str, JsonValue])
     """By task id what it looks at: a path, or the assertion in its wire form."""
     prompts: Mapping[str, Sequence[Asked]] = field(default_factory=dict[str, Sequence[Asked]])
@@ -72,14 +73,14 @@ def look_at_record(client: ScouterClient, uid: str) -> RecordLook:
     return RecordLook(record=record, paths=paths, prompts=prompts)
 
 
-def _plan_of(client: ScouterClient, verdict: models.Evaluation) -> Plan | None:
+def _plan_of(client: ScouterClient, verdict: Evaluation) -> Plan | None:
     for each in client.profiles(alias=verdict.profile):
         if each.profile_version == verdict.profile_version:
             return AgentEvalProfile.model_validate(client.profile(each.uid).body).plan
     return None
 
 
-def _spans_of(client: ScouterClient, plan: Plan, record: models.Record) -> SpanTree | None:
+def _spans_of(client: ScouterClient, plan: Plan, record: Record) -> SpanTree | None:
     """The record's spans, where a judge is asked about them and they are still stored."""
     if record.trace_id is None or not any(reads_spans(plan.tasks[at]) for at in plan.judges):
         return None
@@ -94,8 +95,8 @@ def _asked(
     plan: Plan,
     at: int,
     judge: AskingTask,
-    record: models.Record,
-    verdict: models.Evaluation,
+    record: Record,
+    verdict: Evaluation,
     spans: SpanTree | None,
 ) -> Sequence[Asked]:
     """Rebuild the first question to the judge; empty if it was not asked for lack of its inputs."""

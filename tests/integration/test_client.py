@@ -11,22 +11,23 @@ import sys
 from collections.abc import Iterator, Mapping
 from importlib import import_module
 from pathlib import Path
-from typing import IO, Any, Final
+from typing import IO, Any
 
 import pytest
 
 from collector.access.caller import Scope
-from scouter.client import models, routes
 from scouter.client.async_client import AsyncScouterClient
 from scouter.client.call import API, Call, StreamCall, get
 from scouter.client.client import ScouterClient
 from scouter.client.errors import ApiError
+from scouter.client.models.alerts import Alerts
 from scouter.evaluate.outcome import Outcome
 from scouter.evaluate.scenario import EvalScenarios
 from scouter.model.otlp import encode_request
 from scouter.model.span import Span
 from tests.collector.conftest import Service, Start, answers, start  # noqa: F401  # pyright: ignore[reportUnusedImport] fixtures
 from tests.scouter.cli.conftest import Scouter, project, scouter  # noqa: F401  # pyright: ignore[reportUnusedImport] fixtures
+from tests.support.client_routes import client_routes
 from tests.support.components import ROOT
 from tests.support.processes import wait_until
 from tests.support.served import serve
@@ -146,12 +147,12 @@ def _read(terminal: IO[bytes]) -> bytes:
 def calls() -> dict[str, Call[Any] | StreamCall]:
     """A call of every route function, by method and path."""
     found: dict[str, Call[Any] | StreamCall] = {}
-    for name, route in vars(routes).items():
-        if not inspect.isfunction(route) or route.__module__ != routes.__name__ or name[0] == "_":
-            continue
+    for name, route in client_routes().items():
         parameters = inspect.signature(route).parameters.values()
         given: dict[str, Any] = {
-            each.name: "x" for each in parameters if each.default is inspect.Parameter.empty
+            each.name: "x"
+            for each in parameters
+            if each.default is each.empty and each.kind is not each.VAR_KEYWORD
         }
         if name == "register_profile":
             given["profile"] = {}
@@ -164,13 +165,6 @@ def calls() -> dict[str, Call[Any] | StreamCall]:
     return found
 
 
-PARTS: Final = (
-    "/{trace_id}/agents", "/{trace_id}/columns", "/{trace_id}/export", "/{trace_id}/matches",
-    "/spans/{span_id}", "/spans/{span_id}/value",
-)  # fmt: skip
-"""Parts of a trace, for pages; `trace` and `trace_view` of the clients have all of it."""
-
-
 def test_every_route_has_a_method_with_its_parameters(start: Start) -> None:  # noqa: F811
     """What the API has and the client has not cannot be asked for; the reverse is refused."""
     document: Mapping[str, Any] = start().http.get("/openapi.json").json()
@@ -180,7 +174,7 @@ def test_every_route_has_a_method_with_its_parameters(start: Start) -> None:  # 
         }
         for path, methods in document["paths"].items()
         for method, operation in methods.items()
-        if path.startswith(API) and not path.endswith(PARTS)
+        if path.startswith(API)
     }
     known = {name: set(made.request.query) for name, made in calls().items()}
     assert set(served) - set(known) == set()
@@ -222,7 +216,7 @@ def test_answers_are_read(url: str) -> None:
         assert client.replay_letter(letter.letter_id).letter_id == letter.letter_id
         assert client.replay_letters(limit=1).next_cursor is None
         with pytest.raises(ApiError, match="no such parameter") as caught:
-            client.ask(get("/alerts", models.Alerts, query={"odd": 1}))
+            client.ask(get("/alerts", Alerts, query={"odd": 1}))
         assert caught.value.status == 400
 
 

@@ -1,5 +1,6 @@
 """From an alert's log line to the guilty span: the commands that show one thing."""
 
+import asyncio
 import json
 import logging
 import re
@@ -12,7 +13,9 @@ from pydantic import JsonValue
 
 from scouter.alert.condition import AlertCondition, AlertThreshold
 from scouter.alert.config import AgentAlertConfig
+from scouter.client.async_client import AsyncScouterClient
 from scouter.client.client import ScouterClient
+from scouter.client.errors import ApiError
 from scouter.drift.config import AgentEvalConfig
 from scouter.drift.profile import AgentEvalProfile
 from scouter.evaluate.judge.prompt import Prompt, Score
@@ -24,7 +27,7 @@ from scouter.evaluate.tasks.trace import TraceAssertion, TraceAssertionTask
 from scouter.evaluate.tasks.trajectory import TrajectoryTask
 from scouter.mock.llm_request import LLMRequest
 from scouter.mock.llm_server import LLMTestServer
-from scouter.model.otlp_json import spans_to_otlp_json
+from scouter.model.otlp_json import spans_from_otlp_json, spans_to_otlp_json
 from scouter.model.span import Span, StatusCode
 from tests.collector.conftest import Service, Start, start  # noqa: F401  # pyright: ignore[reportUnusedImport] fixtures
 from tests.scouter.cli.conftest import Scouter, project, scouter  # noqa: F401  # pyright: ignore[reportUnusedImport] fixtures
@@ -169,6 +172,52 @@ def test_a_trace(url: str, scouter: Scouter) -> None:  # noqa: F811
     with ScouterClient(url) as client:
         tree = client.trace_view(BAD, limit=2)
     assert (len(tree.view.spans), tree.view.left_out, tree.view.errors) == (2, 1, 1)
+
+
+def test_ids_of_a_span_are_not_cut(url: str) -> None:
+    with ScouterClient(url) as client, pytest.raises(ApiError, match="text_limit"):
+        client.span(BAD, GUILTY, text_limit=31)
+
+
+@pytest.mark.parametrize("is_async", [False, True], ids=["plain", "async"])
+def test_parts_of_a_trace(url: str, is_async: bool) -> None:
+    """Each by the method of its route, of either client."""
+
+    async def later() -> list[Any]:
+        async with AsyncScouterClient(url) as client:
+            return [
+                await client.trace_columns(BAD, limit=1),
+                await client.trace_agents(BAD),
+                await client.trace_matches(BAD, {"WithStatus": {"status": "Error"}}),
+                await client.trace_matches(BAD, "^chat"),
+                await client.span(BAD, GUILTY, text_limit=32),
+                b"".join([part async for part in client.span_value(BAD, GUILTY, "/arguments")]),
+                b"".join([part async for part in client.trace_export(BAD)]),
+            ]
+
+    def now() -> list[Any]:
+        with ScouterClient(url) as client:
+            return [
+                client.trace_columns(BAD, limit=1),
+                client.trace_agents(BAD),
+                client.trace_matches(BAD, {"WithStatus": {"status": "Error"}}),
+                client.trace_matches(BAD, "^chat"),
+                client.span(BAD, GUILTY, text_limit=32),
+                b"".join(client.span_value(BAD, GUILTY, "/arguments")),
+                b"".join(client.trace_export(BAD)),
+            ]
+
+    rows, agents, errors, chats, one, value, file = asyncio.run(later()) if is_async else now()
+    assert (rows.columns.total, rows.columns.span_ids) == (3, f"{1:016x}")
+    assert {each.record_id for each in rows.evaluations} == {"bad"}
+    assert [(each.model_calls, each.tools[0].name) for each in agents.items] == [(1, "refund")]
+    assert errors.span_ids == (GUILTY,)
+    assert chats.span_ids == (f"{2:016x}",)
+    message = "TraceErrorCount() is 1, expected Equals 0"
+    assert (one.span.span_id, one.span.tasks[0].message) == (GUILTY, message[:32])
+    assert ("/tasks/0/message", len(message)) in {(e.pointer, e.characters) for e in one.cut}
+    assert json.loads(value) == json.loads(ARGUMENTS)
+    assert len(spans_from_otlp_json(json.loads(file)).spans) == 3
 
 
 def test_a_record(url: str, scouter: Scouter) -> None:  # noqa: F811

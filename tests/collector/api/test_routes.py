@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from collector.api.models import RecordStates, SpanStates
 from collector.api.parameters import read_cursor, write_cursor
 from collector.problem import ProblemError
 from collector.storage.port.counts import RecordSheet, SpanSheet
+from scouter.client.models.operation import RecordStates, SpanStates
 from tests.collector.conftest import Service, Start
 
 

@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from collector.api.cut_values import Cut, cut_texts, value_at
+from collector.api.cut_values import cut_texts, value_at
+from scouter.client.models.trace_parts import CutText
 from scouter.model.otlp import encode_request
 from scouter.model.otlp_json import spans_from_otlp_json
 from scouter.model.span import Span, StatusCode
@@ -138,8 +139,8 @@ def test_texts_are_cut_at_every_depth() -> None:
     short, cuts = cut_texts(value, 5)
     assert short == {"a": ["12345", {"b/c": "12345"}], "n": 1, "image": ""}
     assert cuts == [
-        Cut(pointer="/a/1/b~1c", characters=6, is_binary=False),
-        Cut(pointer="/image", characters=400, is_binary=True),
+        CutText(pointer="/a/1/b~1c", characters=6, is_binary=False),
+        CutText(pointer="/image", characters=400, is_binary=True),
     ]
     assert value_at(value, "/a/1/b~1c") == "123456"
     deep: Any = "x" * 10

@@ -11,13 +11,14 @@ from typing import Any
 import pytest
 from pydantic import SecretStr
 
-from scouter.client import routes
 from scouter.client.async_client import AsyncScouterClient
 from scouter.client.client import ScouterClient
 from scouter.client.connection import Retry
 from scouter.client.errors import ApiError, BusyError
+from scouter.client.routes import operation
 from scouter.errors import ConfigError, DataError, TransientError
 from scouter.transport.config import HttpConfig, MockConfig
+from tests.support.client_routes import client_routes
 from tests.support.processes import free_ports
 from tests.support.served import Say, Script, run_script
 
@@ -126,8 +127,16 @@ def test_parameters_become_a_query_and_none_is_left_out(script: Script) -> None:
         assert list(found) == []
     assert script.asked[0].path == (
         "/api/v1/spans?name=chat%20%C3%A9&min_duration_ms=1.5&since=2026-01-02T12%3A00%3A00%2B00%3A00"
-        "&until=7&limit=3&attribute=a.b%3Dc%3Dd&attribute=e%3D%26"
+        "&until=7&attribute=a.b%3Dc%3Dd&attribute=e%3D%26&limit=3"
     ).replace("%20", "+")
+
+
+@pytest.mark.parametrize("method", ["spans", "evaluations", "export", "canary"])
+def test_a_misspelt_argument_is_named(script: Script, method: str) -> None:
+    given = {"export": ("records",), "canary": ("1", "2")}.get(method, ())
+    with client(script) as ask, pytest.raises(TypeError, match=r"no argument 'untill'; .* since"):
+        list(getattr(ask, method)(*given, since=1, untill=2))
+    assert script.asked == []
 
 
 @pytest.mark.parametrize(
@@ -398,7 +407,7 @@ def test_an_export_is_read_in_parts_and_a_broken_one_is_asked_for_again(script: 
             return [part async for part in ask.export("records", since=1)]
 
     assert asyncio.run(ask_async()) == [b"a\n", b"b\nc\n", b"d\n"]
-    first = "/api/v1/export/records?format=jsonl&since=1&part_bytes=4194304"
+    first = "/api/v1/export/records?since=1&format=jsonl&part_bytes=4194304"
     cursors = ["", "", "&cursor=c1", "&cursor=c1", "&cursor=c1", "&cursor=c2"]
     assert [asked.path for asked in script.asked] == [first + each for each in cursors] * 2
 
@@ -422,14 +431,8 @@ def test_an_export_that_cannot_go_on_says_that_it_was_cut_off(
 
 
 def test_both_clients_have_every_route_with_its_parameters_and_help() -> None:
-    defined = {
-        name: route
-        for name, route in vars(routes).items()
-        if inspect.isfunction(route)
-        and route.__module__ == routes.__name__
-        and not name.startswith("_")
-    }
-    assert len(defined) == 55
+    defined = client_routes()
+    assert len(defined) == 61
     for kind in (ScouterClient, AsyncScouterClient):
         for name, route in defined.items():
             method = getattr(kind, name)
@@ -445,7 +448,7 @@ def test_both_clients_have_every_route_with_its_parameters_and_help() -> None:
 )
 def test_erase_takes_exactly_one(given: dict[str, Any]) -> None:
     with pytest.raises(ConfigError, match="exactly one"):
-        routes.erase(**given)
+        operation.erase(**given)
 
 
 def test_errors_cross_a_process_boundary() -> None:

@@ -10,7 +10,7 @@ from pydantic import JsonValue
 
 from scouter.client.harvest import Harvested
 from scouter.client.harvest_file import scenario_yaml, write_scenarios
-from scouter.client.models import Evaluation
+from scouter.client.models.evaluations import Evaluation
 from scouter.errors import ConfigError, FileFormatError
 from scouter.evaluate.files.yaml_text import parse
 from scouter.evaluate.scenario import EvalScenario, EvalScenarios

@@ -1,0 +1,120 @@
+"""Two sides held against each other."""
+
+import datetime
+
+from pydantic import Field, JsonValue
+
+from scouter.client.models.answer import Answer
+from scouter.client.models.records import ToolCall
+from scouter.evaluate.outcome import Outcome
+
+
+class VersionItem(Answer):
+    """A version of the service behind a profile's records."""
+
+    version: str
+    first_at: datetime.datetime
+    """Time at which the first of its records was evaluated."""
+    last_at: datetime.datetime
+    records: int
+
+
+class Versions(Answer):
+    """All of them, the one that began last first."""
+
+    items: tuple[VersionItem, ...]
+
+
+class ComparedSide(Answer):
+    """One side of a comparison."""
+
+    label: str = Field(description="For people.")
+    records: int
+    scenarios: int | None = Field(default=None, description="Of a run with scenarios.")
+    is_cut: bool = Field(default=False, description="There are more records, which are older.")
+    run_id: str | None = None
+
+
+class ComparedRate(Answer):
+    """One rate on both sides, and what the test says of it."""
+
+    label: str = Field(description="For people.")
+    profile: str | None = None
+    task_id: str | None = Field(default=None, description="Null for whole records and sums.")
+    before_passed: int
+    before_count: int
+    after_passed: int
+    after_count: int
+    before_rate: float
+    after_rate: float
+    difference: float = Field(description="After minus before.")
+    lower: float | None = Field(
+        default=None,
+        description="Of the difference, 95 %; null where too few conversations stand behind it.",
+    )
+    upper: float | None = None
+    fell: int = Field(description="Pairs that passed before and do not now.")
+    rose: int
+    p_value: float | None = Field(default=None, description="One-sided, of a fall.")
+    adjusted_p: float | None = Field(
+        default=None, description="The same corrected for all rates (Holm)."
+    )
+    word: str = Field(description="regressed, not cleared, or empty.")
+    reason: str = Field(description="The row in words.")
+
+
+class LookedTask(Answer):
+    """Result of a task on one side of a change."""
+
+    task_id: str
+    outcome: Outcome
+    message: str
+
+
+class Look(Answer):
+    """A record, or an attempt of a scenario, on one side of a comparison."""
+
+    uid: str = Field(default="", description="Of a live record; else empty.")
+    trace_id: str | None = Field(default=None, description="Of a live record.")
+    outcome: Outcome
+    tasks: tuple[LookedTask, ...]
+    calls: tuple[ToolCall, ...] | None = Field(
+        default=None, description="Of tools, in their order; null where no span is stored."
+    )
+    shown: dict[str, JsonValue] = Field(
+        description="Of a scenario `asked`, `answered`, `turns` and `error`; of a live record "
+        "`context`; large values are cut.",
+    )
+
+
+class ComparedChange(Answer):
+    """A record or scenario that passed on one side only."""
+
+    name: str
+    is_worse: bool
+    before: Look
+    after: Look
+
+
+class Comparison(Answer):
+    """Two sides held against each other."""
+
+    word: str = Field(description="regressed, no regression seen, or inconclusive.")
+    headline: str = Field(description="The decision in words.")
+    reasons: tuple[str, ...]
+    exit_code: int = Field(description="0 go, 1 stop, 3 inconclusive; as `scouter compare`.")
+    ruled_out: float | None = Field(
+        default=None, description="A fall of more points than this is ruled out."
+    )
+    pairing: str = Field(
+        description="scenarios; ids: records with an id of both sides in pairs; apart: two "
+        "samples.",
+    )
+    before: ComparedSide
+    after: ComparedSide
+    rates: tuple[ComparedRate, ...]
+    changes: tuple[ComparedChange, ...] = Field(
+        description="At most 20, those that got worse first; none of two samples."
+    )
+    more_changes: int = Field(description="Changes that are left out.")
+    notes: tuple[str, ...]

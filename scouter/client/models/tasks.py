@@ -1,0 +1,85 @@
+"""Rates and scores of tasks."""
+
+import datetime
+
+from pydantic import Field
+
+from scouter.client.models.answer import Answer
+from scouter.evaluate.results.judge_rate import JudgeKnown, Standing
+
+
+class JudgeStanding(Answer):
+    """The pass rate that people would give, as far as a calibration of this very judge can tell."""
+
+    standing: Standing = Field(
+        description="corrected; cannot_say: the labels are too few; another_judge: the "
+        "calibrated judge was asked otherwise, and nothing of it is applied; "
+        "not_calibrated.",
+    )
+    why: str = Field(
+        default="", description="Why there is no corrected rate; empty if there is one."
+    )
+    pass_rate: float | None = Field(description="As people would say.")
+    lower: float | None = Field(description="Of its 95 % interval.")
+    upper: float | None
+    judged: int = Field(description="Records that the judge passed or failed, labelled ones not.")
+    labelled: int = Field(description="Of the results, those on labelled records.")
+    calibration: JudgeKnown | None = Field(
+        default=None,
+        description="The applied calibration; of several the last one, as each is applied to "
+        "the evaluations of its time.",
+    )
+    calibrations: int = Field(default=0, description="How many were applied to any evaluation.")
+
+
+class TaskScores(Answer):
+    """The scores of one task in a few numbers."""
+
+    mean: float | None = Field(default=None, description="Null where no result has a score.")
+    sd: float | None = Field(
+        default=None, description="Standard deviation, with n - 1; null of fewer than two."
+    )
+    n: int = Field(default=0, description="Results with a score: those that passed or failed.")
+    n_error: int = Field(default=0, description="Results that errored, and so have none.")
+
+
+class TaskRate(Answer):
+    """Outcomes of one task, and its pass rate with a 95 % Wilson interval."""
+
+    profile: str = Field(description="Alias of the profile.")
+    profile_name: str = Field(default="", description="Its full name, where the alias is another.")
+    profile_version: str
+    alias: str = Field(description="The same as `profile`.")
+    task_id: str
+    passed: int
+    failed: int
+    errored: int
+    skipped: int
+    total: int = Field(description="What the rate counts: all but skips without a gate.")
+    pass_rate: float | None
+    lower: float
+    upper: float
+    score: TaskScores = Field(
+        default=TaskScores(), description="Mean and standard deviation of its scores."
+    )
+    judge: JudgeStanding | None = Field(
+        default=None, description="What is known of the judge; null of tasks that ask none."
+    )
+
+
+class TaskRates(Answer):
+    """Rates of all tasks."""
+
+    items: tuple[TaskRate, ...]
+
+
+class TaskBucket(TaskRate):
+    """The same, of one span of time."""
+
+    start: datetime.datetime
+
+
+class TaskSeries(Answer):
+    """Rates over time."""
+
+    items: tuple[TaskBucket, ...]

@@ -1,0 +1,88 @@
+"""Routes of the labels of people."""
+
+from typing import Literal, TypeAlias
+
+from scouter.client.call import Call, PagedCall, Request, StreamCall, get, pages, post
+from scouter.client.models.labels import LabelAgreement, LabelItem, LabelQueue
+
+LabelOrder: TypeAlias = Literal["random", "failed", "uncertain", "disagrees"]
+
+
+def labels(
+    *,
+    profile: str | None = None,
+    task_id: str | None = None,
+    rater: str | None = None,
+    uid: str | None = None,
+    limit: int | None = None,
+) -> PagedCall[LabelItem]:
+    """Labels of records, the newest first; the last one of each person, task and record.
+
+    Args:
+        profile: Alias.
+        task_id: Of the task.
+        rater: The person.
+        uid: Of the record.
+        limit: Items per page, 1 to 1000; all pages are read, one after the other.
+    """
+    return pages("/labels", LabelItem, dict(locals()))
+
+
+def label(
+    uid: str, task_id: str, label: bool | None, rater: str, notes: str = ""
+) -> Call[LabelItem]:
+    """Say whether a record is good, as a task on it asks. Needs the scope label.
+
+    Args:
+        uid: Of the record.
+        task_id: Of the task.
+        label: Whether it is good; None takes an earlier label back.
+        rater: The person.
+        notes: For people.
+    """
+    return post("/labels", LabelItem, body=dict(locals()))
+
+
+def label_queue(
+    profile: str,
+    task_id: str,
+    *,
+    rater: str = "",
+    order: LabelOrder = "random",
+    reveal: bool = False,
+    offset: int | None = None,
+    limit: int | None = None,
+) -> Call[LabelQueue]:
+    """Records that a person has not labelled, in order.
+
+    Args:
+        profile: Alias.
+        task_id: Of the task.
+        rater: The person.
+        order: Which come first.
+        reveal: Tell how the task ended, and what others said.
+        offset: Records to pass over.
+        limit: Records, 1 to 20; by default one.
+    """
+    return get("/labels/queue", LabelQueue, query=dict(locals()))
+
+
+def label_agreement(profile: str, task_id: str) -> Call[LabelAgreement]:
+    """Agreement of people with each other on a task, and of its judge with most of them.
+
+    Args:
+        profile: Alias.
+        task_id: Of the task.
+    """
+    return get("/labels/agreement", LabelAgreement, query=dict(locals()))
+
+
+def label_file(profile: str, task_id: str, *, contexts: bool | None = None) -> StreamCall:
+    """Labels on a task as the lines that `scouter judge calibrate` reads.
+
+    Args:
+        profile: Alias.
+        task_id: Of the task.
+        contexts: With the records' contexts, as by default, so that a judge can be asked.
+    """
+    return StreamCall(request=Request(method="GET", path="/labels/file", query=dict(locals())))

@@ -1,0 +1,87 @@
+"""Routes of records and sessions."""
+
+from scouter.client.call import Call, Moment, PagedCall, Request, StreamCall, get, pages
+from scouter.client.models.records import Record, RecordItem, Session, SessionItem, TaskTrajectories
+
+
+def records(
+    *,
+    profile: str | None = None,
+    record_id: str | None = None,
+    session_id: str | None = None,
+    trace_id: str | None = None,
+    state: str | None = None,
+    text: str | None = None,
+    since: Moment | None = None,
+    until: Moment | None = None,
+    limit: int | None = None,
+) -> PagedCall[RecordItem]:
+    """Records without their contexts, newest first.
+
+    Args:
+        profile: As the record names it.
+        record_id: The user's name for a record.
+        session_id: Of the record.
+        trace_id: Of the record.
+        state: One of `waiting evaluated skipped expired dead_lettered erased`.
+        text: In a value or a name of the context, in upper or lower case. A page holds what one
+            second of search finds.
+        since: Accepted at this time or later.
+        until: Accepted before this time.
+        limit: Items per page, 1 to 1000; all pages are read, one after the other.
+    """
+    return pages("/records", RecordItem, dict(locals()))
+
+
+def record(uid: str) -> Call[Record]:
+    """One record with its context and every revision of its evaluation.
+
+    Args:
+        uid: Its key.
+    """
+    return get("/records/{uid}", Record, at={"uid": uid})
+
+
+def record_scenario(uid: str) -> StreamCall:
+    """A record as a scenario file in YAML, as `scouter scenarios harvest` writes it.
+
+    Args:
+        uid: Of the record.
+    """
+    return StreamCall(request=Request(method="GET", path="/scenarios/{uid}", places={"uid": uid}))
+
+
+def trajectories(uid: str) -> Call[TaskTrajectories]:
+    """The calls that the tasks on a record expect, beside those that were made.
+
+    Args:
+        uid: Of the record.
+    """
+    return get("/trajectories/{uid}", TaskTrajectories, at={"uid": uid})
+
+
+def sessions(
+    *,
+    profile: str | None = None,
+    since: Moment | None = None,
+    until: Moment | None = None,
+    limit: int | None = None,
+) -> PagedCall[SessionItem]:
+    """Sessions with a record that is asked for, the one with the newest such record first.
+
+    Args:
+        profile: Alias, name, uid or digest of that of a record.
+        since: A record was accepted at this time or later.
+        until: A record was accepted before this time.
+        limit: Items per page, 1 to 1000; all pages are read, one after the other.
+    """
+    return pages("/sessions", SessionItem, dict(locals()))
+
+
+def session(session_id: str) -> Call[Session]:
+    """One session: its records, evaluations and traces.
+
+    Args:
+        session_id: Its id.
+    """
+    return get("/sessions/{session_id}", Session, at={"session_id": session_id})

@@ -1,0 +1,44 @@
+"""Routes of the rates of tasks."""
+
+from scouter.client.call import Call, Moment, get
+from scouter.client.models.tasks import TaskRates, TaskSeries
+
+
+def tasks(
+    *,
+    profile: str | None = None,
+    service_version: str | None = None,
+    since: Moment | None = None,
+    until: Moment | None = None,
+) -> Call[TaskRates]:
+    """Outcomes and pass rate of every task.
+
+    Args:
+        profile: Alias, name, uid or digest.
+        service_version: Of the records' service.
+        since: Evaluated at this time or later.
+        until: Evaluated before this time.
+    """
+    return get("/tasks", TaskRates, query=dict(locals()))
+
+
+def task_series(
+    *,
+    profile: str | None = None,
+    task_id: str | None = None,
+    service_version: str | None = None,
+    since: Moment | None = None,
+    until: Moment | None = None,
+    bucket: str | None = None,
+) -> Call[TaskSeries]:
+    """The same, in buckets of time.
+
+    Args:
+        profile: Alias, name, uid or digest.
+        task_id: One task.
+        service_version: Of the records' service.
+        since: Evaluated at this time or later.
+        until: Evaluated before this time.
+        bucket: Length of a bucket in minutes, hours or days, such as `1h`.
+    """
+    return get("/tasks/series", TaskSeries, query=dict(locals()))

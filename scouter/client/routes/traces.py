@@ -1,0 +1,127 @@
+"""Routes of spans and traces."""
+
+from collections.abc import Mapping
+from typing import Literal, TypeAlias, TypedDict, Unpack
+
+from scouter.client.call import Call, Moment, PagedCall, QueryValue, get, pages, query_of
+from scouter.client.models.facets import FacetList
+from scouter.client.models.traces import GenAIUsage, SpanItem, Trace, TraceItem, TraceTree
+
+UsageKey: TypeAlias = Literal[
+    "model", "provider", "operation", "agent", "tool", "service", "conversation", "error"
+]
+SpanStatus: TypeAlias = Literal["ok", "error", "unset"]
+
+
+class SpanSearch(TypedDict, total=False):
+    """Properties that a span has, all of them."""
+
+    name: str | None
+    status: SpanStatus | None
+    min_duration_ms: float | None
+    service_name: str | None
+    service_version: str | None
+    environment: str | None
+    operation: str | None
+    provider: str | None
+    request_model: str | None
+    response_model: str | None
+    agent_name: str | None
+    tool_name: str | None
+    conversation_id: str | None
+    error_type: str | None
+    session_id: str | None
+    attributes: Mapping[str, str] | None
+    since: Moment | None
+    until: Moment | None
+
+
+def spans(*, limit: int | None = None, **search: Unpack[SpanSearch]) -> PagedCall[SpanItem]:
+    """Spans, newest first, without their attributes.
+
+    Args:
+        limit: Items per page, 1 to 1000; all pages are read, one after the other.
+        name: Of the span.
+        status: Of the span.
+        min_duration_ms: Shortest duration.
+        service_name: And the like: a promoted attribute has this value.
+        service_version: See `service_name`.
+        environment: See `service_name`.
+        operation: See `service_name`.
+        provider: See `service_name`.
+        request_model: See `service_name`.
+        response_model: See `service_name`.
+        agent_name: See `service_name`.
+        tool_name: See `service_name`.
+        conversation_id: See `service_name`.
+        error_type: See `service_name`.
+        session_id: See `service_name`.
+        attributes: Values of any other attributes; all of them. Longer ones than 256 bytes, key
+            and value, are not searched, and refused.
+        since: Started at this time or later.
+        until: Started before this time.
+    """
+    return pages("/spans", SpanItem, {**_query(search), "limit": limit})
+
+
+def traces(*, limit: int | None = None, **search: Unpack[SpanSearch]) -> PagedCall[TraceItem]:
+    """Traces that have a span with all of these properties, newest first; see `spans`."""
+    return pages("/traces", TraceItem, {**_query(search), "limit": limit})
+
+
+def trace_facets(**search: Unpack[SpanSearch]) -> Call[FacetList]:
+    """Traces by status, service, agent, tool, model and error of the spans that match; see `spans`.
+
+    The newest are counted first, for about 0.3 s.
+    """
+    return get("/facets/traces", FacetList, query=_query(search))
+
+
+def _query(search: SpanSearch) -> dict[str, QueryValue]:
+    return query_of(SpanSearch, search, attributes="attribute")
+
+
+def trace(trace_id: str) -> Call[Trace]:
+    """One trace with all its spans and the evaluations on it.
+
+    Args:
+        trace_id: 32 hex digits.
+    """
+    return get("/traces/{trace_id}", Trace, at={"trace_id": trace_id})
+
+
+def trace_view(trace_id: str, *, limit: int | None = None) -> Call[TraceTree]:
+    """One trace as people read it: a tree with values, and results beside their spans.
+
+    Args:
+        trace_id: 32 hex digits.
+        limit: Most spans, 1 to 1000.
+    """
+    return get(
+        "/traces/{trace_id}/view",
+        TraceTree,
+        at={"trace_id": trace_id},
+        query={"limit": limit},
+    )
+
+
+def genai_usage(
+    group_by: UsageKey = "model",
+    *,
+    bucket: str | None = None,
+    since: Moment | None = None,
+    until: Moment | None = None,
+    limit: int | None = None,
+) -> PagedCall[GenAIUsage]:
+    """Calls, tokens, cost and durations, by model or whatever else is asked for.
+
+    That with the most calls comes first; with buckets, their order counts before.
+
+    Args:
+        group_by: What has a line of its own.
+        bucket: Minutes, hours or days such as `1h`, each of which has lines of its own.
+        since: Started at this time or later.
+        until: Started before this time.
+        limit: Items per page, 1 to 1000; all pages are read, one after the other.
+    """
+    return pages("/genai/usage", GenAIUsage, dict(locals()))
