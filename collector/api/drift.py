@@ -128,14 +128,15 @@ def drift_router(watcher: DriftWatcher, store: Store, delivery: Delivery, space:
             found = watcher.silence(caller.space, alert_id, caller.token_id, said.note, until_ns)
         return _answer(found, alert_id)
 
-    @router.post("/alerts/{alert_id}/resolve", responses=NOT_FOUND)
+    @router.post("/alerts/{alert_id}/resolve", responses=_REFUSED)
     def resolve(
         caller: Profiler, alert_id: AlertId, said: Annotated[_Resolve, Body()]
     ) -> models.DriftAlert:
         """End an open alert; evidence is gathered anew from here on."""
-        found = watcher.resolve(
-            caller.space, alert_id, caller.token_id, said.note, accept=said.accept
-        )
+        with _refusals():
+            found = watcher.resolve(
+                caller.space, alert_id, caller.token_id, said.note, accept=said.accept
+            )
         return _answer(found, alert_id)
 
     @router.post("/alerts/test", responses=NOT_FOUND)

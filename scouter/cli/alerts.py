@@ -38,7 +38,7 @@ def list_alerts(
     url: Url = None,
     token_file: TokenFile = None,
 ) -> None:
-    """List what keeps results from being made, and the alerts of the detectors.
+    """List what keeps results from being made, and the alerts of detectors and conditions.
 
     The exit code is 1 while an alert is firing or there is such trouble.
 
@@ -188,7 +188,7 @@ def _print_list(found: "Iterable[DriftAlert]") -> None:
                 each.alert_id,
                 each.state,
                 clock(each.opened.since),
-                "yes" if each.stands else "alone",
+                "-" if each.condition else "yes" if each.stands else "alone",
                 each.title,
                 (each.now or each.opened).message,
             )

@@ -382,7 +382,9 @@ class Alert(Answer):
     profile_version: str
     alias: str
     state: str
-    """`inactive`, `firing` or `resolved`."""
+    """`inactive`, `firing`, `acknowledged`, `silenced` or `resolved`."""
+    alert_id: str = ""
+    """Of the open alert about it; empty while there is none."""
     since: datetime.datetime | None
     condition: str
     pass_rate: float | None
@@ -465,7 +467,7 @@ class DriftAlert(Answer):
     title: str
     """One sentence: the task, the version and the time of the fall."""
     condition: str = ""
-    """Condition of a profile that holds at a scheduled time; empty for what a detector proved."""
+    """Condition of a profile that holds; empty for what a detector proved."""
     opened: DriftFigures
     """As it was proven."""
     now: DriftFigures | None = None
