@@ -41,7 +41,7 @@ class Notice:
     explained_by: tuple[str, ...] = ()
     examples: tuple[Example, ...] = ()
     url: str = ""
-    """Page of the alerts; empty where the collector's address is not known."""
+    """Page of the alert; empty where the collector's address is not known."""
 
     @property
     def is_resolved(self) -> bool:
@@ -106,8 +106,10 @@ class Notice:
         if self.opened is not None:
             yield text(f"held against {self.opened.against}")
         if self.url:
-            yield link("alerts:", text(self.url))
+            yield link("this alert", text(self.url))
         yield text(f"scouter alerts show {self.alert.alert_id}")
+        if not self.is_resolved:
+            yield text(f"scouter alerts ack {self.alert.alert_id}  (you look after it)")
 
 
 def notice_of(store: Store, alert: Alert, public_url: str = "") -> Notice:
@@ -122,12 +124,13 @@ def notice_of(store: Store, alert: Alert, public_url: str = "") -> Notice:
     Raises:
         TransientError: The store cannot be read now.
     """
-    url = f"{public_url}/alerts" if public_url else ""
+    url = f"{public_url}/alerts/{alert.alert_id}" if public_url else ""
     if not alert.is_open:
         return Notice(alert=alert, url=url)
+    found = [each for each in culprits_of(store, alert) if each.stands_out]
     return Notice(
         alert=alert,
-        explained_by=tuple(_explained(each) for each in culprits_of(store, alert)[:_EXPLAINED]),
+        explained_by=tuple(_explained(each) for each in found[:_EXPLAINED]),
         examples=tuple(_example(each, public_url) for each in examples_of(store, alert)),
         url=url,
     )

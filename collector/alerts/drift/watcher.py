@@ -33,7 +33,7 @@ from scouter.drift.profile import AgentEvalProfile
 from scouter.drift.series.group import Pace
 from scouter.drift.series.observed import Observed
 from scouter.drift.series.series import SeriesKey
-from scouter.drift.series.series_set import MOST_VERSIONS, GroupKey, SeriesSet
+from scouter.drift.series.series_set import MOST_VERSIONS, GroupKey, SeriesSet, line_of
 from scouter.drift.series.stated import NOTHING, Stated
 from scouter.drift.series.yardstick import Yardstick, yardsticks
 from scouter.errors import ConfigError, ScouterError, TransientError
@@ -302,6 +302,7 @@ class DriftWatcher:
 
     def _retire(self, now_ns: int) -> None:
         """End the alerts of what runs no more, and forget its groups in the end."""
+        newest = self._series.newest()
         for key, group in list(self._series.groups.items()):
             silent_ns = now_ns - group.last_ns
             if silent_ns < SILENT_NS:
@@ -311,8 +312,8 @@ class DriftWatcher:
                 if silent_ns >= FORGOTTEN_NS:
                     self._series.remove(key)
                 continue
-            newer = self._series.newer(key)
-            if newer is not None:
+            newer = newest[line_of(key)]
+            if newer is not group:
                 self._end(key, f"version {newer.agent.version or '(none)'} runs now")
         for name in self._book.names():
             if self._series.find(name) is None:

@@ -127,8 +127,9 @@ def test_slack_within_its_limits(script: Script, limits: Any) -> None:
         "explained by tool search: 90.0% before, 30.0% of 100 since",
         "failed: <https://scouter.example/traces/aa|r1>",
         "held against version 1 before it",
-        "<https://scouter.example/alerts|alerts:>",
+        "<https://scouter.example/alerts|this alert>",
         "scouter alerts show 5f0c",
+        "scouter alerts ack 5f0c  (you look after it)",
     ]
     assert "<!" not in json.dumps(large.body)
     assert "&lt;!channel&gt; &amp; words" in large.body["text"]
