@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from collector.alerts.delivery.delivery import Delivery
 from collector.alerts.drift.alert import Alert, DriftAlert, Figures, TroubleAlert, alert_of
-from collector.alerts.drift.explain import culprits_of, examples_of
+from collector.alerts.drift.explain import culprits_of, error_of, examples_of
 from collector.alerts.drift.message import evidence, headline, proof
 from collector.alerts.drift.standing import Standing
 from collector.alerts.drift.watcher import DriftWatcher
@@ -94,7 +94,7 @@ def drift_router(watcher: DriftWatcher, store: Store, delivery: Delivery, space:
         shown = _shown(watcher, history[-1:], watcher.alerts(caller.space))[0]
         return models.DriftAlertLook(
             **shown.model_dump(),
-            examples=[_example(each) for each in examples_of(store, history[-1])],
+            examples=[_example(history[-1], each) for each in examples_of(store, history[-1])],
             explained_by=[_culprit(each) for each in culprits_of(store, history[-1])],
             deliveries=[_delivery(each) for each in store.deliveries_of(caller.space, alert_id)],
             history=[_item(each, None, stands=False) for each in history],
@@ -238,7 +238,7 @@ def _figures(figures: Figures, message: str) -> models.DriftFigures:
     )
 
 
-def _example(row: EvaluationRow) -> models.DriftExample:
+def _example(alert: Alert, row: EvaluationRow) -> models.DriftExample:
     kind, name = ("traces", row.trace_id) if row.trace_id else ("records", row.record_uid)
     return models.DriftExample(
         evaluation_id=row.evaluation_id,
@@ -246,6 +246,7 @@ def _example(row: EvaluationRow) -> models.DriftExample:
         uid=row.record_uid,
         trace_id=row.trace_id,
         link=f"/api/v1/{kind}/{name}",
+        reason=error_of(row, alert.task),
     )
 
 

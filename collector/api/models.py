@@ -243,6 +243,9 @@ class DriftExample(_Answer):
     uid: str
     trace_id: str | None
     link: str = Field(description="Path of the trace, or of the record where it has none.")
+    reason: str = Field(
+        description="Why its task erred, such as `missing_path`; empty if it failed."
+    )
 
 
 class DriftAlert(_Answer):

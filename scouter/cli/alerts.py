@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from scouter.client.models import DriftAlert
 
 _LENGTH: Final = re.compile(r"(\d{1,9})([smhd])")
+_WORDS: Final = {"error": "errored", "score": "low score"}
 _UNITS_S: Final = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
 
 AlertId = Annotated[str, typer.Argument(metavar="ALERT", help="Its id.")]
@@ -79,7 +80,8 @@ def show(alert_id: AlertId, url: Url = None, token_file: TokenFile = None) -> No
             for each in found.explained_by
         ),
         *(
-            f"failed: {each.record_id or each.uid}  scouter results "
+            f"{_WORDS.get(found.kind, 'failed')}{f' ({each.reason})' if each.reason else ''}: "
+            f"{each.record_id or each.uid}  scouter results "
             + (f"trace {each.trace_id}" if each.trace_id else f"record {each.uid}")
             for each in found.examples
         ),

@@ -437,6 +437,8 @@ class DriftExample(Answer):
     uid: str
     trace_id: str | None
     link: str
+    reason: str = ""
+    """Why its task erred; empty where it failed."""
 
 
 class DriftAlert(Answer):

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from scouter.evaluate.api.replay import ScenarioEvalResults
 
 UsageKey: TypeAlias = Literal[
-    "model", "provider", "operation", "agent", "tool", "service", "conversation", "error"
+    "model", "provider", "operation", "agent", "tool", "service", "conversation", "error", "route"
 ]
 ExportKind: TypeAlias = Literal["records", "evaluations", "task_results"]
 ExportFormat: TypeAlias = Literal["jsonl", "csv"]

@@ -71,6 +71,8 @@ def test_people_are_told_that_it_holds_and_that_it_is_over(
         assert body["event"] == "firing"
         assert body["title"].startswith("bot: the condition of its profile holds at ")
         assert body["title"].endswith(": pass rate below 80.0%")
+        assert len({each["name"] for each in body["examples"]}) == 3
+        assert {each["name"].partition("-")[0] for each in body["examples"]} == {"41"}
         assert shown(service)["state"] == "firing"
         # The same alert after a restart: it is not told again, and its end is.
         service = begin(start, monkeypatch, script, save(tmp_path))

@@ -104,7 +104,7 @@ def test_webhook(script: Script) -> None:
     assert first.body["since"] == "2027-01-15T08:00:00Z"
     assert first.body["examples"] == [
         {"name": "r1", "url": "https://scouter.example/traces/aa",
-         "command": "scouter results trace aa"}
+         "command": "scouter results trace aa", "reason": ""}
     ]  # fmt: skip
     assert over.body["event"] == "resolved"
     assert {each.body["dedup_key"] for each in script.asked} == {"scouter-5f0c"}
