@@ -2,20 +2,17 @@
 
 import contextlib
 import logging
-import threading
 from collections import defaultdict
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from collector.access.gate import Gate
 from collector.access.tokens import TokenFile
-from collector.alerts.conditions import ConditionAlerts
 from collector.alerts.delivery.delivery import Delivery, channels_of
 from collector.alerts.drift.health import HealthWatch
 from collector.alerts.drift.measures import DriftMeasures
-from collector.alerts.drift.trouble import Finding
 from collector.alerts.drift.watcher import DriftWatcher
-from collector.alerts.monitor import AlertMonitor, AlertStatus
+from collector.alerts.monitor import AlertMonitor
 from collector.api.app import make_app
 from collector.api.probes import Unready
 from collector.exemplars import TraceExemplars
@@ -162,7 +159,7 @@ class Collector:
         self.answers = self._kept_answers()
         self.judging = self._judging()
         self._told_unwatched: frozenset[tuple[str, str]] = frozenset()
-        self.monitor = AlertMonitor(self.store, self._show_alert, told=self._tell_condition)
+        self.monitor = AlertMonitor(self.store)
         patience_s = 2 * settings.deadline_s + 60
         self.health = HealthWatch(self.store, lambda: self.watcher.active(), int(patience_s * 1e9))
         self.delivery = Delivery(
@@ -170,10 +167,6 @@ class Collector:
             self.store,
             self.metrics.registry,
             public_url=settings.public_url or "",
-        )
-        self._has_followed = threading.Event()
-        self._conditions = ConditionAlerts(
-            self.store, self.delivery.changed, self.delivery.channels
         )
         pace = Pace(int(settings.session_quiet_s * 1e9), int(settings.session_deadline_s * 1e9))
         self.watcher = DriftWatcher(
@@ -186,9 +179,11 @@ class Collector:
             is_shadow=settings.drift == "shadow",
             on_trial=settings.drift_shadow,
             told=self.delivery.changed,
-            findings=self._findings,
+            findings=self.health.look,
+            monitor=self.monitor,
+            channels=self.delivery.channels,
         )
-        self.metrics.registry.register(DriftMeasures(self.watcher, self.health))
+        self.metrics.registry.register(DriftMeasures(self.watcher, self.health, self.monitor))
         self._watch_active()
         self.ingest = Ingest(
             self.store,
@@ -476,17 +471,6 @@ class Collector:
     def _observe_alerts(self, evaluations: Sequence[EvaluationRow], waits: Sequence[float]) -> None:
         self.monitor.observe(evaluations, waits)
 
-    def _tell_condition(self, status: AlertStatus) -> None:
-        self._conditions.tell(status)
-
-    def _findings(self, now_ns: int) -> Sequence[Finding]:
-        """Look for what comes with time and not with results: trouble, and scheduled conditions."""
-        self.monitor.look(now_ns)
-        if not self._has_followed.is_set():
-            self._has_followed.set()
-            self._conditions.follow(self.monitor.scheduled())
-        return self.health.look(now_ns)
-
     def _profiles_changed(self) -> None:
         """Let alerts and waiting records follow; who asked for it waits a moment for that."""
         with contextlib.suppress(TimeoutError):
@@ -496,7 +480,6 @@ class Collector:
         """Let the alerts follow the active profiles: they are about what runs, not what ran."""
         known = self.registry.everything()
         self.monitor.follow((each.space, each.profile) for each in known if each.is_active)
-        self._has_followed.clear()
         self.watcher.follow((each.space, each.profile, each.is_active) for each in known)
         unwatched = {(each.space, each.uid): each for each in self.registry.unwatched()}
         for key in unwatched.keys() - self._told_unwatched:
@@ -506,10 +489,6 @@ class Collector:
                 unwatched[key].profile.alias, *key,
             )  # fmt: skip
         self._told_unwatched = frozenset(unwatched)
-
-    def _show_alert(self, space: str, profile: AgentEvalProfile, is_firing: bool) -> None:
-        gauge = self.metrics.alert_firing.labels(space, profile.name, profile.alias)
-        gauge.set(1 if is_firing else 0)
 
 
 def _load_profiles(names: Sequence[str]) -> list[AgentEvalProfile]:

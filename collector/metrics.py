@@ -238,12 +238,6 @@ class CollectorMetrics:
             label="completeness",
             registry=self.registry,
         )
-        self.alert_firing = Gauge(
-            "scouter_alert_firing",
-            "1 while the profile's own alert condition is proven, else 0.",
-            ("space", "profile", "alias"),
-            registry=self.registry,
-        )
         self.profiles_refused = Counter(
             "scouter_profiles_refused",
             "Profiles that were not registered, since this process started, as their space has no "

@@ -10,8 +10,8 @@ An alert fires when the Wilson interval (95 %) of that rate lies wholly on the b
 condition. It is resolved when the rate itself is back on the healthy side. Between the two it stays
 as it is, so a rate near the bound does not make it flap.
 
-A profile with a schedule is looked at when that is due, and not in between; people are told then.
-A moment that is missed, as no collector ran, is not made up for.
+A profile with a schedule is looked at when that is due, and not in between. A moment that is
+missed, as no collector ran, is not made up for.
 """
 
 import logging
@@ -19,7 +19,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Final
 
@@ -32,11 +32,6 @@ from scouter.evaluate.intervals import wilson
 from scouter.evaluate.outcome import Outcome
 
 _log: Final = logging.getLogger(__name__)
-
-Told = Callable[["AlertStatus"], None]
-"""Is told of a change at a scheduled time."""
-Changed = Callable[[str, AgentEvalProfile, bool], None]
-"""Is told space, profile and whether its alert is firing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,23 +92,13 @@ class AlertMonitor:
 
     Args:
         store: Where outcomes are read from at the start and events are kept.
-        changed: Told of each alert's state when it is first watched and when it changes.
         now_ns: Wall clock.
-        told: Told of changes at scheduled times, for people.
     """
 
-    def __init__(
-        self,
-        store: ControlStore,
-        changed: Changed,
-        now_ns: Callable[[], int] = time.time_ns,
-        told: Told = lambda _: None,
-    ) -> None:
-        self._store, self._changed, self._now_ns, self._told = store, changed, now_ns, told
+    def __init__(self, store: ControlStore, now_ns: Callable[[], int] = time.time_ns) -> None:
+        self._store, self._now_ns = store, now_ns
         self._lock = threading.Lock()
         self._alerts: dict[tuple[str, str], _Alert] = {}
-        self._untold: deque[AlertStatus] = deque()
-        """Changes at scheduled times."""
         self._events: Final = {
             (event.space, event.profile_uid): event for event in store.last_alert_events()
         }
@@ -132,27 +117,21 @@ class AlertMonitor:
         event = self._events.get((space, profile.uid))
         if event is not None:
             alert.state, alert.since_ns = event.state, event.at_ns
-        for outcome in self._store.last_outcomes(space, profile.uid, config.window):
+        since_ns = 0 if event is None or not _is_of_a_person(event) else event.at_ns
+        for outcome in self._store.last_outcomes(space, profile.uid, config.window, since_ns):
             if outcome is not Outcome.SKIPPED:
                 alert.add(outcome is Outcome.PASSED)
         if config.schedule is not None:
             alert.plan(self._now_ns())
         with self._lock:
             self._alerts[space, profile.uid] = alert
-        self._changed(space, profile, alert.state is AlertState.FIRING)
         if alert.due_ns is None:
-            self._check([alert])
-        elif alert.state is AlertState.FIRING:
-            self._untold.append(_status(alert))  # a crash may have kept it from being told
+            self._check(alert)
 
     def unwatch(self, space: str, profile: AgentEvalProfile) -> None:
         """Watch a profile no longer, as another version runs now; its events are kept."""
         with self._lock:
-            alert = self._alerts.pop((space, profile.uid), None)
-        if alert is not None:
-            self._changed(space, profile, False)
-            if alert.due_ns is not None and alert.state is AlertState.FIRING:
-                self._untold.append(replace(_status(alert), state=AlertState.RESOLVED))
+            self._alerts.pop((space, profile.uid), None)
 
     def follow(self, active: Iterable[tuple[str, AgentEvalProfile]]) -> None:
         """Watch these profiles and no others; what is watched already goes on as it is.
@@ -168,10 +147,11 @@ class AlertMonitor:
         """
         wanted = {(space, profile.uid): profile for space, profile in active}
         for key, alert in list(self._alerts.items()):
-            if wanted.get(key) != alert.profile:
-                self.unwatch(alert.space, alert.profile)
+            profile = wanted.get(key)
+            if profile is None or profile.config.alert_config.alert_condition is None:
+                self.unwatch(key[0], alert.profile)
         for key, profile in wanted.items():
-            if key not in self._alerts:
+            if key not in self._alerts or self._alerts[key].profile != profile:
                 self.watch(key[0], profile)
 
     def observe(self, evaluations: Sequence[EvaluationRow], _waits: Sequence[float] = ()) -> None:
@@ -185,59 +165,62 @@ class AlertMonitor:
             with self._lock:
                 alert.add(row.outcome is Outcome.PASSED)
             if alert.due_ns is None:
-                self._check([alert])
+                self._check(alert)
 
-    def look(self, now_ns: int) -> None:
-        """Check the conditions whose scheduled time has come, and tell of those that changed.
-
-        Raises:
-            TransientError: It cannot be told now; the next call tries it again.
-        """
+    def look(self, now_ns: int) -> list[AlertStatus]:
+        """Check the conditions whose scheduled time has come; tells the standing of all."""
         for alert in list(self._alerts.values()):
             if alert.due_ns is not None and alert.due_ns <= now_ns:
                 alert.plan(now_ns)
-                self._check([alert])
-        while self._untold:
-            self._told(self._untold[0])
-            self._untold.popleft()
+                self._check(alert)
+        return self.statuses()
 
-    def scheduled(self) -> set[tuple[str, str]]:
-        """Spaces and uids of the profiles that are watched on a schedule."""
+    def resolve(self, space: str, profile_uid: str) -> None:
+        """End an alert for a person: it begins anew with the records that come from now on."""
         with self._lock:
-            return {key for key, alert in self._alerts.items() if alert.due_ns is not None}
+            alert = self._alerts.get((space, profile_uid))
+            if alert is None or alert.state is not AlertState.FIRING:
+                return
+            alert.outcomes.clear()
+            alert.passed, alert.state, alert.since_ns = 0, AlertState.RESOLVED, self._now_ns()
+            self._keep(alert)
 
-    def statuses(self, space: str) -> list[AlertStatus]:
-        """All alerts of a space, by alias."""
+    def statuses(self, space: str | None = None) -> list[AlertStatus]:
+        """All alerts of a space, or of all, by alias."""
         with self._lock:
-            found = [_status(each) for each in self._alerts.values() if each.space == space]
-        return sorted(found, key=lambda each: (each.profile.alias, each.profile.uid))
+            found = [_status(each) for each in self._alerts.values() if space in (None, each.space)]
+        return sorted(found, key=lambda each: (each.profile.alias, each.profile.uid, each.space))
 
-    def _check(self, alerts: Sequence[_Alert]) -> None:
-        for alert in alerts:
+    def _check(self, alert: _Alert) -> None:
+        with self._lock:
             state = alert.next_state()
             if state is alert.state:
-                continue
-            with self._lock:
-                alert.state, alert.since_ns = state, self._now_ns()
-            self._changed(alert.space, alert.profile, state is AlertState.FIRING)
-            _log.warning(
-                "alert of profile %r %s: %d of the last %d records passed; condition: %s",
-                alert.profile.alias, state.value, alert.passed, len(alert.outcomes),
-                alert.condition,
-            )  # fmt: skip
-            event = AlertEvent(
-                space=alert.space,
-                profile_uid=alert.profile.uid,
-                state=state,
-                at_ns=alert.since_ns,
-                passed=alert.passed,
-                total=len(alert.outcomes),
-            )
-            self._events[alert.space, alert.profile.uid] = event
-            if alert.due_ns is not None:
-                self._untold.append(_status(alert))
-            # Not waited for: at a restart the state is worked out again from the outcomes.
-            self._store.append_alert_events([event])
+                return
+            alert.state, alert.since_ns = state, self._now_ns()
+            self._keep(alert)
+
+    def _keep(self, alert: _Alert) -> None:
+        _log.warning(
+            "alert of profile %r %s: %d of the last %d records passed; condition: %s",
+            alert.profile.alias, alert.state.value, alert.passed, len(alert.outcomes),
+            alert.condition,
+        )  # fmt: skip
+        event = AlertEvent(
+            space=alert.space,
+            profile_uid=alert.profile.uid,
+            state=alert.state,
+            at_ns=alert.since_ns or 0,
+            passed=alert.passed,
+            total=len(alert.outcomes),
+        )
+        self._events[alert.space, alert.profile.uid] = event
+        # Not waited for: at a restart the state is worked out again from the outcomes.
+        self._store.append_alert_events([event])
+
+
+def _is_of_a_person(event: AlertEvent) -> bool:
+    """Tell whether a person ended it: by itself it ends by records only."""
+    return event.state is AlertState.RESOLVED and not event.total
 
 
 def _status(alert: _Alert) -> AlertStatus:

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from collector.alerts.delivery.delivery import Delivery
 from collector.alerts.drift.alert import Alert, DriftAlert, Figures, TroubleAlert, alert_of
-from collector.alerts.drift.explain import culprits_of, examples_of
+from collector.alerts.drift.explain import culprits_of, error_of, examples_of
 from collector.alerts.drift.message import evidence, headline, proof
 from collector.alerts.drift.standing import Standing
 from collector.alerts.drift.watcher import DriftWatcher
@@ -97,7 +97,7 @@ def drift_router(watcher: DriftWatcher, store: Store, delivery: Delivery, space:
         shown = _shown(watcher, history[-1:], watcher.alerts(caller.space))[0]
         return models.DriftAlertLook(
             **shown.model_dump(),
-            examples=[_example(each) for each in examples_of(store, history[-1])],
+            examples=[_example(history[-1], each) for each in examples_of(store, history[-1])],
             explained_by=[_culprit(each) for each in culprits_of(store, history[-1])],
             deliveries=[_delivery(each) for each in store.deliveries_of(caller.space, alert_id)],
             history=[_item(each, None, stands=False) for each in history],
@@ -131,14 +131,15 @@ def drift_router(watcher: DriftWatcher, store: Store, delivery: Delivery, space:
             found = watcher.silence(caller.space, alert_id, caller.token_id, said.note, until_ns)
         return _answer(found, alert_id)
 
-    @router.post("/alerts/{alert_id}/resolve", responses=NOT_FOUND)
+    @router.post("/alerts/{alert_id}/resolve", responses=_REFUSED)
     def resolve(
         caller: Profiler, alert_id: AlertId, said: Annotated[_Resolve, Body()]
     ) -> models.DriftAlert:
         """End an open alert; evidence is gathered anew from here on."""
-        found = watcher.resolve(
-            caller.space, alert_id, caller.token_id, said.note, accept=said.accept
-        )
+        with _refusals():
+            found = watcher.resolve(
+                caller.space, alert_id, caller.token_id, said.note, accept=said.accept
+            )
         return _answer(found, alert_id)
 
     @router.post("/alerts/test", responses=NOT_FOUND)
@@ -240,7 +241,7 @@ def _figures(figures: Figures, message: str) -> models.DriftFigures:
     )
 
 
-def _example(row: EvaluationRow) -> DriftExample:
+def _example(alert: Alert, row: EvaluationRow) -> DriftExample:
     kind, name = ("traces", row.trace_id) if row.trace_id else ("records", row.record_uid)
     return DriftExample(
         evaluation_id=row.evaluation_id,
@@ -248,6 +249,7 @@ def _example(row: EvaluationRow) -> DriftExample:
         uid=row.record_uid,
         trace_id=row.trace_id,
         link=f"/api/v1/{kind}/{name}",
+        reason=error_of(row, alert.task),
     )
 
 

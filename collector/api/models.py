@@ -52,7 +52,8 @@ class Alert(_Answer):
     profile_name: str = Field(description="Its full name, where the alias is another.")
     profile_version: str
     alias: str = Field(description="The same as `profile`.")
-    state: str = Field(description="inactive, firing or resolved.")
+    state: str = Field(description="inactive, firing, acknowledged, silenced or resolved.")
+    alert_id: str = Field(description="Of the open alert about it; empty while there is none.")
     since: str | None = Field(description="When the state was entered.")
     condition: str = Field(description="In words.")
     pass_rate: float | None
@@ -107,8 +108,7 @@ class DriftAlert(_Answer):
     title: str = Field(description="What got worse, of whom, since when.")
     condition: str = Field(
         default="",
-        description="The condition of a profile that holds at a scheduled time. It ends by itself; "
-        "empty for what a detector has proven.",
+        description="The condition of a profile that holds; empty for what a detector has proven.",
     )
     opened: DriftFigures = Field(description="As it was proven.")
     now: DriftFigures | None = Field(description="With what came since; null once it is over.")

@@ -2,7 +2,7 @@
 
 from fastapi import APIRouter, Depends
 
-from collector.alerts.drift.alert import TroubleAlert
+from collector.alerts.drift.alert import DriftAlert, TroubleAlert
 from collector.alerts.drift.health import HealthWatch
 from collector.alerts.drift.trouble import Finding
 from collector.alerts.drift.watcher import DriftWatcher
@@ -17,6 +17,7 @@ from collector.api.parameters import (
 )
 from collector.pipeline.profiles import ProfileRegistry, RegisteredProfile
 from collector.receivers.times import format_time
+from collector.storage.port.rows import AlertState
 from collector.storage.port.store import Store
 from scouter.client.models.alerts import UnwatchedAlert
 from scouter.client.models.operation import ConservationSheet, EventStates, RecordStates, SpanStates
@@ -63,8 +64,14 @@ def api_router(
     def alerts(caller: Reader) -> models.Alerts:
         """The alerts of profiles' own conditions, and those of the detectors."""
         troubles = {each.key: each for each in watcher.troubles(caller.space)}
+        conditions = {
+            each.profile_uid: each for each in watcher.alerts(caller.space) if each.condition
+        }
         return models.Alerts(
-            items=[_alert(each) for each in monitor.statuses(caller.space)],
+            items=[
+                _alert(each, conditions.get(each.profile.uid))
+                for each in monitor.statuses(caller.space)
+            ],
             drift=drift_alerts(watcher, store, caller.space),
             trouble=[
                 _trouble(each, troubles.get(each.key)) for each in health.findings(caller.space)
@@ -98,15 +105,19 @@ def _unwatched(each: RegisteredProfile) -> UnwatchedAlert:
     )
 
 
-def _alert(status: AlertStatus) -> models.Alert:
+def _alert(status: AlertStatus, alert: DriftAlert | None) -> models.Alert:
     config = status.profile.config.alert_config
+    state, alert_id = status.state.value, ""
+    if alert is not None and status.state is AlertState.FIRING:
+        state, alert_id = alert.state.value, alert.alert_id
     return models.Alert(
         space=status.space,
         profile=status.profile.alias,
         profile_name=status.profile.name,
         profile_version=status.profile.digest,
         alias=status.profile.alias,
-        state=status.state.value,
+        state=state,
+        alert_id=alert_id,
         since=None if status.since_ns is None else format_time(status.since_ns),
         condition=status.condition,
         pass_rate=status.pass_rate,

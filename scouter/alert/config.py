@@ -21,9 +21,9 @@ class AgentAlertConfig(BaseModel):
     Args:
         schedule: Cron expression in UTC, of five fields, or of six with the second first (such as
             `CommonCrons.EveryHour`): the condition is looked at then, and people are told. Without
-            one it is looked at after each record, and people see it where they look.
-        dispatch_config: The one channel of the collector by which people are told at a scheduled
-            time; all of them by default.
+            one it is looked at after each record, and told if `dispatch_config` names a channel.
+        dispatch_config: The one channel of the collector by which people are told; by default all
+            at a scheduled time, and none without a schedule.
         alert_condition: What is bad; without one the profile never alerts.
         window: The last so many evaluated records are looked at.
         min_samples: With fewer records than this nothing is said.

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from scouter.client.models.alerts import DriftAlert
 
 _LENGTH: Final = re.compile(r"(\d{1,9})([smhd])")
+_WORDS: Final = {"error": "errored", "score": "low score"}
 _UNITS_S: Final = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
 
 AlertId = Annotated[str, typer.Argument(metavar="ALERT", help="Its id.")]
@@ -38,7 +39,7 @@ def list_alerts(
     url: Url = None,
     token_file: TokenFile = None,
 ) -> None:
-    """List what keeps results from being made, and the alerts of the detectors.
+    """List what keeps results from being made, and the alerts of detectors and conditions.
 
     The exit code is 1 while an alert is firing or there is such trouble.
 
@@ -79,7 +80,8 @@ def show(alert_id: AlertId, url: Url = None, token_file: TokenFile = None) -> No
             for each in found.explained_by
         ),
         *(
-            f"failed: {each.record_id or each.uid}  scouter results "
+            f"{_WORDS.get(found.kind, 'failed')}{f' ({each.reason})' if each.reason else ''}: "
+            f"{each.record_id or each.uid}  scouter results "
             + (f"trace {each.trace_id}" if each.trace_id else f"record {each.uid}")
             for each in found.examples
         ),
@@ -188,7 +190,7 @@ def _print_list(found: "Iterable[DriftAlert]") -> None:
                 each.alert_id,
                 each.state,
                 clock(each.opened.since),
-                "yes" if each.stands else "alone",
+                "-" if each.condition else "yes" if each.stands else "alone",
                 each.title,
                 (each.now or each.opened).message,
             )

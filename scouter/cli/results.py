@@ -194,6 +194,7 @@ class UsageBy(StrEnum):
     OPERATION = "operation"
     CONVERSATION = "conversation"
     ERROR = "error"
+    ROUTE = "route"
 
 
 @results.command()

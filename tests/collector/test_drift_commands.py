@@ -178,6 +178,9 @@ def test_a_report_has_pictures_and_needs_no_script(fallen: Path, tmp_path: Path)
     assert tools["search"]["since"] == pytest.approx(0.5, abs=0.02)
     assert tools["search"]["before"] < 0.02
     assert found["mixes"]["model"] is None
+    # A trace has one call, so the routes are the tools; so far apart by lot is next to impossible.
+    assert found["mixes"]["route"] == found["mixes"]["tool"]
+    assert found["mixes"]["route"]["chance"] < 1e-9
     text = page.read_text(encoding="utf-8")
     assert text.count("<svg") == 2 * 4
     assert "<script" not in text

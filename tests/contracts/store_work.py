@@ -112,6 +112,7 @@ class WorkContract(OpenedStore):
         assert sum(n for key, n in store.totals().items() if key.name is TotalName.RECORDS) == 2
         assert store.conservation(SPACE).records.evaluated == 2
         assert store.last_outcomes(SPACE, "p1", 9) == [Outcome.FAILED, Outcome.PASSED]
+        assert store.last_outcomes(SPACE, "p1", 9, since_ns=101) == []  # made at 100
 
     def test_spans_after_the_evaluation_are_late(self, store: Store) -> None:
         seen = store.append_spans(SPACE, [span(1), span(2)], 1).result()

@@ -31,6 +31,7 @@ UNSEEN: Final = {
     "scouter_judge_drifting": {"space", "alias", "task"},
     "scouter_lost_total": {"space", "kind"},
     "scouter_trouble": {"space", "trouble"},
+    "scouter_trouble_firing": {"space", "trouble"},
 }
 """Labels of series that no test should wait for: gold items, a damaged store, the first minute."""
 _SCRAPED: Final = {"up": {"job", "instance"}}

@@ -9,8 +9,8 @@ from typing import Final
 from urllib.parse import quote
 
 from collector.alerts.drift.alert import Alert, DriftAlert, DriftAlertState, Figures
-from collector.alerts.drift.explain import culprits_of, examples_of
-from collector.alerts.drift.message import headline, proof
+from collector.alerts.drift.explain import culprits_of, error_of, examples_of
+from collector.alerts.drift.message import bad_word, headline, proof
 from collector.storage.port.rows import EvaluationRow
 from collector.storage.port.store import Store
 from scouter.drift.detect.slices import Culprit
@@ -31,6 +31,8 @@ class Example:
     """Page that shows it; empty where the collector's address is not known."""
     order: str
     """Command that shows it."""
+    reason: str = ""
+    """Why its task erred, such as `missing_path`; empty where it failed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +43,7 @@ class Notice:
     explained_by: tuple[str, ...] = ()
     examples: tuple[Example, ...] = ()
     url: str = ""
-    """Page of the alerts; empty where the collector's address is not known."""
+    """Page of the alert; empty where the collector's address is not known."""
 
     @property
     def is_resolved(self) -> bool:
@@ -99,15 +101,18 @@ class Notice:
         for each in self.explained_by:
             yield text(f"explained by {each}")
         for each in self.examples:
+            word = text(bad_word(self.alert, each.reason))
             if each.url:
-                yield f"failed: {link(text(each.name), text(each.url))}"
+                yield f"{word}: {link(text(each.name), text(each.url))}"
             else:
-                yield text(f"failed: {each.name}  {each.order}")
+                yield f"{word}: {text(f'{each.name}  {each.order}')}"
         if self.opened is not None:
             yield text(f"held against {self.opened.against}")
         if self.url:
-            yield link("alerts:", text(self.url))
+            yield link("this alert", text(self.url))
         yield text(f"scouter alerts show {self.alert.alert_id}")
+        if not self.is_resolved:
+            yield text(f"scouter alerts ack {self.alert.alert_id}  (you look after it)")
 
 
 def notice_of(store: Store, alert: Alert, public_url: str = "") -> Notice:
@@ -122,13 +127,14 @@ def notice_of(store: Store, alert: Alert, public_url: str = "") -> Notice:
     Raises:
         TransientError: The store cannot be read now.
     """
-    url = f"{public_url}/alerts" if public_url else ""
+    url = f"{public_url}/alerts/{alert.alert_id}" if public_url else ""
     if not alert.is_open:
         return Notice(alert=alert, url=url)
+    found = [each for each in culprits_of(store, alert) if each.stands_out]
     return Notice(
         alert=alert,
-        explained_by=tuple(_explained(each) for each in culprits_of(store, alert)[:_EXPLAINED]),
-        examples=tuple(_example(each, public_url) for each in examples_of(store, alert)),
+        explained_by=tuple(_explained(each) for each in found[:_EXPLAINED]),
+        examples=tuple(_example(alert, each, public_url) for each in examples_of(store, alert)),
         url=url,
     )
 
@@ -155,10 +161,11 @@ def _explained(each: Culprit) -> str:
     return f"{each.slice.name}: {before} before, {each.rate:.1%} of {count:,} since"
 
 
-def _example(row: EvaluationRow, public_url: str) -> Example:
+def _example(alert: Alert, row: EvaluationRow, public_url: str) -> Example:
     kind, name = ("trace", row.trace_id) if row.trace_id else ("record", row.record_uid)
     return Example(
         name=row.record_id or row.record_uid,
         url=f"{public_url}/{kind}s/{quote(name, safe='')}" if public_url else "",
         order=f"scouter results {kind} {name}",
+        reason=error_of(row, alert.task),
     )

@@ -66,7 +66,8 @@ def _body(notice: Notice) -> dict[str, object]:
         "note": alert.note,
         "explained_by": list(notice.explained_by),
         "examples": [
-            {"name": each.name, "url": each.url, "command": each.order} for each in notice.examples
+            {"name": each.name, "url": each.url, "command": each.order, "reason": each.reason}
+            for each in notice.examples
         ],
         "url": notice.url,
     }

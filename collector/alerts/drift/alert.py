@@ -3,7 +3,7 @@
 import json
 from enum import StrEnum
 from hashlib import blake2b
-from typing import Final, Literal, TypeAlias
+from typing import Final, Literal, NamedTuple, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter
 
@@ -12,7 +12,18 @@ from collector.storage.port.drift import DriftEvent
 from scouter.drift.series.series import Agent, Kind, SeriesKey
 from scouter.drift.series.watch import Fall
 
-AlertKey: TypeAlias = SeriesKey | TroubleKey
+NOBODY: Final = "nobody"
+"""Channel of an alert that is listed and not delivered."""
+
+
+class ConditionKey(NamedTuple):
+    """The name of a profile's own alert condition."""
+
+    space: str
+    profile_uid: str
+
+
+AlertKey: TypeAlias = SeriesKey | TroubleKey | ConditionKey
 """The name of what an alert is about; each has one open alert at most."""
 
 
@@ -90,7 +101,7 @@ class _AlertBase(BaseModel):
     condition: str = ""
     """The condition of a profile that holds; empty where a detector has proven a fall."""
     channel: str = ""
-    """The only channel that is told; empty for all."""
+    """The only channel that is told; empty for all, `NOBODY` for none."""
 
     @property
     def is_open(self) -> bool:
@@ -109,7 +120,7 @@ class _AlertBase(BaseModel):
 
 
 class DriftAlert(_AlertBase):
-    """A task fails more, errs more, or has lower scores."""
+    """A task fails more, errs more, or has lower scores; or the condition of a profile holds."""
 
     kind: Kind
     opened: Figures
@@ -118,8 +129,10 @@ class DriftAlert(_AlertBase):
     """Evaluations that failed, the newest first."""
 
     @property
-    def key(self) -> SeriesKey:
-        """The series that it is about."""
+    def key(self) -> SeriesKey | ConditionKey:
+        """The series, or the condition, that it is about."""
+        if self.condition:
+            return ConditionKey(self.space, self.profile_uid)
         agent = Agent(self.service, self.environment, self.version)
         return SeriesKey(self.space, self.profile_uid, agent, self.task, self.kind)
 

@@ -1,11 +1,12 @@
 """The open alerts, and what becomes of them."""
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Final
 
 from collector.alerts.drift.alert import (
     Alert,
     AlertKey,
+    ConditionKey,
     DriftAlert,
     DriftAlertState,
     Figures,
@@ -51,7 +52,7 @@ class AlertBook:
     def load(self, latest: Iterable[DriftEvent]) -> None:
         """Take up the alerts that are open."""
         found = map(alert_of, latest)
-        self._open = {alert.key: alert for alert in found if alert.is_open and not alert.condition}
+        self._open = {alert.key: alert for alert in found if alert.is_open}
 
     def open_in(self, space: str | None) -> list[Alert]:
         """The open alerts of a space, or of all, the newest first."""
@@ -108,6 +109,26 @@ class AlertBook:
         for key in list(self._open):
             if isinstance(key, TroubleKey) and key not in holding:
                 self.end(key, "its cause is over")
+
+    def held(self, alerts: Sequence[DriftAlert], notes: Mapping[ConditionKey, str]) -> None:
+        """Open the alerts of conditions that hold, and end those of all others.
+
+        Args:
+            alerts: Those that hold now, as they would be opened.
+            notes: Reasons why others hold no longer; one without is not watched any more.
+        """
+        holding = {alert.key: alert for alert in alerts}
+        for key, alert in list(self._open.items()):
+            if not isinstance(key, ConditionKey):
+                continue
+            if key not in holding:
+                self.end(key, notes.get(key, "its profile is not watched any more"))
+            elif holding[key].condition != alert.condition:
+                self.end(key, "the condition was changed")
+        for key, alert in holding.items():
+            if key not in self._open:
+                self._open[key] = alert
+                self.pending.append(alert)
 
     def end(self, key: AlertKey, note: str) -> bool:
         """Resolve an alert by itself; False where none is open."""

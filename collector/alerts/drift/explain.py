@@ -4,26 +4,56 @@ from typing import Final
 
 from collector.alerts.drift.alert import Alert, TroubleAlert
 from collector.storage.port.drift import SliceQuery
+from collector.storage.port.lists import EvaluationQuery
 from collector.storage.port.rows import EvaluationRow
 from collector.storage.port.store import Store
 from scouter.drift.detect.slices import Culprit, culprits
 from scouter.drift.series.series import Kind
+from scouter.evaluate.outcome import Outcome
 
+EXAMPLES: Final = 3
+"""Newest failed evaluations that are named where a condition holds."""
 CULPRITS: Final = 10
 """Slices that are named."""
 
 
 def examples_of(store: Store, alert: Alert) -> list[EvaluationRow]:
-    """Evaluations that failed and are still stored; an erased one is left out."""
+    """Evaluations that failed and are still stored; an erased one is left out.
+
+    Where a condition holds, they are those that failed last.
+    """
     if isinstance(alert, TroubleAlert):
         return []
+    if alert.condition:
+        query = EvaluationQuery(
+            space=alert.space, profile=alert.profile_uid, outcome=Outcome.FAILED, limit=EXAMPLES
+        )
+        return list(store.evaluations(query).items)
     rows = [store.evaluation(alert.space, evaluation_id) for evaluation_id in alert.examples]
     return [row for row in rows if row is not None]
 
 
+def error_of(row: EvaluationRow, task: str) -> str:
+    """The reason why a task, or the first one of a record, erred; empty where none did.
+
+    Args:
+        row: What was found of the record.
+        task: Its id; empty for the whole record.
+    """
+    reasons = (
+        each.reason or ""
+        for each in row.tasks
+        if each.outcome is Outcome.ERRORED and task in ("", each.task_id)
+    )
+    return next(reasons, "")
+
+
 def culprits_of(store: Store, alert: Alert) -> list[Culprit]:
-    """The slices that fell; none of an error series, as an error has no rate that could be cut."""
-    if isinstance(alert, TroubleAlert) or alert.kind is Kind.ERROR:
+    """The slices that fell; none of an error series, as an error has no rate that could be cut.
+
+    A condition says nothing of a time before.
+    """
+    if isinstance(alert, TroubleAlert) or alert.kind is Kind.ERROR or alert.condition:
         return []
     query = SliceQuery(
         space=alert.space,

@@ -74,6 +74,17 @@ def evidence(figures: Figures, kind: Kind) -> str:
     )
 
 
+def bad_word(alert: Alert, reason: str = "") -> str:
+    """Say in a word what happened to a record that is an example."""
+    match alert.kind:
+        case Kind.ERROR:
+            return f"errored ({reason})" if reason else "errored"
+        case Kind.SCORE:
+            return "low score"
+        case _:
+            return "failed"
+
+
 def _sureness(figures: Figures) -> str:
     if figures.run_length is None:
         return f"chance {odds(figures.evidence)}"

@@ -12,11 +12,20 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
-from collector.alerts.drift.alert import Alert, DriftAlert, DriftAlertState, TroubleAlert
+from collector.alerts.conditions import held_by
+from collector.alerts.drift.alert import (
+    Alert,
+    AlertKey,
+    ConditionKey,
+    DriftAlert,
+    DriftAlertState,
+    TroubleAlert,
+)
 from collector.alerts.drift.book import AlertBook
 from collector.alerts.drift.kept import kept_states, restored
 from collector.alerts.drift.standing import Standing
 from collector.alerts.drift.trouble import Finding
+from collector.alerts.monitor import AlertMonitor
 from collector.storage.port.store import Store
 from scouter.drift.detect.detector import ALPHA
 from scouter.drift.level import stated_by
@@ -24,7 +33,7 @@ from scouter.drift.profile import AgentEvalProfile
 from scouter.drift.series.group import Pace
 from scouter.drift.series.observed import Observed
 from scouter.drift.series.series import SeriesKey
-from scouter.drift.series.series_set import MOST_VERSIONS, GroupKey, SeriesSet
+from scouter.drift.series.series_set import MOST_VERSIONS, GroupKey, SeriesSet, line_of
 from scouter.drift.series.stated import NOTHING, Stated
 from scouter.drift.series.yardstick import Yardstick, yardsticks
 from scouter.errors import ConfigError, ScouterError, TransientError
@@ -52,6 +61,8 @@ class DriftWatcher:
         told: Is told of every alert that was opened or changed, once that is durable.
         findings: Looks for what keeps results from being made, in the same thread between two
             pages; is given the time.
+        monitor: Looks at the conditions of profiles, in the same thread; none is looked at without.
+        channels: Names of those who can be told.
         now_ns: Wall clock.
         look_every_s: Between two looks for new results.
         save_every_s: Between two commits of the state while no alert changes; after a crash so
@@ -69,13 +80,15 @@ class DriftWatcher:
         on_trial: Collection[str] = (),
         told: Callable[[Sequence[Alert]], None] = lambda alerts: None,
         findings: Callable[[int], Sequence[Finding]] = lambda now_ns: (),
+        monitor: AlertMonitor | None = None,
+        channels: Collection[str] = (),
         now_ns: Callable[[], int] = time.time_ns,
         look_every_s: float = 0.5,
         save_every_s: float = 10.0,
     ) -> None:
         self.alpha: Final = alpha
         self._store, self._told, self._now_ns = store, told, now_ns
-        self._findings = findings
+        self._findings, self._monitor, self._channels = findings, monitor, frozenset(channels)
         self._look_every_s, self._save_every_s = look_every_s, save_every_s
         self._lock = threading.RLock()
         self._profiles: dict[tuple[str, str], AgentEvalProfile] = {}
@@ -132,7 +145,7 @@ class DriftWatcher:
             self._series.restate()
 
     def alerts(self, space: str) -> list[DriftAlert]:
-        """The open alerts about series of a space, the newest first."""
+        """The open alerts about series and conditions of a space, the newest first."""
         return [each for each in self.all_alerts(space) if isinstance(each, DriftAlert)]
 
     def troubles(self, space: str) -> list[TroubleAlert]:
@@ -165,8 +178,10 @@ class DriftWatcher:
 
     def standing_of(self, alert: DriftAlert) -> Standing | None:
         """The standing of an alert's series; None where it is forgotten."""
+        key = alert.key
+        if isinstance(key, ConditionKey):
+            return None
         with self._lock:
-            key = alert.key
             series = self._series.find(key)
             profile = self._profile_of(key.space, key.profile_uid)
             return None if series is None or profile is None else Standing.of(series, profile)
@@ -192,6 +207,8 @@ class DriftWatcher:
     ) -> Alert | None:
         """End an alert; None where it is not open. One about trouble that goes on comes again.
 
+        A condition gathers as many records anew as it needs.
+
         Args:
             space: Of the alert.
             alert_id: Its id.
@@ -199,6 +216,9 @@ class DriftWatcher:
             note: Why.
             accept: Take what comes from now on for healthy, and learn it anew. Otherwise evidence
                 is gathered again against the same references: a fall that goes on alarms again.
+
+        Raises:
+            ConfigError: It is about a condition, or trouble, and nothing can be learnt anew.
         """
         return self._act(space, alert_id, DriftAlertState.RESOLVED, by, note, accept=accept)
 
@@ -242,7 +262,7 @@ class DriftWatcher:
         return bool(page)
 
     def look(self) -> None:
-        """Look for trouble, and open or end the alerts about it.
+        """Look for trouble and at conditions, and open or end the alerts about them.
 
         Raises:
             TransientError: The store cannot be read or written now.
@@ -251,6 +271,8 @@ class DriftWatcher:
         found = self._findings(now_ns)
         with self._lock:
             self._book.found(found, now_ns)
+            if self._monitor is not None:
+                self._book.held(*held_by(self._monitor.look(now_ns), self._channels, now_ns))
             if self._book.pending:
                 self.save()
 
@@ -280,6 +302,7 @@ class DriftWatcher:
 
     def _retire(self, now_ns: int) -> None:
         """End the alerts of what runs no more, and forget its groups in the end."""
+        newest = self._series.newest()
         for key, group in list(self._series.groups.items()):
             silent_ns = now_ns - group.last_ns
             if silent_ns < SILENT_NS:
@@ -289,8 +312,8 @@ class DriftWatcher:
                 if silent_ns >= FORGOTTEN_NS:
                     self._series.remove(key)
                 continue
-            newer = self._series.newer(key)
-            if newer is not None:
+            newer = newest[line_of(key)]
+            if newer is not group:
                 self._end(key, f"version {newer.agent.version or '(none)'} runs now")
         for name in self._book.names():
             if self._series.find(name) is None:
@@ -322,13 +345,25 @@ class DriftWatcher:
             if key is None:
                 return None
             _check(state, alert_id, is_on_trial=self._book.is_on_trial(key))
+            if accept and not isinstance(key, SeriesKey):
+                raise ConfigError(
+                    f"alert {alert_id} is held against nothing that could be learnt anew; a "
+                    "condition is changed in its profile"
+                )
             found = self._book.change(key, state, by=by, note=note, until_ns=until_ns)
-            series = self._series.find(key) if isinstance(key, SeriesKey) else None
-            if state is DriftAlertState.RESOLVED and series is not None:
-                series.accept() if accept else series.restart()
-                self._series.changed.add(GroupKey(*series.key[:3]))
+            if state is DriftAlertState.RESOLVED:
+                self._restart(key, accept=accept)
             self.save()
         return found
+
+    def _restart(self, key: AlertKey, *, accept: bool) -> None:
+        """Gather evidence anew, as a person said that an alert is over."""
+        if isinstance(key, ConditionKey) and self._monitor is not None:
+            self._monitor.resolve(*key)
+        series = self._series.find(key) if isinstance(key, SeriesKey) else None
+        if series is not None:
+            series.accept() if accept else series.restart()
+            self._series.changed.add(GroupKey(*series.key[:3]))
 
     def _profile_of(self, space: str, uid: str) -> AgentEvalProfile | None:
         return self._profiles.get((space, uid))

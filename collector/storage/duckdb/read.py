@@ -256,15 +256,15 @@ def record_row(values: Sequence[Any]) -> RecordRow:
 
 
 def read_last_outcomes(
-    database: Database, space: str, profile_uid: str, count: int
+    database: Database, space: str, profile_uid: str, count: int, since_ns: int
 ) -> list[Outcome]:
     """A profile's last first evaluations that were decided by all tasks, oldest first."""
     rows = database.read(
         "SELECT outcome FROM evaluations WHERE space = ? AND profile_uid = ?"
         " AND outcome <> 'pending' AND NOT coalesce(was_decided, revision > 1)"
-        " AND NOT coalesce(is_partial, false)"
+        " AND NOT coalesce(is_partial, false) AND evaluated_ns >= ?"
         " ORDER BY seq DESC, ordinal DESC LIMIT ?",
-        [space, profile_uid, count],
+        [space, profile_uid, since_ns, count],
     )
     return [Outcome(row[0]) for row in reversed(rows)]
 

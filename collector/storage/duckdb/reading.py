@@ -226,9 +226,11 @@ class Reading(Opened):
         """Derived records whose trace has a sender's record of the same alias."""
         return [(space, uid) for space, uid in self._database.read(superseded_sql())]
 
-    def last_outcomes(self, space: str, profile_uid: str, count: int) -> list[Outcome]:
-        """Outcomes of a profile's last first evaluations, oldest first."""
-        return read.read_last_outcomes(self._database, space, profile_uid, count)
+    def last_outcomes(
+        self, space: str, profile_uid: str, count: int, since_ns: int = 0
+    ) -> list[Outcome]:
+        """Outcomes of a profile's last first evaluations since a time, oldest first."""
+        return read.read_last_outcomes(self._database, space, profile_uid, count, since_ns)
 
     def waiting_records(self, limit: int, after: RecordPlace = START) -> list[WaitingRecord]:
         """Accepted records that nothing was decided about, by their places."""

@@ -1,6 +1,7 @@
 """The use of models, tools and agents, summed up from the columns of spans."""
 
 from collections import defaultdict
+from collections.abc import Sequence
 from typing import Any, Final
 
 from collector.storage.duckdb.database import Reads
@@ -27,6 +28,8 @@ _GROUPS: Final = {
     UsageGroup.ERROR: ("error_type", "error_type <> ''"),
 }
 """By what spans are put together, and which ones."""
+_STEPS: Final = 12
+"""Steps of a route that are told; a longer one ends with an ellipsis."""
 _TOOK: Final = "greatest(end_ns - start_ns, 0)"
 _EXACT: Final = 1_000_000
 """Calls whose durations are sorted for their quantiles; an estimate takes little memory."""
@@ -35,6 +38,7 @@ _QUANTILES: Final = "[0.5, 0.95, 0.99]"
 _MODELS: Final = "'model', 'embedding'"
 _KINDS: Final = {
     UsageGroup.TOOL: "'tool'",
+    UsageGroup.ROUTE: "'tool'",
     UsageGroup.OPERATION: f"{_MODELS}, 'tool'",
     UsageGroup.ERROR: f"{_MODELS}, 'tool'",
 }
@@ -98,7 +102,7 @@ def read_usage(database: Reads, query: UsageQuery) -> UsagePage:
 
 def _chosen(query: UsageQuery) -> tuple[str, list[object]]:
     """SQL of common table expressions, the last of them the spans that are summed up."""
-    key, condition = _GROUPS[query.group_by]
+    key, condition = _GROUPS.get(query.group_by, ("step", "step <> ''"))
     assert query.as_of is not None  # noqa: S101 the store has filled it in
     since_ns = None if query.since_ns is None else query.since_ns - SLACK_NS
     until_ns = None if query.until_ns is None else query.until_ns + SLACK_NS
@@ -117,6 +121,10 @@ def _chosen(query: UsageQuery) -> tuple[str, list[object]]:
         size = f"{query.bucket_ns:d}"
         bucket = f"start_ns - (start_ns % {size} + {size}) % {size}"
     repeats = repeats_sql(where, _KINDS.get(query.group_by, _MODELS))
+    edge_values = [value for _, value in edges if value is not None]
+    values = [*given, *given, *edge_values]
+    if query.group_by is UsageGroup.ROUTE:
+        return f"{repeats}, {_routes(where, inside, bucket)}", values
     sql = f"""{repeats}, chosen AS (
             SELECT {key} AS key, {bucket} AS bucket, {_TOOK} AS took, kind, {_IS_CALL} AS is_call,
                 status = {StatusCode.ERROR.value} AS is_failed, response_model, request_model,
@@ -124,8 +132,33 @@ def _chosen(query: UsageQuery) -> tuple[str, list[object]]:
             FROM (SELECT * EXCLUDE (kind), {KIND} AS kind, rowid AS place FROM spans WHERE {where})
             WHERE {" AND ".join(inside)} AND place NOT IN (FROM repeats)
         )"""
-    edge_values = [value for _, value in edges if value is not None]
-    return sql, [*given, *given, *edge_values]
+    return sql, values
+
+
+def _routes(where: str, inside: Sequence[str], bucket: str) -> str:
+    """SQL of one row for each trace: its agents and tools in the order of their begin."""
+    step = "CASE kind WHEN 'tool' THEN tool_name WHEN 'agent' THEN agent_name END"
+    order = "start_ns, span_id"
+    return f"""steps AS (
+            SELECT *, step IS DISTINCT FROM lag(step)
+                OVER (PARTITION BY trace_id ORDER BY {order}) AS is_new
+            FROM (SELECT *, {step} AS step FROM (
+                SELECT * EXCLUDE (kind), {KIND} AS kind, rowid AS place FROM spans WHERE {where}))
+            WHERE {" AND ".join(inside)} AND place NOT IN (FROM repeats)
+        ),
+        routes AS (
+            SELECT list(step ORDER BY {order}) FILTER (is_new) AS steps, min(start_ns) AS start_ns,
+                max(end_ns) AS end_ns, bool_or(status = {StatusCode.ERROR.value}) AS is_failed
+            FROM steps GROUP BY trace_id
+        ),
+        chosen AS (
+            SELECT array_to_string(steps[:{_STEPS}], ' > ')
+                    || CASE WHEN len(steps) > {_STEPS} THEN ' > …' ELSE '' END AS key,
+                {bucket} AS bucket, {_TOOK} AS took, 'route' AS kind, false AS is_call, is_failed,
+                NULL::VARCHAR AS response_model, NULL::VARCHAR AS request_model,
+                {", ".join(f"NULL::BIGINT AS {name}" for name in _TOKENS)}
+            FROM routes
+        )"""
 
 
 def _usage(row: tuple[Any, ...], found: list[tuple[Any, ...]], *, is_exact: bool) -> Usage:

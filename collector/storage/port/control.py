@@ -35,8 +35,10 @@ class ControlStore(Protocol):
         """The latest event of every alert."""
         ...
 
-    def last_outcomes(self, space: str, profile_uid: str, count: int) -> list[Outcome]:
-        """Outcomes of a profile's last `count` first evaluations, oldest first.
+    def last_outcomes(
+        self, space: str, profile_uid: str, count: int, since_ns: int = 0
+    ) -> list[Outcome]:
+        """Outcomes of a profile's last `count` first evaluations since a time, oldest first.
 
         The first evaluation on a record is its first one that is not pending. It is left out if a
         judge was not asked, for its budget or its sample.

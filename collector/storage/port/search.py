@@ -102,7 +102,8 @@ class UsageGroup(StrEnum):
     """Property by which spans are grouped.
 
     The first four groups count calls of models. Tool and agent count executions of these. Operation
-    and error count every span that has such a value.
+    and error count every span that has such a value. Route counts traces by the order of their
+    agents and tools.
     """
 
     MODEL = "model"
@@ -113,6 +114,7 @@ class UsageGroup(StrEnum):
     AGENT = "agent"
     TOOL = "tool"
     ERROR = "error"
+    ROUTE = "route"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

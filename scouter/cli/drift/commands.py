@@ -139,7 +139,8 @@ def report(
 ) -> None:
     """Show rate and evidence of each series over time, its alarms, and what explains them.
 
-    Tools, models, agents and errors of the calls are compared before and since the first change.
+    Tools, models, agents and errors of the calls, and routes of the traces, are compared before and
+    since the first change.
 
         scouter drift report --since 30d --profile answers --output drift.html
 

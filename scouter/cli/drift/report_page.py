@@ -200,6 +200,7 @@ def _mix_object(found: Moved | None) -> dict[str, Any] | None:
     return {
         "psi": found.psi,
         "jensen_shannon": found.jensen_shannon,
+        "chance": found.chance,
         "shares": [
             {"name": each.name, "before": each.before, "since": each.since} for each in found.shares
         ],

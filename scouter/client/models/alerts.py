@@ -17,7 +17,9 @@ class Alert(Answer):
     profile_version: str
     alias: str
     state: str
-    """`inactive`, `firing` or `resolved`."""
+    """`inactive`, `firing`, `acknowledged`, `silenced` or `resolved`."""
+    alert_id: str = ""
+    """Of the open alert about it; empty while there is none."""
     since: datetime.datetime | None
     condition: str
     pass_rate: float | None
@@ -70,6 +72,9 @@ class DriftExample(Answer):
     uid: str
     trace_id: str | None
     link: str = Field(description="Path of the trace, or of the record where it has none.")
+    reason: str = Field(
+        default="", description="Why its task erred, such as `missing_path`; empty if it failed."
+    )
 
 
 class DriftAlert(Answer):
@@ -100,7 +105,7 @@ class DriftAlert(Answer):
     title: str
     """One sentence: the task, the version and the time of the fall."""
     condition: str = ""
-    """Condition of a profile that holds at a scheduled time; empty for what a detector proved."""
+    """Condition of a profile that holds; empty for what a detector proved."""
     opened: DriftFigures
     """As it was proven."""
     now: DriftFigures | None = None

@@ -8,7 +8,7 @@ from scouter.client.models.facets import FacetList
 from scouter.client.models.traces import GenAIUsage, SpanItem, Trace, TraceItem, TraceTree
 
 UsageKey: TypeAlias = Literal[
-    "model", "provider", "operation", "agent", "tool", "service", "conversation", "error"
+    "model", "provider", "operation", "agent", "tool", "service", "conversation", "error", "route"
 ]
 SpanStatus: TypeAlias = Literal["ok", "error", "unset"]
 

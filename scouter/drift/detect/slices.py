@@ -11,6 +11,8 @@ from scouter.drift.detect.many import e_bh
 
 _FEWEST: Final = 30
 """Results before the fall without which nothing is known of a slice of its own."""
+_APART: Final = 0.1
+"""Part of the whole fall that a slice makes beyond the others, from which on it stands out."""
 _LARGEST: Final = 460.0
 """Largest logarithm of evidence that is told apart."""
 
@@ -39,6 +41,9 @@ class Culprit:
     evidence: float
     is_new: bool = False
     """It had too few results before, such as a new tool or version."""
+    stands_out: bool = False
+    """It fell by more than the results outside of it, or all of them are new: a model that every
+    record uses, before and since, does not set the bad ones apart."""
 
 
 def culprits(
@@ -54,7 +59,8 @@ def culprits(
             Without it such a slice is left out.
 
     Returns:
-        Those that stand by e-BH, the one that makes the most of the fall first.
+        Those that stand by e-BH: first those that stand out, among them the one that makes the most
+        of the fall first.
 
     Cost: eight logarithms for each slice.
     """
@@ -68,15 +74,19 @@ def culprits(
     evidence = [_evidence(each, before, alpha) for each, before in pairs]
     stands = e_bh(evidence, alpha) if pairs else ()
     found = [
-        _culprit(each, before, value, total)
+        _culprit(each, before, value, total, whole)
         for (each, before), value, is_named in zip(pairs, evidence, stands, strict=True)
         if is_named
     ]
-    return sorted(found, key=lambda each: (-each.weight, each.slice.name))
+    return sorted(found, key=lambda each: (not each.stands_out, -each.weight, each.slice.name))
 
 
 def _before(each: Slice) -> int:
     return each.passed_before + each.failed_before
+
+
+def _since(each: Slice) -> int:
+    return each.passed + each.failed
 
 
 def _evidence(each: Slice, usual: Slice, alpha: float) -> float:
@@ -92,7 +102,9 @@ def _evidence(each: Slice, usual: Slice, alpha: float) -> float:
     return math.fsum(math.exp(min(value, _LARGEST)) for value in logs)
 
 
-def _culprit(each: Slice, usual: Slice, evidence: float, total: int) -> Culprit:
+def _culprit(
+    each: Slice, usual: Slice, evidence: float, total: int, whole: Slice | None
+) -> Culprit:
     rate_before = usual.passed_before / _before(usual)
     rate = each.passed / (each.passed + each.failed)
     share = (each.passed + each.failed) / total
@@ -103,4 +115,18 @@ def _culprit(each: Slice, usual: Slice, evidence: float, total: int) -> Culprit:
         weight=(rate_before - rate) * share,
         evidence=evidence,
         is_new=usual is not each,
+        stands_out=whole is not None and _stands_out(each, rate_before - rate, whole),
     )
+
+
+def _stands_out(each: Slice, fall: float, whole: Slice) -> bool:
+    """Tell whether a slice fell beyond the rest, by a tenth of the whole fall or more."""
+    before, since = _before(whole) - _before(each), _since(whole) - _since(each)
+    if not since:
+        return not _before(each)  # all are new
+    if not before:
+        return False
+    passed_before = whole.passed_before - each.passed_before
+    rest = passed_before / before - (whole.passed - each.passed) / since
+    total = whole.passed_before / _before(whole) - whole.passed / _since(whole)
+    return (fall - max(0.0, rest)) * _since(each) / _since(whole) >= _APART * max(0.0, total)

@@ -37,11 +37,12 @@ class KnownProfile:
 
 
 class Mix(StrEnum):
-    """Names that calls are counted by."""
+    """Names that calls are counted by; of a route its traces."""
 
     TOOL = "tool"
     MODEL = "model"
     AGENT = "agent"
+    ROUTE = "route"
     ERROR = "error"
 
 
@@ -80,5 +81,5 @@ class History(Protocol):
         ...
 
     def calls(self, mix: Mix, since_ns: int | None, until_ns: int | None) -> Mapping[str, int]:
-        """Calls of a time by name: of tools, models, agents or kinds of errors."""
+        """Calls of a time by name: of tools, models, agents, routes or kinds of errors."""
         ...

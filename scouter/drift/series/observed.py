@@ -1,5 +1,6 @@
 """Results as the series take them: who was judged, in which conversation, and the outcomes."""
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
@@ -70,5 +71,5 @@ class Observed:
                 yield Counted(task, Kind.ERROR, float(is_decided), not is_decided)
         for task, number in self.numbers:
             yardstick = self.yardsticks.get(task)
-            if yardstick is not None:
+            if yardstick is not None and not math.isnan(number):  # one would end all evidence
                 yield Counted(task, Kind.SCORE, yardstick.outcome(number), task in failed)

@@ -32,6 +32,11 @@ class GroupKey(NamedTuple):
     agent: Agent
 
 
+def line_of(key: GroupKey) -> tuple[str, ...]:
+    """Name what all versions of one agent under one profile have in common."""
+    return (key.space, key.profile_uid, *key.agent[:2])
+
+
 class SeriesSet:
     """See the module.
 
@@ -124,15 +129,14 @@ class SeriesSet:
             if group.before is gone:
                 group.before = None
 
-    def newer(self, key: GroupKey) -> Group | None:
-        """The newest group of the same agent that began behind a group; None for the newest."""
-        own = self.groups[key].number
-        line = [
-            group
-            for other, group in self.groups.items()
-            if other[:2] == key[:2] and other.agent[:2] == key.agent[:2] and group.number > own
-        ]
-        return max(line, key=lambda group: group.number, default=None)
+    def newest(self) -> Mapping[tuple[str, ...], Group]:
+        """The group that began last of each agent, by `line_of` the names of its groups."""
+        found: dict[tuple[str, ...], Group] = {}
+        for key, group in self.groups.items():
+            line = line_of(key)
+            if line not in found or found[line].number < group.number:
+                found[line] = group
+        return found
 
     def latest(self) -> Mapping[tuple[str, str], Group]:
         """The group with the newest result, by space and profile uid."""

@@ -1,6 +1,7 @@
-"""Conditions of profiles at scheduled times, from records that are sent to messages that come."""
+"""Conditions of profiles, from records that are sent to messages that come."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,22 +19,39 @@ from tests.support.served import Say, Script, run_script
 EACH_SECOND = "* * * * * *"
 
 
-def save(folder: Path, dispatch: Dispatch | None = None) -> Path:
+def save(
+    folder: Path, dispatch: Dispatch | None = None, schedule: str | None = EACH_SECOND
+) -> Path:
     alert = AgentAlertConfig(
-        EACH_SECOND, dispatch, AlertCondition(0.9, "Below", 0.1), window=20, min_samples=10
+        schedule, dispatch, AlertCondition(0.9, "Below", 0.1), window=20, min_samples=10
     )
     task = AssertionTask("right", "answer", 42, ComparisonOperator.Equals)
     profile = AgentEvalProfile([task], AgentEvalConfig(name="bot", alert_config=alert), alias="bot")
     return profile.save_to_json(folder / "bot.json")
 
 
-def send(service: Service, answer: int) -> None:
+def send(service: Service, answer: int, name: str = "") -> None:
     service.send(
         *(
-            {"uid": f"{answer}-{number}", "profile": "bot", "context": {"answer": answer}}
+            {"uid": f"{answer}{name}-{number}", "profile": "bot", "context": {"answer": answer}}
             for number in range(20)
         )
     )
+
+
+def shown(service: Service) -> dict[str, Any]:
+    """The standing of the condition."""
+    (found,) = service.get("/api/v1/alerts")["items"]
+    return found
+
+
+def act(service: Service, what: str, **body: Any) -> int:
+    """Change the open alert about the condition; tells the status of the answer."""
+    path = f"/api/v1/alerts/{shown(service)['alert_id']}/{what}"
+    return service.http.post(path, json=body).status_code
+
+
+GAUGE = 'scouter_alert_firing{alias="bot",profile="bot",space="default"}'
 
 
 def begin(start: Start, monkeypatch: pytest.MonkeyPatch, script: Script, profile: Path) -> Service:
@@ -53,8 +71,9 @@ def test_people_are_told_that_it_holds_and_that_it_is_over(
         assert body["event"] == "firing"
         assert body["title"].startswith("bot: the condition of its profile holds at ")
         assert body["title"].endswith(": pass rate below 80.0%")
-        (shown,) = service.get("/api/v1/alerts")["items"]
-        assert shown["state"] == "firing"
+        assert len({each["name"] for each in body["examples"]}) == 3
+        assert {each["name"].partition("-")[0] for each in body["examples"]} == {"41"}
+        assert shown(service)["state"] == "firing"
         # The same alert after a restart: it is not told again, and its end is.
         service = begin(start, monkeypatch, script, save(tmp_path))
         send(service, 42)
@@ -106,3 +125,91 @@ def test_a_changed_profile_ends_the_alert_of_the_version_before(
         begin(start, monkeypatch, script, other.save_to_json(tmp_path / "bot.json"))
         wait_until(lambda: len(script.asked) == 2, what="its end")
         assert script.asked[1].body["event"] == "resolved"
+
+
+def test_somebody_looks_after_it_or_wants_to_hear_nothing_of_it(
+    start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither is told, nor pages by the gauge, through a restart; what ends the silence is told."""
+    with run_script() as script:
+        service = begin(start, monkeypatch, script, save(tmp_path))
+        send(service, 41)
+        wait_until(lambda: len(script.asked) == 1, what="the message")
+        assert service.sample(GAUGE) == 1
+        assert act(service, "acknowledge", note="looking at it") == 200
+        service = begin(start, monkeypatch, script, save(tmp_path))
+        assert (shown(service)["state"], service.sample(GAUGE)) == ("acknowledged", 0)
+        assert act(service, "silence", seconds=3600) == 200
+        assert (shown(service)["state"], service.sample(GAUGE)) == ("silenced", 0)
+        assert act(service, "silence", seconds=0.1) == 200
+        wait_until(lambda: len(script.asked) == 2, what="the silence is over")
+        assert script.asked[1].body["event"] == "firing"
+        assert (shown(service)["state"], service.sample(GAUGE)) == ("firing", 1)
+        look = service.get(f"/api/v1/alerts/{shown(service)['alert_id']}")
+        states = [each["state"] for each in look["history"]]
+        assert states == ["firing", "acknowledged", "silenced", "silenced", "firing"]
+        send(service, 42)
+        wait_until(lambda: len(script.asked) == 3, what="the end")
+        assert script.asked[2].body["event"] == "resolved"
+        assert (shown(service)["state"], shown(service)["alert_id"]) == ("resolved", "")
+
+
+def test_what_a_person_ended_alarms_again_with_new_records(
+    start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with run_script() as script:
+        service = begin(start, monkeypatch, script, save(tmp_path))
+        send(service, 41)
+        wait_until(lambda: len(script.asked) == 1, what="the message")
+        assert act(service, "promote") == 409
+        assert act(service, "resolve", accept=True) == 409
+        assert act(service, "resolve", note="mended") == 200
+        wait_until(lambda: len(script.asked) == 2, what="its end")
+        assert (shown(service)["state"], shown(service)["n"]) == ("resolved", 0)
+        send(service, 41, "again")
+        wait_until(lambda: len(script.asked) == 3, what="another alert")
+        first, end, second = (each.body for each in script.asked)
+        assert [each["event"] for each in (first, end, second)] == ["firing", "resolved", "firing"]
+        assert first["dedup_key"] == end["dedup_key"] != second["dedup_key"]
+
+
+@pytest.mark.parametrize(
+    ("dispatch", "is_told"), [(None, False), (SlackDispatchConfig("#c"), True)]
+)
+def test_one_without_a_schedule_is_told_if_its_profile_names_a_channel(
+    start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, dispatch: Dispatch, is_told: bool
+) -> None:
+    with run_script() as script:
+        service = begin(start, monkeypatch, script, save(tmp_path, dispatch, schedule=None))
+        send(service, 41)
+        wait_until(lambda: shown(service)["alert_id"], what="an alert")
+        listed = service.get("/api/v1/alerts")["drift"]
+        assert "firing" in [each["state"] for each in listed if each["condition"]]
+        if is_told:
+            wait_until(lambda: len(script.asked) == 1, what="the message")
+        assert act(service, "acknowledge") == 200
+        send(service, 42)
+        wait_until(lambda: shown(service)["state"] == "resolved", what="the end")
+        if is_told:
+            wait_until(lambda: len(script.asked) == 2, what="its end is told")
+        service.collector.delivery.stop()
+        assert len(script.asked) == 2 * is_told
+
+
+def test_another_condition_is_another_alert(
+    start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The tasks, and so the version of the profile, are the same."""
+    with run_script() as script:
+        service = begin(start, monkeypatch, script, save(tmp_path))
+        send(service, 41)
+        wait_until(lambda: len(script.asked) == 1, what="the message")
+        profile = AgentEvalProfile.from_file(tmp_path / "bot.json").model_dump(mode="json")
+        profile["config"]["alert_config"]["alert_condition"]["baseline_value"] = 0.7
+        other = AgentEvalProfile.model_validate(profile).save_to_json(tmp_path / "other.json")
+        begin(start, monkeypatch, script, other)
+        wait_until(lambda: len(script.asked) == 3, what="an end and another alert")
+        events = {
+            each.body["title"].rpartition(": ")[2]: each.body["event"] for each in script.asked
+        }
+        assert events == {"pass rate below 80.0%": "resolved", "pass rate below 60.0%": "firing"}

@@ -104,7 +104,7 @@ def test_webhook(script: Script) -> None:
     assert first.body["since"] == "2027-01-15T08:00:00Z"
     assert first.body["examples"] == [
         {"name": "r1", "url": "https://scouter.example/traces/aa",
-         "command": "scouter results trace aa"}
+         "command": "scouter results trace aa", "reason": ""}
     ]  # fmt: skip
     assert over.body["event"] == "resolved"
     assert {each.body["dedup_key"] for each in script.asked} == {"scouter-5f0c"}
@@ -127,8 +127,9 @@ def test_slack_within_its_limits(script: Script, limits: Any) -> None:
         "explained by tool search: 90.0% before, 30.0% of 100 since",
         "failed: <https://scouter.example/traces/aa|r1>",
         "held against version 1 before it",
-        "<https://scouter.example/alerts|alerts:>",
+        "<https://scouter.example/alerts|this alert>",
         "scouter alerts show 5f0c",
+        "scouter alerts ack 5f0c  (you look after it)",
     ]
     assert "<!" not in json.dumps(large.body)
     assert "&lt;!channel&gt; &amp; words" in large.body["text"]

@@ -21,6 +21,8 @@ from collector.alerts.delivery.webhook import WebhookChannel
 from collector.alerts.drift.alert import DriftAlert, DriftAlertState
 from collector.storage.duckdb.store import DuckDBStore
 from collector.storage.port.drift import DeliveryState
+from collector.storage.port.rows import TaskRow
+from scouter.drift.series.series import Kind
 from scouter.errors import TransientError
 from scouter.evaluate.outcome import Outcome
 from tests.contracts.store_data import SPACE, TRACE, evaluation
@@ -369,6 +371,27 @@ def test_examples_are_linked(round_: Round, script: Script) -> None:
     assert [each["url"] for each in found] == [
         "https://s/records/u%201", f"https://s/traces/{TRACE}",
     ]  # fmt: skip
+
+
+def test_an_example_says_why_its_task_erred(round_: Round) -> None:
+    """Of the task that the alert is about; the record's other one has another reason."""
+    tasks = [
+        TaskRow(task_id=name, task_type="Assertion", outcome=Outcome.ERRORED, reason=reason)
+        for name, reason in (("a", "type"), ("right", "missing_path"))
+    ]
+    row = replace(evaluation("u1", Outcome.ERRORED, tuple(tasks)), evaluation_id="e0")
+    round_.store.append_evaluations([row]).result()
+
+    def said(**fields: Any) -> str:
+        figures = drift_alert().opened.model_copy(update={"mean": 0.5})
+        alert = drift_alert(examples=("e0",), opened=figures, **fields)
+        (line,) = [each for each in notice_of(round_.store, alert).lines() if "record u1" in each]
+        return line.partition(":")[0]
+
+    assert said(kind=Kind.ERROR) == "errored (missing_path)"
+    assert said(kind=Kind.ERROR, task="") == "errored (type)"
+    assert said(kind=Kind.SCORE, task="other") == "low score"
+    assert said(kind=Kind.PASS, task="other") == "failed"
 
 
 def test_threads_tell_and_end(round_: Round, script: Script) -> None:

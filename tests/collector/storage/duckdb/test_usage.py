@@ -310,3 +310,33 @@ def test_tools_of_clients(of_clients: DuckDBStore) -> None:
         assert {name: found[name] for name in expected} == expected, client.name
         right += 1
     assert right >= 33
+
+
+def test_routes_are_traces_by_the_order_of_their_agents_and_tools(store: DuckDBStore) -> None:
+    """A tool that is asked again at once is one step; a model's call is none."""
+
+    def tool(name: str) -> dict[str, AttributeValue]:
+        return {**TOOL, "gen_ai.tool.name": name}
+
+    agent: dict[str, AttributeValue] = {
+        "gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "desk",
+    }  # fmt: skip
+    failed = StatusCode.ERROR
+    found = used(
+        store,
+        [
+            span(1, 0, 90 * MS, agent), span(2, MS, MS, tool("search")),
+            span(3, 2 * MS, MS, tool("search"), status=failed), span(4, 3 * MS, MS, MODEL),
+            span(5, 4 * MS, MS, tool("book")),
+            span(6, 0, 10 * MS, tool("book"), trace=2), span(7, MS, MS, tool("search"), trace=2),
+            span(8, 0, 30 * MS, tool("book"), trace=3), span(9, MS, MS, tool("search"), trace=3),
+            span(10, 0, MS, MODEL, trace=4),
+            *(span(20 + n, n * MS, MS, tool(f"t{n:02}"), trace=5) for n in range(13)),
+        ],
+        UsageGroup.ROUTE,
+    )  # fmt: skip
+    long = " > ".join(f"t{n:02}" for n in range(12)) + " > …"
+    assert [(each.key, each.calls, each.errors, each.mean_ms) for each in found] == [
+        ("book > search", 2, 0, 20), ("desk > search > book", 1, 1, 90), (long, 1, 0, 13),
+    ]  # fmt: skip
+    assert not any(each.tokens for each in found)

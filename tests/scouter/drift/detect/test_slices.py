@@ -64,3 +64,33 @@ def test_a_slice_that_is_new_is_held_against_all_before() -> None:
     assert found.weight == pytest.approx((0.95 - 0.5) * 80 / 180)
     few = Slice(name="", passed_before=28, failed_before=1, passed=40, failed=40)
     assert culprits([new], 80, whole=few) == []
+
+
+def test_what_all_records_have_comes_behind_what_sets_the_bad_ones_apart() -> None:
+    """The model of all, and a tag that all since have, fell by more in sum than the tool."""
+    whole = part("", (900, 100), (120, 80))
+    slices = [
+        part("model m", (900, 100), (120, 80)),
+        part("tag week=2", (450, 50), (120, 80)),
+        part("tool search", (450, 50), (30, 70)),
+    ]
+    found = culprits(slices, 200, whole=whole)
+    assert [(each.slice.name, each.stands_out) for each in found] == [
+        ("tool search", True), ("model m", False), ("tag week=2", False),
+    ]  # fmt: skip
+    assert found[0].weight > 0.5 * found[1].weight
+
+
+def test_nothing_stands_out_of_what_fell_alike() -> None:
+    """Both halves fell from 90 % to 50 %, and so did all."""
+    whole = part("", (900, 100), (100, 100))
+    halves = [part("tag half=a", (450, 50), (51, 50)), part("tag half=b", (450, 50), (49, 50))]
+    found = culprits([*halves, part("tag all=x", (900, 100), (100, 100))], 200, whole=whole)
+    assert found[0].slice.name == "tag all=x"
+    assert not any(each.stands_out for each in found)
+
+
+def test_a_model_that_is_new_to_all_records_stands_out() -> None:
+    whole = part("", (900, 100), (100, 100))
+    (found,) = culprits([part("model new", (0, 0), (100, 100))], 200, whole=whole)
+    assert (found.is_new, found.stands_out) == (True, True)

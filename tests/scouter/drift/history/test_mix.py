@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.spatial.distance import jensenshannon
+from scipy.stats import chi2_contingency
 
 from scouter.drift.history.mix import Share, moved
 
@@ -46,3 +47,33 @@ def test_jensen_shannon_is_that_of_scipy(before: dict[str, int], since: dict[str
     expected = 0.0 if math.isnan(distance) else distance**2
     assert found.jensen_shannon == pytest.approx(expected, abs=1e-12)
     assert found.psi >= 0
+
+
+@given(st.lists(st.tuples(st.integers(10, 90), st.integers(10, 90)), min_size=2, max_size=9))
+def test_the_chance_is_that_of_scipy(cells: list[tuple[int, int]]) -> None:
+    """Each expected count is 10 · 20 / 180 · … or more, so only where all are 5 none is pooled."""
+    test = chi2_contingency([[b for b, _ in cells], [s for _, s in cells]], correction=False)
+    before = {str(at): count for at, (count, _) in enumerate(cells)}
+    since = {str(at): count for at, (_, count) in enumerate(cells)}
+    found = moved(before, since)
+    assert found is not None
+    if test.expected_freq.min() >= 5:
+        assert found.chance == pytest.approx(test.pvalue, rel=1e-9, abs=1e-300)
+
+
+def test_rare_names_are_tested_as_one() -> None:
+    """Ten names of once each make 10 of 100 on one side, and nothing of 100 on the other."""
+    before = {"a": 90} | {f"r{n}": 1 for n in range(10)}
+    test = chi2_contingency([[90, 10], [100, 0]], correction=False)
+    found = moved(before, {"a": 100})
+    assert found is not None
+    assert found.chance == pytest.approx(test.pvalue)
+
+
+@pytest.mark.parametrize(("before", "since"), [({"a": 3}, {"b": 3}), ({"a": 99}, {"a": 99})])
+def test_too_few_names_or_calls_have_no_chance(
+    before: dict[str, int], since: dict[str, int]
+) -> None:
+    found = moved(before, since)
+    assert found is not None
+    assert found.chance is None

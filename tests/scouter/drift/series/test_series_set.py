@@ -15,6 +15,7 @@ from scouter.drift.series.sample import Sample
 from scouter.drift.series.series import Agent, Kind, SeriesState
 from scouter.drift.series.series_set import MOST_AGENTS, MOST_VERSIONS, SeriesSet
 from scouter.drift.series.stated import Stated
+from scouter.drift.series.yardstick import Yardstick
 from scouter.evaluate.outcome import Outcome
 from tests.scouter.drift.series.support import (
     ERRORED,
@@ -456,3 +457,19 @@ def test_a_run_length_outlasts_the_process() -> None:
     (watch,) = the_series(restarted(series)).watches
     assert watch.run_length == 4_000  # two references share it: the level, and the first records
     assert watch.detector.evidence == the_series(series).watches[0].detector.evidence
+
+
+def test_a_score_that_is_no_number_is_left_out(series: SeriesSet) -> None:
+    """Among good and bad ones; counted, it would end all evidence of the series."""
+    within = {"took": Yardstick(0.0, 10.0, is_objective=True), "tone": Yardstick(0.0, 1.0)}
+    numbers = [5.0, math.nan, 20.0, math.inf]
+    feed(
+        series,
+        (
+            observed(n, numbers=(("took", number), ("tone", number / 20)), yardsticks=within)
+            for n, number in enumerate(numbers, 1)
+        ),
+    )
+    totals = {each.key.task: (each.units, each.total) for each in series.series() if each.key.task}
+    # Within 10 it is 1, at 20 one half, without end 0; a quarter, all and no less than all.
+    assert totals == {"took": (3, 1.5), "tone": (3, 2.25)}
