@@ -17,7 +17,7 @@ from collector.access.caller import CALLER, Caller
 from collector.problem import ProblemError
 from collector.web.answering import View, endpoint, forget, read_form
 from collector.web.health import health_view
-from collector.web.lists import LISTS, download_list, list_view
+from collector.web.lists import LISTS, download_list, facets_view, list_view
 from collector.web.overview import overview
 from collector.web.period import PERIODS, read_period
 from collector.web.record import record_view
@@ -69,6 +69,11 @@ def page_routes() -> list[BaseRoute]:
         Route("/health", endpoint(_health)),
         *review_routes(),
         *(Route(f"/{name}", endpoint(_list(name))) for name in LISTS),
+        *(
+            Route(f"/facets/{each.name}", endpoint(_facets(each.name)))
+            for each in LISTS.values()
+            if each.has_facets
+        ),
         *(
             Route(f"/{each.name}.{form}", endpoint(_file(each.name, form)))
             for each in LISTS.values()
@@ -192,6 +197,14 @@ def _list(name: str) -> View:
     async def show(request: Request, source: Source) -> Response:
         shown = await list_view(source, LISTS[name], dict(request.query_params), time.time())
         return await render(request, "list.html", **shown)
+
+    return show
+
+
+def _facets(name: str) -> View:
+    async def show(request: Request, source: Source) -> Response:
+        shown = await facets_view(source, LISTS[name], dict(request.query_params), time.time())
+        return await render(request, "facets.html", layout=_layout(request), **shown)
 
     return show
 

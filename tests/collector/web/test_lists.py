@@ -62,18 +62,22 @@ def test_a_count_leads_to_so_many_rows(listed: Service) -> None:
         ("/traces", {("Service", "shop"): 2, ("Service", "bank"): 1, ("Status", "ok"): 2,
                      ("Status", "error"): 1, ("Tool", "tool shop"): 2, ("Tool", "tool bank"): 1}),
     ):  # fmt: skip
-        found = links(view(listed, address))
+        assert f'hx-get="/facets{address}?"' in view(listed, address)
+        found = links(view(listed, f"/facets{address}"))
         assert {key: count for key, (_, count) in found.items()} == wanted
         for link, count in found.values():
-            assert rows(view(listed, address + link)) == count
+            assert urlsplit(link).path == address
+            assert rows(view(listed, link)) == count
 
 
 def test_filters_add_up_in_the_address_and_come_off_again(listed: Service) -> None:
-    text = view(listed, "/traces?service_name=shop&status=ok")
+    listing = view(listed, "/traces?service_name=shop&status=ok")
+    (late,) = re.findall(r'hx-get="([^"]*)"', listing)
+    text = view(listed, html.unescape(late))
     link, count = links(text)["Tool", "tool shop"]
     given = parse_qs(urlsplit(link).query)
     assert given == {"service_name": ["shop"], "status": ["ok"], "tool_name": ["tool shop"]}
-    assert rows(view(listed, f"/traces{link}")) == count == 2
+    assert rows(view(listed, link)) == count == 2
     off, _ = links(text)["Service", "shop (remove)"]
     assert parse_qs(urlsplit(off).query) == {"status": ["ok"]}
 
@@ -96,7 +100,7 @@ def test_the_api_names_an_unknown_profile_and_parameter(listed: Service) -> None
 
 def test_values_that_are_hostile_stay_text(shown: Shown) -> None:
     """Every text is a tool's name there; the links lead to its traces, and nowhere else."""
-    text = view(shown.service, "/traces")
+    text = view(shown.service, "/facets/traces")
     parts = Parts(text)
     assert not [name for _, name, _ in parts.attributes if name.startswith("on")]
     assert all(
@@ -114,7 +118,7 @@ def test_values_that_are_hostile_stay_text(shown: Shown) -> None:
     assert names & set(HOSTILE)
     for (label, value), (link, count) in links(text).items():
         if label == "Tool":
-            assert rows(view(shown.service, f"/traces{link}")) == count, value
+            assert rows(view(shown.service, link)) == count, value
 
 
 def test_records_are_found_by_a_text_in_their_context(listed: Service) -> None:
