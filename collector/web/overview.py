@@ -17,6 +17,8 @@ State: TypeAlias = Literal["regressed", "alert", "few", "silent", "watched", "un
 FEW: Final = 30
 """Results below which a rate says little: its interval is wider than 0.3."""
 
+_ASKED_ALONE: Final = 8
+"""Profiles whose plots are asked for one by one, so that those that are not active cost nothing."""
 _WIDTH: Final = 120.0
 _HEIGHT: Final = 26.0
 
@@ -64,6 +66,7 @@ async def overview(source: Source, period: Period, version: str, now_s: float) -
     asked = {"since": since, "service_version": version}
     profiles = (await source.get("profiles"))["items"]
     shown = [each["alias"] for each in profiles if each["is_active"]]
+    plotted = shown if len(shown) <= _ASKED_ALONE else [""]  # all in one answer
     rates, alerts, standings, sheet, series = await asyncio.gather(
         _items(source, "tasks", **asked),
         source.get("alerts"),
@@ -72,7 +75,7 @@ async def overview(source: Source, period: Period, version: str, now_s: float) -
         asyncio.gather(
             *(
                 _items(source, "tasks/series", bucket=period.bucket, profile=alias, **asked)
-                for alias in shown
+                for alias in plotted
             )
         ),
     )

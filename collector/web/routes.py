@@ -8,6 +8,7 @@ from typing import Final
 from urllib.parse import quote
 
 from fastapi import FastAPI
+from starlette.middleware.gzip import GZipMiddleware
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response, StreamingResponse
 from starlette.routing import BaseRoute, Mount, Route
@@ -52,7 +53,7 @@ def page_routes() -> list[BaseRoute]:
         Routes of an application that also serves the API, and whose requests pass `SessionFront`.
     """
     return [
-        Mount("/static", _StaticFiles(directory=_STATIC)),
+        Mount("/static", GZipMiddleware(_StaticFiles(directory=_STATIC))),
         Route("/login", _login, methods=["GET", "POST"]),
         Route("/logout", _logout, methods=["POST"]),
         Route("/", endpoint(_overview)),

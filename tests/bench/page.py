@@ -74,7 +74,7 @@ def measure(collector: CollectorProcess, options: Any, figures: Figures) -> None
                 answer, each_ms = _timed(http, address)
                 answer.raise_for_status()
                 took_ms.append(each_ms)
-                size = len(answer.content)
+                size = answer.num_bytes_downloaded
             _add_times(figures, name, took_ms, _P50_MS, _P95_MS)
             most = None if name == _TRACE_VIEW else _LATER_KB
             figures.add(f"{name}: page", size / 1000, "kB", at_most=most)
