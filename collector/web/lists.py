@@ -60,12 +60,12 @@ LISTS: Final[Mapping[str, Listing]] = {
             filters=(
                 Filter(name="profile", label="Profile"),
                 Filter(
-                    name="outcome", label="Outcome",
+                    name="outcome", label="Outcome of the record",
                     choices=("failed", "errored", "passed", "skipped"),
                 ),
                 Filter(name="task_id", label="Task"),
                 Filter(
-                    name="task_outcome", label="Task outcome",
+                    name="task_outcome", label="Outcome of the task",
                     choices=("failed", "errored", "passed", "skipped"),
                 ),
                 Filter(name="record_id", label="Record id"),

@@ -47,7 +47,7 @@ def test_counts_come_after_the_list_or_by_a_link(shown: Shown) -> None:
     with browser_page(shown.url) as (page, seen):
         page.goto("/evaluations")
         counts = page.get_by_role("complementary", name="Counts")
-        counts.get_by_text("Outcome", exact=True).wait_for()
+        counts.get_by_text("Outcome of the record").wait_for()
         counts.get_by_role("link", name="passed").click()
         page.wait_for_url("**/evaluations?outcome=passed")
         assert page.locator("tbody tr").count() == 1

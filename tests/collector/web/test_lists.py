@@ -8,6 +8,9 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
+from scouter.drift.profile import AgentEvalProfile
+from scouter.evaluate.operators.comparison import ComparisonOperator
+from scouter.evaluate.tasks.assertion import AssertionTask
 from scouter.model.otlp import encode_request
 from scouter.model.span import Resource, StatusCode
 from tests.collector.conftest import Service, Start
@@ -57,7 +60,8 @@ def listed(start: Start, answers: Path) -> Service:
 def test_a_count_leads_to_so_many_rows(listed: Service) -> None:
     """Every link beside both lists is followed; each row is counted by hand in `listed`."""
     for address, wanted in (
-        ("/evaluations", {("Outcome", "failed"): 2, ("Outcome", "passed"): 1, ("Task", "right"): 3,
+        ("/evaluations", {("Outcome of the record", "failed"): 2,
+                          ("Outcome of the record", "passed"): 1, ("Task", "right"): 3,
                           ("Profile", "answers"): 3}),
         ("/traces", {("Service", "shop"): 2, ("Service", "bank"): 1, ("Status", "ok"): 2,
                      ("Status", "error"): 1, ("Tool", "tool shop"): 2, ("Tool", "tool bank"): 1}),
@@ -80,6 +84,26 @@ def test_filters_add_up_in_the_address_and_come_off_again(listed: Service) -> No
     assert rows(view(listed, link)) == count == 2
     off, _ = links(text)["Service", "shop (remove)"]
     assert parse_qs(urlsplit(off).query) == {"status": ["ok"]}
+
+
+def test_the_outcomes_of_record_and_task_are_told_apart(start: Start, tmp_path: Path) -> None:
+    """Of the record that failed by `short`, `right` passed."""
+    tasks = [
+        AssertionTask("right", "answer", 42, ComparisonOperator.Equals),
+        AssertionTask("short", "words", 9, ComparisonOperator.LessThan),
+    ]
+    profile = AgentEvalProfile(tasks, alias="two").save_to_json(tmp_path / "two.json")
+    service = start(profile=[str(profile)])
+    service.send({"uid": "long", "profile": "two", "context": {"answer": 42, "words": 10}})
+    service.wait_for(1)
+    text = view(service, "/evaluations?task_id=right&outcome=failed")
+    assert "whatever the outcome of right" in text
+    row = re.sub(r"<[^>]*>", " ", text.partition("<tbody>")[2].partition("</tbody>")[0]).split()
+    assert (row.index("failed"), row.count("passed")) == (row.index("passed") - 1, 1)
+    (link,) = re.findall(r'<a href="([^"]*)">Only those of which right failed', text)
+    given = parse_qs(urlsplit(html.unescape(link)).query)
+    assert given == {"task_id": ["right"], "task_outcome": ["failed"]}
+    assert rows(view(service, f"/evaluations{html.unescape(link)}")) == 0
 
 
 def test_a_period_that_ends_now_is_a_filter(listed: Service) -> None:
