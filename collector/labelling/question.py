@@ -1,4 +1,4 @@
-"""The question that a person answers about a record: what the task asks, with the record's values."""
+"""The question that a person answers about a record: a task's, with the record's values in it."""
 
 from pydantic import JsonValue
 
