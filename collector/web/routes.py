@@ -26,6 +26,7 @@ from collector.web.render import HEADERS, render
 from collector.web.review import review_routes
 from collector.web.session import COOKIE, SessionFront, is_local
 from collector.web.source import AskError, Source
+from collector.web.spread import spread_view
 from collector.web.task import task_view
 from collector.web.trace import pass_on, path_of, span_detail, trace_view
 
@@ -58,6 +59,7 @@ def page_routes() -> list[BaseRoute]:
         Route("/logout", _logout, methods=["POST"]),
         Route("/", endpoint(_overview)),
         Route("/task", endpoint(_task)),
+        Route("/task/distributions", endpoint(_spread)),
         Route("/records/{uid:path}", endpoint(_record)),
         Route("/traces/{trace_id}", endpoint(_trace)),
         Route("/traces/{trace_id}/agents", endpoint(_agents)),
@@ -107,6 +109,19 @@ async def _task(request: Request, source: Source) -> Response:
     shown = await task_view(source, profile, task_id, period, version, time.time())
     return await render(
         request, "task.html", period=period, periods=PERIODS, version=version,
+        profile=profile, task_id=task_id, **shown,
+    )  # fmt: skip
+
+
+async def _spread(request: Request, source: Source) -> Response:
+    asked = request.query_params
+    period, version = read_period(asked.get("range")), _version(request)
+    profile, task_id = asked.get("profile", ""), asked.get("task", "")
+    shown = await spread_view(
+        source, profile, task_id, period, version, asked.get("split", ""), time.time()
+    )
+    return await render(
+        request, "distributions.html", layout=_layout(request), period=period, version=version,
         profile=profile, task_id=task_id, **shown,
     )  # fmt: skip
 

@@ -109,6 +109,7 @@ class AsyncScouterClient:
     evaluation = _one(routes.evaluation)
     tasks = _one(routes.tasks)
     task_series = _one(routes.task_series)
+    task_distributions = _one(routes.task_distributions)
     alerts = _one(routes.alerts)
     alert = _one(routes.alert)
     promote_alert = _one(routes.promote_alert)

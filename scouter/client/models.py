@@ -31,6 +31,35 @@ class Page(Answer, Generic[Item]):
     """Place at which the next page begins; None at the end of the list."""
 
 
+class Bin(Answer):
+    """Values from `low` to below `high`; the last bin holds its `high`, too."""
+
+    low: float
+    high: float
+    before: int
+    since: int
+
+
+class Distribution(Answer):
+    """How the values of one measure spread."""
+
+    measure: str
+    """`score`, or `duration_ms` of the trace."""
+    bins: tuple[Bin, ...]
+    before: int
+    since: int
+    median_before: float | None = None
+    median_since: float | None = None
+
+
+class Distributions(Answer):
+    """Distributions of a task; a measure that no result has is left out."""
+
+    items: tuple[Distribution, ...]
+    looked_at: int
+    is_partial: bool
+
+
 class FacetValue(Answer):
     """A value and how many items a list has with it as a further filter."""
 

@@ -333,6 +333,28 @@ def task_series(
     return get("/tasks/series", models.TaskSeries, query=dict(locals()))
 
 
+def task_distributions(
+    profile: str,
+    task_id: str,
+    *,
+    service_version: str | None = None,
+    since: Moment | None = None,
+    until: Moment | None = None,
+    split: Moment | None = None,
+) -> Call[models.Distributions]:
+    """Scores of a task and durations of its traces, of the newest 2,000 results.
+
+    Args:
+        profile: Alias, name, uid or digest.
+        task_id: The task.
+        service_version: Of the records' service.
+        since: Evaluated at this time or later.
+        until: Evaluated before this time.
+        split: Results before this time are counted apart.
+    """
+    return get("/tasks/distributions", models.Distributions, query=dict(locals()))
+
+
 def alerts() -> Call[models.Alerts]:
     """The alerts of profiles' own conditions, and those of the detectors."""
     return get("/alerts", models.Alerts)

@@ -429,7 +429,7 @@ def test_both_clients_have_every_route_with_its_parameters_and_help() -> None:
         and route.__module__ == routes.__name__
         and not name.startswith("_")
     }
-    assert len(defined) == 55
+    assert len(defined) == 56
     for kind in (ScouterClient, AsyncScouterClient):
         for name, route in defined.items():
             method = getattr(kind, name)
