@@ -22,6 +22,7 @@ from collector.alerts.drift.watcher import DriftWatcher
 from collector.alerts.monitor import AlertMonitor
 from collector.api.canary import canary_router
 from collector.api.comparison import comparison_router
+from collector.api.distributions import distributions_router
 from collector.api.drift import drift_router
 from collector.api.drift_history import drift_history_router
 from collector.api.evaluations import evaluations_router
@@ -164,6 +165,7 @@ def make_app(
     app.include_router(genai_router(store, prices))
     app.include_router(evaluations_router(store, judges, names))
     app.include_router(facets_router(store, names))
+    app.include_router(distributions_router(store, names))
     app.include_router(records_router(store, judges, names))
     app.include_router(record_parts_router(store, judges, registry))
     app.include_router(sessions_router(store, judges, names))

@@ -24,6 +24,7 @@ from collector.api.parameters import (
     write_cursor,
 )
 from collector.labelling.agreement import Agreement, agreement_of
+from collector.labelling.question import question_about, question_of
 from collector.labelling.queue import MOST_LABELS, Asked, Order, queue_of
 from collector.pipeline.profiles import ProfileRegistry
 from collector.problem import ProblemError
@@ -41,6 +42,7 @@ from scouter.client.models.labels import (
 from scouter.evaluate.outcome import Outcome
 from scouter.evaluate.statistics.agreement import Kappa
 from scouter.evaluate.tasks.judge import LLMJudgeTask
+from scouter.evaluate.tasks.task import Task
 
 _AT_A_TIME: Final = 20
 """Contexts that are read together."""
@@ -98,6 +100,7 @@ class QueueItem(_Answer):
     trace_id: str | None
     created_at: str
     context: JsonValue
+    asks: str = Field(description="The question with the record's values in it.")
     result: QueueResult | None = Field(description="Null unless it is asked for.")
     labels: list[LabelItem] = Field(description="Of others; empty unless asked for.")
 
@@ -128,15 +131,13 @@ def labels_router(store: Store, registry: ProfileRegistry) -> APIRouter:
         dependencies=[*COMMON, Depends(caught_up(store))],
     )
 
-    def task_of(space: str, alias: str, task_id: str) -> tuple[str, bool]:
-        """Question of a task, and whether it asks a judge."""
+    def task_of(space: str, alias: str, task_id: str) -> Task:
+        """The task of that name of a registered profile."""
         profiles = [each.profile for each in registry.all(space) if each.profile.alias == alias]
         for profile in profiles:
             for task in profile.tasks:
                 if task.id == task_id.lower():
-                    if isinstance(task, LLMJudgeTask):
-                        return "\n\n".join(each.content for each in task.prompt.messages), True
-                    return task.description or f"task {task.id!r}", False
+                    return task
         raise ProblemError(404, f"no registered profile {alias!r} has a task {task_id!r}")
 
     @router.get("/labels")
@@ -199,7 +200,7 @@ def labels_router(store: Store, registry: ProfileRegistry) -> APIRouter:
         limit: Annotated[int, Query(ge=1, le=20)] = 1,
     ) -> LabelQueue:
         """Records that a person has not labelled, in order."""
-        asks, is_judge = task_of(caller.space, profile, task_id)
+        task = task_of(caller.space, profile, task_id)
         found = queue_of(store, caller.space, profile, task_id.lower(), order, rater)
         shown = found.items[offset : offset + limit]
         rows = store.records_of(caller.space, [each.row.record_uid for each in shown])
@@ -207,12 +208,12 @@ def labels_router(store: Store, registry: ProfileRegistry) -> APIRouter:
         return LabelQueue(
             profile=profile,
             task_id=task_id.lower(),
-            asks=asks,
-            is_judge=is_judge,
+            asks=question_of(task),
+            is_judge=isinstance(task, LLMJudgeTask),
             labelled=found.labelled,
             waiting=len(found.items),
             items=[
-                _queued(each, contexts[each.row.record_uid], reveal=reveal)
+                _queued(each, task, contexts[each.row.record_uid], reveal=reveal)
                 for each in shown
                 if each.row.record_uid in contexts
             ],
@@ -311,14 +312,14 @@ def _item(row: LabelRow) -> LabelItem:
     )
 
 
-def _queued(asked: Asked, context: JsonValue, *, reveal: bool) -> QueueItem:
-    row, task = asked.row, asked.task
+def _queued(asked: Asked, task: Task, context: JsonValue, *, reveal: bool) -> QueueItem:
+    row, found = asked.row, asked.task
     result = QueueResult(
-        outcome=task.outcome,
-        reason=task.reason,
-        score=task.score,
-        message=task.message,
-        answer=task.answer,
+        outcome=found.outcome,
+        reason=found.reason,
+        score=found.score,
+        message=found.message,
+        answer=found.answer,
     )
     return QueueItem(
         uid=row.record_uid,
@@ -327,6 +328,7 @@ def _queued(asked: Asked, context: JsonValue, *, reveal: bool) -> QueueItem:
         trace_id=row.trace_id,
         created_at=format_time(row.created_ns),
         context=context,
+        asks=question_about(task, context),
         result=result if reveal else None,
         labels=[_item(each) for each in asked.labels] if reveal else [],
     )

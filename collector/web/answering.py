@@ -5,6 +5,7 @@ from http import HTTPStatus
 from typing import Final, TypeAlias
 from urllib.parse import parse_qs
 
+from starlette.datastructures import URL
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
@@ -31,8 +32,7 @@ def endpoint(view: View) -> Callable[[Request], Awaitable[Response]]:
             return await view(request, Source(request))
         except AskError as error:
             if error.status == HTTPStatus.UNAUTHORIZED:
-                target = request.url.path + (f"?{request.url.query}" if request.url.query else "")
-                answer = RedirectResponse(f"/login?{query({'next': target})}", 303)
+                answer = _to_login(request)
                 forget(answer)  # a session that is over would count as a guess with each view
                 return answer
             return await render(
@@ -41,6 +41,20 @@ def endpoint(view: View) -> Callable[[Request], Awaitable[Response]]:
             )  # fmt: skip
 
     return show
+
+
+def _to_login(request: Request) -> Response:
+    """Lead to the form for a token, and from there back to the view.
+
+    A part of a view that a script asks for cannot show that form: the script leads there.
+    """
+    is_part = "hx-request" in request.headers
+    url = URL(request.headers.get("hx-current-url", "/")) if is_part else request.url
+    target = url.path + (f"?{url.query}" if url.query else "")
+    login = f"/login?{query({'next': target})}"
+    if is_part:
+        return Response(status_code=HTTPStatus.UNAUTHORIZED, headers={"HX-Redirect": login})
+    return RedirectResponse(login, 303)
 
 
 def forget(answer: Response) -> None:

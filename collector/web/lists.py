@@ -60,12 +60,12 @@ LISTS: Final[Mapping[str, Listing]] = {
             filters=(
                 Filter(name="profile", label="Profile"),
                 Filter(
-                    name="outcome", label="Outcome",
+                    name="outcome", label="Outcome of the record",
                     choices=("failed", "errored", "passed", "skipped"),
                 ),
                 Filter(name="task_id", label="Task"),
                 Filter(
-                    name="task_outcome", label="Task outcome",
+                    name="task_outcome", label="Outcome of the task",
                     choices=("failed", "errored", "passed", "skipped"),
                 ),
                 Filter(name="record_id", label="Record id"),
@@ -129,7 +129,7 @@ LISTS: Final[Mapping[str, Listing]] = {
 async def list_view(
     source: Source, listing: Listing, given: Mapping[str, str], now_s: float
 ) -> Answer:
-    """Collect one page of a list, and the counts beside it.
+    """Collect one page of a list.
 
     Args:
         source: Asks the API.
@@ -143,10 +143,6 @@ async def list_view(
     filters = _known(listing, given)
     asked = _asked(filters, now_s)
     page = await source.get(listing.path, limit=_PAGE, cursor=given.get("cursor"), **asked)
-    labels = {each.name: each.label for each in listing.filters}
-    facets = await source.get(f"facets/{listing.path}", **asked) if listing.has_facets else None
-    if facets is not None:
-        facets["items"] = _in_order(list(labels), facets["items"])
     return {
         "listing": listing,
         "filters": filters,
@@ -154,11 +150,32 @@ async def list_view(
         "next_cursor": page["next_cursor"],
         "looked_until": page.get("looked_until"),
         "is_first": not given.get("cursor"),
-        "facets": facets,
-        "longest": _LONGEST,
         "is_exported": bool(listing.export) and "text" not in filters,
-        "labels": labels,
     }
+
+
+async def facets_view(
+    source: Source, listing: Listing, given: Mapping[str, str], now_s: float
+) -> Answer:
+    """Count a list's items by value.
+
+    Args:
+        source: Asks the API.
+        listing: Which list.
+        given: The filters.
+        now_s: The end of a period that ends now, in seconds since 1970.
+
+    Raises:
+        AskError: The API refused a filter.
+    """
+    filters = _known(listing, given)
+    facets = await source.get(f"facets/{listing.path}", **_asked(filters, now_s))
+    labels = {each.name: each.label for each in listing.filters}
+    facets["items"] = _in_order(list(labels), facets["items"])
+    return {
+        "listing": listing, "filters": filters, "facets": facets, "labels": labels,
+        "longest": _LONGEST,
+    }  # fmt: skip
 
 
 async def download_list(

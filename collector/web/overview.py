@@ -5,11 +5,12 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from http import HTTPStatus
 from itertools import chain, groupby
 from typing import Final, Literal, TypeAlias
 
 from collector.web.period import Period
-from collector.web.source import Answer, Source
+from collector.web.source import Answer, AskError, Source
 from scouter.evaluate.show.rate_plot import Plot, Point, beginning, plot_rates
 
 State: TypeAlias = Literal["regressed", "alert", "few", "silent", "watched", "unwatched"]
@@ -17,6 +18,8 @@ State: TypeAlias = Literal["regressed", "alert", "few", "silent", "watched", "un
 FEW: Final = 30
 """Results below which a rate says little: its interval is wider than 0.3."""
 
+_ASKED_ALONE: Final = 8
+"""Profiles whose plots are asked for one by one, so that those that are not active cost nothing."""
 _WIDTH: Final = 120.0
 _HEIGHT: Final = 26.0
 
@@ -60,7 +63,7 @@ async def overview(source: Source, period: Period, version: str, now_s: float) -
     Raises:
         AskError: The API refused.
     """
-    since = period.since(now_s)
+    since, coarse_s = period.since(now_s), period.coarse_s
     asked = {"since": since, "service_version": version}
     profiles = (await source.get("profiles"))["items"]
     shown = [each["alias"] for each in profiles if each["is_active"]]
@@ -69,18 +72,13 @@ async def overview(source: Source, period: Period, version: str, now_s: float) -
         source.get("alerts"),
         _items(source, "drift/series"),
         source.get("conservation"),
-        asyncio.gather(
-            *(
-                _items(source, "tasks/series", bucket=period.bucket, profile=alias, **asked)
-                for alias in shown
-            )
-        ),
+        _series(source, shown, period, {**asked, "since": since // coarse_s * coarse_s}),
     )
     falls = [each for each in alerts["drift"] if each["state"] != "resolved"]
     rows = _rows(
         profiles,
         rates,
-        _plots(chain.from_iterable(series), since, now_s, period),
+        _plots(series, since // coarse_s * coarse_s, now_s, coarse_s),
         alerts["items"],
         falls,
         standings,
@@ -93,6 +91,25 @@ async def overview(source: Source, period: Period, version: str, now_s: float) -
         "records": sheet["records"],
         "is_empty": not sheet["records"]["accepted"],
     }
+
+
+async def _series(
+    source: Source, profiles: Sequence[str], period: Period, asked: Answer
+) -> list[Answer]:
+    """Points of the plots: of each profile alone, or of many in one answer if they fit in it."""
+    if len(profiles) > _ASKED_ALONE:
+        try:
+            return await _items(source, "tasks/series", bucket=period.coarse, **asked)
+        except AskError as error:
+            if error.status != HTTPStatus.BAD_REQUEST:
+                raise
+    found = await asyncio.gather(
+        *(
+            _items(source, "tasks/series", bucket=period.coarse, profile=alias, **asked)
+            for alias in profiles
+        )
+    )
+    return list(chain.from_iterable(found))
 
 
 async def _items(source: Source, path: str, **query: str | int | None) -> list[Answer]:
@@ -115,13 +132,13 @@ def points_of(items: Iterable[Answer], bucket_s: float) -> list[Point]:
 
 
 def _plots(
-    series: Iterable[Answer], since_s: float, until_s: float, period: Period
+    series: Iterable[Answer], since_s: float, until_s: float, bucket_s: float
 ) -> dict[tuple[str, str], Plot]:
     by_task: dict[tuple[str, str], list[Answer]] = defaultdict(list)
     for each in series:
         by_task[each["profile"], each["task_id"]].append(each)
     found: dict[tuple[str, str], Plot] = {}
-    end_s, bucket_s = until_s + period.bucket_s, period.bucket_s
+    end_s = until_s + bucket_s
     for key, items in by_task.items():
         points = points_of(_merged(items), bucket_s)
         begin_s = beginning(points, since_s, end_s, bucket_s)

@@ -17,6 +17,8 @@ class Period:
         seconds: Its length.
         bucket: Length of a bucket, as the API takes it.
         bucket_s: The same in seconds.
+        coarse: Length of a bucket of small plots, which have a tenth of the width.
+        coarse_s: The same in seconds.
     """
 
     name: str
@@ -24,6 +26,8 @@ class Period:
     seconds: int
     bucket: str
     bucket_s: int
+    coarse: str
+    coarse_s: int
 
     def since(self, now_s: float | None = None) -> int:
         """Begin of the period in seconds since 1970: the beginning of a bucket.
@@ -36,14 +40,17 @@ class Period:
 
 
 PERIODS: Final = tuple(
-    Period(name=name, label=label, seconds=hours * _HOUR_S, bucket=bucket, bucket_s=bucket_s)
-    for name, label, hours, bucket, bucket_s in (
-        ("1h", "hour", 1, "1m", 60),
-        ("24h", "day", 24, "30m", 1800),
-        ("7d", "week", 7 * 24, "4h", 4 * _HOUR_S),
-        ("30d", "month", 30 * 24, "1d", 24 * _HOUR_S),
+    Period(
+        name=name, label=label, seconds=hours * _HOUR_S, bucket=bucket, bucket_s=bucket_s,
+        coarse=coarse, coarse_s=coarse_s,
     )
-)
+    for name, label, hours, bucket, bucket_s, coarse, coarse_s in (
+        ("1h", "hour", 1, "1m", 60, "4m", 240),
+        ("24h", "day", 24, "30m", 1800, "2h", 2 * _HOUR_S),
+        ("7d", "week", 7 * 24, "4h", 4 * _HOUR_S, "12h", 12 * _HOUR_S),
+        ("30d", "month", 30 * 24, "1d", 24 * _HOUR_S, "2d", 48 * _HOUR_S),
+    )
+)  # fmt: skip
 USUAL: Final = PERIODS[1]
 
 

@@ -8,6 +8,7 @@ from typing import Final
 from urllib.parse import quote
 
 from fastapi import FastAPI
+from starlette.middleware.gzip import GZipMiddleware
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response, StreamingResponse
 from starlette.routing import BaseRoute, Mount, Route
@@ -17,7 +18,7 @@ from collector.access.caller import CALLER, Caller
 from collector.problem import ProblemError
 from collector.web.answering import View, endpoint, forget, read_form
 from collector.web.health import health_view
-from collector.web.lists import LISTS, download_list, list_view
+from collector.web.lists import LISTS, download_list, facets_view, list_view
 from collector.web.overview import overview
 from collector.web.period import PERIODS, read_period
 from collector.web.record import record_view
@@ -25,6 +26,7 @@ from collector.web.render import HEADERS, render
 from collector.web.review import review_routes
 from collector.web.session import COOKIE, SessionFront, is_local
 from collector.web.source import AskError, Source
+from collector.web.spread import spread_view
 from collector.web.task import task_view
 from collector.web.trace import pass_on, path_of, span_detail, trace_view
 
@@ -52,11 +54,12 @@ def page_routes() -> list[BaseRoute]:
         Routes of an application that also serves the API, and whose requests pass `SessionFront`.
     """
     return [
-        Mount("/static", _StaticFiles(directory=_STATIC)),
+        Mount("/static", GZipMiddleware(_StaticFiles(directory=_STATIC))),
         Route("/login", _login, methods=["GET", "POST"]),
         Route("/logout", _logout, methods=["POST"]),
         Route("/", endpoint(_overview)),
         Route("/task", endpoint(_task)),
+        Route("/task/distributions", endpoint(_spread)),
         Route("/records/{uid:path}", endpoint(_record)),
         Route("/traces/{trace_id}", endpoint(_trace)),
         Route("/traces/{trace_id}/agents", endpoint(_agents)),
@@ -69,6 +72,11 @@ def page_routes() -> list[BaseRoute]:
         Route("/health", endpoint(_health)),
         *review_routes(),
         *(Route(f"/{name}", endpoint(_list(name))) for name in LISTS),
+        *(
+            Route(f"/facets/{each.name}", endpoint(_facets(each.name)))
+            for each in LISTS.values()
+            if each.has_facets
+        ),
         *(
             Route(f"/{each.name}.{form}", endpoint(_file(each.name, form)))
             for each in LISTS.values()
@@ -101,6 +109,19 @@ async def _task(request: Request, source: Source) -> Response:
     shown = await task_view(source, profile, task_id, period, version, time.time())
     return await render(
         request, "task.html", period=period, periods=PERIODS, version=version,
+        profile=profile, task_id=task_id, **shown,
+    )  # fmt: skip
+
+
+async def _spread(request: Request, source: Source) -> Response:
+    asked = request.query_params
+    period, version = read_period(asked.get("range")), _version(request)
+    profile, task_id = asked.get("profile", ""), asked.get("task", "")
+    shown = await spread_view(
+        source, profile, task_id, period, version, asked.get("split", ""), time.time()
+    )
+    return await render(
+        request, "distributions.html", layout=_layout(request), period=period, version=version,
         profile=profile, task_id=task_id, **shown,
     )  # fmt: skip
 
@@ -192,6 +213,14 @@ def _list(name: str) -> View:
     async def show(request: Request, source: Source) -> Response:
         shown = await list_view(source, LISTS[name], dict(request.query_params), time.time())
         return await render(request, "list.html", **shown)
+
+    return show
+
+
+def _facets(name: str) -> View:
+    async def show(request: Request, source: Source) -> Response:
+        shown = await facets_view(source, LISTS[name], dict(request.query_params), time.time())
+        return await render(request, "facets.html", layout=_layout(request), **shown)
 
     return show
 

@@ -1,5 +1,6 @@
 """One task: its rate over time, and the results that did not pass, in groups that look alike."""
 
+import asyncio
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -55,30 +56,31 @@ async def task_view(
     """
     since = period.since(now_s)
     asked = {"profile": profile, "since": since, "service_version": version}
-    rates = [
-        each for each in (await source.get("tasks", **asked))["items"] if each["task_id"] == task_id
-    ]
-    series = await source.get("tasks/series", task_id=task_id, bucket=period.bucket, **asked)
+    counted, series, failed, errored, found, standings = await asyncio.gather(
+        source.get("tasks", **asked),
+        source.get("tasks/series", task_id=task_id, bucket=period.bucket, **asked),
+        *(
+            source.get(
+                "evaluations", task_id=task_id, task_outcome=outcome, limit=_LOOKED_AT, **asked
+            )
+            for outcome in ("failed", "errored")
+        ),
+        source.get("alerts"),
+        source.get("drift/series"),
+    )
     points = points_of(series["items"], period.bucket_s)
     until_s = now_s + period.bucket_s
     begin_s = beginning(points, since, until_s, period.bucket_s)
-    bad: list[Answer] = []
-    for outcome in ("failed", "errored"):
-        page = await source.get(
-            "evaluations", task_id=task_id, task_outcome=outcome, limit=_LOOKED_AT, **asked
-        )
-        bad += page["items"]
-    found = await source.get("alerts")
+    bad = [*failed["items"], *errored["items"]]
     falls = [each for each in found["drift"] if _is_about(each, profile, task_id)]
-    standings = (await source.get("drift/series"))["items"]
-    stands = [each for each in standings if _is_about(each, profile, task_id)]
+    stands = [each for each in standings["items"] if _is_about(each, profile, task_id)]
     opened = next((each for each in falls if each["state"] != "resolved"), None)
     look = await source.get(f"alerts/{quote(opened['alert_id'], safe='')}") if opened else None
     healthy = stands[0]["healthy"] if stands else None
     plot = plot_rates(points, begin_s, until_s, period.bucket_s, _WIDTH, _HEIGHT)
     marks = marks_of(falls)
     return {
-        "rates": rates,
+        "rates": [each for each in counted["items"] if each["task_id"] == task_id],
         "plot": plot,
         "plotted": _plotted(points, begin_s, until_s, healthy, marks, period.bucket_s),
         "levels": [(1 - healthy) * plot.height] if healthy is not None else [],

@@ -115,6 +115,7 @@ class AsyncScouterClient:
     evaluation = _one(routes.evaluations.evaluation)
     tasks = _one(routes.tasks.tasks)
     task_series = _one(routes.tasks.task_series)
+    task_distributions = _one(routes.tasks.task_distributions)
     alerts = _one(routes.alerts.alerts)
     alert = _one(routes.alerts.alert)
     promote_alert = _one(routes.alerts.promote_alert)

@@ -36,7 +36,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span as ProtoSpan
 from collector.storage.duckdb.store import DuckDBStore
 from collector.storage.log.span_codec import EARLY_KEYS
 from collector.storage.log.span_places import span_places
-from collector.storage.port.rows import Completeness, EvaluationRow, TaskRow
+from collector.storage.port.rows import Completeness, EvaluationRow, RecordRow, TaskRow
 from scouter.evaluate.outcome import Outcome
 from scouter.model.otlp_early import decode_early, early_request
 from tests.bench.collector import Texts, make_profile, process_id, status_mb
@@ -50,7 +50,9 @@ _BATCH: Final = 500
 _PER_TRACE: Final = 10
 _AHEAD: Final = 8
 _STORED_TEXT, _LIVE_TEXT = 300, 2_340
-_PROFILES: Final = 50
+PROFILES: Final = tuple(f"shop-{number}" for number in range(50))
+TASKS: Final = ("t0", "t1")
+"""Of each profile."""
 _LONG_TRACE: Final = secrets.token_hex(16)  # another one, where the store is kept
 _TRACES: Final = "/v1/traces"
 
@@ -165,8 +167,18 @@ def _group(request: ExportTraceServiceRequest, values: Mapping[str, str]) -> Any
     return group.scope_spans.add().spans
 
 
-def fill(folder: Path, spans: int, evaluations: int, now_ns: int) -> None:
-    """Store spans of one day, and evaluations on their traces of the same times."""
+def fill(
+    folder: Path, spans: int, evaluations: int, now_ns: int, *, has_records: bool = False
+) -> None:
+    """Store spans of one day, and evaluations on their traces of the same times.
+
+    Args:
+        folder: Of a new store.
+        spans: How many.
+        evaluations: About how many.
+        now_ns: End of the day.
+        has_records: The evaluated records are stored, too.
+    """
     store = DuckDBStore(folder)
     requests, parser = Requests(1, _STORED_TEXT), early_request()
     step_ns = _DAY_NS // spans
@@ -184,17 +196,20 @@ def fill(folder: Path, spans: int, evaluations: int, now_ns: int) -> None:
             traces = [each.trace_id for each in decoded[:: _PER_TRACE * every]]
             rows = [_evaluation(done + n, each, start_ns) for n, each in enumerate(traces * 2)]
             done += len(rows)
+            if has_records:
+                waiting.append(store.append_records([_record(each) for each in rows]))
             waiting.append(store.append_evaluations(rows))
-            while len(waiting) > 2 * _AHEAD:
+            while len(waiting) > 3 * _AHEAD:
                 waiting.popleft().result()
     finally:
         store.close()
 
 
 def _evaluation(number: int, trace_id: str, at_ns: int) -> EvaluationRow:
-    outcome = Outcome.FAILED if number % 10 == 3 else Outcome.PASSED
+    is_bad = number // len(PROFILES) % 10 == 3  # of every profile a tenth
+    outcome = Outcome.FAILED if is_bad else Outcome.PASSED
     message = f"answer {number} of {trace_id} was looked at"
-    shop = f"shop-{number % _PROFILES}"
+    shop = PROFILES[number % len(PROFILES)]
     return EvaluationRow(
         space="default", evaluation_id=f"e{number}", record_uid=f"u{number}",
         record_id=f"r{number}", session_id=f"s{number // 5}", trace_id=trace_id,
@@ -202,9 +217,19 @@ def _evaluation(number: int, trace_id: str, at_ns: int) -> EvaluationRow:
         completeness=Completeness.COMPLETE, reads_spans=True, service_name="shop",
         service_version="1.4.0", created_ns=at_ns, evaluated_ns=at_ns, input_seq=2**60,
         tasks=tuple(
-            TaskRow(task_id=f"t{task}", task_type="Assertion", outcome=outcome, message=message)
-            for task in range(2)
+            TaskRow(task_id=task, task_type="Assertion", outcome=outcome, message=message)
+            for task in TASKS
         ),
+    )  # fmt: skip
+
+
+def _record(row: EvaluationRow) -> RecordRow:
+    """The record that an evaluation is about."""
+    return RecordRow(
+        space=row.space, uid=row.record_uid, digest=row.record_uid, profile_ref=row.alias,
+        profile_name=row.alias, alias=row.alias, record_id=row.record_id,
+        session_id=row.session_id, trace_id=row.trace_id, created_ns=row.created_ns,
+        received_ns=row.created_ns, context={"answer": {"text": row.tasks[0].message}},
     )  # fmt: skip
 
 
@@ -326,7 +351,7 @@ def questions(rng: random.Random, samples: Sequence[dict[str, Any]], now_ns: int
         ("tasks", lambda _: ("tasks", {}), "some"),
         ("task series, a day by hours",
          lambda n: ("tasks/series", {
-             "bucket": "1h", "since": now_ns - _DAY_NS, "profile": f"shop-{n % _PROFILES}",
+             "bucket": "1h", "since": now_ns - _DAY_NS, "profile": PROFILES[n % len(PROFILES)],
          }), "some"),
         ("all task series, a day by hours",
          lambda _: ("tasks/series", {"bucket": "1h", "since": now_ns - _DAY_NS}), "some"),

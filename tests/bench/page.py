@@ -1,25 +1,33 @@
 """The page on a full store: the time and bytes of each view, and a trace of 30,000 spans.
 
 `python -m tests.bench.page` stores 5 million spans of one day and a million evaluations
-(`--spans N`, `--evaluations N`), starts a collector on them and asks for each view forty times.
-A browser then opens a trace of 30,000 spans (`--long N`). `--data DIR` keeps the store, or takes
-one that was kept. `--short` is for tests.
+(`--spans N`, `--evaluations N`) straight into the files, as a day of requests would take a day;
+it starts a collector on them and asks for each view forty times. A browser then opens a trace of
+30,000 spans (`--long N`), and ten readers go through all views for half a minute while 1,000 spans
+come in each second (`--rate N`). `--data DIR` keeps the store, or takes one that was kept.
+`--short` is for tests.
 """
 
 import argparse
+import multiprocessing
 import statistics
 import sys
 import tempfile
+import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Final
 
 import httpx
 
+from scouter.drift.profile import AgentEvalProfile
+from scouter.evaluate.operators.comparison import ComparisonOperator as Op
+from scouter.evaluate.tasks.assertion import AssertionTask
 from scouter.model.otlp import encode_request
-from tests.bench.api import fill
-from tests.bench.collector import make_profile
+from tests.bench.api import PROFILES, TASKS, fill, write
+from tests.bench.collector import process_id, status_mb
 from tests.bench.figures import Figures
 from tests.support.browser import browser_page
 from tests.support.collector_process import CollectorProcess
@@ -29,6 +37,7 @@ _LONG: Final = "10" * 16
 _PROTOBUF: Final = {"Content-Type": "application/x-protobuf"}
 _FIRST_KB, _LATER_KB, _OPEN_MS = 250, 30, 1_500
 _P50_MS, _P95_MS = 50, 150
+_READERS: Final = 10
 _TRACE_VIEW: Final = "trace"
 """Its rows are data of a trace; they are no part of what a view may weigh."""
 _PAINT_MS: Final = "performance.getEntriesByName('first-contentful-paint')[0].startTime"
@@ -44,9 +53,14 @@ def views(http: httpx.Client) -> Iterator[tuple[str, str]]:
     task = evaluation["tasks"][0]["task_id"]
     yield "overview", "/"
     yield "task", f"/task?profile={evaluation['profile']}&task={task}"
+    yield "record", f"/records/{evaluation['uid']}"
     yield _TRACE_VIEW, f"/traces/{evaluation['trace_id']}"
-    for name in ("evaluations", "records", "traces", "conversations", "alerts", "health"):
+    lists = ("evaluations", "records", "traces", "conversations")
+    for name in (*lists, "compare", "labels", "alerts", "health"):
         yield name, f"/{name}"
+    yield "labels: queue", f"/labels/queue?profile={evaluation['profile']}&task={task}&name=ada"
+    for name in ("evaluations", "traces"):
+        yield f"{name}: counts", f"/facets/{name}"
 
 
 def measure(collector: CollectorProcess, options: Any, figures: Figures) -> None:
@@ -57,17 +71,11 @@ def measure(collector: CollectorProcess, options: Any, figures: Figures) -> None
             took_ms: list[float] = []
             size = 0
             for _ in range(options.times):
-                began = time.perf_counter()
-                answer = http.get(address)
-                took_ms.append((time.perf_counter() - began) * 1000)
-                if answer.is_success:
-                    size = len(answer.content)
-            if not size:
-                print(f"{name} is not there", flush=True)
-                continue
-            ordered = sorted(took_ms)
-            figures.add(f"{name}: p50", statistics.median(ordered), "ms", at_most=_P50_MS)
-            figures.add(f"{name}: p95", ordered[int(len(ordered) * 0.95)], "ms", at_most=_P95_MS)
+                answer, each_ms = _timed(http, address)
+                answer.raise_for_status()
+                took_ms.append(each_ms)
+                size = answer.num_bytes_downloaded
+            _add_times(figures, name, took_ms, _P50_MS, _P95_MS)
             most = None if name == _TRACE_VIEW else _LATER_KB
             figures.add(f"{name}: page", size / 1000, "kB", at_most=most)
     with browser_page(collector.url) as (page, _):
@@ -83,6 +91,68 @@ def measure(collector: CollectorProcess, options: Any, figures: Figures) -> None
         figures.add("long trace: rows in the document", page.locator(".wf-row").count())
 
 
+def browse(collector: CollectorProcess, options: Any, figures: Figures) -> None:
+    """Let readers go through all views while spans come in; report times and memory."""
+    pid = process_id(collector)
+    before_mb = status_mb(pid, "VmRSS")
+    Path(f"/proc/{pid}/clear_refs").write_text("5")  # the peak is counted from here
+    with httpx.Client(base_url=collector.url, timeout=60) as http:
+        addresses = [address for _, address in views(http)]
+    ended = multiprocessing.get_context("spawn").Event()
+    writer = multiprocessing.get_context("spawn").Process(
+        target=write, args=(collector.address, options.rate, ended)
+    )
+    writer.start()
+    try:
+        timer = threading.Timer(options.browse, ended.set)
+        timer.start()
+        with ThreadPoolExecutor(_READERS) as pool:
+            turns = [addresses[number:] + addresses[:number] for number in range(_READERS)]
+            read = list(pool.map(lambda turn: _read_until(collector.url, turn, ended), turns))
+    finally:
+        ended.set()
+        writer.join()
+    took_ms = [each for part in read for each in part]
+    _add_times(figures, "ten readers: a view", took_ms)
+    figures.add("ten readers: views", len(took_ms) / options.browse, "/s")
+    figures.add("ten readers: memory before", before_mb, "MB")
+    figures.add("ten readers: peak memory", status_mb(pid, "VmHWM"), "MB")
+
+
+def _read_until(url: str, addresses: Sequence[str], ended: Any) -> list[float]:
+    """Times of one reader's views in ms."""
+    took_ms: list[float] = []
+    with httpx.Client(base_url=url, timeout=60) as http:
+        while not ended.is_set():
+            answer, each_ms = _timed(http, addresses[len(took_ms) % len(addresses)])
+            answer.raise_for_status()
+            took_ms.append(each_ms)
+    return took_ms
+
+
+def _timed(http: httpx.Client, address: str) -> tuple[httpx.Response, float]:
+    began = time.perf_counter()
+    answer = http.get(address)
+    return answer, (time.perf_counter() - began) * 1000
+
+
+def _add_times(
+    figures: Figures, name: str, took_ms: Sequence[float],
+    p50: float | None = None, p95: float | None = None,
+) -> None:  # fmt: skip
+    ordered = sorted(took_ms)
+    figures.add(f"{name}: p50", statistics.median(ordered), "ms", at_most=p50)
+    figures.add(f"{name}: p95", ordered[int(len(ordered) * 0.95)], "ms", at_most=p95)
+
+
+def _profiles(folder: Path) -> Iterator[Path]:
+    """Files of the profiles that the stored evaluations name."""
+    for alias in PROFILES:
+        tasks = [AssertionTask(each, "answer.text", "answer", Op.StartsWith) for each in TASKS]
+        profile = AgentEvalProfile(alias=alias, tasks=tasks)
+        yield profile.save_to_json(folder / f"{alias}.json")
+
+
 def _send_long(http: httpx.Client, spans: int) -> None:
     crew = list(long_trace(spans, _LONG, time.time_ns() - 3600 * 10**9))
     for begin in range(0, spans, 5_000):
@@ -96,23 +166,28 @@ def main() -> int:
     parser.add_argument("--evaluations", type=int, default=1_000_000)
     parser.add_argument("--long", type=int, default=30_000, help="spans of the long trace")
     parser.add_argument("--times", type=int, default=40, help="that each view is asked for")
+    parser.add_argument("--rate", type=int, default=1_000, help="spans a second for the readers")
+    parser.add_argument("--browse", type=float, default=30, help="seconds that they read")
     parser.add_argument("--data", type=Path, help="folder of a store that is kept")
     parser.add_argument("--short", action="store_true", help="a small store")
     options = parser.parse_args()
     if options.short:
         options.spans, options.evaluations, options.long, options.times = 5_000, 500, 2_500, 3
+        options.browse = 1
     with tempfile.TemporaryDirectory(prefix="scouter-page-") as name:
         folder = options.data or Path(name)
         if not (folder / "now_ns").exists():
-            now_ns = time.time_ns()
-            fill(folder / "data", options.spans, options.evaluations, now_ns)
+            began, now_ns = time.perf_counter(), time.time_ns()
+            fill(folder / "data", options.spans, options.evaluations, now_ns, has_records=True)
             (folder / "now_ns").write_text(str(now_ns))
+            print(f"stored in {time.perf_counter() - began:.0f} s", flush=True)
         figures = Figures("page", is_short=options.short)
-        profile = make_profile().save_to_json(folder / "bench.json")
-        collector = CollectorProcess(folder, "--profile", profile)
+        named = (word for path in _profiles(folder) for word in ("--profile", path))
+        collector = CollectorProcess(folder, *named)
         collector.start()
         try:
             measure(collector, options, figures)
+            browse(collector, options, figures)
         finally:
             collector.close()
     return figures.end()

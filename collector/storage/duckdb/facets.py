@@ -142,13 +142,15 @@ def _by_service(
 def _by_column(
     database: Database, where: str, given: Sequence[object], stretch: Stretch
 ) -> Mapping[str, Mapping[str, int]]:
-    names = [_STATUS, *_OF_SPANS]
-    values = ["status::VARCHAR", *_OF_SPANS]
+    """Counts by name and value; a query for each column is half as dear as one that unfolds all."""
+    columns = {_STATUS: "status::VARCHAR", **{name: name for name in _OF_SPANS}}
     rows = database.read(
-        "SELECT name, value, count(DISTINCT trace_hash) FROM (SELECT trace_hash,"
-        f" unnest({names}) AS name, unnest([{', '.join(values)}]) AS value FROM spans"
-        f" WHERE {within([stretch])} AND {where}) WHERE value <> '' GROUP BY ALL",
-        given,
+        " UNION ALL ".join(
+            f"SELECT '{name}', {value} AS value, count(DISTINCT trace_hash) FROM spans"
+            f" WHERE {within([stretch])} AND {where} AND {value} <> '' GROUP BY value"
+            for name, value in columns.items()
+        ),
+        [*given] * len(columns),
     )
     counts: defaultdict[str, dict[str, int]] = defaultdict(dict)
     for name, value, count in rows:

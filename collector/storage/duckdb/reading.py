@@ -50,6 +50,7 @@ from collector.storage.duckdb.sessions import (
     read_trace_records,
 )
 from collector.storage.duckdb.settle import superseded_sql
+from collector.storage.duckdb.task_values import read_task_values
 from collector.storage.duckdb.tasks import read_task_counts, read_task_series
 from collector.storage.duckdb.trace import read_trace
 from collector.storage.duckdb.usage import read_usage
@@ -114,6 +115,7 @@ from collector.storage.port.search import (
     UsagePage,
     UsageQuery,
 )
+from collector.storage.port.task_values import TaskValue, TaskValuesQuery
 from collector.storage.port.versions import VersionRow
 from scouter.drift.canary import Result
 from scouter.drift.detect.slices import Slice
@@ -184,6 +186,10 @@ class Reading(Opened):
     def task_series(self, query: SeriesQuery) -> list[SeriesItem]:
         """Count outcomes per bucket, profile and task."""
         return read_task_series(self._database, query)
+
+    def task_values(self, query: TaskValuesQuery) -> list[TaskValue]:
+        """Scores and durations of the newest results of a task."""
+        return read_task_values(self._spans, query)
 
     def records(self, query: RecordQuery) -> RecordPage:
         """List accepted records, newest first."""

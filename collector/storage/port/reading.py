@@ -25,6 +25,7 @@ from collector.storage.port.lists import (
 )
 from collector.storage.port.rows import EvaluationRow, StoredTrace
 from collector.storage.port.search import SpanPage, SpanQuery, TracePage, UsagePage, UsageQuery
+from collector.storage.port.task_values import TaskValue, TaskValuesQuery
 from collector.storage.port.versions import VersionRow
 
 
@@ -114,6 +115,10 @@ class ReadStore(CommittedStore, Protocol):
 
         Sorted by time, alias and task; a bucket without any result is left out.
         """
+        ...
+
+    def task_values(self, query: TaskValuesQuery) -> list[TaskValue]:
+        """Scores and durations of the newest results of a task, latest revisions only."""
         ...
 
     def records(self, query: RecordQuery) -> RecordPage:

@@ -43,6 +43,8 @@ class QueueItem(Answer):
     trace_id: str | None = None
     created_at: datetime.datetime
     context: JsonValue = None
+    asks: str = ""
+    """The question with the record's values in it."""
     result: QueueResult | None = None
     labels: tuple[LabelItem, ...] = ()
     """Labels of other people, where they were asked for."""

@@ -83,3 +83,31 @@ class TaskSeries(Answer):
     """Rates over time."""
 
     items: tuple[TaskBucket, ...]
+
+
+class Bin(Answer):
+    """Values from `low` to below `high`; the last bin holds its `high`, too."""
+
+    low: float
+    high: float
+    before: int
+    since: int
+
+
+class Distribution(Answer):
+    """Spread of the values of one measure."""
+
+    measure: str = Field(description="`score`, or `duration_ms` of the trace.")
+    bins: tuple[Bin, ...]
+    before: int = Field(description="Values before `split`.")
+    since: int = Field(description="Values from `split` on; all, where there is none.")
+    median_before: float | None = None
+    median_since: float | None = None
+
+
+class Distributions(Answer):
+    """Distributions of a task; a measure that no result has is left out."""
+
+    items: tuple[Distribution, ...]
+    looked_at: int = Field(description="Number of results, the newest 2,000 at most.")
+    is_partial: bool = Field(description="There are more results than were looked at.")

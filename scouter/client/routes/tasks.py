@@ -1,7 +1,7 @@
 """Routes of the rates of tasks."""
 
 from scouter.client.call import Call, Moment, get
-from scouter.client.models.tasks import TaskRates, TaskSeries
+from scouter.client.models.tasks import Distributions, TaskRates, TaskSeries
 
 
 def tasks(
@@ -42,3 +42,25 @@ def task_series(
         bucket: Length of a bucket in minutes, hours or days, such as `1h`.
     """
     return get("/tasks/series", TaskSeries, query=dict(locals()))
+
+
+def task_distributions(
+    profile: str,
+    task_id: str,
+    *,
+    service_version: str | None = None,
+    since: Moment | None = None,
+    until: Moment | None = None,
+    split: Moment | None = None,
+) -> Call[Distributions]:
+    """Scores of a task and durations of its traces, of the newest 2,000 results.
+
+    Args:
+        profile: Alias, name, uid or digest.
+        task_id: The task.
+        service_version: Of the records' service.
+        since: Evaluated at this time or later.
+        until: Evaluated before this time.
+        split: Results before this time are counted apart.
+    """
+    return get("/tasks/distributions", Distributions, query=dict(locals()))

@@ -33,7 +33,7 @@ def test_no_text_of_an_agent_does_anything(shown: Shown) -> None:
 def test_views_are_accessible(shown: Shown, dark: bool) -> None:
     plain = [f"/records/u{0}", f"/traces/{trace_of(0)}", f"/traces/{trace_of(0)}?span={1:016x}"]
     with browser_page(shown.url, dark=dark) as (page, _):
-        for address in [*shown.addresses[:11], *plain]:
+        for address in [*shown.addresses[:13], *plain]:
             page.goto(address)
             if "/traces/" in address:
                 page.locator(".waterfall[data-ready]").wait_for()
@@ -43,9 +43,22 @@ def test_views_are_accessible(shown: Shown, dark: bool) -> None:
             assert found.violations_count == 0, (address, found.generate_report())
 
 
+def test_counts_come_after_the_list_or_by_a_link(shown: Shown) -> None:
+    with browser_page(shown.url) as (page, seen):
+        page.goto("/evaluations")
+        counts = page.get_by_role("complementary", name="Counts")
+        counts.get_by_text("Outcome of the record").wait_for()
+        counts.get_by_role("link", name="passed").click()
+        page.wait_for_url("**/evaluations?outcome=passed")
+        assert page.locator("tbody tr").count() == 1
+        page.goto("/traces?min_duration_ms=x")
+        assert seen.problems, "the refusal is a view of its own"
+        assert page.locator("header").count() == 1
+
+
 def test_nothing_scrolls_sideways_on_a_phone(shown: Shown) -> None:
     with browser_page(shown.url, width=390, height=844) as (page, _):
-        for address in [*shown.addresses[:11], f"/records/u{1}", f"/traces/{trace_of(1)}"]:
+        for address in [*shown.addresses[:13], f"/records/u{1}", f"/traces/{trace_of(1)}"]:
             page.goto(address)
             wide = page.evaluate("document.documentElement.scrollWidth")
             assert wide <= 390, address

@@ -8,6 +8,9 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
+from scouter.drift.profile import AgentEvalProfile
+from scouter.evaluate.operators.comparison import ComparisonOperator
+from scouter.evaluate.tasks.assertion import AssertionTask
 from scouter.model.otlp import encode_request
 from scouter.model.span import Resource, StatusCode
 from tests.collector.conftest import Service, Start
@@ -57,25 +60,50 @@ def listed(start: Start, answers: Path) -> Service:
 def test_a_count_leads_to_so_many_rows(listed: Service) -> None:
     """Every link beside both lists is followed; each row is counted by hand in `listed`."""
     for address, wanted in (
-        ("/evaluations", {("Outcome", "failed"): 2, ("Outcome", "passed"): 1, ("Task", "right"): 3,
+        ("/evaluations", {("Outcome of the record", "failed"): 2,
+                          ("Outcome of the record", "passed"): 1, ("Task", "right"): 3,
                           ("Profile", "answers"): 3}),
         ("/traces", {("Service", "shop"): 2, ("Service", "bank"): 1, ("Status", "ok"): 2,
                      ("Status", "error"): 1, ("Tool", "tool shop"): 2, ("Tool", "tool bank"): 1}),
     ):  # fmt: skip
-        found = links(view(listed, address))
+        assert f'hx-get="/facets{address}?"' in view(listed, address)
+        found = links(view(listed, f"/facets{address}"))
         assert {key: count for key, (_, count) in found.items()} == wanted
         for link, count in found.values():
-            assert rows(view(listed, address + link)) == count
+            assert urlsplit(link).path == address
+            assert rows(view(listed, link)) == count
 
 
 def test_filters_add_up_in_the_address_and_come_off_again(listed: Service) -> None:
-    text = view(listed, "/traces?service_name=shop&status=ok")
+    listing = view(listed, "/traces?service_name=shop&status=ok")
+    (late,) = re.findall(r'hx-get="([^"]*)"', listing)
+    text = view(listed, html.unescape(late))
     link, count = links(text)["Tool", "tool shop"]
     given = parse_qs(urlsplit(link).query)
     assert given == {"service_name": ["shop"], "status": ["ok"], "tool_name": ["tool shop"]}
-    assert rows(view(listed, f"/traces{link}")) == count == 2
+    assert rows(view(listed, link)) == count == 2
     off, _ = links(text)["Service", "shop (remove)"]
     assert parse_qs(urlsplit(off).query) == {"status": ["ok"]}
+
+
+def test_the_outcomes_of_record_and_task_are_told_apart(start: Start, tmp_path: Path) -> None:
+    """Of the record that failed by `short`, `right` passed."""
+    tasks = [
+        AssertionTask("right", "answer", 42, ComparisonOperator.Equals),
+        AssertionTask("short", "words", 9, ComparisonOperator.LessThan),
+    ]
+    profile = AgentEvalProfile(tasks, alias="two").save_to_json(tmp_path / "two.json")
+    service = start(profile=[str(profile)])
+    service.send({"uid": "long", "profile": "two", "context": {"answer": 42, "words": 10}})
+    service.wait_for(1)
+    text = view(service, "/evaluations?task_id=right&outcome=failed")
+    assert "whatever the outcome of right" in text
+    row = re.sub(r"<[^>]*>", " ", text.partition("<tbody>")[2].partition("</tbody>")[0]).split()
+    assert (row.index("failed"), row.count("passed")) == (row.index("passed") - 1, 1)
+    (link,) = re.findall(r'<a href="([^"]*)">Only those of which right failed', text)
+    given = parse_qs(urlsplit(html.unescape(link)).query)
+    assert given == {"task_id": ["right"], "task_outcome": ["failed"]}
+    assert rows(view(service, f"/evaluations{html.unescape(link)}")) == 0
 
 
 def test_a_period_that_ends_now_is_a_filter(listed: Service) -> None:
@@ -96,7 +124,7 @@ def test_the_api_names_an_unknown_profile_and_parameter(listed: Service) -> None
 
 def test_values_that_are_hostile_stay_text(shown: Shown) -> None:
     """Every text is a tool's name there; the links lead to its traces, and nowhere else."""
-    text = view(shown.service, "/traces")
+    text = view(shown.service, "/facets/traces")
     parts = Parts(text)
     assert not [name for _, name, _ in parts.attributes if name.startswith("on")]
     assert all(
@@ -114,7 +142,7 @@ def test_values_that_are_hostile_stay_text(shown: Shown) -> None:
     assert names & set(HOSTILE)
     for (label, value), (link, count) in links(text).items():
         if label == "Tool":
-            assert rows(view(shown.service, f"/traces{link}")) == count, value
+            assert rows(view(shown.service, link)) == count, value
 
 
 def test_records_are_found_by_a_text_in_their_context(listed: Service) -> None:

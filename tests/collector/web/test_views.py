@@ -203,6 +203,10 @@ def test_a_token_opens_the_page_and_nothing_else_does(start: Start, tmp_path: Pa
     answer = http.get("/records?profile=a", follow_redirects=False)
     assert answer.status_code == 303
     assert answer.headers["location"] == "/login?next=%2Frecords%3Fprofile%3Da"
+    headers = {"HX-Request": "true", "HX-Current-URL": "http://testserver/traces?status=ok"}
+    part = http.get("/facets/traces?status=ok", headers=headers, follow_redirects=False)
+    assert part.status_code == 401
+    assert part.headers["hx-redirect"] == "/login?next=%2Ftraces%3Fstatus%3Dok"
     assert http.get("/login").status_code == 200
     refused = http.post("/login", data={"token": "sct_guess", "next": "/records"})
     assert refused.status_code == 401

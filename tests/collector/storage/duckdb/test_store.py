@@ -21,6 +21,7 @@ from collector.storage.duckdb.store import DuckDBStore
 from collector.storage.port.counts import TaskQuery
 from collector.storage.port.lists import EvaluationQuery
 from collector.storage.port.rows import START, Completeness, EvaluationRow, TaskRow
+from collector.storage.port.search import SpanQuery
 from collector.storage.port.store import TooLargeError
 from scouter.errors import ConfigError, DataError, TransientError
 from scouter.evaluate.judge.usage import JudgeUsage
@@ -109,6 +110,28 @@ def test_scrapes_ask_the_database_seldom_for_the_oldest_row(
     store.remove_before(60)
     monkeypatch.setattr(duckdb_care, "_OLDEST_S", 0.0)
     assert store.oldest_ns() == 70
+
+
+def test_a_long_trace_does_not_lengthen_the_search_for_others(
+    store: DuckDBStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The newest trace has 2,000 spans; without care each 36 of them were one read."""
+    for n in (1, 2):
+        store.append_spans(SPACE, [span(n, trace_id=f"{n:032x}")], 1).result()
+    long = [span(n, trace_id="f" * 32, start_ns=n) for n in range(1, 2001)]
+    store.append_spans(SPACE, long, 2).result()
+    reads = 0
+    read = Database.read
+
+    def counted(self: Database, sql: str, parameters: Any = ()) -> Any:
+        nonlocal reads
+        reads += 1
+        return read(self, sql, parameters)
+
+    monkeypatch.setattr(Database, "read", counted)
+    found = store.traces(SpanQuery(space=SPACE, limit=2)).items
+    assert [each.trace_id for each in found] == ["f" * 32, f"{2:032x}"]
+    assert reads <= 4, "two parts, and the sums of the page"
 
 
 def test_every_answer_comes_after_a_sync(tmp_path: Path) -> None:

@@ -1,0 +1,42 @@
+"""The question that a person answers about a record: a task's, with the record's values in it."""
+
+from pydantic import JsonValue
+
+from scouter.evaluate.judge.prompt_text import fill, split_variables
+from scouter.evaluate.outcome import TaskFault
+from scouter.evaluate.paths.path import Path
+from scouter.evaluate.tasks.judge import LLMJudgeTask
+from scouter.evaluate.tasks.task import Task
+
+
+def question_of(task: Task) -> str:
+    """The judge's prompt as it was written, or the description of another task."""
+    if isinstance(task, LLMJudgeTask):
+        return "\n\n".join(each.content for each in task.prompt.messages)
+    return task.description or f"task {task.id!r}"
+
+
+def question_about(task: Task, context: JsonValue) -> str:
+    """The question with a record's values in it.
+
+    Args:
+        task: Asks it.
+        context: Of the record.
+
+    Returns:
+        A variable that only another task or the trace can fill stands in it as it was written.
+    """
+    if not isinstance(task, LLMJudgeTask):
+        return question_of(task)
+    scope: JsonValue = context if isinstance(context, dict) else {"context": context}
+    most = task.prompt.max_value_characters
+
+    def put(part: str | Path) -> str:
+        if isinstance(part, str):
+            return part
+        try:
+            return fill(part, scope, most)
+        except TaskFault:
+            return f"${{{part.text}}}"
+
+    return "".join(map(put, split_variables(question_of(task))))

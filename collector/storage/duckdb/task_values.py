@@ -1,0 +1,66 @@
+"""The newest results of a task with their scores, and the durations of their traces."""
+
+from typing import Final
+
+from collector.storage.duckdb.commit_ranges import within
+from collector.storage.duckdb.evaluations import PROFILE, conditions
+from collector.storage.duckdb.read import LATEST, StoredSpans
+from collector.storage.log.span_codec import IS_SPAN, trace_hash
+from collector.storage.port.task_values import TaskValue, TaskValuesQuery
+from scouter.evaluate.outcome import Outcome
+
+# All SQL is put together from this module's own words; values always travel as parameters.
+# ruff: noqa: S608
+
+_OF_VERSION: Final = (
+    "(v.service_version = ? OR v.service_version = '' AND v.trace_id IN (SELECT s.trace_id"
+    " FROM spans s WHERE s.space = ? AND s.service_version = ?))"
+)
+
+
+def read_task_values(stored: StoredSpans, query: TaskValuesQuery) -> list[TaskValue]:
+    """The newest results, latest revisions only, the newest first.
+
+    Args:
+        stored: The spans, and the database of everything.
+        query: Which results.
+
+    Cost: linear in the results of the task in that time; then a look at the hash of each span in
+    the commits that may hold one of their traces.
+    """
+    version = query.service_version
+    where, given = conditions(
+        ("e.space = ?", query.space), (PROFILE, query.profile), ("e.task_id = ?", query.task_id),
+        ("e.evaluated_ns >= ?", query.since_ns), ("e.evaluated_ns < ?", query.until_ns),
+    )  # fmt: skip
+    of_version = "" if version is None else f" AND {_OF_VERSION}"
+    rows = stored.database.read(
+        "SELECT e.evaluated_ns, e.outcome, e.score, v.trace_id FROM task_results e"
+        " JOIN evaluations v ON v.evaluation_id = e.evaluation_id"
+        f" WHERE {where} AND e.outcome <> 'pending' AND {LATEST}{of_version}"
+        " ORDER BY e.evaluated_ns DESC, e.evaluation_id LIMIT ?",
+        [*given, *([] if version is None else [version, query.space, version]), query.limit],
+    )
+    took = _durations(stored, query.space, {trace_id for *_, trace_id in rows if trace_id})
+    return [
+        TaskValue(
+            at_ns=at_ns, outcome=Outcome(outcome), score=score, duration_ns=took.get(trace_id)
+        )
+        for at_ns, outcome, score, trace_id in rows
+    ]
+
+
+def _durations(stored: StoredSpans, space: str, trace_ids: set[str]) -> dict[str | None, int]:
+    """Time from the first begin to the last end, in ns, by trace."""
+    if not trace_ids:
+        return {}
+    hashes = list(map(trace_hash, sorted(trace_ids)))
+    rows = stored.database.read(
+        "SELECT trace_id, max(end_ns) - min(start_ns) FROM spans"
+        f" WHERE {within(stored.traces.stretches(hashes))}"
+        " AND trace_hash IN (SELECT unnest(?::BIGINT[]))"
+        f" AND trace_id IN (SELECT unnest(?::VARCHAR[])) AND space = ? AND {IS_SPAN}"
+        " GROUP BY trace_id",
+        [hashes, sorted(trace_ids), space],
+    )
+    return dict(rows)
