@@ -114,7 +114,7 @@ def _matching(
     Args:
         stored: The spans.
         query: The filter; its limit is not looked at.
-        columns: What the rows have; they begin with the position.
+        columns: Columns of the rows; the first is the position.
         size: Rows of one part.
         trace_ids: Only spans of these traces.
         first: Only spans of this commit and later ones.
