@@ -40,7 +40,7 @@ def traced(function: Function, start: Start, settings: FunctionSpan) -> Function
     Args:
         function: A function, coroutine function, generator or async generator function.
         start: Starts the span.
-        settings: Name of the span, and the values to keep on it.
+        settings: Options of the span.
 
     Returns:
         A function of the same kind. The span of a coroutine function lasts until the coroutine is

@@ -75,7 +75,7 @@ def run_agent(
             `intermediate_steps`; other keys are kept.
         prompts: In the dataset's order, which the answers keep.
         concurrency: Calls at a time, each in a thread of its own.
-        patience: Rules for calls that fail: retries and pauses.
+        patience: Retries and time limit of the calls.
 
     Returns:
         The columns of `GIVEN`, one object per prompt. Where the last call failed, `failure` is 1,
