@@ -69,7 +69,7 @@ class Collector:
     """All parts of one collector, wired together.
 
     Args:
-        settings: What was asked for.
+        settings: Settings of the collector.
         accept_loss: Start with what is left, where data is gone or damaged.
 
     Raises:

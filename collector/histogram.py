@@ -27,11 +27,11 @@ class BatchHistogram(Collector):
     """Shows the same as `prometheus_client.Histogram`, which takes 2 µs for each single value.
 
     Args:
-        name: Of the series, with its unit.
-        documentation: What it tells.
+        name: Name of the series, with its unit.
+        documentation: Meaning of the series, for Prometheus.
         buckets: Upper bounds, ascending; one without a bound is added.
         label: Name of its label; empty for none.
-        registry: Where it is shown.
+        registry: Shows the series.
     """
 
     def __init__(

@@ -40,7 +40,7 @@ class ProblemError(Exception):
 
     Args:
         status: HTTP status.
-        detail: What was wrong and what to do.
+        detail: The fault, and the way to mend it.
         retry_after_s: Value of a Retry-After header, in seconds.
         headers: Others.
     """

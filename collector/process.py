@@ -119,8 +119,8 @@ def _give_memory_back() -> None:
 def _give_code_back() -> None:
     """Unmap the pages of machine code, where the system is Linux.
 
-    A third of the libraries' code ran for the start only. What runs again is mapped again from
-    the file's pages that the system has in memory anyway, for a microsecond each.
+    A third of the libraries' code ran for the start only. Code that runs again is mapped again, for
+    a microsecond a page, as the system has the pages of the file in memory anyway.
     """
     if sys.platform != "linux":
         return

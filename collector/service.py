@@ -29,7 +29,7 @@ def run_collector(settings: CollectorSettings, *, accept_loss: bool = False) -> 
     """Run a collector in this process until it is told to end (SIGTERM, SIGINT).
 
     Args:
-        settings: What was asked for.
+        settings: Settings of the collector.
         accept_loss: Start with what is left, where data is gone or damaged.
 
     Raises:

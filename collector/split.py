@@ -12,8 +12,8 @@ def split(
     """Split items, in order, so that no part weighs more than a limit, or is of one item.
 
     Args:
-        items: What to split.
-        weigh: Says what an item weighs, by each of the measures that are limited.
+        items: The items.
+        weigh: Gives the weight of an item, by each of the measures that are limited.
         limits: The most that a part may weigh, by each of them.
     """
     part: list[T] = []

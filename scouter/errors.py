@@ -30,10 +30,10 @@ class FileFormatError(ConfigError):
 
     Args:
         path: The file, as the user named it.
-        problem: What was wrong, in words.
+        problem: The fault, in words.
         line: Line in the file, counted from 1, where known.
         field: Dotted path of the field, where known.
-        expected: What would have been right, in words.
+        expected: A right value, in words.
     """
 
     def __init__(
@@ -59,9 +59,9 @@ class UnknownProfileError(ConfigError, KeyError):
     """A record names a profile that nobody registered.
 
     Args:
-        alias: What it is called there.
-        known: What those are called that are registered.
-        word: What kind of name that is, `alias` or `uid`.
+        alias: Name of the profile in the record.
+        known: Names of the registered profiles.
+        word: Kind of these names, `alias` or `uid`.
     """
 
     def __init__(self, alias: str, known: Sequence[str], word: str = "alias") -> None:
@@ -78,10 +78,10 @@ class DataError(ScouterError, ValueError):
 
 
 class TransientError(ScouterError):
-    """The far side cannot take it now; the same call may work later.
+    """The far side cannot take a call now; the same call may work later.
 
     Args:
-        message: What happened.
+        message: The fault, in words.
         retry_after_s: Seconds to wait that the far side asked for, if it did.
     """
 

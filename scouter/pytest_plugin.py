@@ -403,7 +403,7 @@ class ScenarioRunner:
         With a baseline or gates these decide; without, every scenario has to pass.
 
         Args:
-            results: What a call returned.
+            results: Results of a call.
             baseline: Earlier results, or their file.
             gates: Pass rates to reach.
             require_ruled_out: Fall of the scenarios passed, in points, that has to be ruled out.

@@ -51,7 +51,7 @@ def run_fragment(name: str, **given: object) -> dict[str, Any]:
 
 
 def printed(action: Callable[[], object]) -> str:
-    """What an action writes to the standard output of its time."""
+    """The text that an action writes to standard output."""
     with redirect_stdout(io.StringIO()) as out:
         action()
     return out.getvalue()
@@ -325,7 +325,7 @@ def test_other_extensions_and_lines(tmp_path: Path) -> None:
 
 
 def test_dump_can_be_loaded_again(tmp_path: Path) -> None:
-    """What `model_dump_json` writes is a scenario file."""
+    """The output of `model_dump_json` is a scenario file."""
     scenarios = scouter.evaluate.EvalScenarios.from_path(DOCUMENTS / "qa_suite.yaml")
     path = tmp_path / "again.json"
     path.write_text(scenarios.model_dump_json(), encoding="utf-8")

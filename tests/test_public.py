@@ -1,4 +1,4 @@
-"""What each package promises, held against a committed list; and what importing it costs."""
+"""Public names of each package, compared with a committed list; and the cost of an import."""
 
 import subprocess
 import sys
@@ -53,7 +53,7 @@ NOT_YET = (
     "scouter.model.span",
     "scouter.replay.options",
 )
-"""What the quick start needs only once it runs."""
+"""Modules that the quick start needs only once it runs."""
 
 HEAVY = ("duckdb", "fastapi", "pandas", "kafka", "httpx", "polars", "pyarrow", "uvicorn")
 

@@ -1,4 +1,4 @@
-"""What every test keeps to."""
+"""Rules for every test."""
 
 import ast
 from collections.abc import Iterator

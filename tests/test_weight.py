@@ -1,4 +1,4 @@
-"""What an installation weighs, as the page on operating says; heavy parts are behind extras."""
+"""Weight of an installation, as the page on operating says; heavy parts are behind extras."""
 
 import re
 from pathlib import Path

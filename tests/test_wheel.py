@@ -1,4 +1,4 @@
-"""What a user installs: the wheel, in an environment of its own, away from the clone.
+"""The wheel that a user installs, in an environment of its own, away from the clone.
 
 In `make test` the packages that Scouter needs are those of this environment, as `pip` takes half a
 minute to bring them. The long tests let pip bring them, and so show that pyproject.toml names all.

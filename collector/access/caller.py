@@ -102,7 +102,7 @@ class Needs:
     """A dependency of routes: gives the caller, who needs a scope.
 
     Args:
-        scope: What they need.
+        scope: The scope that the caller needs.
     """
 
     def __init__(self, scope: Scope) -> None:

@@ -99,10 +99,10 @@ class TokenFile:
         """Make a token.
 
         Args:
-            name: Whom or what it is for.
-            scopes: What it lets its bearer do.
-            space: The only space that they see and write to.
-            expires_ns: When it ends, in nanoseconds since the epoch; None for never.
+            name: Name of the person or program that gets the token.
+            scopes: Rights of the bearer.
+            space: The only space that the bearer sees and writes to.
+            expires_ns: End of the token, in nanoseconds since the epoch; None for never.
 
         Returns:
             The token and its text, which is shown once and never kept.

@@ -81,8 +81,8 @@ _WORDS: Final[Mapping[str, str]] = {
     "recursion_loop": "nested too deeply",  # the same in older versions
     "string_pattern_mismatch": "expected the form {pattern}",
 }
-"""By pydantic's name of a problem: words for those who know HTTP and not Python. What stands in
-braces is a part of the problem's context."""
+"""By pydantic's name of a problem: words for those who know HTTP and not Python. A name in braces
+is a key of the problem's context."""
 
 
 def make_app(
@@ -110,25 +110,25 @@ def make_app(
     """Make the application.
 
     Args:
-        store: What is asked.
+        store: Holds the data.
         registry: The registered profiles.
         monitor: The alerts of the profiles' own conditions.
         watcher: The detectors and their alerts.
         health: Watches what keeps results from being made.
         delivery: Tells people of alerts.
         pace: When a conversation is complete.
-        pipeline: Stores what is judged.
+        pipeline: Stores evaluations.
         ingest: The way in.
         telemetry: Is told of every request that brings data.
         gate: Lets callers in.
-        metrics: What Prometheus sees.
+        metrics: The metrics that Prometheus reads.
         operation: Erases and backs up.
         prices: Of models.
         unready: Why the service cannot do its work now; None if it can.
         profiles_changed: Is told once profiles were registered or activated.
         check_judges: Refuses a profile whose judges could not be asked.
-        answers: Of judges; None where none are kept.
-        judges: What is known of them.
+        answers: Kept answers of judges; None where none are kept.
+        judges: Knows the calibrations of judges.
         gold: Asks for gold items; None where there are none.
     """
     app = FastAPI(

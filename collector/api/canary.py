@@ -88,7 +88,7 @@ def canary_router(store: Store, registry: ProfileRegistry, pace: Pace) -> APIRou
         """Hold a candidate against the stable version: promote, hold or roll back."""
         return answer(caller.space, asked)
 
-    # Whoever may change nothing sends no body, so this needs more than the scope `read`.
+    # A caller with the scope `read` may send no body, so this route needs another scope.
     @router.post("/canary/{decision}", responses={**NOT_FOUND, **problems(_CONFLICT)})
     def gate(caller: Profiler, decision: Gate, asked: Asked) -> CanaryAnswer:
         """The same for a gate that knows yes and no: 200 if this is the decision, else 409."""

@@ -74,7 +74,7 @@ def evaluations_router(store: ReadStore, judges: KnownJudges, names: KnownNames)
 
     Args:
         store: Holds the evaluations.
-        judges: What is known of them.
+        judges: Knows the calibrations of judges.
         names: Tell what a filter cannot find.
     """
     router = APIRouter(

@@ -76,8 +76,8 @@ def export_router(store: ReadStore, judges: KnownJudges) -> APIRouter:
     """Make the route `/api/v1/export/{kind}`.
 
     Args:
-        store: What is exported.
-        judges: What is known of those that judged.
+        store: Holds the rows to export.
+        judges: Knows the calibrations of judges.
     """
     router = APIRouter(
         prefix="/api/v1", tags=["results"], responses=PROBLEMS, dependencies=list(COMMON)

@@ -36,7 +36,7 @@ class JudgeStandings:
 
     Args:
         store: Has the evaluations on labelled records.
-        judges: What is known of them.
+        judges: Knows the calibrations of judges.
     """
 
     def __init__(self, store: Store, judges: KnownJudges) -> None:
@@ -52,7 +52,7 @@ class StandingReader:
 
     Args:
         store: Has the evaluations on labelled records.
-        judges: What is known of them.
+        judges: Knows the calibrations of judges.
         space: Of the counts.
     """
 
@@ -69,7 +69,7 @@ class StandingReader:
 
         Args:
             counts: Of the task, by one version of its profile.
-            span: What was counted.
+            span: Period of the counts.
 
         Returns:
             None of a task that asks no judge, and of session-scoped ones, which cannot be

@@ -116,7 +116,7 @@ def operation_router(operation: Operation, space: str) -> APIRouter:
     def erase(caller: Admin, body: Annotated[EraseRequest, Body()]) -> EraseAnswer:
         """Erase a session, a trace, a record, or the records with a tag.
 
-        A trace goes with the last of its records. What of it comes again later is a duplicate.
+        A trace goes with the last of its records. Erased items that are sent again are duplicates.
         """
         is_own = caller.space == space
         try:

@@ -54,7 +54,7 @@ def probe_router(
     """Make the routes outside `/api`.
 
     Args:
-        registry: What Prometheus sees.
+        registry: The metrics that Prometheus reads.
         unready: Why the service cannot do its work now; None if it can.
         remarks: Says what is amiss in a space of a service that does its work.
         space: The collector's own.

@@ -34,7 +34,7 @@ def record_parts_router(store: Store, judges: KnownJudges, registry: ProfileRegi
 
     Args:
         store: Holds the records.
-        judges: What is known of those that judged.
+        judges: Knows the calibrations of judges.
         registry: Has the profiles.
     """
     router = APIRouter(

@@ -99,7 +99,7 @@ def records_router(store: ReadStore, judges: KnownJudges, names: KnownNames) -> 
 
     Args:
         store: Holds the records.
-        judges: What is known of those that judged.
+        judges: Knows the calibrations of judges.
         names: Tell what a filter cannot find.
     """
     router = APIRouter(

@@ -33,7 +33,7 @@ def api_router(
     """Make the routes below `/api/v1`.
 
     Args:
-        store: What is asked.
+        store: Holds the data.
         monitor: The alerts of the profiles' own conditions.
         watcher: The detectors and their alerts.
         health: Watches what keeps results from being made.

@@ -79,7 +79,7 @@ def sessions_router(store: ReadStore, judges: KnownJudges, names: KnownNames) ->
 
     Args:
         store: Holds their records.
-        judges: What is known of those that judged.
+        judges: Knows the calibrations of judges.
         names: Tell what a filter cannot find.
     """
     router = APIRouter(
@@ -100,7 +100,7 @@ def sessions_router(store: ReadStore, judges: KnownJudges, names: KnownNames) ->
     ) -> SessionPage:
         """Sessions with a record that is asked for, the one with the newest such record first.
 
-        Times are those of acceptance. What is counted are all records of a session.
+        Times are those of acceptance. The counts include all records of a session.
         """
         before, as_of = read_cursor(cursor)
         page = store.sessions(

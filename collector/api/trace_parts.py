@@ -59,7 +59,7 @@ def trace_parts_router(store: ReadStore, judges: KnownJudges, prices: PriceTable
 
     Args:
         store: Holds the spans.
-        judges: What is known of those that judged.
+        judges: Knows the calibrations of judges.
         prices: Of models.
     """
     router = APIRouter(

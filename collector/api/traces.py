@@ -114,7 +114,7 @@ def traces_router(store: ReadStore, judges: KnownJudges) -> APIRouter:
 
     Args:
         store: Holds the spans.
-        judges: What is known of those that judged.
+        judges: Knows the calibrations of judges.
     """
     router = APIRouter(prefix="/api/v1", tags=["results"], responses=PROBLEMS, dependencies=COMMON)
 

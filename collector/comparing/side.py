@@ -66,9 +66,9 @@ def read_side(
 
     Args:
         store: Holds evaluations and runs.
-        space: Whose.
+        space: Space of the records.
         profile: Alias; of a run with one profile, empty will do.
-        wanted: Which records.
+        wanted: Selects the records.
         is_whole: True where the other side is a run, too: then all profiles are compared.
 
     Raises:

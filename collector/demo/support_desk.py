@@ -55,10 +55,10 @@ RELEASES: Final = {
 
 
 class SupportDesk:
-    """Answers one question about one order, and says to Scouter what it did.
+    """Answers one question about one order, and reports its work to Scouter.
 
     Args:
-        release: Which version of the agent this is.
+        release: Version of the agent.
         tracer: Makes the spans that EvalRecords are tagged from.
     """
 

@@ -105,12 +105,12 @@ class GoldAsker:
 
     Args:
         file: The items.
-        space: Whose active profiles are watched.
+        space: Space of the active profiles that are watched.
         store: Keeps the outcomes.
         registry: The profiles.
         judge: Answers past any cache, and counts what it costs.
-        calibrations: What the outcomes are held against.
-        measures: Are told.
+        calibrations: The outcomes are compared with these.
+        measures: Count the questions.
         per_day: Items a day for each judge task.
         window: Slots of a window at most.
         clock: Nanoseconds since the epoch.

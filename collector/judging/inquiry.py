@@ -146,8 +146,9 @@ class Inquiries:
             read_seq: Last commit before they were read.
 
         Returns:
-            By space and uid an inquiry, or where nobody knows the evaluation's profile any more,
-            that it cannot be decided. What was taken out of the store meanwhile is left out.
+            By space and uid an inquiry. Where nobody knows the evaluation's profile any more, an
+            answer that it cannot be decided. Evaluations that left the store meanwhile are left
+            out.
 
         Raises:
             TransientError: The store cannot be read now.

@@ -124,6 +124,7 @@ class RememberingJudge:
             taken = to_judge_error(error).taken
             self._failed[key] = taken if failed is None else sum_of((failed, taken))
             raise
-        # Who asks now knows of the attempts before; who finds the answer later does not.
+        # The caller that asks now learns of the attempts before. A caller that finds the answer
+        # later does not.
         self._replies[key] = found if failed is None else found.after(failed)
         return found

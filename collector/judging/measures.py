@@ -104,10 +104,10 @@ class JudgeMeasures:
 
         Args:
             entry: Name of the provider entry.
-            model: That was asked.
+            model: The model that was asked.
             outcome: `answered`, or the reason of the error.
-            seconds: How long it took.
-            taken: What is known of what it took, answered or not.
+            seconds: Duration of the question.
+            taken: Tokens and cost as far as they are known, also of a question without an answer.
         """
         model = self._shown(entry, model)
         self._calls.labels(entry, model, outcome).inc()

@@ -56,10 +56,10 @@ def queue_of(store: Store, space: str, alias: str, task_id: str, order: Order, r
 
     Args:
         store: Has evaluations and labels.
-        space: Whose.
-        alias: Of the profile.
+        space: Space of the records.
+        alias: Alias of the profile.
         task_id: The task that is asked about.
-        order: Which come first.
+        order: Order of the records in the queue.
         rater: The person.
 
     Cost: reads the newest `LOOKED_AT` evaluations.

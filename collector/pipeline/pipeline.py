@@ -34,7 +34,7 @@ _log: Final = logging.getLogger(__name__)
 RETRY_S: Final = 1.0
 PAUSE_S: Final = 0.1
 """Between two rounds: a commit for every few evaluations takes the store's time from the receivers.
-What somebody waits for ends the pause."""
+A record that somebody waits for ends the pause."""
 _LONG_S: Final = 0.5
 """After a round that took so long enough came in meanwhile; there is no pause then."""
 
@@ -134,21 +134,21 @@ class Pipeline:
 
     Args:
         store: Where evaluations go and traces are read back from.
-        registry: Which profile a record means.
-        times: How long the join waits.
+        registry: Finds the profile of a record.
+        times: Waiting times of the join.
         memory_spans: Spans that the join keeps.
         memory_bytes: Bytes of contexts of waiting records that the join keeps.
         memory_records: Waiting records that it keeps; see `Parked`.
         span_bytes: Bytes of spans that the join keeps.
-        max_hold_s: How long a broker that is away holds up records that may not need it.
+        max_hold_s: Longest time that a broker that is away holds up records that may not need it.
         observers: Told of every stored first evaluation, in the pipeline's thread.
         on_profiles: Told in the same thread that profiles changed, when the observers know every
             evaluation that is stored.
         on_pending: Told in the same thread that an evaluation was stored of which some tasks are
             pending.
-        folder: Where it is noted what is evaluated; see `Evaluating`.
-        drain_s: When told to stop: time for evaluations that are due.
-        measures: What is shown of the work; by default it is shown nowhere.
+        folder: Keeps a note of the records that are being evaluated; see `Evaluating`.
+        drain_s: Time for evaluations that are due when the pipeline is told to stop.
+        measures: Metrics of the work; by default they are shown nowhere.
         clock: Monotonic seconds.
     """
 

@@ -188,9 +188,9 @@ class ProfileRegistry:
         """Keep a profile; the same content again changes nothing.
 
         Args:
-            space: Where it belongs.
-            profile: What to register.
-            activate: Make it the one that its alias means from now on.
+            space: Space of the profile.
+            profile: The profile.
+            activate: Make it the active version of its alias.
 
         Returns:
             The profile as it stands now.
@@ -207,8 +207,8 @@ class ProfileRegistry:
         A known one takes over what is no part of its identity: version, description, alert.
 
         Args:
-            space: Where it belongs.
-            profile: What to register.
+            space: Space of the profile.
+            profile: The profile.
 
         Raises:
             AliasTakenError: It is known under another alias.

@@ -62,20 +62,20 @@ class PipelineWork:
     """Owns the join; to be used by one thread.
 
     Args:
-        store: Where evaluations go and traces are read back from.
-        registry: Which profile a record means.
-        join: Empty.
-        times: How long it waits.
+        store: Takes evaluations; traces are read back from it.
+        registry: Finds the profile of a record.
+        join: An empty join.
+        times: Waiting times of the join.
         memory_records: Waiting records that the join gets; see `Parked`.
         inputs: The join's time.
-        measures: What is shown of the work.
+        measures: Metrics of the work.
         observers: Told of every stored first evaluation.
         on_pending: Told that an evaluation was stored of which some tasks are pending.
         stopping: Once set, a store that takes nothing is given up.
         clock: Monotonic seconds, for latencies and turns.
         now_ns: Wall clock.
-        progress: Told what was decided.
-        evaluating: Told what is evaluated.
+        progress: Told of the records that were decided.
+        evaluating: Told of the records that are being evaluated.
     """
 
     def __init__(
@@ -202,8 +202,8 @@ class PipelineWork:
     def revise(self, revisions: Sequence[Revision]) -> frozenset[str]:
         """Store evaluations of another version of a profile, each behind the one before.
 
-        One thread does this and judges again: else one of two revisions would be lost. What was
-        judged before the last erasure is passed over, as it may say what was erased.
+        One thread does this and evaluates again: else one of two revisions would be lost. A
+        revision from before the last erasure is passed over, as it may quote erased data.
 
         Returns:
             Uids of the records and sessions whose latest evaluation is still the one before.

@@ -28,16 +28,16 @@ def make_letter(
     max_bytes: int = MAX_PAYLOAD,
     uid: str = "",
 ) -> DeadLetter:
-    """Make a dead letter; of what is too large for one only the beginning is kept.
+    """Make a dead letter; of an item that is too large for one only the beginning is kept.
 
     Args:
-        space: What it belongs to.
-        kind: What it is a letter of.
+        space: Space of the item.
+        kind: Kind of the item.
         reason: One word.
         message: A sentence.
-        source: Where it came in.
-        payload: What came.
-        now_ns: When.
+        source: The receiver and its address.
+        payload: Bytes of the item as they came.
+        now_ns: Time of arrival, nanoseconds since the epoch.
         max_bytes: The largest payload that is kept whole.
         uid: Of a span its trace, so that tasks on that trace know that it lacks one.
     """

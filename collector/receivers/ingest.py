@@ -87,10 +87,10 @@ class Ingest:
     """The way in, shared by all receivers.
 
     Args:
-        store: Where everything goes first.
-        registry: Says what profile a record means when it is accepted.
+        store: Takes everything first.
+        registry: Finds the profile of a record when it is accepted.
         pipeline: Is told of every commit.
-        space: What everything received belongs to.
+        space: Space of everything received.
         max_queued: Spans and records that may wait for the pipeline.
         max_in_flight: Bytes of requests that may be in memory, waiting for the pipeline included.
         limits: Of each request.
@@ -150,8 +150,8 @@ class Ingest:
         """Store the spans of a request and put its refused ones aside.
 
         Args:
-            body: What the request held.
-            source: Where it came in, for dead letters.
+            body: Content of the request.
+            source: The receiver, for dead letters.
             size: Bytes of the request.
             via: The way that it came.
         """
@@ -255,8 +255,8 @@ class Ingest:
         """Check records, store the good ones and put the others aside.
 
         Args:
-            items: What JSON gave, one per record.
-            sources: Where they came in, for dead letters: one word for all or one for each.
+            items: Values read from JSON, one per record.
+            sources: The receiver, for dead letters: one word for all or one for each.
             size: Bytes of the request.
             via: The way that they came.
         """

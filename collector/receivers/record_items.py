@@ -102,7 +102,7 @@ def check_record(value: object, max_bytes: int | None = None) -> CheckedRecord:
     """Check one item.
 
     Args:
-        value: What JSON gave.
+        value: The item as read from JSON.
         max_bytes: Largest size as JSON; None where the batch is smaller than that.
 
     Raises:

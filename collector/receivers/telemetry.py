@@ -42,7 +42,7 @@ class IngestTelemetry:
     """Latency, size and refusals of requests, by receiver and signal.
 
     Args:
-        registry: What Prometheus sees.
+        registry: The metrics that Prometheus reads.
         in_flight: Gives the bytes of requests that are held in memory.
     """
 

@@ -16,7 +16,7 @@ class CursorFile:
 
     Args:
         path: The file; it is made with the first write.
-        endpoint: Who took it; another endpoint begins with the first evaluation.
+        endpoint: The endpoint that took it; another one begins with the first evaluation.
     """
 
     def __init__(self, path: Path, endpoint: str) -> None:

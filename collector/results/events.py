@@ -1,7 +1,9 @@
 """Evaluations as OTLP log records: one event `gen_ai.evaluation.result` for each task.
 
-Source: OpenTelemetry semantic conventions for generative AI, events. What was compared is not in
-an event, as it may hold anything that a record or span holds; the message of the task is.
+An event has the message of its task. It does not have the compared value, which may hold anything
+that a record or span holds.
+
+Source: OpenTelemetry semantic conventions for generative AI, events.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence

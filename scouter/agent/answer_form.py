@@ -81,9 +81,9 @@ class AnswerForms:
         """The form for a schema.
 
         Args:
-            schema: Of the wanted answer; None for free text.
-            model: Whose abilities count.
-            structured: What the entry says about them.
+            schema: JSON schema of the wanted answer; None for free text.
+            model: The model that answers; its abilities count.
+            structured: The setting of the provider entry.
         """
         mode = "free" if schema is None else _mode(model, structured)
         key = id(schema), mode

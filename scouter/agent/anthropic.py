@@ -46,17 +46,17 @@ class AnthropicSettings(Settings):
 
     Args:
         max_tokens: Most tokens to write; the provider asks for this one.
-        metadata: Whose request it is.
-        service_tier: How urgent it is: `auto` or `standard_only`.
+        metadata: Names the user of the request.
+        service_tier: Urgency of the request: `auto` or `standard_only`.
         stop_sequences: Texts that end the answer.
         stream: Whether to send the answer in pieces.
-        system: What the system says; a prompt's `system_instructions` are meant for this.
+        system: Text of the system; a prompt's `system_instructions` are meant for this.
         temperature: How freely to choose, in [0, 1].
         thinking: Whether to think first.
         top_k: Choose among so many tokens.
         top_p: Choose among tokens of so much probability, in [0, 1].
-        tools: The tools there are, as the provider takes them.
-        tool_choice: Which tool to call, as the provider takes it.
+        tools: The available tools, as the provider takes them.
+        tool_choice: The tool to call, as the provider takes it.
         extra_body: Further fields of the request.
     """
 

@@ -33,7 +33,7 @@ class Connection:
     """Asks one provider from one event loop, over one pool of connections.
 
     Args:
-        entry: Who is asked.
+        entry: The provider entry.
         key: The provider's key; kept by the vendor's client alone.
 
     Raises:
@@ -148,8 +148,8 @@ def _google(entry: ProviderEntry, key: str, http: "httpx2.AsyncClient") -> "Mode
 def _remembering(model: "Model") -> "Model":
     """Have a model fit settings and the form of an answer to its vendor once, not at every call.
 
-    That is a fifth of the time that pydantic-ai adds to a call. What is fitted is the same for all
-    questions of a task: `AnswerForms` keeps the forms, and gives the same object again and again.
+    The fit takes a fifth of the time that pydantic-ai adds to a call. Its result is the same for
+    all questions of a task: `AnswerForms` keeps the forms, and gives the same object each time.
     """
     prepare = model.prepare_request
     # The form is kept, so that its id stays its own.

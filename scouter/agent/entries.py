@@ -123,9 +123,9 @@ class ProviderEntry(BaseModel):
     """One provider that judges may ask.
 
     Args:
-        name: What prompts call it.
-        kind: The protocol: `openai` (and whatever speaks it), `anthropic`, `google` (the Gemini
-            API) or `vertex` (Google Cloud, by API key).
+        name: Name of the entry in prompts.
+        kind: The protocol: `openai` (and any server that speaks it), `anthropic`, `google` (the
+            Gemini API) or `vertex` (Google Cloud, by API key).
         base_url: Another address than the vendor's own.
         key_variable: The environment variable with the key; the vendor's usual one if not given.
             An entry with an address of its own has to name it, so that no vendor's key goes to
@@ -137,13 +137,12 @@ class ProviderEntry(BaseModel):
         tokens_per_minute: Most tokens, asked and answered, in any 60 seconds; the same.
         max_pause_s: The longest pause that the provider may ask for (`Retry-After`) without its
             questions failing at once.
-        structured_output: How an answer of a wanted form is asked for: `schema` (the provider
+        structured_output: The way to ask for an answer of a wanted form: `schema` (the provider
             holds the model to a JSON schema), `tool` (the answer is a tool's input), `text` (the
             schema stands in the prompt); `auto` takes the first that the model can.
-        limit_field: What a server of OpenAI's protocol calls the limit of an answer; if not given,
-            `max_tokens`, which those with an address of their own know, and
-            `max_completion_tokens` at the vendor's.
-        prices: By the model's name, what it costs.
+        limit_field: Name of the limit of an answer at a server of OpenAI's protocol. If not given,
+            it is `max_completion_tokens` at the vendor's address, and `max_tokens` at any other.
+        prices: By the model's name, its price.
         daily_budget_usd: Most that may be spent on it in a day (UTC); no bound if not given.
 
     Raises:

@@ -117,7 +117,7 @@ class GenerationConfig(CamelSettings):
     Args:
         stop_sequences: Texts that end the answer.
         response_mime_type: Form of the answer, such as `application/json`.
-        response_json_schema: What JSON must look like; a prompt's `output_type` is meant for this.
+        response_json_schema: Schema of the answer; a prompt's `output_type` is meant for this.
         response_modalities: Kinds of output.
         thinking_config: Whether to think first.
         temperature: How freely to choose, in [0, 2].
@@ -166,13 +166,13 @@ class GeminiSettings(Settings):
 
     Args:
         labels: Pairs, kept with the request.
-        tool_config: Which tools may be called, as the provider takes it.
-        generation_config: How the answer is made.
-        safety_settings: When to withhold it.
+        tool_config: Tools that may be called, as the provider takes it.
+        generation_config: Settings of the answer.
+        safety_settings: Conditions to withhold the answer.
         model_armor_config: Templates of Model Armor, as the provider takes it.
         extra_body: Further fields of the request.
         cached_content: Name of a context that the provider has.
-        tools: The tools there are, as the provider takes them.
+        tools: The available tools, as the provider takes them.
     """
 
     labels: dict[str, str] | None = None

@@ -57,8 +57,8 @@ class Limits:
 
     One object serves any number of event loops and threads. In any 60 seconds at most so many
     questions begin, and their tokens add up to at most so many; tokens are estimated before the
-    call and corrected after it. Whoever is cancelled while waiting leaves the queue, and one that
-    is cancelled later gives back its place by `Ticket.leave`.
+    call and corrected after it. A question that is cancelled while waiting leaves the queue. One
+    that is cancelled later gives back its place by `Ticket.leave`.
 
     Args:
         concurrency: Most questions at a time.
@@ -198,8 +198,8 @@ class Ticket:
         """Give the place to the next one; a second time does nothing.
 
         Args:
-            tokens: What the question really took; None leaves the estimate, as for one that
-                failed and may have been billed.
+            tokens: Tokens that the question really took. None leaves the estimate, as for a
+                question that failed and may have been billed.
         """
         if self._is_open:
             self._is_open = False

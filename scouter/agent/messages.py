@@ -14,7 +14,7 @@ class TextContentPart(Settings):
     """A part of a message.
 
     Args:
-        text: What it says.
+        text: Text of the part.
     """
 
     text: str
@@ -29,7 +29,7 @@ class ChatMessage(PromptMessage):
     """A message in OpenAI's words.
 
     Args:
-        role: Who speaks: `user`, `assistant`, `system` …
+        role: The speaker: `user`, `assistant`, `system` …
         content: A text, or a list of texts and `TextContentPart`s.
         name: Taken and left out, with a warning: judges are not told names.
 
@@ -49,7 +49,7 @@ class MessageParam(PromptMessage):
 
     Args:
         content: A text, or a list of texts and text blocks.
-        role: Who speaks: `user` or `assistant`.
+        role: The speaker: `user` or `assistant`.
 
     Raises:
         pydantic.ValidationError: The role is none, or a part is no text.
@@ -64,7 +64,7 @@ class GeminiContent(PromptMessage):
 
     Args:
         parts: A text, or a list of texts.
-        role: Who speaks: `user` or `model`; the user if not given.
+        role: The speaker: `user` or `model`; the user if not given.
 
     Raises:
         pydantic.ValidationError: The role is none, or a part is no text.

@@ -41,17 +41,17 @@ class OpenAIChatSettings(Settings):
         metadata: At most 16 pairs, kept with the request.
         modalities: Kinds of output, such as `text`.
         n: How many answers to write.
-        prediction: What the answer is expected to be.
+        prediction: Text that the answer is expected to be.
         presence_penalty: Against tokens that were there at all, in [-2, 2].
         prompt_cache_key: Groups requests that share a beginning.
         reasoning_effort: How long to think, such as `low`.
-        safety_identifier: Whose request it is.
-        service_tier: How urgent it is, such as `flex`.
+        safety_identifier: Name of the user of the request.
+        service_tier: Urgency of the request, such as `flex`.
         store: Whether the provider keeps the answer.
         stream: Whether to send the answer in pieces.
-        stream_options: What the pieces hold.
-        tool_choice: Which tool to call, as the provider takes it.
-        tools: The tools there are, as the provider takes them.
+        stream_options: Contents of the pieces.
+        tool_choice: The tool to call, as the provider takes it.
+        tools: The available tools, as the provider takes them.
         top_logprobs: How many tokens to tell of for each place, 0 to 20.
         verbosity: How much to write: `low`, `medium` or `high`.
         extra_body: Further fields of the request.

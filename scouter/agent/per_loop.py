@@ -26,17 +26,17 @@ class PerLoop(Generic[T]):
 
     Connections belong to the loop that opened them, while a judge is asked from many: each
     synchronous evaluation has a loop of its own. A suspended async generator holds each object,
-    and `loop.shutdown_asyncgens`, which `asyncio.run` calls, ends it. Where the last reference to
-    this is gone before, each loop closes what it has.
+    and `loop.shutdown_asyncgens`, which `asyncio.run` calls, ends it. If the last reference to
+    this is gone before, each loop closes its own object.
 
-    Until then something outside holds the generator. Were it collected together with its
-    connections, asyncio would close their sockets first; to close the connections as well would
-    take the loop's eyes off whichever new sockets have their numbers by then, and what these are
-    answered would never be read.
+    Until then something outside holds the generator. If it were collected together with its
+    connections, asyncio would close their sockets first. New sockets could have the same numbers
+    by then. Closing the connections would make the loop watch those no longer, and answers on them
+    would never be read.
 
     Args:
-        make: Makes one; called inside the loop. What it makes must not refer to this.
-        close: Closes one; refers to this neither.
+        make: Makes an object; called inside the loop. The object must not refer to this.
+        close: Closes an object; must not refer to this, either.
     """
 
     def __init__(self, make: Callable[[], T], close: Callable[[T], Awaitable[object]]) -> None:

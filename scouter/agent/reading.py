@@ -23,11 +23,11 @@ who cuts it for that takes keys out first, which are found only whole."""
 
 
 class UnreadAnswerError(Exception):
-    """A provider answered, by its status that all is well, and then something was raised.
+    """A provider answered with a status of success, and then an error was raised.
 
     Args:
-        error: What was raised; a connection that broke and a time limit may be, too.
-        said: What the answer says, on one line; "" where its body did not come.
+        error: The error that was raised; also that of a broken connection or a time limit.
+        said: Text of the answer, on one line; "" where its body did not come.
     """
 
     def __init__(self, error: Exception, said: str = "") -> None:

@@ -83,16 +83,16 @@ _OPAQUE: Final = frozenset({"metadata", "labels", "provider"})
 
 
 def is_of_use(name: str, value: JsonValue, where: str = "") -> bool:
-    """Tell whether a setting changes anything; refuse what would take the place of the judge's own.
+    """Tell whether a setting changes anything; refuse one that would replace the judge's own.
 
     Args:
-        name: The setting's.
-        value: Objects inside are looked at as well, as some servers read settings there.
-        where: What the name stands in, such as `extra_body.`.
+        name: Name of the setting.
+        value: Its value; objects inside are looked at as well, as some servers read settings there.
+        where: Path in front of the name, such as `extra_body.`.
 
     Raises:
-        ConfigError: The model, the messages, the form, the limit or the number of answers, tools or
-            prices would be others; says where that stands, and why it is refused.
+        ConfigError: The setting would change the model, the messages, the form, the limit or the
+            number of answers, tools or prices; names its place, and the reason of the refusal.
     """
     open_fields = [(where, name, value)]
     while open_fields:

@@ -25,8 +25,8 @@ class AlertThreshold(StrEnum):
 class AlertCondition(BaseModel):
     """A baseline, a tolerance and the side that is bad.
 
-    The condition is data. Who checks it decides what `value` is: the collector compares the
-    Wilson bounds of the pass rate, so that an alert needs evidence and not one bad record.
+    The condition is data. The program that checks it chooses the `value`: the collector compares
+    the Wilson bounds of the pass rate, so that an alert needs evidence and not one bad record.
 
     Args:
         baseline_value: The healthy pass rate, in [0, 1].

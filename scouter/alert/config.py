@@ -24,9 +24,9 @@ class AgentAlertConfig(BaseModel):
             one it is looked at after each record, and told if `dispatch_config` names a channel.
         dispatch_config: The one channel of the collector by which people are told; by default all
             at a scheduled time, and none without a schedule.
-        alert_condition: What is bad; without one the profile never alerts.
+        alert_condition: Condition of an alert; without one the profile never alerts.
         window: The last so many evaluated records are looked at.
-        min_samples: With fewer records than this nothing is said.
+        min_samples: With fewer records than this the alert never fires.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)

@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 def evaluate_config(run: "NvidiaRun", unused: Mapping[str, object], *, allow_errors: bool) -> None:
     """Run a config file, print the summary, and end with the exit code.
 
-    The code is 0 where everything has its verdict, 1 where something has none.
+    The code is 0 where every item has its verdict, 1 where one has none.
 
     Args:
-        run: What is run.
+        run: The run of the config file.
         unused: By name, arguments of the command that belong to scenarios; one that is given is
             an error.
         allow_errors: Whether missing verdicts stop nothing.

@@ -115,7 +115,7 @@ def _whole(path: Path) -> Generator[IO[bytes]]:
 
     Raises:
         ConfigError: It cannot be written.
-        TransientError: What should be in it could not be had; nothing is left of it.
+        TransientError: Its content could not be had; nothing is left of the file.
     """
     # Two processes that write the same file do not write into each other's.
     partial = path.with_name(f"{path.name}.{os.getpid()}.partial")

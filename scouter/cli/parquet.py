@@ -28,12 +28,12 @@ _ARROW: Final[dict[type, str]] = {bool: "bool", int: "int64", float: "float64"}
 def write_parquet(parts: Iterable[bytes], file: IO[bytes], folder: Path) -> None:
     """Write JSON lines as Parquet.
 
-    A column of booleans, integers, numbers or texts keeps its type; any other one is JSON text, as
-    is one with an integer that its type does not hold: none is rounded.
+    A column of booleans, integers, numbers or texts keeps its type. Any other column is JSON text.
+    A column with an integer that its type does not hold is JSON text, too: no integer is rounded.
 
     Args:
         parts: The lines' bytes, cut anywhere.
-        file: What is written to.
+        file: The Parquet file.
         folder: Has room for the lines, in a file without a name.
 
     Raises:

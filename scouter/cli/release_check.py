@@ -131,16 +131,16 @@ def conclude(
 ) -> None:
     """Compare, report, and end with the exit code.
 
-    A file that is the baseline gets the run only if nothing stops it: or a version that regressed
-    would be held against itself the next time.
+    A file that is the baseline gets the run only if nothing stops it. Otherwise a version that
+    regressed would be compared with itself the next time.
 
     Args:
         results: The run.
-        baseline: What `standard.read_baseline()` gave before it.
-        standard: What the run is held against.
-        outputs: Where reports go.
-        title: Of the reports.
-        gates: Those of a scenario file.
+        baseline: Result of `standard.read_baseline()` before the run.
+        standard: Baseline and rules that the run is compared with.
+        outputs: Paths of the reports.
+        title: Title of the reports.
+        gates: Gates of a scenario file.
         is_whole: False where the run was interrupted.
 
     Raises:

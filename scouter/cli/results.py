@@ -281,7 +281,7 @@ def record(
 ) -> None:
     """Show one record: its context, every task with what it compared, and earlier revisions.
 
-    It says why a record is not evaluated yet. What a judge was asked is not stored; it is made
+    It says why a record is not evaluated yet. The question to a judge is not stored; it is made
     anew from the record and the profile's version. Long values are cut; `--full` shows all.
 
         scouter results record 0197a2b4-77aa-7cc3-9b1e-1d5a6f1f0c55

@@ -30,18 +30,18 @@ def carry(
     """Choose the tasks that mean the same in a scenario as in the profile, and adapt them.
 
     A scenario's tasks read the spans and the agent's answer, not the context of a record. So a
-    task on spans is taken as it is; one that reads the answer out of the context reads it where a
-    scenario has it; a template is replaced by what it reads from the record, unless that is the
-    answer. Every other task is left to the profile, and so is one that depends on it.
+    task on spans is taken as it is. A task that reads the answer from the context gets the path of
+    the answer in a scenario. A template is replaced by its value in the record, unless that is the
+    answer. Every other task is left to the profile, and so is any task that depends on it.
 
     Args:
-        tasks: Of the profile.
-        wanted: Ids of those to take; those that they depend on come along.
-        context: Of the record.
-        answer: What the agent answered.
+        tasks: Tasks of the profile.
+        wanted: Ids of the tasks to take; their dependencies come along.
+        context: Context of the record.
+        answer: Answer of the agent.
 
     Returns:
-        In the profile's order.
+        The tasks, in the profile's order.
     """
     by_id = {task.id: task for task in tasks}
     adapted: dict[str, Task | None] = {}

@@ -123,8 +123,8 @@ class Connection:
         """Seconds until the next try, after an answer that was no success.
 
         Args:
-            request: What was sent.
-            tried: How often, this time included.
+            request: The request.
+            tried: Number of tries, this one included.
             answer: The answer, read to its end.
 
         Raises:

@@ -17,7 +17,7 @@ class ApiError(ScouterError):
 
     Args:
         status: HTTP status.
-        detail: What the collector said was wrong.
+        detail: The fault, in the collector's words.
         where: The request, as `GET /api/v1/…`.
     """
 
@@ -40,7 +40,7 @@ class BusyError(ApiError, TransientError):
 
     Args:
         status: HTTP status.
-        detail: What the collector said.
+        detail: The fault, in the collector's words.
         where: The request.
         retry_after_s: Seconds to wait that it asked for, if it did.
     """

@@ -25,15 +25,16 @@ _PART: Final = frozenset({ComparisonOperator.Contains})
 
 
 def expected_answer(tasks: Sequence[Task], context: JsonValue, answer: str | None) -> str | None:
-    """Read what should have been answered: of the context, a judge's reference, a task's value.
+    """Read the expected answer from the context, a judge's reference, or a task's value.
 
     Args:
-        tasks: Of the profile that judged.
-        context: Of the record.
-        answer: What the agent answered; it says which tasks are about the answer.
+        tasks: Tasks of the profile that evaluated the record.
+        context: Context of the record.
+        answer: Answer of the agent; it tells which tasks are about the answer.
 
     Returns:
-        None if nothing says so: what was answered tells nothing of what should have been.
+        The expected answer; None if none of them tells it. The agent's own answer is no expected
+        one.
     """
     if isinstance(context, Mapping):
         for key in _KEYS:

@@ -88,15 +88,15 @@ def harvest(
 ) -> Harvest:
     """Make scenarios of stored records.
 
-    A scenario asks what the user asked, expects what the record or a task says was expected, and
-    has the tasks of the profile that did not pass, where they mean the same without the record (see
-    `scouter.client.carried_tasks`). What the agent answered and called was observed, and is
-    marked so: it is no expectation of the scenario.
+    A scenario has the question of the user, and the expected answer that the record or a task
+    names. It has the tasks of the profile that did not pass, where they mean the same without the
+    record (see `scouter.client.carried_tasks`). The agent's answer and calls were observed, and are
+    marked so: they are no expectation of the scenario.
 
     Args:
         client: Asks the collector; needs the scope read.
-        wanted: Which records.
-        known: Profiles that may have judged them; others are asked of the collector.
+        wanted: Selects the records.
+        known: Profiles that may have evaluated them; others are asked of the collector.
 
     Raises:
         ScouterError: The collector refused, or cannot be reached.
@@ -213,10 +213,10 @@ def harvested(
     """Make a scenario of one record.
 
     Args:
-        evaluation: The latest one on it.
-        conversation: What was said.
-        context: Of the record.
-        profile: That judged it; None where nobody knows it.
+        evaluation: The latest evaluation of the record.
+        conversation: Messages of user and agent.
+        context: Context of the record.
+        profile: Profile of the evaluation; None where nobody knows it.
     """
     failed = [task for task in evaluation.tasks if task.outcome in NOT_PASSED]
     carried: list[Task] = []

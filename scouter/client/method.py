@@ -13,8 +13,8 @@ class Method(Generic[C, P, R]):
     """A method with the parameters and the help of a route.
 
     Args:
-        route: Whose parameters and help it has.
-        run: What it does; takes the client first.
+        route: The route that gives parameters and help.
+        run: Function behind the method; takes the client first.
     """
 
     def __init__(self, route: Callable[P, object], run: Callable[Concatenate[C, P], R]) -> None:

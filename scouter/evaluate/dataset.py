@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class EvalDataset(TasksByKind):
-    """Records and the tasks that judge each of them.
+    """Records and the tasks that evaluate each of them.
 
     Args:
         records: Kept in this order, in the results too.
@@ -38,8 +38,8 @@ class EvalDataset(TasksByKind):
             the one that its trace names (`trace_session`), as in a collector.
         sessions: The session of each record, as session id and attempt; by default records with
             one `session_id` are a session, and one without is a session of its own.
-        calls_told_by: Who tells of the agent's calls of tools, for all tasks that read spans and do
-            not say it themselves: `spans`, `messages` or `nobody`.
+        calls_told_by: Source that tells of the agent's calls of tools: `spans`, `messages` or
+            `nobody`. It holds for all tasks that read spans and do not name one themselves.
 
     Raises:
         ConfigError: The tasks do not form a plan; names the task.
@@ -109,13 +109,13 @@ class EvalDataset(TasksByKind):
         judge: "AnyJudge | None" = None,
         concurrency: int = 8,
     ) -> EvalResults:
-        """Judge every record, and every session where tasks have that scope.
+        """Evaluate every record, and every session where tasks have that scope.
 
-        Works inside a running event loop too; it is held up until the end, unlike by
+        Works inside a running event loop too. The loop is held up until the end, unlike with
         `evaluate_async`.
 
         Args:
-            config: What to compute beside, on records: embeddings, similarities, histograms.
+            config: Names further values of records: embeddings, similarities, histograms.
             judge: Answers the judge tasks: an object with `async def ask(request)`, or a function
                 from `JudgeRequest` to the answer. By default the models that the prompts name
                 are asked: `ModelJudge()`.

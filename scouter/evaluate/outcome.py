@@ -91,7 +91,7 @@ class TaskFault(DataError):
 
     Args:
         reason: Kind of fault, as results carry it.
-        message: What was wrong, where, and what is there instead.
+        message: The fault, its place, and the value that is there instead.
     """
 
     def __init__(self, reason: Reason, message: str) -> None:

@@ -93,19 +93,19 @@ def _is_empty(value: list[str]) -> bool:
 
 
 class EvalScenario(TasksByKind, BaseModel):
-    """One test case: a first query, how the conversation goes on, and what its end must be.
+    """One scenario: a first query, the course of the conversation, and the demands on its end.
 
     The tasks read `{response, expected_outcome, metadata}`, where `response` is the agent's last
     answer, and the spans of the scenario.
 
     Args:
         initial_query: The first message to the agent.
-        tasks: Judged once, at the end; a list of tasks, a `TasksFile`, or their wire form.
+        tasks: Evaluated once, at the end; a list of tasks, a `TasksFile`, or their wire form.
         id: Stable name; comparisons between runs match scenarios by it. By default a uuid that
             is made from all the other fields, so that the same content has the same id.
-        expected_outcome: What a good end is; `${expected_outcome}` in tasks.
-        predefined_turns: Messages that follow the first one, whatever the agent says.
-        simulated_user_persona: Who the simulated user is; makes the scenario interactive.
+        expected_outcome: A good end; `${expected_outcome}` in tasks.
+        predefined_turns: Messages that follow the first one, after any answer of the agent.
+        simulated_user_persona: Role of the simulated user; makes the scenario interactive.
         termination_signal: The text by which the simulated user ends the conversation; makes the
             scenario interactive.
         max_turns: Most agent turns of an interactive scenario, at least 1.

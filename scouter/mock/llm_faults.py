@@ -14,7 +14,7 @@ class Fault:
     """One fault.
 
     Args:
-        kind: What goes wrong:
+        kind: Kind of the fault:
 
             - `slow`: the answer takes `seconds` more;
             - `too_many`: 429; `server_error`: 500; `unavailable`: 503; `wrong_key`: 401;
@@ -24,9 +24,9 @@ class Fault:
             - `truncated`: the answer ends in the middle, as the model ran out of tokens; `empty`:
               it has no text; `wrong_schema`: it is JSON of another form than was asked for;
             - `refusal`: the model declines; `blocked`: a filter withholds question or answer.
-        message: What the provider says of a status above 200, instead of its usual words.
+        message: Words of the provider for a status above 200, instead of its usual ones.
         retry_after: Header `Retry-After`: seconds, or a date of HTTP.
-        seconds: How slow.
+        seconds: Delay of a slow answer.
 
     Raises:
         ValueError: No such kind.

@@ -34,16 +34,16 @@ class NoisyJudge:
     the same verdict, in any order, process and protocol, and nothing random is shared.
 
     Args:
-        truth: From a question to what is right: `pass` or `fail`, or for two answers to compare
+        truth: From a question to the right verdict: `pass` or `fail`, or for two answers to compare
             `first` or `second`.
         sensitivity: P(says pass | pass is right); for a comparison P(says first | first is right).
         specificity: P(says fail | fail is right); for a comparison P(says second | second is).
         position_bias: With this probability a comparison is answered `first` without looking.
-        length_bias: What is added to the log odds of `pass` for every 1,000 characters beyond
-            `usual_length` (taken away below it); 0 keeps the rates above exact.
+        length_bias: Amount that is added to the log odds of `pass` for every 1,000 characters
+            beyond `usual_length` (taken away below it); 0 keeps the rates above exact.
         usual_length: Characters of a question of usual length.
-        length: Characters of what is judged; the whole question if not given.
-        abstention_rate: P(says abstain), whatever is right.
+        length: Counts the characters of the text that is judged; the whole question if not given.
+        abstention_rate: P(says abstain), for either right verdict.
         inconsistency: P(a verdict is turned around) for each time that a question comes again.
         say: From the verdict to the answer in the form that was asked for.
         seed: Another one makes other mistakes at the same rates.

@@ -92,7 +92,7 @@ def plain_texts(value: "JsonValue") -> "JsonValue":
     """The value with `plain_text` of every text and key in it; of keys that become one, the last.
 
     Args:
-        value: What JSON gave, which can spell half a character.
+        value: A value read from JSON, which can spell half a character.
 
     Cost: linear in the size of the value.
     """

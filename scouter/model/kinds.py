@@ -1,8 +1,8 @@
 """Kinds of records and of profiles, by the names that code written for the original asks for.
 
-There is one of each here: records about the work of an agent, and the profiles they are judged
-by. What the original calls `GenAI` in its published version it calls `Agent` later; both names are
-members, and the same.
+There is one of each here: records about the work of an agent, and the profiles that evaluate them.
+The original says `GenAI` in its published version and `Agent` later; both names are members, and
+the same.
 """
 
 from enum import Enum

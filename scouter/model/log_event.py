@@ -1,8 +1,8 @@
 """GenAI events that came as log records, and their way to the spans that they belong to.
 
-A log event travels as a small span of its own, below the span that it belongs to: so it is stored,
-known again, waited for and erased as a span is. Whoever reads spans attaches them first: the log
-event becomes an event of its span.
+A log event travels as a small span of its own, below the span that it belongs to. So it is stored,
+recognised, waited for and erased as a span is. A reader of spans attaches log events first: each
+becomes an event of its span.
 
 Source: OpenTelemetry semantic conventions for generative AI, events; logs data model, trace
 context fields.

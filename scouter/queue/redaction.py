@@ -46,7 +46,7 @@ class Redaction(BaseModel):
     Args:
         rules: The rules.
         hash_key: Key of the hashes. Environment: SCOUTER_REDACTION_KEY.
-        mask: What stands for a masked value.
+        mask: Text in place of a masked value.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)

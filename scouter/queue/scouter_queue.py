@@ -130,9 +130,9 @@ class ScouterQueue:
 
     Args:
         profiles: Profile of each alias.
-        transport_config: Where the records go.
+        transport_config: Way of the records.
         limits: Bounds of the worker.
-        redaction: What must not leave the process.
+        redaction: Rules for data that must not leave the process.
 
     Raises:
         ConfigError: The transport's library is not installed, or a rule of redaction is none.
@@ -181,10 +181,10 @@ class ScouterQueue:
 
         Args:
             profile: The profiles; each needs an alias of its own.
-            transport_config: Where records go, such as `HttpConfig()` or `MockConfig()`.
+            transport_config: Way of the records, such as `HttpConfig()` or `MockConfig()`.
             wait_for_startup: Accepted for old callers; there is nothing to wait for.
-            redaction: What must not leave the process; holds for spans, too, once the queue is
-                given to `init_tracer` or `ScouterInstrumentor`.
+            redaction: Rules for data that must not leave the process. They hold for spans, too,
+                once the queue is given to `init_tracer` or `ScouterInstrumentor`.
 
         Raises:
             ConfigError: No transport, no profile, an alias is missing or used twice, or a rule of
@@ -210,9 +210,9 @@ class ScouterQueue:
 
         Args:
             path: File of each alias.
-            transport_config: Where records go.
+            transport_config: Way of the records.
             wait_for_startup: Accepted for old callers; there is nothing to wait for.
-            redaction: What must not leave the process, as in `from_profile`.
+            redaction: Rules for data that must not leave the process, as in `from_profile`.
 
         Raises:
             FileFormatError: A file is not a profile.

@@ -37,11 +37,11 @@ whole.
 
 
 class TextPattern:
-    """One pattern and what becomes of its matches.
+    """One pattern and the replacement of its matches.
 
     Args:
         text: A regular expression of RE2's syntax.
-        change: What to write for the text of a match.
+        change: Makes the replacement of a match from its text.
 
     Raises:
         ConfigError: It is no such expression, or it finds the empty text.

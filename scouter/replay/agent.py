@@ -97,16 +97,16 @@ def answering(found: Agent, queue: "ScouterQueue", talk: Talk) -> Callable[[str]
     """Make the function that answers the messages of one conversation, and notes the exchanges.
 
     Args:
-        found: A function, or what makes one (`makes_agents`).
-        queue: What a parameter called `queue` gets.
-        talk: The conversation; gives what `session` and `history` get.
+        found: A function, or a maker of one (`makes_agents`).
+        queue: Value of a parameter called `queue`.
+        talk: The conversation; gives the values of `session` and `history`.
 
     Returns:
-        From a message to the answer, or to an awaitable of it. What an agent yields is read to
-        its end: texts are joined, other items make a list.
+        A function from a message to the answer, or to an awaitable of it. Items that an agent
+        yields are read to their end: texts are joined, other items make a list.
 
     Raises:
-        ConfigError: What was made for the agent is none.
+        ConfigError: The object that was made for the agent is no agent.
     """
     function = found
     if makes_agents(found):

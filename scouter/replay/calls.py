@@ -43,8 +43,8 @@ class Calls(Protocol):
 class DirectCalls:
     """Calls everything in the thread that it is in, one after the other.
 
-    Plain functions see no running event loop, so that they may start one themselves. What they
-    return to be awaited all runs in one event loop, so that clients can stay connected.
+    Plain functions see no running event loop, so that they may start one themselves. All awaitables
+    that they return run in one event loop, so that clients can stay connected.
     """
 
     def __init__(self) -> None:

@@ -22,10 +22,10 @@ def captured_run(function: Callable[[], object]) -> list[Span]:
         function: Plain or async, without parameters; an async one gets an event loop of its own.
 
     Returns:
-        Its spans by start time; those that other code makes meanwhile are left where they are.
+        Its spans by start time; spans that other code makes meanwhile are left where they are.
 
     Raises:
-        Exception: What the function raised.
+        Exception: The error that the function raised.
     """
     key, instrumentor = uuid7(), ScouterInstrumentor()
     is_ours, was_captured = not instrumentor.is_instrumented, CAPTURE.is_enabled

@@ -92,7 +92,7 @@ class Conductor:
         self._progress = progress
 
     def _hooks_of(self, job: Job) -> Hooks:
-        """Whose methods are called for an attempt."""
+        """The object whose methods are called for an attempt."""
         return self._beside if job.is_beside and self._beside is not None else self._hooks
 
     async def in_turn(self, jobs: Iterable[Job], calls: DirectCalls) -> None:

@@ -90,21 +90,22 @@ OnLate: TypeAlias = Callable[[Job, Mapping[str, Sequence[EvalRecord]], Sequence[
 
 
 class Filing:
-    """Sorts what was captured by the tries that are under way or ended well.
+    """Sorts captured records and spans by the tries that are under way or ended well.
 
-    Where attempts run one at a time, whatever is made while one runs is its own, whatever scenario
-    the context names: an event loop or a thread that an agent keeps goes on in the context of the
-    scenario that it began in. Not so what comes from a thread or task that was at work when an
-    earlier try ended: it is that try's, once the thread or task has ended as well.
+    Where attempts run one at a time, an item that is made while one runs belongs to it. The
+    scenario that the context names does not count: an event loop or a thread that an agent keeps
+    goes on in the context of the scenario that it began in. There is one exception: a thread or
+    task may have been at work when an earlier try ended. Its items belong to that try, once the
+    thread or task has ended as well.
 
-    Where several run at once, only the context tells whose something is. Records that it does not
-    tell of are counted in `lost`. What carries the key of a try that was given up is thrown away.
+    Where several attempts run at once, only the context tells the owner of an item. Records without
+    an owner are counted in `lost`. Items with the key of a try that was given up are thrown away.
 
     Args:
-        queue: Where records are captured.
-        capture: Where spans are captured.
+        queue: Captures records.
+        capture: Captures spans.
         runner: Takes spans, and the records that come after the end of their attempt.
-        on_late: Is told of what comes after the end of its attempt.
+        on_late: Is told of items that come after the end of their attempt.
         is_alone: Whether attempts run one at a time.
     """
 
@@ -180,10 +181,10 @@ class Filing:
     # --- whose it is, in the thread that makes it ---
 
     def origin(self, named: Origin) -> Origin:
-        """Say whose something is that is made here and now.
+        """Tell the owner of an item that is made here and now.
 
         Args:
-            named: What the context names.
+            named: Scenario and try that the context names.
         """
         self.look_into(asyncio._get_running_loop())
         key, current = named.try_key, self._current

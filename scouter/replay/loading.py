@@ -31,17 +31,17 @@ _SHOWN: Final = 12
 
 
 def load_object(reference: str, what: str) -> Any:  # noqa: ANN401 - anything can be named
-    """Import what `module:name` names; dots in the name lead into objects.
+    """Import the object that `module:name` names; dots in the name lead into objects.
 
     The working folder is searched first, as by pytest and `python -m`.
 
     Args:
         reference: Such as `my_agent:answer` or `shop.agents:Desk.answer`.
-        what: What it is for, to begin an error with, such as `--agent`.
+        what: Use of the object, such as `--agent`; errors begin with it.
 
     Raises:
-        ConfigError: No such module or name, or the import failed; says what there is, or where
-            in which file it failed.
+        ConfigError: No such module or name, or the import failed; tells the existing names, or the
+            file and line of the failure.
     """
     module_name, colon, path = reference.partition(":")
     if not (module_name and colon and path):

@@ -249,14 +249,14 @@ def answering_judge(
     judge: Judge | None,
     models: ModelJudge | None = None,
 ) -> Generator[Judge | None]:
-    """The judge that will be asked, and can be: without one of his own a user's provider entries.
+    """Give a judge that can be asked: the user's own one, or else the provider entries.
 
     Args:
-        run: Says who, and where answers are kept.
-        profiles: By alias, whose tasks ask.
-        scenarios: Whose own tasks ask, too.
-        judge: What `run.own_judge()` gave.
-        models: Who asks provider entries already, if anybody does.
+        run: Names the judge, and the place of kept answers.
+        profiles: Profiles by alias; their tasks ask.
+        scenarios: Scenarios; their own tasks ask, too.
+        judge: Result of `run.own_judge()`.
+        models: The judge that asks provider entries already, if there is one.
 
     Raises:
         ConfigError: A prompt names an entry that is not there or has no key, or there is a budget

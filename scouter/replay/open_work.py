@@ -32,10 +32,10 @@ _SECOND_LOOK_S: Final = 0.001
 
 
 class OpenWork:
-    """Tells which threads and tasks took up work after a moment, and still have it.
+    """Finds the threads and tasks that took up work after a moment, and still have it.
 
-    Who waits for others to give it work has none: a pool's thread, a thread in `queue.get()`, a
-    task in `await queue.get()`. Who sleeps has.
+    A thread or task that waits for others to give it work has none: a pool's thread, a thread in
+    `queue.get()`, a task in `await queue.get()`. A thread or task that sleeps has work.
 
     Args:
         loops: Gives the event loops to look into.
@@ -152,7 +152,7 @@ def _waits(frame: FrameType) -> bool:
             if is_limited or caller.f_locals["self"].is_set():
                 return False
             asked = ("", "") if around is None else _place(around)
-        # Who waits for its own pool, or for the start of its own thread, is in the middle of work.
+        # A thread that waits for its own pool, or for the start of its own thread, has work.
         return not asked[0].startswith(("concurrent.futures", "threading"))
     if place in _LOOPS:  # with a limit it has timers, and wakes by itself
         return frame.f_locals.get("timeout") in {None, -1}

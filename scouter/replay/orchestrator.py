@@ -39,13 +39,13 @@ class EvalOrchestrator:
     nothing. `run` can be called any number of times; each run starts from nothing.
 
     Plain functions are called in the thread of `run`, one after the other. If attempts run at
-    once or have a time limit, each attempt has a thread of its own for them, in which the
-    context (spans, scenario) is that of the attempt; what they keep on `self` is then shared by
-    all attempts. Async functions share one event loop.
+    once or have a time limit, each attempt has a thread of its own for them, with the context
+    (spans, scenario) of the attempt. All attempts then share the attributes of `self`. Async
+    functions share one event loop.
 
     Args:
-        queue: The queue that the agent's records go to; its profiles judge them.
-        scenarios: What to ask.
+        queue: The queue that the agent's records go to; its profiles evaluate them.
+        scenarios: The scenarios to run.
         agent_fn: From a message to the agent's answer. Parameters that are called `session` (the
             conversation's id), `history` (its turns so far, as chat messages) and `queue` get
             these. A class is made once for each attempt, and its instance answers; its
@@ -96,32 +96,31 @@ class EvalOrchestrator:
         """Run every scenario and evaluate them together; works inside a running event loop, too.
 
         Args:
-            config: What to compute beside the tasks of the aliases: embeddings, similarities,
+            config: Values to compute beside the tasks of the aliases: embeddings, similarities,
                 histograms.
-            on_error: What happens when the agent, the simulated user or a hook raises, the time
+            on_error: Reaction when the agent, the simulated user or a hook raises, the time
                 runs out, or a response has no JSON form. `"raise"`: the exception itself is
                 raised, after sending has been switched on again; other attempts are cancelled.
-                `"record"`: it is that attempt's failure, and all others go on. What is wrong
-                with the setup (a `ConfigError`: unknown alias, nothing to call …) is always
-                raised.
-            repeats: How often each scenario is run, at least 1.
+                `"record"`: it is that attempt's failure, and all others go on. A fault of the
+                setup (a `ConfigError`: unknown alias, nothing to call …) is always raised.
+            repeats: Number of attempts at each scenario, at least 1.
             concurrency: Most attempts at a time, at least 1.
             timeout_s: Most seconds for the conversation of one try. A plain function that is
-                over time cannot be stopped: it goes on in its thread, and what it emits is
-                thrown away.
-            retries: How often an attempt is tried again after the agent or the simulated user
-                raised or the time ran out; what the failed try emitted is thrown away. Between
-                tries it waits for `backoff_s`.
-            resume: A journal, made if it is not there. Attempts that it holds are not run again;
-                those that end are written to it, so that an interrupted run can be taken up; how
-                many are taken from it is said on standard error. In a run with
-                `on_error="raise"` attempts that failed are run again. It belongs to one agent,
-                by name (`agent_name`).
+                over time cannot be stopped: it goes on in its thread, and its records and spans
+                are thrown away.
+            retries: Most further tries of an attempt after the agent or the simulated user raised
+                or the time ran out. Records and spans of the failed try are thrown away. Between
+                tries the attempt waits for `backoff_s`.
+            resume: A journal, made if it is not there. Attempts that it holds are not run again.
+                Attempts that end are written to it, so that an interrupted run can be taken up.
+                Their number is written to standard error. In a run with `on_error="raise"`
+                attempts that failed are run again. The journal belongs to one agent, by name
+                (`agent_name`).
             progress: False for no progress bar. There is one only on a terminal, on standard
                 error.
             grace_s: Most seconds that an attempt waits, after its answer, for spans, threads and
-                tasks that it has left open; where there are none it does not wait. What comes
-                later is still its own if that can be told, and else in `results.lost`.
+                tasks that it has left open; where there are none it does not wait. Later records
+                and spans are still its own if that can be told, and else in `results.lost`.
             judge: Answers the tasks that ask a model: a judge, or a plain or async function from
                 `JudgeRequest` to the answer. By default the models that the prompts name are
                 asked: `ModelJudge()`.
@@ -254,12 +253,12 @@ class EvalOrchestrator:
         agent_response: Response,
         history: list[Turn],
     ) -> Any:  # noqa: ANN401 - text or None, or an awaitable of it
-        """Say what the simulated user says next.
+        """Give the next message of the simulated user.
 
         Args:
             scenario: The interactive scenario.
             initial_query: Its first message.
-            agent_response: What the agent said last.
+            agent_response: The agent's last answer.
             history: The exchanges before that one, oldest first; empty on the first call.
 
         Returns:
@@ -312,11 +311,11 @@ class EvalOrchestrator:
         return own is not getattr(EvalOrchestrator, method)
 
     def backoff_s(self, failures: int, error: Exception) -> float:
-        """Say how long to wait before the next try of an attempt.
+        """Give the wait before the next try of an attempt.
 
         Args:
-            failures: How many tries have failed, at least 1.
-            error: What the last one raised.
+            failures: Number of tries that have failed, at least 1.
+            error: The error of the last one.
 
         Returns:
             Seconds: from half of to all of 1, 2, 4 … 30, by chance, so that attempts that failed

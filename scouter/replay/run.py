@@ -73,15 +73,15 @@ _TURNSTILE: Final = _Turnstile()
 
 
 class Run:
-    """Runs once what an orchestrator is set up for.
+    """One run of the scenarios of an orchestrator.
 
     Args:
         hooks: The orchestrator.
-        options: How to run.
-        config: What to compute beside the tasks.
-        judge: Who judges the tasks that need a model.
-        beside: The orchestrator of the version that the new one is held against, with the same
-            queue and scenarios: each attempt is made by both, and who goes first takes turns.
+        options: Options of the run.
+        config: Values to compute beside the tasks.
+        judge: Answers the tasks that need a model.
+        beside: The orchestrator of the version that the new one is compared with, with the same
+            queue and scenarios. Both make each attempt, and take turns in going first.
     """
 
     def __init__(

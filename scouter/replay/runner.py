@@ -105,19 +105,19 @@ class EvalRunner:
         error_frames: Iterable[str] = (),
         duration_ns: int = 0,
     ) -> None:
-        """Take what one attempt of one scenario produced.
+        """Take the data of one attempt at one scenario.
 
         Args:
             records: Records by alias, in the order in which they were made.
-            response: What the scenario's tasks read as `response`; anything with a JSON form.
+            response: Value that the scenario's tasks read as `response`; anything with a JSON form.
             scenario: One of the runner's scenarios.
-            attempt: Which repeat, from 0.
+            attempt: Number of the attempt, from 0.
             turns: The exchanges, `{"user": message, "agent": answer}` each.
-            turn_times_ns: Of each exchange when the agent was asked and when it had answered, in ns
-                since the epoch; none where that is not known.
-            error: What ended the attempt, if it did not end well.
-            error_frames: Where that came from, such as `shop.py:12 in answer`, innermost last.
-            duration_ns: How long the conversation took.
+            turn_times_ns: Times of the question and of the answer for each exchange, in ns since
+                the epoch; none where they are not known.
+            error: The fault that ended the attempt, if it did not end well.
+            error_frames: Frames of the fault, such as `shop.py:12 in answer`, innermost last.
+            duration_ns: Duration of the conversation.
 
         Raises:
             ConfigError: An alias has no profile, the scenario is not one of the runner's, or the
@@ -158,7 +158,7 @@ class EvalRunner:
         Args:
             records: Records by alias, in the order in which they were made.
             scenario_id: The scenario; `collect_scenario_data` was called for it.
-            attempt: Which repeat, from 0.
+            attempt: Number of the attempt, from 0.
 
         Raises:
             ConfigError: An alias has no profile, or the attempt has no data yet.
@@ -193,10 +193,10 @@ class EvalRunner:
         judge: "AnyJudge | None" = None,
         concurrency: int = 8,
     ) -> ScenarioEvalResults:
-        """Judge everything collected so far; can be called again, and inside an event loop.
+        """Evaluate everything collected so far; can be called again, and inside an event loop.
 
         Args:
-            config: What to compute beside the tasks of the aliases: embeddings, similarities,
+            config: Values to compute beside the tasks of the aliases: embeddings, similarities,
                 histograms.
             judge: Answers the tasks that ask a model; by default the models that their prompts
                 name (`ModelJudge()`).

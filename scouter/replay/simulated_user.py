@@ -73,11 +73,11 @@ class SimulatedUser:
         judge: The model that plays: a judge, or a function from `JudgeRequest` to the answer.
         model: The model's name, in the provider's words.
         provider: A provider's name, or that of an entry in the settings.
-        persona: Who the user is where the scenario does not say.
+        persona: Role of the user in scenarios without a persona.
         instructions: Rules of your own, added behind the built-in ones.
         model_settings: Settings for the model, such as `{"temperature": 1}`.
-        max_retries: How often to ask again where the provider failed.
-        backoff: How long to wait before that.
+        max_retries: Most times to ask again where the provider failed.
+        backoff: Gives the wait before that.
     """
 
     def __init__(
@@ -104,11 +104,11 @@ class SimulatedUser:
     async def reply(
         self, scenario: EvalScenario, agent_response: object, history: Sequence[Turn]
     ) -> str | None:
-        """Say what the user of a scenario says next.
+        """Give the next message of the user of a scenario.
 
         Args:
             scenario: Gives the persona, the first query and the signal that ends.
-            agent_response: What the agent said last; anything with a JSON form.
+            agent_response: The agent's last answer; anything with a JSON form.
             history: The exchanges before that one, oldest first.
 
         Returns:

@@ -40,12 +40,12 @@ def traced(function: Function, start: Start, settings: FunctionSpan) -> Function
     Args:
         function: A function, coroutine function, generator or async generator function.
         start: Starts the span.
-        settings: What is kept.
+        settings: Options of the span.
 
     Returns:
-        A function of the same kind. A plain function that gives back a coroutine, a generator, a
-        future or another awaitable is one span with it, until that is done; so is a coroutine
-        function.
+        A function of the same kind. The span of a coroutine function lasts until the coroutine is
+        done. So does that of a plain function that returns a coroutine, a generator, a future or
+        another awaitable.
     """
     wrap = _WRAPS[get_function_type(function)]
     return functools.wraps(function)(wrap(function, _Call(function, start, settings)))

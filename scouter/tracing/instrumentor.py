@@ -81,24 +81,24 @@ class ScouterInstrumentor(BaseInstrumentor):
         """Start sending spans.
 
         Args:
-            transport_config: Where spans go; where the queue's records go if not given.
+            transport_config: Way of the spans; that of the queue's records if not given.
             exporter: Another OpenTelemetry exporter that gets all spans as well.
             batch_config: Bounds of the span queue.
             sample_ratio: Share of traces that Scouter keeps. The application's own exporters
-                get all that the application's own sampler lets through. What that one refuses
-                is not known later: a record that is inserted with the id of such a trace is kept
-                by the share alone.
-            scouter_queue: Where spans insert records.
+                get all spans that the application's own sampler lets through. Traces that this
+                sampler refuses are not known later: a record that is inserted with the id of such
+                a trace is kept by the share alone.
+            scouter_queue: Queue of the records that spans insert.
             attributes: Put on our copy of each span.
             eval_profiles: Profiles of the agents in this process. Our copy of a span is marked
                 with the first one, unless `active_profile` or `set_entity` named another.
             propagate_baggage: Copy scenario and active profile from baggage onto spans.
             tracer_provider: The provider to work on; the global one if not given.
             service_name: `service.name` of our copy of the spans of a provider that has none.
-            redaction: What must not leave the process: rules for our copies of spans and for
-                the queue's records. The application's own exporters see spans as they are.
-            logger_provider: Whose GenAI events are kept while spans are captured; the global one
-                if not given and set already.
+            redaction: Rules for data that must not leave the process, for our copies of spans and
+                for the queue's records. The application's own exporters see spans as they are.
+            logger_provider: Provider of the GenAI events that are kept while spans are captured;
+                the global one if not given and set already.
             kwargs: For OpenTelemetry's base class.
 
         Returns:

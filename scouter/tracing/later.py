@@ -91,7 +91,7 @@ class Awaited:
     """Stands for an awaitable of any other class, and is it in all but `await`.
 
     Args:
-        inner: What it stands for; special methods beside `__await__` are not passed on.
+        inner: The awaitable; special methods beside `__await__` are not passed on.
         run: Awaits it inside of the span.
     """
 

@@ -90,7 +90,7 @@ class ScouterSpanProcessor(SpanProcessor):
             context, parent = identity_of(span)
             if self.propagate_baggage:
                 around = get_current() if parent_context is None else parent_context
-                # What holds a parent span and nothing else holds no baggage.
+                # A context with a parent span and nothing else has no baggage.
                 has_any = around and (parent is None or len(around) > 1)
                 entries = baggage.get_all(around) if has_any else _NOTHING
                 if entries or ORIGINS.resolve is not None:

@@ -27,9 +27,10 @@ def scenario_scope(
 
     Args:
         scenario_id: The scenario's id, not empty, at most `SCENARIO_ID_MAX_CHARS` long.
-        attempt: Which repeat of the scenario, from 0; spans get it as `scouter.eval.attempt`.
+        attempt: Number of the attempt, from 0; spans get it as `scouter.eval.attempt`.
         try_key: A key of this try of the attempt, unlike that of any other try; spans get it as
-            `scouter.eval.try`. What carries one is never sent, not even after the replay.
+            `scouter.eval.try`. A record or span with such a key is never sent, not even after the
+            replay.
 
     Raises:
         ConfigError: The id is empty or too long.

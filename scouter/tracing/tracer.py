@@ -340,26 +340,26 @@ def init_tracer(
 ) -> ScouterTracer:
     """Make a tracer, and set up the process' export of spans where that is asked for.
 
-    Spans go to `transport_config`, else where the queue's records go; with neither, nowhere
-    (unless an earlier call said where). OpenTelemetry's global provider is left alone: that is
-    what `ScouterInstrumentor` is for.
+    Spans go by `transport_config`, else by the transport of the queue. With neither they go
+    nowhere, unless an earlier call named a transport. OpenTelemetry's global provider is left
+    alone: `ScouterInstrumentor` works on that one.
 
     Args:
         service_name: `service.name` of the spans.
         scope: Name of the instrumentation scope.
-        transport_config: Where spans go.
+        transport_config: Way of the spans.
         exporter: Another OpenTelemetry exporter that gets all spans as well.
         batch_config: Bounds of the span queue.
         sample_ratio: Share of traces to keep, with their records; OpenTelemetry's own setting
             if not given.
-        scouter_queue: Where the tracer's spans insert records.
-        schema_url: Of the scope.
-        scope_attributes: Of the scope.
-        default_attributes: On each span of this tracer.
+        scouter_queue: Queue of the records that the tracer's spans insert.
+        schema_url: Schema URL of the scope.
+        scope_attributes: Attributes of the scope.
+        default_attributes: Attributes of each span of this tracer.
         default_entity_uid: Profile that each span of this tracer belongs to.
-        redaction: What must not leave the process: rules for our copies of all spans and for the
-            records of all tracers' queues; a queue of `get_tracer` with rules of its own keeps
-            them. What `exporter` gets is not redacted.
+        redaction: Rules for data that must not leave the process, for our copies of all spans and
+            for the records of all tracers' queues. A queue of `get_tracer` with rules of its own
+            keeps them. Spans for `exporter` are not redacted.
 
     Raises:
         ConfigError: The sample ratio is outside [0, 1], or a rule of redaction is none.

@@ -49,9 +49,9 @@ class Guard:
         """Log an expected refusal, once per place and reason.
 
         Args:
-            place: Where, such as `queue 'retriever'`.
+            place: Place of the refusal, such as `queue 'retriever'`.
             reason: The counter's name, such as `invalid`.
-            error: What to say.
+            error: The error or the text to log.
         """
         if self._first(place, reason):
             text = text_of(error) or type(error).__name__
@@ -61,9 +61,9 @@ class Guard:
         """Warn the nearest caller outside of this package, once per place and reason.
 
         Args:
-            place: Where, such as `HttpConfig`.
-            reason: Of what, such as an argument that does nothing.
-            text: What to say.
+            place: Place of the cause, such as `HttpConfig`.
+            reason: Name of the cause, such as an argument that does nothing.
+            text: Text of the warning.
         """
         if not self._first(place, reason):
             return

@@ -49,7 +49,7 @@ class RemoteTransport(Transport, Protocol):
 
         Args:
             data: The request.
-            count: How many spans it holds, at least 1.
-            dropped: What was dropped.
+            count: Number of its spans, at least 1.
+            dropped: Counts of dropped items.
         """
         ...

@@ -81,12 +81,12 @@ def backoff_s(
     Args:
         attempt: Failures so far, from 1.
         limits: Base and maximum of the pause.
-        retry_after_s: What the far side asked for, in seconds; it is a lower bound.
+        retry_after_s: Seconds that the far side asked for; they are a lower bound.
         jitter: Random number in [0, 1).
 
     Returns:
-        Seconds: half to the whole of base * 2^(attempt-1), at most `retry_max_s`, at least what
-        was asked for (itself capped by `retry_total_s`).
+        Seconds: half to the whole of base * 2^(attempt-1), at most `retry_max_s`, at least the
+        seconds that were asked for (themselves capped by `retry_total_s`).
     """
     full = min(limits.retry_max_s, limits.retry_base_s * 2.0 ** min(attempt - 1, 30))
     pause = full * (0.5 + 0.5 * jitter)

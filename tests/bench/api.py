@@ -297,7 +297,7 @@ _PROBE: Final[Question] = ("/healthz, nothing asked", lambda _: ("/healthz", {})
 
 
 def questions(rng: random.Random, samples: Sequence[dict[str, Any]], now_ns: int) -> list[Question]:
-    """What is asked; values are those of stored spans where there are several."""
+    """The questions; their values are those of stored spans where there are several."""
 
     def sample() -> dict[str, Any]:
         return rng.choice(samples)
@@ -455,7 +455,7 @@ def run(folder: Path, options: argparse.Namespace, times: int, figures: Figures)
         yield f"meanwhile {rate:,.0f} spans/s came in; peak memory {peak:.0f} MB"
         figures.add("a long trace: judged", judged, "s")
         figures.add("a long trace: judged and read", judged + read, "s", at_most=1)
-        # What the writer was asked for, less its start.
+        # The rate that the writer was asked for, less its start.
         figures.add("came in meanwhile", rate, "spans/s", at_least=0.95 * options.rate)
         figures.add("peak memory", peak, "MB")
     finally:

@@ -144,7 +144,7 @@ def _records(uids: Sequence[str]) -> bytes:
 
 @dataclass(slots=True)
 class Sent:
-    """What came of sending."""
+    """The result of sending."""
 
     seconds: float = 0.0
     worst_s: float = 0.0

@@ -48,7 +48,7 @@ Message = tuple[str, bytes, bytes]
 
 
 def messages(requests: list[Request]) -> list[Message]:
-    """What goes to the broker in place of the requests."""
+    """The messages that go to the broker in place of the requests."""
     found: list[Message] = []
     for number, (path, _, body) in enumerate(requests):
         if path == "/v1/traces":

@@ -34,7 +34,7 @@ ROOT = Path(__file__).parents[2]
 
 @dataclass(slots=True)
 class BareResult:
-    """What the bare loop makes per task: the same four fields."""
+    """The result that the bare loop makes per task, with the same four fields."""
 
     outcome: str
     expected: object

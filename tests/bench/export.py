@@ -48,7 +48,7 @@ _JSON: Final = "application/json"
 
 @dataclass(slots=True)
 class Steady:
-    """What a sender at a steady rate was told."""
+    """The answers to a sender at a steady rate."""
 
     seconds: list[float] = field(default_factory=list[float])
     refused: int = 0
@@ -129,7 +129,7 @@ def run_command(words: list[str], log: Path) -> Ran:
         )  # fmt: skip
         peak_mb = 0.0
         while process.poll() is None:
-            # What the system tells of a child that has ended counts this process's memory, too.
+            # The system's figure of a child that has ended counts this process's memory, too.
             peak_mb = max(peak_mb, _peak_mb(process.pid))
             threading.Event().wait(_LOOK_S)
     seconds = time.perf_counter() - began

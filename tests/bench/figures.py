@@ -1,4 +1,4 @@
-"""What a bench measured: figures by name, some with a bound, kept with the machine they belong to.
+"""Figures of a bench: by name, some with a bound, kept with the machine that they belong to.
 
 At its end a bench prints its figures as a table and appends them as one line of JSON to
 `.cache/bench.jsonl`, or to the file that `SCOUTER_BENCH_LOG` names, with date, commit, Python,
@@ -140,7 +140,7 @@ def _number(value: float) -> str:
 
 
 def _circumstances() -> dict[str, Any]:
-    """What the figures belong to."""
+    """Date, commit and machine of the figures."""
     return {
         "arguments": sys.argv[1:],
         "commit": _git("rev-parse", "HEAD"),
@@ -152,7 +152,7 @@ def _circumstances() -> dict[str, Any]:
 
 
 def _git(*arguments: str) -> str | None:
-    """What git says; None where there is none, as in an archive of the sources."""
+    """The output of git; None where there is none, as in an archive of the sources."""
     try:
         done = subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True)
     except OSError:

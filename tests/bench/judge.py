@@ -1,13 +1,13 @@
-"""What a judge task costs beside the vendor's own client: `python -m tests.bench.judge`.
+"""Cost of a judge task beside the vendor's own client: `python -m tests.bench.judge`.
 
-1,000 judge tasks are asked of a server in another process that takes 200 ms for each, 50 at a
-time; and, in turns with that in the same run, the same questions by `openai.AsyncOpenAI` itself.
-The tasks go the whole way: records, the engine, prompts filled in, the entry's limits, the answer
-held against its schema and compared. At most 1.1 times the client's time, and at most 0.5 ms more
+1,000 judge tasks ask a server in another process, which takes 200 ms for each, 50 at a time. In
+turns with them, in the same run, `openai.AsyncOpenAI` itself asks the same questions. The tasks go
+the whole way: records, the engine, prompts filled in, the entry's limits, the answer checked by its
+schema and compared. They take at most 1.1 times the client's time, and at most 0.5 ms more
 processor time for each call. Connections are open and modules imported before the first round.
 
-Then the tasks are asked by a judge with a cache in a file, under a budget of a day that is counted
-in a file: once anew, and once again, which must make no call; and it says what both cost in time.
+Then a judge with a cache in a file asks, under a budget of a day that is counted in a file. It asks
+once anew, and once again, which must make no call. The bench prints the time of both.
 
 `--short` asks 100 and only shows that it runs.
 """
@@ -199,8 +199,8 @@ async def compare(url: str, tasks: int, rounds: int, figures: Figures) -> None:
             for which in order:
                 found[which].append(await measured(asks[which]))
     await judge.close()
-    # What else the machine does adds to processor time and takes nothing away: the least counts.
-    # The time on the wall is held against that of the neighbouring round.
+    # Other work of the machine adds to processor time and takes nothing away: the least counts.
+    # The time on the wall is compared with that of the neighbouring round.
     busy_ms = [min(busy for _, busy in rows) / tasks * 1000 for rows in found]
     for name, rows, least in zip(
         ("openai.AsyncOpenAI", "judge tasks"), found, busy_ms, strict=True

@@ -1,10 +1,10 @@
-"""What the keys that are stored already cost the records and spans that come in.
+"""Cost of stored keys for the records and spans that come in.
 
 `python -m tests.bench.known` makes a store with 100 thousand records and one with 10 million
-(`--rows N`), and as many spans, and compares CPU per record and per span of new ones that are put
-in, in process; with the time until the keys are known. `--short` is for tests.
+(`--rows N`), each with as many spans. It puts new records and spans in, in process, and compares
+the CPU time of each, and the time until the keys are known. `--short` is for tests.
 
-The rows are made by DuckDB itself: what a lookup costs depends on their number.
+DuckDB itself makes the rows: the cost of a lookup depends on their number.
 """
 
 import argparse

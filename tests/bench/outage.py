@@ -33,7 +33,7 @@ PARTITIONS = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutageReport:
-    """What was judged while the broker was away, and what there is in the end."""
+    """Evaluations while the broker was away, and the counts in the end."""
 
     judged_meanwhile: int
     over_kafka: int

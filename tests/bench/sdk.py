@@ -1,11 +1,11 @@
-"""What Scouter costs the agent: `python -m tests.bench.sdk`.
+"""Cost of Scouter for the agent: `python -m tests.bench.sdk`.
 
 Everything runs in one process and one run. The setups take turns in short blocks, each round in
-another order, and what is shown of two setups is the median over the rounds of their ratio or
-difference within a round: so it holds although the absolute numbers belong to the machine, and
-although other programs come and go. Per call: the median by the clock (p50), the mean processor
-time of the calling thread (with the collector's pauses and what the sending thread costs it), and
-that of the whole process until all is delivered. The far side of both exporters is a function
+another order. The figure of two setups is the median over the rounds of their ratio or difference
+within a round. So it holds although the absolute numbers belong to the machine, and although other
+programs come and go. Three figures are per call: the median by the clock (p50), the mean processor
+time of the calling thread (with the garbage collector's pauses and the cost of the sending thread),
+and that of the whole process until all is delivered. The far side of both exporters is a function
 that throws the bytes away; `tests.bench.sdk_http` sends them.
 """
 
@@ -103,12 +103,12 @@ class StockExporter(SpanExporter):
 
 
 Blocks = Mapping[str, list[list[float]]]
-"""What was measured, by setup, round and measure."""
+"""Measured values, by setup, round and measure."""
 MEASURES = ("p50 of a call", "mean, caller's thread", "mean, whole process")
 
 
 class Setup(NamedTuple):
-    """What is measured."""
+    """A setup that is measured."""
 
     work: Callable[[], object]
     flush: Callable[[], object] = lambda: None
@@ -275,14 +275,14 @@ def bench_spans(rounds: int, count: int, figures: Figures) -> None:
 def add_bounded(
     figures: Figures, title: str, blocks: Blocks, names: tuple[str, str, str, str], spans: int
 ) -> None:
-    """Report what has a bound.
+    """Report the figures with a bound.
 
     Args:
-        figures: Told.
-        title: Before the names of the figures.
-        blocks: What was measured.
-        names: Of the setups: Scouter's, the stock one, the stock one and Scouter's, two stock ones.
-        spans: Of one call.
+        figures: Takes the figures.
+        title: Words in front of the names of the figures.
+        blocks: The measured values.
+        names: Names of the setups: Scouter's, the stock one, both together, two stock ones.
+        spans: Spans of one call.
     """
     ours, stock, both, two = names
     for name, value, unit, most in (

@@ -1,10 +1,10 @@
-"""What Scouter costs the agent over real HTTP: `python -m tests.bench.sdk_http`.
+"""Cost of Scouter for the agent over real HTTP: `python -m tests.bench.sdk_http`.
 
-As `tests.bench.sdk`, with the same blocks in turns, but with what both send with: OpenTelemetry's
-own `OTLPSpanExporter` behind its batch processor, as it is by default and with gzip, and Scouter's
-`HttpConfig`. All send to one server in another process, whose processor time is in no figure; it
-throws away what it reads. A second kind of span carries the 2.3 kB of text of a chat, other text in
-each one: that is where compression costs.
+The blocks take turns as in `tests.bench.sdk`, but the real exporters send: OpenTelemetry's own
+`OTLPSpanExporter` behind its batch processor, as it is by default and with gzip, and Scouter's
+`HttpConfig`. All send to one server in another process, which throws the bytes away and whose
+processor time is in no figure. A second kind of span carries the 2.3 kB of text of a chat, other
+text in each one: compression costs most there.
 """
 
 import platform

@@ -1,13 +1,13 @@
-"""What the spans that are stored already cost those that come in, and a start.
+"""Cost of stored spans for the spans that come in, and for a start.
 
 `python -m tests.bench.stored` fills a store with 100 thousand spans and, in the same way, one with
-5 million (`--spans N`), lets a collector take requests on top of each, in three rounds in turn, and
-compares CPU per span; every time it kills the collector and starts it again. What a start does
-behind its readiness, such as learning the keys that are stored, is let pass before. `--short` is
-for tests.
+5 million (`--spans N`). A collector takes requests on top of each, in three rounds in turn, and the
+bench compares CPU per span. Every time it kills the collector and starts it again. It waits for the
+work that a start does behind its readiness, such as learning the stored keys. `--short` is for
+tests.
 
-The filling goes through the store itself, in process, with short texts: what a lookup costs depends
-on the number of rows and traces, and the disk of a small machine has to hold them.
+The filling goes through the store itself, in process, with short texts: the cost of a lookup
+depends on the number of rows and traces, and the disk of a small machine has to hold them.
 """
 
 import argparse
@@ -50,7 +50,7 @@ _AHEAD: Final = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Round:
-    """What one round measured."""
+    """The figures of one round."""
 
     cpu_s: float
     """Per span that came in."""

@@ -26,7 +26,7 @@ LONG: Final = pytest.mark.long
 
 @pytest.mark.parametrize("module", sorted({module for module, *_ in RUNS} - {"pytest"}))
 def test_bench_can_be_loaded(module: str) -> None:
-    """What it takes from the product is there, also where its short form is a long test."""
+    """Its imports from the product exist, also where its short form is a long test."""
     assert importlib.import_module(module).__doc__
 
 

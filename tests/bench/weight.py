@@ -1,7 +1,7 @@
-"""What an installation weighs: the files of the package and of all that it needs, by extra.
+"""Weight of an installation: the files of the package and of all that it needs, by extra.
 
 `python -m tests.bench.weight` reads it from the environment that it runs in, which has to have
-the extras. Counted are the files that the wheels hold, without compiled ones, in MB (10^6 bytes);
+the extras. It counts the files of the wheels, without compiled ones, in MB (10^6 bytes);
 `--detail` names the largest packages. Markers of other systems and Pythons are left out.
 """
 

@@ -366,7 +366,7 @@ def test_migrate_says_from_where_to_where(data: Path) -> None:
 
 
 def test_what_a_command_writes_is_for_nobody_else(data: Path, tmp_path: Path) -> None:
-    """Whatever the umask, and in folders that others may read; the process has its own again."""
+    """It holds for any umask, and in folders that others may read; the old umask is back then."""
     old = os.umask(0o022)
     try:
         (tmp_path / "tables").mkdir(mode=0o755)

@@ -1,4 +1,4 @@
-"""What a batch histogram shows is what the client's own histogram shows."""
+"""A batch histogram shows the same as the client's own histogram."""
 
 from hypothesis import given
 from hypothesis import strategies as st

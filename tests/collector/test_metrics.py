@@ -1,4 +1,4 @@
-"""What the collector shows of itself: each part, with figures of one record and its trace."""
+"""Metrics of the collector: each part, with figures of one record and its trace."""
 
 import os
 import re
@@ -156,7 +156,7 @@ def test_models_that_profiles_name_share_a_series_beyond_a_bound(
 
 
 def families_of(service: Service) -> dict[str, Metric]:
-    """What a scrape in OpenMetrics is told."""
+    """The answer to a scrape in OpenMetrics."""
     answer = service.http.get("/metrics", headers={"Accept": ACCEPT})
     assert answer.headers["content-type"].startswith("application/openmetrics-text; version=1.0.0")
     return {each.name: each for each in families_in(answer.text)}

@@ -110,7 +110,7 @@ def test_what_cannot_be_erased(start: Start, body: object) -> None:
 
 
 def test_a_trace_is_named_in_either_case(start: Start) -> None:
-    """What is no id of a trace is told what one is like."""
+    """A text that is no id of a trace is refused with the form of one."""
     service = start()
     send_span(service, 1, "ab" * 16)
     assert erase(service, trace_id="AB" * 16)["spans"] == 1

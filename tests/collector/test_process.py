@@ -1,4 +1,4 @@
-"""What a collector sets for its process, tried in one of its own."""
+"""Settings of a collector for its process, tried in one of its own."""
 
 import subprocess
 import sys

@@ -143,7 +143,7 @@ def test_starts_without_its_broker_says_so_and_ends_soon(launch: Launch) -> None
 
 
 def test_goes_on_after_a_checkpoint_that_found_no_room(launch: Launch, answers: Path) -> None:
-    """What was acknowledged is there once; no file may be above 40 MB for a while.
+    """Acknowledged items are there once; no file may be above 40 MB for a while.
 
     DuckDB gives the file up when it cannot write behind a commit; the collector opens it again.
     """

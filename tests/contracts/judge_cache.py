@@ -1,4 +1,4 @@
-"""What every cache of judges' answers has to do. A new cache adds one small subclass."""
+"""Duties of every cache of judges' answers. A new cache adds one small subclass."""
 
 import asyncio
 import threading
@@ -46,7 +46,7 @@ def key_of(name: str) -> bytes:
 
 
 async def kept(cache: JudgeCache, names: str) -> str:
-    """Which of some answers are there, each named by a letter."""
+    """The answers that the cache has, each named by a letter."""
     return "".join([name for name in names if await cache.get(key_of(name)) is not None])
 
 

@@ -1,4 +1,4 @@
-"""What every ledger of judges' spending has to do. A new ledger adds one small subclass."""
+"""Duties of every ledger of judges' spending. A new ledger adds one small subclass."""
 
 import asyncio
 import itertools

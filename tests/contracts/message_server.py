@@ -1,4 +1,4 @@
-"""What a collector has to do with any message server; a server's test adds one small class."""
+"""Duties of a collector with any message server; a server's test adds one small class."""
 
 import json
 from abc import abstractmethod

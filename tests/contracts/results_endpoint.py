@@ -1,4 +1,4 @@
-"""What every endpoint for results has to do. A new protocol adds one small subclass."""
+"""Duties of every endpoint for results. A new protocol adds one small subclass."""
 
 import re
 import socket
@@ -51,7 +51,7 @@ class EndpointContract:
 
     @pytest.fixture
     def endpoint(self, server: LogsServer) -> Iterator[Endpoint]:
-        """What is tried."""
+        """The endpoint under test."""
         endpoint = connect(server.url, HEADERS, timeout_s=5)
         yield endpoint
         endpoint.close()

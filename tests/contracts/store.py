@@ -1,4 +1,4 @@
-"""What every store has to do, whatever keeps its data: the sum of the parts.
+"""Duties of every store, on any medium: the sum of the parts.
 
 Listings, searches and log events have suites of their own: `store_lists`, `store_search`,
 `store_events`.

@@ -277,7 +277,7 @@ class CareContract(OpenedStore):
     def test_a_backup_is_one_state(
         self, open_store: Open, open_copy: OpenCopy, tmp_path: Path
     ) -> None:
-        """What is appended later is only in the original; the copy goes on by itself."""
+        """Later rows are only in the original; the copy goes on by itself."""
         store = open_store()
         fill(store)
         before = store.conservation(SPACE)

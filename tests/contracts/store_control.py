@@ -38,7 +38,7 @@ class ControlContract(OpenedStore):
     def test_an_evaluation_without_a_judges_is_no_outcome(
         self, store: Store, reason: str, other: Outcome
     ) -> None:
-        """What a gate skipped is decided, however."""
+        """A task that a gate skipped is decided, however."""
         tasks = (
             TaskRow(task_id="a", task_type="Assertion", outcome=other),
             TaskRow(task_id="j", task_type="LLMJudge", outcome=Outcome.SKIPPED, reason=reason),

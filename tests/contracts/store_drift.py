@@ -1,4 +1,4 @@
-"""What every store has to do for live detectors."""
+"""Duties of every store for live detectors."""
 
 from collections.abc import Callable, Iterator
 from typing import Any

@@ -1,4 +1,4 @@
-"""What every store has to do with log events: they are kept as spans are, and are none."""
+"""Duties of every store with log events: they are kept as spans are, and are none."""
 
 from collections.abc import Callable, Iterator
 from typing import Any

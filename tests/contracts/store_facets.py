@@ -1,4 +1,4 @@
-"""What every store has to answer about the counts beside lists.
+"""Answers of every store about the counts beside lists.
 
 The law: a value's count is the length of the list that has the value as a further filter.
 """

@@ -1,4 +1,4 @@
-"""What every store has to answer about records, evaluations, sessions and time series.
+"""Answers of every store about records, evaluations, sessions and time series.
 
 Expected values are counted by hand, or by going through everything that was put in.
 """
@@ -145,7 +145,7 @@ class StoreListsContract:
     def test_tags(
         self, store: Store, tags: dict[str, str], pair: tuple[str, str], is_found: bool
     ) -> None:
-        """Whatever the texts hold that JSON writes in its own way."""
+        """The texts have characters that JSON writes in its own way."""
         store.append_evaluations([evaluation(tags=tags)]).result()
         page = store.evaluations(EvaluationQuery(space=SPACE, tags=(pair,)))
         assert len(page.items) == is_found
@@ -364,7 +364,7 @@ class StoreListsContract:
                 assert found == [(space, f"of {space}")]
 
     def test_states_as_of_a_commit(self, store: Store) -> None:
-        """What was decided later is not there: an evaluation, a revision of one, a dead letter."""
+        """Later items are not there: an evaluation, a revision of one, a dead letter."""
         store.append_records([record(uid) for uid in ("judged", "revised", "dead")]).result()
         store.append_evaluations([evaluation("revised")]).result()
         before = store.last_seq()

@@ -73,7 +73,7 @@ class PeopleContract(OpenedStore):
         assert said(store) == [("u2", "ada", True)]
 
     def test_retention_takes_labels_and_runs(self, store: Store) -> None:
-        """What was evaluated, or brought, before a time."""
+        """It takes labels and runs from before a time."""
         store.append_records([record("old"), record("new")]).result()
         rows = [evaluation("old", evaluated_ns=10), evaluation("new", evaluated_ns=30)]
         store.append_evaluations(rows).result()

@@ -1,4 +1,4 @@
-"""What every store has to answer about spans, traces and the use of models by filter.
+"""Answers of every store about spans, traces and the use of models by filter.
 
 Expected values are counted by hand, or by going through everything that was put in.
 """
@@ -293,7 +293,7 @@ class StoreSearchContract:
         assert int(store.traces(query).items[0].trace_id) == 1
 
     def test_a_trace_is_named_by_its_root(self, store: Store) -> None:
-        """Which need not have come, or begun, first."""
+        """The root need not have come, or begun, first."""
         child = span(1, parent_span_id=f"{2:016x}", start_ns=5, name="child")
         root = span(2, name="root", start_ns=10, resource=_SERVICES["shop"])
         store.append_spans(SPACE, [child], 1).result()

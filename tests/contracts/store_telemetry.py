@@ -232,7 +232,7 @@ class TelemetryContract(OpenedStore):
         assert found(letter_id="none") == []
 
     def test_a_letter_that_was_taken_out_is_gone_and_may_come_again(self, store: Store) -> None:
-        """What is not there, or of another space, is passed over; totals stay as they were."""
+        """A letter that is absent, or of another space, is passed over; totals stay the same."""
         kept, gone = letter(source="kept"), letter(source="gone")
         store.append_dead_letters([kept, gone, letter(space="elsewhere")]).result()
         by_source = {

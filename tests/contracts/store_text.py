@@ -1,4 +1,4 @@
-"""What every store has to answer about records that hold a text."""
+"""Answers of every store about records that hold a text."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -67,7 +67,7 @@ class StoreTextContract:
         ],
     )
     def test_texts(self, store: Store, context: dict[str, Any], text: str, is_found: bool) -> None:
-        """Whatever JSON writes in its own way, and whatever means something in a pattern."""
+        """Texts have characters that JSON escapes, and characters with a meaning in a pattern."""
         store.append_records([record(context=context)]).result()
         assert found(store, text) == ["u1"] * is_found
 

@@ -1,4 +1,4 @@
-"""What every transport has to do; a transport's test adds one small class and no test logic."""
+"""Duties of every transport; a transport's test adds one small class and no test logic."""
 
 from abc import abstractmethod
 from collections.abc import Iterator

@@ -229,7 +229,7 @@ RESULT_TEXTS: dict[str, tuple[Callable[[str], object], Any, type[Exception]]] = 
 @pytest.mark.pace
 @BOUNDED
 def test_changed_texts(name: str, data: st.DataObject) -> None:
-    """What comes as text instead of as a file: a value, or pydantic's and our own errors."""
+    """A text instead of a file gives a value, or one of pydantic's and our own errors."""
     read, seed, error_type = RESULT_TEXTS[name]
 
     @st.composite

@@ -51,7 +51,7 @@ class Ways:
     grpc: GrpcClient
     kafka: KafkaIntake
     queue: MessageReceiver
-    """What Redis and RabbitMQ have in common."""
+    """The part that Redis and RabbitMQ have in common."""
 
     def post(self, path: str, data: bytes, media: str, encoding: str | None = None) -> Any:
         headers = {"Content-Type": media} | ({"Content-Encoding": encoding} if encoding else {})

@@ -1,4 +1,4 @@
-"""What is written and read again is the same: tasks, profiles, scenarios, results."""
+"""Tasks, profiles, scenarios and results are the same when they are written and read again."""
 
 import json
 from pathlib import Path

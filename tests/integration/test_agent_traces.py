@@ -1,4 +1,4 @@
-"""What real instrumentations of agent frameworks sent is read as it happened.
+"""Spans of real instrumentations of agent frameworks are read as the runs happened.
 
 docs/conventions.md shows the figures: `python -m tests.integration.test_agent_traces` writes them.
 """

@@ -113,7 +113,7 @@ def test_half_a_character_stops_no_answer(
     ["export task_results --format csv", "export records", "results evaluations --json"],
 )
 def test_a_terminal_gets_no_control_characters(service: Service, url: str, words: str) -> None:
-    """What a record says must not act on it; a pipe gets the same bytes as a file."""
+    """Text of a record must not act on the terminal; a pipe gets the same bytes as a file."""
     said = "a\x1b[2J\x9bb\u202e"
     service.send({**RIGHT, "uid": "u-bad", "context": {"answer": said}})
     service.wait_for(3)
@@ -166,7 +166,7 @@ def calls() -> dict[str, Call[Any] | StreamCall]:
 
 
 def test_every_route_has_a_method_with_its_parameters(start: Start) -> None:  # noqa: F811
-    """What the API has and the client has not cannot be asked for; the reverse is refused."""
+    """A route that the client lacks cannot be asked for; a method without a route is refused."""
     document: Mapping[str, Any] = start().http.get("/openapi.json").json()
     served = {
         f"{method.upper()} {path}": {

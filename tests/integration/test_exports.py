@@ -105,7 +105,7 @@ def test_an_export_goes_on_after_the_collector_was_killed(collector: CollectorPr
 
 
 def test_few_whole_files_are_written_at_a_time(collector: CollectorProcess) -> None:
-    """Whoever reads none of an answer keeps a part of it in memory; parts are for everybody."""
+    """A client that does not read keeps a part of its answer in memory; parts are for everybody."""
     path = "/api/v1/export/records"
     with httpx.Client(base_url=collector.url, timeout=60) as client:
         with ExitStack() as stack:

@@ -1,4 +1,4 @@
-"""Which records a harvest takes, by hand; and what it cannot make a scenario of."""
+"""Records that a harvest takes, by hand; and records that make no scenario."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -107,7 +107,7 @@ def test_what_was_observed_is_no_expectation(
 
 
 def test_what_is_no_scenario(service: Service, client: ScouterClient) -> None:
-    """What waits, what nobody could judge, a session as a whole, and what was taken out."""
+    """Records that wait or cannot be evaluated, a session as a whole, and erased records."""
     service.send(
         asked("u1", session_id="s"),
         asked("u2", session_id="s"),

@@ -105,7 +105,7 @@ def test_what_is_read_twice_is_evaluated_once(
 
 
 def test_a_restarted_collector_goes_on_where_it_was(line: Line) -> None:
-    """What arrives while it is away waits in the topics; a clean stop means no second reading."""
+    """Messages wait in the topics while it is away; a clean stop means no second reading."""
     collector = line.collector
     with traced_agent(line.transport, helper_profile()) as agent:
         agent.answer_all(["before-1", "before-2"])
@@ -126,7 +126,7 @@ def test_a_restarted_collector_goes_on_where_it_was(line: Line) -> None:
 
 @pytest.mark.long  # a broker more; the restart below is the shorter form
 def test_a_broker_that_is_away_under_traffic(kafka: KafkaBroker | ExternalBroker) -> None:
-    """What comes over HTTP is judged meanwhile; by default the program's outage lasts 60 s.
+    """Records over HTTP are evaluated meanwhile; by default the program's outage lasts 60 s.
 
     It is a program of its own, as kafka-python leaves sockets of refused connections open.
     """

@@ -32,7 +32,7 @@ LIMIT_USD: Final = 100.0
 
 
 class Bill:
-    """What the provider wants to be paid: for every question from the moment that it came."""
+    """The provider's bill: it counts every question from the moment that it came."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

@@ -85,7 +85,7 @@ Triple = tuple[str, str, float | None]
 
 @dataclass(frozen=True)
 class Talk:
-    """What the agent does when it is asked."""
+    """The agent's work for a question."""
 
     calls: Sequence[tuple[str, Mapping[str, str]]]
     answer: str
@@ -160,7 +160,7 @@ def work(tracer: Tracer, queue: ScouterQueue, name: str) -> str:
 
 
 def evaluation(text: str, schema: object) -> dict[str, Any]:
-    """What the judge thinks: it knows the right answer, and the right hours, when it sees them."""
+    """The judge's answer: it knows the right answer, and the right hours, when it sees them."""
     if "generated report" in text:
         is_eight = text.rpartition("</data")[0].endswith(">8")
         return {"reasoning": "r", "score": 0.75 if is_eight else 0.25}

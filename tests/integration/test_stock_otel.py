@@ -55,7 +55,7 @@ get_logger_provider().get_logger("agent").emit(LogRecord(body="a line"))
 for provider in trace.get_tracer_provider(), metrics.get_meter_provider(), get_logger_provider():
     provider.shutdown()
 """
-"""What `opentelemetry-instrument` does before it starts a program, and a program."""
+"""The work of `opentelemetry-instrument` before it starts a program, and a program."""
 
 
 @pytest.fixture

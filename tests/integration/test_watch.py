@@ -108,7 +108,7 @@ def batches(trace_id: str) -> list[bytes]:
 def test_each_watched_trace_is_judged_once_whenever_the_collector_is_killed(
     tmp_path: Path,
 ) -> None:
-    """What was not acknowledged is sent again, and of what was, some."""
+    """Requests that were not acknowledged are sent again, and some of the others, too."""
     chance = random.Random(8)
     profile = PROFILE.save_to_json(tmp_path / "shop.json")
     collector = CollectorProcess(tmp_path, "--profile", profile)

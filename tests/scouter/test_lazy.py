@@ -15,7 +15,7 @@ LAZY = [name for name in promised() if "__getattr__" in vars(import_module(name)
 
 
 def fresh(code: str) -> str:
-    """What a program prints that starts anew."""
+    """The output of a program that starts anew."""
     done = subprocess.run(
         [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
     )

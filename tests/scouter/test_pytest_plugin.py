@@ -286,7 +286,7 @@ PRICES = "providers: {openai: {prices: {gpt-4o: {input_per_million: 1, output_pe
 def test_judges_are_cached_and_kept_to_a_budget(
     run: Run, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What was not judged for want of money has not passed; and nothing is asked twice."""
+    """A task that was skipped for want of money has not passed; and nothing is asked twice."""
     monkeypatch.setenv("XDG_CONFIG_HOME", str(project / "config"))
     (project / "answers.yaml").write_text(JUDGED)
     (project / "p.yaml").write_text(PRICES)

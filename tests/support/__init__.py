@@ -1,1 +1,1 @@
-"""What tests share: real components, processes, recorded agent runs."""
+"""Parts that tests share: real components, processes, recorded agent runs."""

@@ -1,4 +1,4 @@
-"""What real agents did, what their instrumentations sent, and what is read of it.
+"""Runs of real agents, the spans of their instrumentations, and the reading of these.
 
 `../shared/data/agent-traces` holds, per client, an OTLP trace request, perhaps a log request, and
 the truth from the tools' and the model server's own record. A cell (calls, arguments and so on)
@@ -29,7 +29,7 @@ PREFIXES: Final = {
     "claude-openinference": "mcp__travel__",
     "claude-own": "mcp__travel__",
 }
-"""What a framework puts before the names of tools."""
+"""The prefix that a framework puts before the names of tools."""
 UNSEEN: Final = "unseen"
 """A tool that was called is said not to have been: the one mistake that is never told."""
 
@@ -81,7 +81,7 @@ def load_client(file: Path) -> Client:
 
 
 def cells_of(client: Client) -> dict[str, str]:
-    """What each cell that the client tells is wrong in; empty for one that is right."""
+    """The fault of each cell that the client tells; empty for a right one."""
     found: dict[str, str] = {}
     for turn in client.truth["turns"]:
         if len(turn["trace_ids"]) != 1:

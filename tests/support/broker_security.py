@@ -26,7 +26,7 @@ ssl.truststore.location={ca}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerSecurity:
-    """What a secured broker needs; made by `make_security`."""
+    """Files and names of a secured broker; made by `make_security`."""
 
     ca: Path
     """PEM file of the authority that signed the broker's certificate."""

@@ -20,7 +20,7 @@ addEventListener(
 
 @dataclass
 class Seen:
-    """What went wrong in a browser while a test looked at pages."""
+    """Faults in a browser while a test looked at pages."""
 
     problems: list[str] = field(default_factory=list[str])
 

@@ -54,7 +54,7 @@ class CollectorProcess:
         return self._process
 
     def command(self) -> list[str]:
-        """What runs a module, whose name and arguments follow."""
+        """The command that runs a module, whose name and arguments follow."""
         return [sys.executable, "-m"]
 
     def start(self) -> None:

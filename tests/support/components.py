@@ -70,8 +70,8 @@ def require(
     Args:
         part: A key of `PARTS`.
         present: Whether this machine has the part.
-        detail: What exactly was not found.
-        environ: Where `SCOUTER_REQUIRE` is read.
+        detail: The exact thing that was not found.
+        environ: The environment that `SCOUTER_REQUIRE` is read from.
     """
     how = PARTS[part]
     if present:

@@ -1,4 +1,4 @@
-"""What the files of a folder hold."""
+"""Contents of the files of a folder."""
 
 from pathlib import Path
 
@@ -6,8 +6,8 @@ from pathlib import Path
 def files_with(folder: Path, *forms: bytes) -> list[str]:
     """The names of the files that hold one of the texts, in any of the folders below.
 
-    A store at work may remove a file while this reads: a checkpoint moves what its log holds. What
-    such a file held is in another one by then, so the search begins anew.
+    A store at work may remove a file while this reads: a checkpoint moves the content of its log.
+    The content of such a file is in another one by then, so the search begins anew.
 
     Raises:
         AssertionError: Files went in every one of many searches.

@@ -45,7 +45,7 @@ def replay(
         records: Per alias, the scenario, attempt and tasks of each record.
         infos: More fields of `ScenarioInfo`, by scenario.
         required: Per alias, the required tasks.
-        judge_rates: What is known of judges.
+        judge_rates: Known rates of judges.
     """
     datasets: dict[str, EvalResults] = {}
     for alias, rows in (records or {}).items():

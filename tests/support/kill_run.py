@@ -27,7 +27,7 @@ _LABEL: Final = re.compile(r'(\w+)="([^"]*)"')
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KillReport:
-    """What was sent and what there is."""
+    """Items that were sent, and items that are stored."""
 
     kills: int
     items: int

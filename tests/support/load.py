@@ -221,10 +221,10 @@ class Producer:
     """Delivers items on a thread, in order, and logs what was acknowledged: the oracle.
 
     Args:
-        numbers: Which items.
-        deliver: How.
+        numbers: Numbers of the items.
+        deliver: Delivers a batch.
         batch: Items per delivery.
-        pause_s: Between deliveries, so that the traffic lasts.
+        pause_s: Pause between deliveries, so that the traffic lasts.
     """
 
     def __init__(

@@ -161,7 +161,7 @@ class Refusal:
     """A call's end, as both kinds of clients read it: the Python exporter, and by the standard.
 
     Args:
-        error: What the call raised.
+        error: The error that the call raised.
     """
 
     def __init__(self, error: Any) -> None:

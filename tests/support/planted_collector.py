@@ -20,7 +20,7 @@ class PlantedCollector(CollectorProcess):
     """The program with the fault."""
 
     def command(self) -> list[str]:
-        """What runs a module, whose name and arguments follow."""
+        """The command that runs a module, whose name and arguments follow."""
         return [sys.executable, str(Path(__file__))]
 
 

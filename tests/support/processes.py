@@ -22,10 +22,10 @@ def wait_until(
 
     Args:
         check: The question; may raise OSError while the far side is not there yet.
-        what: What is waited for, for the error message.
+        what: Name of the awaited thing, for the error message.
         timeout_s: Seconds until the test fails.
-        every_s: Seconds between two questions, and more of them the longer it takes: what is
-            waited for needs the processor too.
+        every_s: Seconds between two questions; they grow with time, as the awaited thing needs the
+            processor, too.
 
     Returns:
         The first truthy answer.

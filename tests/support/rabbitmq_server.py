@@ -52,7 +52,7 @@ class RabbitServer:
 
     @property
     def address(self) -> str:
-        """What clients connect to."""
+        """The address that clients connect to."""
         return f"amqp://127.0.0.1:{self.port}"
 
     def start(self) -> None:

@@ -22,7 +22,7 @@ class RedisServer:
 
     @property
     def address(self) -> str:
-        """What clients connect to."""
+        """The address that clients connect to."""
         return f"redis://127.0.0.1:{self._port}"
 
     def start(self) -> None:

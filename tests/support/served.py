@@ -37,7 +37,7 @@ def serve(app: FastAPI) -> Generator[str]:
 
 @dataclass
 class Say:
-    """What to answer to one request."""
+    """The answer to one request."""
 
     status: int = 200
     body: object = None

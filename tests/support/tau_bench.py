@@ -66,7 +66,7 @@ class Run:
 
     @property
     def answers(self) -> list[str]:
-        """What the agent said to the user."""
+        """The agent's words to the user."""
         return [
             message["content"]
             for message in self.messages
@@ -120,7 +120,7 @@ def _call(asked: Message, answer: Message) -> Call:
 
 
 def record_context(run: Run) -> dict[str, object]:
-    """What the record says about a run: the outcome, the conversation, what was wanted."""
+    """The record's context for a run: the outcome, the conversation, the wanted result."""
     answers = run.answers
     return {
         "task_id": run.task_id,
@@ -154,10 +154,10 @@ def replay(
     """Send runs as an instrumented agent would.
 
     Args:
-        runs: What to replay.
+        runs: The runs to replay.
         tracer: Makes the spans, with their times given.
         insert: Takes each run's record, such as `queue["airline"].insert`.
-        first_start_ns: When the first run starts.
+        first_start_ns: Start of the first run, nanoseconds since the epoch.
     """
     for number, run in enumerate(runs):
         replay_run(run, tracer, insert, start_ns=first_start_ns + number * RUN_SPACING_NS)

@@ -99,6 +99,6 @@ def run(vector: dict[str, Any], compat: Any = "wxo-1.6.9") -> JourneyResult:
 
 
 def expected_metrics(vector: dict[str, Any]) -> dict[str, Any]:
-    """What the original computed; NaN as None."""
+    """Measures that the original computed; NaN as None."""
     metrics = vector["expected"]["1.6.9"]["metrics"]
     return {name: None if value == "NaN" else value for name, value in metrics.items()}

@@ -51,18 +51,18 @@ class _Group(NamedTuple):
 
 
 class Decider:
-    """Decides what the join gives out; to be used by one thread.
+    """Evaluates the records that the join gives out; to be used by one thread.
 
     Args:
-        registry: Which profile a record means.
-        join: Gives out records, and takes those back that there is no time for.
-        back: Reads what is not in memory.
+        registry: Finds the profile of a record.
+        join: Gives out records, and takes back those that there is no time for.
+        back: Reads contexts and spans that are not in memory.
         writer: Takes evaluations and dead letters.
         late: Told of the traces of evaluations.
-        evaluating: Told what is evaluated.
+        evaluating: Told of the records that are being evaluated.
         deriver: Makes records of traces that are watched, and settles sessions.
         inputs: The join's time.
-        need: Says what a record waits for.
+        need: Tells the spans that a record waits for.
         seq: Gives the last commit whose spans are known.
         clock: Monotonic seconds.
         now_ns: Wall clock.

@@ -191,14 +191,14 @@ def judge_again(
     now_ns: int,
     is_late: Callable[[], bool] = never,
 ) -> list[EvaluationRow]:
-    """Run those tasks again that spans can change, and take over the other results.
+    """Run the tasks again that spans can change, and take over the other results.
 
     A judge task among them keeps its evaluation where its question is the same; else it is pending.
 
     Args:
         items: Whole records, each with its latest evaluation.
-        registered: The profile that judged them.
-        rerun: What runs again.
+        registered: The profile of these evaluations.
+        rerun: The tasks that run again.
         traces: By trace id.
         seq: Last commit whose spans are in the traces.
         now_ns: The time, nanoseconds since the epoch.

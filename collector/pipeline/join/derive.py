@@ -37,8 +37,8 @@ class Deriver:
 
     Args:
         store: Takes the records.
-        registry: Which profile a record means.
-        watcher: Is told what is derived.
+        registry: Finds the profile of a record.
+        watcher: Is told of the records that are derived.
         writer: Waits for the store.
         admit: Is told of every record whose session is settled.
     """

@@ -174,10 +174,10 @@ class Join:
 
         Args:
             record: The record.
-            need: What it waits for.
+            need: The spans that it waits for.
             now: The time.
-            via: BROKER if it came by one: so do the spans then. One that came directly says
-                nothing of the way of the spans.
+            via: BROKER if it came by one: its spans then do so, too. A record that came directly
+                says nothing of the way of its spans.
             is_first: True if the store had no span of its trace when it took the record.
         """
         waiting = Waiting(
@@ -200,10 +200,10 @@ class Join:
             trace.watched |= {alias}
 
     def add_watched(self, row: RecordRow, now: float) -> None:
-        """Let a record wait that is to be derived of its trace: no store has it yet.
+        """Let a record wait that is to be derived from its trace: no store has it yet.
 
         Args:
-            row: What is known of it; the rest is in the spans.
+            row: The known fields of the record; the others follow from the spans.
             now: The time.
         """
         waiting = Waiting(record=row, need=Need.TRACE, arrived=now, share=Share.WATCHED)
@@ -217,7 +217,7 @@ class Join:
 
         Args:
             stored: The record.
-            need: What it waits for.
+            need: The spans that it waits for.
             came_at: The time when it began to wait.
             via: BROKER if it came by one.
         """

@@ -26,7 +26,7 @@ class Need(Enum):
 
 
 class Share(Enum):
-    """Whose room in memory a waiting record takes; see `Parked`."""
+    """The room in memory that a waiting record takes; see `Parked`."""
 
     NEW = "new"
     UNKNOWN = "unknown"
@@ -38,7 +38,7 @@ class Share(Enum):
 
 
 def share_of(need: Need) -> Share:
-    """Whose room a record takes that is not read back."""
+    """The room of a record that was not read back from the store."""
     return Share.UNKNOWN if need is Need.PROFILE else Share.NEW
 
 
@@ -88,7 +88,7 @@ NOT_WATCHED: Final[frozenset[str]] = frozenset()
 
 
 class JoinedTrace:
-    """One trace: what is known of it, who waits for it, and when to look at it again."""
+    """One trace: its facts and spans, its waiting records, and the time of the next look at it."""
 
     __slots__ = (
         "brought_by", "facts", "is_in_line", "is_loaded", "last_arrival", "last_span", "scheduled",
@@ -113,12 +113,12 @@ class JoinedTrace:
         self.brought_by = Via.UNKNOWN
         """BROKER if that brought anything of it, else DIRECT if a span came that way."""
         self.via = Via.UNKNOWN
-        """Whose time all of the above is in; see `Join._move`."""
+        """The way whose clock gives all times above; see `Join._move`."""
 
     def take(self, span: Span) -> int:
         """Add a span, or a better version of one; returns by how many those in memory grew."""
         if isinstance(self.facts, CompleteFacts):
-            # What is known is not enough for one more: everything has to be read from the store.
+            # These facts cannot take one more span: all spans have to be read from the store.
             self.to_load = len(self.facts)
             self.facts, self.spans, self.is_loaded = TraceFacts(), {}, False
         self.facts.add(span)

@@ -17,10 +17,11 @@ _seq: Final = operator.itemgetter(0)
 class Parked:
     """The waiting records that the join has no room for: the store is read for them, by and by.
 
-    While a broker lags, or traces stay away, any number of records waits. What is new has a room of
-    its own: of n records for those that came by a broker, of 3/2 n for all, so that a broker does
-    not hold up what comes another way. Those that are read back have another, of n / 2; meanwhile
-    what comes by a broker has so much less. Records of unknown profiles have n / 4 of their own.
+    While a broker lags, or traces stay away, any number of records waits. New records have a room
+    of their own: n for those that came by a broker, 3/2 n for all. So a broker does not hold up
+    records that come another way. Records that are read back have another room, of n / 2; meanwhile
+    the room of a broker's records is so much smaller. Records of unknown profiles have n / 4 of
+    their own.
 
     Args:
         max_records: n.
@@ -65,7 +66,7 @@ class Parked:
         Args:
             place: Of the record.
             via: The way that it came.
-            share: Whose room it takes.
+            share: The room that it takes.
             waiting: Records that take it already.
             now: The time that runs while no broker lags.
         """

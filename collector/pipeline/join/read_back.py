@@ -213,7 +213,7 @@ class ReadBack:
         """Read things together, or in parts where there is no memory for all.
 
         Args:
-            items: What to read.
+            items: Names of the things.
             read: Reads some of them.
             too_large: Told of each that cannot be read alone, and why.
         """

@@ -67,7 +67,7 @@ class Ready:
     is_reopened: bool = False
     """True if it has an evaluation already, which late spans have made doubtful."""
     share: Share = Share.NEW
-    """Whose room in memory it took."""
+    """The room in memory that it took."""
     early: EarlyResult | None = None
     """Result of its tasks on the trace, if they ran before memory let the spans go."""
 

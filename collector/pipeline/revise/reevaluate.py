@@ -142,22 +142,23 @@ class Reevaluator:
     def run(
         self, registered: RegisteredProfile, query: EvaluationQuery, *, now_ns: int, is_dry: bool
     ) -> Reevaluated:
-        """Judge the records and sessions of one page of evaluations by a profile.
+        """Evaluate the records and sessions of one page of evaluations by a profile.
 
-        What got another evaluation since the listing began is judged, too, in that one's place.
-        A session that has no evaluation gets none. One that has some stays as it is if no task of
-        the profile is about sessions: nothing would be left of its evaluation.
+        A record that got another evaluation since the listing began is evaluated, too; the new
+        evaluation replaces the latest one. A session without an evaluation gets none. A session
+        with one stays as it is if no task of the profile is about sessions: nothing would be left
+        of its evaluation.
 
         Args:
             registered: The profile; in a dry run, the registry need not know it.
-            query: Which evaluations.
+            query: Selects the evaluations.
             now_ns: The time, nanoseconds since the epoch.
             is_dry: Change nothing.
 
         Raises:
             TransientError: The store cannot be read or written now.
 
-        Cost: linear in records, tasks and spans; what 50 records or ten sessions consist of is in
+        Cost: linear in records, tasks and spans; the data of 50 records or ten sessions is in
         memory at a time.
         """
         page = self._store.evaluations(query)

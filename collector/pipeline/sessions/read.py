@@ -46,8 +46,8 @@ class SessionReader:
     """Reads records of sessions and the evaluations on them; any thread may ask.
 
     Args:
-        store: Where they are.
-        registry: Which profile a record means.
+        store: Holds the records and evaluations.
+        registry: Finds the profile of a record.
         insist: Reads something from the store; waits for it where nothing can be done without.
     """
 

@@ -28,17 +28,17 @@ _POISON: Final = (
 
 
 class SessionWork:
-    """Lets sessions wait for their quiet period and judges them; to be used by one thread.
+    """Lets sessions wait for their quiet period and evaluates them; to be used by one thread.
 
     Every record that was accepted belongs to its session, whatever became of its own evaluation.
 
     Args:
-        store: What sessions consist of.
-        registry: Which profiles judge sessions.
-        times: How long they wait.
+        store: Holds the records of sessions.
+        registry: Finds the profiles with tasks on sessions.
+        times: Waiting times of sessions.
         late: Is told of the traces of evaluations.
         writer: Takes the evaluations.
-        evaluating: Told what is evaluated.
+        evaluating: Told of the sessions that are being evaluated.
         clock: Monotonic seconds, for latencies.
         now_ns: Wall clock.
     """

@@ -21,11 +21,11 @@ _NOTE_S: Final = 1.0
 
 
 class WatchWork:
-    """Lets records wait that are to be derived of traces; to be used by one thread.
+    """Lets records wait that are to be derived from traces; to be used by one thread.
 
     Args:
-        store: Where spans and records are.
-        registry: Which profiles watch what.
+        store: Holds spans and records.
+        registry: Finds the profiles that watch a trace.
         join: Holds the records until their traces are complete.
         writer: Waits for the store.
         admit: Lets the session of a record wait.

@@ -8,10 +8,10 @@ from typing import Any
 
 
 async def durable(futures: "Sequence[Future[Any]]") -> None:
-    """Wait for commits. Who ends the waiting ends no commit.
+    """Wait for commits. A caller that is cancelled cancels no commit.
 
     Raises:
-        Exception: What the first future that failed has raised.
+        Exception: The error of the first future that failed.
     """
     loop = asyncio.get_running_loop()
     for future in futures:

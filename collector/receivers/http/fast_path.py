@@ -14,7 +14,7 @@ class IngestFront:
     """ASGI middleware that calls the endpoints of some paths itself.
 
     The routes stay in the app behind it: they are in its OpenAPI document, and they answer every
-    method but POST. What an endpoint raises goes to the app's handler of faults.
+    method but POST. An error that an endpoint raises goes to the app's handler of faults.
 
     Args:
         app: Takes all other requests.

@@ -56,15 +56,16 @@ class _Part(NamedTuple):
 class KafkaIntake:
     """Stores messages in their order, again and again until they are durable.
 
-    While the store syncs one part, the next one is decoded, so that the last part taken, and small
-    ones before it, are still on their way when `take` returns: `finish` waits for them. One thread
-    calls at a time.
+    While the store syncs one part, the next one is decoded. So the last part taken, and small ones
+    before it, are still on their way when `take` returns: `finish` waits for them. One thread calls
+    at a time.
 
     Args:
         ingest: The way in.
-        spans_topic: What comes by it are spans; all else are records.
-        stopping: Once it is set, what the store refuses is given up, to be delivered again.
-        logs_topic: What comes by it are OTLP log requests; empty for none.
+        spans_topic: Topic of spans; messages of any other topic are records.
+        stopping: Once it is set, messages that the store refuses are given up, to be delivered
+            again.
+        logs_topic: Topic of OTLP log requests; empty for none.
     """
 
     def __init__(

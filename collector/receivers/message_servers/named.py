@@ -17,7 +17,7 @@ def message_receivers(
     """Make the receivers of Redis and RabbitMQ; none is started.
 
     Args:
-        settings: Which servers, and how.
+        settings: Names the servers and the way to connect.
         ingest: The way in.
         inputs: Is told whether there are spans that were not read yet.
 

@@ -108,8 +108,8 @@ class MessageReceiver(ABC):
         """Tell the join how far this receiver is; to be called between any two batches.
 
         Args:
-            behind_s: Asks the server; called twice a second at most. What it gives is that of
-                `InputClock.report`.
+            behind_s: Asks the server; called twice a second at most. Its result is the `behind_s`
+                of `InputClock.report`.
         """
         if time.monotonic() >= self._reported + _REPORT_S:
             self._inputs.report(self.name, behind_s())

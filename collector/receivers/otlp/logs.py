@@ -2,7 +2,7 @@
 
 A log record with the event name `scouter.eval_record` (its `event_name`, or an attribute
 `event.name`) carries a record of `POST /v1/records` as its body: an object, or the JSON text of
-one. What the body does not say is taken from around it: `trace_id` and `created_at` from the log
+one. Fields that the body lacks are taken from around it: `trace_id` and `created_at` from the log
 record, `tags` from its attributes and from the resource's service and environment. A GenAI event
 that was made inside a span becomes a log event of that span. Other log records are counted and not
 kept.

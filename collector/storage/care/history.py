@@ -26,7 +26,7 @@ class StoredHistory:
 
     Args:
         folder: The data folder of a collector.
-        space: Whose results are read.
+        space: Space of the results.
 
     Raises:
         ConfigError: There is no store, a collector has it open, or another version wrote it.

@@ -49,7 +49,7 @@ def result_table(evaluations: pa.Table) -> pa.Table:
     """The results of some evaluations, a row for each.
 
     Args:
-        evaluations: What `EVALUATIONS` has read.
+        evaluations: Rows that `EVALUATIONS` has read.
     """
     rows = list(_rows(evaluations))
     columns = zip(*rows, strict=True) if rows else [()] * len(_SCHEMA)

@@ -41,8 +41,8 @@ def span_tables(rows: pa.Table, log: SpanLog) -> Iterator[pa.Table]:
     """Spans with all that the span log holds of them, in parts of bounded size.
 
     Args:
-        rows: What `SPANS` has read; none give one table without rows.
-        log: Where the spans' bytes are.
+        rows: Rows that `SPANS` has read; none give one table without rows.
+        log: Holds the bytes of the spans.
 
     Cost: linear; about 30 µs for a span.
     """

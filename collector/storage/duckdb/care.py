@@ -93,7 +93,8 @@ class Care(Opened):
 
     def _scrub_log(self) -> None:
         """Take the bytes of what was erased out of the span log."""
-        # What came before the erasure, and was not filtered, is in the log behind this.
+        # Batches that came before the erasure, and were not filtered, are in the log once this
+        # empty one is.
         self._journal.append("", encode_batch([]), 0, Future[None]()).result()
         lost = self._database.read(
             "SELECT seq, space, trace_id, span_id FROM erasures WHERE step = ?", [LOG_STEP]

@@ -42,7 +42,7 @@ class Committer:
 
     Args:
         database: The open file.
-        known: What is stored already.
+        known: Keys of the rows that are stored already.
         tally: Is told of every commit.
         totals: All counts in the database.
         stored_seq: The last commit that the database has.
@@ -143,7 +143,8 @@ class Committer:
     ) -> tuple[Sequence[object], Totals]:
         try:
             run(connection, "BEGIN")
-            # What it takes out must not be looked up, nor followed by revisions.
+            # A maintenance job goes first: rows that it takes out must not be looked up, nor
+            # followed by revisions.
             care_answers = {
                 at: job.apply(tx) for at, job in enumerate(group) if isinstance(job, MaintenanceJob)
             }

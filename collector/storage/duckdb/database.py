@@ -93,8 +93,8 @@ class Database:
     """One open DuckDB file. Connections that it gives out belong to the thread that asked.
 
     Args:
-        folder: Where the file is or will be.
-        memory_limit_bytes: What DuckDB may use.
+        folder: Folder of the file, which is made if it is not there.
+        memory_limit_bytes: Most memory that DuckDB may use.
         may_be_new: False where a file without tables is one that lost them.
 
     Raises:
@@ -118,7 +118,8 @@ class Database:
                     # takes about half as long again.
                     "threads": 1,
                     # Joining small row groups writes everything log(n) times, and stalls writers:
-                    # 1.7 s with contexts of 20 kB. What a checkpoint finds can stand alone.
+                    # 1.7 s with contexts of 20 kB. Row groups that a checkpoint finds may stay
+                    # small.
                     "max_vacuum_tasks": 0,
                     # Of rows that are listed in order only those of the page are read whole: in
                     # a third of the time and a quarter of the memory, where most rows match.
@@ -199,7 +200,7 @@ class Database:
     def _read(
         self, sql: str, parameters: Sequence[object], beside: AbstractContextManager[None]
     ) -> list[tuple[Any, ...]]:
-        # Who has a turn waits for nobody but a commit.
+        # A query that has a turn waits for nothing but a commit.
         with self.in_use() as connection, self._turns, beside:
             try:
                 if not parameters or len(sql) > _PARSED_LENGTH:
@@ -459,7 +460,7 @@ def copy_rows(
     Args:
         connection: Has the store attached; writes to it may go on elsewhere.
         path: The file; an older one is removed.
-        tables: Whose rows.
+        tables: Names of the tables.
         conditions: SQL by table that is true of the rows to copy.
 
     Raises:

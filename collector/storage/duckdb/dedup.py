@@ -148,8 +148,8 @@ class KnownRows:
         Args:
             select: SQL up to the condition.
             column: Has the keys.
-            keys: Say where to look.
-            numbers: Which ones.
+            keys: Tell the places to look at.
+            numbers: Numbers of the keys.
         """
         for commits, maybe in keys.holding(numbers):
             for start in range(0, len(maybe), _LOOKUP_KEYS):

@@ -90,7 +90,7 @@ def erase(tx: Transaction, database: Database, target: EraseTarget) -> Erased:
     Args:
         tx: The open transaction, in the writer thread.
         database: Its file.
-        target: What goes.
+        target: Names the rows to erase.
     """
     database.make_room()
     connection = database.connection()

@@ -49,9 +49,9 @@ class GroupWriter(Generic[JobT]):
     Args:
         commit: Stores a group in one transaction and returns each job's answer; raises
             TransientError or DataError and then has stored nothing of the group.
-        instead: What to store instead of a promised job whose rows can never be stored; None for
-            a job that was not promised.
-        is_promised: Tells such jobs.
+        instead: Gives the job to store in place of a promised job whose rows can never be stored;
+            None for a job that was not promised.
+        is_promised: Says whether a job was promised.
         afterwards: Called between two commits, once the jobs of the first are answered; and every
             half second after a commit that failed for now, or while it raises TransientError
             itself, until it no longer does.

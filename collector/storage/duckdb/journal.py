@@ -48,8 +48,9 @@ class Journal:
         log: The log; nobody else appends to it.
         submit: Takes each batch that is durable; its future is answered once it is committed.
         hurry: Has all that was submitted committed at once, as somebody waits for it.
-        fault: Why the database takes nothing now; empty if it does. Nothing is acknowledged then.
-        tombstones: What was erased; it does not get into the log again.
+        fault: Gives the reason that the database takes nothing now; empty if it takes jobs. With a
+            reason nothing is acknowledged.
+        tombstones: Marks of erased spans, which do not get into the log again.
         suspect: Is told of a write that failed, in the thread of the journal.
     """
 

@@ -48,7 +48,7 @@ class Opened:
 
     Args:
         folder: Where the file is; made if it is not there.
-        memory_limit_bytes: What DuckDB may use.
+        memory_limit_bytes: Most memory that DuckDB may use.
         log_file_bytes: Size of a file of the span log, the least that retention gives back.
         commit_pause_s: Spans, which are durable before, wait up to this long after the last commit
             for others to be committed with them, unless a query or a record waits for that.
@@ -57,7 +57,7 @@ class Opened:
     Raises:
         ConfigError: The folder cannot be used, or another process has the file open.
         LostDataError: Something that was acknowledged is gone or damaged; nothing was changed.
-        TransientError: What the span log holds beyond the database cannot be stored now.
+        TransientError: Spans that only the span log holds cannot be stored now.
     """
 
     def __init__(

@@ -375,15 +375,15 @@ def read_received(database: Reads) -> tuple[int | None, int | None]:
 def read_conservation(database: Reads, space: str, *, has_events: bool = True) -> Conservation:
     """Count every state from its table, in one snapshot.
 
-    What is counted stands in rows and not in columns: to ten subqueries in one row DuckDB looks for
-    the best order, which takes longer than to count.
+    The counts stand in rows and not in columns: for ten subqueries in one row DuckDB looks for the
+    best order, which takes longer than the count.
 
-    Which records wait follows from how many have a first evaluation or a dead letter; `check` looks
-    for them one by one.
+    The number of waiting records follows from the numbers of first evaluations and dead letters;
+    `check` looks for such records one by one.
 
     Args:
-        database: What is asked.
-        space: Whose sheet it is.
+        database: Answers the queries.
+        space: Space of the counts.
         has_events: False of a store that was made before there were log events.
 
     Cost: linear in evaluations and spans: 0.1 s for a million evaluations on as many traces, and

@@ -117,7 +117,7 @@ def _matching(
     Args:
         stored: The spans.
         query: The filter; its limit is not looked at.
-        columns: What the rows have; they begin with the position.
+        columns: Columns of the rows; the first is the position.
         size: Rows of one part.
         trace_ids: Only spans of these traces.
         passed_over: No spans of these traces. It may grow from part to part: without it a trace of

@@ -51,7 +51,7 @@ def read_filter(
     Args:
         read: Runs a query.
         number: SQL for a hash, signed or not; NULL is none.
-        rows: What follows FROM.
+        rows: SQL behind FROM.
         parameters: Of `rows`.
         bits: Of the filter.
 

@@ -87,10 +87,10 @@ class Tombstones:
         """Say which spans of a batch were not erased.
 
         Args:
-            space: Where they belong.
+            space: Space of the spans.
             spans: The batch.
             traces: All of its trace ids.
-            also: What is erased in the same commit.
+            also: Marks of an erasure in the same commit.
 
         Returns:
             Their positions; None if that is all of them.

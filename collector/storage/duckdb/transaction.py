@@ -41,7 +41,7 @@ class Transaction:
         database: The open file.
         seq: Number of this commit.
         totals: Counts before it.
-        tombstones: What was erased before it.
+        tombstones: Marks of the erasures before it.
     """
 
     def __init__(

@@ -57,12 +57,12 @@ _OUTER: Final = "b.start_ns <= a.start_ns AND a.end_ns <= b.end_ns"
 def repeats_sql(where: str, kinds: str) -> str:
     """SQL of common table expressions, the last of them `repeats`: rows that count no more.
 
-    Only traces are looked into in which two instrumentors tell of a kind, one call is the parent of
-    another, or an id is there twice: in most there is none.
+    The query looks only into traces that can have repeats: two instrumentors tell of a kind, one
+    call is the parent of another, or an id is there twice. Most traces have none of these.
 
     Args:
-        where: Which spans; those of one act together.
-        kinds: Those of which repeats are wanted, as a list of SQL.
+        where: SQL that is true of the spans; all spans of one act have to match together.
+        kinds: Kinds of span whose repeats are wanted, as a list of SQL.
     """
     return f"""
     candidates AS MATERIALIZED (

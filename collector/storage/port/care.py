@@ -12,11 +12,12 @@ class CareStore(Protocol):
     """The life of a store: nothing here is asked while a span or record comes in."""
 
     def erase(self, target: EraseTarget) -> "Future[Erased]":
-        """Take out everything that a target names, and what was made of it; no read sees it then.
+        """Take out everything that a target names, with its evaluations; no read sees it then.
 
         Everything that was durable before this call goes. A trace goes with the last of its
         records. An evaluation that stays, although it has read something that goes, keeps its
-        outcomes and loses its texts. What comes again later is a duplicate, whatever it says.
+        outcomes and loses its texts. An item that comes again later is a duplicate, whatever its
+        content.
         `TotalName.ERASED` counts records and spans; other counts stay, rates lose the evaluations.
         """
         ...

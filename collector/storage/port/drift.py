@@ -128,13 +128,13 @@ class DriftStore(Protocol):
         """First final results of two versions, in the order of completion.
 
         Args:
-            query: Which ones.
-            limit: So many of each version at most, the first ones: a later look sees them again,
+            query: Selects the results.
+            limit: Most results of each version, from the first on: a later look sees them again,
                 and more.
 
         Returns:
-            Each with its version, those that a gate skipped among them; those of which a judge
-            was not asked, for its budget or its sample, are left out.
+            Each result with its version, also of tasks that a gate skipped. Results without an
+            answer of the judge, for its budget or its sample, are left out.
         """
         ...
 

@@ -28,23 +28,23 @@ Flight: TypeAlias = "Future[Reply | None]"
 
 
 class CachedJudge:
-    """Answers from a cache what was answered before, and asks a judge the rest.
+    """Answers known questions from a cache, and asks a judge the other ones.
 
-    Only usable answers are kept: no errors, no refusals, nothing truncated, and nothing that the
+    Only usable answers are kept: no errors, no refusals, no truncated answers, and none that the
     question itself calls of no use (`JudgeRequest.is_usable`), such as a score beyond its scale. A
-    kept answer is held against that as well, as others may have put it there: what is of no use
-    counts as not there, and the next usable answer takes its place. An answer from the cache says
-    so (`JudgeReply.is_cached`), and took no tokens and no money.
+    kept answer is checked in the same way, as others may have put it there. A kept answer of no use
+    counts as absent, and the next usable answer takes its place. An answer from the cache says so
+    (`JudgeReply.is_cached`), and took no tokens and no money.
 
-    Where the same question is asked again while it is being answered, in any event loop of this
-    process, it is put once: the others wait for its reply. A failure is theirs as well; of an
-    asker that is cancelled, one of the others takes the place.
+    A question that is asked again while it is being answered, in any event loop of this process, is
+    put once: the other callers wait for its reply. They share a failure, too. If the asking caller
+    is cancelled, one of the others asks.
 
     Args:
-        judge: Who is asked; anything that `as_judge` takes.
-        cache: Where answers are kept.
-        space: Whose answers they are; those of other spaces are never read.
-        entry_of: From the provider that a question names to what stands for it in keys, such as
+        judge: The judge; anything that `as_judge` takes.
+        cache: Keeps the answers.
+        space: Space of the answers; those of other spaces are never read.
+        entry_of: From the provider that a question names to its identity in keys, such as
             `ModelJudge.identity`; by default the name itself.
 
     Raises:

@@ -13,10 +13,10 @@ _FORM: Final = "scouter judge 1"
 def cache_key(request: JudgeRequest, *, space: str, entry: str) -> bytes:
     """Make the key of a question.
 
-    What counts is all that an answer depends on: whom it goes to, model, settings, the form of
-    the answer, every message with its role, and which of several samples it is; and the space,
-    as no space reads what another one asked. What does not count is who asks: neither record nor
-    task.
+    The key covers everything that an answer depends on: provider, model, settings, form of the
+    answer, every message with its role, and the number among several samples. It covers the space,
+    too, as no space reads the questions of another one. The asker does not count: neither record
+    nor task.
 
     The encoding is a JSON list, from which every part could be read back; so different questions
     have different encodings. Settings are sorted by name. The order inside of a schema counts:
@@ -24,8 +24,8 @@ def cache_key(request: JudgeRequest, *, space: str, entry: str) -> bytes:
 
     Args:
         request: The question.
-        space: Whose answer it is.
-        entry: What stands for the provider entry.
+        space: Space of the answer.
+        entry: Identity of the provider entry.
 
     Returns:
         A SHA-256, 32 bytes.

@@ -68,15 +68,15 @@ def ask_judge(
 ) -> list[list[Verdict]]:
     """Ask for one task's verdicts on records.
 
-    Only the task is run, and what it depends on; nothing else of the profile costs anything.
-    Each labelled record is judged: a `sample_rate` is for live traffic, and counts as 1 here.
+    Only the task and its dependencies run; no other task of the profile costs anything. Each
+    labelled record is evaluated: a `sample_rate` is for live traffic, and counts as 1 here.
 
     Args:
-        profile: Where the task is from.
-        task: What is asked.
-        contexts: Of the records.
-        judge: Who answers.
-        repeats: How often each record is judged.
+        profile: Profile of the task.
+        task: The task that asks.
+        contexts: Contexts of the records.
+        judge: Answers the questions.
+        repeats: Evaluations of each record.
         concurrency: Most questions at a time.
         tick: Called once for each record and repeat.
 

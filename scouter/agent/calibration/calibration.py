@@ -153,9 +153,9 @@ def calibrate(identity: Identity, evidence: Evidence, now: datetime.datetime) ->
     """Hold a judge's verdicts against people's labels.
 
     Args:
-        identity: What was asked.
+        identity: Task, question and model of the judge.
         evidence: Labels and verdicts.
-        now: When, in UTC.
+        now: Time of the calibration, in UTC.
     """
     items, verdicts = evidence.items, evidence.verdicts
     decided = list(_decided(items, verdicts))

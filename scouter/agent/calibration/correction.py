@@ -89,12 +89,13 @@ def correct(
 
     Args:
         results: The file.
-        calibration: Of the task.
-        profile: Which judged, where it is another version than the calibrated one.
+        calibration: Calibration of the task.
+        profile: Profile of the results, where it is another version than the calibrated one.
         same_traffic: True if the labels are a random sample of the same traffic.
 
     Raises:
-        ConfigError: The verdicts were asked otherwise than in the calibration; says in what.
+        ConfigError: The verdicts were asked otherwise than in the calibration; names the
+            difference.
     """
     found = _matching(results, load_results(results), calibration, profile)
     records = [record for part in found for record in part.records]

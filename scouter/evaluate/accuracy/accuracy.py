@@ -64,9 +64,9 @@ class AccuracyEvaluator:
         agent_under_test: A plain or async function from the query to the answer, or an object
             with `do_async(task)`.
         query: The question.
-        expected_output: What a right answer says.
-        additional_guidelines: What else the judge has to heed.
-        num_iterations: How often agent and judge are asked, at least 1.
+        expected_output: Content of a right answer.
+        additional_guidelines: Further rules for the judge.
+        num_iterations: Number of times that agent and judge are asked, at least 1.
         compat: `sound`, or `upsonic-0.77`: the first failing iteration ends the evaluation, and
             nothing is asked twice.
 

@@ -20,7 +20,7 @@ class EvaluationScore(BaseModel):
         score: From 1 to 10.
         reasoning: Why the judge gave this score.
         is_met: Whether the answer has what was expected.
-        critique: What would make the answer better.
+        critique: Advice for a better answer.
 
     Raises:
         pydantic.ValidationError: A field is missing, or the score is outside of 1 to 10.
@@ -70,12 +70,12 @@ class AccuracyEvaluationResult(_Result):
     """The verdicts of all iterations.
 
     Args:
-        evaluation_scores: One for each iteration that was judged.
+        evaluation_scores: One for each iteration with a verdict.
         average_score: Mean of their scores, 1 to 10.
-        user_query: What the agent was asked.
-        expected_output: What a right answer says.
-        generated_output: The answer of the last iteration that was judged.
-        errors: Why iterations have no verdict, in their order.
+        user_query: The question to the agent.
+        expected_output: Content of a right answer.
+        generated_output: The answer of the last iteration with a verdict.
+        errors: Reasons of the iterations without a verdict, in their order.
     """
 
     evaluation_scores: list[EvaluationScore]

@@ -33,7 +33,7 @@ class PerformanceEvaluator:
     Args:
         agent_under_test: A plain or async function of the task, or an object with
             `do_async(task)`.
-        task: What the agent is asked; a list is asked item by item, as one run.
+        task: The question to the agent; a list is asked item by item, as one run.
         num_iterations: Measured runs of either kind, at least 1.
         warmup_runs: Runs before them that are not measured, at least 0.
         compat: `sound`, or `upsonic-0.77`: time and memory are measured in the same runs, of a
@@ -73,11 +73,12 @@ class PerformanceEvaluator:
             print_results: Whether a table goes to standard output.
 
         Returns:
-            The runs that did not fail, and why others did; none fails for another's sake.
+            The runs that did not fail, and the reasons of the others. A run that fails does not
+            make another one fail.
 
         Raises:
-            Exception: What the first run raised, where none went well; in `upsonic-0.77` what any
-                run raised.
+            Exception: The error of the first run, where all runs failed; in `upsonic-0.77` the
+                error of any run.
 
         Cost: `warmup_runs + 2 * num_iterations` runs of the agent, one after the other.
         """

@@ -60,9 +60,9 @@ class ReliabilityEvaluator:
             print_results: Whether a table goes to standard output.
 
         Raises:
-            TypeError: It tells of no calls.
+            TypeError: The argument tells of no calls.
             KeyError: A call has no `tool_name`.
-            Exception: What the agent raised.
+            Exception: The error that the agent raised.
         """
         result = self.check(tool_names(run_result))
         if print_results:

@@ -107,15 +107,15 @@ def _check_names(targets: Sequence[str]) -> None:
 
 
 def apply_config(records: Sequence[EvalRecord], results: R, config: EvaluationConfig) -> R:
-    """Add to results what a config asks for; the results themselves stay as they are.
+    """Add the annotations of a config to results; the results themselves stay as they are.
 
-    What cannot be embedded costs its record the embedding and nothing else: the record's
-    `problems` say why, and a warning tells when the embedder failed.
+    A text that cannot be embedded costs its record the embedding and nothing else: the record's
+    `problems` tell the reason, and a warning tells of an embedder that failed.
 
     Args:
         records: The evaluated records.
         results: Their results, in the same order.
-        config: What to compute.
+        config: Names the annotations to compute.
 
     Returns:
         The same results with `annotations`.

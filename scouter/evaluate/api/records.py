@@ -20,9 +20,9 @@ class AlignedEvalResult(ResultRow):
     Args:
         record: Its results.
         scenario_id: The scenario that the record came from, in a replay.
-        attempt: Which repeat of the scenario, from 0.
-        annotations: What an `EvaluationConfig` asked for.
-        window: When the evaluation began and ended, where known.
+        attempt: Number of the attempt at the scenario, from 0.
+        annotations: Annotations that an `EvaluationConfig` asked for.
+        window: Begin and end of the evaluation, where known.
     """
 
     __slots__ = ()
@@ -43,10 +43,10 @@ class EvalResults(ResultRows):
     Args:
         records: One result per record, then one per session.
         scenario_ids: The scenario of each record, in a replay; as many as records.
-        attempts: Which repeat of its scenario each record is from, counted from 0; as many.
-        annotations: What an `EvaluationConfig` asked for.
-        provenance: Where the results come from, or a function that finds it out when asked.
-        window: When the evaluation began and ended; from the provenance where that is given.
+        attempts: Number of the attempt that each record is from, counted from 0; as many.
+        annotations: Annotations that an `EvaluationConfig` asked for.
+        provenance: Origin of the results, or a function that finds it out when asked.
+        window: Begin and end of the evaluation; from the provenance where that is given.
     """
 
     row_type: ClassVar[type[ResultRow]] = AlignedEvalResult

@@ -128,12 +128,12 @@ class ScenarioEvalResults(RunResults, frozen=True):
         """Look one attempt of one scenario up.
 
         Args:
-            scenario_id: Any scenario of the run. One without tasks is summed up from the records
-                that it produced: passed if all of them did and there is one.
-            attempt: Which repeat, from 0.
+            scenario_id: Any scenario of the run. A scenario without tasks is summed up from the
+                records that it produced: passed if all of them passed and there is one.
+            attempt: Number of the attempt, from 0.
 
         Raises:
-            MissingKeyError: There was no such scenario or attempt; names those there were.
+            MissingKeyError: There was no such scenario or attempt; names those of the run.
 
         Cost: linear in the number of scenarios, and of records for one without tasks.
         """

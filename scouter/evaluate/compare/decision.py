@@ -35,10 +35,10 @@ class Evidence:
         primary: The row that says how large a fall is not ruled out: whole scenarios or
             conversations, or where there is none all tasks; None without any.
         fall: By how much its mean over scenarios fell, a share; negative for a rise.
-        gone: What the baseline has and the new run lacks altogether: names, by their noun.
-        open_fall: The same without the scenarios that passed when they were asked again; None
-            where nobody was asked.
-        confirmations: Of the scenarios that were asked again.
+        gone: Names that the baseline has and the new run lacks altogether, by their noun.
+        open_fall: The fall without the scenarios that passed when they were asked again; None
+            where none was asked again.
+        confirmations: Results of the scenarios that were asked again.
     """
 
     rows: Sequence[RateComparison]

@@ -73,10 +73,10 @@ def check_names(
     own_tasks: Collection[str],
     tags: Collection[str] = (),
 ) -> None:
-    """Refuse gates on what a run does not have; can be asked before the run.
+    """Refuse gates on names that a run does not have; works before the run.
 
     Args:
-        gates: What the run has to reach.
+        gates: Rates that the run has to reach.
         tasks_of: Per alias, the ids of its tasks; None where they are not known.
         own_tasks: Ids of the tasks of the scenarios themselves.
         tags: Those of the scenarios.
@@ -122,14 +122,14 @@ def check_tags(gates: Gates, tags: Collection[str]) -> None:
 
 
 def check_gates(results: RunResults, gates: Gates) -> tuple[GateCheck, ...]:
-    """Hold a run against its gates, and against what its scenarios and profiles require.
+    """Check a run by its gates, and by the demands of its scenarios and profiles.
 
     A gate on something without results is not met: nothing was shown. A rate of checks is corrected
     for the errors of judges whose calibration is known, and met if the corrected rate reaches it.
 
     Args:
         results: The run.
-        gates: What it has to reach; `Gates()` for nothing but what is required.
+        gates: Rates that it has to reach; `Gates()` for the demands alone.
 
     Returns:
         One check per gate: the scenarios that passed, what is required, the tags, all checks, the

@@ -35,14 +35,14 @@ def by_task(rates: Iterable[JudgeRate]) -> JudgeRates:
 
 
 def correct_gate(counts: Sequence[TaskCount], known: JudgeRates) -> GateCorrection | None:
-    """Replace what judges passed by what people would pass, as calibrations tell it.
+    """Replace the pass rate of judges by that of people, as calibrations tell it.
 
-    Results that no calibration speaks of count as they are. The ends of the interval are those of
-    the parts, each by its number of results: as wide as if all errors went the same way.
+    Results without a calibration count as they are. The ends of the interval are those of the
+    parts, each by its number of results: as wide as if all errors went the same way.
 
     Args:
         counts: The results that the rate is over.
-        known: What is known of the judges; only rates that could be corrected are used.
+        known: Calibrated rates of the judges; only rates that could be corrected are used.
 
     Returns:
         The corrected rate; None where there is nothing to correct.

@@ -56,11 +56,12 @@ def add_strata(
 ) -> None:
     """Give each task, and their sum, the strata that it is tested by.
 
-    A task that an attempt lacks did not pass there, nor did those of a record that it should have
-    left. One that was skipped for a budget or a sample leaves the attempt out.
+    A task that an attempt lacks did not pass there. The tasks of a record that the attempt should
+    have made did not pass, either. A task that was skipped for a budget or a sample leaves the
+    attempt out.
 
     Args:
-        found: What both runs made.
+        found: Records that both runs made.
         tallies: Per task; those that the baseline lacks are not tested.
         whole: The sum over the tasks that the baseline has.
         scenarios: Those that both runs ran; None if all of them count.
@@ -93,8 +94,8 @@ def made_by(rows: Iterable[Row], missing: Iterable[Row] = ()) -> Iterable[Made]:
     """The records of scenarios among some records.
 
     Args:
-        rows: What a run left.
-        missing: What it should have left, too.
+        rows: Rows of a run.
+        missing: Rows that it should have, too.
     """
     for found, is_missing in ((rows, False), (missing, True)):
         for row in found:

@@ -123,7 +123,7 @@ def _judged_together(
 ) -> bool:
     """Judge a stretch by column; False, and nothing is taken, where it has to be one by one."""
     began = time.perf_counter_ns()
-    # What several tasks share of a record is taken from one record after the other.
+    # Steps that several tasks of a record share are taken from one record after the other.
     if not plan.is_flat or plan.shares_steps:
         return False
     contexts = _contexts(stretch)
@@ -194,9 +194,9 @@ class Way:
         """Fill a column with the results of a stretch.
 
         Args:
-            column: The task's.
-            followed: What paths lead to in each of the contexts; `()` are the contexts. Paths
-                with a common beginning share it.
+            column: Column of the task.
+            followed: Values of paths in each of the contexts; `()` are the contexts. Paths with a
+                common beginning share it.
             trees: Spans of each record.
         """
         contexts = followed[()]

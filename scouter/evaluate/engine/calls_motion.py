@@ -35,8 +35,8 @@ class CallsScore:
 
         Args:
             compiled: The task, which knows nothing of missing spans.
-            operator: By which it compares.
-            by: Who tells of the calls, as a person says.
+            operator: Operator of the task.
+            by: Source that tells of the calls, as a person says.
         """
         named = on_moving_spans(compiled, operator, self._motion(), find_calls)
         return doubting_motion(named, operator, self._risen, by)

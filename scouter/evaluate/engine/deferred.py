@@ -1,8 +1,8 @@
-"""Judge now what needs no judge, and leave what does for later.
+"""Run the tasks that need no judge now, and leave the others for later.
 
-What is left is `pending`, with everything that hangs on it; nothing that is decided now would be
-decided otherwise once the answers are there. A walk that starts from what is known then decides
-the rest.
+The others are `pending`, with every task that depends on them. No task that is decided now would be
+decided otherwise once the answers are there. A walk that starts from the known results then decides
+the others.
 """
 
 import json

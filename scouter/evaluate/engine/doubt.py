@@ -88,9 +88,9 @@ def on_moving_spans(
 
     Args:
         compiled: The task, which knows nothing of missing spans.
-        operator: By which it compares.
-        motion: What its value can become.
-        find: The spans that it is about.
+        operator: Operator of the task.
+        motion: Values that the task's value can become.
+        find: Finds the spans that the task is about.
 
     Cost: of `find`; where the tree has gaps, one more comparison for each of a few values.
     """
@@ -169,10 +169,10 @@ def doubting_motion(
 
     Args:
         compiled: The task.
-        operator: By which it compares.
-        reach: What its value can become with more calls.
-        by: Who tells of the calls, as a person says.
-        counted: Set where it counts errors, which may be untold of calls that are told.
+        operator: Operator of the task.
+        reach: Values that the task's value can become with more calls.
+        by: Source that tells of the calls, as a person says.
+        counted: Set where the task counts errors: a call may be told without its error.
 
     Cost: where calls are not told, one more comparison for each of a few values.
     """
@@ -215,8 +215,8 @@ def could_turn(reach: Reach, operator: Op, result: EvalTaskResult) -> bool:
     """Tell whether another value could turn a pass into a fail, or a fail into a pass.
 
     Args:
-        reach: What the value can become.
-        operator: Of the task.
+        reach: Values that the value can become.
+        operator: Operator of the task.
         result: Passed or failed, on the value as it is.
     """
     is_passed = result.outcome is Outcome.PASSED

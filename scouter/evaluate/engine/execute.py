@@ -117,8 +117,8 @@ def walk(
 ) -> Walk:
     """Go through the stages of a plan; stop where a judge has to be asked.
 
-    In every stage the deterministic tasks are run first. What is yielded are the stage's
-    questions; what is sent back are the replies, in the same order.
+    In every stage the deterministic tasks run first. The walk yields the questions of the stage,
+    and takes the replies, in the same order.
 
     Args:
         plan: From `compile_plan`.
@@ -126,7 +126,7 @@ def walk(
         spans: The spans of the record's trace.
         asking_for: The record's uid, for the questions. None asks nothing: judge tasks are then
             errored, and the walk never stops.
-        found: What is known already, and is not run again; the rest is added to it.
+        found: Known results, which are not computed again; the other ones are added to it.
 
     Returns:
         One result per task, in the plan's order.

@@ -40,14 +40,14 @@ def reads_attributes(filter: SpanFilter) -> bool:
 
 
 def can_unmatch(filter: SpanFilter, loss: MissingParts, *, is_negated: bool = False) -> bool:
-    """Tell whether a span that is selected may not be, once what was lost is here.
+    """Tell whether a selected span may no longer be selected once the missing parts are here.
 
-    A new relative makes a relation true, a new attribute the filters that look for one; neither
-    makes one false. So only what stands below an odd number of `not_` lets go.
+    A new relative makes a relation true, and a new attribute the filters that look for one; neither
+    makes one false. So only a filter below an odd number of `not_` can let a span go.
 
     Args:
-        filter: Of single spans.
-        loss: What may come.
+        filter: A filter of single spans.
+        loss: Parts that may come.
         is_negated: An odd number of `not_` stands above it.
     """
     if isinstance(filter, NotFilter):

@@ -43,8 +43,8 @@ class JudgedReport(AskingTask):
 
         Args:
             task: The task.
-            prompt: What is asked about one value.
-            subject: What the task's results share.
+            prompt: The question about one value.
+            subject: Fields that the task's results share.
 
         Raises:
             ConfigError: A path, a template or the prompt can never work.

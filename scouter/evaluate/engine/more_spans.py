@@ -90,11 +90,11 @@ _COUNT: Final = Numbers(low=0, is_whole=True)
 
 
 def reach_of(assertion: TraceAssertion | AgentAssertion, loss: MissingParts) -> ReachOf:
-    """Tell what a task's value can become.
+    """Tell the values that a task's value can become.
 
     Args:
-        assertion: What the task looks at, on spans.
-        loss: What is missing: whole spans, or attributes of spans that are here.
+        assertion: Assertion of the task, on spans.
+        loss: Missing parts: whole spans, or attributes of spans that are here.
     """
     if loss is MissingParts.ATTRIBUTES and not looks_at_attributes(assertion):
         return _same

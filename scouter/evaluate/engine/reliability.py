@@ -21,7 +21,7 @@ def compile_reliability(task: ReliabilityTask, subject: Subject) -> CompiledTask
 
     Args:
         task: The task.
-        subject: What its results share.
+        subject: Fields that its results share.
 
     Raises:
         ConfigError: A path or a template that can never work.

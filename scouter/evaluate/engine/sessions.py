@@ -43,7 +43,7 @@ def session_uid(*parts: object) -> str:
     """Make the key that a session has among records.
 
     Args:
-        parts: What tells it apart from all others.
+        parts: Values that together belong to no other session.
 
     Returns:
         `session:` and 32 hex digits; the collector takes no record with such a uid.
@@ -64,7 +64,7 @@ def session_of(
 
     Args:
         records: At least one, in any order; their contexts are not copied.
-        session_id: What tasks read as `session_id`.
+        session_id: Value that tasks read as `session_id`.
         uid: From `session_uid`.
         name: The `record_id` of the session's result.
     """

@@ -33,7 +33,7 @@ def compile_trajectory(task: TrajectoryTask, subject: Subject) -> CompiledTask:
 
     Args:
         task: The task.
-        subject: What its results share.
+        subject: Fields that its results share.
 
     Raises:
         ConfigError: A path or a template that can never work.

@@ -194,12 +194,12 @@ def value_at(value: JsonValue, loc: Loc) -> JsonValue:
 def place_of_task(value: JsonValue, loc: Loc, problem: str) -> Loc:
     """Find the task that a problem with a whole plan is about.
 
-    A plan is checked when all its tasks have been read, so what is wrong with it names a task by
-    its id or its index (`task 'x': depends_on names …`), not by its place in a file.
+    A plan is checked when all its tasks have been read. So its errors name a task by its id or its
+    index (`task 'x': depends_on names …`), not by its place in a file.
 
     Args:
         value: The document.
-        loc: What was read as a plan: a list of tasks, or something with `tasks`.
+        loc: Place of the plan: a list of tasks, or an object with `tasks`.
         problem: The error's message.
 
     Returns:

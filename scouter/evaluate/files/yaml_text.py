@@ -1,8 +1,8 @@
 """YAML as people expect it: the 1.2 core schema, safe sizes, and a line for every value.
 
 Only `true` and `false` are booleans (`no` is a word, also a country), dates and times stay text
-and keys are always text, so that a file means the same in YAML and in JSON. What JSON lacks is
-refused: other tags, infinities and NaN.
+and keys are always text, so that a file means the same in YAML and in JSON. Values that JSON lacks
+are refused: other tags, infinities and NaN.
 """
 
 import re
@@ -68,12 +68,13 @@ def parse(path: str, text: str) -> tuple[JsonValue, Node]:
         text: Its content.
 
     Returns:
-        The value, and the tree that `line_of` reads. What aliases share is shared in the value.
+        The value, and the tree that `line_of` reads. Parts that aliases share are shared in the
+        value, too.
 
     Raises:
         FileFormatError: Malformed, empty, too deep, a repeated key, a tag or a number that JSON
-            lacks, or aliases that explode or contain themselves; names the line, and of what is
-            too deep the outermost key.
+            lacks, or aliases that explode or contain themselves; names the line, and for a value
+            that is too deep its outermost key.
 
     Cost: linear; about one second per megabyte.
     """

@@ -25,9 +25,9 @@ def compare_arguments(
     tool: str,
     is_quick: bool = False,
 ) -> tuple[ArgumentMatch, ...]:
-    """Hold a call's arguments against those that are expected.
+    """Compare a call's arguments with the expected ones.
 
-    Arguments that nothing is said of are allowed, at every level of nested objects.
+    Arguments that are not mentioned are allowed, at every level of nested objects.
 
     Args:
         expected: By name; None and `{"IGNORE": null}` expect nothing.
@@ -35,7 +35,7 @@ def compare_arguments(
         strategies: By name or dotted path: `strict` (the same JSON value: 1 is 1.0, and neither
             "1" nor true), `fuzzy` (by the chain), `optional` (strict where present) or `ignore`.
         chain: Decides about fuzzy arguments.
-        tool: Whose arguments they are.
+        tool: Name of the tool.
         is_quick: Stop at the first that does not match, and ask for fuzzy ones last.
 
     Returns:
@@ -93,9 +93,9 @@ def f1_of_arguments(
     """Measure how much of a call's arguments is right.
 
     Args:
-        matches: What `compare_arguments` found, not quick.
-        expected: What it was given.
-        actual: What it was given.
+        matches: Result of `compare_arguments`, not quick.
+        expected: The same expected arguments.
+        actual: The same actual arguments.
 
     Returns:
         2 TP / (2 TP + FP + FN) in [0, 1]: right leaves, leaves that are not expected, and expected

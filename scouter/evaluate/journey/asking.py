@@ -78,7 +78,7 @@ class JourneyJudge:
 
         Args:
             question: `KEYWORD`, `SEMANTIC` and so on.
-            **data: What it is about.
+            **data: Data of the question.
 
         Raises:
             JudgeError: Nobody answered.

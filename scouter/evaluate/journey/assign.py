@@ -19,13 +19,13 @@ def assign(
 
     Args:
         candidates: By goal, the places that would meet it, in order.
-        shared: Goals that may have a place that another goal has, too: texts.
-        edges: Which goals come after each.
+        shared: Goals that may have the same place as another goal: texts.
+        edges: For each goal, the goals that come after it.
 
     Returns:
         An assignment of all goals in which the order holds, if there is one; else one of as many
-        goals as can be met. Earlier places are preferred. And whether that is sure: False if the
-        search for an order was given up after `MAX_STEPS` steps.
+        goals as can be met. Earlier places are preferred. The second value is False if the search
+        for an order was given up after `MAX_STEPS` steps.
 
     Cost: goals times candidates times goals, and the search; that takes one step a goal unless
         calls are alike.

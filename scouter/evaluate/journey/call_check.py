@@ -69,12 +69,12 @@ def check_tool_calls(
     *,
     agents: Mapping[str, Any] | None = None,
 ) -> tuple[CallCheck, ...]:
-    """Hold the calls of a conversation against the definitions of the tools; nobody is asked.
+    """Check the calls of a conversation by the definitions of the tools, without a judge.
 
     Args:
         messages: As for `evaluate_journey`: messages of any dialect, or spans.
         tools: Definitions as models get them, in the form of OpenAI, Anthropic or MCP.
-        agents: Which agents there are, as for `evaluate_journey`.
+        agents: The agents, as for `evaluate_journey`.
 
     Returns:
         One for each call, in order. Handoffs to other agents are left out, unless they are tools.

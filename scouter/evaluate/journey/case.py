@@ -98,7 +98,7 @@ def case_of(value: Mapping[str, Any], name: str = "") -> Case:
 
     Args:
         value: The dataset.
-        name: What it is called if it does not say so itself.
+        name: Name of the case, if the dataset has none.
     """
     details = cast("list[dict[str, Any]]", value["goal_details"])
     prompts = value.get("user_prompts")

@@ -57,7 +57,7 @@ def evaluate_journey(
             undecided. `"none"` is the same, but in `wxo-1.6.9` stands for no client at all.
         embedder: An `Embedder` or a function, the second link of the fuzzy chain; by default the
             local model, if the extra `embeddings` is installed.
-        agents: Which agents there are, for routing: a resource map, or tools by agent.
+        agents: The agents, for routing: a resource map, or tools by agent.
         similarity_threshold: Least similarity of a fuzzy value, in [0, 1]; fixed to 0.8 in
             `wxo-1.6.9`.
         enable_fuzzy_matching: False: fuzzy arguments are compared as strict ones, and texts by

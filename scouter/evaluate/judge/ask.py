@@ -56,14 +56,14 @@ async def ask(
     """Ask until there is an answer, or an error that asking again does not mend.
 
     Args:
-        judge: Who is asked.
-        request: What is asked.
-        max_retries: How often it is asked again.
-        backoff: How long to wait before that.
+        judge: The judge.
+        request: The question.
+        max_retries: Most times that it is asked again.
+        backoff: Gives the wait before that.
         slots: Entered for every question, and left while waiting for the next.
 
     Returns:
-        The reply, or what went wrong the last time, with what all attempts took; nothing but a
+        The reply, or the error of the last attempt, with the usage of all attempts. Nothing but a
         cancellation is raised.
     """
     attempt, earlier = 0, JudgeUsage()

@@ -73,9 +73,9 @@ class AskedJudge:
         """Ask until there is an answer that can be read.
 
         Args:
-            task_id: Who asks, for logs and scripts.
+            task_id: Name of the asker, for logs and scripts.
             messages: The question.
-            read: Makes something of a reply; raises `JudgeError` for one of no use.
+            read: Reads a reply; raises `JudgeError` for one of no use.
             schema: JSON schema of the wanted answer.
             retries: In place of `max_retries`.
 

@@ -24,13 +24,14 @@ def fence_code(fixed: Iterable[str], values: Sequence[str]) -> str:
     """Make the code of the markers around some values.
 
     Args:
-        fixed: What the prompt says itself; whoever does not know it cannot guess the code.
-        values: What is to be fenced, as it will stand in the prompt.
+        fixed: Texts of the prompt itself; an author of values who does not know them cannot guess
+            the code.
+        values: Texts to be fenced, as they will stand in the prompt.
 
     Returns:
-        16 lower-case hex digits that stand in none of the values, in whatever case. With both
-        known, to hit the code by trial takes some 2**64 divided by the number of codes that fit
-        into the values; and where it is hit, another is made.
+        16 hex digits in lower case that stand in none of the values, in upper or lower case. An
+        author who knows the texts needs some 2**64 trials, divided by the number of codes that fit
+        into the values, to hit the code. If a value has the code, another one is made.
 
     Cost: linear in the texts.
     """

@@ -1,12 +1,12 @@
 """Prompts as the original system writes them, turned into the fields of ours.
 
-It writes the request that its provider gets (`request`), which is worded differently for each
-provider, and beside it `model`, `provider` and what follows from the request: `version`,
-`parameters` and `response_type`. Whatever the request holds besides messages and the schema of the
-answer are settings for the model.
+It writes the request to its provider (`request`), in words that differ by provider. Beside it stand
+`model`, `provider`, and the fields that follow from the request: `version`, `parameters` and
+`response_type`. All fields of the request are settings for the model, except the messages and the
+schema of the answer.
 
-In its messages `{name}` and `${name}` are variables, even within further braces; paths are none,
-and system messages have no variables. Both become what asks the same here.
+In its messages `{name}` and `${name}` are variables, even within further braces. Paths are no
+variables, and system messages have none. Both forms become variables of ours.
 """
 
 import re

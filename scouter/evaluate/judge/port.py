@@ -1,7 +1,7 @@
-"""The port of the judge: what the engine asks a language model, and what it gets back.
+"""The port of the judge: the engine's question to a language model, and the answer.
 
-Whatever answers is a `Judge`: a provider's client, a plain function, or the scripted judge of
-`scouter.testing`. The engine renders the prompt, checks the answer and compares; a judge only
+Any object that answers is a `Judge`: a provider's client, a plain function, or the scripted judge
+of `scouter.testing`. The engine renders the prompt, checks the answer and compares; a judge only
 answers.
 """
 
@@ -99,12 +99,12 @@ class JudgeError(ScouterError):
         reason: `PROVIDER` (nobody answered; asked again), `PARSE` (not what was asked for),
             `REFUSAL` (the model declined), `ABSTAINED` (it could not tell) or `BUDGET` (there is
             no money left to ask with; the task is then skipped).
-        message: What happened, without secrets.
+        message: The fault, without secrets.
         retry_after_s: Seconds that the provider asked to wait.
         permanent: Asking again is useless although it is the provider: a wrong key, an unknown
             model.
-        usage: What it took all the same, as a refused answer is paid for; `JudgeUsage()` where
-            nobody was asked, None where that is not known.
+        usage: Tokens and time of the question: a refused answer is paid for, too. `JudgeUsage()`
+            where no provider was asked, None where the usage is not known.
     """
 
     def __init__(

@@ -1,11 +1,10 @@
-"""Prompts as data: what a judge is asked, with variables that a record fills in.
+"""Prompts as data: questions to a judge, with variables that a record fills in.
 
-`${path}` in any message, system messages too, is replaced by what the path leads to: a text as it
+`${path}` in any message, system messages too, is replaced by the value at the path: a text as it
 is, everything else as JSON. Paths are those of `scouter.evaluate.paths.path`, such as `${answer}`
 and `${steps[0].output}`. `$${` stands for the characters `${`; `{x}` and `{{x}}` are plain text.
-What a variable puts in is never expanded again; it stands between fences
-(`scouter.evaluate.judge.fences`), and of a long value only both ends
-(`scouter.evaluate.judge.shorten`).
+The value is never expanded again. It stands between fences (`scouter.evaluate.judge.fences`), and a
+long value is cut in the middle (`scouter.evaluate.judge.shorten`).
 """
 
 import json
@@ -187,10 +186,10 @@ class Prompt(BaseModel):
         provider: One of `Provider`, or the name of an entry in the settings.
         system_instructions: The same as messages, spoken by the system unless a role is given.
         model_settings: Settings for the model, such as `{"temperature": 0}`.
-        output_type: What the answer must look like: a pydantic model, a JSON schema, `"Score"`,
-            or any type that pydantic knows. Kept as JSON schema; None leaves the answer free.
-        fence: Whether what variables put in stands between markers, which a sentence of the
-            system declares to be data. Turn it off only for values that nobody else writes.
+        output_type: Form of the answer: a pydantic model, a JSON schema, `"Score"`, or any type
+            that pydantic knows. Kept as JSON schema; None leaves the answer free.
+        fence: Whether the values of variables stand between markers. A sentence of the system says
+            that text between them is data. Turn it off only for values that nobody else writes.
         max_value_characters: Most characters that one variable puts in, 100 to 10,000,000. Of a
             longer value both ends stay, and a note says how much is left out.
 

@@ -33,15 +33,15 @@ _VARIABLE: Final = re.compile(
 
 
 def fill(path: Path, scope: JsonValue, most: int) -> str:
-    """Write what a variable stands for: a text as it is, everything else as JSON.
+    """Write the value of a variable: a text as it is, everything else as JSON.
 
     Args:
-        path: The variable's.
-        scope: What it is read from.
-        most: Characters that are put in; of a longer value both ends, and a note of the rest.
+        path: Path of the variable.
+        scope: Value that the path is read from.
+        most: Most characters; of a longer value both ends are written, and a note of the rest.
 
     Raises:
-        TaskFault: The path leads nowhere; names it and the keys there are. Or what it leads to
+        TaskFault: The path leads nowhere; names it and the existing keys. Or the value at the path
             is too large (`Reason.LIMIT`).
     """
     try:
@@ -71,8 +71,8 @@ def bind(text: str, values: Mapping[str, JsonValue]) -> str:
     """Put values in for some of the variables of a text.
 
     Args:
-        text: Whose variables are paths.
-        values: By the path as it stands in the text. What they hold is never expanded.
+        text: A text with paths as variables.
+        values: By the path as it stands in the text. Variables inside a value are never expanded.
     """
     return "".join(
         part.replace("${", "$${")
@@ -88,7 +88,7 @@ def rename(text: str, names: Mapping[str, str]) -> str:
     """Let variables of a text read from other paths.
 
     Args:
-        text: Whose variables are paths.
+        text: A text with paths as variables.
         names: The new path by the path as it stands in the text; others stay.
     """
     return "".join(

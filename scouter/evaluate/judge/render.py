@@ -26,16 +26,16 @@ def compile_prompt(
     """Prepare a prompt for many records.
 
     Args:
-        prompt: Whose messages are filled in.
-        notes: Sentences for the model. They and that on fences are one more message of the
-            system, behind the prompt's own, which stay as they were written.
+        prompt: The prompt, with variables in its messages.
+        notes: Sentences for the model. They and the sentence on fences make one more message of
+            the system, behind the prompt's own messages, which stay as they were written.
         more: Messages behind the prompt's, with variables too.
         instead: Variables that are read from another path, by the path as it stands there.
 
     Raises:
         ConfigError: A variable is not closed, or is no path.
 
-    Cost: linear in the messages; rendering is linear in what comes out.
+    Cost: linear in the messages; rendering is linear in the rendered text.
     """
     moved = {name: Path(path) for name, path in (instead or {}).items()}
     system = _split(prompt.system_instructions, moved)

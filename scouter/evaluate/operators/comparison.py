@@ -16,10 +16,10 @@ class ComparisonOperator(StrEnum):
     Two words are used below. *Each item*: a list is compared item by item and every item must
     pass; an empty list fails, as there is nothing to compare. *Whole*: a list is one value. The
     `Is…` operators and `HasUniqueItems` assert the opposite where False is expected, and assert
-    the property whatever else is. A value of a type that the operator cannot compare makes the
+    the property with any other value. A value of a type that the operator cannot compare makes the
     task errored, it does not fail quietly. Numbers are int and float; a boolean is never a number,
-    and a text is one nowhere but in Equals and NotEqual. What each costs, and up to what size it
-    compares at all, is in `scouter.evaluate.operators.costs`.
+    and a text is one nowhere but in Equals and NotEqual. `scouter.evaluate.operators.costs` has the
+    cost of each operator, and the largest values that it compares.
     """
 
     Equals = "Equals"

@@ -65,8 +65,8 @@ def is_number(value: JsonValue) -> bool:
 def want_flag(expected: JsonValue) -> bool:
     """Read the expected value of an operator that asserts a property.
 
-    Only False asks for the opposite. Whatever else stands there (0 with IsZero, "" with IsEmpty)
-    says no more than the operator's name: the original wants a value and never reads it.
+    Only False asks for the opposite. Any other value (0 with IsZero, "" with IsEmpty) says no more
+    than the operator's name: the original wants a value and never reads it.
     """
     return expected is not False
 

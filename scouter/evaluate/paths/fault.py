@@ -8,13 +8,13 @@ from scouter.evaluate.paths.syntax import Segment, format_path, show_segment
 
 
 def missing(text: str, node: JsonValue, segment: Segment, seen: tuple[Segment, ...]) -> TaskFault:
-    """Say where a path stopped, and what is there.
+    """Tell the place where a path stopped, and the value there.
 
     Args:
         text: The path.
         node: The last value that was found.
-        segment: What is not in it.
-        seen: The segments that led to it.
+        segment: The segment that this value lacks.
+        seen: The segments that led to this value.
     """
     # A key of the record that `[*]` met may be as long as the record.
     way = tuple(each[:LIMIT] if isinstance(each, str) else each for each in seen)

@@ -1,8 +1,9 @@
 """Templates in expected values: `${path}`, read from the record and the task's dependencies.
 
-Anywhere in texts, also inside lists and objects. A text that is one template and nothing else
-keeps the type of what it reads; inside a longer text, texts are put in as they are and everything
-else as JSON. `$${` stands for a literal `${`. What a template puts in is never expanded again.
+Templates may stand anywhere in texts, also inside lists and objects. A text that is one template
+and nothing else becomes the value, with its type. Inside a longer text, a text is put in as it is
+and any other value as JSON. `$${` stands for a literal `${`. The value of a template is never
+expanded again.
 """
 
 import json

@@ -83,10 +83,10 @@ def compile_pattern(text: str, what: str = "pattern") -> Pattern:
 
     Args:
         text: The pattern, at most `MAX_PATTERN` characters.
-        what: What the pattern is for, as messages name it.
+        what: Name of the pattern in messages.
 
     Raises:
-        ConfigError: Not a pattern; says what is wrong and what to write instead.
+        ConfigError: Not a pattern; names the fault and a way to mend it.
 
     Cost: linear in the pattern with its counted repetitions written out.
     """

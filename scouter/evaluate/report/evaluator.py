@@ -10,11 +10,11 @@ from scouter.evaluate.report.verdicts import EvaluatorOutput, ItemVerdict, judge
 
 
 class ItemEvaluator(ABC):
-    """Judges items one by one, several at a time.
+    """Evaluates items one by one, several at a time.
 
     Args:
         evaluation_method_id: Items that do not name it are skipped.
-        compat: Which rules.
+        compat: Name of the rules.
         max_concurrency: Items at a time.
         with_vlm: Whether verdicts have a score of the visual sections.
 
@@ -45,10 +45,10 @@ class ItemEvaluator(ABC):
         items: Sequence[EvalItem],
         on_verdict: Callable[[ItemVerdict], None] | None = None,
     ) -> EvaluatorOutput:
-        """Judge items in the running event loop.
+        """Evaluate items in the running event loop.
 
         Args:
-            items: Whose order the verdicts keep.
+            items: The items; the verdicts keep their order.
             on_verdict: Is told each verdict as it comes.
         """
         return await judge_all(

@@ -103,7 +103,7 @@ class ReportEvaluator(ItemEvaluator):
         """Score one report that is at hand; works inside a running event loop, too.
 
         Args:
-            reference: What a right report says.
+            reference: Content of a right report.
             report: Markdown, or its sections and fields.
         """
         return run_apart(lambda: self.score_async(reference, report))
@@ -118,7 +118,7 @@ class ReportEvaluator(ItemEvaluator):
     async def judge_item(self, item: EvalItem) -> ItemVerdict:
         """Find and score the report of one item.
 
-        An answer without a report scores 0. Whatever else goes wrong is an error without a score.
+        An answer without a report scores 0. Any other fault is an error without a score.
 
         Raises:
             DataError: The item does not say which evaluators are to look at it.

@@ -19,8 +19,8 @@ def steps_of(spans: Sequence[Span], question: str = "") -> tuple[TrajectoryStep,
     A call that only messages tell of follows the answer that asks for it.
 
     Args:
-        spans: Of one turn.
-        question: What models were asked, as output files show it.
+        spans: Spans of one turn.
+        question: The question to the models, as output files show it.
 
     Cost: linear in the spans, and their depth, and the size of their messages.
     """

@@ -65,15 +65,15 @@ def literal(text: str) -> JsonValue:
 
 
 def selected(steps: Sequence[TrajectoryStep], compat: Compat = "sound") -> list[TrajectoryStep]:
-    """Keep what the agent itself chose: its models' calls of tools, and the tools they named.
+    """Keep the agent's own choices: its models' calls of tools, and the tools they named.
 
     A model's call is followed by the next executions, in the same function, of the tools that it
     asked for. Tools that no model asked for, and models inside of tools, are left out. In `sound`
-    the tools stay where no model tells of its calls, as then nobody knows who chose them.
+    the tools stay where no model tells of its calls, as the choice is not known then.
 
     Args:
         steps: In the order in which they ended.
-        compat: Which rules.
+        compat: Name of the rules.
     """
     inside = {step.uid for step in steps if step.uid and not step.is_model}
     outer = [step for step in steps if compat == "vss" or step.parent not in inside]

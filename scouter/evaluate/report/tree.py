@@ -66,8 +66,8 @@ class TreeScorer:
         """Score a report.
 
         Args:
-            reference: What a right report says: sections and fields by name.
-            actual: What the report says.
+            reference: Content of a right report: sections and fields by name.
+            actual: Content of the report.
 
         Raises:
             pydantic.ValidationError: In `vss`, a judge gave a number outside of 0 to 1.

@@ -113,15 +113,15 @@ async def judge_all(
     with_vlm: bool = False,
     on_verdict: Callable[[ItemVerdict], None] | None = None,
 ) -> EvaluatorOutput:
-    """Judge items, several at a time.
+    """Evaluate items, several at a time.
 
-    An item whose judging raises is errored and has no score; the originals give it 0, which
+    An item whose evaluation raises is errored and has no score; the originals give it 0, which
     counts in their mean.
 
     Args:
-        items: Whose order the verdicts keep.
-        judge: Judges one.
-        compat: Which rules.
+        items: The items; the verdicts keep their order.
+        judge: Evaluates one item.
+        compat: Name of the rules.
         most: Items at a time.
         with_vlm: Whether verdicts have a score of the visual sections.
         on_verdict: Is told each verdict as it comes.

@@ -32,7 +32,7 @@ class TaskColumn:
     """All results of one task, in the records' order.
 
     Args:
-        spec: What the results share.
+        spec: Fields that the results share.
         expected: The expected value, where it is the same for all.
     """
 

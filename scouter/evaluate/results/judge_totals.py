@@ -30,7 +30,7 @@ class JudgeTotals:
     """Sums over the results of a run.
 
     Args:
-        usage: What was asked and taken.
+        usage: Calls, cached answers, tokens and cost.
         over_budget: Tasks that were skipped as the budget left too little.
     """
 

@@ -26,11 +26,11 @@ def pooled(runs: Sequence[R], names: Sequence[str]) -> R:
 
     Args:
         runs: At least one. Their scenarios and profiles are the same.
-        names: What each is called in an error, such as its file.
+        names: Name of each run in an error, such as its file.
 
     Returns:
-        All attempts with numbers of their own, in the order of the runs. What a run confirmed, and
-        what is known of its judges, is left out where there are several.
+        All attempts with numbers of their own, in the order of the runs. Confirmations and
+        calibrations of judges are left out where there are several runs.
 
     Raises:
         ConfigError: Scenarios or profiles differ; names the run and the field.

@@ -108,9 +108,9 @@ class ResultRow:
     Args:
         record: Its results.
         scenario_id: The scenario that the record came from, in a replay.
-        attempt: Which repeat of the scenario, from 0.
-        annotations: What an `EvaluationConfig` asked for.
-        window: When the evaluation began and ended, where known.
+        attempt: Number of the attempt at the scenario, from 0.
+        annotations: Annotations that an `EvaluationConfig` asked for.
+        window: Begin and end of the evaluation, where known.
     """
 
     __slots__ = ("annotations", "attempt", "record", "scenario_id", "window")

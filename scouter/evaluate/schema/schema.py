@@ -139,7 +139,7 @@ def compile_schema(schema: JsonValue, what: str = "schema") -> Schema:
 
     Args:
         schema: An object, true or false; at most `MAX_SCHEMA` characters as JSON.
-        what: What the schema is for, as messages name it.
+        what: Name of the schema in messages.
 
     Raises:
         ConfigError: Not a schema, or one that refers outside itself; names the place in it.

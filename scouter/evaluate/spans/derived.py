@@ -35,13 +35,13 @@ def derived_uid(trace_id: str, profile: str = "") -> str:
 def derive_record(spans: Iterable[Span], *, profile: str = "") -> EvalRecord:
     """Make the record that a trace tells of.
 
-    Its context has what the spans tell: `question`, the last thing that the user said before the
-    first answer; `answer`, the last thing that the agent said; and `tool_definitions`, those of the
-    tools that its models were given. What they do not tell is not there, so that a task that reads
-    it is errored and does not pass.
+    Its context has up to three fields, read from the spans. `question` is the last message of the
+    user before the first answer. `answer` is the last message of the agent. `tool_definitions` are
+    the definitions of the tools that its models were given. A field that the spans do not tell is
+    absent, so that a task that reads it is errored and does not pass.
 
     Args:
-        spans: Of one trace, in any order, with their log events attached or not.
+        spans: Spans of one trace, in any order, with their log events attached or not.
         profile: See `derived_uid`.
 
     Raises:

@@ -39,14 +39,15 @@ def find_gaps(
 ) -> Gaps:
     """Look for signs that spans are missing, or parts of them.
 
-    A trace is known to lack spans where one was refused, where a process stamped more spans than
-    it delivered, and where a parent is not here that no other process can have. A parent of
-    another process may be kept elsewhere for good: it is no sign, and neither is a missing stamp.
+    There are three signs that a trace lacks spans: a span was refused, a process stamped more spans
+    than it delivered, or a parent is missing that no other process can have. A missing parent of
+    another process is no sign, as it may be kept elsewhere for good. A missing stamp is no sign,
+    either.
 
     Args:
         spans: Of any number of traces, each span once.
-        orphans: Those of them whose parent is not here.
-        lost: What is known otherwise of spans that are not here, in words.
+        orphans: Those of the spans whose parent is not here.
+        lost: Other knowledge of missing spans, in words.
         has_events: False if it is known that no span has an event.
 
     Cost: linear.

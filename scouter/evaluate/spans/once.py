@@ -30,6 +30,6 @@ class once(Generic[_Value]):
     def __get__(self, owned: object | None, owner: type) -> _Value | Self:
         if owned is None:
             return self
-        # What an object holds itself is found before this, from now on.
+        # The object's own value is found before this property, from now on.
         value = owned.__dict__[self._name] = self._make(owned)
         return value

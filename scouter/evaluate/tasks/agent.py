@@ -282,13 +282,13 @@ class ResponseFieldAssertion(AgentAssertion):
 
 
 class AgentAssertionTask(TaskBase):
-    """Check which tools an agent called, with what, and what it answered.
+    """Check an agent's calls of tools, their arguments, and its answer.
 
     Args:
         id: Unique inside one profile; lower-cased.
-        assertion: What to read.
-        expected_value: What to compare with; `${path}` inside texts is read from the record.
-        operator: How to compare.
+        assertion: The value to read.
+        expected_value: The value to compare with; `${path}` inside texts is read from the record.
+        operator: The comparison.
         description: For people.
         depends_on: Tasks that run before; their actual values can be read under their ids.
         condition: True makes the task a gate.
@@ -296,13 +296,13 @@ class AgentAssertionTask(TaskBase):
         provider: Read the response in this provider's formats only (and lists of messages); by
             default the format is recognised. Known are `openai`, `anthropic`, `gemini`, `vertex`,
             `google`, `google_adk`, `bedrock`, `otel` and `messages`.
-        context_path: Where the response is in the record; by default the whole context, or its
+        context_path: Path of the response in the record; by default the whole context, or its
             field `response` where the whole is no provider's response.
         source: `context` reads the response from the record, `spans` reads tool calls, messages
             and tokens from the GenAI attributes of the record's trace.
-        scope: `session` judges all records of a session together, once.
-        calls_told_by: Who tells of the agent's calls of tools, where the rule would see it
-            otherwise: `spans`, `messages` or `nobody`. A profile says it for all its tasks.
+        scope: `session` evaluates all records of a session together, once.
+        calls_told_by: Source that tells of the agent's calls of tools, where the rule would choose
+            another one: `spans`, `messages` or `nobody`. A profile says it for all its tasks.
     """
 
     POSITIONAL: ClassVar[tuple[str, ...]] = (

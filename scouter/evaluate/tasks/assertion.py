@@ -15,17 +15,17 @@ class AssertionTask(TaskBase):
 
     Args:
         id: Unique inside one profile; lower-cased.
-        context_path: Where the value is, e.g. `response.items[0].sku`; None reads the whole
+        context_path: Path of the value, such as `response.items[0].sku`; None reads the whole
             context. See `scouter.evaluate.paths.path`.
-        expected_value: What to compare with; `${path}` inside texts is read from the record.
-        operator: How to compare.
-        item_context_path: Read this path from every item of a list first; what is found is
-            compared, item by item or as a list, as the operator does.
+        expected_value: The value to compare with; `${path}` inside texts is read from the record.
+        operator: The comparison.
+        item_context_path: Read this path from every item of a list first. The found values are
+            compared one by one or as a list, as the operator does.
         description: For people.
         depends_on: Tasks that run before; their actual values can be read under their ids.
         condition: True makes the task a gate.
         required: True stops a release wherever the task does not pass.
-        scope: `session` judges all records of a session together, once.
+        scope: `session` evaluates all records of a session together, once.
     """
 
     POSITIONAL: ClassVar[tuple[str, ...]] = (

@@ -29,12 +29,12 @@ class JourneyTask(ScoredTask):
         similarity_threshold: Least similarity of a fuzzy argument or text, in [0, 1]; measured by
             tokens.
         enable_fuzzy_matching: False compares fuzzy arguments as strict ones.
-        expected_value: What the measure is compared with.
-        operator: How to compare.
+        expected_value: The value that the measure is compared with.
+        operator: The comparison.
         description: For people.
         depends_on: Tasks that run before.
         condition: True makes the task a gate.
-        scope: `session` judges the whole conversation once; `record` one record, which in a
+        scope: `session` evaluates the whole conversation once; `record` one record, which in a
             scenario is the attempt.
     """
 

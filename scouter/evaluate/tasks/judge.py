@@ -56,9 +56,9 @@ class PairSwap(BaseModel):
     Args:
         first: The variable of the prompt that stands first, such as `answer`.
         second: The one that stands second; for the other order their values change places.
-        labels: What the judge answers where the first, and where the second, is better.
-        tie: What it answers where neither is. Given, it is also the verdict where the choice
-            changes with the order; else such a task is errored as abstained.
+        labels: Answer of the judge where the first text is better, and where the second one is.
+        tie: Answer of the judge where neither is better. If given, it is the result also where the
+            choice changes with the order; else such a task is errored as abstained.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
@@ -79,37 +79,37 @@ class PairSwap(BaseModel):
 class LLMJudgeTask(TaskBase):
     """Ask a model about the record, and compare its answer with an expected value.
 
-    The prompt's variables read the record's context and, under their ids, what the tasks in
-    `depends_on` compared. Tasks that depend on this one read the judge's whole answer under its
-    id. Which judge answers is said where the evaluation is started.
+    The prompt's variables read the record's context and, under their ids, the values that the tasks
+    in `depends_on` compared. Tasks that depend on this one read the judge's whole answer under its
+    id. The caller that starts the evaluation chooses the judge.
 
     Args:
         id: Unique inside one profile; lower-cased.
-        prompt: What the judge is asked. In a file of tasks also `{path: judge.yaml}`.
-        expected_value: What to compare with; `${path}` inside texts is read from the record.
-        context_path: Where the compared value is in the judge's answer, such as `score`; None
+        prompt: The question to the judge. In a file of tasks also `{path: judge.yaml}`.
+        expected_value: The value to compare with; `${path}` inside texts is read from the record.
+        context_path: Path of the compared value in the judge's answer, such as `score`; None
             compares the whole answer.
-        operator: How to compare.
+        operator: The comparison.
         description: For people.
         depends_on: Tasks that run before.
-        max_retries: How often to ask again where the provider failed, 0 to 20.
+        max_retries: Most times to ask again where the provider failed, 0 to 20.
         condition: True makes the task a gate.
         required: True stops a release wherever the task does not pass.
-        scope: `session` judges all records of a session together, once.
+        scope: `session` evaluates all records of a session together, once.
         scale: The least and the greatest number at `context_path`; the judge is told, and an
             answer beyond them is errored (parse).
         may_abstain: True lets the judge answer `"abstain": true`, which is errored (abstained).
         rubric: Criteria that are answered one by one, `{id: question}` or a list of `Criterion`;
             they make the answer's schema. `context_path` then reads `score`, `all_met`,
             `failed`, `unclear` or `criteria`.
-        reference: Path of a reference in the record. Where there is one, it is put behind the
-            messages; where not, the judge is told that there is none.
-        samples: How often the same is asked, 1 to 25.
-        vote: What the samples amount to. `majority`: the outcome of more than half of `samples`;
-            asking ends when it is decided. `median`: of the numbers at `context_path`.
-        swap: Asks in both orders of two texts, and counts only what holds in both.
-        sample_rate: The part of the records that are judged, in [0, 1]; the others are skipped
-            (sampled). Which, follows from record and task, in every process alike.
+        reference: Path of a reference in the record. A reference is put behind the messages; if
+            there is none, the judge is told so.
+        samples: Number of times that the question is asked, 1 to 25.
+        vote: Result of the samples. `majority`: the outcome of more than half of `samples`;
+            asking ends when it is decided. `median`: that of the numbers at `context_path`.
+        swap: Asks in both orders of two texts, and counts only an answer that holds in both.
+        sample_rate: The part of the records that are evaluated, in [0, 1]; the others are skipped
+            (sampled). Record and task alone decide, in every process alike.
     """
 
     POSITIONAL: ClassVar[tuple[str, ...]] = (

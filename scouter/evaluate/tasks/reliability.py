@@ -19,7 +19,7 @@ def _is_none(value: object) -> bool:
 
 
 class ReliabilityTask(ScoredTask):
-    """Hold the names of the called tools against those expected; the score is 1 or 0.
+    """Compare the names of the called tools with the expected ones; the score is 1 or 0.
 
     Without `operator` and `expected_value` it passes where the score is 1.
 
@@ -31,13 +31,13 @@ class ReliabilityTask(ScoredTask):
         exact_match: Whether nothing else may be called; a call more than expected is too much.
         predicted: Path in the context that leads to the calls, as a `TrajectoryTask` reads them;
             None takes those that the spans of the trace tell of.
-        operator: How the score is compared.
-        expected_value: With what.
+        operator: The comparison of the score.
+        expected_value: The value that the score is compared with.
         description: For people.
         depends_on: Tasks that run before.
         condition: True makes the task a gate.
         scope: `session` takes the calls of all traces of a session.
-        calls_told_by: Who tells of the agent's calls, where the rule would see it otherwise.
+        calls_told_by: Source that tells of the agent's calls, where the rule would choose another.
     """
 
     POSITIONAL: ClassVar[tuple[str, ...]] = ("id", "expected_tool_calls")

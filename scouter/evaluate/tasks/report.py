@@ -70,24 +70,25 @@ class ReportTask(ScoredTask):
         id: Unique inside one profile; lower-cased.
         metrics: The tree, as a `ReportEvaluator` takes it, with the methods `exact_match`, `f1`,
             `regex`, `non_empty`, `average` and `llm_judge`; a field without a method is judged.
-        reference: What a right report says, or the path in the context that leads to it. The
-            patterns of `regex` come from a reference that is written here only.
+        reference: Content of a right report, or the path in the context that leads to it. The
+            patterns of `regex` come only from a reference that is written here.
         report: Path in the context that leads to the report: Markdown, or an object of sections
             and fields.
         model: The judge's model; needed where a field asks a judge.
         provider: The name of a provider entry.
         prompt: Another question than the usual one, in place of both. Its variables are
             `${field}`, `${reference}` and `${actual}`; `score` of the answer is from 0 to 1.
-        max_retries: How often to ask again where the provider failed, 0 to 20.
-        samples: How often the same is asked, 1 to 25; the median of the scores counts.
-        sample_rate: The part of the records that are judged, in [0, 1]; the others are skipped
+        max_retries: Most times to ask again where the provider failed, 0 to 20.
+        samples: Number of times that a question is asked, 1 to 25; the median of the scores counts.
+        sample_rate: The part of the records that are evaluated, in [0, 1]; the others are skipped
             (sampled), with all of their fields.
-        operator: How the score is compared.
-        expected_value: With what.
+        operator: The comparison of the score.
+        expected_value: The value that the score is compared with.
         description: For people.
         depends_on: Tasks that run before.
         condition: True makes the task a gate.
-        scope: What `report` and `reference` are paths in: a record's context, or a session's.
+        scope: `record` reads `report` and `reference` from a record's context, `session` from a
+            session's.
     """
 
     POSITIONAL: ClassVar[tuple[str, ...]] = ("id", "metrics", "reference")

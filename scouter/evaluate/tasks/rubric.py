@@ -17,7 +17,7 @@ class Criterion(BaseModel):
     """One question that is answered with yes, no or cannot_tell.
 
     Args:
-        id: What results call it: letters, digits and `_`.
+        id: Name of the criterion in results: letters, digits and `_`.
         text: The question, so that yes is good.
         weight: Its part of the score, beside those of the others.
     """
@@ -91,7 +91,7 @@ class Marks:
         """Sum the answers up, as a task's `context_path` reads them.
 
         Args:
-            unclear_as: What to take `cannot_tell` for.
+            unclear_as: The answer that `cannot_tell` counts as.
 
         Returns:
             `score`, the part in [0, 1] of the weights that is met; `all_met`; the ids of the

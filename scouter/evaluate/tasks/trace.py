@@ -289,14 +289,14 @@ class TraceAssertionTask(TaskBase):
 
     Args:
         id: Unique inside one profile; lower-cased.
-        assertion: What to measure.
-        expected_value: What to compare with; `${path}` inside texts is read from the record.
-        operator: How to compare.
+        assertion: The measure.
+        expected_value: The value to compare with; `${path}` inside texts is read from the record.
+        operator: The comparison.
         description: For people.
         depends_on: Tasks that run before; their actual values can be read under their ids.
         condition: True makes the task a gate.
         required: True stops a release wherever the task does not pass.
-        scope: `session` judges all records of a session together, once.
+        scope: `session` evaluates all records of a session together, once.
     """
 
     POSITIONAL: ClassVar[tuple[str, ...]] = (

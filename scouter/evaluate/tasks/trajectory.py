@@ -74,20 +74,20 @@ class TrajectoryTask(ScoredTask):
     """Score the calls of tools; the score compares with `expected_value` by `operator`.
 
     A `metric` gives the score, or a judge does: then there is a `model` and a `provider`. The judge
-    compares with the expected calls where a record has some, and judges the calls by themselves
-    where it has none. It is not asked about calls that may not be all: where spans are known to be
-    missing, or nobody tells of the calls, the task is errored.
+    compares with the expected calls where a record has some, and looks at the calls alone where it
+    has none. It is not asked if calls may be missing: where spans are known to be missing, or
+    nobody tells of the calls, the task is errored.
 
     Args:
         id: Unique inside one profile; lower-cased.
         metric: A metric of trajectories, with or without `trajectory_` before it.
         reference: The expected calls, or the path in the context that leads to them. In a
-            scenario `expected_trajectory` is what the scenario expects. None is for a judge who
-            never compares.
+            scenario `expected_trajectory` has the calls that the scenario expects. None is for a
+            judge that never compares.
         tool_name: The tool of `single_tool_use`, which needs no reference.
         predicted: Path in the context that leads to the calls; None takes those that the spans of
             the trace tell of.
-        rules: How a metric compares calls.
+        rules: Rules of a metric for comparing calls.
         model: The judge's model.
         provider: The name of a provider entry.
         question: Path of the user's question in the record, for the usual prompts.
@@ -100,17 +100,18 @@ class TrajectoryTask(ScoredTask):
             there is no prompt is errored.
         tool_schemas: Definitions of the agent's tools, or the path in the context that leads to
             them. Where there are none, the spans' count if the calls are theirs, too.
-        max_retries: How often to ask again where the provider failed, 0 to 20.
-        samples: How often the same is asked, 1 to 25; the median of the scores counts.
-        sample_rate: The part of the records that are judged, in [0, 1]; the others are skipped
+        max_retries: Most times to ask again where the provider failed, 0 to 20.
+        samples: Number of times that a question is asked, 1 to 25; the median of the scores counts.
+        sample_rate: The part of the records that are evaluated, in [0, 1]; the others are skipped
             (sampled).
-        operator: How the score is compared.
-        expected_value: With what; without operator and value the score must be 1.
+        operator: The comparison of the score.
+        expected_value: The value that the score is compared with; without operator and value the
+            score must be 1.
         description: For people.
         depends_on: Tasks that run before.
         condition: True makes the task a gate.
         scope: `session` takes the calls of all traces of a session.
-        calls_told_by: Who tells of the agent's calls, where the rule would see it otherwise.
+        calls_told_by: Source that tells of the agent's calls, where the rule would choose another.
     """
 
     POSITIONAL: ClassVar[tuple[str, ...]] = ("id", "metric", "reference")

@@ -38,8 +38,8 @@ def agreement(rules: ArgumentRules, key_of: KeyOf) -> Agreement:
     """Prepare the comparison of arguments.
 
     Args:
-        rules: How they are compared.
-        key_of: What equal means.
+        rules: Rules of the comparison.
+        key_of: Makes a key of a value; values with the same key are equal.
 
     Returns:
         A function from called and expected arguments to verdicts. Raises `TaskFault`

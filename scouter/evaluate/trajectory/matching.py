@@ -245,8 +245,8 @@ def out_of_order(
 
     Args:
         pairs: Places of calls that stand for each other.
-        predicted: Whose steps say what was called after what; calls of one step have no order.
-        reference: Whose steps say the order; calls of one step have none.
+        predicted: The agent's calls, ordered by their steps; calls of one step have no order.
+        reference: The expected calls, ordered in the same way.
 
     Cost: n log n.
     Source: longest non-decreasing subsequence by patience, Fredman 1975,

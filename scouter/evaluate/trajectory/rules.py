@@ -95,15 +95,15 @@ class TrajectoryRules(BaseModel):
     """The rules for comparing two trajectories.
 
     Args:
-        arguments: How arguments are compared; a word is a mode.
+        arguments: Rules of the comparison of arguments; a word is a mode.
         tools: Other rules for some tools, by name.
         partial_credit: In precision and recall, a call of the right tool counts for the part of
             its arguments that agree.
-        empty: What an empty trajectory gives. `score`: the values of the formulas; `error`: none,
+        empty: Score of an empty trajectory. `score`: the values of the formulas; `error`: none,
             and a message; `skip`: none.
-        compat: `sound` is what the documentation says. `vertex` compares what Vertex's client
-            sends, text against text, in single precision, with `empty="error"`;
-            `agentevals-0.0.9` takes calls greedily, and True is 1.
+        compat: `sound` follows the documentation. `vertex` compares the texts that Vertex's client
+            sends, in single precision, with `empty="error"`; `agentevals-0.0.9` takes calls
+            greedily, and True is 1.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)

@@ -87,11 +87,11 @@ def _turn_span(at: int) -> Any:  # noqa: ANN401 - a context manager
 
 
 def ask_all(conversations: Sequence[Conversation], asking: Asking, journal: Path) -> list[Answered]:
-    """Ask the agent every turn: those of a conversation in turn, conversations at a time.
+    """Ask the agent every turn: turns of a conversation in their order, conversations at a time.
 
     Args:
-        conversations: What is asked.
-        asking: Who is asked, and how.
+        conversations: The conversations, with their turns.
+        asking: The agent, and the settings of the calls.
         journal: Keeps answers as they come, so that an interrupted run goes on.
 
     Returns:

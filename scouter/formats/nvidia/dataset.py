@@ -41,11 +41,11 @@ def read_dataset(
 
     Args:
         path: The file.
-        config: What its columns are called, and which rows are taken.
-        compat: In `sound` values stay what the file says, and what is missing is not there. The
-            others give what the toolkit gives, with pandas.
-        sizing: How often rows are asked.
-        note: Is told what is left out.
+        config: Names of its columns, and a filter of its rows.
+        compat: In `sound` values stay as in the file, and missing values are absent. The others
+            give the values of the toolkit, which uses pandas.
+        sizing: Number of times that rows are asked.
+        note: Is told of rows that are left out.
 
     Raises:
         FileFormatError: The file cannot be read.

@@ -39,7 +39,7 @@ class Evaluators:
     Args:
         file: The config.
         llms: Its models.
-        judge: Who is asked.
+        judge: The judge.
         slots: Bounds the questions at a time, of all evaluators together.
     """
 

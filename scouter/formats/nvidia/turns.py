@@ -55,16 +55,16 @@ def conversations_of(
     wanted: frozenset[str] = frozenset(),
     structure: Structure | None = None,
 ) -> list[Conversation]:
-    """Expand rows into their turns, and keep what is wanted.
+    """Expand rows into their turns, and keep those with a wanted method.
 
     A conversation is kept as a whole if any of its turns is wanted, as the agent has to hear all
-    of them. What is not wanted is no method of a turn any more, so that evaluators skip it. With a
-    filter, rows that are no conversations come first.
+    of them. Methods that are not wanted are taken out of the turns, so that evaluators skip these.
+    With a filter, rows that are no conversations come first.
 
     Args:
         items: The rows.
         wanted: Methods; empty for all.
-        structure: What the columns of turns are called; those of VSS where it is not given.
+        structure: Names of the columns of turns; those of VSS where it is not given.
 
     Raises:
         ConfigError: A turn is no object.

@@ -35,16 +35,16 @@ class EvalTask:
     """An evaluation, as `vertexai.preview.evaluation` has it, run on this machine.
 
     Args:
-        dataset: What `read_dataset` reads.
+        dataset: A dataset that `read_dataset` reads.
         metrics: Names (`trajectory_exact_match`, `rouge_l_sum`, …), `TrajectorySingleToolUse`,
             `CustomMetric`, `PointwiseMetric`, an `LLMJudgeTask` or a function of a row, as many
             of each as wanted.
         metric_column_mapping: From a name that metrics read, such as `prompt`, to the dataset's
             column that has it.
-        **options: How trajectories are compared: the fields of `TrajectoryRules`.
+        **options: Rules for comparing trajectories: the fields of `TrajectoryRules`.
 
     Raises:
-        ConfigError: The dataset or a metric cannot be used; says why.
+        ConfigError: The dataset or a metric cannot be used; names the reason.
         pydantic.ValidationError: An option is wrong.
     """
 

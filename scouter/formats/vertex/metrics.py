@@ -67,9 +67,9 @@ class PointwiseMetric:
         metric: Names its columns.
         metric_prompt_template: The question, in one piece or in parts; `{name}` stands for the
             column of that name.
-        system_instruction: What the judge is told first.
+        system_instruction: The first words to the judge.
         model: The judge's model.
-        provider: Who runs it: a provider's name, or an entry of the settings.
+        provider: Provider of the model: its name, or an entry of the settings.
     """
 
     metric: str

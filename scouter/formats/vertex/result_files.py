@@ -16,8 +16,8 @@ def write_results(folder: Path, result: EvalResult) -> None:
     """Write `metrics_table.jsonl`, a row on each line, and `summary_metrics.json`.
 
     Args:
-        folder: Is made if it is not there.
-        result: What `EvalTask.evaluate` gave. NaN, which JSON lacks, is written as null.
+        folder: The folder; it is made if it is not there.
+        result: Result of `EvalTask.evaluate`. NaN, which JSON lacks, is written as null.
 
     Raises:
         ConfigError: The folder or a file cannot be written.

@@ -75,11 +75,12 @@ def run_agent(
             `intermediate_steps`; other keys are kept.
         prompts: In the dataset's order, which the answers keep.
         concurrency: Calls at a time, each in a thread of its own.
-        patience: What is done about calls that fail.
+        patience: Retries and time limit of the calls.
 
     Returns:
         The columns of `GIVEN`, one object per prompt. Where the last call failed, `failure` is 1,
-        the others are None, and `FAULT` says why; the latency is that of the call that answered.
+        the others are None, and `FAULT` has the reason; the latency is that of the call that
+        answered.
 
     Raises:
         ConfigError: It cannot be called so.

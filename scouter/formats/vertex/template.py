@@ -20,12 +20,12 @@ class PointwiseMetricPromptTemplate:
     """A judge's question in sections; `str` of it is the template.
 
     Args:
-        criteria: What is looked at, by name.
-        rating_rubric: What each score means.
+        criteria: The criteria, by name.
+        rating_rubric: Meaning of each score.
         input_variables: Columns that the judge sees, such as `prompt` and `predicted_trajectory`.
-        instruction: Who the judge is; a usual one by default.
+        instruction: Role of the judge; a usual one by default.
         metric_definition: The metric in a sentence.
-        evaluation_steps: How the judge proceeds, by name; usual ones by default.
+        evaluation_steps: Steps of the judge, by name; usual ones by default.
         few_shot_examples: Examples with their scores.
     """
 

@@ -28,24 +28,24 @@ def dataset_of(
     compat: Compat = SOUND,
     summary: str | None = None,
 ) -> dict[str, JsonValue] | None:
-    """Make a dataset that wants what an agent did, in the order in which it did it.
+    """Make a dataset that wants the calls and the answer of an agent, in their order.
 
-    Calls that failed are left out, and of equal ones all but the last. The user says what was
-    said: the first message is `starting_sentence`, the others are `user_prompts`.
+    Calls that failed are left out, and of equal ones all but the last. The user's words are those
+    of the record: the first message is `starting_sentence`, the others are `user_prompts`.
 
     Args:
-        name: Of the dataset.
+        name: Name of the dataset.
         asked: The user's messages, at least one.
-        calls: Of tools, in order.
+        calls: The calls of tools, in order.
         answer: The agent's last words.
-        compat: `wxo-1.6.9` makes what that version of the original makes: a call without a result
-            is left out, one whose result is but a text of an error is not; of calls of one tool in
-            a row the last one is wanted, with any arguments; where the agent said nothing, the
-            last result is what it said; and there are no name and no story.
-        summary: What the answer says in short, for a dataset of `wxo-1.6.9`.
+        compat: `wxo-1.6.9` makes the dataset of that version of the original. A call without a
+            result is left out; a call whose result is a mere text of an error is not. Of several
+            calls of one tool in a row the last one is wanted, with any arguments. Where the agent
+            said nothing, the last result counts as its answer. There are no name and no story.
+        summary: The answer in short, for a dataset of `wxo-1.6.9`.
 
     Returns:
-        None where the agent did nothing that a goal could want.
+        The dataset; None where the agent did nothing that a goal could want.
     """
     is_original = compat == WXO
     named = [call for call in calls if call.name]

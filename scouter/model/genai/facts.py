@@ -91,7 +91,7 @@ class SpanFacts:
     conversation: str = ""
     session: str = ""
     tool: str = ""
-    """Whose execution a tool's span is."""
+    """Name of the tool that the span is an execution of."""
     call_id: str = ""
     arguments: JsonValue = None
     result: JsonValue = None

@@ -30,17 +30,17 @@ class ToldCalls:
     """Reads the messages of the calls of models of one trace.
 
     A call is told by the answer that asks for it. The next input of the same conversation (one that
-    begins with the same words of the user) repeats it, with its result: there the result is read,
-    and the call itself where no answer told it. What the first input of a conversation holds was
-    done before.
+    begins with the same words of the user) repeats the call, with its result. The result is read
+    there, and so is a call that no answer told. Calls in the first input of a conversation were
+    made before.
 
     Args:
-        models: In time order.
-        repeats: Places of models whose answer another instrumentor may have told already, as that
-            of the model before.
+        models: Calls of models, in time order.
+        repeats: Places of models whose answer another instrumentor may have told already, as the
+            answer of the model before.
 
-    Cost: linear in the size of the outputs; of the inputs once `calls` is asked for, where
-    something is not known yet.
+    Cost: linear in the size of the outputs. Once `calls` is asked for, also in that of the inputs,
+    where something is not known yet.
     """
 
     def __init__(self, models: Sequence[SpanFacts], repeats: Container[int] = ()) -> None:

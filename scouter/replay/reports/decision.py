@@ -96,16 +96,16 @@ def decide(
 ) -> Decision:
     """Decide whether a release may go on.
 
-    Without baseline and gates nothing is held against the run, and only errors stop it.
+    Without baseline and gates only errors stop the run.
 
     Args:
         results: The run; None where only a comparison is known.
-        comparison: With the baseline, if there is one.
+        comparison: Comparison with the baseline, if there is one.
         gate_checks: The gates of the scenario file and of the command line.
-        policy: What may stop a release.
+        policy: Rules that may stop a release.
 
     Returns:
-        The decision; its word is the worst that holds, its reasons are all there are.
+        The decision, with the worst word that holds and all reasons.
     """
     found: list[tuple[Word, str]] = []
     checks = None if results is None else count_checks(results)

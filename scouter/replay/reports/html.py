@@ -1,7 +1,7 @@
 """A release check as one HTML file that needs nothing else: no network, no script to be read.
 
-What agents and people wrote is escaped everywhere, and a content security policy lets only the
-one script of this package run, which filters the list of scenarios.
+Text of agents and people is escaped everywhere. A content security policy lets only the one script
+of this package run, which filters the list of scenarios.
 """
 
 import base64

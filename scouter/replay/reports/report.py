@@ -16,13 +16,13 @@ from scouter.replay.reports.view import View, make_view
 
 @dataclass(frozen=True)
 class Report:
-    """One release check: the run, what it was held against and what that comes to.
+    """One release check: the run, its comparison and gates, and the decision.
 
     Args:
         results: The run.
-        comparison: With the baseline, if there is one.
+        comparison: Comparison with the baseline, if there is one.
         gate_checks: Each gate, met or not.
-        policy: What may stop a release.
+        policy: Rules that may stop a release.
         title: The first words of the report.
     """
 

@@ -217,9 +217,9 @@ def _values(
 def _sorted_error(where: str, error: Exception) -> ScouterError:
     """Kafka's error as ours: fix the settings, or try again.
 
-    Its own word on that, `retriable`, is about one request. Whatever else goes wrong in a client
-    (it was closed, lost the order of its messages, or does not know) is over with a new one; no
-    batch is given up for it.
+    The client's own word, `retriable`, is about one request. A new client mends any other fault of
+    a client (it was closed, lost the order of its messages, or does not know); no batch is given up
+    for such a fault.
     """
     said = f"{where}: {type(error).__name__}: {error}{notes_of(error)}"
     return ConfigError(said) if isinstance(error, _SETTINGS) else TransientError(said)

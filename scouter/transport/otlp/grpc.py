@@ -141,12 +141,13 @@ def _sorted_error(where: str, error: Any) -> ScouterError:  # noqa: ANN401 - unt
 def is_too_large(error: Any, retry_after_s: float | None) -> bool:  # noqa: ANN401 - untyped client
     """Say whether a server refused a message by its size.
 
-    Servers in C++ and Go, in Java and .NET, and in Rust say so by a text. No code is for that
-    alone, and the same would be refused for ever, with all that waits behind it.
+    Servers in C++ and Go, in Java and .NET, and in Rust say so by a text, as no code has this
+    meaning alone. The same message would be refused for ever, with all that wait behind it.
 
     Args:
-        error: Of the call.
-        retry_after_s: What `retry_info_s` read; who says when to come back means another bound.
+        error: Error of the call.
+        retry_after_s: Result of `retry_info_s`. A server that names a time to come back means
+            another bound.
     """
     found = error.code() in _SIZED and _TOO_LARGE.search(str(error.details() or ""))
     return retry_after_s is None and bool(found)
@@ -156,7 +157,7 @@ def retry_info_s(metadata: Sequence[tuple[str, str | bytes]]) -> float | None:
     """Read the `google.rpc.RetryInfo` of an error.
 
     Args:
-        metadata: What trails the answer.
+        metadata: Trailing metadata of the answer.
 
     Returns:
         Seconds that the server asks to wait, not negative; None if it does not say.

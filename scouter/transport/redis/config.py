@@ -13,8 +13,8 @@ from scouter.transport.port import RemoteTransport
 class RedisConfig(RemoteConfig):
     """Records and spans over Redis Streams; needs the extra `redis`.
 
-    A batch is taken once Redis has appended it. What survives a crash of Redis itself is decided
-    by its own settings (`appendonly yes`, `appendfsync always`).
+    A batch is taken once Redis has appended it. The settings of Redis (`appendonly yes`,
+    `appendfsync always`) decide whether the batch survives a crash of Redis itself.
     """
 
     original: ClassVar[OriginalArguments] = REDIS

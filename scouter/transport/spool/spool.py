@@ -38,8 +38,8 @@ class SpoolTransport(OtlpSpans):
     """A transport with a folder behind it.
 
     While nothing waits, a batch goes straight to the far side. Once the far side is away or slow,
-    or takes nothing with these settings, batches go to disk and return at once. What is on disk
-    counts as taken. One thread sends it all: what waits oldest first, with growing pauses.
+    or takes nothing with these settings, batches go to disk and return at once. A batch on disk
+    counts as taken. One thread sends all batches, the oldest first, with growing pauses.
 
     Args:
         connect: Opens the transport to the far side.

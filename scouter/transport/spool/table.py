@@ -146,7 +146,7 @@ class SpoolTable:
 
         Args:
             rows: Records or spans.
-            dropped: What the far side is to be told with them.
+            dropped: Counts of drops that the far side is told with them.
 
         Raises:
             TransientError: The disk refuses; nothing was kept.
@@ -209,14 +209,14 @@ class SpoolTable:
         return gone
 
     def settle(self, batch: Batch, told: Dropped, refused: Mapping[str, int]) -> None:
-        """Remove what was delivered.
+        """Remove rows that were delivered.
 
         A full disk takes no removal, either. The rows are passed over then, and removed once there
         is room; a process that ends before delivers them again.
 
         Args:
             batch: The rows.
-            told: What the far side was told of with them.
+            told: Counts of drops that the far side was told with them.
             refused: Records and spans that it will never take, by reason.
         """
         lost = Counter({CORRUPT: batch.lost, **refused})

@@ -1,4 +1,4 @@
-"""Who is let in: without a token from this machine only, then with one."""
+"""Callers that are let in: without a token from this machine only, then with one."""
 
 import sqlite3
 from collections.abc import Callable, Mapping

@@ -118,7 +118,7 @@ def _in_url(guarded: Guarded) -> dict[str, str]:
 
 
 def test_a_space_sees_nothing_of_another(guarded: Guarded, answers: Path) -> None:
-    """What one space sends is there for itself, and for the other as if it were not."""
+    """Records and spans of one space are there for itself, and absent for the other."""
     guarded.service.stop()
     service = guarded.service = Service(
         guarded.service.collector.settings.data.parent, profile=[str(answers)], space="shop"
@@ -264,7 +264,7 @@ class Zebra:
         return path + ASKED.get(path.rsplit("/", 1)[-1], "")
 
     def order(self, path: str) -> dict[str, Any]:
-        """What is sent to a route that takes something."""
+        """The body for a route that takes one."""
         if path == "/v1/traces":
             content = self.spans.SerializeToString()
             return {"content": content, "headers": {"Content-Type": "application/x-protobuf"}}
@@ -493,7 +493,7 @@ REACHABLE: Final = {"listen": "0.0.0.0:4318"}
 def test_a_guarded_collector_stays_guarded(
     start: Start, tmp_path: Path, flags: dict[str, str]
 ) -> None:
-    """Whatever becomes of the file while it runs: here it is one without any token."""
+    """The file may change while the collector runs: here it becomes one without any token."""
     guarded = Guarded(start, tmp_path, **flags)
     TokenFile(tmp_path / "other").create("", Scope, "shop")
     with closing(sqlite3.connect(tmp_path / "other" / "access.db")) as connection, connection:
@@ -529,7 +529,7 @@ AWAY: Final = Away("redis", "redis://broker.internal.example:6379")
 def test_a_probe_tells_strangers_one_word(
     guarded: Guarded, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What is not ready, and with the scope `read` also where it is and why."""
+    """Strangers see the part that is not ready; the scope `read` shows place and reason, too."""
     collector = guarded.service.collector
 
     def told(token: str | None) -> str:

@@ -165,7 +165,7 @@ def test_the_command_line(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("flags", [[], ["--trusted-proxies", "127.0.0.1"]])
 def test_a_proxy_on_this_machine_lets_nobody_else_in(tmp_path: Path, flags: list[str]) -> None:
-    """Who sent what it passes on is not known for sure; without a token only this machine may."""
+    """The sender behind a proxy is not known for sure; without a token only this machine may."""
     collector = CollectorProcess(tmp_path, *flags)
     collector.start()
     url = f"{collector.url}/api/v1/tasks"

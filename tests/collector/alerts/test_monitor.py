@@ -217,7 +217,7 @@ def test_a_crash_before_the_event_was_stored_is_made_good(store: DuckDBStore) ->
 def test_what_no_judge_has_seen_neither_ends_nor_raises_an_alert(
     store: DuckDBStore, reason: str, before: Outcome, state: AlertState, unseen: Outcome
 ) -> None:
-    """Whatever its other tasks say; a restart sees the same."""
+    """Its other tasks make no difference; a restart sees the same."""
     watch = Watch(store, profile())
     assert watch.feed(*[before] * 20) is state
     assert watch.feed(*[unseen] * 50, left_out=reason) is state

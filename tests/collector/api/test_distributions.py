@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from collector.api.distributions import Distribution, distributions_of
+from collector.api.distributions import distributions_of
 from collector.storage.port.task_values import TaskValue
+from scouter.client.models.tasks import Distribution
 from scouter.evaluate.outcome import Outcome
 from scouter.model.otlp import encode_request
 from tests.collector.conftest import Start

@@ -156,7 +156,7 @@ def test_labelled_records_that_are_known_by_their_ids(start: Start, tmp_path: Pa
 def test_ids_that_too_many_records_bear(
     start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Which of them are labelled nobody knows; nothing is said rather than something wrong."""
+    """The labelled ones among them are not known; no answer is better than a wrong one."""
     monkeypatch.setattr("collector.api.judge_standing._MOST_LABELLED", 2)
     known = calibration(DESK, record_ids=["case 0", "case 1", "case 3"])
     with LLMTestServer(rate) as server:
@@ -223,7 +223,7 @@ def test_old_evaluations_keep_their_calibration(start: Start, tmp_path: Path) ->
 
 
 def of_results(service: Service) -> dict[str, Any]:
-    """What came with the judge's task of each record, by uid; nothing comes with the other one."""
+    """The standing at the judge's task of each record, by uid; the other task has none."""
     found: dict[str, Any] = {}
     for each in service.get("/api/v1/evaluations", limit=1000)["items"]:
         number, tone = each["tasks"]

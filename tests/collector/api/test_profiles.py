@@ -425,7 +425,7 @@ def test_what_is_not_there(attacked: Service, method: str, path: str, status: in
 
 
 def test_the_token_says_the_space(start: Start, tmp_path: Path) -> None:
-    """What the config calls its space is a word of the profile; here it opens nothing."""
+    """The space in the config is a mere word of the profile; here it opens nothing."""
     tokens = TokenFile(tmp_path / "data")
     shop, bank = (tokens.create("", Scope, space)[1] for space in ("shop", "bank"))
     ingest = tokens.create("", [Scope.INGEST, Scope.READ], "shop")[1]

@@ -234,7 +234,7 @@ def test_probes(start: Start) -> None:
 
 
 def test_the_openapi_document_has_the_bodies_that_are_read_here(start: Start) -> None:
-    """Which routes there are, `tests/cases/routes.txt` says; every reference leads somewhere."""
+    """The routes are those of `tests/cases/routes.txt`; every reference leads somewhere."""
     document = start().get("/openapi.json")
     for path, field in (("/v1/records", "records"), ("/api/v1/profiles", "tasks")):
         body = document["paths"][path]["post"]["requestBody"]["content"]["application/json"]

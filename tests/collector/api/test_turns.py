@@ -1,4 +1,4 @@
-"""Whose question is answered next."""
+"""The space whose question is answered next."""
 
 import asyncio
 
@@ -9,7 +9,7 @@ from collector.problem import ProblemError
 
 
 def test_each_space_has_one_of_its_questions_answered_in_turn() -> None:
-    """Whatever the others ask; within a space first come, first served."""
+    """Any questions of the others make no difference; within a space the first is served first."""
     order: list[str] = []
 
     async def ask(turns: Turns, space: str, name: str) -> None:

@@ -1,4 +1,4 @@
-"""What judges of a collector may spend in a day: skipped beyond it, counted, shown, backed up."""
+"""Budget of a collector's judges for a day: skipped beyond it, counted, shown, backed up."""
 
 import asyncio
 from pathlib import Path
@@ -85,7 +85,7 @@ def test_what_does_not_fit_is_skipped_and_counted(start: Start, tmp_path: Path) 
 
 
 def test_answers_of_no_use_are_in_the_series_too(start: Start, tmp_path: Path) -> None:
-    """What the day's budget says is spent is what the counters of cost and tokens say."""
+    """The day's budget shows the same sum as the counters of cost and tokens."""
 
     def fault(request: LLMRequest) -> Fault | None:
         kinds: dict[str, Any] = {"41": "refusal", "43": "truncated", "44": "too_many"}

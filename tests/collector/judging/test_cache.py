@@ -1,4 +1,4 @@
-"""What the collector's judges answered is kept: by space, bounded, and gone when erased."""
+"""Answers of the collector's judges are kept: by space, bounded, and gone when erased."""
 
 import asyncio
 import json
@@ -102,7 +102,7 @@ def test_an_answer_of_no_use_costs_one_evaluation(
 
 
 def test_a_question_is_remembered_whoever_asks_it() -> None:
-    """What a task makes of an answer is no part of the question."""
+    """The task's use of an answer is no part of the question."""
     asked: list[JudgeRequest] = []
 
     def answer(request: JudgeRequest) -> int:
@@ -123,7 +123,7 @@ def test_a_question_is_remembered_whoever_asks_it() -> None:
 
 
 def test_attempts_before_an_answer_are_remembered_with_it() -> None:
-    """Who puts the question adds them up himself; who finds the answer later is told."""
+    """The asker adds them up itself; a caller that finds the answer later is told."""
     slow = JudgeError(Reason.PROVIDER, "504")
     paid = JudgeReply(response=1, input_tokens=10, cost_usd=0.25)
     script: list[JudgeError | JudgeReply] = [slow, slow, paid]

@@ -125,7 +125,7 @@ def test_a_bad_gold_file_is_refused(line: str, message: str, tmp_path: Path) -> 
 
 
 def test_a_rater_who_contradicts_himself_in_a_gold_file(tmp_path: Path) -> None:
-    """What is said twice counts once, so that Bob's vote makes a tie, which is left out."""
+    """A label given twice counts once, so that Bob's vote makes a tie, which is left out."""
     rows = [
         {"context": {"answer": "a"}, "label": "pass", "rater": "ann"},
         {"context": {"answer": "a"}, "label": "pass", "rater": "ann"},
@@ -346,7 +346,7 @@ class OneItem:
         wait_decided(self.service)
 
     def cost_usd(self) -> float:
-        """What one question costs, as the records tell."""
+        """Cost of one question, as the records tell."""
         found = self.service.get("/api/v1/evaluations")["items"]
         return max(each["tasks"][0]["usage"]["cost_usd"] for each in found)
 

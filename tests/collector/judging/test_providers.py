@@ -1,4 +1,4 @@
-"""Which profiles a collector takes, by whom its judges may ask and for how much."""
+"""Profiles that a collector takes, by the providers and the budget of its judges."""
 
 from pathlib import Path
 

@@ -184,7 +184,7 @@ def test_what_the_answers_took_is_told_everywhere(start: Start, tmp_path: Path) 
 
 @pytest.mark.usefixtures("key")
 def test_an_attempt_that_failed_is_told_and_counted_once(start: Start, tmp_path: Path) -> None:
-    """What a broken connection cost nobody knows; the answer behind it has its price."""
+    """The cost of a broken connection is not known; the answer behind it has its price."""
     script: list[Any] = [Fault(kind="cut"), {"score": 4, "reason": "r"}]
     with LLMTestServer({"score": 4, "reason": "r"}, script=script) as server:
         service = begin(start, tmp_path, server)
@@ -238,7 +238,7 @@ def test_faults_of_the_provider_end_decided(start: Start, tmp_path: Path) -> Non
         assert tasks(found[f"u{number}"])[1] == FAULTS[name], name
     sheet = service.get("/api/v1/conservation")["records"]
     assert sheet["accepted"] == sheet["evaluated"] == len(names)
-    # Who was not answered is asked again by a re-evaluation with the same profile.
+    # A re-evaluation with the same profile asks the questions without an answer again.
     with LLMTestServer({"score": 4, "reason": "r"}) as server:
         again = begin(start, tmp_path, server)
         (registered,) = again.get("/api/v1/profiles")["items"]

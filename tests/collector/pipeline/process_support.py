@@ -42,7 +42,7 @@ class Process:
         self.date_ahead_s = 0.0
         """By how much the date is another one than the clock says."""
         self.tick_s = 0.0
-        """What it takes to look at the clock: as if that was work."""
+        """Time of each look at the clock: as if that was work."""
         self._memory = memory_spans, memory_bytes, memory_records
         self._next: Process | None = None
         self.store = DuckDBStore(folder)

@@ -195,10 +195,10 @@ class Scripted:
 
 
 def test_an_unchanged_question_is_not_put_again_when_spans_come_late(begin: Any) -> None:
-    """`tone` reads no spans, `seen` is asked about what spans change, `as_well` behind them not.
+    """`tone` reads no spans, `seen` asks about a value that spans change, `as_well` does not.
 
-    `as_many` is asked the same, and expects something else then. What depends on a kept evaluation
-    reads the judge's whole answer, as it was stored.
+    `as_many` asks the same question, and expects another answer then. A task that depends on a kept
+    evaluation reads the judge's whole answer, as it was stored.
     """
     prompt = Prompt("Rate ${answer}.", "m", "openai", output_type=Score)
     process = begin(

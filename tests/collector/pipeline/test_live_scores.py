@@ -55,7 +55,7 @@ answers = st.fixed_dictionaries(
 
 
 def answer_of(given: Any, request: JudgeRequest) -> Any:
-    """What the judge says, the same whenever it is asked the same."""
+    """The judge's answer; the same question always has the same one."""
     said = given[request.task_id]
     if request.task_id == "marks":
         return {name: {"reason": "", "evaluation": v} for name, v in zip("abc", said, strict=True)}

@@ -207,7 +207,7 @@ def test_a_late_span_is_late_until_the_last_version_has_seen_it(
 
 
 def test_a_restart_finds_nothing_that_waits(service: Service, start: Start) -> None:
-    """What the last version saw is seen, and what comes next is judged by it, too."""
+    """Sessions that the last version evaluated are done, and new ones are evaluated by it, too."""
     reevaluate(service, register(service, profile(2)), dry_run=False)
     service.send({"uid": "new", "profile": "talk", "session_id": "s1", "context": {"turn": 2}})
     wait_until(lambda: sessions(service)["s1"]["revision"] == 3, what="the third evaluation")

@@ -1,4 +1,4 @@
-"""What the tests of Kafka share."""
+"""Fixtures of the tests of Kafka."""
 
 import uuid
 

@@ -1,4 +1,4 @@
-"""What senders say they dropped: read from a header, and counted once."""
+"""Reports of senders on drops: read from a header, and counted once."""
 
 import threading
 from collections.abc import Callable, Sequence

@@ -115,7 +115,7 @@ def test_a_record_that_is_not_whole_is_still_refused() -> None:
 
 
 def test_limits_are_those_of_spans() -> None:
-    """What is too large is cut and says so; a request of too many values is refused."""
+    """A value that is too large is cut and says so; a request of too many values is refused."""
     limits = Limits(max_item=2000, max_attributes=8)
     (large,) = decode_logs_protobuf(events({"text": "x" * 9000}), limits).events
     assert encode_request([large]).ByteSize() <= 2100

@@ -120,7 +120,7 @@ def task(name: str) -> tuple[TaskRow, ...]:
 
 
 class State(NamedTuple):
-    """What readers see, by name."""
+    """Everything that readers see, by name."""
 
     records: dict[str, Any]
     evaluations: dict[str, Any]
@@ -146,7 +146,7 @@ def found_in(folder: Path, wanted: str) -> list[str]:
 
 
 class Expected(NamedTuple):
-    """What a target takes, written by hand."""
+    """The items that a target takes, written by hand."""
 
     records: set[str]
     evaluations: set[str]
@@ -202,7 +202,7 @@ def gone_texts(expected: Expected) -> list[str]:
 
 
 def check(before: State, after: State, expected: Expected) -> None:
-    """What went went, and everything else is as it was."""
+    """Check that the expected items went, and everything else is as it was."""
     assert after.records == {
         uid: row for uid, row in before.records.items() if uid not in expected.records
     }
@@ -507,7 +507,7 @@ def test_a_filler_is_a_field_of_that_size(size: int) -> None:
 @settings(deadline=None, max_examples=60)
 @given(batch=st.lists(spans, min_size=1, max_size=5, unique_by=lambda s: s.span_id), data=st.data())
 def test_the_others_of_a_frame_stay_byte_for_byte(batch: list[Span], data: st.DataObject) -> None:
-    """Whatever goes, the frame is a request of the same length with the others at their places."""
+    """The frame stays a request of the same length, with the other spans at their places."""
     lost = data.draw(st.sets(st.sampled_from(range(len(batch)))))
     body = encode_request(batch).SerializeToString()
     scrub = LogScrub(("s", batch[at].trace_id, batch[at].span_id) for at in lost)

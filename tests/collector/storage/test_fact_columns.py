@@ -1,4 +1,4 @@
-"""What columns hold of spans is what `read_facts` reads of them, for every convention."""
+"""Columns of spans have the values that `read_facts` reads, for every convention."""
 
 from collections.abc import Sequence
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""What the join reads back: whole records by uid, evaluated traces, traces with late spans."""
+"""Reads of the join: whole records by uid, evaluated traces, traces with late spans."""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -82,7 +82,7 @@ def test_keys_alone_lead_from_the_overview_to_a_span(shown: Shown) -> None:
 
 
 def test_new_results_appear_without_a_reload(shown: Shown) -> None:
-    """Whoever has moved the focus keeps it."""
+    """A focus that the user has moved stays."""
     with browser_page(shown.url) as (page, seen):
         page.clock.install()
         page.goto("/")

@@ -23,7 +23,7 @@ VIEWS: Final = (
 
 
 class Parts(HTMLParser):
-    """What a browser would make of an answer."""
+    """The parts of an answer, as a browser would see them."""
 
     def __init__(self, text: str) -> None:
         super().__init__()

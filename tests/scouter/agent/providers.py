@@ -1,4 +1,4 @@
-"""What the tests of provider entries share: the three protocols, and a question."""
+"""Parts of the tests of provider entries: the three protocols, and a question."""
 
 from typing import Any, Final
 

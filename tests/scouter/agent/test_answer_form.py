@@ -1,4 +1,4 @@
-"""What comes back is read as the JSON that it is, or not at all."""
+"""An answer is read as the JSON that it is, or not at all."""
 
 import json
 from collections.abc import Generator
@@ -100,7 +100,7 @@ def writing(text: str, *, by_tool: bool = False) -> Generator[str]:
 
 
 def judged(text: str, structured: StructuredOutput, *, by_tool: bool = False) -> EvalTaskResult:
-    """What a task makes of a text."""
+    """The result of a task on a text."""
     prompt = Prompt("Rate ${answer}.", "m", "local", output_type=Score)
     task = LLMJudgeTask("q", prompt, 4, "score", "Equals")
     with writing(text, by_tool=by_tool) as url:

@@ -156,7 +156,7 @@ def test_function_and_profile_are_the_same_judge(name: str, tmp_path: Path) -> N
 
 @pytest.mark.parametrize("name", JUDGES)
 def test_paths_and_options(name: str) -> None:
-    """Whatever the record calls it; and a saved copy says the same."""
+    """The record may use any name; a saved copy gives the same."""
     paths = {
         "conversation" if "records" in key else key: f"deep.{n}"
         for n, key in enumerate(READS[name])

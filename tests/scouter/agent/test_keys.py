@@ -27,7 +27,7 @@ KINDS_OF_FAULTS: tuple[FaultKind, ...] = (
 
 
 def everything(found: object, depth: int = 0) -> Iterator[str]:
-    """What can be read off an object: its texts, and those of all that it holds, with chains."""
+    """All texts of an object, and those of all that it holds, with chains of errors."""
     yield from (repr(found), str(found))
     if depth > 6:
         return
@@ -161,7 +161,7 @@ def test_the_end_of_a_line_behind_a_key_is_no_part_of_it() -> None:
 
 
 def test_a_redirect_is_not_followed() -> None:
-    """Whoever is named by one would get the key."""
+    """The host that a redirect names would get the key."""
     import http.server
     import threading
 

@@ -61,9 +61,9 @@ def test_no_window_of_a_minute_holds_too_much(
 ) -> None:
     """Counted by hand over every window: questions, tokens as estimated, and those at a time.
 
-    Arrival, time it takes, estimate and real tokens of each question are drawn. What really was
-    used may pass the bound, as nobody can know it before; a window in which no correction went
-    up may not.
+    Arrival, duration, estimate and real tokens of each question are drawn. The real tokens may pass
+    the bound, as nobody can know them before. In a window in which no correction went up they may
+    not.
     """
     began: list[tuple[float, int, int]] = []
     inside = [0, 0]

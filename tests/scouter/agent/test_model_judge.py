@@ -110,7 +110,7 @@ def test_an_answer_that_is_no_object(
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_roles(kind: Kind) -> None:
-    """Who says what arrives as each protocol has it (read back by the server, by its own rules)."""
+    """Roles and texts arrive in each protocol's form (the server reads them by its own rules)."""
     messages = (
         Message(role="system", content="s"),
         Message(role="developer", content="d"),

@@ -1,4 +1,4 @@
-"""What our form of OpenAI's client sends, held against what that client itself sends."""
+"""Requests of our form of OpenAI's client, compared with those of that client itself."""
 
 import asyncio
 import json

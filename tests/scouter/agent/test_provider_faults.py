@@ -95,7 +95,7 @@ MALFORMED: list[tuple[Kind, str, str]] = [
 
 
 def asked_at(kind: Kind, response: HttpResponse) -> JudgeError:
-    """What a judge says of a provider that answers one thing."""
+    """The judge's error about a provider that always gives this response."""
 
     async def respond(_: HttpRequest) -> HttpResponse:
         return response

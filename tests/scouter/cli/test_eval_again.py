@@ -1,4 +1,4 @@
-"""What `scouter eval` decides where scenarios are asked again: words and exit codes."""
+"""Decisions of `scouter eval` where scenarios are asked again: words and exit codes."""
 
 import json
 from pathlib import Path
@@ -91,7 +91,7 @@ def test_interleaved_versions(twenty: Path, scouter: Scouter) -> None:
 
 
 def test_the_exit_code_after_ctrl_c_is_that_of_shells(twenty: Path, scouter: Scouter) -> None:
-    """Whatever the comparison says: somebody stopped it."""
+    """The comparison makes no difference: somebody stopped the run."""
     done = scouter(*CHECK, WRONG=ALL_WRONG, SIGNAL_AT="21", SIGNAL="2")
     assert done.returncode == 130, done.stdout
     assert "not confirmed" in done.stdout

@@ -239,7 +239,7 @@ def test_a_file_is_there_only_when_it_is_complete(
 def test_an_export_that_is_killed_leaves_no_file_that_looks_whole(
     script: Script, tmp_path: Path
 ) -> None:
-    """What is left says in its name that it is not complete."""
+    """The file that is left says in its name that it is not complete."""
     script.answers = [
         Say(body=LINES, headers={"Scouter-Next-Cursor": "c"}), Say(body=LINES, delay_s=60),
     ]  # fmt: skip

@@ -15,7 +15,7 @@ LEAST, MOST = -(2**63), 2**63 - 1
 
 
 def column(*values: object) -> tuple[str, list[Any]]:
-    """What is read of a column: its type and its values."""
+    """Type and values of a column that was read."""
     lines = [json.dumps({"a": each}).encode() + b"\n" for each in values]
     pq: Any = import_module("pyarrow.parquet")  # its types are not complete
     file = io.BytesIO()

@@ -1,4 +1,4 @@
-"""Which tasks of a profile mean the same in a scenario."""
+"""Tasks of a profile that mean the same in a scenario."""
 
 from typing import Any
 

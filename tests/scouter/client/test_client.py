@@ -1,4 +1,4 @@
-"""What the client sends, when it asks again, and what it says when it is refused."""
+"""Requests of the client, its further tries, and its errors when it is refused."""
 
 import asyncio
 import datetime

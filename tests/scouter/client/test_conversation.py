@@ -1,4 +1,4 @@
-"""What a user said, as spans of several dialects and contexts tell it."""
+"""Words of the user, as spans of several dialects and contexts tell them."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""What was expected is read where it stands; what was answered is never taken for it."""
+"""The expected answer is read from its place; the agent's answer is never taken for it."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Which verdicts become scenarios, asked of a scripted collector."""
+"""Evaluations that become scenarios, asked of a scripted collector."""
 
 from collections.abc import Iterator
 from typing import Any

@@ -172,7 +172,7 @@ def test_an_address_is_no_file() -> None:
 
 
 def test_an_answer_that_is_of_no_use_stands_in_nobodys_way(apart: CollectorProcess) -> None:
-    """Whoever has put it there: another client asks, and what it is told takes the place."""
+    """Any client may have put it there: another one asks, and its answer takes the place."""
     calls: list[str] = []
 
     def judging(answer: int) -> CachedJudge:

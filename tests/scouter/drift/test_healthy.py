@@ -1,4 +1,4 @@
-"""What a profile states about healthy rates, and what it takes from a saved run."""
+"""Healthy rates that a profile states, and those that it takes from a saved run."""
 
 import json
 from pathlib import Path

@@ -79,7 +79,7 @@ def test_profiles_keep_it_in_files_and_from_the_network(tmp_path: Path) -> None:
 
 
 def test_a_calibration_stays_that_of_a_task_that_becomes_required() -> None:
-    """What hangs on an outcome changes no verdict, neither on the task nor on one before it."""
+    """A consequence of an outcome changes no outcome, neither of the task nor of one before it."""
     plain, required = (
         identify(profile, judge_task(profile))
         for profile in (

@@ -1,4 +1,4 @@
-"""Which traces a watch selects and samples."""
+"""Traces that a watch selects and samples."""
 
 import math
 import random

@@ -174,7 +174,7 @@ def test_json_round_trip(
     max_turns: int,
     metadata: dict[str, object] | None,
 ) -> None:
-    """Whatever a scenario holds, its JSON gives the same scenario; so does pickle."""
+    """The JSON of any scenario gives the same scenario; so does pickle."""
     scenario = EvalScenario(
         query,
         [CONTAINS, TRACE, AGENT],

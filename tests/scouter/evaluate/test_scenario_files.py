@@ -23,7 +23,7 @@ def read(folder: Path, name: str, content: str | bytes) -> EvalScenarios:
 
 
 def test_bucketed_tasks_are_read(tmp_path: Path) -> None:
-    """What the original's dumps hold: lists by kind, without `task_type`, beside run results."""
+    """The original's dumps have lists by kind, without `task_type`, beside run results."""
     bare = {key: value for key, value in TASK.items() if key != "task_type"}
     dump: dict[str, object] = {
         "collection_id": "old",

@@ -92,7 +92,7 @@ def rows() -> list[tuple[str, str, bool]]:
     found: list[tuple[str, str, bool]] = []
     refused = False
     for line in PAGE.read_text(encoding="utf-8").splitlines():
-        refused = refused or line == "## What is refused"
+        refused = refused or line == "## Refused contexts"
         cells = re.match(r"\| `(.+?)` \| `(.+?)` \| .*\|$", line)
         if cells:
             found.append((cells[1], cells[2], refused))

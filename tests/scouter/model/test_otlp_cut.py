@@ -121,7 +121,7 @@ HELD = st.dictionaries(KEYS, VALUES, max_size=8)
 @settings(max_examples=200)
 @given(HELD, HELD, st.integers(2_000, 20_000))
 def test_any_span_fits(attributes: Any, below: Any, most: int) -> None:
-    """Whatever it holds; and what is not named was not changed."""
+    """The span may hold anything; and a part that is not named was not changed."""
     span = proto(attributes=attributes, events=(SpanEvent(name="e", time_ns=1, attributes=below),))
     before = read(span)
     cut_span(span, most, 1_000)

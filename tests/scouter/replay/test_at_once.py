@@ -393,7 +393,7 @@ def as_soon_as_possible(run: Callable[[], ScenarioEvalResults]) -> ScenarioEvalR
 
 
 def test_a_cancelled_run_sends_again(bench: Bench) -> None:
-    """Whoever awaits `run_async` may give up."""
+    """A caller that awaits `run_async` may give up."""
 
     async def give_up() -> None:
         is_running = asyncio.Event()

@@ -202,7 +202,7 @@ def test_results_and_errors_of_another_thread() -> None:
 
 
 def loop_of(thread_of: Callable[[Callable[[], object]], object]) -> list[Any]:
-    """What functions that run loops themselves see, one after the other in one thread."""
+    """The loops that functions with a loop of their own see, one after the other in one thread."""
     seen: list[Any] = []
 
     def run() -> str:

@@ -45,7 +45,7 @@ Said = list[tuple[str, str, tuple[str, ...]]]
 
 
 def answers(results: ScenarioEvalResults) -> list[list[object]]:
-    """What each attempt's agent said, turn by turn."""
+    """The agent's answers in each attempt, turn by turn."""
     attempts = [*results.conversations, *results.scenario_results]
     return [[turn["agent"] for turn in attempt.turns] for attempt in attempts]
 
@@ -328,7 +328,7 @@ def test_answers_that_are_no_text(bench: Bench, answer: object, content: str) ->
 
 
 def test_functions_of_the_message_alone_work_as_ever(bench: Bench) -> None:
-    """Whatever their one parameter is called, and what was bound before stays."""
+    """Their one parameter may have any name, and parameters that were bound before stay."""
 
     def session(session: str) -> str:
         return session

@@ -154,7 +154,7 @@ def test_a_failing_hook_is_its_scenarios_failure(bench: Bench, where: str) -> No
 
 @pytest.mark.parametrize("is_async", [True, False], ids=["async", "plain"])
 def test_time_runs_out(bench: Bench, is_async: bool) -> None:
-    """What a thread that cannot be stopped emits later is in no result, of whatever attempt."""
+    """Late records of a thread that cannot be stopped are in no result of any attempt."""
     hang = threading.Event()
     threads: list[threading.Thread] = []
     here = threading.Event()

@@ -1,4 +1,4 @@
-"""Whose everything is that an agent makes: beside its own thread, behind its answer, at once."""
+"""Owners of an agent's records and spans: beside its own thread, behind its answer, at once."""
 
 import asyncio
 import contextvars
@@ -201,9 +201,9 @@ def maker(bench: Bench) -> Work:
 def test_what_is_captured_is_the_running_scenarios(
     bench: Bench, keep: Keep, make: Callable[[Work, Keep], Agent], options: dict[str, Any]
 ) -> None:
-    """Whatever the context says, which is that of the first scenario or of none.
+    """The context makes no difference; it is that of the first scenario or of none.
 
-    A run that waited for what only waits for work would meet the time limit of the test.
+    A run that waited for threads without work would meet the time limit of the test.
     """
     agent = make(maker(bench), keep)
     results = bench.orchestrator(*scenarios(), agent_fn=agent).run(grace_s=LONG_S, **options)

@@ -351,7 +351,7 @@ def test_what_came_late_is_in_the_journal(bench: Bench, tmp_path: Path) -> None:
 
 
 def test_entries_round_trip(tmp_path: Path) -> None:
-    """What is read is what was written."""
+    """Entries are read as they were written."""
     path = tmp_path / "journal.jsonl"
     entry = Entry(
         scenario_id="a\u2028\n\ud800",

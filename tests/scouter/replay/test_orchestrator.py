@@ -432,7 +432,7 @@ def test_a_collector_that_is_away_does_not_hold_a_replay_up() -> None:
 
 
 def test_records_from_outside_are_in_no_scenario(bench: Bench) -> None:
-    """What a start hook emits is not the agent's."""
+    """Records of a start hook are not the agent's."""
 
     class Noisy(EvalOrchestrator):
         def on_scenario_start(self, scenario: EvalScenario) -> None:

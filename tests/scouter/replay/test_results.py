@@ -1,4 +1,4 @@
-"""What a run leaves behind: on the scenarios, in the results, in files and in tables."""
+"""Results of a run: on the scenarios, in the results, in files and in tables."""
 
 import asyncio
 import io
@@ -258,7 +258,7 @@ def test_judges_of_scenarios_and_aliases(options: dict[str, Any]) -> None:
 
 
 def test_config_is_passed_on(bench: Bench) -> None:
-    """What an `EvaluationConfig` asks for is in the aliases' results."""
+    """Annotations that an `EvaluationConfig` asks for are in the aliases' results."""
     profile = AgentEvalProfile([equals("text", "abc")], alias="agent")
     queue = ScouterQueue.from_profile([profile], transport_config=MockConfig())
 
@@ -302,7 +302,7 @@ def test_progress_counts_failures_and_time(bench: Bench) -> None:
 
 
 def test_progress_goes_on_where_an_earlier_run_ended() -> None:
-    """What a journal holds is done already."""
+    """Attempts that a journal holds are done already."""
 
     class Terminal(io.StringIO):
         def isatty(self) -> bool:
@@ -318,7 +318,7 @@ def test_progress_goes_on_where_an_earlier_run_ended() -> None:
 
 
 def test_hooks_see_their_own_scenario_only(bench: Bench) -> None:
-    """What a hook emits is in no result, even while one other attempt runs."""
+    """Records of a hook are in no result, even while one other attempt runs."""
 
     class Noisy(EvalOrchestrator):
         def on_scenario_start(self, scenario: EvalScenario) -> None:

@@ -368,7 +368,7 @@ def test_a_judge_inside_and_outside_of_a_loop() -> None:
 
 
 def test_an_attempt_is_a_session(tmp_path: Path) -> None:
-    """Whatever session ids the records have. 3 of 4 record results, 2 of 6 session results."""
+    """The records' session ids make no difference. 3 of 4 record and 2 of 6 session results."""
     rising = AssertionTask(
         "rising", "records[*].context.x", [1, 2], ComparisonOperator.Equals, scope="session"
     )

@@ -127,7 +127,7 @@ def injecting_agent(query: str) -> str:
 
 
 def test_what_an_agent_says_stays_data(bench: Bench) -> None:
-    """Whatever it claims, it is one JSON text in a message of the user's role."""
+    """It may claim anything: it is one JSON text in a message of the user's role."""
     judge = ScriptedJudge([says("What?"), says("Bye.", done=True)])
     bench.orchestrator(
         DINNER, agent_fn=injecting_agent, simulated_user_fn=SimulatedUser(judge)

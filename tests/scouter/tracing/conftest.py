@@ -45,7 +45,7 @@ def captured() -> Captured:
 
 
 class AppExporter(SpanProcessor):
-    """What an application's own exporter would see."""
+    """The spans that an application's own exporter would see."""
 
     def __init__(self) -> None:
         self.spans: list[ReadableSpan] = []

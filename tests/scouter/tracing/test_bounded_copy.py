@@ -1,4 +1,4 @@
-"""What is captured is read as far as it is kept, and no further."""
+"""A captured value is read as far as it is kept, and no further."""
 
 import dataclasses
 import datetime

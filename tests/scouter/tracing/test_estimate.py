@@ -1,4 +1,4 @@
-"""What a waiting span is estimated at, against what it takes."""
+"""The estimated size of a waiting span, against its real size."""
 
 import sys
 from collections.abc import Callable

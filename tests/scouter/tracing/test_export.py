@@ -93,7 +93,7 @@ def test_without_any_transport_nothing_is_exported() -> None:
 
 
 def test_the_same_transport_again_changes_nothing_and_another_replaces_it() -> None:
-    """What was on the first one's way still arrives there."""
+    """Spans on the way of the first transport still arrive there."""
     with run_receiver() as first, run_receiver() as second:
         tracer = init_tracer(transport_config=HttpConfig(server_uri=first.uri))
         export = RUNTIME.export
@@ -221,12 +221,13 @@ def test_memory_is_flat_while_the_far_side_is_away(has_spool: bool, tmp_path: Pa
     else:
         assert RUNTIME.stats.dropped["full"]
         assert queue.stats.dropped["full"]
-    # A leak grows in most rounds; what is loaded late, such as a module, does so in one. What is
-    # kept for each record or span takes a pointer at least; the threads' own state swings by less.
+    # A leak grows in most rounds; a thing that is loaded late, such as a module, does so in one.
+    # Anything that is kept for each record or span takes a pointer at least; the threads' own state
+    # swings by less.
     growths = [after - before for before, after in pairwise(sizes)]
     if has_spool:
-        # What is tried again is in memory, or just not: as many bytes as each queue may have. A
-        # leak of the spans and records themselves would be 3,000 of them in each round.
+        # Items that are tried again may be in memory or not: as many bytes as each queue may have.
+        # A leak of the spans and records themselves would be 3,000 of them in each round.
         assert sizes[-1] - sizes[0] < 4 * bound
     else:
         assert statistics.median(growths) < 8 * 1_000

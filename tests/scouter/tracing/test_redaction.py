@@ -1,4 +1,4 @@
-"""What a rule names does not leave the process, and nothing else changes."""
+"""Data that a rule names does not leave the process, and nothing else changes."""
 
 import hashlib
 import hmac

@@ -23,7 +23,7 @@ from tests.scouter.transport.receiver import Receiver, run_receiver
 
 
 def sent(receiver: Receiver) -> dict[str, Span]:
-    """What has arrived, by name."""
+    """The spans that have arrived, by name."""
     assert flush_tracer(20)
     return {span.name: span for span in receiver.spans()}
 

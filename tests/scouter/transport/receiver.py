@@ -31,7 +31,7 @@ def log_records(body: bytes) -> list[LogRecord]:
 
 @dataclass
 class Answer:
-    """What to say to one request."""
+    """The answer to one request."""
 
     status: int = 200
     body: bytes = b""
@@ -40,7 +40,7 @@ class Answer:
 
 @dataclass
 class Request:
-    """What came in."""
+    """A request that came in."""
 
     path: str
     headers: dict[str, str]
@@ -107,7 +107,7 @@ class Receiver:
             self._is_away = False
 
     def drops(self, path: str) -> list[str]:
-        """What senders told of drops, on requests to one path."""
+        """Reports of drops by senders, on requests to one path."""
         with self.lock:
             found = [r.headers.get("scouter-dropped") for r in self.requests if r.path == path]
         return [each for each in found if each]

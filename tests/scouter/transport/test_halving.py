@@ -25,11 +25,11 @@ from tests.support.processes import wait_until
 
 TEXT = "x" * 1_000
 MAX_BYTES = 4_000
-"""What the far side takes: no more than three items with such a text."""
+"""Bound of the far side: it takes no more than three items with such a text."""
 
 
 class Far:
-    """What has arrived: names of spans, record ids, reports of drops."""
+    """Keeps what arrives: names of spans, record ids, reports of drops."""
 
     def __init__(self) -> None:
         self.records: list[str] = []
@@ -138,7 +138,7 @@ def test_where_nothing_fits_nothing_is_told(kind: str) -> None:
 
 
 def test_a_span_that_is_too_large_is_cut_and_marked() -> None:
-    """What is large goes, what is small stays, and the far side sees which is which."""
+    """Large values go, small ones stay, and the far side can tell them apart."""
     with run_receiver() as receiver:
         receiver.max_bytes = MAX_BYTES
         transport = HttpConfig(server_uri=receiver.uri).open()

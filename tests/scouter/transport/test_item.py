@@ -1,4 +1,4 @@
-"""What a waiting record is estimated at, against what it takes."""
+"""The estimated size of a waiting record, against its real size."""
 
 import pytest
 
@@ -9,7 +9,7 @@ from tests.support.memory import held_bytes
 
 @pytest.mark.parametrize(("size", "tags"), [(1, 0), (300, 0), (300, 2), (5_000, 0)])
 def test_a_record_is_estimated_by_what_it_takes(size: int, tags: int) -> None:
-    """What waits is its context as text and a few short ones; within a fifth and 100 bytes."""
+    """The record waits as its context's text and a few short ones; within 20% and 100 bytes."""
     kept: list[RecordSnapshot] = []
 
     def make(number: int) -> None:

@@ -1,4 +1,4 @@
-"""What the Kafka transport writes; the broker itself is the integration tests' matter."""
+"""Messages of the Kafka transport; the integration tests have the broker itself."""
 
 import json
 import ssl
@@ -45,8 +45,8 @@ class Producer:
     """Keeps what it is given, as a broker with one partition would.
 
     Args:
-        fault: What each message comes to.
-        closing: What closing comes to.
+        fault: Error of each message; None for success.
+        closing: Error of closing; None for success.
     """
 
     def __init__(self, fault: Exception | None = None, closing: Exception | None = None) -> None:

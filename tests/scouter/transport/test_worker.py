@@ -661,7 +661,7 @@ def test_everything_put_unmeasured_is_somewhere(puts: list[int], failures: list[
 
 
 def test_many_threads_put_unmeasured_at_once_while_one_closes() -> None:
-    """What comes before the end is delivered, what comes after it is counted."""
+    """Items before the end are delivered, and later ones are counted."""
     far = Far()
     worker = make_measuring(far, WorkerLimits(delay_s=0.001))
 

@@ -20,7 +20,7 @@ def is_right_order(edges: Edges, order: Sequence[str], *, is_strict: bool = True
     """Tell whether goals come in an order in which every edge holds.
 
     Args:
-        edges: What comes after each goal.
+        edges: For each goal, the goals that come after it.
         order: The goals as they were met.
         is_strict: Of a goal that comes more than once, look at the last place alone.
     """

@@ -27,9 +27,9 @@ def completion(
         correct: Those that were met.
         others: Texts, interactions and statements that are wanted.
         met_others: Those of them that were met.
-        recall: What stands where calls are all that is wanted.
+        recall: The result where only calls are wanted.
 
     Returns:
-        Share of what was met, to two places.
+        Share of the wanted items that were met, to two places.
     """
     return round((correct + met_others) / (expected + others), 2) if others else recall

@@ -85,7 +85,7 @@ class Round:
         return [(each.body["alert_id"], each.body["event"]) for each in self.script.asked[before:]]
 
     def log(self, alert_id: str = "a") -> list[tuple[str, str, int]]:
-        """What the store says of the deliveries of an alert."""
+        """The deliveries of an alert, as the store has them."""
         found = self.store.deliveries_of(SPACE, alert_id)
         return [(each.alert_state, each.state.value, each.attempts) for each in found]
 

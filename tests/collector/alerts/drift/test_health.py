@@ -1,4 +1,4 @@
-"""What keeps results from being made is found, said once, and over once it is over."""
+"""A fault that keeps results from being made is found, said once, and ended with its cause."""
 
 from collections.abc import Iterator
 from dataclasses import replace

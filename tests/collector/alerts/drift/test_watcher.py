@@ -65,7 +65,7 @@ class Watch:
         return found
 
     def crash(self) -> None:
-        """What a new process finds, as nothing was kept since the last commit."""
+        """Become a new process, with nothing that came since the last commit."""
         self.watcher = self._watcher()
 
     def store_results(self, outcomes: Sequence[Outcome], **fields: Any) -> None:

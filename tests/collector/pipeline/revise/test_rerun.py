@@ -1,4 +1,4 @@
-"""Which tasks run again when spans come late, and what happens to the others' results."""
+"""Tasks that run again when spans come late, and the results of the others."""
 
 import dataclasses
 from typing import Any

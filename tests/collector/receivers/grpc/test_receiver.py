@@ -158,7 +158,7 @@ def test_zstd_is_refused_by_the_library(service: Service) -> None:
 
 
 def answer_to_encoding(encoding: str, port: int) -> bytes:
-    """What gRPC answers to a call whose message is said to be encoded so, as HTTP/2 frames.
+    """The answer of gRPC to a call whose message claims an encoding, as HTTP/2 frames.
 
     The client that comes with the server knows no other names than the server does.
     """

@@ -26,7 +26,7 @@ def read(
     limits: Limits | None = None,
     budget: ByteBudget | None = None,
 ) -> tuple[bytes, int]:
-    """What comes of the pieces, and the bytes that were taken for it."""
+    """The body made of the pieces, and the bytes that were taken for it."""
     messages: list[Message] = [
         {"type": "http.request", "body": piece, "more_body": True} for piece in pieces
     ]

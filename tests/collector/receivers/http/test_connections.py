@@ -97,7 +97,7 @@ def test_a_burst_of_requests_is_not_kept(
 def test_requests_in_a_burst_are_answered_one_after_the_other(
     module_collector: CollectorProcess, sockets: Connect
 ) -> None:
-    """Whatever is cut where: bodies with and without a length, an end in two halves."""
+    """The burst may be cut anywhere: bodies with and without a length, an end in two halves."""
     collector = module_collector
     body = b"\r\n\r\n{}\r\n\r\n"
     parts = (
@@ -123,7 +123,7 @@ def test_requests_in_a_burst_are_answered_one_after_the_other(
 def test_who_asks_for_another_protocol_is_answered_once(
     module_collector: CollectorProcess, sockets: Connect
 ) -> None:
-    """What follows may be of that protocol, or hidden from a proxy in front."""
+    """The bytes behind may be of that protocol, or hidden from a proxy in front."""
     collector = module_collector
     for head in (b"GET /healthz", b"POST /healthz"):
         connection = sockets(collector)

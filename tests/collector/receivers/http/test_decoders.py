@@ -1,4 +1,4 @@
-"""Which bodies the event loop decodes itself."""
+"""Bodies that the event loop decodes itself."""
 
 import asyncio
 import threading

@@ -95,7 +95,7 @@ AMBIGUOUS = (
     RECORDS + b"Transfer-Encoding: chunked\r\n\r\nffffffffffffffff1\r\n",
     RECORDS + b"X: a\0b\r\nContent-Length: 0\r\n\r\n",
 )
-"""What one program may see as the end of a request, and another as its middle."""
+"""Bytes that one program may see as the end of a request, and another as its middle."""
 
 
 def test_no_request_hides_in_another(module_collector: CollectorProcess) -> None:

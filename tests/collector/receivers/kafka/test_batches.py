@@ -41,7 +41,7 @@ def batch(first: int, codec: int = 0, magic: int = 2) -> bytes:
 
 
 def with_right_checksum(data: bytes) -> bytes:
-    """What a producer with a broken codec writes."""
+    """The bytes of a producer with a broken codec."""
     crc = crc32c(data[ATTRIBUTES_AT:])
     return data[:CRC_AT] + crc.to_bytes(4, "big") + data[ATTRIBUTES_AT:]
 
@@ -60,7 +60,7 @@ def flipped(data: bytes) -> bytes:
 
 
 def read(data: bytes, at: int) -> list[Any]:
-    """What the client's own reader makes of an answer for one partition."""
+    """The messages that the client's own reader finds in an answer for one partition."""
     consumer = SimpleNamespace(_fetcher=SimpleNamespace(PartitionRecords=Fetcher.PartitionRecords))
     keep_reading(consumer)
     records: Any = consumer._fetcher.PartitionRecords(

@@ -19,7 +19,7 @@ LOST = errors.NodeNotReadyError("away")
 
 @dataclass
 class Durable:
-    """What of a `KafkaIntake` is asked for."""
+    """The part of a `KafkaIntake` that is asked for."""
 
     offsets: dict[TopicPartition, int] = field(default_factory=dict[TopicPartition, int])
 

@@ -115,7 +115,7 @@ def test_security_settings_reach_the_client() -> None:
 
 
 async def nothing() -> None:
-    """What a consumer without messages releases."""
+    """The release of a consumer without messages."""
 
 
 def test_a_round_that_never_ends_is_noticed() -> None:

@@ -298,7 +298,7 @@ def test_care_of_many_row_groups(tmp_path: Path) -> None:
 def test_senders_are_forgotten_after_a_day_or_behind_many(
     store: DuckDBStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What they then tell again is added; of those that stay, nothing is."""
+    """Counts that a forgotten sender tells again are added; those of a known sender are not."""
     monkeypatch.setattr(
         "collector.storage.care.maintenance.KNOWN_SENDERS", KNOWN_SENDERS.replace("10000", "3")
     )

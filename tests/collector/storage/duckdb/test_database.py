@@ -162,7 +162,7 @@ def test_what_a_killed_process_had_no_memory_for_does_not_stay(tmp_path: Path) -
 @example(value="'); DROP TABLE spans; --")
 @example(value="it''s\\' \0 \u00a0?$1")
 def test_a_literal_is_its_value(value: int | str) -> None:
-    """Whatever a text holds, SQL reads it as that text alone."""
+    """SQL reads any text as that text alone."""
     with duckdb.connect() as connection:
         assert database.run(connection, f"SELECT {database.literal(value)}") == [(value,)]
 

@@ -30,7 +30,7 @@ def commit(group: Sequence[Job]) -> Sequence[object]:
 
 
 def test_it_outlives_a_fault_between_two_commits(caplog: pytest.LogCaptureFixture) -> None:
-    """What is due there can be made up for; rows that nobody stores any more cannot."""
+    """Work that is due there can be done later; rows that nobody stores any more are lost."""
 
     def tend() -> None:
         raise ZeroDivisionError

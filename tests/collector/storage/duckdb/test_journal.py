@@ -24,7 +24,7 @@ from tests.support.processes import wait_until
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[DuckDBStore]:
     store = DuckDBStore(tmp_path / "data")
-    # What it learns at its start is a commit, too, and would meet the faults that tests make.
+    # The store learns its keys at its start. This commit would meet the faults that tests make.
     store._loader.join(20)  # pyright: ignore[reportPrivateUsage]
     yield store
     store.close()

@@ -1,4 +1,4 @@
-"""Which version of a span stays, against a brute force over everything that came."""
+"""The version of a span that stays, against a brute force over everything that came."""
 
 from collections.abc import Sequence
 

@@ -441,7 +441,7 @@ def small_disk() -> Generator[None]:
 
 
 def test_a_full_disk_refuses_and_recovers(store: DuckDBStore) -> None:
-    """What was answered is there, what was refused is not; with room again all is well."""
+    """Accepted records are there, refused ones are not; with room again all is well."""
     rng = random.Random(3)
     batches = [
         [span(n * 100 + m, attributes={"text": rng.randbytes(3000).hex()}) for m in range(100)]

@@ -109,7 +109,7 @@ def test_a_group_of_more_parts_than_one_call_takes(tmp_path: Path) -> None:
 def test_of_a_torn_end_the_whole_frames_stay(
     tmp_path_factory: pytest.TempPathFactory, kept: int, garbage: bytes
 ) -> None:
-    """Whatever a crash left of the last writes: later ones begin behind it."""
+    """A crash may leave any part of the last writes: later ones begin behind it."""
     folder = tmp_path_factory.mktemp("log")
     log = SpanLog(folder, 0)
     frames = [frame(n) for n in range(6)]

@@ -123,7 +123,7 @@ def test_when_it_is_spent_all_who_wait_are_told() -> None:
 
 @pytest.mark.parametrize("kind", ["memory", "sqlite"])
 def test_cancelling_leaves_nothing_behind(kind: str, tmp_path: Path) -> None:
-    """Whoever is cancelled before he asked has spent nothing, whenever that was."""
+    """A caller that is cancelled before it asked has spent nothing, at any moment."""
 
     async def run() -> None:
         ledger = MemoryLedger() if kind == "memory" else SqliteLedger(tmp_path / "l.db")

@@ -311,7 +311,7 @@ def test_what_others_have_put_there_is_held_against_the_question() -> None:
 
 
 def questions(task: LLMJudgeTask) -> list[JudgeRequest]:
-    """What a task asks about the record of these tests."""
+    """The questions of a task about the record of these tests."""
     judge, asked = answering(MemoryCache(), {"score": 1, "reason": "r"})
     tasks_of(task, judge)
     return asked
@@ -337,7 +337,7 @@ def test_a_useless_answer_is_for_all_who_wait_and_is_not_kept() -> None:
 
 
 def test_a_kept_answer_that_is_of_use_to_one_alone() -> None:
-    """Who waits for one that looks it up asks for himself where it is of no use to him."""
+    """A caller that waits for another's lookup asks itself where the answer is of no use to it."""
 
     class Pausing(MemoryCache):
         async def get(self, key: bytes) -> JudgeReply | None:

@@ -125,7 +125,7 @@ print(cache_key(request, space="default", entry="house").hex())
 
 
 def test_the_same_in_every_process() -> None:
-    """Whatever the seed of hashes is; and so that a stored key is found by later versions."""
+    """The seed of hashes makes no difference, and later versions find a stored key."""
     found = {
         subprocess.run(
             [sys.executable, "-c", CODE],

@@ -1,4 +1,4 @@
-"""Which calibration is of which judge: one of another judge is never given."""
+"""Calibrations and their judges: a calibration of another judge is never given."""
 
 import datetime
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Which slice explains a fall, by hand."""
+"""The slice that explains a fall, by hand."""
 
 import math
 

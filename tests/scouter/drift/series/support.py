@@ -54,7 +54,7 @@ def state(series: SeriesSet) -> tuple[Any, list[Any]]:
 
 
 def restarted(series: SeriesSet, alpha: float = 0.01) -> SeriesSet:
-    """What a new process makes of the stored state."""
+    """The series that a new process makes from the stored state."""
     found = SeriesSet(alpha, PACE)
     whole, groups = state(series)
     found.restore(whole, groups[::-1])

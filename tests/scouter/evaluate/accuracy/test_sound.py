@@ -32,7 +32,7 @@ DOTS: Final = {
     "PerformanceRunResult(...)": "PerformanceRunResult(latency_seconds=1.5,"
     " memory_increase_bytes=1024, memory_peak_bytes=2048)",
 }
-"""What stands for the dots of the document: its own classes with all of their fields."""
+"""Texts for the dots of the document: its own classes with all of their fields."""
 
 
 @pytest.mark.parametrize("name", ["accuracy", "performance", "reliability"])

@@ -1,4 +1,4 @@
-"""What Upsonic 0.77 gave, by area; `upsonic-0.77` gives the same."""
+"""Results of Upsonic 0.77, by area; `upsonic-0.77` gives the same."""
 
 import ast
 import asyncio

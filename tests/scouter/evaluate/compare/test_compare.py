@@ -241,7 +241,7 @@ def test_nothing_in_common_is_no_pass() -> None:
 def test_lost_checks_count_for_records_and_scenarios_alike(
     before: dict[str, str], after: dict[str, str], regressed: bool, words: str
 ) -> None:
-    """What is no longer looked at did not pass; whatever the threshold where it is gone."""
+    """A check that is gone did not pass, with any threshold."""
     records = one_record(**after).compare_to(one_record(**before), 0.5)
     scenarios = one_scenario(**after).compare_to(one_scenario(**before), 0.5)
     for comparison in (records, scenarios):

@@ -74,7 +74,7 @@ def test_five_conversations_are_too_few_for_an_interval() -> None:
 
 
 def test_a_record_without_a_score_in_one_run_is_in_no_mean() -> None:
-    """What errored is not 0."""
+    """An errored task has no score of 0."""
     found = only(ComparisonResults.of(run([[4.0], [2.0], [5.0]]), run([[4.5], [None], [5.0]])))
     assert (found.records, found.baseline_mean, found.comparison_mean) == (2, 4.5, 4.75)
     assert (found.baseline_count, found.comparison_count) == (3, 2)

@@ -197,7 +197,7 @@ def test_what_a_records_tasks_take_together_is_bounded(
 
 
 def test_many_records_have_each_their_own_bound(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a single one may take is no bound of what five hundred take."""
+    """The bound of a single record is no bound of five hundred together."""
     monkeypatch.setattr(meter, "MAX_RECORD_STEPS", 5_000)
     plan = compile_plan([AssertionTask("items", "v", 0, Op.GreaterThan)])
     records = [EvalRecord(context={"v": [1] * 4_000, "n": n}) for n in range(60)]

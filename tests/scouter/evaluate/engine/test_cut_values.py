@@ -59,7 +59,7 @@ def cut() -> Span:
 @pytest.mark.parametrize(
     ("task", "expected"),
     [
-        # What is here is a beginning: what stands in it stays, what does not may come.
+        # The value here is a beginning: a text in it stays, a text outside of it may come.
         (trace(T.span_attribute(ANY, "note"), Op.Contains, "sunny"), PASS),
         (trace(T.span_attribute(ANY, "note"), Op.Contains, "rain"), OPEN),
         (trace(T.span_attribute(ANY, "note"), Op.NotContains, "rain"), OPEN),

@@ -1,4 +1,4 @@
-"""What a trace is known to lack never turns an outcome; and only what could turn it is doubted."""
+"""Missing spans never turn an outcome, and only outcomes that they could turn are doubted."""
 
 import json
 import os
@@ -480,7 +480,7 @@ def test_removed_layers_and_messages_turn_no_outcome(
 
 
 def completions(kept: Sequence[Span], gone: Sequence[Span], number: int) -> Iterable[list[Span]]:
-    """What one or two spans of a pool can add: of any name and place, and what was removed."""
+    """Traces with one or two more spans of a pool: of any name and place, and the removed ones."""
     pool = list(gone)
     # A parent that is known to be missing may be any of them.
     named = {each.parent_span_id for each in kept} - {each.span_id for each in kept} - {None}

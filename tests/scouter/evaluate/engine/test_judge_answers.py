@@ -1,4 +1,4 @@
-"""What a judge's answer says: scales, abstentions, rubrics, references."""
+"""Contents of a judge's answer: scales, abstentions, rubrics, references."""
 
 import time
 from typing import Any

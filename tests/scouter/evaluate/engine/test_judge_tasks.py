@@ -264,7 +264,7 @@ def test_a_path_that_is_not_in_the_answer_names_the_keys() -> None:
 
 
 def test_an_engine_without_a_judge_says_how_to_give_one() -> None:
-    """What the evaluations of records by hand do not meet, as they ask models."""
+    """Evaluations of records by hand never meet this error, as they ask models."""
     result = evaluate_record(compile_plan([TASK]), EvalRecord({"answer": "x"}), None).tasks[0]
     assert (result.outcome, result.reason) == (Outcome.ERRORED, Reason.PROVIDER)
     assert "no judge is configured" in result.message

@@ -1,4 +1,4 @@
-"""What a result says in words names what was looked at, with what, and what was found."""
+"""The message of a result names the place, the comparison, and the value that was found."""
 
 import pytest
 

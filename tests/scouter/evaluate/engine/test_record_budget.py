@@ -1,4 +1,4 @@
-"""What all tasks of one record may take together, whatever their profile and context are."""
+"""Bounds of all tasks of one record together, with any profile and context."""
 
 import json
 import sys
@@ -356,7 +356,7 @@ def test_what_paths_make_of_a_small_context_is_not_written_whole() -> None:
 
 
 def test_a_response_takes_steps_for_what_is_looked_through(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is refused is counted again for the next task, and that has an end."""
+    """A refused response is counted again for the next task, and that has an end."""
     monkeypatch.setattr(meter, "MAX_RECORD_STEPS", 1_000)
     tasks = [
         AgentAssertionTask(

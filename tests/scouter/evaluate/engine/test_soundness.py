@@ -1,4 +1,4 @@
-"""What must not pass, vanish or be misread without a word."""
+"""Values that must not pass, vanish or be misread without a word."""
 
 import pytest
 

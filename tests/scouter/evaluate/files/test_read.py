@@ -249,7 +249,7 @@ def test_what_is_wrong_with_a_plan_names_the_task(tmp_path: Path) -> None:
 letters = st.characters(
     codec="utf-8", exclude_categories=("Cc",), exclude_characters="\ufffe\uffff"
 )
-"""What YAML allows inside of quotes without an escape; and no halves of letters."""
+"""Letters that YAML allows inside of quotes without an escape; and no halves of letters."""
 values: st.SearchStrategy[Any] = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(letters, max_size=6)
     | st.floats(allow_nan=False, allow_infinity=False),

@@ -81,7 +81,7 @@ def read(expected: JsonValue = 1) -> AssertionTask:
 def test_what_was_evaluated_can_be_stored(
     context: dict[str, object], task: Task, tmp_path: Path
 ) -> None:
-    """Whatever a record held, its results survive a file."""
+    """Results of a record with any context survive a file."""
     results = replay_of(EvalDataset([EvalRecord(context)], [task]).evaluate())
     results.save(tmp_path / "run.json")
     loaded = ScenarioEvalResults.load(tmp_path / "run.json")

@@ -1,4 +1,4 @@
-"""What is wrong with a dataset is told with its place."""
+"""A fault of a dataset is told with its place."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What holds for every journey: more calls take nothing back, and the order of a file is none."""
+"""Laws of every journey: more calls take nothing back, and the order of a file is none."""
 
 import random
 from typing import Any

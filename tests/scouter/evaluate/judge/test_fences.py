@@ -1,4 +1,4 @@
-"""What records say stands between fences that it cannot close, whatever it says."""
+"""Text of records stands between fences that no text can close."""
 
 import re
 from pathlib import Path

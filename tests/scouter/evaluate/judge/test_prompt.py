@@ -69,7 +69,7 @@ def test_what_is_put_in(text: str, shown: str) -> None:
     around=st.text(st.characters(exclude_characters="$", exclude_categories=["Cs"])),
 )
 def test_a_text_arrives_as_it_is(value: str, around: str) -> None:
-    """Whatever a record says is inserted once, letter by letter, wherever the variable stands."""
+    """Any text of a record is inserted once, letter by letter, at any place of the variable."""
     assert rendered(f"{around}${{v}}{around}${{v}}", {"v": value}) == (around + value) * 2
 
 
@@ -209,7 +209,7 @@ output_type: Score
 
 
 def test_files(tmp_path: Path) -> None:
-    """What is saved reads back; YAML says the same as code."""
+    """A saved prompt reads back; YAML says the same as code."""
     path = tmp_path / "kind.yaml"
     path.write_text(YAML, encoding="utf-8")
     prompt = Prompt.from_path(path)

@@ -1,4 +1,4 @@
-"""What a result keeps of a judge's question and answer."""
+"""The parts of a judge's question and answer that a result keeps."""
 
 from pydantic import JsonValue
 

@@ -136,7 +136,7 @@ values: st.SearchStrategy[JsonValue] = st.recursive(
 
 @given(values)
 def test_a_value_of_a_record_is_put_in_as_it_is(value: JsonValue) -> None:
-    """Whatever it holds, also templates: they are never expanded again."""
+    """The value may hold anything, also templates: they are never expanded again."""
     scope: JsonValue = {"v": value, "secret": "s"}
     template: JsonValue = {"whole": "${v}", "list": ["${v}", "${secret}"], "part": "<${v}>"}
     resolve = compile_template(template)

@@ -1,4 +1,4 @@
-"""What the evaluators of VSS gave, by area; `vss` gives the same."""
+"""Results of the evaluators of VSS, by area; `vss` gives the same."""
 
 import ast
 import asyncio

@@ -198,7 +198,7 @@ def test_an_attempt_that_no_judge_has_seen_is_in_no_rate() -> None:
 
 
 def test_a_spent_budget_is_no_regression_and_no_improvement() -> None:
-    """What both runs judged is compared: a failure is still one, without its judge too."""
+    """Tasks with an outcome in both runs are compared: a failure is one without its judge, too."""
     unseen = task("j", "skipped", Reason.BUDGET)
 
     def run(**tasks: list[EvalTaskResult]) -> ScenarioEvalResults:

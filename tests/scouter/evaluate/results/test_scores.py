@@ -164,7 +164,7 @@ def test_words_are_voted_on_by_their_outcomes() -> None:
     [("score", 0.5, "GreaterThan"), ("all_met", True, "Equals"), ("failed", 0, "HasLengthEqual")],
 )
 def test_a_rubric_gives_the_part_that_is_met(path: str, expected: Any, operator: str) -> None:
-    """Whatever of it is compared: weights 3 and 1, of which the 3 is met."""
+    """Any part of it may be compared: weights 3 and 1, of which the 3 is met."""
     rubric = [{"id": "kind", "text": "Kind?", "weight": 3}, {"id": "short", "text": "Short?"}]
     task = LLMJudgeTask("q", FREE, expected, path, operator, rubric=rubric)
     reply = {
@@ -243,7 +243,7 @@ def test_the_outcome_of_a_metric_is_a_comparison_of_its_score(
 
 
 def test_a_metric_may_show_more_than_its_number() -> None:
-    """What it shows is what dependents read; the score is what was compared."""
+    """Dependents read the value that it shows; the score is the compared number."""
     found = Measured(score=0.5, actual={"fields": [1, 0]}, told="no city", span_ids=("a" * 16,))
     result = measured(found)
     assert (result.outcome, result.score) == (Outcome.FAILED, 0.5)

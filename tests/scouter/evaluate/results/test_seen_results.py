@@ -1,4 +1,4 @@
-"""What a task's result knows of its record and of the time, read through the record."""
+"""Fields of a task's result about its record and the time, read through the record."""
 
 import datetime
 import json

@@ -58,7 +58,7 @@ def test_records_cannot_write_to_the_terminal(show_tasks: bool) -> None:
 
 
 def test_nothing_printed_can_write_to_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
-    """What any table holds, and the plan of a profile, whose ids come from other people."""
+    """Cells of any table, and the plan of a profile, whose ids come from other people."""
     table = table_of("a\x1b[2Jb\u202e", "c\x07")
     table.add_row(Text("d\x1b[2Je\nf", style="red"))
     emit(table, Text("g\x9bh"))

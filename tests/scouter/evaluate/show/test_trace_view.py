@@ -35,7 +35,7 @@ def test_it_says_what_it_leaves_out() -> None:
 
 
 def test_spans_in_a_circle_are_each_shown_once() -> None:
-    """Whatever their senders did."""
+    """Their senders may do anything."""
     circle = [span(1, "a", 2, (0, 5)), span(2, "b", 1, (1, 4)), span(3, "own", 3, (2, 3))]
     assert [(s.name, s.depth) for s in view_trace(circle).spans] == [("a", 0), ("b", 1), ("own", 0)]
 
@@ -61,7 +61,7 @@ def test_a_parent_that_is_not_here() -> None:
     )
 )
 def test_bars_stay_inside_of_the_whole(made: list[Span]) -> None:
-    """Whatever the clocks did; and every span is there once."""
+    """The clocks may show anything; and every span is there once."""
     found = view_trace(made)
     assert len(found.spans) == len({item.span_id for item in made})
     for item in found.spans:

@@ -62,7 +62,7 @@ def test_definitions_of_tools_are_told_to_judges() -> None:
 
 
 def test_the_session_is_that_of_the_trace() -> None:
-    """What the root names counts before what spans below it name; see `trace_session`."""
+    """The root's session counts before those of spans below it; see `trace_session`."""
     child = span(2, "chat", parent=1, attributes={"gen_ai.conversation.id": "c-9"})
     assert derive_record([ROOT, child]).session_id == "s-1"
 

@@ -40,7 +40,7 @@ class Done:
 
     exit_code: int
     output: str
-    """What it said, on both streams."""
+    """Text of both streams."""
 
 
 Run = Callable[..., Done]

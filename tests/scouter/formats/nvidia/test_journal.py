@@ -1,4 +1,4 @@
-"""What an interrupted run leaves, and what the next one takes of it."""
+"""The journal of an interrupted run, and its use by the next one."""
 
 from pathlib import Path
 

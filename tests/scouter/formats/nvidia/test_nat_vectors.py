@@ -1,4 +1,4 @@
-"""What the toolkit gave for datasets, filters and conversations, by area."""
+"""Results of the toolkit for datasets, filters and conversations, by area."""
 
 import asyncio
 import json

@@ -127,7 +127,7 @@ TIMES: Final = ("response_time", "average_agent_response_time")
 
 
 def told(folder: Path) -> dict[str, Any]:
-    """What a run has written, but for how long things took; that they took time is kept."""
+    """The files of a run, with each duration replaced by whether there was one."""
     (found,) = (folder / "out").iterdir()
 
     def untimed(value: dict[str, Any]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Who plays the user of a journey."""
+"""The player of a journey's user."""
 
 import asyncio
 from collections.abc import Sequence

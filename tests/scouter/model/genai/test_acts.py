@@ -241,7 +241,7 @@ def test_a_call_that_the_next_input_repeats_under_another_id() -> None:
 
 @st.composite
 def traces(draw: st.DrawFn) -> list[Span]:
-    """What one instrumentor tells: calls of models and tools below agents, some at a time."""
+    """Spans of one instrumentor: calls of models and tools below agents, some at a time."""
     spans = [made(1, "agent", "travel", at=(0, 1000))]
     for id in range(2, draw(st.integers(2, 9))):
         above = draw(st.sampled_from(spans))

@@ -139,7 +139,7 @@ def test_tokens_of_spans_above_the_model_calls_are_not_added_again() -> None:
 
 
 def test_malformed_attributes_are_passed_over() -> None:
-    """What a peer sends badly costs what it says, and nothing else."""
+    """A malformed attribute of a peer costs its own value, and nothing else."""
     bad = span(
         1,
         "chat",

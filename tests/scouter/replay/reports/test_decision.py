@@ -1,4 +1,4 @@
-"""What a check comes to."""
+"""The decision of a release check."""
 
 import pytest
 

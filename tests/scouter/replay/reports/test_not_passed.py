@@ -1,4 +1,4 @@
-"""What did not pass, grouped by task."""
+"""Results that did not pass, grouped by task."""
 
 from scouter.replay.reports.not_passed import NotPassed, not_passed
 from scouter.replay.reports.view import make_view

@@ -1,4 +1,4 @@
-"""What is written byte by byte is what OpenTelemetry's own encoder writes."""
+"""Spans that are written byte by byte are those of OpenTelemetry's own encoder."""
 
 from typing import Any, cast
 
@@ -146,7 +146,7 @@ broken = st.dictionaries(
 
 
 def repaired(value: Any) -> Any:
-    """What is said of it in docs/transports.md, by hand."""
+    """The value as docs/transports.md says, by hand."""
     if isinstance(value, str):
         return plain_text(value)
     if isinstance(value, tuple):

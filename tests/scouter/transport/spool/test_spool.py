@@ -782,7 +782,7 @@ def test_kill_9_loses_nothing_that_was_written(tmp_path: Path) -> None:
 
 
 def test_who_was_killed_while_it_delivered_is_followed(config: SpoolConfig, far: Far) -> None:
-    """What was on its way comes from the next one, before what came later."""
+    """The next process sends the batch that was on its way, before later ones."""
     code = """
 import sys
 from pathlib import Path
