@@ -30,9 +30,9 @@ _log: Final = logging.getLogger(__name__)
 class KeptAnswers:
     """Answers by space, in a file of the data folder.
 
-    What the collector's own judges answered and what clients have put here lie on shelves of their
-    own: an evaluation of the collector never rests on an answer that somebody sent. Clients read
-    both.
+    Answers of the collector's own judges and answers that clients have put here lie on separate
+    shelves: an evaluation of the collector never rests on an answer that a client sent. Clients
+    read both.
 
     An answer may quote what it was asked about, and nothing tells which records it is about: two
     with the same question share one, and what a client asks may come from any of them. So whatever

@@ -31,9 +31,9 @@ Beside = Callable[[Callable[[str], asyncio.Semaphore]], Coroutine[None, None, No
 
 
 class JudgeWorker:
-    """Asks a judge for what is pending, and has the answers stored as the next revision.
+    """Asks a judge for pending tasks, and has the answers stored as the next revision.
 
-    What is pending is known from the store alone: a new process takes up what an earlier one left,
+    The store alone knows the pending tasks: a new process takes up those that an earlier one left,
     and an answer that was not stored is asked for again. Evaluations are read page by page, in the
     order in which they became durable; as many are in memory as may be asked for at a time. Those
     that wait for different provider entries are in lanes of their own, so that an entry that hangs

@@ -207,7 +207,7 @@ class EvalRecord:
             trace_id: 32 lower-case hex digits, which a record gets that has none.
 
         Returns:
-            What the record says, beyond the reach of later changes.
+            A copy of the record's fields, which later changes do not reach.
 
         Raises:
             DataError: The context holds something without a JSON form, or an id that was set is

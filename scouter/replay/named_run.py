@@ -135,7 +135,7 @@ class Ran:
 def run_named(scenarios: EvalScenarios, run: NamedRun) -> ScenarioEvalResults:
     """Run scenarios; an agent's exception is the failure of its scenario.
 
-    What the agent prints goes to standard error, so that standard output holds only results.
+    Prints of the agent go to standard error, so that standard output holds only results.
 
     Raises:
         ScouterError: A name, a file or an argument is wrong, or something other than the agent's

@@ -236,10 +236,10 @@ class EvalOrchestrator:
 
     @over_at_once(lambda self: is_async(getattr(self.simulated_user_fn, "opening", None)))
     def execute_simulated_user_opening(self, scenario: "EvalScenario") -> Any:  # noqa: ANN401 - text, or an awaitable of it
-        """Say the first message of an interactive scenario whose `initial_query` is empty.
+        """Give the first message of an interactive scenario whose `initial_query` is empty.
 
         Returns:
-            What the method `opening(scenario)` of who plays the user says, plain or async; the
+            Result of the method `opening(scenario)` of the simulated user, plain or async; the
             empty message where there is no such method.
         """
         opening = getattr(self.simulated_user_fn, "opening", None)

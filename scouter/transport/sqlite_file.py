@@ -54,8 +54,8 @@ class SqliteFile:
     one sync of the disk; of each, all is done or nothing, and none is answered before what it did
     is committed. See `SqliteConnection` for what survives a kill, a power cut and a fork.
 
-    What is deleted is overwritten with zeros (`secure_delete`); after `erase` it is out of the log
-    beside the file as well, so that no byte of it is left.
+    Deleted rows are overwritten with zeros (`secure_delete`). After `erase` they are out of the log
+    beside the file as well, so that no byte of them is left.
 
     Args:
         path: The file; made if it is not there.

@@ -235,8 +235,8 @@ class Database:
     def read_both(self, one: Query, other: Query) -> tuple[Rows, Rows]:
         """Run two queries side by side, and fetch everything.
 
-        What takes longest in a small query is to plan it, which one processor does: two at a time
-        are there in half the time that a UNION of them takes. They may see different commits.
+        Planning takes the longest part of a small query, and one processor does it. So two queries
+        at a time take half the time of a UNION of them. They may see different commits.
 
         Raises:
             TransientError: As `read`.

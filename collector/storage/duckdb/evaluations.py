@@ -315,7 +315,8 @@ def _latest_revisions(
 def _rows(database: Database, page: Sequence[EvaluationPlace]) -> list[EvaluationRow]:
     """The evaluations at some places, in the same order; one that went meanwhile is left out.
 
-    What their texts take is not known before: where it is too much at once, they are read in parts.
+    The size of their texts is not known before: where it is too much at once, they are read in
+    parts.
     """
     if not page:
         return []

@@ -142,10 +142,9 @@ class Transaction:
         )
 
     def add_letter(self, letter: DeadLetter) -> None:
-        """Put something aside, once for each place that it came from.
+        """Put an item aside, once for each place that it came from.
 
-        What was refused comes again as well as what was taken: of something erased it is a
-        duplicate.
+        A sender may repeat a refused item, too. The letter of an erased item is a duplicate.
         """
         if letter.was_accepted:
             if self.is_erased(letter.space, letter.uid):

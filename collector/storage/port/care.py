@@ -72,10 +72,10 @@ class CareStore(Protocol):
         """Copy the store as it is now; writes go on, and what was erased is not in the copy.
 
         Args:
-            folder: Gets what the next collector can be started on; must hold no store.
+            folder: Gets a store that the next collector can be started on; must hold no store yet.
 
         Returns:
-            What was written there last.
+            The file or folder that was written last.
 
         Raises:
             ConfigError: The folder holds a store or cannot be written.

@@ -268,9 +268,9 @@ def test_the_rounds_go_on_after_a_fault(
 
 
 def test_care_of_many_row_groups(tmp_path: Path) -> None:
-    """For each that a row is taken out of DuckDB holds 256 kB; there are 240, and 20 MB for them.
+    """DuckDB holds 256 kB for each group that loses a row; there are 240, and 20 MB for them.
 
-    What a service is started with is as much for its own: ten row groups are twice that.
+    A service has as much for groups of its own: ten row groups are twice that.
     """
     limit = 20 * 10**6
     store = DuckDBStore(tmp_path, limit)
