@@ -43,7 +43,7 @@ class TaskResult(_Answer):
     operator: str
     condition: bool = Field(description="True for a gate.")
     stage: int
-    usage: TaskUsage | None = Field(description="What a judge's answers took.")
+    usage: TaskUsage | None = Field(description="Tokens and cost of a judge's answers.")
     question: str = Field(
         default="",
         description="Digest of all that a judge task's outcome follows from but the answer.",
@@ -170,13 +170,13 @@ class TaskRate(_Answer):
     failed: int
     errored: int
     skipped: int
-    total: int = Field(description="What the rate counts: all but skips without a gate.")
+    total: int = Field(description="Results that the rate counts: all but skips without a gate.")
     pass_rate: float | None
     lower: float
     upper: float
     score: TaskScores
     judge: JudgeStanding | None = Field(
-        default=None, description="What is known of the judge; null of tasks that ask none."
+        default=None, description="Calibration of the judge; null of tasks that ask none."
     )
 
 
@@ -213,7 +213,7 @@ class UnwatchedAlert(_Answer):
     profile: str = Field(description="Alias of the profile.")
     profile_name: str = Field(description="Its full name, where the alias is another.")
     profile_version: str
-    uid: str = Field(description="What POST /api/v1/profiles/{uid}/activate takes.")
+    uid: str = Field(description="Key of the version, for POST /api/v1/profiles/{uid}/activate.")
     condition: str = Field(description="In words.")
 
 
@@ -228,9 +228,9 @@ class DriftFigures(_Answer):
         description="Mean outcome of the conversations or single records since then; of trouble, "
         "and of alerts of earlier versions, null."
     )
-    healthy: float | None = Field(description="Mean of what it is held against; of trouble null.")
-    healthy_lower: float | None = Field(description="What that mean is at least.")
-    against: str = Field(description="What it is held against, in words; of trouble empty.")
+    healthy: float | None = Field(description="Mean of the reference; of trouble null.")
+    healthy_lower: float | None = Field(description="Lower bound of that mean.")
+    against: str = Field(description="The reference, in words; of trouble empty.")
     message: str = Field(description="The evidence in one line.")
 
 
@@ -265,9 +265,9 @@ class DriftAlert(_Answer):
     opened_at: str
     changed_at: str
     silenced_until: str | None
-    by: str = Field(description="Who changed it last: id of a token, or empty.")
+    by: str = Field(description="Id of the token that changed it last, or empty.")
     note: str
-    title: str = Field(description="What got worse, of whom, since when.")
+    title: str = Field(description="In words: the thing that got worse, its agent, its begin.")
     condition: str = Field(
         default="",
         description="The condition of a profile that holds at a scheduled time. It ends by itself; "
@@ -324,7 +324,7 @@ class DriftAlertLook(DriftAlert):
     """An alert with its examples and all that became of it."""
 
     explained_by: list[Culprit] = Field(
-        description="What fell, the one that makes the most of it first; of the kind error empty."
+        description="Parts that fell, the largest share first; of the kind error empty."
     )
 
     examples: list[DriftExample] = Field(description="The newest failed records at its opening.")
@@ -360,7 +360,7 @@ class DriftSeries(_Answer):
     )
     healthy: float | None
     healthy_lower: float | None
-    against: str = Field(description="What it is held against, or what it waits for.")
+    against: str = Field(description="The reference, or the data that it waits for.")
 
 
 class DriftSeriesList(_Answer):
@@ -433,8 +433,8 @@ class Trouble(_Answer):
     alert_id: str = Field(description="Of the alert about it; empty until that is stored.")
     state: str = Field(description="Of that alert: firing, acknowledged or silenced.")
     profile: str = Field(description="Alias of the profile, where it is about one.")
-    message: str = Field(description="What was found, and what to do.")
-    since: str = Field(description="When it was found first.")
+    message: str = Field(description="The fault, and the way to mend it.")
+    since: str = Field(description="Time at which it was found first.")
 
 
 class Alerts(_Answer):
