@@ -384,7 +384,7 @@ class DriftNumber(_Answer):
 
 
 class DriftResult(_Answer):
-    """The first final result of one record, or of one session that is judged as a whole."""
+    """The first final result of one record, or of one session that is evaluated as a whole."""
 
     seq: int = Field(description="Its commit; with `ordinal`, its place in the order.")
     ordinal: int

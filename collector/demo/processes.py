@@ -59,7 +59,7 @@ def run_agent(release: str, count: int, collector_url: str, on_answer: Callable[
 
     Args:
         release: Version of the agent.
-        count: How many questions it gets.
+        count: Number of questions that it gets.
         collector_url: Where its spans and records go.
         on_answer: Called after each answer.
 

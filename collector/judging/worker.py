@@ -51,7 +51,7 @@ class JudgeWorker:
         memory_bytes: Contexts in memory; see `Lanes`.
         measures: Are told how many are in flight.
         drain_s: When told to end: time for the answers that are on their way.
-        backoff: How long to wait before a failed provider is asked again.
+        backoff: Gives the wait before a failed provider is asked again.
         beside: Runs in the same loop and asks through the same slots, until this one ends.
     """
 

@@ -48,7 +48,7 @@ class _ProfilesChanged:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _JudgedLoaded:
-    """Message that the traces judged by earlier processes are known."""
+    """Message that the traces evaluated by earlier processes are known."""
 
     traces: Callable[[str], bool]
     late: Sequence[TraceKey]
@@ -84,7 +84,7 @@ class _Again:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Revised:
-    """Another version of a profile has judged records or sessions."""
+    """Another version of a profile has evaluated records or sessions."""
 
     revisions: Sequence[Revision]
     stored: "Future[frozenset[str]]"
@@ -208,7 +208,7 @@ class Pipeline:
         return self._work.waiting + self._queued_records
 
     def fault(self) -> str:
-        """Why nothing is judged for too long; empty if something is, or nothing is due."""
+        """Why nothing is evaluated for too long; empty if something is, or nothing is due."""
         if self._thread.ident is None or self._thread.is_alive() or self._stopping.is_set():
             return self._progress.fault()
         return "the thread that judges has ended"
@@ -405,7 +405,7 @@ class Pipeline:
             seen.set_result(None)
 
     def _load_judged(self) -> None:
-        """Learn what earlier processes judged, beside everything else."""
+        """Learn what earlier processes evaluated, beside everything else."""
         while not self._stopping.is_set():
             try:
                 message = self._read_judged()

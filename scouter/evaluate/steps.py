@@ -61,7 +61,7 @@ class Meter(threading.local):
 
 
 class SpentTogether(BaseException):
-    """The budget of one record was used up by many together, so each is judged alone.
+    """The budget of one record was used up by many together, so each is evaluated alone.
 
     It says nothing of any task, so whatever turns an `Exception` into an errored one must not
     catch it.

@@ -1,4 +1,4 @@
-"""EvalRecord: what an agent says about one piece of its work, to be judged by a profile."""
+"""EvalRecord: what an agent says about one piece of its work, to be evaluated by a profile."""
 
 import datetime
 import json

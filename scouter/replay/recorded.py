@@ -1,4 +1,4 @@
-"""Recorded traces judged as a replay is: each conversation is a scenario, each trace a record."""
+"""Evaluation of recorded traces, like a replay: a conversation is a scenario, a trace a record."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence

@@ -34,7 +34,7 @@ class OtelExportConfig(BaseModel):
 
     Args:
         endpoint: Full address, such as `http://localhost:4318/v1/traces`.
-        protocol: How it travels over HTTP.
+        protocol: Encoding over HTTP.
         timeout: Seconds that one request may take.
         compression: `gzip`, `deflate` (HTTP only) or `none`.
         headers: Sent with each request.

@@ -62,7 +62,7 @@ class SqliteFile:
         application_id: Written into the file, and expected in one that is there: so that no other
             program's file is taken for one of ours.
         schema: Statements that make the tables.
-        wait_s: How long to wait for another process that writes.
+        wait_s: Most seconds to wait for another process that writes.
     """
 
     def __init__(

@@ -197,7 +197,7 @@ class Deriver:
         return now
 
     def _has_own_evaluation(self, row: RecordRow) -> bool:
-        """Tell whether the record was judged as a session of its own; that stays so."""
+        """Tell whether the record was evaluated as a session of its own; that stays so."""
         registered = self._registry.of_record(row)
         if registered is None or registered.profile.plan.session is None:
             return False

@@ -40,7 +40,7 @@ class LateSpans:
         """Take over what the store knows.
 
         Args:
-            earlier: True of all traces that were judged before.
+            earlier: True of all traces that were evaluated before.
             late: Of those, the ones with spans that no evaluation has seen.
             seq: Last commit.
         """

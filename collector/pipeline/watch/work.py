@@ -104,7 +104,7 @@ class WatchWork:
             for row in self._store.records_of(space, uids):
                 registered = self._registry.of_record(row)
                 if registered is not None:
-                    self._admit(row, registered)  # what is left of its session is judged anew
+                    self._admit(row, registered)  # the rest of its session is evaluated anew
             self._erase(EraseTarget(space=space, superseded=tuple(sorted(uids))))
             del self._superseded[space]
 

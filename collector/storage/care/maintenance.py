@@ -50,7 +50,7 @@ _SETTLED_SESSIONS: Final = """
           AND e.session_id = coalesce(nullif(r.session_id, ''), r.uid)
           AND NOT EXISTS (FROM settled g WHERE g.space = r.space AND g.uid = r.uid))
 """
-"""A session whose evaluation went while a record stays would be judged, and counted, anew."""
+"""A session whose evaluation went while a record stays would be evaluated, and counted, anew."""
 _UNCOUNT: Final = """
     INSERT INTO rollups
     SELECT $1, e.space, e.evaluated_ns // 3600000000000 * 3600000000000, e.profile_uid,

@@ -294,7 +294,7 @@ def _chosen(
 def _latest_revisions(
     database: Database, query: EvaluationQuery, candidates: Sequence[EvaluationPlace]
 ) -> Mapping[str, int]:
-    """The latest revision by uid of those candidates that were judged again."""
+    """The latest revision by uid of those candidates that were evaluated again."""
     if not candidates:
         return {}
     rows = database.read(

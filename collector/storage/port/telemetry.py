@@ -63,7 +63,7 @@ class TelemetryStore(CommittedStore, Protocol):
         ...
 
     def spans_of(self, space: str, trace_ids: Iterable[str]) -> dict[str, list[Span]]:
-        """Read whole traces as they are judged; a trace without spans is left out.
+        """Read whole traces as they are evaluated; a trace without spans is left out.
 
         Log events are among them, but for results of evaluators: `trace` has those.
         """

@@ -61,7 +61,7 @@ class WorkStore(TelemetryStore, Protocol):
     def evaluated_records(self, space: str, trace_ids: Iterable[str]) -> list[EvaluatedRecord]:
         """Records of these traces whose latest evaluation read spans, without contexts.
 
-        In order of acceptance; used to judge again when spans come later than the evaluation.
+        In order of acceptance; used to evaluate again when spans come later than the evaluation.
         """
         ...
 

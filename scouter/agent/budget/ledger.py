@@ -67,7 +67,7 @@ class Ledger(Protocol):
 
         Args:
             accounts: At least one.
-            nano_usd: How much, from 0.
+            nano_usd: The amount, from 0.
 
         Raises:
             LedgerError: Nothing could be written; nothing is put aside.

@@ -56,7 +56,7 @@ class ToolCallCheck(BaseModel):
     Args:
         tool_name: Its name.
         was_called: Whether it was called at all.
-        times_called: How often it was called.
+        times_called: Number of its calls.
     """
 
     model_config = ConfigDict(defer_build=True)

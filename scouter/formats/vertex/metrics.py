@@ -238,7 +238,7 @@ def read_metrics(
 
     Args:
         metrics: In the order of their columns.
-        rules: How trajectories are compared.
+        rules: Rules for comparing trajectories.
 
     Raises:
         ConfigError: Something that is no metric, an unknown name (says which there are), two
