@@ -73,7 +73,7 @@ class RecordPage(BaseModel):
 
 
 class LetterReason(BaseModel):
-    """Why a record is dead-lettered."""
+    """Reason that a record is dead-lettered."""
 
     model_config = ConfigDict(frozen=True)
 

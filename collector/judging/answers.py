@@ -76,8 +76,8 @@ class KeptAnswers:
 
         Args:
             space: The space.
-            read_seq: Last commit before what the questions are about was read. Where something was
-                erased since, they may be about that, and their answers are not kept.
+            read_seq: Last commit before the data of the questions was read. If data was erased
+                since, the questions may be about it, and their answers are not kept.
         """
         with self._lock:
             found = self._of(space)

@@ -50,7 +50,7 @@ class JudgeWorker:
             an entry.
         memory_bytes: Contexts in memory; see `Lanes`.
         measures: Are told how many are in flight.
-        drain_s: When told to end: time for the answers that are on their way.
+        drain_s: Seconds for the answers that are on their way when told to end.
         backoff: Gives the wait before a failed provider is asked again.
         beside: Runs in the same loop and asks through the same slots, until this one ends.
     """

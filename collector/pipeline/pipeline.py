@@ -133,7 +133,7 @@ class Pipeline:
     """Other threads only put into its inbox, and never wait for it.
 
     Args:
-        store: Where evaluations go and traces are read back from.
+        store: Takes evaluations; traces are read back from it.
         registry: Finds the profile of a record.
         times: Waiting times of the join.
         memory_spans: Spans that the join keeps.
@@ -208,7 +208,7 @@ class Pipeline:
         return self._work.waiting + self._queued_records
 
     def fault(self) -> str:
-        """Why nothing is evaluated for too long; empty if something is, or nothing is due."""
+        """Reason that no evaluation was made for too long; empty if one was, or none is due."""
         if self._thread.ident is None or self._thread.is_alive() or self._stopping.is_set():
             return self._progress.fault()
         return "the thread that judges has ended"

@@ -143,7 +143,7 @@ class ProfileRegistry:
     """All registered profiles, from the store; any thread may ask.
 
     Args:
-        store: Where registrations are kept.
+        store: Keeps registrations.
         room: Bounds what `add` takes.
         refused: Is told the space of each profile for which there was no room.
     """

@@ -87,7 +87,7 @@ class Lease:
     """The bytes of one request.
 
     Args:
-        budget: Where they are taken from.
+        budget: The budget that the bytes are taken from.
     """
 
     def __init__(self, budget: ByteBudget) -> None:

@@ -134,7 +134,7 @@ class Join:
         """Take spans that were stored.
 
         Args:
-            space: Where they belong.
+            space: Their space.
             spans: New spans, or better ones than before under the same key.
             known_traces: Traces of which the store had spans already.
             now: The time.
@@ -366,7 +366,7 @@ class Join:
         """Forget records, and all that is known of some traces: the store is asked again.
 
         Args:
-            space: Where they are.
+            space: Their space.
             uids: Of the records.
             trace_ids: Traces that lost spans.
 

@@ -94,7 +94,7 @@ class ReadBack:
     """Reads contexts, earlier evaluations and traces.
 
     Args:
-        store: Where they are.
+        store: Holds them.
         insist: Waits for the store where nothing can be decided without it.
     """
 

@@ -31,7 +31,7 @@ class StoredSession:
     rows: Sequence[RecordRow]
     """At least one; without contexts and not all of them where the session is too large."""
     too_large: str = ""
-    """Why it is not evaluated; empty if it is."""
+    """Reason that it is not evaluated; empty if it is."""
 
 
 class _Outline(NamedTuple):

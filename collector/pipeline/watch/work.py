@@ -77,7 +77,7 @@ class WatchWork:
         """Look at spans that were stored.
 
         Args:
-            space: Where they belong.
+            space: Their space.
             spans: Those that are new, or better than before.
             seq: Their commit.
             now: The join's time.

@@ -151,9 +151,9 @@ class Database:
         self._beside = ThreadPoolExecutor(_READERS, "scouter-read")
         self._rows = 0
         self.fault = ""
-        """Why the file could not be opened again, where a new process may do better; else empty."""
+        """Fault of opening the file again, if a new process may do better; else empty."""
         self.unwritten = ""
-        """Why the last checkpoint failed, if DuckDB refuses the file until it is opened again."""
+        """Fault of the last checkpoint, if DuckDB refuses the file until it is opened again."""
         self._local = threading.local()
         self._cursors = [self._root.cursor()]
         self._parsed = lru_cache(_PARSED)(self._cursors[0].extract_statements)

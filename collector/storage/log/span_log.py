@@ -153,7 +153,7 @@ class SpanLog:
     """The files. One thread appends; any thread reads.
 
     Args:
-        folder: Where they are; made if it is not there.
+        folder: Folder of the files; made if it is not there.
         applied: Place up to which the database has the rows of all frames.
         file_bytes: Size at which the next file is begun.
 
@@ -309,7 +309,7 @@ class SpanLog:
             applied: The place behind the last one that is known to have been written.
 
         Returns:
-            Where each begins and ends, in order.
+            Begin and end of each, in order.
 
         Cost: a look at each file's size and first bytes.
         """

@@ -29,7 +29,7 @@ class CareStore(Protocol):
         record, an evaluation on a session goes with the last record of it.
 
         Args:
-            before_ns: When it was received, or decided.
+            before_ns: Time of arrival or decision, nanoseconds since the epoch.
 
         Returns:
             The number of records and spans that went.

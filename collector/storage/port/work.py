@@ -49,7 +49,7 @@ class WorkStore(TelemetryStore, Protocol):
         """The latest evaluation on each record that bears one of some ids, in any order.
 
         Args:
-            space: Where they belong.
+            space: Their space.
             record_ids: The users' names for records; any number of records may bear one.
             limit: Evaluations that are read at most, superseded ones included.
 

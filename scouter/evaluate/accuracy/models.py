@@ -18,7 +18,7 @@ class EvaluationScore(BaseModel):
 
     Args:
         score: From 1 to 10.
-        reasoning: Why the judge gave this score.
+        reasoning: The judge's reason for this score.
         is_met: Whether the answer has what was expected.
         critique: Advice for a better answer.
 
@@ -96,7 +96,7 @@ class PerformanceEvaluationResult(_Result):
         latency_stats: `average`, `median`, `min`, `max` and `std_dev` (n-1) of the seconds.
         memory_increase_stats: The same of the bytes that were kept.
         memory_peak_stats: The same of the peaks in bytes.
-        errors: Why runs are missing, in their order.
+        errors: Reasons of the missing runs, in their order.
     """
 
     all_runs: list[PerformanceRunResult]
