@@ -34,7 +34,7 @@ _log: Final = logging.getLogger(__name__)
 RETRY_S: Final = 1.0
 PAUSE_S: Final = 0.1
 """Between two rounds: a commit for every few evaluations takes the store's time from the receivers.
-A record that somebody waits for ends the pause."""
+A message whose sender waits for the answer ends the pause."""
 _LONG_S: Final = 0.5
 """After a round that took so long enough came in meanwhile; there is no pause then."""
 
@@ -226,7 +226,7 @@ class Pipeline:
         self._loader.start()
 
     def stop(self) -> None:
-        """Judge what is ready, then end; what still waits is taken up at the next start."""
+        """Evaluate records that are ready, then end; the next start takes up those that wait."""
         self._stopping.set()
         self._hurry.set()
         with self._wake:
@@ -287,7 +287,7 @@ class Pipeline:
         return erased
 
     def while_nothing_is_erased(self, action: Callable[[], T]) -> "Future[T]":
-        """Do something in the thread that erases: what it reads is there until it is done.
+        """Run an action in the thread that erases: the data that it reads stays until it is done.
 
         Evaluations wait meanwhile; the action must not wait for one.
         """

@@ -113,9 +113,9 @@ class EvalOrchestrator:
                 tries the attempt waits for `backoff_s`.
             resume: A journal, made if it is not there. Attempts that it holds are not run again.
                 Attempts that end are written to it, so that an interrupted run can be taken up.
-                Their number is written to standard error. In a run with `on_error="raise"`
-                attempts that failed are run again. The journal belongs to one agent, by name
-                (`agent_name`).
+                Standard error tells the number of attempts that are taken from it. In a run with
+                `on_error="raise"` attempts that failed are run again. The journal belongs to one
+                agent, by name (`agent_name`).
             progress: False for no progress bar. There is one only on a terminal, on standard
                 error.
             grace_s: Most seconds that an attempt waits, after its answer, for spans, threads and

@@ -96,7 +96,7 @@ _Turn = tuple[Sequence[Span], str]
 
 
 def _by_trace(spans: Iterable[Span]) -> list[list[Span]]:
-    """The traces by their start. Marks of a replay are left out: they are about another run."""
+    """The traces by their start, without the marks of a replay, which are about another run."""
     found: dict[str, list[Span]] = {}
     for span in spans:
         found.setdefault(span.trace_id, []).append(_unmarked(span))

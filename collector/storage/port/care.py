@@ -75,7 +75,7 @@ class CareStore(Protocol):
             folder: Gets a store that the next collector can be started on; must hold no store yet.
 
         Returns:
-            The file or folder that was written last.
+            The file of the copy that was written last.
 
         Raises:
             ConfigError: The folder holds a store or cannot be written.

@@ -114,7 +114,7 @@ class Budget:
             usd: The most that it may cost.
 
         Returns:
-            The reservation to settle; None where the entry has no budget.
+            The reservation to settle; None where no budget bounds the entry.
 
         Raises:
             JudgeError: `BUDGET` where there is not enough left; `PROVIDER` where the ledger
