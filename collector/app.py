@@ -303,7 +303,7 @@ class Collector:
         self.store.close()
 
     def unready(self) -> Unready | None:
-        """Why the collector cannot do its work now; None if it can."""
+        """Reason that the collector cannot do its work now; None if it can."""
         if self.kafka is not None and not self.kafka.is_connected:
             why = f"no connection to Kafka at {self.settings.kafka}: {self.kafka.fault}"
             return Unready("kafka", why)

@@ -79,7 +79,7 @@ def backup(
 
 
 def restore(
-    folder: Annotated[Path, typer.Argument(metavar=_FOLDER, help="What `backup` has made.")],
+    folder: Annotated[Path, typer.Argument(metavar=_FOLDER, help="A folder that `backup` made.")],
     data: Annotated[Path, typer.Option(metavar="DIR", help="An empty or new folder.")],
 ) -> None:
     """Make a data folder of a backup, with its tokens; the backup stays.

@@ -20,7 +20,7 @@ class KeyFilter:
     One thread adds; any thread asks.
 
     Args:
-        bits: How many; a power of two from 8 to 2**32.
+        bits: Number of bits, a power of two from 8 to 2**32.
         data: The bits that another filter of this size had, lowest place first, as DuckDB's
             `bitstring_agg` gives them; None for an empty filter.
     """

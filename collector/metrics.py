@@ -302,7 +302,7 @@ class CollectorMetrics:
         Args:
             file_bytes: Size on disk, the log included.
             commit_age_s: Seconds since the last commit.
-            oldest_ns: When the oldest of what is stored came; None of an empty store.
+            oldest_ns: Arrival of the oldest stored item; None of an empty store.
             retention_s: Age at which things go; 0 keeps everything.
             max_bytes: Size above which the oldest go; None for no bound.
         """

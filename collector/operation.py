@@ -40,8 +40,8 @@ class Erasure:
     backups: Sequence[KnownBackup]
     """Backups that were made before, and may hold some of it.
 
-    What is stored does not tell when it first came: a better span has taken the place of another,
-    a letter was replayed, retention took the older half. So all are named that may be there.
+    A stored item does not tell its first arrival: a better span has taken the place of another, a
+    letter was replayed, retention took the older half. So this names every backup that may hold it.
     """
 
 

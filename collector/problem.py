@@ -21,7 +21,7 @@ class Problem(BaseModel):
     type: str = Field(default="about:blank", description="Kind of problem; the status says it.")
     title: str = Field(description="The status in words.")
     status: int = Field(description="The HTTP status.")
-    detail: str = Field(description="What was wrong here, and what to do.")
+    detail: str = Field(description="The fault, and the way to mend it.")
 
 
 def problems(*statuses: int) -> dict[int | str, dict[str, Any]]:

@@ -33,7 +33,7 @@ switching itself takes a quarter of the throughput.
 """
 _YOUNG: Final = 200_000
 """Objects that are made before the first search for cycles among them, instead of 700: the search
-finds next to nothing, and took a seventh of the time of judging records."""
+finds next to nothing, and took a seventh of the time of evaluating records."""
 
 _TLS_READ: Final = 2**15
 _OWN_FILES: Final = 200

@@ -38,9 +38,9 @@ _SPACE: Final[str] = CollectorSettings.model_fields["space"].default
 def create(
     scope: Annotated[
         list[Scope],
-        typer.Option(help="What it lets its bearer do; can be given again."),
+        typer.Option(help="A right of the bearer; can be given again."),
     ],
-    name: Annotated[str, typer.Option(help="Whom or what it is for.")] = "",
+    name: Annotated[str, typer.Option(help="Name of the person or program that gets it.")] = "",
     space: Annotated[str, typer.Option(help="The only space that it opens.")] = _SPACE,
     expires: Annotated[
         str | None,

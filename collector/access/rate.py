@@ -13,8 +13,8 @@ class RateLimit:
     """A bucket of tokens for each key (a "token bucket", as in RFC 2697); any thread.
 
     Args:
-        per_s: How often per second in the long run.
-        burst: How often at once.
+        per_s: Calls per second in the long run.
+        burst: Calls at once.
         clock: Monotonic seconds.
     """
 

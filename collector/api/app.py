@@ -116,7 +116,7 @@ def make_app(
         watcher: The detectors and their alerts.
         health: Watches what keeps results from being made.
         delivery: Tells people of alerts.
-        pace: When a conversation is complete.
+        pace: Quiet time and deadline of a conversation.
         pipeline: Stores evaluations.
         ingest: The way in.
         telemetry: Is told of every request that brings data.
@@ -124,7 +124,7 @@ def make_app(
         metrics: The metrics that Prometheus reads.
         operation: Erases and backs up.
         prices: Of models.
-        unready: Why the service cannot do its work now; None if it can.
+        unready: Reason that the service cannot do its work now; None if it can.
         profiles_changed: Is told once profiles were registered or activated.
         check_judges: Refuses a profile whose judges could not be asked.
         answers: Kept answers of judges; None where none are kept.

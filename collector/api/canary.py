@@ -71,7 +71,7 @@ def canary_router(store: Store, registry: ProfileRegistry, pace: Pace) -> APIRou
     Args:
         store: Has the results.
         registry: The registered profiles.
-        pace: When a conversation is complete.
+        pace: Quiet time and deadline of a conversation.
     """
     router = APIRouter(
         prefix="/api/v1",

@@ -38,8 +38,8 @@ class UsageItem(BaseModel):
     calls: int = Field(description="One that several spans tell counts once.")
     errors: int = Field(description="Those with the status error.")
     error_rate: float | None = Field(description="0 to 1; null without a call.")
-    input_tokens: int = Field(description="Of the model calls among them, what is cached included.")
-    output_tokens: int = Field(description="What is reasoned included.")
+    input_tokens: int = Field(description="Of the model calls among them; cached ones included.")
+    output_tokens: int = Field(description="Reasoning tokens are included.")
     cached_tokens: int = Field(description="The part of the input that was read from a cache.")
     reasoning_tokens: int
     cost: float | None = Field(

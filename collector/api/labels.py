@@ -49,7 +49,7 @@ _AT_A_TIME: Final = 20
 _NAMED_ITEMS: Final = 50
 _Alias = Annotated[str, Query(min_length=1, max_length=512, description="Alias of the profile.")]
 _TaskId = Annotated[str, Query(min_length=1, max_length=512)]
-_Rater = Annotated[str, Query(max_length=100, description="Who labels.")]
+_Rater = Annotated[str, Query(max_length=100, description="The person who labels.")]
 
 
 class LabelBody(BaseModel):
@@ -110,7 +110,7 @@ class LabelQueue(_Answer):
 
     profile: str
     task_id: str
-    asks: str = Field(description="What is to be decided: the judge's prompt, or the assertion.")
+    asks: str = Field(description="The question to decide: the judge's prompt, or the assertion.")
     is_judge: bool
     labelled: int = Field(description="Records that this person has labelled.")
     waiting: int = Field(description="Records of the newest 500 that wait for a label.")

@@ -27,7 +27,7 @@ _POSITION: Final = re.compile(r"(\d{1,18})\.([0-9a-f]{32})")
 T = TypeVar("T")
 
 Reason = Annotated[str | None, Query(max_length=100, description="Such as invalid_span.")]
-Kind = Annotated[LetterKind | None, Query(description="What it is a letter of.")]
+Kind = Annotated[LetterKind | None, Query(description="Kind of the item.")]
 
 
 class _Answer(BaseModel):

@@ -76,9 +76,9 @@ class DriftFigures(_Answer):
         description="Mean outcome of the conversations or single records since then; of trouble, "
         "and of alerts of earlier versions, null."
     )
-    healthy: float | None = Field(description="Mean of what it is held against; of trouble null.")
-    healthy_lower: float | None = Field(description="What that mean is at least.")
-    against: str = Field(description="What it is held against, in words; of trouble empty.")
+    healthy: float | None = Field(description="Mean of the reference; of trouble null.")
+    healthy_lower: float | None = Field(description="Lower bound of that mean.")
+    against: str = Field(description="The reference, in words; of trouble empty.")
     message: str = Field(description="The evidence in one line.")
 
 
@@ -103,9 +103,9 @@ class DriftAlert(_Answer):
     opened_at: str
     changed_at: str
     silenced_until: str | None
-    by: str = Field(description="Who changed it last: id of a token, or empty.")
+    by: str = Field(description="Id of the token that changed it last, or empty.")
     note: str
-    title: str = Field(description="What got worse, of whom, since when.")
+    title: str = Field(description="In words: the thing that got worse, its agent, its begin.")
     condition: str = Field(
         default="",
         description="The condition of a profile that holds; empty for what a detector has proven.",
@@ -132,7 +132,7 @@ class DriftAlertLook(DriftAlert):
     """An alert with its examples and all that became of it."""
 
     explained_by: list[Culprit] = Field(
-        description="What fell, the one that makes the most of it first; of the kind error empty."
+        description="Parts that fell, the largest share first; of the kind error empty."
     )
 
     examples: list[DriftExample] = Field(description="The newest failed records at its opening.")
@@ -143,7 +143,7 @@ class DriftAlertLook(DriftAlert):
 
 
 class DriftResult(_Answer):
-    """The first final result of one record, or of one session that is judged as a whole."""
+    """The first final result of one record, or of one session that is evaluated as a whole."""
 
     seq: int = Field(description="Its commit; with `ordinal`, its place in the order.")
     ordinal: int
@@ -175,8 +175,8 @@ class Trouble(_Answer):
     alert_id: str = Field(description="Of the alert about it; empty until that is stored.")
     state: str = Field(description="Of that alert: firing, acknowledged or silenced.")
     profile: str = Field(description="Alias of the profile, where it is about one.")
-    message: str = Field(description="What was found, and what to do.")
-    since: str = Field(description="When it was found first.")
+    message: str = Field(description="The fault, and the way to mend it.")
+    since: str = Field(description="Time at which it was found first.")
 
 
 class Alerts(_Answer):

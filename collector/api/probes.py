@@ -55,7 +55,7 @@ def probe_router(
 
     Args:
         registry: The metrics that Prometheus reads.
-        unready: Why the service cannot do its work now; None if it can.
+        unready: Reason that the service cannot do its work now; None if it can.
         remarks: Says what is amiss in a space of a service that does its work.
         space: The collector's own.
     """

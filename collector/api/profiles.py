@@ -64,7 +64,7 @@ class ProfileItem(_Answer):
     registered_at: str
     tasks: list[str] = Field(description="Ids of the tasks.")
     watch: dict[str, JsonValue] | None = Field(
-        description="Which traces it judges without records; null for none."
+        description="Selects traces that it evaluates without records; null for none."
     )
     alert: str | None = Field(
         description="Its alert's condition in words; it watches nothing while this is not active."

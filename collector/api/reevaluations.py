@@ -1,4 +1,4 @@
-"""Judging what is stored by another version of its profile."""
+"""Evaluation of stored records by another version of their profile."""
 
 import json
 import time
@@ -34,7 +34,7 @@ _Text = Annotated[str | None, Field(max_length=512)]
 
 
 class ReevaluationRequest(BaseModel):
-    """Evaluations to judge again, and the profile to judge them by; answered page by page.
+    """Evaluations to evaluate again, and the profile to evaluate them by; answered page by page.
 
     The profile is either named, or stands here as a whole.
     """

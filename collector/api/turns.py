@@ -18,7 +18,7 @@ class Turns:
     For one event loop.
 
     Args:
-        places: How many there are.
+        places: Number of questions at a time.
     """
 
     def __init__(self, places: int) -> None:

@@ -34,7 +34,7 @@ def trajectories_of(
     """Read the trajectories of a record's tasks; of tasks whose calls cannot be read, none.
 
     Args:
-        profile: That judged the record.
+        profile: The profile that evaluated the record.
         context: Of the record.
         spans: Of its trace.
     """

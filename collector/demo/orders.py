@@ -42,7 +42,7 @@ def conversations(count: int) -> list[tuple[str, str]]:
     """Make questions that differ but are the same at every run.
 
     Args:
-        count: How many.
+        count: Number of questions.
 
     Returns:
         Pairs of question and the id of the order that it is about.

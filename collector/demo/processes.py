@@ -59,8 +59,8 @@ def run_agent(release: str, count: int, collector_url: str, on_answer: Callable[
 
     Args:
         release: Version of the agent.
-        count: How many questions it gets.
-        collector_url: Where its spans and records go.
+        count: Number of questions that it gets.
+        collector_url: Address of the collector that gets its spans and records.
         on_answer: Called after each answer.
 
     Raises:

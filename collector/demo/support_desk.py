@@ -34,7 +34,7 @@ class Release:
 
     Args:
         version: Goes into `service.version`.
-        lookup_s: How long the order tool takes.
+        lookup_s: Seconds that the order tool takes.
         skips_policy: Of two orders, one is answered without looking at the return policy.
         vague: Of two orders, one gets an answer without order id and date.
     """

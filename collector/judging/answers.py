@@ -30,9 +30,9 @@ _log: Final = logging.getLogger(__name__)
 class KeptAnswers:
     """Answers by space, in a file of the data folder.
 
-    What the collector's own judges answered and what clients have put here lie on shelves of their
-    own: an evaluation of the collector never rests on an answer that somebody sent. Clients read
-    both.
+    Answers of the collector's own judges and answers that clients have put here lie on separate
+    shelves: an evaluation of the collector never rests on an answer that a client sent. Clients
+    read both.
 
     An answer may quote what it was asked about, and nothing tells which records it is about: two
     with the same question share one, and what a client asks may come from any of them. So whatever
@@ -76,8 +76,8 @@ class KeptAnswers:
 
         Args:
             space: The space.
-            read_seq: Last commit before what the questions are about was read. Where something was
-                erased since, they may be about that, and their answers are not kept.
+            read_seq: Last commit before the data of the questions was read. If data was erased
+                since, the questions may be about it, and their answers are not kept.
         """
         with self._lock:
             found = self._of(space)

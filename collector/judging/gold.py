@@ -114,7 +114,7 @@ class GoldAsker:
         per_day: Items a day for each judge task.
         window: Slots of a window at most.
         clock: Nanoseconds since the epoch.
-        backoff: How long to wait before a failed provider is asked again.
+        backoff: Gives the wait before a failed provider is asked again.
     """
 
     def __init__(

@@ -116,7 +116,7 @@ class Inquiries:
     """Reads what is needed to decide pending evaluations; any thread may ask.
 
     Args:
-        store: Where it is.
+        store: Holds the records and spans.
         registry: The profiles that made them.
     """
 

@@ -25,7 +25,7 @@ class JudgeMeasures:
     """The series of one collector's judges.
 
     Args:
-        registry: Where they are shown.
+        registry: Shows the metrics.
         most_models: Pairs of entry and model with series of their own; all others share one model.
     """
 

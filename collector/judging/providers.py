@@ -31,7 +31,7 @@ class JudgeProviders:
     Args:
         entries: From its settings; well-known names are entries too.
         folder: The data folder.
-        environ: Where keys are looked up.
+        environ: Holds the keys.
     """
 
     def __init__(

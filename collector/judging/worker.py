@@ -31,9 +31,9 @@ Beside = Callable[[Callable[[str], asyncio.Semaphore]], Coroutine[None, None, No
 
 
 class JudgeWorker:
-    """Asks a judge for what is pending, and has the answers stored as the next revision.
+    """Asks a judge for pending tasks, and has the answers stored as the next revision.
 
-    What is pending is known from the store alone: a new process takes up what an earlier one left,
+    The store alone knows the pending tasks: a new process takes up those that an earlier one left,
     and an answer that was not stored is asked for again. Evaluations are read page by page, in the
     order in which they became durable; as many are in memory as may be asked for at a time. Those
     that wait for different provider entries are in lanes of their own, so that an entry that hangs
@@ -50,8 +50,8 @@ class JudgeWorker:
             an entry.
         memory_bytes: Contexts in memory; see `Lanes`.
         measures: Are told how many are in flight.
-        drain_s: When told to end: time for the answers that are on their way.
-        backoff: How long to wait before a failed provider is asked again.
+        drain_s: Seconds for the answers that are on their way when told to end.
+        backoff: Gives the wait before a failed provider is asked again.
         beside: Runs in the same loop and asks through the same slots, until this one ends.
     """
 

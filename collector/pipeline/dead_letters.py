@@ -53,7 +53,7 @@ def letter_of_unknown(row: RecordRow, why: str) -> DeadLetter:
 
     Args:
         row: The record.
-        why: Why the profile that it means cannot be used; empty if there is none.
+        why: Reason that its profile cannot be used; empty if there is no such profile.
     """
     if why:
         message = (

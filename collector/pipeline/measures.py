@@ -13,7 +13,7 @@ class PipelineMeasures:
     """Series of one pipeline; observers of evaluations report how long records waited.
 
     Args:
-        registry: Where they are shown.
+        registry: Shows the metrics.
     """
 
     def __init__(self, registry: CollectorRegistry) -> None:

@@ -34,7 +34,7 @@ _log: Final = logging.getLogger(__name__)
 RETRY_S: Final = 1.0
 PAUSE_S: Final = 0.1
 """Between two rounds: a commit for every few evaluations takes the store's time from the receivers.
-A record that somebody waits for ends the pause."""
+A message whose sender waits for the answer ends the pause."""
 _LONG_S: Final = 0.5
 """After a round that took so long enough came in meanwhile; there is no pause then."""
 
@@ -48,7 +48,7 @@ class _ProfilesChanged:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _JudgedLoaded:
-    """Message that the traces judged by earlier processes are known."""
+    """Message that the traces evaluated by earlier processes are known."""
 
     traces: Callable[[str], bool]
     late: Sequence[TraceKey]
@@ -84,7 +84,7 @@ class _Again:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Revised:
-    """Another version of a profile has judged records or sessions."""
+    """Another version of a profile has evaluated records or sessions."""
 
     revisions: Sequence[Revision]
     stored: "Future[frozenset[str]]"
@@ -133,7 +133,7 @@ class Pipeline:
     """Other threads only put into its inbox, and never wait for it.
 
     Args:
-        store: Where evaluations go and traces are read back from.
+        store: Takes evaluations; traces are read back from it.
         registry: Finds the profile of a record.
         times: Waiting times of the join.
         memory_spans: Spans that the join keeps.
@@ -208,7 +208,7 @@ class Pipeline:
         return self._work.waiting + self._queued_records
 
     def fault(self) -> str:
-        """Why nothing is judged for too long; empty if something is, or nothing is due."""
+        """Reason that no evaluation was made for too long; empty if one was, or none is due."""
         if self._thread.ident is None or self._thread.is_alive() or self._stopping.is_set():
             return self._progress.fault()
         return "the thread that judges has ended"
@@ -226,7 +226,7 @@ class Pipeline:
         self._loader.start()
 
     def stop(self) -> None:
-        """Judge what is ready, then end; what still waits is taken up at the next start."""
+        """Evaluate records that are ready, then end; the next start takes up those that wait."""
         self._stopping.set()
         self._hurry.set()
         with self._wake:
@@ -287,7 +287,7 @@ class Pipeline:
         return erased
 
     def while_nothing_is_erased(self, action: Callable[[], T]) -> "Future[T]":
-        """Do something in the thread that erases: what it reads is there until it is done.
+        """Run an action in the thread that erases: the data that it reads stays until it is done.
 
         Evaluations wait meanwhile; the action must not wait for one.
         """
@@ -405,7 +405,7 @@ class Pipeline:
             seen.set_result(None)
 
     def _load_judged(self) -> None:
-        """Learn what earlier processes judged, beside everything else."""
+        """Learn what earlier processes evaluated, beside everything else."""
         while not self._stopping.is_set():
             try:
                 message = self._read_judged()

@@ -68,14 +68,14 @@ class RegisteredProfile:
         object.__setattr__(self, "unasked", unasked)
 
     def watches(self, trace_id: str) -> bool:
-        """Tell whether a trace is among those that are judged, if it matches or is marked."""
+        """Tell whether a trace is among those that are evaluated, if it matches or is marked."""
         watch = self.profile.watch
         if watch is None:  # by its marks alone: as the queue of the marked process samples records
             return id_is_sampled(int(trace_id, 16), self.profile.config.sample_ratio)
         return watch.judges(trace_id)
 
     def of_record(self, row: RecordRow) -> "RegisteredProfile":
-        """The profile for a record: a derived one outside the sample is judged without judges."""
+        """The profile for a record; for a derived one outside of the sample it has no judges."""
         if self.unasked is None or not row.is_derived or row.trace_id is None:
             return self
         watch = self.profile.watch
@@ -143,7 +143,7 @@ class ProfileRegistry:
     """All registered profiles, from the store; any thread may ask.
 
     Args:
-        store: Where registrations are kept.
+        store: Keeps registrations.
         room: Bounds what `add` takes.
         refused: Is told the space of each profile for which there was no room.
     """
@@ -229,7 +229,7 @@ class ProfileRegistry:
     def set_active(self, space: str, uid: str, *, is_active: bool) -> RegisteredProfile | None:
         """Make a registered profile the one that its alias means from now on, or none of them.
 
-        Records that name a version go on being judged by it.
+        Records that name a version go on being evaluated by it.
 
         Returns:
             The profile as it stands now; None if there is none.
@@ -446,7 +446,7 @@ class ProfileRegistry:
 
 
 def _counts(space: str, profile: AgentEvalProfile) -> Iterator[TotalKey]:
-    """The counts of a profile that are shown at zero, before it has judged anything."""
+    """The counts of a profile that are shown at zero, before it has evaluated anything."""
     names = {"profile": profile.name, "alias": profile.alias}
     yield TotalKey(TotalName.RECORDS_RECEIVED, space, **names)
     plan = profile.plan

@@ -50,7 +50,7 @@ class Progress:
             return 0.0 if self._is_idle else self._clock() - self._moved_at
 
     def fault(self) -> str:
-        """Why nothing is judged for too long; empty if something is, or nothing is due."""
+        """Reason that no evaluation was made for too long; empty if one was, or none is due."""
         stalled_s = self.stalled_s()
         if stalled_s < STALLED_S:
             return ""

@@ -231,10 +231,10 @@ class PipelineWork:
         return frozenset(row.record_uid for row in rows)
 
     def settle(self, answers: Sequence[Answered]) -> list[bool]:
-        """Store what a judge's answers make of pending evaluations, each the next revision.
+        """Store pending evaluations with a judge's answers, each as the next revision.
 
-        One thread does this and judges again, as for `revise`. The answers may say what was erased
-        since the question was made.
+        One thread does this and evaluates again, as for `revise`. The answers may quote data that
+        was erased since the question was made.
 
         Args:
             answers: At most one for each record or session.
@@ -292,7 +292,7 @@ class PipelineWork:
     def take_judged(
         self, earlier: Callable[[str], bool], late: Iterable[TraceKey], seq: int, ended_ns: int
     ) -> None:
-        """Take what the store knows about traces judged by earlier processes, and their end."""
+        """Take what the store knows about traces evaluated by earlier processes, and their end."""
         self._window.ended(ended_ns)
         self._late.loaded(earlier, late, seq)
 
@@ -449,7 +449,7 @@ class PipelineWork:
         self._judge_leaving()
 
     def _judge_leaving(self) -> None:
-        """Judge records whose trace would have to be read back; they wait on with the result.
+        """Evaluate records whose trace would have to be read back; they wait on with the result.
 
         It saves time, so it takes little: what it does not get to is read back.
         """
@@ -484,7 +484,7 @@ class PipelineWork:
     def _reopen(self) -> None:
         """Let records wait again whose evaluations have not seen all spans.
 
-        Each waits by the rules of the join, so that it is judged at most once per settle time.
+        Each waits by the rules of the join, so that it is evaluated at most once per settle time.
         """
         pending = self._late.pending()
         if not pending or self._clock() < self._looked_at + self._look_every_s:

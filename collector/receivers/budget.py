@@ -87,7 +87,7 @@ class Lease:
     """The bytes of one request.
 
     Args:
-        budget: Where they are taken from.
+        budget: The budget that the bytes are taken from.
     """
 
     def __init__(self, budget: ByteBudget) -> None:
@@ -116,7 +116,7 @@ class Lease:
     def keep_until(self, commits: "Sequence[Future[Any]]") -> None:
         """Give nothing back before commits have ended, be they given up meanwhile.
 
-        What waits for a disk that hangs is in memory, whether or not somebody waits for it.
+        A request that waits for a disk that hangs is in memory, with or without a caller.
         """
         self._commits = commits
 

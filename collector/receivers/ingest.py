@@ -37,7 +37,7 @@ _LIMITS: Final = Limits()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordProblem:
-    """Why one item of a batch was not accepted."""
+    """Reason that one item of a batch was not accepted."""
 
     index: int
     uid: str

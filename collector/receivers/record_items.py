@@ -82,7 +82,7 @@ class RecordItem(BaseModel):
         default=None, description="Nanoseconds since the epoch, or RFC 3339."
     )
     context: Annotated[JsonValue, SkipValidation] = Field(  # as JSON gave it
-        default=None, description="What tasks read."
+        default=None, description="The value that tasks read."
     )
     tags: dict[ShortText, Annotated[str, Field(max_length=4096)]] | None = Field(
         default=None, description="Text pairs to filter by.", max_length=64

@@ -20,7 +20,7 @@ class Endpoint(Protocol):
         """Deliver log records.
 
         Returns:
-            How many of them the far side refused for good.
+            Number of records that the far side refused for good.
 
         Raises:
             TransientError: Try the same again later; says when, where the far side did.

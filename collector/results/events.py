@@ -42,8 +42,8 @@ def requests(
         behind: Tells what is known of judges.
 
     Yields:
-        How many evaluations a request holds, at least 1, and the request; it is empty for
-        evaluations without tasks, or with pending ones only, which a later revision decides.
+        Number of evaluations in a request, at least 1, and the request. It is empty for evaluations
+        without tasks, or with pending ones only, which a later revision decides.
     """
     request, count, size = ExportLogsServiceRequest(), 0, 0
     for row, link in evaluations:

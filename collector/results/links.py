@@ -25,7 +25,7 @@ class Link:
     span_id: str = ""
     """16 hex digits; empty where no span is known."""
     response_id: str = ""
-    """The provider's id of the answer that was judged, where one is known."""
+    """The provider's id of the answer that was evaluated, where one is known."""
 
 
 UNLINKED: Final = Link()

@@ -9,7 +9,7 @@ class ResultsMeasures:
     """The series of one sender, since this process started.
 
     Args:
-        registry: Where they are shown.
+        registry: Shows the metrics.
         lag_s: Gives the age of the oldest evaluation that is not sent, in seconds; 0 if all are.
     """
 

@@ -34,10 +34,10 @@ class ResultsSender:
     """Sends results on; see the module.
 
     Args:
-        store: Where evaluations are read.
+        store: Holds the evaluations.
         endpoint: Takes them.
-        cursor: How far it took them.
-        registry: Where lag and failures are shown.
+        cursor: The last one that it took.
+        registry: Shows lag and failures.
         behind: Tells what is known of judges.
         look_every_s: Between two looks for new evaluations.
         first_wait_s: After a failure; doubled by each one that follows, up to `longest_wait_s`.

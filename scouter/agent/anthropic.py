@@ -51,7 +51,7 @@ class AnthropicSettings(Settings):
         stop_sequences: Texts that end the answer.
         stream: Whether to send the answer in pieces.
         system: Text of the system; a prompt's `system_instructions` are meant for this.
-        temperature: How freely to choose, in [0, 1].
+        temperature: Freedom of the choice of tokens, in [0, 1].
         thinking: Whether to think first.
         top_k: Choose among so many tokens.
         top_p: Choose among tokens of so much probability, in [0, 1].

@@ -342,7 +342,7 @@ class ProviderEntries(BaseModel):
             path: A file; without it the one that `SCOUTER_PROVIDERS` names, else
                 `scouter/providers.yaml` in the user's folder for settings (`XDG_CONFIG_HOME`,
                 `~/.config`), else none, which leaves the well-known entries.
-            environ: Where variables are looked up.
+            environ: Holds the variables.
 
         Raises:
             FileFormatError: The file is wrong, or is not there although it was named.

@@ -103,7 +103,7 @@ class GeminiThinkingConfig(CamelSettings):
     Args:
         include_thoughts: Whether to tell what was thought.
         thinking_budget: Most tokens to think with; -1 leaves it to the model, 0 is not at all.
-        thinking_level: How deeply.
+        thinking_level: Depth of the thinking.
     """
 
     include_thoughts: bool | None = None
@@ -120,18 +120,18 @@ class GenerationConfig(CamelSettings):
         response_json_schema: Schema of the answer; a prompt's `output_type` is meant for this.
         response_modalities: Kinds of output.
         thinking_config: Whether to think first.
-        temperature: How freely to choose, in [0, 2].
+        temperature: Freedom of the choice of tokens, in [0, 2].
         top_p: Choose among tokens of so much probability, in [0, 1].
         top_k: Choose among so many tokens.
-        candidate_count: How many answers to write.
+        candidate_count: Number of answers to write.
         max_output_tokens: Most tokens to write.
         response_logprobs: Whether to tell the probability of each token.
-        logprobs: How many tokens to tell of for each place.
+        logprobs: Number of tokens to tell of for each place.
         presence_penalty: Against tokens that were there at all, in [-2, 2].
         frequency_penalty: Against tokens by how often they were there, in [-2, 2].
         seed: For the same choice again.
         audio_timestamp: Whether to read times from sound.
-        media_resolution: How finely images and films are read.
+        media_resolution: Resolution at which images and films are read.
         speech_config: Voices of spoken answers, as the provider takes it.
         enable_affective_dialog: Whether to answer to the speaker's mood.
         enable_enhanced_civic_answers: Whether to take more care with questions about elections.

@@ -55,10 +55,10 @@ class ModelJudge:
     Args:
         entries: Entries made in code, or those of a settings file; by default those of this
             user's settings (`ProviderEntries.from_settings`). Well-known names are entries too.
-        environ: Where keys are looked up.
+        environ: Holds the keys.
         budget_usd: Most that this judge may spend in this process; no bound if not given.
         timeout_s: Longest time for one answer, of every entry, in place of the entries' own.
-        ledger: Where spending is counted; by default this user's file where entries have a budget
+        ledger: Counts the spending; by default this user's file where entries have a budget
             for a day, else memory.
 
     Raises:

@@ -27,7 +27,7 @@ class OpenAIChatSettings(Settings):
 
     Args:
         max_completion_tokens: Most tokens to write, reasoning included.
-        temperature: How freely to choose, in [0, 2].
+        temperature: Freedom of the choice of tokens, in [0, 2].
         top_p: Choose among tokens of so much probability, in [0, 1].
         top_k: Choose among so many tokens.
         frequency_penalty: Against tokens by how often they were there, in [-2, 2].
@@ -40,11 +40,11 @@ class OpenAIChatSettings(Settings):
         audio: Form and voice of spoken answers.
         metadata: At most 16 pairs, kept with the request.
         modalities: Kinds of output, such as `text`.
-        n: How many answers to write.
+        n: Number of answers to write.
         prediction: Text that the answer is expected to be.
         presence_penalty: Against tokens that were there at all, in [-2, 2].
         prompt_cache_key: Groups requests that share a beginning.
-        reasoning_effort: How long to think, such as `low`.
+        reasoning_effort: Length of the thinking, such as `low`.
         safety_identifier: Name of the user of the request.
         service_tier: Urgency of the request, such as `flex`.
         store: Whether the provider keeps the answer.
@@ -52,8 +52,8 @@ class OpenAIChatSettings(Settings):
         stream_options: Contents of the pieces.
         tool_choice: The tool to call, as the provider takes it.
         tools: The available tools, as the provider takes them.
-        top_logprobs: How many tokens to tell of for each place, 0 to 20.
-        verbosity: How much to write: `low`, `medium` or `high`.
+        top_logprobs: Number of tokens to tell of for each place, 0 to 20.
+        verbosity: Length of the answer: `low`, `medium` or `high`.
         extra_body: Further fields of the request.
     """
 

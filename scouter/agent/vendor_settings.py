@@ -1,9 +1,10 @@
 """A prompt's settings, from the words of the vendors to those of the client.
 
-Prompts carry what their author wrote: `{"temperature": 0}`, or what `OpenAIChatSettings`,
-`AnthropicSettings` and `GeminiSettings` hold. What a judge has no use for is refused, not dropped:
-tools, streams, several answers, headers. The limit of an answer goes to a provider by the one name
-that it heeds, whatever the prompt calls it, so that it bounds what a budget reserves.
+Prompts carry the settings that their author wrote: `{"temperature": 0}`, or the fields of
+`OpenAIChatSettings`, `AnthropicSettings` and `GeminiSettings`. Settings that a judge has no use for
+are refused, not dropped: tools, streams, several answers, headers. The limit of an answer goes to a
+provider by the one name that it heeds, with any name in the prompt. So the limit bounds the sum
+that a budget reserves.
 """
 
 from collections.abc import Mapping
@@ -69,8 +70,8 @@ def to_client_settings(entry: ProviderEntry, given: Mapping[str, JsonValue]) -> 
     """Translate a prompt's settings.
 
     Args:
-        entry: Who gets them.
-        given: Of the prompt; those without a value count as not given. `timeout` and, for
+        entry: The provider entry that gets them.
+        given: Settings of the prompt; those without a value count as not given. `timeout` and, for
             Anthropic, `system` are others' business, and left out.
 
     Returns:

@@ -31,7 +31,7 @@ class AlertCondition(BaseModel):
     Args:
         baseline_value: The healthy pass rate, in [0, 1].
         alert_threshold: The side that is bad.
-        delta: How far from the baseline is still healthy, in [0, 1]; none means 0.
+        delta: Distance from the baseline that is still healthy, in [0, 1]; none means 0.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)

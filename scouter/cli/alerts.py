@@ -142,7 +142,7 @@ def resolve(
     note: Note = "",
     accept: Annotated[
         bool,
-        typer.Option("--accept", help="What comes from now on is healthy: learn it anew."),
+        typer.Option("--accept", help="Results from now on are healthy: learn them anew."),
     ] = False,
     url: Url = None,
     token_file: TokenFile = None,

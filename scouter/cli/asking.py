@@ -84,11 +84,11 @@ def moment(text: str | None, option: str, now: datetime.datetime | None = None) 
 
     Args:
         text: As it was typed.
-        option: Where, such as `--since`.
-        now: By default the time that it is.
+        option: Name of the option, such as `--since`.
+        now: By default the present time.
 
     Returns:
-        What the API reads; of times, it knows which there are.
+        The text for the API, which itself refuses impossible times.
 
     Raises:
         ConfigError: Neither an age nor something that begins like a time.
@@ -121,7 +121,7 @@ def for_output(line: str) -> str:
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
     """Print a table to the standard output; one that is no terminal gets lines of any length.
 
-    What comes from records is printed `visible`.
+    Text of records is printed `visible`.
     """
     from rich.console import Console
     from rich.table import Table

@@ -34,7 +34,7 @@ class Format(StrEnum):
 
 
 def export(
-    what: Annotated[What, typer.Argument(help="What to write.")],
+    what: Annotated[What, typer.Argument(help="Kind of the rows to write.")],
     output: Annotated[
         Path | None,
         typer.Option("--output", "-o", metavar="FILE", help="Else the standard output."),

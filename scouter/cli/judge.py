@@ -38,7 +38,7 @@ def calibrate(
         str,
         typer.Argument(
             metavar="LABELS",
-            help="What people said: .jsonl or .csv, or the address of a collector.",
+            help="Labels of people: .jsonl or .csv, or the address of a collector.",
         ),
     ],
     profile: Annotated[str, typer.Option(metavar="FILE|NAME", help="Profile with the judge task.")],

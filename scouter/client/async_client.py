@@ -62,7 +62,7 @@ class AsyncScouterClient:
         timeout_s: Longest wait for the next part of an answer; orders that take longer, such as
             a backup, are waited for longer.
         config: Another word for `url`.
-        retry: When a request is sent again.
+        retry: Rules for sending a request again.
         transport: Carries the requests; by default the network.
         sleep: Waits the given seconds before a request is sent again.
 

@@ -48,7 +48,7 @@ class Connection:
         url: Base address of the collector.
         token: Bearer token; never shown.
         timeout_s: Longest wait for the next part of an answer, in seconds.
-        retry: When a request is sent again.
+        retry: Rules for sending a request again.
     """
 
     url: str

@@ -39,7 +39,7 @@ class RecordLook:
     prompts: Mapping[str, Sequence[Asked]] = field(default_factory=dict[str, Sequence[Asked]])
     """By task id the messages of a judge task's first question; none of one that was not asked."""
     missing: str = ""
-    """Why there are neither; empty where there are."""
+    """Reason that there are neither; empty where there are."""
 
 
 def look_at_record(client: ScouterClient, uid: str) -> RecordLook:

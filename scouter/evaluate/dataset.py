@@ -157,9 +157,9 @@ class EvalDataset(TasksByKind):
         judge: "AnyJudge | None" = None,
         concurrency: int = 8,
     ) -> EvalResults:
-        """Judge every record like `evaluate`, asking the judge in the running event loop.
+        """Evaluate every record like `evaluate`, asking the judge in the running event loop.
 
-        What is only computed runs in another thread, so that the loop goes on meanwhile.
+        Tasks without a judge run in another thread, so that the loop goes on meanwhile.
         """
         from scouter.evaluate.engine.judged import evaluate_records_async
 

@@ -176,7 +176,7 @@ class EvalScenario(TasksByKind, BaseModel):
         if not self.id:
             vars(self)["id"] = _id_of(self)  # the last step of making it; frozen from here on
         if self.tasks:
-            _ = self.plan  # a scenario that cannot be judged is refused when it is made
+            _ = self.plan  # a scenario that cannot be evaluated is refused when it is made
 
     @cached_property
     def plan(self) -> "Plan":

@@ -61,7 +61,7 @@ class Meter(threading.local):
 
 
 class SpentTogether(BaseException):
-    """The budget of one record was used up by many together, so each is judged alone.
+    """The budget of one record was used up by many together, so each is evaluated alone.
 
     It says nothing of any task, so whatever turns an `Exception` into an errored one must not
     catch it.
@@ -217,11 +217,11 @@ def charge_weight(value: JsonValue, values_per_step: int, passing: int = 0) -> N
 
 
 def weight(value: JsonValue, most: int | None = None) -> int:
-    """Count the values inside a value, however deep; 0 for what is no list and no object.
+    """Count the values inside a value, at any depth; 0 if it is no list and no object.
 
     Args:
         value: The value.
-        most: Where to stop counting; what is found then is more.
+        most: The count to stop at; the real number is then larger.
     """
     count, waiting = -1, [value]
     while waiting:

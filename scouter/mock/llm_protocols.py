@@ -9,7 +9,7 @@ from scouter.evaluate.judge.port import Message
 from scouter.mock.llm_request import LLMRequest, ProtocolName
 
 Ending: TypeAlias = Literal["stop", "length", "refusal", "blocked"]
-"""Why an answer ends: it is complete, there are no tokens left, or it was declined."""
+"""Reasons of the end of an answer: it is complete, no tokens are left, or it was declined."""
 Json: TypeAlias = dict[str, Any]
 
 REFUSAL: Final = "I cannot help with that."

@@ -280,7 +280,7 @@ def example_of(schema: Mapping[str, Any], root: Mapping[str, Any] | None = None)
     Args:
         schema: `type`, `properties`, `items`, `enum`, `const`, `anyOf`, `$ref` into `$defs`,
             `minimum`, `minItems` and `minLength` are looked at.
-        root: Where `$ref` starts; the schema itself if not given.
+        root: Schema that `$ref` starts in; the schema itself if not given.
     """
     root = schema if root is None else root
     if "$ref" in schema:

@@ -46,8 +46,8 @@ def plain_start(value: Any, limit: int) -> object:  # noqa: ANN401 — a type th
 
     Args:
         value: Anything.
-        limit: How many values are wanted; the row in which they end is read as a whole, and an
-            array of several dimensions is given as its rows, which are still foreign.
+        limit: Number of wanted values. The row in which they end is read as a whole, and an array
+            of several dimensions is given as its rows, which are still foreign.
 
     Raises:
         NotForeign: The value is none of these.

@@ -44,7 +44,7 @@ def is_log_event(span: Span) -> bool:
 def is_evidence(span: Span) -> bool:
     """Tell whether a span, or a log event, tells what happened: all but results of evaluators do.
 
-    A trace does not wait for them, lacks nothing without them, and is not judged again for them.
+    A trace does not wait for them, lacks nothing without them, and is not evaluated again for them.
     """
     return span.name != RESULT_EVENT or not is_log_event(span)
 

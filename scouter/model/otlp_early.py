@@ -63,9 +63,9 @@ class EarlyAttributes(LazyAttributes):
 
     Args:
         span: The bytes of the whole `Span` message, which are read for any other key.
-        size: How many attributes there are.
-        keys: Those that were looked for.
-        known: Those of them that are there.
+        size: Number of attributes of the span.
+        keys: Keys that were looked for.
+        known: Values of the keys that were found.
     """
 
     __slots__ = ("_keys", "_size", "known")

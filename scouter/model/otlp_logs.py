@@ -162,10 +162,11 @@ def log_event(
     """Make the span that a log event travels as.
 
     Args:
-        name: Of the event.
-        ids: Of its trace and span, 32 and 16 hex digits; empty or zeros for none.
-        times: When it happened and when it was seen, nanoseconds since the epoch; 0 for unknown.
-        attributes: Of the log record.
+        name: Name of the event.
+        ids: Ids of its trace and span, 32 and 16 hex digits; empty or zeros for none.
+        times: Times of the event and of its observation, nanoseconds since the epoch; 0 for
+            unknown.
+        attributes: Attributes of the log record.
         body: Of the log record.
         dropped: Attributes that the sender had and did not send.
 

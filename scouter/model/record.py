@@ -1,4 +1,4 @@
-"""EvalRecord: what an agent says about one piece of its work, to be judged by a profile."""
+"""EvalRecord: what an agent says about one piece of its work, to be evaluated by a profile."""
 
 import datetime
 import json
@@ -207,7 +207,7 @@ class EvalRecord:
             trace_id: 32 lower-case hex digits, which a record gets that has none.
 
         Returns:
-            What the record says, beyond the reach of later changes.
+            A copy of the record's fields, which later changes do not reach.
 
         Raises:
             DataError: The context holds something without a JSON form, or an id that was set is

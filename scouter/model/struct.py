@@ -10,7 +10,7 @@ T = TypeVar("T")
 def struct(cls: type[T]) -> type[T]:
     """Make a dataclass with slots and keywords, frozen for the type checker only.
 
-    What is frozen at run time too takes three times as long to make: each field goes through
-    `object.__setattr__`, 5 µs for the 16 fields of a span.
+    An instance that is frozen at run time, too, takes three times as long to make: each field goes
+    through `object.__setattr__`, 5 µs for the 16 fields of a span.
     """
     return dataclass(slots=True, kw_only=True)(cls)

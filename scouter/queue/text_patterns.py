@@ -127,7 +127,7 @@ def in_text(text: str, patterns: Sequence[TextPattern], level: int = 0) -> str:
     Args:
         text: Any text.
         patterns: In the order in which they are applied.
-        level: How many JSON texts it was found inside of.
+        level: Number of JSON texts around it.
 
     Returns:
         The very same object if nothing was changed.

@@ -52,11 +52,11 @@ class Conductor:
     Args:
         hooks: The orchestrator, whose methods are called.
         beside: That of the version which is run alternately with it, if there is one.
-        options: How to run.
+        options: Options of the run.
         filing: Sorts records and spans.
         runner: Takes what attempts bring.
-        progress: Is told how far it is.
-        journal: Where ended attempts are written down, if anywhere.
+        progress: Is told of attempts that begin and end.
+        journal: Takes ended attempts, if there is one.
     """
 
     def __init__(

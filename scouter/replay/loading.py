@@ -160,7 +160,7 @@ def loaded_agent(
     """Load an agent with tracing switched on, and switch tracing off again.
 
     Args:
-        agent: `module:name`, or the object itself. What it can be:
+        agent: `module:name`, or the object itself, which can be:
 
             - a function, plain or async, from a message to the answer; parameters called `queue`,
               `session` (the conversation's id) and `history` (its turns so far, as chat

@@ -135,7 +135,7 @@ class Ran:
 def run_named(scenarios: EvalScenarios, run: NamedRun) -> ScenarioEvalResults:
     """Run scenarios; an agent's exception is the failure of its scenario.
 
-    What the agent prints goes to standard error, so that standard output holds only results.
+    Prints of the agent go to standard error, so that standard output holds only results.
 
     Raises:
         ScouterError: A name, a file or an argument is wrong, or something other than the agent's
@@ -193,7 +193,7 @@ def _told(
     calibrations: Calibrations,
     judge: str,
 ) -> ScenarioEvalResults:
-    """Say whose results they are, and what is known of who judged."""
+    """Add the agent's name to results, and the known rates of their judges."""
     rated = with_rates(results, *asking, calibrations, judge)
     agents = {"agent": name_of(agent), "agent_version": version}
     return rated.model_copy(update={"provenance": rated.provenance.model_copy(update=agents)})
@@ -220,7 +220,7 @@ def with_rates(
     known: Calibrations,
     who: str,
 ) -> ScenarioEvalResults:
-    """Add who judged, and what is known of that judge."""
+    """Add the known rates of the judges."""
     rates = judge_rates(results, profiles, scenarios, known, who)
     if not rates:
         return results

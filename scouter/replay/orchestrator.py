@@ -113,9 +113,9 @@ class EvalOrchestrator:
                 tries the attempt waits for `backoff_s`.
             resume: A journal, made if it is not there. Attempts that it holds are not run again.
                 Attempts that end are written to it, so that an interrupted run can be taken up.
-                Their number is written to standard error. In a run with `on_error="raise"`
-                attempts that failed are run again. The journal belongs to one agent, by name
-                (`agent_name`).
+                Standard error tells the number of attempts that are taken from it. In a run with
+                `on_error="raise"` attempts that failed are run again. The journal belongs to one
+                agent, by name (`agent_name`).
             progress: False for no progress bar. There is one only on a terminal, on standard
                 error.
             grace_s: Most seconds that an attempt waits, after its answer, for spans, threads and
@@ -236,10 +236,10 @@ class EvalOrchestrator:
 
     @over_at_once(lambda self: is_async(getattr(self.simulated_user_fn, "opening", None)))
     def execute_simulated_user_opening(self, scenario: "EvalScenario") -> Any:  # noqa: ANN401 - text, or an awaitable of it
-        """Say the first message of an interactive scenario whose `initial_query` is empty.
+        """Give the first message of an interactive scenario whose `initial_query` is empty.
 
         Returns:
-            What the method `opening(scenario)` of who plays the user says, plain or async; the
+            Result of the method `opening(scenario)` of the simulated user, plain or async; the
             empty message where there is no such method.
         """
         opening = getattr(self.simulated_user_fn, "opening", None)

@@ -50,7 +50,7 @@ def tell_asked_again(scenarios: int, wanted: int) -> None:
     """Say on standard error what a run goes on with.
 
     Args:
-        scenarios: How many are asked again.
+        scenarios: Number of scenarios that are asked again.
         wanted: Most further attempts of each.
     """
     noun = "scenario" if scenarios == 1 else "scenarios"

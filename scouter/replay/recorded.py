@@ -1,4 +1,4 @@
-"""Recorded traces judged as a replay is: each conversation is a scenario, each trace a record."""
+"""Evaluation of recorded traces, like a replay: a conversation is a scenario, a trace a record."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -96,7 +96,7 @@ _Turn = tuple[Sequence[Span], str]
 
 
 def _by_trace(spans: Iterable[Span]) -> list[list[Span]]:
-    """The traces by their start. Marks of a replay are left out: they are about another run."""
+    """The traces by their start, without the marks of a replay, which are about another run."""
     found: dict[str, list[Span]] = {}
     for span in spans:
         found.setdefault(span.trace_id, []).append(_unmarked(span))

@@ -309,9 +309,9 @@ class Run:
     ) -> ScenarioEvalResults:
         """Ask the scenarios again that passed in the baseline and fail now.
 
-        In rounds, as an attempt has to be judged before it is known whether another one is needed.
-        They are made in the loop and with the calls of the run, as an agent may keep clients that
-        are bound to these.
+        They are asked in rounds: only the evaluation of an attempt tells whether another one is
+        needed. The attempts run in the loop and with the calls of the run, as an agent may keep
+        clients that are bound to these.
         """
         self._reasks = reasks = Reasks(baseline, results, self._options.confirm)
         if reasks.open and self._options.progress is not False:
@@ -334,7 +334,7 @@ class Run:
         return reasks.results()
 
     async def _evaluate(self, calls: Calls) -> ScenarioEvalResults:
-        """Judge the attempts that were made since the last call."""
+        """Evaluate the attempts that were made since the last call."""
         await settle(self._filing, calls, self._options.grace_s)
         self._filing.finish()
         self._runner.lost = self._lost()

@@ -1,4 +1,4 @@
-"""EvalRunner: the three levels of judging a replay."""
+"""EvalRunner: the three levels of evaluating a replay."""
 
 import asyncio
 import time
@@ -52,7 +52,7 @@ class _Work:
     collected: Sequence[Collected]
     spans: SpanIndex
     questions: Mapping[AttemptKey, _Question]
-    """The attempts that are judged by their scenario's own tasks."""
+    """The attempts that are evaluated by their scenario's own tasks."""
     datasets: Mapping[str, EvalDataset]
     rows: Mapping[str, Sequence[tuple[EvalRecord, AttemptKey]]]
     """Per alias, the records of the dataset and whose they are."""
@@ -60,14 +60,14 @@ class _Work:
 
 
 class EvalRunner:
-    """Collects what scenarios produced, and judges it on three levels.
+    """Collects the records and spans of scenarios, and evaluates them on three levels.
 
-    1. Each alias: all its records of all scenarios form one dataset, judged by the alias' profile;
-       a record sees the spans of its own trace and no others. Session-scoped tasks judge an
-       alias' records of one attempt together. A profile of trace assertions
-       alone also judges the traces that are marked with it and have no record.
+    1. Each alias: all its records of all scenarios form one dataset. The profile of the alias
+       evaluates it. A record sees the spans of its own trace and no others. Session-scoped tasks
+       evaluate an alias' records of one attempt together. A profile of trace assertions alone also
+       evaluates the traces that are marked with it and have no record.
     2. Each attempt of a scenario with tasks: one record `{response, expected_outcome, metadata}`,
-       judged by the scenario's tasks with the spans of that attempt. If the attempt raised, all
+       evaluated by the scenario's tasks with the spans of that attempt. If the attempt raised, all
        its tasks are errored.
     3. The metrics over both.
 

@@ -1,4 +1,4 @@
-"""Tracing: OpenTelemetry spans that records can be judged with."""
+"""Tracing: OpenTelemetry spans that records can be evaluated with."""
 
 from typing import TYPE_CHECKING
 

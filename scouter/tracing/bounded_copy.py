@@ -24,8 +24,8 @@ _BYTES: Final = (bytes, bytearray, memoryview)
 class BoundedCopy:
     """Turns one value into plain JSON, by the rule of `to_json_value`, until a bound is met.
 
-    What has no JSON form is shown by its `repr`; what is inside itself, deeper than `MAX_DEPTH`
-    or cannot be read to its end has `CUT` in place of the rest.
+    A value without a JSON form is shown by its `repr`. A value that is inside itself, is deeper
+    than `MAX_DEPTH` or cannot be read to its end has `CUT` in place of the rest.
 
     Args:
         max_length: Characters of one text.

@@ -34,7 +34,7 @@ class SpanExport:
     """A worker that stamps spans and sends them.
 
     Args:
-        config: Where they go.
+        config: Transport of the spans.
         batch_config: Bounds.
         stamper: Adds the process id to resources.
     """

@@ -34,7 +34,7 @@ class OtelExportConfig(BaseModel):
 
     Args:
         endpoint: Full address, such as `http://localhost:4318/v1/traces`.
-        protocol: How it travels over HTTP.
+        protocol: Encoding over HTTP.
         timeout: Seconds that one request may take.
         compression: `gzip`, `deflate` (HTTP only) or `none`.
         headers: Sent with each request.
@@ -55,7 +55,7 @@ class NamedExporter(SpanExporter):
     Args:
         batch_export: False: each span is exported where it ends, on the thread that ends it.
         sample_ratio: Share of the traces that this exporter gets, in [0, 1]; all if not given.
-        target: Where the spans go.
+        target: Target of the spans.
 
     Raises:
         ConfigError: The ratio is outside [0, 1].
@@ -93,7 +93,7 @@ class HttpSpanExporter(NamedExporter):
 
     Args:
         batch_export: See `NamedExporter`.
-        export_config: Where to.
+        export_config: Settings of the exporter.
         sample_ratio: See `NamedExporter`.
 
     Raises:

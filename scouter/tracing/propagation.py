@@ -90,7 +90,7 @@ def parent_context(
     """The context that a new span starts in.
 
     Args:
-        context: Where to begin; the current one if not given.
+        context: Context to begin with; the current one if not given.
         headers: A remote parent; if they name one, it wins over the ids.
         trace_id: With `span_id`: a remote parent, in hex.
         span_id: See `trace_id`.

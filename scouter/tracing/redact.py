@@ -56,8 +56,8 @@ class RedactedSpan(SpanCopy):
 def _redacted(context: SpanContext, redactor: Redactor) -> SpanContext:
     """A context whose `tracestate` went through a redactor.
 
-    What is no entry any more is left out: one whose key was changed, or whose value may not be
-    written so.
+    An entry that is no longer one is left out: its key was changed, or its value may not be written
+    so.
     """
     if not context.trace_state:
         return context

@@ -35,7 +35,7 @@ class Runtime:
     """Everything that the tracers, processors and the instrumentor of a process share.
 
     Args:
-        capture: Where captured spans go.
+        capture: Takes captured spans.
     """
 
     def __init__(self, capture: SpanCapture) -> None:

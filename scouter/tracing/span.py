@@ -42,7 +42,7 @@ class ScouterSpan(trace.Span):
 
     Args:
         span: The wrapped span.
-        queue: Where `add_queue_item` inserts; the process' queue if not given.
+        queue: Queue that `add_queue_item` inserts into; the process' queue if not given.
         record_exception: Add an event for an exception that leaves the `with` block.
         set_status_on_exception: Set the status to error then.
         end_on_exit: End the span when the `with` block is left.

@@ -44,7 +44,7 @@ class ScouterTracer(trace.Tracer):
     Args:
         service_name: `service.name` of its spans, where the provider is Scouter's own.
         scope: Name of the instrumentation scope.
-        queue: Where its spans insert records; the process' queue if not given.
+        queue: Queue of the records that its spans insert; the process' queue if not given.
         default_attributes: On each of its spans.
         default_entity_uid: Profile that each of its spans belongs to.
         schema_url: Of the scope.
@@ -403,7 +403,7 @@ def get_tracer(
         version: Of the scope.
         schema_url: Of the scope.
         attributes: Of the scope.
-        scouter_queue: Where its spans insert records; the process' queue if not given.
+        scouter_queue: Queue of the records that its spans insert; the process' queue if not given.
         scope_name: Another word for `name`.
         scope_version: Another word for `version`.
         scope_attributes: Another word for `attributes`.

@@ -16,7 +16,7 @@ DEFAULT_SERVER_URI = "http://127.0.0.1:4318"
 class TransportConfig(BaseModel, ABC):
     """Base of all transport settings; making one opens nothing.
 
-    What the environment says is validated as arguments are, and no error shows what was given.
+    Values from the environment are validated as arguments are, and no error shows a value.
     """
 
     model_config = ConfigDict(

@@ -31,8 +31,8 @@ _Parts = Iterator[tuple[BatchT, int]]
 class HalvingTransport(OtlpSpans):
     """A transport whose batches are cut where the far side says that they are too large.
 
-    How much it takes is not known before, and a batch's size on the wire only roughly: it may be
-    a proxy between that refuses.
+    The bound of the far side is not known before, as a proxy between may refuse. The size of a
+    batch on the wire is known only roughly.
 
     Args:
         inner: The way to the far side.

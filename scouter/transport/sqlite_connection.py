@@ -38,7 +38,7 @@ class SqliteConnection:
         application_id: Written into the file, and expected in one that is there: so that no other
             program's file is taken for one of ours.
         schema: Statements that make the tables.
-        wait_s: How long to wait for another process that writes.
+        wait_s: Most seconds to wait for another process that writes.
         settings: Pragmas for each connection, such as `secure_delete=ON`.
         form: Pragmas for a new file, such as `auto_vacuum=INCREMENTAL`; each of them is a write.
     """

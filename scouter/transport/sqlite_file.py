@@ -54,15 +54,15 @@ class SqliteFile:
     one sync of the disk; of each, all is done or nothing, and none is answered before what it did
     is committed. See `SqliteConnection` for what survives a kill, a power cut and a fork.
 
-    What is deleted is overwritten with zeros (`secure_delete`); after `erase` it is out of the log
-    beside the file as well, so that no byte of it is left.
+    Deleted rows are overwritten with zeros (`secure_delete`). After `erase` they are out of the log
+    beside the file as well, so that no byte of them is left.
 
     Args:
         path: The file; made if it is not there.
         application_id: Written into the file, and expected in one that is there: so that no other
             program's file is taken for one of ours.
         schema: Statements that make the tables.
-        wait_s: How long to wait for another process that writes.
+        wait_s: Most seconds to wait for another process that writes.
     """
 
     def __init__(

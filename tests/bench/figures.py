@@ -80,7 +80,7 @@ class Figures:
         """Print and keep everything.
 
         Returns:
-            What the program ends with: 1 if a bound is missed in the long form.
+            Exit code of the program: 1 if a bound is missed in the long form.
         """
         print("\n" + "\n".join(table(self._found)), flush=True)
         _append({

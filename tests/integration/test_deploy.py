@@ -245,8 +245,8 @@ def calls_of(systemd: str, unit: str) -> set[str]:
 def test_a_collector_works_under_what_the_unit_forbids(tmp_path: Path) -> None:
     """Its system calls, no memory that is writable and executable, no new rights, its umask.
 
-    What only systemd as the first process can do is not tried here: its own user, the read-only
-    view of the file system and the limits on address families.
+    Three parts need systemd as the first process, and are not tried here: its own user, the
+    read-only view of the file system and the limits on address families.
     """
     systemd = require_program("systemd", "systemd-analyze")
     unit = (DEPLOY / "systemd" / "scouter-collector.service").read_text()

@@ -39,7 +39,7 @@ class Evaluating:
     The file is not synced: it has to outlive the process, not the machine.
 
     Args:
-        folder: Where the file is; None notes nothing.
+        folder: Folder of the file; None notes nothing.
     """
 
     def __init__(self, folder: Path | None) -> None:

@@ -42,7 +42,7 @@ def until(clock: Callable[[], float], seconds: float) -> Callable[[], bool]:
 
 
 class _Group(NamedTuple):
-    """Records that are judged by the same tasks in the same way."""
+    """Records that are evaluated by the same tasks in the same way."""
 
     profile_uid: str
     asks: bool
@@ -90,7 +90,7 @@ class Decider:
         self._seq, self._clock, self._now_ns = seq, clock, now_ns
         self._reruns: dict[tuple[str, str, bool, bool], Rerun] = {}
         self.reopened: Final[set[RecordKey]] = set()
-        """Records that wait to be judged again."""
+        """Records that wait to be evaluated again."""
         self.in_hand = 0
         """Records that the join gave out and that have no evaluation yet."""
 
@@ -205,7 +205,7 @@ class Decider:
         letters: list[DeadLetter],
         is_late: Callable[[], bool],
     ) -> tuple[list[EvaluationRow], Sequence[Ready]]:
-        """Judge records of one profile; where the engine fails, one by one.
+        """Evaluate records of one profile; where the engine fails, one by one.
 
         Returns:
             Evaluations, and the last records, which there was no time for.

@@ -263,7 +263,7 @@ def _run(
     known: Mapping[str, EvaluationRow] | None = None,
     most: int | None = None,
 ) -> Iterable[Judged]:
-    """Judge records one after the other, as each is asked for: a result may be large."""
+    """Evaluate records one after the other, as each is asked for: a result may be large."""
     records = list(map(eval_record, rows))
     trees = _trees(plan, rows, traces)
     if not plan.has_judges:

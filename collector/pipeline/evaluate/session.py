@@ -37,7 +37,7 @@ class WholeSession:
     lost: Mapping[str, str] = field(default_factory=dict[str, str])
     """By trace why a span of it was refused, where one was."""
     too_large: str = ""
-    """Why its tasks are errored, as the records were not all read; empty if they were."""
+    """Reason that its tasks are errored: not all records were read; empty if all were."""
 
 
 def uid_of(profile_uid: str, session_id: str) -> str:

@@ -94,7 +94,7 @@ class Deriver:
         """Store records that are derived, unless a sender's record of the trace is there.
 
         Returns:
-            What the store took; None if nothing was left.
+            The rows that the store took; None if none was left.
 
         Raises:
             TransientError: The service ends.
@@ -110,8 +110,8 @@ class Deriver:
     def derived(self, part: Sequence[Ready], traces: Traces) -> list[Ready]:
         """Put accepted records in the place of those that were to be derived.
 
-        What a sender's record stands for is left out, as is a trace that is gone, and what an
-        earlier process derived already.
+        Three kinds of records are left out: those of a trace with a sender's record, those of a
+        trace that is gone, and those that an earlier process derived already.
 
         Args:
             part: Records of the join.
@@ -197,7 +197,7 @@ class Deriver:
         return now
 
     def _has_own_evaluation(self, row: RecordRow) -> bool:
-        """Tell whether the record was judged as a session of its own; that stays so."""
+        """Tell whether the record was evaluated as a session of its own; that stays so."""
         registered = self._registry.of_record(row)
         if registered is None or registered.profile.plan.session is None:
             return False

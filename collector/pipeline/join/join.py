@@ -5,12 +5,12 @@ period without any arrival for the trace; else at its deadline. All times are ar
 seconds of the clock that the caller reads (`InputClock`). The time of a trace whose spans may come
 by a broker falls behind it while a broker lags (`held_s`).
 
-Memory: spans are kept for traces touched lately, up to a number and a size; beyond it the least
-recently touched are let go, and what is needed of them is asked back (`unloaded`, `Ready.spans`
-None). Where nothing is missing then, records can be judged before (`leaving`), and the results are
-kept. Of a trace with a waiting record the facts stay: ids and counts, and counts alone where it is
-complete. Contexts of waiting records are kept up to a bound of bytes; records beyond it come back
-without (`Ready.is_whole` False).
+Memory: spans are kept for traces touched lately, up to a number and a size. Beyond it the least
+recently touched traces are let go, and their spans are asked back when they are needed (`unloaded`,
+`Ready.spans` None). Where nothing is missing then, records can be evaluated before (`leaving`), and
+the results are kept. The facts of a trace with a waiting record stay: ids and counts, and counts
+alone where the trace is complete. Contexts of waiting records are kept up to a bound of bytes;
+records beyond it come back without (`Ready.is_whole` False).
 """
 
 import bisect
@@ -58,7 +58,7 @@ class Join:
     """Holds records until their traces are complete.
 
     Args:
-        times: How long to wait.
+        times: Waiting times.
         memory_spans: Spans to keep at most.
         memory_bytes: Bytes of contexts (as JSON) and early results of waiting records to keep at
             most.
@@ -134,7 +134,7 @@ class Join:
         """Take spans that were stored.
 
         Args:
-            space: Where they belong.
+            space: Their space.
             spans: New spans, or better ones than before under the same key.
             known_traces: Traces of which the store had spans already.
             now: The time.
@@ -232,7 +232,7 @@ class Join:
         self._add(waiting, via)
 
     def add_evaluated(self, evaluated: EvaluatedRecord, now: float) -> None:
-        """Take a record that is to be judged again, without its context and evaluation."""
+        """Take a record that is to be evaluated again, without its context and evaluation."""
         waiting = Waiting(
             record=evaluated.record,
             need=Need.TRACE,
@@ -366,7 +366,7 @@ class Join:
         """Forget records, and all that is known of some traces: the store is asked again.
 
         Args:
-            space: Where they are.
+            space: Their space.
             uids: Of the records.
             trace_ids: Traces that lost spans.
 

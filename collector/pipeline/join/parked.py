@@ -124,8 +124,8 @@ class Parked:
 
         Args:
             page: The records' places; if they are fewer than were wanted, they are the last.
-            wanted: How many were.
-            taken: How many of them were not in memory already.
+            wanted: Number of records that were wanted.
+            taken: Number of read records that were not in memory already.
         """
         if page:
             self._end = page[-1]

@@ -94,7 +94,7 @@ class ReadBack:
     """Reads contexts, earlier evaluations and traces.
 
     Args:
-        store: Where they are.
+        store: Holds them.
         insist: Waits for the store where nothing can be decided without it.
     """
 
@@ -113,7 +113,7 @@ class ReadBack:
         for space, uids in by_space.items():
             try:
                 rows = self._store.records_of(space, uids)
-            except TransientError:  # then they are judged later, and their traces read once more
+            except TransientError:  # then they are evaluated later, and their traces read once more
                 continue
             found |= {(space, row.uid): row for row in rows}
         return found
@@ -127,7 +127,7 @@ class ReadBack:
         return found
 
     def earlier(self, part: Sequence[Ready]) -> dict[RecordKey, tuple[RecordRow, EvaluationRow]]:
-        """The records that are judged again, each with its latest evaluation.
+        """The records that are evaluated again, each with its latest evaluation.
 
         Raises:
             TransientError: The service ends; so do the others.

@@ -22,9 +22,9 @@ class Room:
     """Room for records that are decided together.
 
     Args:
-        records: How many.
-        context_bytes: Of their contexts, where they were measured.
-        spans: Of their traces that have to be read back.
+        records: Number of records.
+        context_bytes: Bytes of their contexts, where they were measured.
+        spans: Spans of their traces that have to be read back.
     """
 
     __slots__ = ("_bytes", "_is_empty", "_records", "_spans")

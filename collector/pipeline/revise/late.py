@@ -12,10 +12,10 @@ _BITS: Final = 1 << 25
 
 
 class LateSpans:
-    """Traces that were judged, as filters, and those of them that got spans since.
+    """Evaluated traces, as filters, and those of them that got spans since.
 
-    What an earlier process judged comes from the store, beside everything else; until it is here
-    every trace may have been judged, and nothing is given out.
+    Traces that an earlier process evaluated come from the store, beside everything else. Until they
+    are here every trace may be an evaluated one, and none is given out.
 
     Args:
         window: Evaluations older than this are of no interest; forgotten after at most twice that.
@@ -40,7 +40,7 @@ class LateSpans:
         """Take over what the store knows.
 
         Args:
-            earlier: True of all traces that were judged before.
+            earlier: True of all traces that were evaluated before.
             late: Of those, the ones with spans that no evaluation has seen.
             seq: Last commit.
         """

@@ -1,4 +1,4 @@
-"""Stored records and sessions judged by another version of their profile."""
+"""Stored records and sessions evaluated by another version of their profile."""
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -55,10 +55,10 @@ class Flip:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reevaluated:
-    """Outcome of judging one page of evaluations again."""
+    """Outcome of evaluating one page of evaluations again."""
 
     checked: int
-    """Evaluations on records and sessions that were judged again."""
+    """Evaluations on records and sessions that were evaluated again."""
     stored: int
     """Revisions that were stored."""
     gone: int
@@ -257,7 +257,7 @@ class Reevaluator:
         now_ns: int,
         earlier: Mapping[str, EvaluationRow],
     ) -> list[EvaluationRow]:
-        """Judge records in their order; derived ones outside of the sample without asking."""
+        """Evaluate records in their order; derived ones outside of the sample without asking."""
         found: dict[str, EvaluationRow] = {}
         groups: defaultdict[bool, list[Ready]] = defaultdict(list)
         for each in items:

@@ -48,7 +48,7 @@ class SessionJoin:
     """Holds the sessions of which something has no evaluation yet.
 
     Args:
-        times: How long to wait.
+        times: Waiting times.
     """
 
     def __init__(self, times: JoinTimes) -> None:

@@ -18,7 +18,7 @@ from scouter.model.span import Span
 MOST_RECORDS: Final = 20_000
 """Records of a session that is judged."""
 MOST_BYTES: Final = 48 * 2**20
-"""Contexts (as JSON) of a session that is judged, and of sessions that are read together."""
+"""Contexts (as JSON) of a session that is evaluated, and of sessions that are read together."""
 _SIZES: Final = 250
 """Records whose sizes are asked for together: the store reads the contexts to measure them."""
 
@@ -31,7 +31,7 @@ class StoredSession:
     rows: Sequence[RecordRow]
     """At least one; without contexts and not all of them where the session is too large."""
     too_large: str = ""
-    """Why it is not judged; empty if it is."""
+    """Reason that it is not evaluated; empty if it is."""
 
 
 class _Outline(NamedTuple):
@@ -134,7 +134,7 @@ class SessionReader:
         return found
 
     def traces_of(self, registered: RegisteredProfile, session: StoredSession) -> set[str]:
-        """The traces that a version reads to judge a session."""
+        """The traces that a version reads to evaluate a session."""
         if session.too_large:
             return set()
         found = {awaited(registered, row.trace_id) for row in session.rows}

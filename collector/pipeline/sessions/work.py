@@ -20,7 +20,7 @@ from collector.storage.port.work import WorkStore
 
 _log: Final = logging.getLogger(__name__)
 _PART: Final = 100
-"""Sessions that are read and judged in one turn."""
+"""Sessions that are read and evaluated in one turn."""
 _POISON: Final = (
     "its evaluation ended the collector's process twice, so it is not evaluated until something "
     "more of it comes"
@@ -135,7 +135,7 @@ class SessionWork:
                     self._join.add(key, now, trace_id)
 
     def decide(self, now: float, seq: int, is_late: Callable[[], bool]) -> None:
-        """Judge sessions that wait no longer; records must not wait long behind them.
+        """Evaluate sessions that wait no longer; records must not wait long behind them.
 
         Args:
             now: The join's time.

@@ -38,7 +38,7 @@ class Watcher:
         """The profiles that some spans of a trace select, one for each alias.
 
         Args:
-            space: Where they belong.
+            space: Their space.
             trace_id: The trace.
             spans: Of this trace.
             seq: The last commit with one of them; profiles that changed since do not look at them.

@@ -77,7 +77,7 @@ class WatchWork:
         """Look at spans that were stored.
 
         Args:
-            space: Where they belong.
+            space: Their space.
             spans: Those that are new, or better than before.
             seq: Their commit.
             now: The join's time.
@@ -104,7 +104,7 @@ class WatchWork:
             for row in self._store.records_of(space, uids):
                 registered = self._registry.of_record(row)
                 if registered is not None:
-                    self._admit(row, registered)  # what is left of its session is judged anew
+                    self._admit(row, registered)  # the rest of its session is evaluated anew
             self._erase(EraseTarget(space=space, superseded=tuple(sorted(uids))))
             del self._superseded[space]
 

@@ -27,8 +27,8 @@ class _Reader:
 class ReadSlots:
     """Permits to read a message. Every name leaves one permit to the others.
 
-    Whoever waits for a whole turn cuts off the oldest reader that is in the way and has read for as
-    long, so that a sender whose message does not come keeps nobody out.
+    A reader that waits for a whole turn cuts off the oldest reader that is in the way and has read
+    for as long. So a sender whose message does not come keeps no other sender out.
 
     Args:
         count: Readers at a time.

@@ -22,7 +22,7 @@ async def read_body(request: Request, limits: Limits, lease: Lease) -> bytes:
 
     Args:
         request: The request.
-        limits: How large it may be.
+        limits: Largest sizes of the body.
         lease: Takes the memory for it, as it arrives and as it is decompressed.
 
     Raises:

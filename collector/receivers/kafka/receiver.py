@@ -98,7 +98,7 @@ class KafkaReceiver:
         self._stopping = threading.Event()
         self._is_connected = False
         self.fault = ""
-        """Why the last connection failed or ended, while there is none."""
+        """Reason that the last connection failed or ended, while there is none."""
         self._intake = KafkaIntake(
             ingest,
             settings.kafka_spans_topic,

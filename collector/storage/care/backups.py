@@ -71,7 +71,7 @@ def take_over(folder: Path, data: Path, made_ns: int) -> None:
     Args:
         folder: The backup.
         data: Folder of the new store.
-        made_ns: When the backup was made, if it does not say so itself.
+        made_ns: Time of the backup, if it does not tell it itself.
 
     Raises:
         OSError: The list cannot be written.

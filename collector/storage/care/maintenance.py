@@ -50,7 +50,7 @@ _SETTLED_SESSIONS: Final = """
           AND e.session_id = coalesce(nullif(r.session_id, ''), r.uid)
           AND NOT EXISTS (FROM settled g WHERE g.space = r.space AND g.uid = r.uid))
 """
-"""A session whose evaluation went while a record stays would be judged, and counted, anew."""
+"""A session whose evaluation went while a record stays would be evaluated, and counted, anew."""
 _UNCOUNT: Final = """
     INSERT INTO rollups
     SELECT $1, e.space, e.evaluated_ns // 3600000000000 * 3600000000000, e.profile_uid,
@@ -129,7 +129,7 @@ def take_out(
 ) -> TakenOut:
     """Take out the records and sessions of the temporary table `settled` with their evaluations.
 
-    What is read from the rollups loses them too; counters, which only grow, keep them.
+    Figures of the rollups lose them, too; counters, which only grow, keep them.
     """
     run(connection, _UNCOUNT, [tx.seq])
     for space, pending in run(connection, _PENDING):
@@ -235,9 +235,9 @@ def age_at(database: Database, ratio: float) -> int | None:
 
 
 def slices(database: Database, before_ns: int) -> Iterator[int]:
-    """Times on the way to a time, which is the last one, with little received between two of them.
+    """Times up to a time, which is the last one, with few rows received between two of them.
 
-    What one transaction takes out is in few row groups then, and the memory for it is bounded.
+    The rows that one transaction takes out are in few row groups then, and its memory is bounded.
     """
     since_ns = _first(database, -(2**63))
     while since_ns is not None and since_ns < before_ns:

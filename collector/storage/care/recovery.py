@@ -37,7 +37,7 @@ class Recovery:
         self._probe.unlink(missing_ok=True)  # of a process that was killed
         self._next_at = 0.0
         self.fault = ""
-        """Why nothing is let in; empty if it is."""
+        """Reason that nothing is let in; empty if everything is."""
 
     def suspect(self, error: Exception) -> None:
         """Tell of a write that failed; any thread, and `attempt` has to be called then."""

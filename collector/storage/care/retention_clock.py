@@ -40,7 +40,7 @@ class RetentionClock:
     the date is believed again.
 
     Args:
-        folder: Where the rounds are noted, so that a restart forgets no jump.
+        folder: Folder of the note of the rounds, so that a restart forgets no jump.
         length_s: Age at which things go.
         now_ns: Wall clock.
         monotonic: Seconds that run while the machine does.
@@ -61,8 +61,8 @@ class RetentionClock:
         """The date that ages are counted to, for one round.
 
         Args:
-            newest_ns: When the newest of what is stored came; the date of the last round, where
-                nothing is noted of one.
+            newest_ns: Arrival of the newest stored item. It counts as the date of the last round,
+                where none is noted.
         """
         date_ns, at_s = self._now_ns(), self._monotonic()
         if self._last is None:

@@ -38,7 +38,7 @@ class Schema:
     """The columns of a table as Arrow knows them.
 
     Args:
-        connection: Where the table is.
+        connection: Connection to the database of the table.
         table: Its name; DuckDB says itself how its columns map.
     """
 

@@ -129,7 +129,7 @@ class Care(Opened):
     def backup(self, folder: Path) -> Path:
         """Copy the store as it is now into a folder that `--data` can open; writes go on.
 
-        What was erased before is not in it.
+        Erased rows are not in the copy.
         """
         care.refuse_store(folder)
         with self._alone_with_files():

@@ -151,9 +151,9 @@ class Database:
         self._beside = ThreadPoolExecutor(_READERS, "scouter-read")
         self._rows = 0
         self.fault = ""
-        """Why the file could not be opened again, where a new process may do better; else empty."""
+        """Fault of opening the file again, if a new process may do better; else empty."""
         self.unwritten = ""
-        """Why the last checkpoint failed, if DuckDB refuses the file until it is opened again."""
+        """Fault of the last checkpoint, if DuckDB refuses the file until it is opened again."""
         self._local = threading.local()
         self._cursors = [self._root.cursor()]
         self._parsed = lru_cache(_PARSED)(self._cursors[0].extract_statements)
@@ -235,8 +235,8 @@ class Database:
     def read_both(self, one: Query, other: Query) -> tuple[Rows, Rows]:
         """Run two queries side by side, and fetch everything.
 
-        What takes longest in a small query is to plan it, which one processor does: two at a time
-        are there in half the time that a UNION of them takes. They may see different commits.
+        Planning takes the longest part of a small query, and one processor does it. So two queries
+        at a time take half the time of a UNION of them. They may see different commits.
 
         Raises:
             TransientError: As `read`.

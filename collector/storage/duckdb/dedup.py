@@ -44,9 +44,9 @@ class KnownRows:
         """The rows that were erased."""
 
     def look_up(self, tx: Transaction, group: Sequence[WriteJob]) -> None:
-        """Tell the transaction what is stored already of everything that the group brings.
+        """Tell the transaction the keys of the group that are stored already.
 
-        What takes rows out has to be done before.
+        Jobs that take rows out have to be done before.
         """
         if tx.lost:
             self._recent = RecentTraces(_RECENT_SPANS)  # some of them are stored no longer

@@ -294,7 +294,7 @@ def _chosen(
 def _latest_revisions(
     database: Database, query: EvaluationQuery, candidates: Sequence[EvaluationPlace]
 ) -> Mapping[str, int]:
-    """The latest revision by uid of those candidates that were judged again."""
+    """The latest revision by uid of those candidates that were evaluated again."""
     if not candidates:
         return {}
     rows = database.read(
@@ -315,7 +315,8 @@ def _latest_revisions(
 def _rows(database: Database, page: Sequence[EvaluationPlace]) -> list[EvaluationRow]:
     """The evaluations at some places, in the same order; one that went meanwhile is left out.
 
-    What their texts take is not known before: where it is too much at once, they are read in parts.
+    The size of their texts is not known before: where it is too much at once, they are read in
+    parts.
     """
     if not page:
         return []

@@ -165,6 +165,6 @@ def _evaluated_at(database: Database, query: EvaluationQuery, seq: int) -> int |
 
 
 def _received_at(stored: StoredSpans, query: SpanQuery, first: int) -> int | None:
-    """When the first of the commits from one on brought spans."""
+    """Arrival of the spans of the first commit from one on."""
     sql = "SELECT min(received_ns) FROM spans WHERE seq >= ? AND space = ?"
     return stored.database.read(sql, [first, query.space])[0][0]

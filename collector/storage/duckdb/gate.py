@@ -31,8 +31,8 @@ class Gate:
         """Be inside alone. One thread at a time asks for it.
 
         Args:
-            timeout_s: How long to wait for those inside; nobody new gets in meanwhile. Bounded, so
-                that one who comes in twice only delays.
+            timeout_s: Most seconds to wait for the threads inside; no other one gets in meanwhile.
+                The wait is bounded, so that a thread that comes in twice only delays.
 
         Yields:
             False if they did not leave in time: others are inside.

@@ -78,7 +78,7 @@ class GroupWriter(Generic[JobT]):
         self._jobs: queue.SimpleQueue[JobT | _Nothing | None] = queue.SimpleQueue()
         self._closed = False
         self.fault = ""
-        """Why the last commit, or what is due behind it, failed for now; empty if it did not."""
+        """Fault of the last commit, or of the work behind it, for now; empty if neither failed."""
         self._lock = threading.Lock()
         self._thread = threading.Thread(target=self._run, name="scouter-store")
         self._thread.start()

@@ -88,9 +88,9 @@ class Journal:
         """Take a batch.
 
         Args:
-            space: Where it belongs.
+            space: Space of the batch.
             batch: The spans.
-            received_ns: When they came.
+            received_ns: Time of arrival, nanoseconds since the epoch.
             durable: Is done once the batch is in the log and synced.
 
         Returns:

@@ -47,7 +47,7 @@ class Opened:
     """One DuckDB file with the span log beside it.
 
     Args:
-        folder: Where the file is; made if it is not there.
+        folder: Folder of the file; made if it is not there.
         memory_limit_bytes: Most memory that DuckDB may use.
         log_file_bytes: Size of a file of the span log, the least that retention gives back.
         commit_pause_s: Spans, which are durable before, wait up to this long after the last commit
@@ -149,7 +149,7 @@ class Opened:
         return self._losses.missing_files
 
     def fault(self) -> str:
-        """Why the store takes nothing now; empty if it does."""
+        """Reason that the store takes nothing now; empty if it takes jobs."""
         return self._database.fault or self._committer.recovery.fault or self._writer.fault
 
     def last_seq(self) -> int:

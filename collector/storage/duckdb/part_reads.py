@@ -1,8 +1,8 @@
 """Reading rows with long texts a few at a time, within a bound of bytes.
 
-DuckDB holds the texts of all rows that a query finds among two thousand that are stored together,
-whatever its LIMIT: with texts of megabytes that is all the memory that commits need, too. How long
-a text is, it can tell only by reading it.
+DuckDB stores two thousand rows together. It holds the texts of all rows that a query finds among
+them, with any LIMIT. With texts of megabytes that takes the memory that commits need, too. DuckDB
+can tell the length of a text only by reading it.
 """
 
 from collections.abc import Callable, Sequence

@@ -89,7 +89,7 @@ class _Contexts:
         self._database, self._space, self._pattern = database, space, pattern
         self._size = _FIRST
         self.oldest_ns: int | None = None
-        """When the oldest record of the last part was received."""
+        """Arrival of the oldest record of the last part."""
 
     def search(
         self, candidates: Sequence[Candidate]

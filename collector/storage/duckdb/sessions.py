@@ -44,7 +44,7 @@ def read_open_sessions(
 
     Args:
         database: The open file.
-        profiles: Space and uid of the profiles that judge sessions.
+        profiles: Space and uid of the profiles with tasks on sessions.
 
     Returns:
         One row for each such session and trace. A record that waits, and whose trace is to say
@@ -53,7 +53,7 @@ def read_open_sessions(
     found: list[OpenSession] = []
     for space, uid in profiles:
         # The profile of a record that was not known at first is that of its evaluation. Another
-        # version may have judged the session later.
+        # version may have evaluated the session later.
         rows = database.read(
             """
             SELECT DISTINCT coalesce(nullif(r.session_id, ''), r.uid) AS session_id, r.trace_id

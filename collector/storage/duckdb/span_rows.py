@@ -62,8 +62,8 @@ class SpanRows:
         """Add every span of a batch of which no stored one is as good.
 
         Args:
-            space: Where they belong.
-            received_ns: When they came.
+            space: Their space.
+            received_ns: Time of arrival, nanoseconds since the epoch.
             frame: Place of their request in the span log.
             batch: The spans; `known` has all of their traces.
         """

@@ -142,10 +142,9 @@ class Transaction:
         )
 
     def add_letter(self, letter: DeadLetter) -> None:
-        """Put something aside, once for each place that it came from.
+        """Put an item aside, once for each place that it came from.
 
-        What was refused comes again as well as what was taken: of something erased it is a
-        duplicate.
+        A sender may repeat a refused item, too. The letter of an erased item is a duplicate.
         """
         if letter.was_accepted:
             if self.is_erased(letter.space, letter.uid):
@@ -164,9 +163,9 @@ class Transaction:
         key = (row.space, row.record_uid)
         before = self.latest.get(key)
         if row.revision in self.versions[key] or (row.revision > 1 and before is None):
-            return False  # stored already; or retention took the record while it was judged again
+            return False  # stored already; or retention took the record during the evaluation
         if self.is_erased(row.space, row.record_uid):
-            return False  # while it was judged
+            return False  # an erasure came during the evaluation
         self.versions[key][row.revision] = row.profile_uid
         if before is not None:
             self._revise(before, row)
@@ -189,7 +188,7 @@ class Transaction:
         """Count an evaluation in place of the one before it.
 
         First evaluations and revisions add up to one outcome for each task only where the first of
-        them is counted, and each later one follows from it: so once another version has judged,
+        them is counted, and each later one follows from it: so once another version has evaluated,
         nothing that comes behind is a revision, be it by the first version again.
         """
         if before.pending:

@@ -12,7 +12,7 @@ class Turns:
     before one that it woke, which may wait for ever.
 
     Args:
-        count: How many have a turn at a time; at least 1.
+        count: Number of turns at a time, at least 1.
     """
 
     def __init__(self, count: int) -> None:

@@ -153,7 +153,7 @@ class SpanLog:
     """The files. One thread appends; any thread reads.
 
     Args:
-        folder: Where they are; made if it is not there.
+        folder: Folder of the files; made if it is not there.
         applied: Place up to which the database has the rows of all frames.
         file_bytes: Size at which the next file is begun.
 
@@ -239,8 +239,8 @@ class SpanLog:
     def _uncache(self) -> None:
         """Give the system back the memory behind the file before the last one.
 
-        What was written a while ago is seldom read again; the next writes take those very pages,
-        and other programs keep what they have in memory.
+        Old bytes are seldom read again. The next writes take those very pages, and other programs
+        keep their pages in memory.
         """
         if not hasattr(os, "posix_fadvise"):
             return
@@ -272,9 +272,9 @@ class SpanLog:
     # --- reading ----------------------------------------------------------------------------
 
     def frames(self, place: int) -> Iterator[tuple[Frame, Place]]:
-        """Every whole frame from a place on; of what is torn nothing was acknowledged.
+        """Every whole frame from a place on; no span of a torn frame was acknowledged.
 
-        What is damaged is passed over and counted in `damaged`.
+        A damaged frame is passed over and counted in `damaged`.
         """
         for start, following in pairwise([*self._starts, self._end]):
             at = max(place, start)
@@ -309,7 +309,7 @@ class SpanLog:
             applied: The place behind the last one that is known to have been written.
 
         Returns:
-            Where each begins and ends, in order.
+            Begin and end of each, in order.
 
         Cost: a look at each file's size and first bytes.
         """

@@ -29,7 +29,7 @@ class CareStore(Protocol):
         record, an evaluation on a session goes with the last record of it.
 
         Args:
-            before_ns: When it was received, or decided.
+            before_ns: Time of arrival or decision, nanoseconds since the epoch.
 
         Returns:
             The number of records and spans that went.
@@ -72,10 +72,10 @@ class CareStore(Protocol):
         """Copy the store as it is now; writes go on, and what was erased is not in the copy.
 
         Args:
-            folder: Gets what the next collector can be started on; must hold no store.
+            folder: Gets a store that the next collector can be started on; must hold no store yet.
 
         Returns:
-            What was written there last.
+            The file of the copy that was written last.
 
         Raises:
             ConfigError: The folder holds a store or cannot be written.

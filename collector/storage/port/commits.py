@@ -27,5 +27,5 @@ class CommittedStore(Protocol):
         ...
 
     def fault(self) -> str:
-        """Why the last commit failed for now; empty if it did not."""
+        """Reason that the last commit failed for now; empty if it did not."""
         ...

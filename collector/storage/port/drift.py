@@ -113,9 +113,9 @@ class DriftStore(Protocol):
     ) -> list[Observed]:
         """First final results behind a place, in the order of completion.
 
-        There is one for each record, and for each session that is judged as a whole: the first one
-        of which no task is pending. The outcome of a whole record of which a judge was not asked,
-        for its budget or its sample, is left out; its tasks are not. No yardstick is known here.
+        There is one for each record, and for each session that is evaluated as a whole: the first
+        one without a pending task. If a judge was not asked, for its budget or its sample, the
+        outcome of the whole record is left out; its tasks are not. No yardstick is known here.
 
         Args:
             place: Only those behind it.

@@ -122,8 +122,8 @@ class TextPage:
     items: tuple[RecordSummary, ...]
     next_before: tuple[int, int] | None
     looked_until_ns: int | None
-    """When the last record was received that was looked at, if the search ended before the page
-    was full and before the last record; else None."""
+    """Arrival of the last record that was looked at, if the search ended before the page was full
+    and before the last record; else None."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -36,7 +36,7 @@ class ReadStore(CommittedStore, Protocol):
         """Read a trace with the latest evaluation on each of its records.
 
         Args:
-            space: Where it belongs.
+            space: Its space.
             trace_id: The trace.
             limit: Evaluations that are read at most, superseded ones included; the newest ones.
         """

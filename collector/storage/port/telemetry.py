@@ -41,9 +41,9 @@ class TelemetryStore(CommittedStore, Protocol):
         more bytes, then the one with the larger checksum: the order of arrival does not matter.
 
         Args:
-            space: Where they belong.
+            space: Their space.
             spans: The spans.
-            received_ns: When they came.
+            received_ns: Time of arrival, nanoseconds since the epoch.
             wire: The OTLP request that they were decoded from, if it holds these in this order
                 and nothing else; saves writing one.
             durable: Is done once the spans cannot be lost any more, which is before the commit.
@@ -63,7 +63,7 @@ class TelemetryStore(CommittedStore, Protocol):
         ...
 
     def spans_of(self, space: str, trace_ids: Iterable[str]) -> dict[str, list[Span]]:
-        """Read whole traces as they are judged; a trace without spans is left out.
+        """Read whole traces as they are evaluated; a trace without spans is left out.
 
         Log events are among them, but for results of evaluators: `trace` has those.
         """
@@ -93,7 +93,7 @@ class TelemetryStore(CommittedStore, Protocol):
         of every profile are listed.
 
         Args:
-            space: Where they belong.
+            space: Their space.
             session_ids: The sessions.
             limit: Records that are read at most; of more, any are given.
         """

@@ -49,7 +49,7 @@ class WorkStore(TelemetryStore, Protocol):
         """The latest evaluation on each record that bears one of some ids, in any order.
 
         Args:
-            space: Where they belong.
+            space: Their space.
             record_ids: The users' names for records; any number of records may bear one.
             limit: Evaluations that are read at most, superseded ones included.
 
@@ -61,7 +61,7 @@ class WorkStore(TelemetryStore, Protocol):
     def evaluated_records(self, space: str, trace_ids: Iterable[str]) -> list[EvaluatedRecord]:
         """Records of these traces whose latest evaluation read spans, without contexts.
 
-        In order of acceptance; used to judge again when spans come later than the evaluation.
+        In order of acceptance; used to evaluate again when spans come later than the evaluation.
         """
         ...
 

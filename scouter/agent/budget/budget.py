@@ -114,7 +114,7 @@ class Budget:
             usd: The most that it may cost.
 
         Returns:
-            What has to be settled; None where nothing bounds what the entry spends.
+            The reservation to settle; None where no budget bounds the entry.
 
         Raises:
             JudgeError: `BUDGET` where there is not enough left; `PROVIDER` where the ledger

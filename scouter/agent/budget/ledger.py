@@ -57,9 +57,9 @@ class LedgerError(ScouterError):
 class Ledger(Protocol):
     """Keeps accounts. Called from any event loop and thread, many calls at a time.
 
-    What is reserved is spent until it is settled. So a reservation whose process died counts as
-    spent until its day ends, and a program that crashes again and again spends no more than the
-    budget.
+    Reserved money counts as spent until it is settled. So the reservation of a process that died
+    counts as spent until its day ends, and a program that crashes again and again spends no more
+    than the budget.
     """
 
     async def reserve(self, accounts: Sequence[Account], nano_usd: int) -> Reserved | Refused:
@@ -67,7 +67,7 @@ class Ledger(Protocol):
 
         Args:
             accounts: At least one.
-            nano_usd: How much, from 0.
+            nano_usd: The amount, from 0.
 
         Raises:
             LedgerError: Nothing could be written; nothing is put aside.

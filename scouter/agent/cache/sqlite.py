@@ -138,7 +138,7 @@ class SqliteCache:
         Args:
             key: From `cache_key`.
             reply: The answer.
-            shelf: Where it lies.
+            shelf: Its shelf.
             is_wanted: Looked at when its turn has come: behind every `clear` that was before.
         """
         text = None if self._is_out else write(reply)

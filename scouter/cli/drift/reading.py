@@ -106,10 +106,10 @@ def replayed(
     """Replay a period.
 
     Args:
-        history: Where it is read.
-        period: The part of it.
-        alpha: Of each series.
-        pace_s: When a conversation is complete: quiet time and deadline.
+        history: Holds the results.
+        period: The period.
+        alpha: Chance of a false alarm of each series.
+        pace_s: Quiet time and deadline of a conversation, in seconds.
         told: Is told of the progress.
     """
     from scouter.drift.history.replay import replay

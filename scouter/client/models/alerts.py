@@ -39,7 +39,7 @@ class UnwatchedAlert(Answer):
     profile: str = Field(description="Alias of the profile.")
     profile_name: str = Field(default="", description="Its full name, where the alias is another.")
     profile_version: str
-    uid: str = Field(description="What POST /api/v1/profiles/{uid}/activate takes.")
+    uid: str = Field(description="Key of the version, for POST /api/v1/profiles/{uid}/activate.")
     condition: str = Field(description="In words.")
 
 

@@ -36,7 +36,7 @@ class DriftSeries(Answer):
     )
     healthy: float | None
     healthy_lower: float | None
-    against: str = Field(description="What it is held against, or what it waits for.")
+    against: str = Field(description="The reference, or the data that it waits for.")
 
 
 class DriftSeriesList(Answer):

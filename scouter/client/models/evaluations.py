@@ -46,7 +46,9 @@ class TaskResult(Answer):
     operator: str = ""
     condition: bool = Field(default=False, description="True for a gate.")
     stage: int = 0
-    usage: TaskUsage | None = Field(default=None, description="What a judge's answers took.")
+    usage: TaskUsage | None = Field(
+        default=None, description="Tokens and cost of a judge's answers."
+    )
     question: str = Field(
         default="",
         description="Digest of all that a judge task's outcome follows from but the answer.",

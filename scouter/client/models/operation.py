@@ -57,7 +57,7 @@ class EventStates(Answer):
 
 
 class ConservationSheet(Answer):
-    """Shows that nothing vanished."""
+    """Sheet that shows that nothing vanished."""
 
     records: RecordStates
     spans: SpanStates

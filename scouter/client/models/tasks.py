@@ -55,7 +55,7 @@ class TaskRate(Answer):
     failed: int
     errored: int
     skipped: int
-    total: int = Field(description="What the rate counts: all but skips without a gate.")
+    total: int = Field(description="Results that the rate counts: all but skips without a gate.")
     pass_rate: float | None
     lower: float
     upper: float
@@ -63,7 +63,7 @@ class TaskRate(Answer):
         default=TaskScores(), description="Mean and standard deviation of its scores."
     )
     judge: JudgeStanding | None = Field(
-        default=None, description="What is known of the judge; null of tasks that ask none."
+        default=None, description="Calibration of the judge; null of tasks that ask none."
     )
 
 

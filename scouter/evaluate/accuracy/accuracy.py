@@ -126,7 +126,7 @@ class AccuracyEvaluator:
         Args:
             output: The answer.
             print_results: Whether a summary goes to standard output.
-            trace_id: Where the answer comes from; taken for Upsonic's sake, and not used.
+            trace_id: Trace of the answer; taken for Upsonic's sake, and not used.
 
         Raises:
             JudgeError: No iteration has a verdict.

@@ -18,7 +18,7 @@ class EvaluationScore(BaseModel):
 
     Args:
         score: From 1 to 10.
-        reasoning: Why the judge gave this score.
+        reasoning: The judge's reason for this score.
         is_met: Whether the answer has what was expected.
         critique: Advice for a better answer.
 
@@ -56,7 +56,7 @@ class ToolCallCheck(BaseModel):
     Args:
         tool_name: Its name.
         was_called: Whether it was called at all.
-        times_called: How often it was called.
+        times_called: Number of its calls.
     """
 
     model_config = ConfigDict(defer_build=True)
@@ -96,7 +96,7 @@ class PerformanceEvaluationResult(_Result):
         latency_stats: `average`, `median`, `min`, `max` and `std_dev` (n-1) of the seconds.
         memory_increase_stats: The same of the bytes that were kept.
         memory_peak_stats: The same of the peaks in bytes.
-        errors: Why runs are missing, in their order.
+        errors: Reasons of the missing runs, in their order.
     """
 
     all_runs: list[PerformanceRunResult]

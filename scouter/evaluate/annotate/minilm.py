@@ -38,7 +38,7 @@ class MiniLM:
     """Embeds texts with all-MiniLM-L6-v2: 384 numbers a text, of length 1.
 
     Args:
-        folder: Where `model.safetensors`, `tokenizer.json` and `config.json` are.
+        folder: Folder of `model.safetensors`, `tokenizer.json` and `config.json`.
 
     Raises:
         MissingModelError: A package is not installed.

@@ -91,10 +91,10 @@ def attempts_of(
 
 
 def scenarios_passed(results: RunResults) -> tuple[int, int]:
-    """Count the scenarios that passed: those of which every attempt that was decided did.
+    """Count the scenarios that passed: every attempt with a decision passed.
 
     Returns:
-        How many passed, and how many have an attempt that was decided.
+        Number of scenarios that passed, and number of those with a decided attempt.
 
     Cost: linear in the number of task results.
     """

@@ -59,7 +59,7 @@ def wanted_for(scenarios: int, pass_rate: float) -> int:
     """Compute `usual_wanted`.
 
     Args:
-        scenarios: How many there are.
+        scenarios: Number of scenarios.
         pass_rate: Their mean, in [0, 1].
     """
     wanted, enough_for = _LEAST, _SCENARIOS

@@ -166,8 +166,8 @@ def count_checks(results: RunResults) -> tuple[int, int]:
     """Count the checks of a run: all task results of all records and scenarios.
 
     Returns:
-        How many passed, and how many there were; 0 if nothing was judged. An attempt that raised
-        and has no task of its own is one more that did not pass.
+        Number of passed checks, and number of all checks; 0 if nothing was evaluated. An attempt
+        that raised and has no task of its own is one more check that did not pass.
 
     Cost: linear in the number of task results.
     """

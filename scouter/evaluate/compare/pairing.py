@@ -102,7 +102,7 @@ def match(old: ResultRows, new: ResultRows, repeats: tuple[int, int] | None = No
     Args:
         old: The baseline.
         new: The run in question.
-        repeats: How often each of them tried a scenario; by default what the records show.
+        repeats: Attempts of each run at a scenario; by default as many as the records show.
 
     Cost: linear in records and task results.
     """

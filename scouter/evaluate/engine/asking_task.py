@@ -100,10 +100,10 @@ class AskingTask(ABC):
 def together(
     asking: Mapping[K, Asking], fault: Callable[[K, Exception], EvalTaskResult]
 ) -> Generator[Sequence[tuple[K, JudgeRequest]], Sequence[Reply], dict[K, Verdict]]:
-    """Let several ask together, until each has its verdict.
+    """Let several tasks ask together, until each has its verdict.
 
-    Who asks more than once does so in rounds; in each round, the questions of all that are not
-    done are put at the same time.
+    A task that asks more than once does so in rounds. In each round, the questions of all tasks
+    that are not done are put at the same time.
 
     Args:
         asking: By a key of each.

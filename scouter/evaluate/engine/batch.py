@@ -43,7 +43,7 @@ go of the results after some time, to go on later, would have a long stretch eva
 nothing again and again.
 """
 _ALONE: Final = 16
-"""A stretch this short with a fault in it is judged record by record."""
+"""A stretch this short with a fault in it is evaluated record by record."""
 
 Keys = tuple[str, ...]
 
@@ -121,7 +121,7 @@ def _judged_together(
     stretch: Sequence[EvalRecord],
     trees: Sequence[SpanTree | None],
 ) -> bool:
-    """Judge a stretch by column; False, and nothing is taken, where it has to be one by one."""
+    """Evaluate a stretch by column; False, and nothing is taken, where it has to be one by one."""
     began = time.perf_counter_ns()
     # Steps that several tasks of a record share are taken from one record after the other.
     if not plan.is_flat or plan.shares_steps:
@@ -173,7 +173,7 @@ class Way:
         self.run = run
         self.keys: Keys = ()
         self.comparison: Comparison | None = None
-        """None for a task that is judged record by record."""
+        """None for a task that is evaluated record by record."""
         if not isinstance(task, AssertionTask) or task.item_context_path is not None:
             return
         keys = Path(task.context_path).plain_keys

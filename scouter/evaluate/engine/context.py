@@ -95,7 +95,7 @@ def _is_plain(value: object, depth: int, left: list[int]) -> bool:
     Args:
         value: The value.
         depth: Levels that it may have.
-        left: How many more values may be looked at, in a list as it goes down.
+        left: Number of values that may still be looked at; a list of one, as it goes down.
     """
     kind = type(value)
     items: Collection[object]

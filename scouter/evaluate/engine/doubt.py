@@ -235,7 +235,7 @@ def could_turn(reach: Reach, operator: Op, result: EvalTaskResult) -> bool:
 
 
 def _differs(check: Check, values: Iterable[JsonValue], passed: bool) -> bool:
-    """Tell whether any of the values is judged otherwise; a fault turns nothing."""
+    """Tell whether any of the values is evaluated otherwise; a fault turns nothing."""
     for value in values:
         try:
             if check(value) is not passed:

@@ -89,7 +89,7 @@ async def evaluate_records_async(
         trees: Each record's spans: by trace id, or one tree per record.
         judge: Answers the judge tasks; without one they are errored.
         concurrency: Most questions at a time, over all records, at least 1.
-        backoff: How long to wait before a failed provider is asked again.
+        backoff: Gives the wait before a failed provider is asked again.
 
     Raises:
         ConfigError: Something that is no judge, or a concurrency below 1.
@@ -121,7 +121,7 @@ class JudgedRun:
         plan: From `compile_plan`.
         judge: Answers.
         concurrency: Most questions at a time.
-        backoff: How long to wait before a failed provider is asked again.
+        backoff: Gives the wait before a failed provider is asked again.
     """
 
     def __init__(
@@ -134,7 +134,7 @@ class JudgedRun:
         self._backoff = Backoff() if backoff is None else backoff
 
     async def evaluate(self, records: Sequence[EvalRecord], trees: Trees) -> list[RecordResult]:
-        """Judge all records; as many are begun as questions may be asked at a time."""
+        """Evaluate all records; as many are begun as questions may be asked at a time."""
         results: dict[int, RecordResult] = {}
         waiting = iter(range(len(records)))
 

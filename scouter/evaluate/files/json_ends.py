@@ -40,7 +40,7 @@ def beginning(value: JsonValue, characters: int) -> JsonValue:
 
     Args:
         value: Any JSON value.
-        characters: How many are wanted, at least.
+        characters: Least number of characters.
 
     Returns:
         A value whose JSON begins with the same characters, and is as long or the whole.

@@ -58,7 +58,7 @@ class Document:
 
         Args:
             error: From pydantic, or a `ConfigError`.
-            loc: Where in the document the validated value stands.
+            loc: Place of the validated value in the document.
             model: The type it was validated against, to name the fields there are.
         """
         if isinstance(error, FileFormatError):

@@ -76,10 +76,10 @@ class Stored(BaseModel, frozen=True, extra="ignore"):
 def write_whole(path: Path, text: str) -> None:
     """Write a file so that a reader finds the old text or the new one, and never a part.
 
-    Whatever else can be written to, such as a pipe, is written to directly.
+    Anything but a regular file, such as a pipe, is written to directly.
 
     Raises:
-        OSError: The file cannot be written; what was there is unchanged.
+        OSError: The file cannot be written; its old content is unchanged.
     """
     target = path.resolve()  # a link stays a link
     if target.exists() and not target.is_file():

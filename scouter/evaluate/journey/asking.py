@@ -66,7 +66,7 @@ class JourneyJudge:
     Args:
         judge: A judge, or a function from `JudgeRequest` to the answer. The user's message of a
             request is a JSON object; `task_id` says which question it is.
-        max_retries: How often to ask again where the provider failed.
+        max_retries: Most times to ask again where the provider failed.
     """
 
     def __init__(self, judge: AnyJudge, max_retries: int = 3) -> None:

@@ -306,11 +306,11 @@ def to_answer(answer: object) -> JudgeReply:
 
 
 def to_judge_error(error: Exception) -> JudgeError:
-    """Say in a judge's terms what a judge raised.
+    """Turn an error that a judge raised into a `JudgeError`.
 
-    What may pass is asked again: a `TransientError` and anything about connections, files and
-    time limits (`OSError`). Any other exception counts as the provider's too, but is taken for a
-    mistake in the judge that asking again does not mend.
+    The question is asked again after a fault that may pass: a `TransientError` and any error of
+    connections, files and time limits (`OSError`). Any other exception counts as the provider's,
+    too, but is taken for a mistake in the judge that asking again does not mend.
     """
     if isinstance(error, JudgeError):
         return error

@@ -46,7 +46,7 @@ def show_names(names: Iterable[str], count: int) -> str:
 
     Args:
         names: In the order in which they are shown; no more are read than are shown.
-        count: How many there are.
+        count: Number of all names.
 
     Returns:
         Empty if there are none.

@@ -37,7 +37,7 @@ class ItemEvaluator(ABC):
         self._with_vlm = with_vlm
 
     def evaluate(self, items: Sequence[EvalItem]) -> EvaluatorOutput:
-        """Judge items; works inside a running event loop, too."""
+        """Evaluate items; works inside a running event loop, too."""
         return run_apart(lambda: self.evaluate_async(items))
 
     async def evaluate_async(
@@ -58,7 +58,7 @@ class ItemEvaluator(ABC):
 
     @abstractmethod
     async def judge_item(self, item: EvalItem) -> ItemVerdict:
-        """Judge one item.
+        """Evaluate one item.
 
         Raises:
             DataError: It does not say which evaluators are to look at it.

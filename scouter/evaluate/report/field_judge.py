@@ -131,14 +131,14 @@ class FieldJudge:
         Args:
             reference: The section of the reference.
             actual: The section of the report.
-            fields: The names of those that are to be scored.
+            fields: Names of the fields to score.
 
         Returns:
-            What the judge told of use; in `vss` also where that is nothing.
+            The usable scores of the judge; in `vss` also an answer without any.
 
         Raises:
             ValueError: There is no form for the question.
-            JudgeError: The judge told nothing of use.
+            JudgeError: The answer of the judge has no usable score.
         """
         if not fields:
             return {}

@@ -92,8 +92,8 @@ class QAEvaluator(ItemEvaluator):
         custom_prompt_template: In place of our question; the blanks are `{question}`, `{answer}`
             and `{reference}`.
         llm_judge_reasoning: Whether the judge writes its reasoning, too.
-        compat: `sound`, or `vss`: the first number of an answer is the score, and what cannot be
-            judged scores 0.
+        compat: `sound`, or `vss`: the first number of an answer is the score, and an item that
+            cannot be evaluated scores 0.
         max_concurrency: Items at a time.
 
     Raises:
@@ -117,7 +117,7 @@ class QAEvaluator(ItemEvaluator):
         self._form = custom_prompt_template or QA_FORM
 
     async def judge_item(self, item: EvalItem) -> ItemVerdict:
-        """Judge one item.
+        """Evaluate one item.
 
         Raises:
             DataError: It does not say which evaluators are to look at it.

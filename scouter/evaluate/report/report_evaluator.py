@@ -36,10 +36,10 @@ class ReportEvaluator(ItemEvaluator):
 
     Args:
         metrics: The tree of sections and fields: plain data, or a YAML or JSON file.
-        store: Where reports are: a folder, or its path. Without one only `score` can be used.
+        store: Holds the reports: a folder, or its path. Without one only `score` can be used.
         report_url_pattern: Finds a report's address in an answer; its first group, or else the
             last part of the address, is the key in the store.
-        reference_base_dir: Where the paths of references begin.
+        reference_base_dir: Folder that the paths of references begin in.
         judge: A judge, a function from `JudgeRequest` to the answer, or `entry/model`; needed
             where the tree asks one.
         evaluation_method_id: Items that do not name it in `evaluation_method` are skipped.

@@ -53,8 +53,8 @@ class TrajectoryEvaluator(ItemEvaluator):
             Without them an item's `tool_schemas` count, else what its spans tell; where nobody
             tells, the judge is told so.
         llm_judge_reasoning: Whether the judge writes its reasoning, too.
-        compat: `sound`, or `vss`: the first number of an answer is the score, what cannot be
-            judged scores 0, and an item whose template is not given is an error.
+        compat: `sound`, or `vss`: the first number of an answer is the score, an item that cannot
+            be evaluated scores 0, and an item whose template is not given is an error.
         max_concurrency: Items at a time.
 
     Raises:
@@ -86,7 +86,7 @@ class TrajectoryEvaluator(ItemEvaluator):
         self._schemas = tool_schemas
 
     async def judge_item(self, item: EvalItem) -> ItemVerdict:
-        """Judge one item.
+        """Evaluate one item.
 
         Raises:
             DataError: It does not say which evaluators are to look at it.

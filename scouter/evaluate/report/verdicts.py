@@ -100,7 +100,7 @@ def skipped(item: EvalItem, method_id: str) -> ItemVerdict:
 
 
 def errored(item: EvalItem, message: str) -> ItemVerdict:
-    """The verdict about an item that could not be judged: no score."""
+    """The verdict about an item that could not be evaluated: no score."""
     return ItemVerdict(id=item.id, reasoning={"error": message}, error=message)
 
 

@@ -43,7 +43,7 @@ class TaskSummary(BaseModel, frozen=True, extra="ignore"):
 class ScenarioAttempt(BaseModel, frozen=True, extra="ignore"):
     """Result of one attempt of one scenario.
 
-    `passed` and `pass_rate` are about the scenario's own tasks. A scenario without any is judged
+    `passed` and `pass_rate` are about the scenario's own tasks. A scenario without any is evaluated
     by the tasks of the records that it produced (see `ScenarioEvalResults.get_scenario_detail`).
     """
 

@@ -153,7 +153,7 @@ class RecordColumns(Sequence[RecordResult]):
 
         Args:
             records: The records.
-            duration_ns: How long the evaluation of one of them took.
+            duration_ns: Duration of the evaluation of one of them.
         """
         start = len(self.uids)
         self.uids += [record.uid for record in records]

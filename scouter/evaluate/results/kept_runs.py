@@ -27,7 +27,7 @@ def save_run(results: RunResults, path: Path) -> str:
         path: The file; made if it is not there.
 
     Returns:
-        What became of an earlier content, in one line; empty if there was none.
+        The fate of an earlier content, in one line; empty if there was none.
 
     Raises:
         OSError: The file cannot be written.

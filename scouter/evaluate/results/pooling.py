@@ -82,8 +82,8 @@ def _durations_of(results: RunResults) -> set[tuple[str, int]]:
 def picked(results: R, numbers: Numbers) -> R:
     """Keep some attempts of a run, under other numbers.
 
-    What is not of single attempts (what was lost, where the results come from) stays as it is;
-    confirmations and rates of judges go.
+    Fields that are not of single attempts (lost records, origin of the results) stay as they are.
+    Confirmations and rates of judges go.
 
     Cost: linear in the number of task results.
     """

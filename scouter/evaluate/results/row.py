@@ -22,7 +22,7 @@ class EvalSet:
 
     Args:
         record: The results.
-        window: When the evaluation began and ended, where known.
+        window: Begin and end of the evaluation, where known.
     """
 
     __slots__ = ("_record", "_window")

@@ -43,11 +43,11 @@ def own_score(score: float | None, outcome: Outcome) -> float | None:
 def score_of(
     task_type: str, outcome: Outcome, actual: object, stated: float | None = None
 ) -> float | None:
-    """Tell a result's score from what a result always has.
+    """Tell a result's score from the fields that every result has.
 
     Args:
         task_type: Such as `Assertion`.
-        outcome: How the task ended.
+        outcome: Outcome of the task.
         actual: The value that was compared.
         stated: The score of a decided task, where it does not follow from the others.
 

@@ -33,7 +33,7 @@ _PEOPLE: Final = COLUMNS.index("People would say")
 def print_scenario_results(results: RunResults, *, show_workflow: bool = False) -> None:
     """Print metrics, sub-agents and scenarios; with `show_workflow` every record, too.
 
-    What there is none of is left out. A scenario with several attempts is one row.
+    A table without rows is left out. A scenario with several attempts is one row.
     """
     tables: list[RenderableType] = [_metrics(results)]
     if results.dataset_results:

@@ -50,9 +50,9 @@ class SpanTree:
 
     Args:
         spans: Spans of any number of traces, in any order.
-        unread: Why the spans that exist are not here, as they are too many. A task that asks for
+        unread: Reason that existing spans are not here, as they are too many. A task that asks for
             them is errored then.
-        lost: Why spans of the traces are known to be missing, where the spans do not show it.
+        lost: Reason that spans are known to be missing, where the spans do not show it.
 
     Cost: n log n for n spans; every question below is linear at most, and answered once.
     """

@@ -10,7 +10,7 @@ from scouter.evaluate.statistics.proportion import CONFIDENCE, newcombe_differen
 class Confusion:
     """Items that a person and a judge have both decided.
 
-    What people say is the truth here; "good" is what a person passes.
+    People's labels are the truth here; "good" is an item that a person passes.
 
     Raises:
         ValueError: A count is negative.

@@ -21,7 +21,7 @@ def fall_limit(fell: float, rose: float, scenarios: int, confidence: float = CON
     Args:
         fell: Sum of the falls of the scenarios' own rates, each in [0, 1].
         rose: Sum of their rises.
-        scenarios: How many there are, those that neither fell nor rose included.
+        scenarios: Number of scenarios, with those that neither fell nor rose.
         confidence: One-sided level, between 0 and 1, both excluded.
 
     Returns:
@@ -45,8 +45,8 @@ def highest_rate(count: float, total: int, confidence: float = CONFIDENCE) -> fl
     """Upper limit of a rate after Clopper and Pearson, one-sided.
 
     Args:
-        count: How many of all, possibly a fraction, in [0, total].
-        total: All of them.
+        count: Number of hits, possibly a fraction, in [0, total].
+        total: Number of trials.
         confidence: One-sided level, between 0 and 1, both excluded.
 
     Returns:

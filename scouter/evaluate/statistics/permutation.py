@@ -98,7 +98,7 @@ def _varies(stratum: Stratum) -> bool:
 def _on_grid(strata: Sequence[Stratum], steps: int) -> tuple[list[_Grid], int]:
     """The strata on whole numbers, each from 0 up, and the sum of the new values on them.
 
-    What is subtracted, and divided by, is the same for every choice of new attempts.
+    Offset and divisor are the same for every choice of new attempts.
     """
     rounded = [
         ([round(value * steps) for value in old], [round(value * steps) for value in new])

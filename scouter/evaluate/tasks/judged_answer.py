@@ -100,7 +100,7 @@ class QATask(_JudgedAnswer):
         question: Path of the question in the record.
         answer: Path of the agent's answer.
         ground_truth: Path of the right answer.
-        operator: How the score is compared; `Equals` if not given.
+        operator: The comparison of the score; `Equals` if not given.
         expected_value: With what; 1 if not given.
     """
 
@@ -149,7 +149,7 @@ class AccuracyTask(_JudgedAnswer):
         question: Path of the question in the record.
         answer: Path of the agent's answer.
         ground_truth: Path of the expected answer.
-        operator: How the score is compared; `GreaterThanOrEqual` if not given.
+        operator: The comparison of the score; `GreaterThanOrEqual` if not given.
         expected_value: With what; 8 if not given.
     """
 

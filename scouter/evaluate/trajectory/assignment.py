@@ -23,7 +23,7 @@ def maximum_matching(edges: Edges, rights: int) -> list[int]:
 
     Args:
         edges: For each left node its possible right nodes; the first are preferred.
-        rights: How many right nodes there are.
+        rights: Number of right nodes.
 
     Returns:
         For each left node its right node, or -1.
@@ -187,8 +187,8 @@ def heaviest_matching(
     """Pair left with right nodes so that the sum of the weights is largest.
 
     Args:
-        lefts: How many left nodes there are.
-        rights: How many right nodes.
+        lefts: Number of left nodes.
+        rights: Number of right nodes.
         weight: From left and right node to a weight of 0 or more.
 
     Returns:

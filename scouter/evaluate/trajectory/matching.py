@@ -43,7 +43,7 @@ class Matcher:
     Args:
         predicted: The calls that were made.
         reference: Those that were expected.
-        rules: How they are compared.
+        rules: Rules of the comparison.
     """
 
     predicted: Sequence[Call]

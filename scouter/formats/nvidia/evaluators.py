@@ -29,7 +29,7 @@ class Evaluator(Protocol):
     def evaluate_async(
         self, items: Sequence[EvalItem], on_verdict: Told | None = None
     ) -> Awaitable[EvaluatorOutput]:
-        """Judge items, and tell each verdict as it comes."""
+        """Evaluate items, and tell each verdict as it comes."""
         ...
 
 

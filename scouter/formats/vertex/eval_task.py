@@ -78,7 +78,7 @@ class EvalTask:
             prompt_template: Makes the prompt of a row's columns, as in `Say {this}`.
             judge: Answers judge metrics; by default the models that they name.
             concurrency: Most calls of the agent, and most questions to the judge, at a time.
-            retries: How often a call of the agent that failed is made again.
+            retries: Most times that a failed call of the agent is made again.
             timeout_s: Seconds for each call of the agent; one that takes longer has failed.
 
         Raises:

@@ -238,7 +238,7 @@ def read_metrics(
 
     Args:
         metrics: In the order of their columns.
-        rules: How trajectories are compared.
+        rules: Rules for comparing trajectories.
 
     Raises:
         ConfigError: Something that is no metric, an unknown name (says which there are), two
@@ -287,6 +287,6 @@ def _by_name(name: str, rules: TrajectoryRules) -> RowMetric:
         raise ConfigError(f"metrics: {name!r} needs a tool: TrajectorySingleToolUse(tool_name=…)")
     known = ", ".join((*TrajectoryMetric, *RESPONSE_METRICS))
     raise ConfigError(
-        f"metrics: no metric is called {name!r}; the names are {known}. What a model judges is a "
+        f"metrics: no metric is called {name!r}; the names are {known}. A question to a model is a "
         "PointwiseMetric"
     )

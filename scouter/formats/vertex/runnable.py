@@ -33,7 +33,7 @@ class Patience:
     """The policy for an agent that raises or does not answer.
 
     Args:
-        retries: How often a call that failed is made again.
+        retries: Most times that a failed call is made again.
         timeout_s: Seconds for each call; None for no limit. A call that takes longer has failed. A
             coroutine is cancelled; a plain function goes on in its thread, and nobody waits for it.
 

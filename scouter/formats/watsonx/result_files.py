@@ -37,10 +37,10 @@ def write_results(
     Files of a case that was run more than once have `.run1`, `.run2` … in their names.
 
     Args:
-        folder: Where; files of the same names are written anew, others are left alone.
+        folder: The folder; files of the same names are written anew, others are left alone.
         runs: The journeys, by case and attempt.
-        config: How it was run; keys and tokens are no part of it.
-        compat: By which rules.
+        config: Settings of the run; keys and tokens are no part of it.
+        compat: Name of the rules.
 
     Returns:
         The files.

@@ -56,8 +56,8 @@ class _Asked:
 def read_calls(acts: Sequence[Act]) -> Calls:
     """Read the calls of tools.
 
-    What a model asked for and its execution are one call: with the same id, else with the same
-    name and arguments that do not contradict each other, executed after it was asked for.
+    A model's request and its execution are one call. They have the same id; or else the same name
+    and arguments that do not contradict each other, and the execution comes after the request.
 
     Args:
         acts: In time order.

@@ -103,7 +103,7 @@ class MessageLog:
         """The calls read so far, in order, with their results where those were read.
 
         Args:
-            since: How many of them to leave out.
+            since: Number of calls at the beginning to leave out.
         """
         return tuple(map(_tool_call, self._calls[since:]))
 

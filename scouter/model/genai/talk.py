@@ -121,10 +121,10 @@ def messages_of_events(
     """Read events that hold a message each.
 
     Args:
-        events: Names and what they hold, in order.
+        events: Names and contents of the events, in order.
 
     Returns:
-        What the model was given, and what it answered.
+        Messages to the model, and messages of the model.
     """
     given: list[JsonValue] = []
     made: list[JsonValue] = []

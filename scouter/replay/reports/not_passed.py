@@ -25,9 +25,10 @@ class NotPassed:
 
 
 def not_passed(view: View) -> list[NotPassed]:
-    """Group what failed or errored by alias and task, in order of appearance.
+    """Group failed and errored results by alias and task, in order of appearance.
 
-    What was not judged because the agent raised is left out: the agent's error says why.
+    Tasks that were not evaluated because the agent raised are left out: the agent's error is the
+    reason.
 
     Cost: linear in the number of task results.
     """

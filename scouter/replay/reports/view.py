@@ -320,7 +320,7 @@ def _attempt(
 
 
 def _outcome(result: ScenarioResult | None, records: Sequence[RecordView]) -> Outcome:
-    """The worst of the scenario's own word and its records; what nobody judged passes nothing."""
+    """The worst outcome of the scenario and its records; a record without one passes nothing."""
     outcome = worst([record.outcome for record in records])
     if result is None:
         return outcome

@@ -29,7 +29,7 @@ def partition_of(key: bytes, partitions: int) -> int:
 
     Args:
         key: The message's key.
-        partitions: How many partitions the topic has, at least 1.
+        partitions: Number of partitions of the topic, at least 1.
 
     Returns:
         A number in [0, partitions).

@@ -194,7 +194,7 @@ def span_messages(topic: str, data: bytes, max_bytes: int) -> Iterator[Message]:
     """Spans as OTLP requests of one trace each, keyed by the trace id in hex.
 
     Args:
-        topic: Where they go.
+        topic: Topic of the messages.
         data: An `ExportTraceServiceRequest` with spans of any traces.
         max_bytes: A trace that needs more is split over several messages, a span cut.
     """

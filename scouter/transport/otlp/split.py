@@ -32,7 +32,7 @@ def halves(
 
     Args:
         request: It stays as it is.
-        count: How many spans it holds, at least 2.
+        count: Number of its spans, at least 2.
     """
     groups = _Group(), _Group()
     for index, each in enumerate(_spans(request)):

@@ -69,11 +69,11 @@ def text_of(data: bytes) -> str:
 def follow(damaged: Path) -> int:
     """Make the file that follows a damaged one, which stays for people to look at.
 
-    It gets its name, by which the processes find it, when it is complete. Nothing is renamed that
-    somebody has open: SQLite knows the log beside a file by its name.
+    It gets its name, by which the processes find it, when it is complete. No file that a process
+    has open is renamed: SQLite knows the log beside a file by its name.
 
     Returns:
-        How many rows are lost, at least.
+        Least number of lost rows.
     """
     number = int(damaged.stem.removeprefix("spool-"))
     making = damaged.with_name("spool.making")

@@ -136,7 +136,7 @@ class SpoolTransport(OtlpSpans):
     ) -> int | None:
         """Send past the disk; None if something waits there, or the far side takes nothing now.
 
-        What does not fit on the disk has no other way, and waits for as long as it takes.
+        A batch that does not fit on the disk has no other way, and waits for as long as it takes.
         """
         if in_turn and (self._may_wait or (self._is_slow and fits)):
             return None

@@ -388,7 +388,7 @@ def test_deciding_in_two_steps_is_deciding_at_once(
 ) -> None:  # fmt: skip
     """Tasks 0, 2, 4 need no judge, 1 and 3 do, 5 cannot ask; each may depend on any before it.
 
-    What is decided before the judge answers is what it is in the end, and both ways end alike.
+    An outcome that is decided before the judge answers stays, and both ways end alike.
     """
     names = [f"t{n}" for n in range(6)]
     before = [[names[n] for n in sorted(each) if n < at] for at, each in enumerate(needs)]

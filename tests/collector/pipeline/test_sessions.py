@@ -337,7 +337,7 @@ def test_a_profile_that_is_registered_later(begin: Begin) -> None:
 def test_a_record_that_came_before_its_profile_keeps_its_version(begin: Begin) -> None:
     """A second version is activated before its session rests, and again before more of it comes.
 
-    Whatever is restarted in between, both records belong to one session of the first version.
+    With or without restarts, both records belong to one session of the first version.
     """
     process = begin(None)
     early = {"session_id": "s", "profile_ref": "talk", "profile_uid": ""}

@@ -39,7 +39,7 @@ def row(space: str, uid: str, revision: int, pending: int) -> EvaluationRow:
 def test_whatever_comes_and_goes(tmp_path: Path, seed: int) -> None:
     """First evaluations, revisions that decide or ask anew, repetitions, erasures, restarts.
 
-    What should be is kept by hand in a dictionary.
+    A dictionary keeps the expected count by hand.
     """
     draw = random.Random(seed)
     store = DuckDBStore(tmp_path)

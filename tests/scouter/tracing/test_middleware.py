@@ -160,7 +160,7 @@ def live(app: App, exporter: TestSpanExporter) -> tuple[list[str], list[int]]:
     """Start and end an application as a server does.
 
     Returns:
-        What the server was told, and the spans that were delivered when it was told each.
+        Messages to the server, and the number of spans delivered at each of them.
     """
     told, delivered = list[str](), list[int]()
     wants = iter(["lifespan.startup", "lifespan.shutdown"])

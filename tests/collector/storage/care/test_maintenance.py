@@ -268,10 +268,7 @@ def test_the_rounds_go_on_after_a_fault(
 
 
 def test_care_of_many_row_groups(tmp_path: Path) -> None:
-    """For each that a row is taken out of DuckDB holds 256 kB; there are 240, and 20 MB for them.
-
-    What a service is started with is as much for its own: ten row groups are twice that.
-    """
+    """DuckDB holds 256 kB for each of 240 row groups that lose a row; the store has 20 MB."""
     limit = 20 * 10**6
     store = DuckDBStore(tmp_path, limit)
     for n in range(120):
