@@ -105,7 +105,7 @@ def flakiness_of(attempts: int, passed: int) -> float:
 
 
 def reliability_of(
-    scenario_id: str, alias: str | None, task_id: str, verdicts: Sequence[bool]
+    scenario_id: str, alias: str | None, task_id: str, outcomes: Sequence[bool]
 ) -> Reliability:
     """Sum up one check.
 
@@ -113,9 +113,9 @@ def reliability_of(
         scenario_id: The scenario.
         alias: The profile's alias; None for the scenario's own tasks.
         task_id: The task, or `WHOLE_SCENARIO`.
-        verdicts: Whether it passed, for each attempt; at least one.
+        outcomes: Whether it passed, for each attempt; at least one.
     """
-    attempts, passed = len(verdicts), sum(verdicts)
+    attempts, passed = len(outcomes), sum(outcomes)
     sizes = range(1, min(attempts, MAX_K) + 1)
     return Reliability(
         scenario_id=scenario_id,

@@ -57,7 +57,7 @@ class PairSwap(BaseModel):
         first: The variable of the prompt that stands first, such as `answer`.
         second: The one that stands second; for the other order their values change places.
         labels: What the judge answers where the first, and where the second, is better.
-        tie: What it answers where neither is. Given, it is also the verdict where the choice
+        tie: What it answers where neither is. Given, it is also the outcome where the choice
             changes with the order; else such a task is errored as abstained.
     """
 
@@ -72,7 +72,7 @@ class PairSwap(BaseModel):
     def _is_a_pair(self) -> Self:
         words = [*self.labels, *([] if self.tie is None else [self.tie])]
         if self.first == self.second or len(set(words)) < len(words):
-            raise ValueError("swap: two variables, and different words for each verdict")
+            raise ValueError("swap: two variables, and different words for each outcome")
         return self
 
 
@@ -171,7 +171,7 @@ class LLMJudgeTask(TaskBase):
             raise ValueError("may_abstain: the prompt's output_type is no object that could say so")
         if self.swap is not None:
             if self.vote == "median":
-                raise ValueError("swap: a verdict of two orders has no median; use vote: majority")
+                raise ValueError("swap: an outcome of two orders has no median; use vote: majority")
             missing = {self.swap.first, self.swap.second} - set(self.prompt.parameters)
             if missing:
                 known = ", ".join(self.prompt.parameters) or "none"
