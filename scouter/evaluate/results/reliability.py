@@ -1,6 +1,6 @@
 """Reliability of an agent over repeats of one scenario: pass@k, pass^k and flakiness."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import comb
 from typing import Final
@@ -128,20 +128,6 @@ def reliability_of(
         flaky=0 < passed < attempts,
         flakiness=flakiness_of(attempts, passed),
     )
-
-
-def mean_by_k(rows: Iterable[Mapping[int, float]]) -> dict[int, float]:
-    """Average pass@k or pass^k over checks, as a benchmark reports them.
-
-    Args:
-        rows: `pass_at` or `pass_hat` of each check.
-
-    Returns:
-        By k, for the k that every check has.
-    """
-    found = list(rows)
-    common = [k for k in found[0] if all(k in row for row in found)] if found else []
-    return {k: sum(row[k] for row in found) / len(found) for k in common}
 
 
 def _check(attempts: int, passed: int, k: int) -> None:
