@@ -1,6 +1,8 @@
 """`docs/words.md`: each term once, and no page uses a word that it bans."""
 
+import ast
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -44,3 +46,63 @@ def test_no_page_uses_a_banned_word(word: str, unless: str) -> None:
         and not ("guardrail" in unless and "guardrail" in line.lower())
     ]
     assert not found, "\n".join(found)
+
+
+# --- names in code ---
+
+STAY = {
+    "scouter/agent/calibration/calibration.py": {"without_verdict"},  # a field of saved files
+    # Public names, and a judge's answer `{"verdict": …}`.
+    "scouter/evaluate/journey/asking.py": {"_VERDICT", "is_verdict", "read_verdict", "verdict"},
+    "scouter/evaluate/journey/wxo/profile.py": {"verdicts"},
+    "scouter/evaluate/report/evaluator.py": {"on_verdict"},
+    "scouter/evaluate/report/verdicts.py": {"ItemVerdict", "on_verdict", "verdicts"},
+    "scouter/evaluate/tasks/rubric.py": {"_verdict", "verdict"},
+    "scouter/formats/nvidia/command.py": {"verdict", "verdicts"},
+    "scouter/formats/nvidia/evaluators.py": {"on_verdict"},
+    "scouter/formats/nvidia/journal.py": {"_VERDICT", "verdict", "verdicts"},
+    "scouter/formats/watsonx/journeys.py": {"_VERDICT", "verdict"},
+    "scouter/mock/noisy_judge.py": {"verdict"},
+    # A guardrail has a verdict.
+    "scouter/evaluate/responses/guardrails.py": {"strictest_verdict", "verdict"},
+    "scouter/evaluate/tasks/agent.py": {
+        "GuardrailVerdict", "GuardrailVerdictAssertion", "guardrail_verdict", "verdict",
+    },
+    "scouter/model/agent_work.py": {"verdict"},
+    "scouter/model/genai/guardrails.py": {"VERDICT"},
+}  # fmt: skip
+"""Names with the word verdict, by module."""
+
+
+def names_of(source: str) -> Iterator[str]:
+    """Every name that a source defines: classes, functions, parameters, fields and variables."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            yield node.name
+        elif isinstance(node, ast.arg):
+            yield node.arg
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            yield node.id
+
+
+def test_no_other_name_says_verdict() -> None:
+    """An outcome, an evaluation and a decision are three things, each with its own word."""
+    sources = {
+        str(path.relative_to(ROOT)): path.read_text(encoding="utf-8")
+        for package in ("scouter", "collector")
+        for path in (ROOT / package).rglob("*.py")
+    }
+    named = {
+        module: {name for name in names_of(source) if "verdict" in name.lower()}
+        for module, source in sources.items()
+        if "verdict" in source.lower()
+    }
+    assert {module: names for module, names in named.items() if names} == STAY
+    assert [module for module in sources if "verdict" in Path(module).name] == [
+        "scouter/evaluate/report/verdicts.py"
+    ]
+
+
+def test_every_kind_of_name_is_seen() -> None:
+    source = "class A:\n    b: int\ndef c(d, *, e):\n    f = g = 1\n    for h in i: pass"
+    assert sorted(names_of(source)) == list("Abcdefgh")

@@ -7,15 +7,13 @@ from typing import Annotated, Final, Literal
 from fastapi import APIRouter, Depends, Query
 
 from collector.api.parameters import (
-    COMMON,
     NOT_FOUND,
-    PROBLEMS,
     Profile,
     Profiler,
     Reader,
     Text,
     Time,
-    caught_up,
+    caught_up_router,
     read_time,
 )
 from collector.pipeline.profiles import ProfileRegistry, RegisteredProfile
@@ -73,12 +71,7 @@ def canary_router(store: Store, registry: ProfileRegistry, pace: Pace) -> APIRou
         registry: The registered profiles.
         pace: Quiet time and deadline of a conversation.
     """
-    router = APIRouter(
-        prefix="/api/v1",
-        tags=["results"],
-        responses=PROBLEMS,
-        dependencies=[*COMMON, Depends(caught_up(store))],
-    )
+    router = caught_up_router(store)
 
     def answer(space: str, asked: _Asked) -> CanaryAnswer:
         return _answer(store, _profile(registry, space, asked.profile), pace, asked)

@@ -2,17 +2,15 @@
 
 from typing import Annotated, Final
 
-from fastapi import APIRouter, Depends, Query
+from fastapi import APIRouter, Query
 from pydantic import BaseModel, ConfigDict, Field
 
 from collector.api.parameters import (
-    COMMON,
     NOT_FOUND,
-    PROBLEMS,
     Reader,
     Text,
     Time,
-    caught_up,
+    caught_up_router,
     read_time,
 )
 from collector.comparing.comparison import Compared, compare_sides
@@ -53,12 +51,7 @@ def comparison_router(store: Store) -> APIRouter:
     Args:
         store: Holds evaluations and runs.
     """
-    router = APIRouter(
-        prefix="/api/v1",
-        tags=["results"],
-        responses=PROBLEMS,
-        dependencies=[*COMMON, Depends(caught_up(store))],
-    )
+    router = caught_up_router(store)
 
     @router.get("/versions")
     def versions(caller: Reader, profile: Annotated[str, Query(max_length=512)]) -> VersionList:

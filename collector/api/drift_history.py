@@ -2,20 +2,18 @@
 
 from typing import Annotated, Final
 
-from fastapi import APIRouter, Depends, Path, Query
+from fastapi import APIRouter, Path, Query
 
 from collector.api import models
 from collector.api.known_names import KnownNames
 from collector.api.parameters import (
-    COMMON,
     NOT_FOUND,
-    PROBLEMS,
     Cursor,
     Limit,
     Profile,
     Reader,
     Time,
-    caught_up,
+    caught_up_router,
     read_cursor,
     read_time,
     write_cursor,
@@ -36,12 +34,7 @@ def drift_history_router(store: Store, names: KnownNames) -> APIRouter:
         store: Holds the results.
         names: Tell what a filter cannot find.
     """
-    router = APIRouter(
-        prefix="/api/v1",
-        tags=["results"],
-        responses=PROBLEMS,
-        dependencies=[*COMMON, Depends(caught_up(store))],
-    )
+    router = caught_up_router(store)
 
     @router.get("/drift/results", responses=NOT_FOUND)
     def results(

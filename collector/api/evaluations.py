@@ -8,9 +8,7 @@ from fastapi import APIRouter, Depends, Path
 from collector.api import models
 from collector.api.known_names import KnownNames
 from collector.api.parameters import (
-    COMMON,
     NOT_FOUND,
-    PROBLEMS,
     Cursor,
     Limit,
     Profile,
@@ -18,7 +16,7 @@ from collector.api.parameters import (
     Tags,
     Text,
     Time,
-    caught_up,
+    caught_up_router,
     read_cursor,
     read_tags,
     read_time,
@@ -77,12 +75,7 @@ def evaluations_router(store: ReadStore, judges: KnownJudges, names: KnownNames)
         judges: Knows the calibrations of judges.
         names: Tell what a filter cannot find.
     """
-    router = APIRouter(
-        prefix="/api/v1",
-        tags=["results"],
-        responses=PROBLEMS,
-        dependencies=[*COMMON, Depends(caught_up(store))],
-    )
+    router = caught_up_router(store)
 
     @router.get("/evaluations", responses=NOT_FOUND)
     def evaluations(

@@ -2,18 +2,16 @@
 
 from typing import Annotated, Literal
 
-from fastapi import APIRouter, Depends, Query
+from fastapi import APIRouter, Query
 from pydantic import BaseModel, ConfigDict, Field
 
 from collector.api.parameters import (
-    COMMON,
-    PROBLEMS,
     Bucket,
     Cursor,
     Limit,
     Reader,
     Time,
-    caught_up,
+    caught_up_router,
     read_bucket,
     read_cursor,
     read_time,
@@ -72,12 +70,7 @@ def genai_router(store: ReadStore, prices: PriceTable) -> APIRouter:
         store: Sums up spans.
         prices: Of models.
     """
-    router = APIRouter(
-        prefix="/api/v1/genai",
-        tags=["genai"],
-        responses=PROBLEMS,
-        dependencies=[*COMMON, Depends(caught_up(store))],
-    )
+    router = caught_up_router(store, below="/genai", tag="genai")
 
     @router.get("/usage")
     def usage(

@@ -5,21 +5,19 @@ import time
 from collections.abc import Iterator
 from typing import Annotated, Final
 
-from fastapi import APIRouter, Depends, Query
+from fastapi import APIRouter, Query
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 from starlette.responses import Response, StreamingResponse
 
 from collector.access.caller import Caller
 from collector.api.parameters import (
-    COMMON,
     NOT_FOUND,
-    PROBLEMS,
     Cursor,
     Labeller,
     Limit,
     Reader,
     Text,
-    caught_up,
+    caught_up_router,
     read_cursor,
     write_cursor,
 )
@@ -124,12 +122,7 @@ def labels_router(store: Store, registry: ProfileRegistry) -> APIRouter:
         store: Keeps the labels.
         registry: Has the tasks.
     """
-    router = APIRouter(
-        prefix="/api/v1",
-        tags=["labels"],
-        responses=PROBLEMS,
-        dependencies=[*COMMON, Depends(caught_up(store))],
-    )
+    router = caught_up_router(store, tag="labels")
 
     def task_of(space: str, alias: str, task_id: str) -> Task:
         """The task of that name of a registered profile."""

@@ -6,7 +6,7 @@ import re
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from typing import Annotated, Final, TypeAlias
 
-from fastapi import Depends, Query, Request
+from fastapi import APIRouter, Depends, Query, Request
 from fastapi._compat import ModelField
 from fastapi.concurrency import run_in_threadpool
 from fastapi.dependencies.models import Dependant
@@ -90,6 +90,22 @@ def caught_up(store: CommittedStore) -> Callable[[], Awaitable[None]]:
             await run_in_threadpool(store.catch_up)
 
     return catch_up
+
+
+def caught_up_router(store: CommittedStore, *, below: str = "", tag: str = "results") -> APIRouter:
+    """Make a router whose answers have what was acknowledged before the question.
+
+    Args:
+        store: Answers.
+        below: Path below `/api/v1`, with its slash.
+        tag: The routes' heading in the OpenAPI document.
+    """
+    return APIRouter(
+        prefix=f"/api/v1{below}",
+        tags=[tag],
+        responses=PROBLEMS,
+        dependencies=[*COMMON, Depends(caught_up(store))],
+    )
 
 
 def read_time(name: str, value: str | None) -> int | None:

@@ -2,11 +2,11 @@
 
 from typing import Annotated, Final
 
-from fastapi import APIRouter, Depends, Path
+from fastapi import APIRouter, Path
 from starlette.responses import Response
 
 from collector.api.evaluations import evaluation_answer
-from collector.api.parameters import COMMON, NOT_FOUND, PROBLEMS, Reader, caught_up
+from collector.api.parameters import NOT_FOUND, Reader, caught_up_router
 from collector.comparing.trajectories import Trajectory, trajectories_of
 from collector.judging.known_judges import KnownJudges
 from collector.pipeline.profiles import ProfileRegistry
@@ -37,12 +37,7 @@ def record_parts_router(store: Store, judges: KnownJudges, registry: ProfileRegi
         judges: Knows the calibrations of judges.
         registry: Has the profiles.
     """
-    router = APIRouter(
-        prefix="/api/v1",
-        tags=["results"],
-        responses=PROBLEMS,
-        dependencies=[*COMMON, Depends(caught_up(store))],
-    )
+    router = caught_up_router(store)
 
     def read(space: str, uid: str) -> tuple[RecordHistory, list[Span], AgentEvalProfile | None]:
         found = store.record_history(space, uid)

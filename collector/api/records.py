@@ -3,23 +3,21 @@
 import time
 from typing import Annotated, Final
 
-from fastapi import APIRouter, Depends, Path, Query
+from fastapi import APIRouter, Path, Query
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 from collector.api import models
 from collector.api.evaluations import evaluation_answer
 from collector.api.known_names import KnownNames
 from collector.api.parameters import (
-    COMMON,
     NOT_FOUND,
-    PROBLEMS,
     Cursor,
     Limit,
     Profile,
     Reader,
     Text,
     Time,
-    caught_up,
+    caught_up_router,
     read_cursor,
     read_time,
     write_cursor,
@@ -102,12 +100,7 @@ def records_router(store: ReadStore, judges: KnownJudges, names: KnownNames) -> 
         judges: Knows the calibrations of judges.
         names: Tell what a filter cannot find.
     """
-    router = APIRouter(
-        prefix="/api/v1",
-        tags=["results"],
-        responses=PROBLEMS,
-        dependencies=[*COMMON, Depends(caught_up(store))],
-    )
+    router = caught_up_router(store)
 
     @router.get("/records", responses=NOT_FOUND)
     def records(

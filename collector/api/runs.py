@@ -3,18 +3,16 @@
 import time
 from typing import Annotated, Any, Final
 
-from fastapi import APIRouter, Depends, Path, Query, Request, Response
+from fastapi import APIRouter, Path, Query, Request, Response
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.concurrency import run_in_threadpool
 
 from collector.api.parameters import (
-    COMMON,
     NOT_FOUND,
-    PROBLEMS,
     Admin,
     Reader,
     Sender,
-    caught_up,
+    caught_up_router,
 )
 from collector.comparing.runs import RunSummary, kept_summary, row_of
 from collector.problem import ProblemError, problems
@@ -73,12 +71,7 @@ def runs_router(store: Store) -> APIRouter:
     Args:
         store: Keeps the runs.
     """
-    router = APIRouter(
-        prefix="/api/v1",
-        tags=["results"],
-        responses=PROBLEMS,
-        dependencies=[*COMMON, Depends(caught_up(store))],
-    )
+    router = caught_up_router(store)
 
     def keep(space: str, name: str, body: bytes, token_id: str) -> tuple[RunItem, bool]:
         try:

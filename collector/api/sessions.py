@@ -2,22 +2,20 @@
 
 from typing import Annotated, Any, Final
 
-from fastapi import APIRouter, Depends, Path
+from fastapi import APIRouter, Path
 from pydantic import BaseModel, ConfigDict, Field
 
 from collector.api import models
 from collector.api.evaluations import evaluation_answer
 from collector.api.known_names import KnownNames
 from collector.api.parameters import (
-    COMMON,
     NOT_FOUND,
-    PROBLEMS,
     Cursor,
     Limit,
     Profile,
     Reader,
     Time,
-    caught_up,
+    caught_up_router,
     read_cursor,
     read_time,
     write_cursor,
@@ -82,12 +80,7 @@ def sessions_router(store: ReadStore, judges: KnownJudges, names: KnownNames) ->
         judges: Knows the calibrations of judges.
         names: Tell what a filter cannot find.
     """
-    router = APIRouter(
-        prefix="/api/v1",
-        tags=["results"],
-        responses=PROBLEMS,
-        dependencies=[*COMMON, Depends(caught_up(store))],
-    )
+    router = caught_up_router(store)
 
     @router.get("/sessions", responses=NOT_FOUND)
     def sessions(

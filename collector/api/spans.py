@@ -5,7 +5,7 @@ from typing import Annotated
 from fastapi import APIRouter, Depends
 from pydantic import BaseModel, ConfigDict, Field
 
-from collector.api.parameters import COMMON, PROBLEMS, caught_up
+from collector.api.parameters import caught_up_router
 from collector.api.span_search import Status, span_query, write_span_cursor
 from collector.receivers.times import format_time
 from collector.storage.port.reading import ReadStore
@@ -54,12 +54,7 @@ def spans_router(store: ReadStore) -> APIRouter:
     Args:
         store: Holds the spans.
     """
-    router = APIRouter(
-        prefix="/api/v1",
-        tags=["results"],
-        responses=PROBLEMS,
-        dependencies=[*COMMON, Depends(caught_up(store))],
-    )
+    router = caught_up_router(store)
 
     @router.get("/spans", response_model_exclude_unset=True)
     def spans(query: Annotated[SpanQuery, Depends(span_query)]) -> SpanPage:

@@ -3,21 +3,19 @@
 import time
 from typing import Any, Final
 
-from fastapi import APIRouter, Depends
+from fastapi import APIRouter
 from pydantic import BaseModel, ConfigDict
 
 from collector.api.judge_standing import JudgeStandings, Span
 from collector.api.known_names import KnownNames
 from collector.api.parameters import (
-    COMMON,
     NOT_FOUND,
-    PROBLEMS,
     Bucket,
     Profile,
     Reader,
     Text,
     Time,
-    caught_up,
+    caught_up_router,
     read_bucket,
     read_time,
 )
@@ -58,12 +56,7 @@ def tasks_router(store: ReadStore, standings: JudgeStandings, names: KnownNames)
         standings: Know what is known of judges.
         names: Tell what a filter cannot find.
     """
-    router = APIRouter(
-        prefix="/api/v1",
-        tags=["results"],
-        responses=PROBLEMS,
-        dependencies=[*COMMON, Depends(caught_up(store))],
-    )
+    router = caught_up_router(store)
 
     @router.get("/tasks", responses=NOT_FOUND)
     def tasks(

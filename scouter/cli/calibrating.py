@@ -11,12 +11,12 @@ from typing import Final
 import typer
 
 from scouter.agent.calibration.asking import (
-    Verdict,
+    JudgeOutcome,
     ask_judge,
+    judge_outcome,
     length_of,
     scale_of,
     swapped,
-    verdict_of,
     votes_on,
 )
 from scouter.agent.calibration.calibration import Calibration, Evidence, calibrate
@@ -42,9 +42,9 @@ from scouter.replay.named_run import NO_PRICES, check_prompts, named_judge
 
 _SHOWN: Final = 5
 """Most line numbers that a message about repeated lines lists."""
-_NO_VERDICT: Final = Verdict(passed=None, why="no verdict in any file")
-_NO_NAME: Final = Verdict(passed=None, why="no uid or record_id in the label")
-_SEVERAL: Final = Verdict(passed=None, why="several records have this id")
+_NO_OUTCOME: Final = JudgeOutcome(passed=None, why="no outcome in any file")
+_NO_NAME: Final = JudgeOutcome(passed=None, why="no uid or record_id in the label")
+_SEVERAL: Final = JudgeOutcome(passed=None, why="several records have this id")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,7 +67,7 @@ class Wanted:
 
     @property
     def asking(self) -> list[str]:
-        """The options that say that somebody is asked, although verdicts may be there."""
+        """The options that say that somebody is asked, although outcomes may be there."""
         options = {
             "--providers": self.providers is not None,
             "--repeats": self.repeats > 1,
@@ -92,7 +92,7 @@ def run(wanted: Wanted, begin: Callable[[int], None], tick: Callable[[], None]) 
 
     Args:
         wanted: The arguments.
-        begin: Told how many verdicts are asked for.
+        begin: Told how many outcomes are asked for.
         tick: Called for each.
 
     Raises:
@@ -119,24 +119,24 @@ def run(wanted: Wanted, begin: Callable[[int], None], tick: Callable[[], None]) 
     contexts = [items[at].context for at in asked]
     exchanged = [swapped(each, wanted.swap) for each in contexts] if wanted.swap else []
     begin(len(contexts) * wanted.repeats + len(exchanged))
-    other: list[Verdict] = [_NO_VERDICT] * len(items)
+    other: list[JudgeOutcome] = [_NO_OUTCOME] * len(items)
     if judge is not None:
         found = ask_judge(
             profile, task, contexts, judge,
             repeats=wanted.repeats, concurrency=wanted.concurrency, tick=tick,
         )  # fmt: skip
-        for at, verdicts in zip(asked, found, strict=True):
-            known[at] = verdicts
+        for at, outcomes in zip(asked, found, strict=True):
+            known[at] = outcomes
         again = ask_judge(
             profile, task, exchanged, judge, concurrency=wanted.concurrency, tick=tick
         )
-        for at, verdicts in zip(asked if exchanged else (), again, strict=True):
-            other[at] = verdicts[0]
+        for at, outcomes in zip(asked if exchanged else (), again, strict=True):
+            other[at] = outcomes[0]
     if all(each[0].passed is None for each in known):
         raise ConfigError(_nothing(known, wanted, is_asked=judge is not None))
     evidence = Evidence(
         items=items,
-        verdicts=known,
+        outcomes=known,
         swapped=other if exchanged else (),
         answered_by=_answered_by(wanted, task, judge),
         models=Counter() if judge is None else judge.models,
@@ -182,7 +182,7 @@ def _check_options(wanted: Wanted) -> None:
         if given:
             names = " and ".join(given)
             raise ConfigError(
-                f"--results asks nobody, as it has the verdicts; {names} would change nothing. "
+                f"--results asks nobody, as it has the outcomes; {names} would change nothing. "
                 f"Leave {names} out, or --results to have the provider entry asked"
             )
 
@@ -195,7 +195,7 @@ def _judge(
 ) -> "_Watched | None":
     """Find out who is asked.
 
-    The judge that is named; else nobody where verdicts are there already; else the provider
+    The judge that is named; else nobody where outcomes are there already; else the provider
     entries that prompts name. No answer comes from a cache, as a judge's own wavering is to be
     seen.
 
@@ -239,8 +239,10 @@ def _who(wanted: Wanted, *, is_asked: bool) -> str | None:
     return None if wanted.results is None else load_results(wanted.results).judge
 
 
-def _by_name(results: Path, profile: AgentEvalProfile, task: LLMJudgeTask) -> dict[str, Verdict]:
-    """The verdicts in a file of results, by uid and by record id."""
+def _by_name(
+    results: Path, profile: AgentEvalProfile, task: LLMJudgeTask
+) -> dict[str, JudgeOutcome]:
+    """The outcomes in a file of results, by uid and by record id."""
     parts = load_results(results).parts.values()
     same = [part for digest, part in parts if digest == profile.digest]
     if not same:
@@ -249,42 +251,42 @@ def _by_name(results: Path, profile: AgentEvalProfile, task: LLMJudgeTask) -> di
             f"--results {results}: its records were judged by another profile ({known}) than "
             f"{profile.alias!r} {profile.digest[:12]}; give the one that judged with --profile"
         )
-    found: dict[str, Verdict] = {}
+    found: dict[str, JudgeOutcome] = {}
     for part in same:
         for record in part.records:
             for result in record.tasks:
                 if result.task_id == task.id:
-                    verdict = verdict_of(result)
-                    found[f"uid {record.record_uid}"] = verdict
+                    outcome = judge_outcome(result)
+                    found[f"uid {record.record_uid}"] = outcome
                     name = f"id {record.record_id}"
-                    found[name] = _SEVERAL if name in found else verdict
+                    found[name] = _SEVERAL if name in found else outcome
     return found
 
 
 def _known(
     items: Sequence[Item], profile: AgentEvalProfile, task: LLMJudgeTask, results: Path | None
-) -> list[list[Verdict]]:
-    """Collect the verdicts that the judge gave earlier: from the labels, else from the results."""
+) -> list[list[JudgeOutcome]]:
+    """Collect the outcomes that the judge gave earlier: from the labels, else from the results."""
     passes = scale_of(task)
     by_name = {} if results is None else _by_name(results, profile, task)
-    found: list[list[Verdict]] = []
+    found: list[list[JudgeOutcome]] = []
     for item in items:
         is_named = results is None or bool(item.uid or item.record_id)
-        verdict = by_name.get(item.key, _NO_VERDICT) if is_named else _NO_NAME
+        outcome = by_name.get(item.key, _NO_OUTCOME) if is_named else _NO_NAME
         if item.judged is not None:
-            verdict = Verdict(passed=item.judged, score=item.judge_score)
+            outcome = JudgeOutcome(passed=item.judged, score=item.judge_score)
         elif item.judge_score is not None:
-            verdict = Verdict(passed=passes(item.judge_score), score=item.judge_score)
-        found.append([verdict])
+            outcome = JudgeOutcome(passed=passes(item.judge_score), score=item.judge_score)
+        found.append([outcome])
     return found
 
 
-def _nothing(known: Sequence[Sequence[Verdict]], wanted: Wanted, *, is_asked: bool) -> str:
+def _nothing(known: Sequence[Sequence[JudgeOutcome]], wanted: Wanted, *, is_asked: bool) -> str:
     reasons = Counter(each[0].why for each in known)
     shown = ", ".join(f"{why} ({count})" for why, count in reasons.most_common(3))
     if not is_asked and wanted.results is None:
         return (
-            f"{wanted.labels}: the lines hold neither verdicts of a judge nor contexts to ask one "
+            f"{wanted.labels}: the lines hold neither outcomes of a judge nor contexts to ask one "
             "about; add contexts, or name a file of results with --results"
         )
     first = next((each[0].message for each in known if each[0].message), "")

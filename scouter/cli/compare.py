@@ -60,8 +60,8 @@ def compare(
     """
     outputs = Outputs(junit=junit, markdown=markdown, html=html, json=json)
     outputs.check()
+    from scouter.cli.decision_text import print_decision  # the engine takes most of the start
     from scouter.cli.saved_results import load_both
-    from scouter.cli.verdict_text import print_decision  # the engine takes most of the start
     from scouter.evaluate.show.comparison_tables import print_scenario_comparison
     from scouter.replay.reports.decision import Policy
     from scouter.replay.reports.report import Report

@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 def evaluate_config(run: "NvidiaRun", unused: Mapping[str, object], *, allow_errors: bool) -> None:
     """Run a config file, print the summary, and end with the exit code.
 
-    The code is 0 where every item has its verdict, 1 where one has none.
+    The code is 0 where every item has its outcome, 1 where one has none.
 
     Args:
         run: The run of the config file.
         unused: By name, arguments of the command that belong to scenarios; one that is given is
             an error.
-        allow_errors: Whether missing verdicts stop nothing.
+        allow_errors: Whether missing outcomes stop nothing.
 
     Raises:
         ScouterError: A file, a name or an argument is wrong.
@@ -43,7 +43,7 @@ def evaluate_config(run: "NvidiaRun", unused: Mapping[str, object], *, allow_err
     for line in results.lines:
         typer.echo(one_line(line))
     if results.n_errored and not allow_errors:
-        typer.echo(f"{results.n_errored} without a verdict; see the files", err=True)
+        typer.echo(f"{results.n_errored} without an outcome; see the files", err=True)
         raise typer.Exit(1)
 
 

@@ -262,7 +262,7 @@ def _run(
 
 @contextmanager
 def _bar(*, is_quiet: bool) -> Generator[tuple[Callable[[int], None], Callable[[], None]]]:
-    """A bar of verdicts on standard error, for people who watch."""
+    """A bar of outcomes on standard error, for people who watch."""
     import sys
 
     if is_quiet or not sys.stderr.isatty():

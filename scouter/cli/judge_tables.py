@@ -42,13 +42,13 @@ def print_corrected(calibration: Calibration, found: Corrected) -> None:
         notes.append(f"Labelled records are left out, as they count as labels: {found.labelled}.")
     if found.left_out:
         parts = ", ".join(f"{count} {name}" for name, count in sorted(found.left_out.items()))
-        notes.append(f"Records without a verdict are left out: {parts}.")
+        notes.append(f"Records without an outcome are left out: {parts}.")
     emit(table, *map(Text, notes))
 
 
 def over_budget_text(found: Calibration) -> str:
     """Say what a budget kept from being asked, and what that leaves."""
-    skipped = counted(found.over_budget, "verdict")
+    skipped = counted(found.over_budget, "outcome")
     return (
         f"{skipped} skipped, as the budget left too little; the calibration rests on "
         f"{found.counts.confusion.total} of {counted(found.items, 'labelled record')}."
@@ -78,7 +78,7 @@ def _rates(found: Calibration) -> Table:
 
 
 def _confusion(found: Calibration) -> Table:
-    table = table_of("Verdicts", "", "judge passes", "judge fails")
+    table = table_of("Outcomes", "", "judge passes", "judge fails")
     for name, row in zip(("people pass", "people fail"), found.counts.confusion.table, strict=True):
         table.add_row(name, *map(str, row))
     return table

@@ -119,11 +119,11 @@ def record_lines(look: "RecordLook", most: int) -> Iterator[str]:
         yield f"before: {_revision(each)}"
 
 
-def _revision(verdict: "Evaluation") -> str:
-    version = verdict.profile_version[:12]
+def _revision(evaluation: "Evaluation") -> str:
+    version = evaluation.profile_version[:12]
     return (
-        f"revision {verdict.revision}: {verdict.outcome}, {verdict.completeness}, "
-        f"{clock(verdict.evaluated_at)}, by version {version} of {verdict.profile}"
+        f"revision {evaluation.revision}: {evaluation.outcome}, {evaluation.completeness}, "
+        f"{clock(evaluation.evaluated_at)}, by version {version} of {evaluation.profile}"
     )
 
 
@@ -167,26 +167,27 @@ def session_lines(session: "Session", most: int) -> Iterator[str]:
         f" in {counted(session.traces, 'trace')}: {told or 'nothing decided'}"
     )
     yield f"  {clock(session.first_at)} to {clock(session.last_at)}"
-    verdicts = {each.uid: each for each in session.evaluations}
+    evaluations = {each.uid: each for each in session.evaluations}
     for record in sorted(session.items, key=lambda each: each.created_at):
-        verdict = verdicts.pop(record.uid, None)
+        evaluation = evaluations.pop(record.uid, None)
         yield ""
         ended = record.outcome or record.state
         parts = [f"{_mark(ended)} {ended}  {record.profile}, record {record.record_id}".rstrip()]
         parts += [f"uid {record.uid}", *([f"trace {record.trace_id}"] if record.trace_id else [])]
         yield from _indented(", ".join(parts), "  ")
-        yield from _not_passed(verdict, most)
-    for verdict in verdicts.values():
-        if verdict.scope == "session":
+        yield from _not_passed(evaluation, most)
+    for evaluation in evaluations.values():
+        if evaluation.scope == "session":
             yield ""
-            yield f"{_mark(verdict.outcome)} {verdict.outcome}  {verdict.profile}, the session"
-            yield from _not_passed(verdict, most)
+            outcome = evaluation.outcome
+            yield f"{_mark(outcome)} {outcome}  {evaluation.profile}, the session"
+            yield from _not_passed(evaluation, most)
     if session.records > len(session.items):
         yield f"and {counted(session.records - len(session.items), 'older record')}"
 
 
-def _not_passed(verdict: "Evaluation | None", most: int) -> Iterator[str]:
-    for task in () if verdict is None else verdict.tasks:
+def _not_passed(evaluation: "Evaluation | None", most: int) -> Iterator[str]:
+    for task in () if evaluation is None else evaluation.tasks:
         if task.outcome != "passed":
             reason = f" ({task.reason})" if task.reason else ""
             head = f"  {_mark(task.outcome)} {task.task_id}: {task.outcome}{reason}: "
@@ -200,8 +201,8 @@ def first_reason(tasks: "Sequence[TaskResult]", most: int) -> str:
     return "" if first is None else value_text(" ".join(first.message.split()), most)
 
 
-def _named(verdict: "Evaluation") -> str:
-    return f"{verdict.record_id} ({verdict.uid})" if verdict.record_id else verdict.uid
+def _named(evaluation: "Evaluation") -> str:
+    return f"{evaluation.record_id} ({evaluation.uid})" if evaluation.record_id else evaluation.uid
 
 
 def _mark(outcome: str) -> str:

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import typer
 
+from scouter.cli.decision_text import print_decision
 from scouter.cli.outputs import Outputs
 from scouter.cli.pushing import push_run
-from scouter.cli.verdict_text import print_decision
 from scouter.errors import ConfigError
 from scouter.evaluate.api.replay import ScenarioEvalResults
 from scouter.evaluate.compare.gate_checks import check_gates

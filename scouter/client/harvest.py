@@ -105,7 +105,7 @@ def harvest(
     """
     found = Harvest()
     at_hand = {profile.digest: profile for profile in known}
-    chosen = _choose(_verdicts(client, wanted), wanted)
+    chosen = _choose(_evaluations(client, wanted), wanted)
     for evaluation in sorted(chosen, key=lambda each: (each.created_at, each.uid)):
         context, spans = _context_of(client, evaluation), _spans_of(client, evaluation)
         conversation = read_conversation(spans, context)
@@ -117,7 +117,7 @@ def harvest(
     return found
 
 
-def _verdicts(client: ScouterClient, wanted: Wanted) -> Iterator[Evaluation]:
+def _evaluations(client: ScouterClient, wanted: Wanted) -> Iterator[Evaluation]:
     """The latest evaluation on each record, newest first.
 
     The lists do not begin at one moment, so that a record which failed in the first may have
@@ -142,10 +142,10 @@ def _verdicts(client: ScouterClient, wanted: Wanted) -> Iterator[Evaluation]:
         yield each
 
 
-def _choose(verdicts: Iterator[Evaluation], wanted: Wanted) -> Iterable[Evaluation]:
+def _choose(evaluations: Iterator[Evaluation], wanted: Wanted) -> Iterable[Evaluation]:
     if not wanted.is_sample:
-        return itertools.islice(verdicts, wanted.limit)
-    return heapq.nsmallest(wanted.limit, verdicts, key=lambda each: _digest(each.uid))
+        return itertools.islice(evaluations, wanted.limit)
+    return heapq.nsmallest(wanted.limit, evaluations, key=lambda each: _digest(each.uid))
 
 
 def _digest(uid: str) -> bytes:

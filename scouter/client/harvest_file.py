@@ -77,9 +77,9 @@ def _scenario(item: Harvested) -> str:
 
 
 def _fields(item: Harvested) -> Iterator[str]:
-    scenario, verdict = item.scenario, item.evaluation
+    scenario, evaluation = item.scenario, item.evaluation
     yield _dump({"id": scenario.id})
-    name = f"{verdict.record_id or verdict.uid}: {verdict.outcome}"
+    name = f"{evaluation.record_id or evaluation.uid}: {evaluation.outcome}"
     wrong = [task["task_id"] for task in _failed(item)]
     yield _remark(f"Record {name}" + (f" in {', '.join(wrong)}." if wrong else "."))
     yield _dump({"initial_query": scenario.initial_query})
@@ -90,13 +90,14 @@ def _fields(item: Harvested) -> Iterator[str]:
         yield _dump({"expected_outcome": scenario.expected_outcome})
     elif _observed(item) is None:
         yield _remark("Nothing says what was expected, or what was answered.")
-    elif verdict.outcome is Outcome.PASSED:
+    elif evaluation.outcome is Outcome.PASSED:
         yield _remark("Observed, not expected. If the answer was right, remove the mark:")
         yield indent(_dump({"expected_outcome": _observed(item)}), "# ", lambda _: True)
     else:
         yield _remark(
-            f"Nothing says what was expected, and the answer was observed in a record that "
-            f"{verdict.outcome}: see observed_answer in the metadata, and write expected_outcome."
+            "Nothing says what was expected, and the answer was observed in a record that "
+            f"{evaluation.outcome}: see observed_answer in the metadata, and write "
+            "expected_outcome."
         )
     if scenario.tasks:
         yield _dump({"tasks": [_wire(task) for task in scenario.tasks]})

@@ -73,9 +73,9 @@ def look_at_record(client: ScouterClient, uid: str) -> RecordLook:
     return RecordLook(record=record, paths=paths, prompts=prompts)
 
 
-def _plan_of(client: ScouterClient, verdict: Evaluation) -> Plan | None:
-    for each in client.profiles(alias=verdict.profile):
-        if each.profile_version == verdict.profile_version:
+def _plan_of(client: ScouterClient, evaluation: Evaluation) -> Plan | None:
+    for each in client.profiles(alias=evaluation.profile):
+        if each.profile_version == evaluation.profile_version:
             return AgentEvalProfile.model_validate(client.profile(each.uid).body).plan
     return None
 
@@ -96,11 +96,11 @@ def _asked(
     at: int,
     judge: AskingTask,
     record: Record,
-    verdict: Evaluation,
+    evaluation: Evaluation,
     spans: SpanTree | None,
 ) -> Sequence[Asked]:
     """Rebuild the first question to the judge; empty if it was not asked for lack of its inputs."""
-    found = {task.task_id: task for task in verdict.tasks}
+    found = {task.task_id: task for task in evaluation.tasks}
     own = found.get(plan.specs[at].task_id)
     if own is None or not own.question:
         return ()

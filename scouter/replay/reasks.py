@@ -70,7 +70,7 @@ class Reasks:
         for name, attempts in attempts_of(found, self._baseline).items():
             for each in attempts:
                 if each.attempt == attempt:
-                    self._note(name, _verdict(each.passed, tasks[name]))
+                    self._note(name, _passed(each.passed, tasks[name]))
         self._is_paid = not any(
             task.reason is Reason.BUDGET for items in tasks.values() for task in items
         )
@@ -99,7 +99,7 @@ class Reasks:
         return self._results.model_copy(update={"confirmations": confirmations, "reasked": reasked})
 
 
-def _verdict(passed: bool | None, tasks: Sequence[EvalTaskResult]) -> bool | None:
+def _passed(passed: bool | None, tasks: Sequence[EvalTaskResult]) -> bool | None:
     """Tell whether an attempt passed; None if a judge that gave no answer could change that."""
     if passed:
         known = (is_counted(task) or task.reason is Reason.SAMPLED for task in tasks)

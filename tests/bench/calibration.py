@@ -29,7 +29,7 @@ import numpy as np
 from scouter.evaluate.intervals import Interval, wilson
 from scouter.evaluate.statistics.confusion import Confusion
 from scouter.evaluate.statistics.corrected_rate import CannotSay, Correction, corrected_rate
-from scouter.evaluate.statistics.gold_items import Diagnosis, Verdicts, diagnose
+from scouter.evaluate.statistics.gold_items import Diagnosis, JudgeCounts, diagnose
 from scouter.evaluate.statistics.kappa_profile import holds
 from scouter.evaluate.statistics.prediction_powered import prediction_powered
 from tests.bench.figures import Figures
@@ -182,9 +182,9 @@ def once(
     after = flips(random, JUDGED, pass_rate(rate, sensitivity, specificity))
     return diagnose(
         labelled(random, 100, 100, SENSITIVITY, SPECIFICITY),
-        Verdicts(before, JUDGED),
+        JudgeCounts(before, JUDGED),
         labelled(random, each, each, sensitivity, specificity),
-        Verdicts(after, JUDGED),
+        JudgeCounts(after, JUDGED),
     )
 
 

@@ -3,7 +3,7 @@
 import datetime
 from collections.abc import Iterator, Sequence
 
-from scouter.agent.calibration.asking import Verdict
+from scouter.agent.calibration.asking import JudgeOutcome
 from scouter.agent.calibration.calibration import Calibration, Evidence, calibrate
 from scouter.agent.calibration.identity import identify, judge_task
 from scouter.agent.calibration.labels import Item
@@ -36,7 +36,7 @@ def calibration(
     ]
     evidence = Evidence(
         items=items,
-        verdicts=[[Verdict(passed=passed)] for _, passed in found],
+        outcomes=[[JudgeOutcome(passed=passed)] for _, passed in found],
         labels=len(found),
     )
     identity = identify(profile, judge_task(profile, task_id), judge)

@@ -11,9 +11,7 @@ def client_routes() -> dict[str, Callable[..., Any]]:
     """All of them, of every module of the room."""
     return {
         name: function
-        for module in (getattr(routes, name) for name in routes.__all__)
-        for name, function in vars(module).items()
-        if inspect.isfunction(function)
-        and function.__module__ == module.__name__
-        and not name.startswith("_")
+        for module in map(routes.__dict__.__getitem__, routes.__all__)
+        for name, function in inspect.getmembers(module, inspect.isfunction)
+        if function.__module__ == module.__name__ and not name.startswith("_")
     }

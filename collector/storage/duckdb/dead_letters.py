@@ -1,11 +1,11 @@
 """Dead letters in the DuckDB store: listed, and taken out once they were replayed."""
 
 from collections.abc import Collection, Sequence
-from concurrent.futures import Future
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Final
 
 from collector.storage.duckdb.database import Database, run
+from collector.storage.duckdb.job import Job
 from collector.storage.duckdb.transaction import FEW_DELETES, Transaction, one_of
 from collector.storage.port.dead_letters import (
     DeadLetter,
@@ -92,18 +92,13 @@ def _payloads(
     return {letter_id: (size, payload) for letter_id, size, payload in rows}
 
 
-def _future() -> "Future[Any]":
-    return Future()
-
-
 @dataclass(slots=True, kw_only=True)
-class RemoveLettersJob:
+class RemoveLettersJob(Job):
     """Letters to be taken out."""
 
     database: Database
     space: str
     letter_ids: Sequence[str]
-    future: "Future[Any]" = field(default_factory=_future)
 
     @property
     def size(self) -> int:

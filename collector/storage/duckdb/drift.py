@@ -3,12 +3,12 @@
 import math
 from collections import defaultdict
 from collections.abc import Sequence
-from concurrent.futures import Future
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from collector.storage.duckdb.database import Database, Reads, run
 from collector.storage.duckdb.evaluations import PROFILE
+from collector.storage.duckdb.job import Job, RowsJob
 from collector.storage.duckdb.rollup import GATE
 from collector.storage.duckdb.transaction import Transaction, one_of
 from collector.storage.port.drift import (
@@ -31,18 +31,13 @@ from scouter.evaluate.outcome import Outcome
 # ruff: noqa: S608
 
 
-def _future() -> "Future[Any]":
-    return Future()
-
-
 @dataclass(slots=True, kw_only=True)
-class DriftJob:
+class DriftJob(Job):
     """States and events that belong together."""
 
     database: Database
     states: Sequence[DriftState]
     events: Sequence[DriftEvent]
-    future: "Future[Any]" = field(default_factory=_future)
 
     @property
     def size(self) -> int:
@@ -66,16 +61,8 @@ class DriftJob:
 
 
 @dataclass(slots=True, kw_only=True)
-class DeliveriesJob:
+class DeliveriesJob(RowsJob[DriftDelivery]):
     """Steps of deliveries."""
-
-    rows: Sequence[DriftDelivery]
-    future: "Future[Any]" = field(default_factory=_future)
-
-    @property
-    def size(self) -> int:
-        """Number of rows."""
-        return len(self.rows)
 
     def apply(self, tx: Transaction) -> int:
         """Add them."""

@@ -5,12 +5,12 @@ in another order than they were made, for instance from several partitions. So t
 was heard of is kept, too.
 """
 
-from concurrent.futures import Future
-from dataclasses import dataclass, field
-from typing import Any, Final
+from dataclasses import dataclass
+from typing import Final
 
 from collector.metrics import TotalName
 from collector.storage.duckdb.database import Database, run
+from collector.storage.duckdb.job import Job
 from collector.storage.duckdb.transaction import Transaction, one_of
 from scouter.transport.drops import NOBODY, Count, Dropped
 
@@ -26,12 +26,8 @@ KNOWN_SENDERS: Final = f"""
 """SQL for the senders that are not forgotten: a day passes by the reports that come."""
 
 
-def _future() -> "Future[Any]":
-    return Future()
-
-
 @dataclass(slots=True, kw_only=True)
-class DropsJob:
+class DropsJob(Job):
     """Job that counts the drops reported by one request."""
 
     database: Database
@@ -39,7 +35,6 @@ class DropsJob:
     dropped: Dropped
     now_ns: int
     size: int = 1
-    future: "Future[Any]" = field(default_factory=_future)
 
     def apply(self, tx: Transaction) -> int:
         """Add what was not told before, and note each sender's count with it."""

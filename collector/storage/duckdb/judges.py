@@ -1,31 +1,17 @@
 """Calibrations of judges, and their outcomes of gold items, in the store."""
 
-from collections.abc import Sequence
-from concurrent.futures import Future
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
 
 from collector.storage.duckdb.database import Database
+from collector.storage.duckdb.job import RowsJob
 from collector.storage.duckdb.transaction import Transaction
 from collector.storage.port.judges import CalibrationRow, GoldOutcome, GoldQuery
 from scouter.evaluate.outcome import Outcome
 
 
-def _future() -> "Future[Any]":
-    return Future()
-
-
 @dataclass(slots=True, kw_only=True)
-class CalibrationsJob:
+class CalibrationsJob(RowsJob[CalibrationRow]):
     """Calibrations."""
-
-    rows: Sequence[CalibrationRow]
-    future: "Future[Any]" = field(default_factory=_future)
-
-    @property
-    def size(self) -> int:
-        """Number of calibrations."""
-        return len(self.rows)
 
     def apply(self, tx: Transaction) -> int:
         """Add the calibrations."""
@@ -35,16 +21,8 @@ class CalibrationsJob:
 
 
 @dataclass(slots=True, kw_only=True)
-class GoldJob:
+class GoldJob(RowsJob[GoldOutcome]):
     """Outcomes of gold items."""
-
-    rows: Sequence[GoldOutcome]
-    future: "Future[Any]" = field(default_factory=_future)
-
-    @property
-    def size(self) -> int:
-        """Number of evaluations."""
-        return len(self.rows)
 
     def apply(self, tx: Transaction) -> int:
         """Add the evaluations."""

@@ -1,11 +1,11 @@
 """Labels: appended; of one person, task and record the last one counts."""
 
 from collections.abc import Sequence
-from concurrent.futures import Future
-from dataclasses import dataclass, field
-from typing import Any, Final
+from dataclasses import dataclass
+from typing import Final
 
 from collector.storage.duckdb.database import Database
+from collector.storage.duckdb.job import RowsJob
 from collector.storage.duckdb.tombstones import record_tombstone
 from collector.storage.duckdb.transaction import Transaction
 from collector.storage.port.labels import LabelQuery, LabelRow
@@ -19,21 +19,9 @@ _COLUMNS: Final = (
 _STORED: Final = ", ".join({"by": "added_by"}.get(name, name) for name in _COLUMNS)
 
 
-def _future() -> "Future[Any]":
-    return Future()
-
-
 @dataclass(slots=True, kw_only=True)
-class LabelsJob:
+class LabelsJob(RowsJob[LabelRow]):
     """Labels."""
-
-    rows: Sequence[LabelRow]
-    future: "Future[Any]" = field(default_factory=_future)
-
-    @property
-    def size(self) -> int:
-        """Number of labels."""
-        return len(self.rows)
 
     def apply(self, tx: Transaction) -> int:
         """Add those on records that were not erased."""

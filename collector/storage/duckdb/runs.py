@@ -2,13 +2,13 @@
 
 import zlib
 from collections.abc import Sequence
-from concurrent.futures import Future
-from dataclasses import dataclass, field
-from typing import Any, Final
+from dataclasses import dataclass
+from typing import Final
 
 import duckdb
 
 from collector.storage.duckdb.database import Database, run
+from collector.storage.duckdb.job import Job
 from collector.storage.duckdb.letter_search import LetterSearch
 from collector.storage.duckdb.run_search import RunSearch
 from collector.storage.duckdb.transaction import Transaction
@@ -20,19 +20,14 @@ from collector.storage.port.runs import RunRow
 _COLUMNS: Final = "space, run_id, name, added_ns, added_by, summary"
 
 
-def _future() -> "Future[Any]":
-    return Future()
-
-
 @dataclass(slots=True, kw_only=True)
-class RunJob:
+class RunJob(Job):
     """A run that was sent."""
 
     database: Database
     row: RunRow
     packed: bytes
     """Its body, compressed in the calling thread."""
-    future: "Future[Any]" = field(default_factory=_future)
 
     @classmethod
     def of(cls, database: Database, row: RunRow) -> "RunJob":

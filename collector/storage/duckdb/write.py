@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
 from collector.metrics import TotalKey, TotalName
@@ -13,6 +13,7 @@ from collector.storage.duckdb.columns import (
     evaluation_columns,
     record_columns,
 )
+from collector.storage.duckdb.job import Job, RowsJob
 from collector.storage.duckdb.json_text import dump_json
 from collector.storage.duckdb.stored_keys import text_hash
 from collector.storage.duckdb.transaction import Transaction
@@ -32,10 +33,6 @@ from scouter.errors import DataError
 from scouter.model.otlp import encode_request
 
 ColumnsT = TypeVar("ColumnsT")
-
-
-def _future() -> "Future[Any]":
-    return Future()
 
 
 def _ahead(make: Callable[[], ColumnsT]) -> ColumnsT | None:
@@ -65,7 +62,7 @@ class WriteJob(Protocol):
 
 
 @dataclass(slots=True, kw_only=True)
-class SpansJob:
+class SpansJob(Job):
     """A batch of spans of one space, whose bytes are in the span log."""
 
     space: str
@@ -74,7 +71,6 @@ class SpansJob:
     place: Place
     erased: int = 0
     """Spans that came again after they were erased, and were not written."""
-    future: "Future[Any]" = field(default_factory=_future)
 
     @property
     def size(self) -> int:
@@ -109,13 +105,12 @@ class SpansJob:
 
 
 @dataclass(slots=True, kw_only=True)
-class RefusedSpansJob:
+class RefusedSpansJob(Job):
     """Acknowledged spans that the database cannot hold, put aside one by one."""
 
     spans: SpansJob
     error: DataError
     size: int = 1
-    future: "Future[Any]" = field(default_factory=_future)
 
     def apply(self, tx: Transaction) -> int:
         """Add a dead letter for each span, and pass over its place in the log."""
@@ -136,23 +131,16 @@ class RefusedSpansJob:
 
 
 @dataclass(slots=True, kw_only=True)
-class RecordsJob:
+class RecordsJob(RowsJob[RecordRow]):
     """A batch of records."""
 
-    rows: Sequence[RecordRow]
     columns: RecordColumns | None = None
     """The same, where they were made ahead of the commit."""
-    future: "Future[Any]" = field(default_factory=_future)
 
     @staticmethod
     def made_of(rows: Sequence[RecordRow], schemas: Mapping[str, Schema]) -> "RecordsJob":
         """Make the columns in the calling thread."""
         return RecordsJob(rows=rows, columns=_ahead(lambda: record_columns(rows, schemas)))
-
-    @property
-    def size(self) -> int:
-        """Number of records."""
-        return len(self.rows)
 
     @property
     def hashes(self) -> Sequence[int]:
@@ -224,13 +212,12 @@ def _conflict(row: RecordRow) -> DeadLetter:
 
 
 @dataclass(slots=True, kw_only=True)
-class EvaluationsJob:
+class EvaluationsJob(Job):
     """Evaluations with their task results."""
 
     rows: Sequence[EvaluationRow]
     columns: EvaluationColumns | None = None
     """The same, where they were made ahead of the commit."""
-    future: "Future[Any]" = field(default_factory=_future)
 
     @staticmethod
     def made_of(rows: Sequence[EvaluationRow], schemas: Mapping[str, Schema]) -> "EvaluationsJob":
@@ -263,16 +250,8 @@ class EvaluationsJob:
 
 
 @dataclass(slots=True, kw_only=True)
-class LettersJob:
+class LettersJob(RowsJob[DeadLetter]):
     """Dead letters."""
-
-    rows: Sequence[DeadLetter]
-    future: "Future[Any]" = field(default_factory=_future)
-
-    @property
-    def size(self) -> int:
-        """Number of letters."""
-        return len(self.rows)
 
     def apply(self, tx: Transaction) -> int:
         """Add the letters that are not there yet."""
@@ -282,16 +261,8 @@ class LettersJob:
 
 
 @dataclass(slots=True, kw_only=True)
-class AlertsJob:
+class AlertsJob(RowsJob[AlertEvent]):
     """Changes of alert states."""
-
-    rows: Sequence[AlertEvent]
-    future: "Future[Any]" = field(default_factory=_future)
-
-    @property
-    def size(self) -> int:
-        """Number of events."""
-        return len(self.rows)
 
     def apply(self, tx: Transaction) -> int:
         """Add the events."""
@@ -304,12 +275,11 @@ class AlertsJob:
 
 
 @dataclass(slots=True, kw_only=True)
-class ProfileJob:
+class ProfileJob(Job):
     """A registered profile."""
 
     row: ProfileRow
     size: int = 1
-    future: "Future[Any]" = field(default_factory=_future)
 
     def apply(self, tx: Transaction) -> int:
         """Add the registration."""
@@ -322,12 +292,11 @@ class ProfileJob:
 
 
 @dataclass(slots=True, kw_only=True)
-class TotalsJob:
+class TotalsJob(Job):
     """Counts that no row stands behind."""
 
     deltas: Mapping[TotalKey, int]
     size: int = 1
-    future: "Future[Any]" = field(default_factory=_future)
 
     def apply(self, tx: Transaction) -> int:
         """Add the counts."""
@@ -336,12 +305,11 @@ class TotalsJob:
 
 
 @dataclass(slots=True, kw_only=True)
-class MaintenanceJob:
+class MaintenanceJob(Job):
     """Work on what is stored already, between two commits' worth of rows."""
 
     work: Callable[[Transaction], object]
     size: int = 1
-    future: "Future[Any]" = field(default_factory=_future)
 
     def apply(self, tx: Transaction) -> object:
         """Do the work inside the transaction."""

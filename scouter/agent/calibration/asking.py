@@ -24,15 +24,15 @@ from scouter.model.record import EvalRecord
 _OVER_BUDGET: Final = f"{Outcome.SKIPPED}: {Reason.BUDGET}"
 
 Tick: TypeAlias = Callable[[], None]
-"""Called once for each verdict."""
+"""Called once for each outcome."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict:
-    """Verdict of a judge on one record."""
+class JudgeOutcome:
+    """Outcome of a judge on one record."""
 
     passed: bool | None
-    """None where there is no verdict; `why` says why."""
+    """None where there is no outcome; `why` says why."""
     score: float | None = None
     """Value that the task compared, where it is a number."""
     why: str = ""
@@ -46,14 +46,14 @@ class Verdict:
         return self.why == _OVER_BUDGET
 
 
-def verdict_of(result: EvalTaskResult) -> Verdict:
-    """Read a verdict from a task's result."""
+def judge_outcome(result: EvalTaskResult) -> JudgeOutcome:
+    """Read an outcome from a task's result."""
     if result.outcome in (Outcome.PASSED, Outcome.FAILED):
         actual = result.actual
         score = None if isinstance(actual, bool) or not isinstance(actual, int | float) else actual
-        return Verdict(passed=result.passed, score=score)
+        return JudgeOutcome(passed=result.passed, score=score)
     reason = f": {result.reason}" if result.reason else ""
-    return Verdict(passed=None, why=f"{result.outcome}{reason}", message=result.message)
+    return JudgeOutcome(passed=None, why=f"{result.outcome}{reason}", message=result.message)
 
 
 def ask_judge(
@@ -65,8 +65,8 @@ def ask_judge(
     repeats: int = 1,
     concurrency: int = 8,
     tick: Tick = lambda: None,
-) -> list[list[Verdict]]:
-    """Ask for one task's verdicts on records.
+) -> list[list[JudgeOutcome]]:
+    """Ask for one task's outcomes on records.
 
     Only the task and its dependencies run; no other task of the profile costs anything. Each
     labelled record is evaluated: a `sample_rate` is for live traffic, and counts as 1 here.
@@ -81,14 +81,14 @@ def ask_judge(
         tick: Called once for each record and repeat.
 
     Returns:
-        For each record its verdicts, in the order of asking.
+        For each record its outcomes, in the order of asking.
     """
     plan = plan_of(profile.tasks, task)
 
-    async def ask_all() -> list[list[Verdict]]:
-        rounds: list[list[Verdict]] = []
+    async def ask_all() -> list[list[JudgeOutcome]]:
+        rounds: list[list[JudgeOutcome]] = []
         for _ in range(repeats):
-            found: list[Verdict] = []
+            found: list[JudgeOutcome] = []
             # In portions, so that a progress bar moves; each as large as keeps the judge busy.
             for start in range(0, len(contexts), 4 * concurrency):
                 part = contexts[start : start + 4 * concurrency]
@@ -97,10 +97,10 @@ def ask_judge(
                     plan, records, judge=judge, concurrency=concurrency
                 )
                 for result in results:
-                    found.append(verdict_of(result[task.id]))
+                    found.append(judge_outcome(result[task.id]))
                     tick()
             rounds.append(found)
-        return [list(verdicts) for verdicts in zip(*rounds, strict=True)]
+        return [list(outcomes) for outcomes in zip(*rounds, strict=True)]
 
     return run_apart(ask_all) if contexts else []
 
@@ -111,7 +111,7 @@ def _on_all(task: Task) -> Task:
 
 
 def scale_of(task: LLMJudgeTask) -> Callable[[float], bool]:
-    """Make the function that turns a score on the judge's scale into a verdict.
+    """Make the function that turns a score on the judge's scale into an outcome.
 
     Returns:
         A function that raises `ConfigError` where the task cannot compare the score.

@@ -8,7 +8,7 @@ from typing import Annotated, Final, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from scouter.agent.calibration.asking import Verdict
+from scouter.agent.calibration.asking import JudgeOutcome
 from scouter.agent.calibration.identity import Identity
 from scouter.agent.calibration.labels import Item
 from scouter.evaluate.files.versioned import Stored
@@ -96,7 +96,7 @@ class Calibration(Stored, frozen=True):
     created_at: datetime.datetime
     identity: Identity
     answered_by: str = ""
-    """Source of the verdicts, as it was named: `module:name`, or a file with verdicts."""
+    """Source of the outcomes, as it was named: `module:name`, or a file with outcomes."""
     models: dict[str, int] = Field(default_factory=dict[str, int])
     """Models that say they answered, with the number of answers."""
     repeats: int
@@ -112,7 +112,7 @@ class Calibration(Stored, frozen=True):
     without_verdict: dict[str, int]
     """Records that the judge did not decide, by why; left out."""
     over_budget: Annotated[int, Field(ge=0)] = 0
-    """Verdicts that were not asked for, as the budget left too little; repeats count, too."""
+    """Outcomes that were not asked for, as the budget left too little; repeats count, too."""
     counts: Counts
     sensitivity: Rate
     specificity: Rate
@@ -133,16 +133,16 @@ class Calibration(Stored, frozen=True):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:
-    """Labels and verdicts, item by item, from which a calibration is computed."""
+    """Labels and outcomes, item by item, from which a calibration is computed."""
 
     items: Sequence[Item]
-    verdicts: Sequence[Sequence[Verdict]]
-    """Verdicts on each item, in the order of asking.
+    outcomes: Sequence[Sequence[JudgeOutcome]]
+    """Outcomes on each item, in the order of asking.
 
-    The first verdict of an item counts; the others show how consistent the judge is.
+    The first outcome of an item counts; the others show how consistent the judge is.
     """
-    swapped: Sequence[Verdict] = ()
-    """Verdict on each item with its two answers exchanged; empty if that was not asked."""
+    swapped: Sequence[JudgeOutcome] = ()
+    """Outcome on each item with its two answers exchanged; empty if that was not asked."""
     answered_by: str = ""
     models: Counter[str] = field(default_factory=Counter[str])
     labels: int = 0
@@ -150,15 +150,15 @@ class Evidence:
 
 
 def calibrate(identity: Identity, evidence: Evidence, now: datetime.datetime) -> Calibration:
-    """Hold a judge's verdicts against people's labels.
+    """Hold a judge's outcomes against people's labels.
 
     Args:
         identity: Task, question and model of the judge.
-        evidence: Labels and verdicts.
+        evidence: Labels and outcomes.
         now: Time of the calibration, in UTC.
     """
-    items, verdicts = evidence.items, evidence.verdicts
-    decided = list(_decided(items, verdicts))
+    items, outcomes = evidence.items, evidence.outcomes
+    decided = list(_decided(items, outcomes))
     labels = _confusion(decided)
     kappa = cohen_kappa(labels.table)
     several = [item for item in items if len(item.votes) > 1]
@@ -168,14 +168,14 @@ def calibrate(identity: Identity, evidence: Evidence, now: datetime.datetime) ->
         for each in decided
         if each.item.length is not None
     ]
-    repeats = max((len(said) for said in verdicts), default=0)
+    repeats = max((len(said) for said in outcomes), default=0)
     checks = [leniency(labels), length_bias(lengths)]
     if repeats > 1:
-        checks.append(consistency([_known(said) for said in verdicts]))
+        checks.append(consistency([_known(said) for said in outcomes]))
     if evidence.swapped:
         pairs = [
             (said[0].passed, other.passed)
-            for said, other in zip(verdicts, evidence.swapped, strict=True)
+            for said, other in zip(outcomes, evidence.swapped, strict=True)
         ]
         checks.append(position_bias((a, b) for a, b in pairs if a is not None and b is not None))
     return Calibration(
@@ -189,9 +189,9 @@ def calibrate(identity: Identity, evidence: Evidence, now: datetime.datetime) ->
         raters=len({rater for item in items for rater in item.raters}),
         items=len(items),
         tied=sum(item.is_good is None for item in items),
-        without_verdict=dict(Counter(said[0].why for said in verdicts if said[0].passed is None)),
+        without_verdict=dict(Counter(said[0].why for said in outcomes if said[0].passed is None)),
         over_budget=sum(
-            each.is_over_budget for said in (*verdicts, evidence.swapped) for each in said
+            each.is_over_budget for said in (*outcomes, evidence.swapped) for each in said
         ),
         counts=Counts(
             good_passed=labels.good_passed,
@@ -225,8 +225,10 @@ class _Decided(NamedTuple):
     score: float | None
 
 
-def _decided(items: Sequence[Item], verdicts: Sequence[Sequence[Verdict]]) -> Iterator[_Decided]:
-    for item, said in zip(items, verdicts, strict=True):
+def _decided(
+    items: Sequence[Item], outcomes: Sequence[Sequence[JudgeOutcome]]
+) -> Iterator[_Decided]:
+    for item, said in zip(items, outcomes, strict=True):
         is_good, first = item.is_good, said[0]
         if is_good is not None and first.passed is not None:
             yield _Decided(item, is_good, first.passed, first.score)
@@ -242,8 +244,8 @@ def _confusion(decided: Sequence[_Decided]) -> Confusion:
     )
 
 
-def _known(verdicts: Sequence[Verdict]) -> list[bool]:
-    return [each.passed for each in verdicts if each.passed is not None]
+def _known(outcomes: Sequence[JudgeOutcome]) -> list[bool]:
+    return [each.passed for each in outcomes if each.passed is not None]
 
 
 def _agreement(kappa: Kappa) -> Agreement:

@@ -27,7 +27,7 @@ class Corrected:
     judged: int
     """Records that the judge passed or failed."""
     left_out: Counter[str]
-    """Records without a verdict, by outcome."""
+    """Records without an outcome, by outcome."""
     labelled: int
     """Records of the results that are among the labelled ones; they count through their labels."""
     naive: Interval
@@ -94,7 +94,7 @@ def correct(
         same_traffic: True if the labels are a random sample of the same traffic.
 
     Raises:
-        ConfigError: The verdicts were asked otherwise than in the calibration; names the
+        ConfigError: The outcomes were asked otherwise than in the calibration; names the
             difference.
     """
     found = _matching(results, load_results(results), calibration, profile)

@@ -16,13 +16,13 @@ from scouter.evaluate.tasks.task import Task, tasks_digest
 _ENTRY: Final = "the provider entry"
 _NO_MATTER: Final = {"description", "prompt", "id", "max_retries", "required", "sample_rate"}
 """Fields that say how often a task is asked, what it is called or what hangs on it, and change no
-verdict."""
+outcome."""
 _OF_PROMPT: Final = {"fence", "max_value_characters"}
 """Fields of a prompt that change what the judge reads, beside its messages."""
 
 
 class Identity(BaseModel):
-    """One judge task, as far as it can change a verdict."""
+    """One judge task, as far as it can change an outcome."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", protected_namespaces=())
 
@@ -49,7 +49,7 @@ class Identity(BaseModel):
     where nobody knows."""
 
     def differences(self, other: "Identity") -> list[str]:
-        """Say in what the verdicts of another task were asked otherwise; [] if in nothing."""
+        """Say in what the outcomes of another task were asked otherwise; [] if in nothing."""
         found = [
             f"{name} is {show(theirs)}, calibrated was {show(own)}"
             for name, own, theirs in (
@@ -160,7 +160,7 @@ def identify_among(
 
 
 def _asked(task: Task) -> Task:
-    """A task without what hangs on its outcome, which changes no verdict."""
+    """A task without what hangs on its outcome, which changes no outcome."""
     return task.model_copy(update={"required": False}) if task.required else task
 
 

@@ -52,7 +52,7 @@ class Calibrations:
         return every[-1] if every else self._nearest(identity)
 
     def at(self, identity: Identity, when: datetime.datetime) -> Calibration | Unfit:
-        """Find the calibration that a verdict of some time was made under.
+        """Find the calibration that an outcome of some time was made under.
 
         It is the last one made until then; before the first one it is the first.
         """
@@ -74,13 +74,13 @@ class Calibrations:
 
 
 def in_force(every: Sequence[Calibration], when: datetime.datetime) -> Calibration:
-    """Choose the calibration that was in force when a judge gave a verdict.
+    """Choose the calibration that was in force when a judge gave an outcome.
 
-    If the verdict is older than every calibration, the first calibration is taken.
+    If the outcome is older than every calibration, the first calibration is taken.
 
     Args:
         every: At least one, the oldest first.
-        when: Time of the verdict.
+        when: Time of the outcome.
     """
     return next((each for each in reversed(every) if each.created_at <= when), every[0])
 

@@ -29,8 +29,8 @@ _CELL_LIMIT: Final = threading.Lock()
 """Held while this module has the limit on cells raised, which the whole process shares."""
 
 
-def _verdict(value: object) -> object:
-    """Read a verdict from a word."""
+def _read_word(value: object) -> object:
+    """Read an outcome from a word."""
     if value is None or isinstance(value, bool):
         return value
     if isinstance(value, int) and value in (0, 1):
@@ -50,7 +50,7 @@ def _number(value: object) -> object:
     return None if isinstance(value, str) and not value.strip() else value
 
 
-_Verdict: TypeAlias = Annotated[bool | None, BeforeValidator(_verdict)]
+_Word: TypeAlias = Annotated[bool | None, BeforeValidator(_read_word)]
 _Finite: TypeAlias = Annotated[float, Field(allow_inf_nan=False)]
 _Number: TypeAlias = Annotated[_Finite | None, BeforeValidator(_number)]
 _Length: TypeAlias = Annotated[
@@ -69,13 +69,13 @@ class Label(BaseModel):
     """The record's, where the judge is to be asked."""
     task: str = ""
     """Id of the judge task; may be left out where there is one."""
-    label: _Verdict = None
+    label: _Word = None
     """Is the record good, as that task asks?"""
     score: _Number = None
     """In place of `label`: a number on the judge's scale, which the task compares."""
     rater: str = ""
-    judge: _Verdict = None
-    """Verdict of the judge on the same record, if it was asked before."""
+    judge: _Word = None
+    """Outcome of the judge on the same record, if it was asked before."""
     judge_score: _Number = None
     length: _Length = None
     """Length of the answer, in any unit; without it the answer is measured."""

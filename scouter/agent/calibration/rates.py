@@ -19,7 +19,7 @@ from scouter.evaluate.statistics.corrected_rate import CannotSay, corrected_rate
 from scouter.evaluate.tasks.judge import LLMJudgeTask
 
 
-class Verdict(NamedTuple):
+class RecordOutcome(NamedTuple):
     """Decision of a judge on one record."""
 
     outcome: Outcome
@@ -27,22 +27,24 @@ class Verdict(NamedTuple):
     record_id: str = ""
 
 
-def rate(identity: Identity, verdicts: Iterable[Verdict], known: Calibration | Unfit) -> JudgeRate:
+def rate(
+    identity: Identity, outcomes: Iterable[RecordOutcome], known: Calibration | Unfit
+) -> JudgeRate:
     """Set the pass rate of one task beside what is known of its judge.
 
     Args:
         identity: Of the task.
-        verdicts: On records, each once.
+        outcomes: On records, each once.
         known: The calibration of this judge, or that there is none.
 
-    Cost: linear in the verdicts, and about 1 ms for the corrected rate.
+    Cost: linear in the outcomes, and about 1 ms for the corrected rate.
     """
     uids: set[str] = set()
     ids: set[str] = set()
     if isinstance(known, Calibration):
         uids, ids = set(known.labelled_uids), set(known.labelled_ids)
     passed = judged = labelled = 0
-    for each in verdicts:
+    for each in outcomes:
         if each.outcome not in (Outcome.PASSED, Outcome.FAILED):
             continue
         if each.uid in uids or (each.record_id and each.record_id in ids):
@@ -85,15 +87,15 @@ def rate_of_counts(
 
 
 def together(parts: Sequence[JudgeRate]) -> JudgeRate:
-    """Put the rates of one task's verdicts together that several calibrations tell of.
+    """Put the rates of one task's outcomes together that several calibrations tell of.
 
-    Each part counts by its verdicts, and so do the ends of its interval: the whole is as wide as if
+    Each part counts by its outcomes, and so do the ends of its interval: the whole is as wide as if
     the parts' errors all went the same way, as they may where calibrations share labels. A part
-    of which nothing can be said leaves nothing to say of the whole; one without verdicts does not
+    of which nothing can be said leaves nothing to say of the whole; one without outcomes does not
     count.
 
     Args:
-        parts: At least one, the oldest first; each of other verdicts.
+        parts: At least one, the oldest first; each of other outcomes.
 
     Returns:
         The rate, with the last calibration that counts.
@@ -110,7 +112,7 @@ def together(parts: Sequence[JudgeRate]) -> JudgeRate:
         return found
     for each in counted:
         if each.rate is None:
-            why = f"of {each.judged:,} of the {judged:,} verdicts: {each.why}"
+            why = f"of {each.judged:,} of the {judged:,} outcomes: {each.why}"
             nothing = {"standing": each.standing, "why": why, "rate": None, "interval": None}
             return found.model_copy(update=nothing)
 
@@ -171,12 +173,12 @@ def judge_rates(
     for alias, profile in profiles.items():
         if alias not in results.dataset_results:
             continue
-        verdicts = _of_records(results, alias)
+        outcomes = _of_records(results, alias)
         for task in profile.llm_judge_tasks:
             if task.scope == "record":
                 identity = identify(profile, task, judge)
                 known = calibrations.of(identity)
-                found.append(rate(identity, verdicts[task.id], known))
+                found.append(rate(identity, outcomes[task.id], known))
     of_scenarios = _of_scenarios(results)
     for task_id, identities in _own_judges(scenarios, judge).items():
         first, *others = identities
@@ -187,20 +189,20 @@ def judge_rates(
     return tuple(found)
 
 
-def _of_records(results: ScenarioEvalResults, alias: str) -> Mapping[str, Sequence[Verdict]]:
-    found: defaultdict[str, list[Verdict]] = defaultdict(list)
+def _of_records(results: ScenarioEvalResults, alias: str) -> Mapping[str, Sequence[RecordOutcome]]:
+    found: defaultdict[str, list[RecordOutcome]] = defaultdict(list)
     for record in results.dataset_results[alias].records:
         for task in record.tasks:
-            verdict = Verdict(task.outcome, record.record_uid, record.record_id)
-            found[task.task_id].append(verdict)
+            outcome = RecordOutcome(task.outcome, record.record_uid, record.record_id)
+            found[task.task_id].append(outcome)
     return found
 
 
-def _of_scenarios(results: ScenarioEvalResults) -> Mapping[str, Sequence[Verdict]]:
-    found: defaultdict[str, list[Verdict]] = defaultdict(list)
+def _of_scenarios(results: ScenarioEvalResults) -> Mapping[str, Sequence[RecordOutcome]]:
+    found: defaultdict[str, list[RecordOutcome]] = defaultdict(list)
     for attempt in results.scenario_results:
         for task in attempt.task_results:
-            found[task.task_id].append(Verdict(task.outcome))
+            found[task.task_id].append(RecordOutcome(task.outcome))
     return found
 
 

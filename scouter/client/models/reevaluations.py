@@ -38,7 +38,7 @@ class Flip(Answer):
 
 
 class Reevaluation(Answer):
-    """Verdict of another version of a profile on one page of evaluations."""
+    """Outcomes of another version of a profile on one page of evaluations."""
 
     profile: str
     profile_version: str

@@ -44,8 +44,8 @@ def export(
     Raises:
         TransientError: The rest cannot be had; what came before is not the whole.
     """
-    query = query_of(EvaluationSearch, search, tags="tag")
-    query |= {"format": format, "state": state, "part_bytes": _PART_BYTES}
+    found = query_of(EvaluationSearch, search, tags="tag")
+    query = {"format": format, "state": state, **found, "part_bytes": _PART_BYTES}
     return StreamCall(
         request=Request(method="GET", path="/export/{kind}", places={"kind": kind}, query=query)
     )

@@ -47,17 +47,20 @@ def _task_lines(kind: str) -> dict[str, str]:
     return {f"{{{{alias}}}} {{{{task}}}} {name}": query for name, query in found.items()}
 
 
-def _evidence(kind: str) -> dict[str, str]:
+def _evidence(title: str, text: str, kind: str) -> Panel:
     query = f'max by (alias, task) (scouter_task_evidence{{{_TASKS},kind="{kind}"}})'
-    return {"{{alias}} {{task}}": query}
+    return Panel(
+        title=title, text=text, queries={"{{alias}} {{task}}": query}, line=100, is_log=True
+    )
 
 
-def _share(outcome: str, of: str) -> str:
+def _share(title: str, text: str, outcome: str, of: str) -> Panel:
     counts = (
         f"sum by (alias, task) (increase(scouter_task_results_total{{{_TASKS},{each}}}[1h]))"
         for each in (f'outcome="{outcome}"', f'outcome=~"{of}"')
     )
-    return " / ".join(counts)
+    query = " / ".join(counts)
+    return Panel(title=title, text=text, queries={"{{alias}} {{task}}": query}, unit="percentunit")
 
 
 ROWS: Final = {
@@ -97,18 +100,16 @@ ROWS: Final = {
             queries=_task_lines("pass"),
             unit="percentunit",
         ),
-        Panel(
-            title="Evidence of a fall",
-            text="The alarm is at 1 / drift_alpha, which is 100 by default.",
-            queries=_evidence("pass"),
-            line=100,
-            is_log=True,
+        _evidence(
+            "Evidence of a fall",
+            "The alarm is at 1 / drift_alpha, which is 100 by default.",
+            kind="pass",
         ),
-        Panel(
-            title="Failures of the last hour",
-            text="Final results that failed, of those that passed or failed.",
-            queries={"{{alias}} {{task}}": _share("failed", "passed|failed")},
-            unit="percentunit",
+        _share(
+            "Failures of the last hour",
+            "Final results that failed, of those that passed or failed.",
+            outcome="failed",
+            of="passed|failed",
         ),
         Panel(
             title="Results",
@@ -118,18 +119,16 @@ ROWS: Final = {
                 f"(rate(scouter_task_results_total{{{_TASKS}}}[{_WINDOW}]))"
             },
         ),
-        Panel(
-            title="Evidence of more errors",
-            text="Errors are no failures: their alarm is one about judges, data or tasks.",
-            queries=_evidence("error"),
-            line=100,
-            is_log=True,
+        _evidence(
+            "Evidence of more errors",
+            "Errors are no failures: their alarm is one about judges, data or tasks.",
+            kind="error",
         ),
-        Panel(
-            title="Errors of the last hour",
-            text="Final results that are errors, of all that were decided.",
-            queries={"{{alias}} {{task}}": _share("errored", "passed|failed|errored")},
-            unit="percentunit",
+        _share(
+            "Errors of the last hour",
+            "Final results that are errors, of all that were decided.",
+            outcome="errored",
+            of="passed|failed|errored",
         ),
     ),
     "Records and spans": (

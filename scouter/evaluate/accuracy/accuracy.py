@@ -147,7 +147,7 @@ class AccuracyEvaluator:
         for at in range(self._iterations):
             try:
                 given = str(await answer())
-                scores.append(await self._verdict(given))
+                scores.append(await self._one_score(given))
             except Exception as error:
                 if self._compat != "sound":
                     raise
@@ -171,7 +171,7 @@ class AccuracyEvaluator:
             print_accuracy(result)
         return result
 
-    async def _verdict(self, generated: str) -> EvaluationScore:
+    async def _one_score(self, generated: str) -> EvaluationScore:
         schema: dict[str, JsonValue] = EvaluationScore.model_json_schema()
         if self._compat == "sound":
             return await self._judge.ask("accuracy", self.question(generated), _score, schema)

@@ -73,7 +73,7 @@ def print_reliability(result: ReliabilityEvaluationResult) -> None:
         table.add_row(
             "✅" if check.was_called else "❌", Text(check.tool_name), str(check.times_called)
         )
-    verdict = "Passed" if result.passed else "Failed"
-    table.title = f"Reliability Check {verdict}"
+    ending = "Passed" if result.passed else "Failed"
+    table.title = f"Reliability Check {ending}"
     expected, actual = result.expected_tool_calls, result.actual_tool_calls
     emit(table, Text(result.summary), Text(f"Expected: {expected}\nActual: {actual}"))

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Final, Literal, TypeAlias
 
 from pydantic import BaseModel
@@ -264,14 +263,6 @@ class RunComparison(Stored, frozen=True):
     def exit_code(self) -> int:
         """0 for `no regression seen`, 1 for `regressed`, 3 for `inconclusive`."""
         return self.decision.exit_code
-
-    @cached_property
-    def task_stats(self) -> dict[str, tuple[TaskAggregateStats, ...]]:
-        """Per alias, the counts of each task."""
-        return {
-            alias: comparison.task_aggregate_stats
-            for alias, comparison in self.dataset_comparisons.items()
-        }
 
     def __str__(self) -> str:
         (was, of_was), (now, of_now) = (

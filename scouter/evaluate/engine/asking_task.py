@@ -1,4 +1,4 @@
-"""Compiled tasks that ask a judge: questions come out, replies go in, a verdict ends it."""
+"""Compiled tasks that ask a judge: questions come out, replies go in, an outcome ends it."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Hashable, Mapping, Sequence
@@ -19,9 +19,9 @@ from scouter.evaluate.tasks.report import ReportTask
 from scouter.evaluate.tasks.trajectory import TrajectoryTask
 
 Reply: TypeAlias = JudgeReply | JudgeError
-Verdict: TypeAlias = tuple[EvalTaskResult, JsonValue]
+ResultAndAnswer: TypeAlias = tuple[EvalTaskResult, JsonValue]
 """A task's result, and the answer that dependent tasks read."""
-Asking: TypeAlias = Generator[Sequence[JudgeRequest], Sequence[Reply], Verdict]
+Asking: TypeAlias = Generator[Sequence[JudgeRequest], Sequence[Reply], ResultAndAnswer]
 """Yields questions that can be put at the same time, gets their replies in the same order."""
 
 K = TypeVar("K", bound=Hashable)
@@ -43,7 +43,7 @@ class AskingTask(ABC):
     def ask(
         self, scope: JsonValue, record_uid: str, base: JsonValue, spans: SpanTree | None
     ) -> Asking:
-        """Ask about one record until there is a verdict; may end without a question.
+        """Ask about one record until there is an outcome; may end without a question.
 
         Args:
             scope: The record's context and what the task depends on; anything but an object can
@@ -57,7 +57,7 @@ class AskingTask(ABC):
         """
 
     def basis(self, scope: JsonValue, base: JsonValue) -> Sequence[JsonValue]:
-        """All that a verdict follows from, beside the task, the questions and the answers."""
+        """All that an outcome follows from, beside the task, the questions and the answers."""
         del base
         return [scope] if has_template(self.task.expected_value) else []
 
@@ -99,8 +99,8 @@ class AskingTask(ABC):
 
 def together(
     asking: Mapping[K, Asking], fault: Callable[[K, Exception], EvalTaskResult]
-) -> Generator[Sequence[tuple[K, JudgeRequest]], Sequence[Reply], dict[K, Verdict]]:
-    """Let several tasks ask together, until each has its verdict.
+) -> Generator[Sequence[tuple[K, JudgeRequest]], Sequence[Reply], dict[K, ResultAndAnswer]]:
+    """Let several tasks ask together, until each has its outcome.
 
     A task that asks more than once does so in rounds. In each round, the questions of all tasks
     that are not done are put at the same time.
@@ -110,9 +110,9 @@ def together(
         fault: The result of one that raises.
 
     Returns:
-        A verdict for each key.
+        An outcome for each key.
     """
-    verdicts: dict[K, Verdict] = {}
+    outcomes: dict[K, ResultAndAnswer] = {}
     waiting: dict[K, Sequence[JudgeRequest]] = {}
 
     def go_on(key: K, replies: Sequence[Reply] | None) -> None:
@@ -121,9 +121,9 @@ def together(
             steps = asking[key]
             waiting[key] = next(steps) if replies is None else steps.send(replies)
         except StopIteration as end:
-            verdicts[key] = end.value
+            outcomes[key] = end.value
         except Exception as error:  # noqa: BLE001 — one never touches another
-            verdicts[key] = fault(key, error), None
+            outcomes[key] = fault(key, error), None
 
     for key in asking:
         go_on(key, None)
@@ -133,4 +133,4 @@ def together(
         given = iter(replies)
         for key, count in counts:
             go_on(key, [next(given) for _ in range(count)])
-    return verdicts
+    return outcomes

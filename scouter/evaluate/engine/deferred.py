@@ -34,10 +34,10 @@ _LONGEST: Final = 50_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Known:
-    """A judge's earlier verdict on the same record."""
+    """A judge's earlier outcome on the same record."""
 
     question: str
-    """Digest of the question that the verdict answers; see `question_of`."""
+    """Digest of the question that the outcome answers; see `question_of`."""
     result: EvalTaskResult
     answer: JsonValue
     """The judge's whole answer."""
@@ -50,7 +50,7 @@ class Deferred:
     results: tuple[EvalTaskResult, ...]
     """One result per task, in the plan's order; some may be pending."""
     kept: frozenset[int] = field(default_factory=frozenset[int])
-    """Indexes of the judge tasks whose earlier verdict still holds."""
+    """Indexes of the judge tasks whose earlier outcome still holds."""
 
 
 def evaluate_deferred(
@@ -68,9 +68,9 @@ def evaluate_deferred(
         plan: From `compile_plan`.
         record: Not changed.
         spans: The spans of the record's trace.
-        known: Earlier verdicts by task id; each holds where its question is the same.
+        known: Earlier outcomes by task id; each holds where its question is the same.
 
-    Cost: that of the tasks, and of writing the questions where verdicts are known.
+    Cost: that of the tasks, and of writing the questions where outcomes are known.
     """
     try:
         context = plain_context(record)
@@ -151,7 +151,7 @@ def question_of(
     uid: str,
     spans: SpanTree | None = None,
 ) -> str:
-    """Write in short all that a judge task's verdict follows from, but the answers.
+    """Write in short all that a judge task's outcome follows from, but the answers.
 
     That is the task itself, what it asks first, and what its expected value is read from. The
     same question to the same task has the same digest in every process.

@@ -8,7 +8,7 @@ from typing import Final, TypeAlias, cast
 from pydantic import JsonValue
 
 from scouter.errors import DataError
-from scouter.evaluate.engine.asking_task import Asking, AskingTask, Reply, Verdict, together
+from scouter.evaluate.engine.asking_task import Asking, AskingTask, Reply, ResultAndAnswer, together
 from scouter.evaluate.engine.context import plain_context
 from scouter.evaluate.engine.plan import Plan
 from scouter.evaluate.judge.port import JudgeRequest
@@ -164,8 +164,8 @@ def walk(
 
 def _ask(
     judges: Mapping[int, AskingTask], asking: Mapping[int, Asking], one_record: OneRecord
-) -> Generator[Sequence[JudgeQuestion], Sequence[Reply], dict[int, Verdict]]:
-    """Let the judge tasks of one stage ask together, until each has its verdict."""
+) -> Generator[Sequence[JudgeQuestion], Sequence[Reply], dict[int, ResultAndAnswer]]:
+    """Let the judge tasks of one stage ask together, until each has its outcome."""
     steps = together(asking, lambda at, error: judges[at].fault(error))
     try:
         with one_record:
@@ -175,7 +175,7 @@ def _ask(
             with one_record:
                 asked = steps.send(replies)
     except StopIteration as end:
-        return cast("dict[int, Verdict]", end.value)
+        return cast("dict[int, ResultAndAnswer]", end.value)
 
 
 def _finish(steps: Walk) -> tuple[EvalTaskResult, ...]:

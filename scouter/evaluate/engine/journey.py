@@ -65,7 +65,7 @@ def compile_journey(task: JourneyTask, subject: Subject) -> CompiledTask:
 
 
 def _no_embedder(texts: list[str]) -> list[list[float]]:
-    """Verdicts are the same on every machine, whatever is installed there."""
+    """Outcomes are the same on every machine, whatever is installed there."""
     raise DataError("a Journey task compares by tokens")
 
 

@@ -1,4 +1,4 @@
-"""A judge task, compiled: its questions before the judge is asked, its verdict after."""
+"""A judge task, compiled: its questions before the judge is asked, its outcome after."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -9,7 +9,7 @@ from typing import Final
 
 from pydantic import JsonValue
 
-from scouter.evaluate.engine.asking_task import Asking, AskingTask, Reply, Verdict
+from scouter.evaluate.engine.asking_task import Asking, AskingTask, Reply, ResultAndAnswer
 from scouter.evaluate.engine.compiled_task import Run, Subject, compile_run, errored
 from scouter.evaluate.engine.judge_answer import MAX_TOLD, AnswerForm, answer_form
 from scouter.evaluate.engine.votes import Vote, middle, still_needed, tally, usage_of, winner
@@ -29,7 +29,7 @@ _NO_REFERENCE: Final = "There is no reference answer; judge without one."
 _TIE: Final = 0.5
 """Score of a pair of which neither text is better; of the first one it is 1, of the second 0."""
 _NOT_THE_ANSWER: Final = (Reason.ABSTAINED, Reason.EXPECTED)
-"""Reasons why a readable answer leads to no verdict: it abstains, or nothing is expected."""
+"""Reasons why a readable answer leads to no outcome: it abstains, or nothing is expected."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +47,7 @@ class JudgeTask(AskingTask):
     def ask(
         self, scope: JsonValue, record_uid: str, base: JsonValue, spans: SpanTree | None = None
     ) -> Asking:
-        """Ask about one record until there is a verdict.
+        """Ask about one record until there is an outcome.
 
         Raises:
             TaskFault: A variable leads nowhere; raised before anything is asked.
@@ -172,7 +172,7 @@ class JudgeTask(AskingTask):
 
     # --- all samples ------------------------------------------------------------------------
 
-    def _decide(self, votes: Sequence[Vote], scope: JsonValue) -> Verdict:
+    def _decide(self, votes: Sequence[Vote], scope: JsonValue) -> ResultAndAnswer:
         result, answer = self._by_votes(votes, scope)
         if result.outcome is Outcome.ERRORED:
             # Undecided while some were never asked: not the judge's failure.
@@ -181,7 +181,7 @@ class JudgeTask(AskingTask):
                     return self._skipped(Reason.BUDGET, f"skipped: {vote.result.message}"), None
         return result, answer
 
-    def _by_votes(self, votes: Sequence[Vote], scope: JsonValue) -> Verdict:
+    def _by_votes(self, votes: Sequence[Vote], scope: JsonValue) -> ResultAndAnswer:
         samples = self.task.samples
         if samples == 1:
             return votes[0].result, votes[0].answer
@@ -196,7 +196,7 @@ class JudgeTask(AskingTask):
         scores = [score for each in votes if (score := each.result.score) is not None]
         return result.scored(fmean(scores)), vote.answer
 
-    def _by_median(self, votes: Sequence[Vote], scope: JsonValue) -> Verdict:
+    def _by_median(self, votes: Sequence[Vote], scope: JsonValue) -> ResultAndAnswer:
         value, vote = middle(votes, self.task.samples)
         found = self.compare(scope, None, value)
         of = ", ".join(

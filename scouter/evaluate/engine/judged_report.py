@@ -7,7 +7,7 @@ from typing import Final, NoReturn, TypeAlias, cast
 from pydantic import JsonValue
 
 from scouter.errors import DataError
-from scouter.evaluate.engine.asking_task import Asking, AskingTask, Reply, Verdict, together
+from scouter.evaluate.engine.asking_task import Asking, AskingTask, Reply, ResultAndAnswer, together
 from scouter.evaluate.engine.compiled_task import Subject
 from scouter.evaluate.engine.judge_task import JudgeTask, compile_judge
 from scouter.evaluate.engine.metric import Metric
@@ -22,7 +22,9 @@ from scouter.evaluate.spans.tree import SpanTree
 from scouter.evaluate.tasks.judge import LLMJudgeTask
 from scouter.evaluate.tasks.report import ReportTask
 
-_Rounds: TypeAlias = Generator[Sequence[JudgeRequest], Sequence[Reply], Mapping[int, Verdict]]
+_Rounds: TypeAlias = Generator[
+    Sequence[JudgeRequest], Sequence[Reply], Mapping[int, ResultAndAnswer]
+]
 _NOT_YET: Final = 0.0
 """Stands for a score while it is only noted what to ask; no question depends on it."""
 
@@ -70,7 +72,7 @@ class JudgedReport(AskingTask):
         )
 
     def basis(self, scope: JsonValue, base: JsonValue) -> Sequence[JsonValue]:
-        """All that a verdict follows from, beside the task, the questions and the answers."""
+        """All that an outcome follows from, beside the task, the questions and the answers."""
         return [*AskingTask.basis(self, scope, base), *self.reports.raw(scope, base)]
 
     def ask(
@@ -85,8 +87,8 @@ class JudgedReport(AskingTask):
         pair = self.reports.pair(scope, base)
         values = self._values(pair)
         asking = {at: self.field.ask(value, record_uid, value) for at, value in enumerate(values)}
-        verdicts = yield from _requests(asking, self.field)
-        found = [verdicts[at] for at in range(len(values))]
+        outcomes = yield from _requests(asking, self.field)
+        found = [outcomes[at] for at in range(len(values))]
         result = self._result(values, found, pair, scope)
         usages = [each.usage for each, _ in found if each.usage is not None]
         if usages:
@@ -102,7 +104,7 @@ class JudgedReport(AskingTask):
     def _result(
         self,
         values: Sequence[Mapping[str, JsonValue]],
-        found: Sequence[Verdict],
+        found: Sequence[ResultAndAnswer],
         pair: Pair,
         scope: JsonValue,
     ) -> EvalTaskResult:
@@ -124,7 +126,7 @@ def _requests(asking: Mapping[int, Asking], field: JudgeTask) -> _Rounds:
         while True:
             asked = steps.send((yield [request for _, request in asked]))
     except StopIteration as end:
-        return cast("Mapping[int, Verdict]", end.value)
+        return cast("Mapping[int, ResultAndAnswer]", end.value)
 
 
 class _Judge:
@@ -157,7 +159,7 @@ class _Noted(_Judge):
 class _Told(_Judge):
     """Tells the scores that a judge gave, in the order in which they were noted."""
 
-    verdicts: Iterator[Verdict]
+    outcomes: Iterator[ResultAndAnswer]
 
     async def single(self, name: str, actual: JsonValue, reference: JsonValue) -> float:
         """Tell the next score.
@@ -165,13 +167,15 @@ class _Told(_Judge):
         Raises:
             JudgeError: The judge gave none.
         """
-        result, _ = next(self.verdicts)
+        result, _ = next(self.outcomes)
         if result.outcome is not Outcome.PASSED:
             raise JudgeError(result.reason or Reason.PARSE, result.message)
         return cast("float", result.actual)
 
 
-def _talk(values: Sequence[Mapping[str, JsonValue]], found: Sequence[Verdict]) -> JudgeTalk | None:
+def _talk(
+    values: Sequence[Mapping[str, JsonValue]], found: Sequence[ResultAndAnswer]
+) -> JudgeTalk | None:
     """The question about the first field, and the answers about all."""
     first = next((each.talk for each, _ in found if each.talk is not None), None)
     answers: list[JsonValue] = [

@@ -206,7 +206,7 @@ def _all_calls(spans: SpanTree | None, by: CallsToldBy | None) -> Sequence[ToolC
     gaps = spans.gaps if spans is not None else None
     missing = gaps and (gaps.spans or gaps.attributes or name_cut(gaps.cut, lambda _: True))
     if missing:
-        raise TaskFault(Reason.INCOMPLETE, f"what is missing could change the verdict: {missing}")
+        raise TaskFault(Reason.INCOMPLETE, f"what is missing could change the outcome: {missing}")
     if why := why_untold(work, by):
         raise TaskFault(Reason.NOT_TOLD, f"calls that nobody tells of could change it: {why}")
     return work.tool_calls

@@ -82,7 +82,7 @@ def middle(votes: Sequence[Vote], samples: int) -> tuple[float, Vote]:
 def _undecided(votes: Sequence[Vote], text: str) -> TaskFault:
     errored = [vote.result for vote in votes if vote.result.outcome is Outcome.ERRORED]
     if not errored:
-        return TaskFault(Reason.ABSTAINED, f"{text}; a tie is no verdict")
+        return TaskFault(Reason.ABSTAINED, f"{text}; a tie is no outcome")
     reasons = Counter(str(result.reason) for result in errored)
     reason = Reason(reasons.most_common(1)[0][0])
     first = next(result for result in errored if result.reason is reason)

@@ -1,6 +1,6 @@
 """Reliability of an agent over repeats of one scenario: pass@k, pass^k and flakiness."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import comb
 from typing import Final
@@ -105,7 +105,7 @@ def flakiness_of(attempts: int, passed: int) -> float:
 
 
 def reliability_of(
-    scenario_id: str, alias: str | None, task_id: str, verdicts: Sequence[bool]
+    scenario_id: str, alias: str | None, task_id: str, outcomes: Sequence[bool]
 ) -> Reliability:
     """Sum up one check.
 
@@ -113,9 +113,9 @@ def reliability_of(
         scenario_id: The scenario.
         alias: The profile's alias; None for the scenario's own tasks.
         task_id: The task, or `WHOLE_SCENARIO`.
-        verdicts: Whether it passed, for each attempt; at least one.
+        outcomes: Whether it passed, for each attempt; at least one.
     """
-    attempts, passed = len(verdicts), sum(verdicts)
+    attempts, passed = len(outcomes), sum(outcomes)
     sizes = range(1, min(attempts, MAX_K) + 1)
     return Reliability(
         scenario_id=scenario_id,
@@ -128,20 +128,6 @@ def reliability_of(
         flaky=0 < passed < attempts,
         flakiness=flakiness_of(attempts, passed),
     )
-
-
-def mean_by_k(rows: Iterable[Mapping[int, float]]) -> dict[int, float]:
-    """Average pass@k or pass^k over checks, as a benchmark reports them.
-
-    Args:
-        rows: `pass_at` or `pass_hat` of each check.
-
-    Returns:
-        By k, for the k that every check has.
-    """
-    found = list(rows)
-    common = [k for k in found[0] if all(k in row for row in found)] if found else []
-    return {k: sum(row[k] for row in found) / len(found) for k in common}
 
 
 def _check(attempts: int, passed: int, k: int) -> None:

@@ -11,7 +11,7 @@ from scouter.evaluate.results.run import RunResults
 
 _Key: TypeAlias = tuple[str, str | None, str]
 """Scenario id, alias, task id."""
-_Verdicts: TypeAlias = dict[_Key, dict[int, bool]]
+_Outcomes: TypeAlias = dict[_Key, dict[int, bool]]
 """Per check and attempt, whether it passed."""
 
 
@@ -30,17 +30,17 @@ def reliability(results: RunResults) -> tuple[Reliability, ...]:
     Cost: linear in the number of task results, and `repeats` per check.
     """
     attempts = range(max(results.repeats, 1))
-    verdicts: _Verdicts = {}
+    outcomes: _Outcomes = {}
     left_out: set[tuple[_Key, int]] = set()
     for scenario_id in _only_raised(results):
-        verdicts[scenario_id, None, WHOLE_SCENARIO] = dict.fromkeys(attempts, True)
+        outcomes[scenario_id, None, WHOLE_SCENARIO] = dict.fromkeys(attempts, True)
     for key, attempt, task in _judged(results):
         if not is_counted(task):
             left_out.add((key, attempt))
             continue
-        row = verdicts.setdefault(key, {})
+        row = outcomes.setdefault(key, {})
         row[attempt] = row.get(attempt, True) and task.outcome is Outcome.PASSED
-        whole = verdicts.get((key[0], None, WHOLE_SCENARIO), {})
+        whole = outcomes.get((key[0], None, WHOLE_SCENARIO), {})
         if attempt in whole:
             whole[attempt] = whole[attempt] and row[attempt]
     for result in results.scenario_results:
@@ -48,17 +48,17 @@ def reliability(results: RunResults) -> tuple[Reliability, ...]:
         if not is_decided(result):
             left_out.add((key, result.attempt))
             continue
-        verdicts.setdefault(key, {})[result.attempt] = result.passed
+        outcomes.setdefault(key, {})[result.attempt] = result.passed
     return tuple(
         reliability_of(
             *key,
             [
-                verdicts[key].get(attempt, False)
+                outcomes[key].get(attempt, False)
                 for attempt in attempts
-                if attempt in verdicts[key] or (key, attempt) not in left_out
+                if attempt in outcomes[key] or (key, attempt) not in left_out
             ],
         )
-        for key in _in_order(verdicts, results)
+        for key in _in_order(outcomes, results)
     )
 
 
@@ -68,7 +68,7 @@ def _only_raised(results: RunResults) -> set[str]:
     return names - {r.scenario_id for r in results.scenario_results if r.task_results}
 
 
-def _in_order(verdicts: _Verdicts, results: RunResults) -> list[_Key]:
+def _in_order(outcomes: _Outcomes, results: RunResults) -> list[_Key]:
     places = {scenario_id: at for at, scenario_id in enumerate(results.scenario_ids)}
     aliases = {alias: at for at, alias in enumerate(results.dataset_results)}
 
@@ -77,7 +77,7 @@ def _in_order(verdicts: _Verdicts, results: RunResults) -> list[_Key]:
         at = -1 if alias is None else aliases[alias]
         return places.get(scenario_id, len(places)), at, task_id != WHOLE_SCENARIO
 
-    return sorted(verdicts, key=place)
+    return sorted(outcomes, key=place)
 
 
 def _judged(results: RunResults) -> Iterator[tuple[_Key, int, Ended]]:

@@ -217,11 +217,6 @@ class SpanTree:
         )
 
     @once
-    def topological(self) -> tuple[tuple[Span, int], ...]:
-        """Every span exactly once with its depth (a root has 0), each after its parent."""
-        return tuple((self.spans[at], self.depths[at]) for at in self.top_down)
-
-    @once
     def depth(self) -> int:
         """Parents above the deepest span: 0 for roots alone and for no spans."""
         return max(self.depths, default=0)

@@ -7,5 +7,5 @@ run could have seen, and `flakiness` tells a scenario that turned from one that 
 
 About judges: `confusion` and `agreement` hold a judge against people, `corrected_rate` and
 `prediction_powered` take its errors out of a pass rate, `bias` looks for what else moves its
-verdicts, and `gold_items` tells a judge that drifts from an agent that does.
+outcomes, and `gold_items` tells a judge that drifts from an agent that does.
 """

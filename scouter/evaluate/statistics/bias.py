@@ -213,7 +213,7 @@ def consistency(repeats: Iterable[Sequence[bool]], confidence: float = CONFIDENC
         confidence: Two-sided level, between 0 and 1, both excluded.
 
     Returns:
-        Share of the items on which all verdicts are the same, with Wilson's interval; Fleiss'
+        Share of the items on which all outcomes are the same, with Wilson's interval; Fleiss'
         kappa is in the sentence.
     """
     known = [row for row in repeats if len(row) > 1]

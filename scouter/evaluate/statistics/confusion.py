@@ -1,4 +1,4 @@
-"""A judge's verdicts beside those of people: the four counts and the rates made of them."""
+"""A judge's outcomes beside those of people: the four counts and the rates made of them."""
 
 from dataclasses import dataclass
 

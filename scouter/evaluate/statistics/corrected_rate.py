@@ -1,10 +1,10 @@
-"""The pass rate behind a fallible judge's verdicts, with the calibration's own error counted.
+"""The pass rate behind a fallible judge's outcomes, with the calibration's own error counted.
 
 A judge that passes good answers with a chance of `sensitivity` and fails bad ones with a chance
 of `specificity` passes a share q = r * sensitivity + (1 - r) * (1 - specificity) of all answers,
 where r is the share of good ones. Solved for r that is the estimate of Rogan and Gladen. The
 interval is by the profile likelihood: a rate r belongs to it unless every pair of sensitivity and
-specificity makes the labels and the verdicts, taken together, too unlikely under r.
+specificity makes the labels and the outcomes, taken together, too unlikely under r.
 """
 
 import math
@@ -80,7 +80,7 @@ def corrected_rate(
         Estimate and interval in [0, 1]; or `CannotSay`: with `same_traffic` where there are fewer
         than `MIN_LABELS` labels; without it where there are no labels of one kind, or where they
         do not show that the judge passes good items more often than bad ones. In both cases where
-        labels and verdicts cannot both be right: a chance below 1 in 1000 under any rate.
+        labels and outcomes cannot both be right: a chance below 1 in 1000 under any rate.
 
     Raises:
         ValueError: The counts contradict each other, or the level is out of range.
@@ -228,7 +228,7 @@ class Profile:
     def likeliest(self) -> float:
         """The rate in [0, 1] under which everything is likeliest.
 
-        Where labels and verdicts point beyond one end, it is an end: that one, or the other where
+        Where labels and outcomes point beyond one end, it is an end: that one, or the other where
         so few labels tell one of the judge's errors that a larger error is the better reason.
         """
         near = self.estimate()
@@ -255,7 +255,7 @@ class Profile:
         return rate + ((1 - share) * self._good_failed / among_failed if among_failed else 0.0)
 
     def log_best(self) -> float:
-        """The largest logarithm of the likelihood if nothing held labels and verdicts together."""
+        """The largest logarithm of the likelihood if nothing held labels and outcomes together."""
         found = (
             _best(self._good_passed, self._good_failed)
             + _best(self._bad_passed, self._bad_failed)
@@ -271,7 +271,7 @@ class Profile:
         """The largest logarithm of the likelihood under this share of good items.
 
         For a given rate it is concave in sensitivity and specificity. Where it is largest, the
-        slope that the verdicts have in q is balanced by the labels:
+        slope that the outcomes have in q is balanced by the labels:
 
             good_passed / sensitivity - good_failed / (1 - sensitivity) = -rate * slope
             bad_failed / specificity - bad_passed / (1 - specificity) = (1 - rate) * slope
@@ -311,7 +311,7 @@ class Profile:
         return found
 
     def _slope(self, share: float) -> float:
-        """Compute the slope of the verdicts' log-likelihood over the share that is passed."""
+        """Compute the slope of the outcomes' log-likelihood over the share that is passed."""
         up = self._passed / max(share, _TINY) if self._passed else 0.0
         return up - (self._failed / max(1 - share, _TINY) if self._failed else 0.0)
 

@@ -1,6 +1,6 @@
 """Gold items in live traffic: is it the judge that drifts, or the agent?
 
-A falling pass rate has two causes that look alike from outside. Items whose right verdict is known,
+A falling pass rate has two causes that look alike from outside. Items whose right outcome is known,
 slipped in among the others, tell them apart: the agent never sees these, so that only the judge
 can change what becomes of them.
 """
@@ -20,8 +20,8 @@ LEVEL: Final = 0.01
 """False alarms per window: with one window a day, one in more than three months."""
 
 
-class Verdicts(NamedTuple):
-    """Counts of a judge's verdicts on the live records of a window."""
+class JudgeCounts(NamedTuple):
+    """Counts of a judge's outcomes on the live records of a window."""
 
     passed: int
     judged: int
@@ -30,7 +30,7 @@ class Verdicts(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgeDrift:
-    """Comparison of a judge's verdicts on gold items with those at its calibration."""
+    """Comparison of a judge's outcomes on gold items with those at its calibration."""
 
     sensitivity_p: float
     """Chance of a difference as large by luck, corrected for there being two tests."""
@@ -57,12 +57,12 @@ class Diagnosis:
     difference: Interval
     """Interval of the later share less the earlier one; (-1, 1) where one cannot be told."""
     has_agent_drifted: bool | None
-    """None where the verdicts moved and it cannot be told why."""
+    """None where the outcomes moved and it cannot be told why."""
     sentence: str
 
 
 def judge_drift(calibration: Confusion, gold: Confusion, level: float = LEVEL) -> JudgeDrift:
-    """Hold the verdicts on a window's gold items against the calibration.
+    """Hold the outcomes on a window's gold items against the calibration.
 
     Two of Fisher's exact tests, so that the calibration's own error is counted, and Holm's
     correction: a steady judge is called drifting in at most a share `level` of all windows.
@@ -95,23 +95,23 @@ def judge_drift(calibration: Confusion, gold: Confusion, level: float = LEVEL) -
 
 def diagnose(
     calibration: Confusion,
-    before: Verdicts,
+    before: JudgeCounts,
     gold: Confusion,
-    after: Verdicts,
+    after: JudgeCounts,
     level: float = LEVEL,
     confidence: float = CONFIDENCE,
 ) -> Diagnosis:
     """Tell a judge that drifts from an agent that drifts.
 
-    Each window's verdicts are corrected by that window's labels alone, so that nothing rests on
+    Each window's outcomes are corrected by that window's labels alone, so that nothing rests on
     the judge being steady. The agent is said to drift only where the interval of the difference
     leaves 0 out; a judge that is not *seen* to drift is no reason to blame the agent.
 
     Args:
         calibration: Labelled items at the start.
-        before: Live verdicts of the time that they are about.
+        before: Live outcomes of the time that they are about.
         gold: Gold items of the window in question.
-        after: Live verdicts of that window, gold items left out.
+        after: Live outcomes of that window, gold items left out.
         level: Share of windows in which a steady judge, or a steady agent, may be called drifting.
         confidence: Of the intervals that are shown.
 

@@ -1,4 +1,4 @@
-"""Prediction-powered inference: a judge's many verdicts make a few labels say more."""
+"""Prediction-powered inference: a judge's many outcomes make a few labels say more."""
 
 import math
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ class PredictionPowered:
     estimate: float
     interval: Interval
     tuning: float
-    """Weight of the judge's verdicts, in [0, 1]: at 0 they do not count, at 1 they count fully."""
+    """Weight of the judge's outcomes, in [0, 1]: at 0 they do not count, at 1 they count fully."""
 
 
 def prediction_powered(
@@ -26,7 +26,7 @@ def prediction_powered(
     tuning: float | None = None,
     confidence: float = CONFIDENCE,
 ) -> PredictionPowered:
-    """Estimate the share of good items from few labels and many verdicts of the same traffic.
+    """Estimate the share of good items from few labels and many outcomes of the same traffic.
 
     The judge's pass rate, less what the labels show it to be wrong by. Sound however bad the
     judge is, but the interval is a normal one: near 0 and 1 it is too short (see the bench). Use
@@ -36,11 +36,11 @@ def prediction_powered(
         labels: A random sample of the traffic that people and the judge have decided.
         passed: Items without label that the judge passed.
         judged: Items without label that it passed or failed, at least 1.
-        tuning: Weight of the verdicts; None finds the one with the least variance, in [0, 1].
+        tuning: Weight of the outcomes; None finds the one with the least variance, in [0, 1].
         confidence: Two-sided level, between 0 and 1, both excluded.
 
     Raises:
-        ValueError: There are no labels or no verdicts, or the counts contradict each other.
+        ValueError: There are no labels or no outcomes, or the counts contradict each other.
 
     Source: Angelopoulos et al. 2023, doi:10.1126/science.adi6000; power tuning Angelopoulos,
         Duchi and Zrnic 2023, PPI++, arXiv:2311.01453, example 6.1.

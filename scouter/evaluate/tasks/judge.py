@@ -72,7 +72,7 @@ class PairSwap(BaseModel):
     def _is_a_pair(self) -> Self:
         words = [*self.labels, *([] if self.tie is None else [self.tie])]
         if self.first == self.second or len(set(words)) < len(words):
-            raise ValueError("swap: two variables, and different words for each verdict")
+            raise ValueError("swap: two variables, and different words for each outcome")
         return self
 
 
@@ -171,7 +171,7 @@ class LLMJudgeTask(TaskBase):
             raise ValueError("may_abstain: the prompt's output_type is no object that could say so")
         if self.swap is not None:
             if self.vote == "median":
-                raise ValueError("swap: a verdict of two orders has no median; use vote: majority")
+                raise ValueError("swap: an outcome of two orders has no median; use vote: majority")
             missing = {self.swap.first, self.swap.second} - set(self.prompt.parameters)
             if missing:
                 known = ", ".join(self.prompt.parameters) or "none"

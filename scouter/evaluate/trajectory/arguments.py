@@ -17,13 +17,13 @@ from scouter.evaluate.trajectory.rules import ArgumentRules, KeyRule
 _SIMILAR_PER_STEP: Final = 2_000
 """Characters of one text times those of the other."""
 
-Verdicts: TypeAlias = dict[str, bool]
+AgreesByPath: TypeAlias = dict[str, bool]
 """Result of each compared argument, True if it agrees; arguments that are ignored have none."""
-Agreement: TypeAlias = Callable[[JsonValue, JsonValue], Verdicts]
-"""Function from called and expected arguments to verdicts."""
+Agreement: TypeAlias = Callable[[JsonValue, JsonValue], AgreesByPath]
+"""Function from called and expected arguments to agreements."""
 
 WHOLE: Final = "arguments"
-"""Stands for arguments that are no object, in verdicts."""
+"""Stands for arguments that are no object, in agreements."""
 
 
 class _Absent:
@@ -42,25 +42,25 @@ def agreement(rules: ArgumentRules, key_of: KeyOf) -> Agreement:
         key_of: Makes a key of a value; values with the same key are equal.
 
     Returns:
-        A function from called and expected arguments to verdicts. Raises `TaskFault`
+        A function from called and expected arguments to agreements. Raises `TaskFault`
         (`Reason.LIMIT`) for texts that are too long to be compared.
     """
     own = {path: (_split(path), _check(rule, key_of)) for path, rule in rules.keys.items()}
 
-    def compare(called: JsonValue, expected: JsonValue) -> Verdicts:
+    def compare(called: JsonValue, expected: JsonValue) -> AgreesByPath:
         charge(1 + len(own))
         if not isinstance(called, dict) or not isinstance(expected, dict):
             if rules.mode == "ignore" and not own:
                 return {}
             return {WHOLE: key_of(called) == key_of(expected)}
-        verdicts: Verdicts = {}
+        agreements: AgreesByPath = {}
         rest_called, rest_expected = called, expected
         for path, (parts, check) in own.items():
             way = (path,) if path in called or path in expected else parts
             if check is not None:
-                verdicts[path] = check(_get(called, way), _get(expected, way))
+                agreements[path] = check(_get(called, way), _get(expected, way))
             rest_called, rest_expected = _without(rest_called, way), _without(rest_expected, way)
-        return {**_by_mode(rules, key_of, rest_called, rest_expected), **verdicts}
+        return {**_by_mode(rules, key_of, rest_called, rest_expected), **agreements}
 
     return compare
 
@@ -70,7 +70,7 @@ def _by_mode(
     key_of: KeyOf,
     called: Mapping[str, JsonValue],
     expected: Mapping[str, JsonValue],
-) -> Verdicts:
+) -> AgreesByPath:
     if rules.mode == "ignore":
         return {}
     names = {"exact": {**expected, **called}, "subset": called, "superset": expected}[rules.mode]

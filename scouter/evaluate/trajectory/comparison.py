@@ -176,8 +176,8 @@ class TrajectoryComparison:
     def _line(self, state: State, place: int, expected: int, credit: float) -> DiffLine:
         wrong: list[str] = []
         if state == "changed":
-            verdicts = self._matcher.verdicts(place, expected)
-            wrong = [name for name, agrees in verdicts.items() if not agrees]
+            agreements = self._matcher.agreements(place, expected)
+            wrong = [name for name, agrees in agreements.items() if not agrees]
         return DiffLine(
             state=state,
             called=self.predicted[place],

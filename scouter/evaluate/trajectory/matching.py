@@ -9,7 +9,7 @@ from typing import Final, TypeAlias
 
 from scouter.errors import DataError
 from scouter.evaluate.steps import charge
-from scouter.evaluate.trajectory.arguments import Agreement, Verdicts, agreement
+from scouter.evaluate.trajectory.arguments import Agreement, AgreesByPath, agreement
 from scouter.evaluate.trajectory.assignment import (
     Choose,
     fill_in_order,
@@ -88,11 +88,11 @@ class Matcher:
         found = self._matches.get(pair)
         if found is None:
             self._count()
-            found = all(self.verdicts(predicted, reference).values())
+            found = all(self.agreements(predicted, reference).values())
             self._matches[pair] = found
         return found
 
-    def verdicts(self, predicted: int, reference: int) -> Verdicts:
+    def agreements(self, predicted: int, reference: int) -> AgreesByPath:
         """Compare the arguments of two calls of one tool: True for each that agrees."""
         called, expected = self.predicted[predicted], self.reference[reference]
         compare = self._agreements.get(called.name)
@@ -104,8 +104,8 @@ class Matcher:
     def credit(self, predicted: int, reference: int) -> float:
         """The part of the arguments of two calls of one tool that agree, in [0, 1]."""
         self._count()
-        verdicts = self.verdicts(predicted, reference)
-        return sum(verdicts.values()) / len(verdicts) if verdicts else 1.0
+        agreements = self.agreements(predicted, reference)
+        return sum(agreements.values()) / len(agreements) if agreements else 1.0
 
     def _count(self, comparisons: int = 1) -> None:
         self._left -= comparisons

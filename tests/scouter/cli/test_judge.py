@@ -393,7 +393,7 @@ def test_labels_without_a_name_are_not_in_results(desk: Path, scouter: Scouter) 
     assert "found in --results by `uid` or `record_id`: give the labels one" in done.stderr
     write(labels, [{"uid": "elsewhere", "label": "pass"}])
     done = calibrate(scouter, labels, "--results", "today.json")
-    assert "no verdict in any file (1)" in done.stderr
+    assert "no outcome in any file (1)" in done.stderr
     assert "give the labels" not in done.stderr
 
 
@@ -491,7 +491,7 @@ def test_another_task_of_the_profile_may_differ(desk: Path, scouter: Scouter) ->
         (["judged.jsonl", "--repeats", "2"], "no line has a context, so that nobody can be asked"),
         (["judged.jsonl", "--judge", "desk_judge:judge"], "or leave --judge out"),
         (["labels.jsonl"], "provider entry 'openai' has no key"),
-        (["names.jsonl"], "the lines hold neither verdicts of a judge nor contexts"),
+        (["names.jsonl"], "the lines hold neither outcomes of a judge nor contexts"),
         (["labels.jsonl", "--judge", "desk_judge:nobody"], "has no 'nobody'"),
         (["labels.jsonl", "--judge", "desk_judge:judge", "--swap", "a"], "expected two fields"),
         (
@@ -600,9 +600,9 @@ def test_a_budget_bounds_what_is_asked(
     assert (found.over_budget, found.counts.confusion.total) == (skipped, decided)
     left_out = {"skipped: budget": 40 - decided} if decided < 40 else {}
     assert found.without_verdict == left_out
-    verdicts = "1 verdict" if skipped == 1 else f"{skipped} verdicts"
+    outcomes = "1 outcome" if skipped == 1 else f"{skipped} outcomes"
     told = (
-        f"{verdicts} skipped, as the budget left too little; the calibration rests on {decided} of "
+        f"{outcomes} skipped, as the budget left too little; the calibration rests on {decided} of "
         "40 labelled records."
     )
     assert (told in " ".join(done.stdout.split())) is (skipped > 0)
@@ -619,7 +619,7 @@ def test_a_spent_budget_is_told_beside_a_bare_verdict(
         done = calibrate(scouter, labels, *flags)
 
     assert done.returncode == code, done.stderr
-    assert "15 verdicts skipped" in done.stdout
+    assert "15 outcomes skipped" in done.stdout
     assert "rests on 10 of 25 labelled records" in done.stdout
 
 

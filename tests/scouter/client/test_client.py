@@ -407,7 +407,7 @@ def test_an_export_is_read_in_parts_and_a_broken_one_is_asked_for_again(script: 
             return [part async for part in ask.export("records", since=1)]
 
     assert asyncio.run(ask_async()) == [b"a\n", b"b\nc\n", b"d\n"]
-    first = "/api/v1/export/records?since=1&format=jsonl&part_bytes=4194304"
+    first = "/api/v1/export/records?format=jsonl&since=1&part_bytes=4194304"
     cursors = ["", "", "&cursor=c1", "&cursor=c1", "&cursor=c1", "&cursor=c2"]
     assert [asked.path for asked in script.asked] == [first + each for each in cursors] * 2
 

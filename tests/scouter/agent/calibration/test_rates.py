@@ -4,7 +4,7 @@ import pytest
 
 from scouter.agent.calibration.identity import identify
 from scouter.agent.calibration.known import Calibrations
-from scouter.agent.calibration.rates import Verdict, rate
+from scouter.agent.calibration.rates import RecordOutcome, rate
 from scouter.evaluate.outcome import Outcome
 from tests.scouter.agent.calibration.test_known import DESK, profile
 from tests.support.calibrations import Counts, calibration
@@ -12,14 +12,16 @@ from tests.support.calibrations import Counts, calibration
 IDENTITY = identify(DESK, DESK.llm_judge_tasks[0], "")
 
 
-def verdicts(passed: int, failed: int, errored: int = 0) -> list[Verdict]:
+def outcomes(passed: int, failed: int, errored: int = 0) -> list[RecordOutcome]:
     counts = ((Outcome.PASSED, passed), (Outcome.FAILED, failed), (Outcome.ERRORED, errored))
-    return [Verdict(outcome, f"{outcome}{n}") for outcome, count in counts for n in range(count)]
+    return [
+        RecordOutcome(outcome, f"{outcome}{n}") for outcome, count in counts for n in range(count)
+    ]
 
 
 def test_the_corrected_rate() -> None:
     """Rogan and Gladen by hand: (0.76 + 0.8 - 1) / (0.9 + 0.8 - 1) = 0.8."""
-    found = rate(IDENTITY, verdicts(380, 120, 7), calibration(DESK))
+    found = rate(IDENTITY, outcomes(380, 120, 7), calibration(DESK))
 
     assert (found.passed, found.judged, found.labelled) == (380, 500, 0)
     assert found.standing == "corrected"
@@ -36,7 +38,11 @@ def test_the_corrected_rate() -> None:
 
 def test_labelled_records_count_as_labels_only() -> None:
     known = calibration(DESK, uids=["passed0", "failed3"], record_ids=["r9"])
-    given = [*verdicts(380, 120), Verdict(Outcome.FAILED, "x", "r9"), Verdict(Outcome.PASSED, "y")]
+    given = [
+        *outcomes(380, 120),
+        RecordOutcome(Outcome.FAILED, "x", "r9"),
+        RecordOutcome(Outcome.PASSED, "y"),
+    ]
 
     found = rate(IDENTITY, given, known)
 
@@ -52,7 +58,7 @@ def test_labelled_records_count_as_labels_only() -> None:
     ],
 )
 def test_what_cannot_be_said(counts: Counts, why: str) -> None:
-    found = rate(IDENTITY, verdicts(80, 20), calibration(DESK, counts))
+    found = rate(IDENTITY, outcomes(80, 20), calibration(DESK, counts))
 
     assert (found.standing, found.rate, found.interval) == ("cannot_say", None, None)
     assert why in found.why
@@ -64,13 +70,13 @@ def test_without_a_calibration_of_this_judge() -> None:
     other = Calibrations([calibration(profile({"model": "small-0"}))]).of(IDENTITY)
     none = Calibrations().of(IDENTITY)
 
-    found = rate(IDENTITY, verdicts(80, 20), other)
+    found = rate(IDENTITY, outcomes(80, 20), other)
     assert (found.standing, found.rate, found.calibration) == ("another_judge", None, None)
     assert found.why == 'model is "small-1", calibrated was "small-0"; calibrate this judge'
-    assert rate(IDENTITY, verdicts(80, 20), none).standing == "not_calibrated"
+    assert rate(IDENTITY, outcomes(80, 20), none).standing == "not_calibrated"
 
 
 def test_nothing_was_judged() -> None:
-    found = rate(IDENTITY, verdicts(0, 0, 3), calibration(DESK))
+    found = rate(IDENTITY, outcomes(0, 0, 3), calibration(DESK))
 
     assert (found.judge_rate, found.standing) == (None, "cannot_say")

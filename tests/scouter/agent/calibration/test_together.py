@@ -1,4 +1,4 @@
-"""A rate that several calibrations tell of, each of a part of the verdicts."""
+"""A rate that several calibrations tell of, each of a part of the outcomes."""
 
 import itertools
 from collections.abc import Sequence
@@ -52,7 +52,7 @@ def test_what_one_part_cannot_say_the_whole_cannot() -> None:
     found = together([part(30, 0.2, (0.1, 0.4)), part(10, None, None)])
 
     assert (found.standing, found.rate, found.interval) == ("cannot_say", None, None)
-    assert found.why == "of 10 of the 40 verdicts: too few labels"
+    assert found.why == "of 10 of the 40 outcomes: too few labels"
     assert found.judged == 40
 
 

@@ -1,4 +1,4 @@
-"""TrajectoryTask: one verdict from spans and contexts, and none that missing spans could turn."""
+"""TrajectoryTask: one outcome from spans and contexts, and none that missing spans could turn."""
 
 import json
 from collections.abc import Sequence
@@ -23,7 +23,7 @@ from scouter.evaluate.spans.tree import SpanTree
 from scouter.evaluate.tasks.expected_doubts import doubts
 from scouter.evaluate.tasks.task import parse_task
 from scouter.evaluate.tasks.trajectory import TrajectoryTask
-from scouter.evaluate.trajectory.arguments import Verdicts
+from scouter.evaluate.trajectory.arguments import AgreesByPath
 from scouter.evaluate.trajectory.matching import Matcher
 from scouter.model.record import EvalRecord
 from scouter.model.span import Span
@@ -323,13 +323,13 @@ def test_profiles_of_strangers(
     tasks = AgentEvalProfile.from_file(path).tasks
     spans = [tool(number, "a", x=calls - number) for number in range(1, calls + 1)]
     compared: list[tuple[int, int]] = []
-    verdicts = Matcher.verdicts
+    agreements = Matcher.agreements
 
-    def counted(matcher: Matcher, predicted: int, expected: int) -> Verdicts:
+    def counted(matcher: Matcher, predicted: int, expected: int) -> AgreesByPath:
         compared.append((predicted, expected))
-        return verdicts(matcher, predicted, expected)
+        return agreements(matcher, predicted, expected)
 
-    monkeypatch.setattr(Matcher, "verdicts", counted)
+    monkeypatch.setattr(Matcher, "agreements", counted)
     (found,) = EvalDataset([EvalRecord({}, trace_id=TRACE)], tasks, spans).evaluate().records
     assert found.tasks[0].score == 1
     assert len(compared) == len(set(compared)) <= pairs

@@ -16,7 +16,6 @@ from scouter.evaluate.results.record_result import RecordResult
 from scouter.evaluate.results.reliability import (
     MAX_K,
     flakiness_of,
-    mean_by_k,
     pass_at_k,
     pass_hat_k,
     reliability_of,
@@ -97,12 +96,6 @@ def test_numbers_that_do_not_fit(n: int, c: int, k: int) -> None:
     for estimate in (pass_at_k, pass_hat_k):
         with pytest.raises(ValueError, match="expected 0 <= passed <= attempts"):
             estimate(n, c, k)
-
-
-def test_mean_by_k() -> None:
-    """Over the k that all have; nothing of nothing."""
-    assert mean_by_k([{1: 0.5, 2: 1.0}, {1: 0.0}]) == {1: 0.25}
-    assert mean_by_k([]) == {}
 
 
 def task(task_id: str, outcome: str, reason: str | None = None) -> EvalTaskResult:

@@ -69,14 +69,15 @@ def test_any_parents_even_in_circles(parents: list[int | None], rng: random.Rand
     """Every span appears once, after its parent if that is above it; input order is no matter."""
     spans = [span(i, str(i), p, (i, i + 1)) for i, p in enumerate(parents)]
     tree = SpanTree(spans)
-    order = [s.span_id for s, _ in tree.topological]
+    order = [tree.span_ids[at] for at in tree.top_down]
 
     assert sorted(order) == sorted(s.span_id for s in spans)
-    depths = {s.span_id: depth for s, depth in tree.topological}
-    for s, depth in tree.topological:
-        parent = tree.parent(s)
+    depths = dict(zip(tree.span_ids, tree.depths, strict=True))
+    for s in tree.spans:
+        parent, depth = tree.parent(s), depths[s.span_id]
         if depth:
             assert parent is not None
             assert depths[parent.span_id] == depth - 1
+            assert order.index(parent.span_id) < order.index(s.span_id)
     rng.shuffle(spans)
     assert SpanTree(spans).spans == tree.spans

@@ -8,7 +8,7 @@ from scipy import stats
 
 from scouter.evaluate.statistics.confusion import Confusion
 from scouter.evaluate.statistics.corrected_rate import CannotSay, CorrectedRate
-from scouter.evaluate.statistics.gold_items import Verdicts, diagnose, judge_drift
+from scouter.evaluate.statistics.gold_items import JudgeCounts, diagnose, judge_drift
 
 
 def confusion(good_passed: int, good: int, bad_failed: int, bad: int) -> Confusion:
@@ -21,7 +21,7 @@ def confusion(good_passed: int, good: int, bad_failed: int, bad: int) -> Confusi
 
 
 CALIBRATION = confusion(90, 100, 80, 100)
-STEADY = Verdicts(380, 500)
+STEADY = JudgeCounts(380, 500)
 """A true rate of 0.8, as this judge sees it."""
 
 
@@ -38,7 +38,7 @@ def test_the_tests_are_fishers() -> None:
 
 
 def test_a_steady_judge_and_a_steady_agent() -> None:
-    found = diagnose(CALIBRATION, STEADY, confusion(91, 100, 79, 100), Verdicts(376, 500))
+    found = diagnose(CALIBRATION, STEADY, confusion(91, 100, 79, 100), JudgeCounts(376, 500))
 
     assert not found.judge.has_drifted
     assert found.has_agent_drifted is False
@@ -49,7 +49,7 @@ def test_a_steady_judge_and_a_steady_agent() -> None:
 
 def test_an_agent_that_drifts() -> None:
     """The pass rate falls to what this judge makes of a true rate of 0.5; gold items go on."""
-    found = diagnose(CALIBRATION, STEADY, confusion(181, 200, 159, 200), Verdicts(275, 500))
+    found = diagnose(CALIBRATION, STEADY, confusion(181, 200, 159, 200), JudgeCounts(275, 500))
 
     assert not found.judge.has_drifted
     assert found.has_agent_drifted is True
@@ -59,7 +59,7 @@ def test_an_agent_that_drifts() -> None:
 
 def test_a_judge_that_drifts() -> None:
     """Sensitivity 0.6: the pass rate falls to 0.52, the corrected one stays where it was."""
-    found = diagnose(CALIBRATION, STEADY, confusion(60, 100, 80, 100), Verdicts(260, 500))
+    found = diagnose(CALIBRATION, STEADY, confusion(60, 100, 80, 100), JudgeCounts(260, 500))
 
     assert found.judge.has_drifted
     assert found.has_agent_drifted is False
@@ -71,7 +71,7 @@ def test_a_judge_that_drifts() -> None:
 
 
 def test_both() -> None:
-    found = diagnose(CALIBRATION, STEADY, confusion(120, 200, 160, 200), Verdicts(130, 500))
+    found = diagnose(CALIBRATION, STEADY, confusion(120, 200, 160, 200), JudgeCounts(130, 500))
 
     assert found.judge.has_drifted
     assert found.has_agent_drifted is True
@@ -80,7 +80,7 @@ def test_both() -> None:
 
 def test_too_few_gold_items_blame_nobody() -> None:
     """The pass rate fell, and ten gold items do not say why."""
-    found = diagnose(CALIBRATION, STEADY, confusion(4, 5, 4, 5), Verdicts(275, 500))
+    found = diagnose(CALIBRATION, STEADY, confusion(4, 5, 4, 5), JudgeCounts(275, 500))
 
     assert found.has_agent_drifted is None
     assert "too few to tell whether it is the agent or the judge" in found.sentence
@@ -88,7 +88,7 @@ def test_too_few_gold_items_blame_nobody() -> None:
 
 def test_a_judge_gone_blind() -> None:
     """It passes everything: it drifted, and nothing is known of the agent any more."""
-    found = diagnose(CALIBRATION, STEADY, confusion(50, 50, 0, 50), Verdicts(500, 500))
+    found = diagnose(CALIBRATION, STEADY, confusion(50, 50, 0, 50), JudgeCounts(500, 500))
 
     assert found.judge.has_drifted
     assert isinstance(found.after, CannotSay)
