@@ -12,6 +12,9 @@ _WIDTH: Final = 24
 _HEIGHT: Final = 8
 _SOURCE: Final = {"type": "prometheus", "uid": "${datasource}"}
 _OWN: Final = 'space=~"$space",alias=~"$alias"'
+_LINE: Final = "alias, task, service, environment"
+"""Labels of one line of a detector."""
+_LEGEND: Final = "{{alias}} {{task}} {{service}} {{environment}}"
 _TASKS: Final = f'{_OWN},task=~"$task"'
 _WINDOW: Final = "$__rate_interval"
 
@@ -41,15 +44,15 @@ class Panel:
 
 def _task_lines(kind: str) -> dict[str, str]:
     found = {
-        name: f'max by (alias, task) (scouter_task_{name}{{{_TASKS},kind="{kind}"}})'
+        name: f'max by ({_LINE}) (scouter_task_{name}{{{_TASKS},kind="{kind}"}})'
         for name in ("rate", "rate_lower", "rate_upper", "baseline", "baseline_lower")
     }
-    return {f"{{{{alias}}}} {{{{task}}}} {name}": query for name, query in found.items()}
+    return {f"{_LEGEND} {name}": query for name, query in found.items()}
 
 
 def _evidence(kind: str) -> dict[str, str]:
-    query = f'max by (alias, task) (scouter_task_evidence{{{_TASKS},kind="{kind}"}})'
-    return {"{{alias}} {{task}}": query}
+    query = f'max by ({_LINE}) (scouter_task_evidence{{{_TASKS},kind="{kind}"}})'
+    return {_LEGEND: query}
 
 
 def _share(outcome: str, of: str) -> str:
