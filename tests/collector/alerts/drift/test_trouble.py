@@ -24,9 +24,8 @@ def test_each_cause_says_what_to_do_and_ends(
         service.wait_for(1)
         wait_decided(service)
         for n in range(12):
-            refused = service.http.post(
-                "/v1/records", json={"records": [{"uid": f"bad{n}", "context": {}}]}
-            )
+            nameless = {"uid": f"bad{n}", "profile": "", "context": "none"}
+            refused = service.http.post("/v1/records", json={"records": [nameless]})
             assert refused.status_code == 200
         report = {"scouter-dropped": "sender=9f31c04e, full=0/40"}
         told = service.http.post("/v1/records", json={"records": []}, headers=report)
