@@ -85,7 +85,9 @@ async def overview(source: Source, period: Period, version: str, now_s: float) -
     )
     return {
         "profiles": sorted(rows, key=lambda each: (not each.is_firing, each.alias)),
-        "firing": [each for each in alerts["items"] if each["state"] == "firing"],
+        "firing": [  # one with an alert is among the falls
+            each for each in alerts["items"] if each["state"] == "firing" and not each["alert_id"]
+        ],
         "falls": falls,
         "trouble": alerts["trouble"],
         "records": sheet["records"],

@@ -100,7 +100,8 @@ async def task_view(
 
 def _is_about(each: Answer, profile: str, task_id: str) -> bool:
     """Tell whether an alert or a standing is about the pass rate of a task."""
-    return (each["profile"], each["task"], each["kind"]) == (profile, task_id, "pass")
+    is_same = (each["profile"], each["task"], each["kind"]) == (profile, task_id, "pass")
+    return is_same and not each.get("condition")
 
 
 def marks_of(falls: Iterable[Answer]) -> list[Answer]:

@@ -162,7 +162,8 @@ class Canary:
             )
         missing = [each.name for each in (self.stable, self.candidate) if not each.answered.size]
         if missing:
-            return f"no complete conversation of version {' and '.join(missing)} yet"
+            names = " and ".join(missing)
+            return f"no complete conversation of version {names} since the canary began"
         if self.answered.lower <= -self.plan.margin and self.candidate.answered.mean < 1:
             return (
                 "it is not proven that the share of records with a result falls by less than "

@@ -57,7 +57,8 @@ def test_a_fall_is_read_from_a_real_alertmanager(tmp_path: Path) -> None:
             first = alerts()["right"]
             labels = first["labels"]
             assert (labels["alertname"], labels["alias"]) == ("ScouterResultsFell", "answers")
-            assert first["generatorURL"] == "https://scouter.example/alerts"
+            alert_id = first["annotations"]["alert_id"]
+            assert first["generatorURL"] == f"https://scouter.example/alerts/{alert_id}"
             assert "healthy is at most" in first["annotations"]["description"]
             wait_until(
                 lambda: alerts()["right"]["endsAt"] > first["endsAt"], what="it is told again"

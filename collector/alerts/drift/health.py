@@ -14,10 +14,10 @@ from collector.alerts.drift.kept import HEALTH
 from collector.alerts.drift.message import moment
 from collector.alerts.drift.silence import HOUR_NS, silent_hours
 from collector.alerts.drift.trouble import Finding, Trouble, TroubleKey
-from collector.metrics import LEFT_OUT, TotalKey, TotalName, Totals
+from collector.metrics import TotalKey, TotalName, Totals, revision_label
 from collector.storage.port.drift import DriftState
 from collector.storage.port.store import Store
-from scouter.evaluate.outcome import Reason
+from scouter.evaluate.outcome import Outcome, Reason
 
 _S: Final = 10**9
 LOOK_NS: Final = 60 * _S
@@ -201,6 +201,11 @@ class HealthWatch:
         self._store.save_drift([DriftState(name=HEALTH, body=json.dumps(state))], []).result()
 
 
+_OVER_BUDGET: Final = {
+    (TotalName.TASKS, Reason.BUDGET.value),
+    (TotalName.REVISIONS, revision_label(Outcome.PENDING, Reason.BUDGET)),
+}
+"""Judges are asked after the first evaluation, so that most of these are revisions."""
 _IN: Final = "in"
 _COUNTED: Final = {
     TotalName.DEAD_LETTERS: Trouble.DEAD_LETTERS.value,
@@ -221,7 +226,7 @@ def _counted(totals: Totals) -> _Counts:
 
 
 def _name(key: TotalKey) -> str | None:
-    if key.name is TotalName.TASKS and key.label == Reason.BUDGET and key.label in LEFT_OUT:
+    if (key.name, key.label) in _OVER_BUDGET:
         return Trouble.JUDGE_BUDGET.value
     return _COUNTED.get(key.name)
 
@@ -243,7 +248,12 @@ def _too_many(space: str, grown: _Counts, now_ns: int) -> Iterator[Finding]:
         )  # fmt: skip
     for trouble, what, help_text in (
         (Trouble.DEAD_LETTERS, "things could not be used", "scouter letters list says why"),
-        (Trouble.DROPPED, "records and spans were given up by senders", "see transports.md"),
+        (
+            Trouble.DROPPED,
+            "records and spans were given up by senders",
+            "scouter_queue_dropped_total has the reasons; where queues were full, enlarge them, or "
+            "see what holds up the senders",
+        ),
     ):
         count = grown[space, trouble.value]
         if count >= FEWEST and count >= SHARE * (received + count):

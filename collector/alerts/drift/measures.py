@@ -1,4 +1,7 @@
-"""Gauges of the live detectors: one set for each task of an active profile, of what ran last."""
+"""Gauges of the live detectors: one set for each task that an agent has by an active profile.
+
+They are about the version of the agent that ran last.
+"""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -16,7 +19,7 @@ from collector.storage.port.rows import AlertState
 
 WHOLE: Final = "(record)"
 """Label of the whole record."""
-_LABELS: Final = ("space", "profile", "alias", "task", "kind")
+_LABELS: Final = ("space", "profile", "alias", "task", "kind", "service", "environment")
 _GAUGES: Final = {
     "rate": "Mean outcome of the last 500 to 1,000 conversations or single records; of the kind "
     "error, the share without an error.",
@@ -54,7 +57,7 @@ class DriftMeasures(Collector):
         for each in self._watcher.standings():
             labels = [
                 each.key.space, each.profile.name, each.profile.alias, each.key.task or WHOLE,
-                each.key.kind.value,
+                each.key.kind.value, each.key.agent.service, each.key.agent.environment,
             ]  # fmt: skip
             firing[tuple(labels)] = 0.0
             for name, value in _values(each).items():
@@ -122,9 +125,10 @@ def _is_loud(alert: Alert) -> TypeGuard[DriftAlert]:
 
 
 def _labels(alert: DriftAlert) -> tuple[str, ...]:
-    """The task of a profile that it is about, in any version."""
+    """The task of an agent that it is about, in any version."""
     return (
         alert.space, alert.profile_name, alert.alias, alert.task or WHOLE, alert.kind.value,
+        alert.service, alert.environment,
     )  # fmt: skip
 
 

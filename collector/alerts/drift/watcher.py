@@ -163,16 +163,17 @@ class DriftWatcher:
             return self._book.open_in(space)
 
     def standings(self, space: str | None = None) -> list[Standing]:
-        """Standing of each series of active profiles, of the version that ran last.
+        """Standing of each series of active profiles, of the version of each agent that ran last.
 
         Args:
             space: Of the profiles; all if none is given.
         """
         with self._lock:
             return [
-                Standing.of(series, self._profiles[key])
-                for key, group in self._series.latest().items()
-                if key in self._active and space in (None, key[0])
+                Standing.of(series, self._profiles[group.space, group.profile_uid])
+                for group in self._series.latest()
+                if (group.space, group.profile_uid) in self._active
+                if space in (None, group.space)
                 for series in group.series.values()
             ]
 

@@ -12,6 +12,9 @@ _WIDTH: Final = 24
 _HEIGHT: Final = 8
 _SOURCE: Final = {"type": "prometheus", "uid": "${datasource}"}
 _OWN: Final = 'space=~"$space",alias=~"$alias"'
+_LINE: Final = "alias, task, service, environment"
+"""Labels of one line of a detector."""
+_LEGEND: Final = "{{alias}} {{task}} {{service}} {{environment}}"
 _TASKS: Final = f'{_OWN},task=~"$task"'
 _WINDOW: Final = "$__rate_interval"
 
@@ -41,17 +44,15 @@ class Panel:
 
 def _task_lines(kind: str) -> dict[str, str]:
     found = {
-        name: f'max by (alias, task) (scouter_task_{name}{{{_TASKS},kind="{kind}"}})'
+        name: f'max by ({_LINE}) (scouter_task_{name}{{{_TASKS},kind="{kind}"}})'
         for name in ("rate", "rate_lower", "rate_upper", "baseline", "baseline_lower")
     }
-    return {f"{{{{alias}}}} {{{{task}}}} {name}": query for name, query in found.items()}
+    return {f"{_LEGEND} {name}": query for name, query in found.items()}
 
 
 def _evidence(title: str, text: str, kind: str) -> Panel:
-    query = f'max by (alias, task) (scouter_task_evidence{{{_TASKS},kind="{kind}"}})'
-    return Panel(
-        title=title, text=text, queries={"{{alias}} {{task}}": query}, line=100, is_log=True
-    )
+    query = f'max by ({_LINE}) (scouter_task_evidence{{{_TASKS},kind="{kind}"}})'
+    return Panel(title=title, text=text, queries={_LEGEND: query}, line=100, is_log=True)
 
 
 def _share(title: str, text: str, outcome: str, of: str) -> Panel:

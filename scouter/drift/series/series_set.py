@@ -138,14 +138,17 @@ class SeriesSet:
                 found[line] = group
         return found
 
-    def latest(self) -> Mapping[tuple[str, str], Group]:
-        """The group with the newest result, by space and profile uid."""
-        found: dict[tuple[str, str], Group] = {}
-        for group in self.groups.values():
-            key = (group.space, group.profile_uid)
-            if key not in found or found[key].last_ns <= group.last_ns:
-                found[key] = group
-        return found
+    def latest(self) -> list[Group]:
+        """The group with the newest result of each agent, the newest of all last.
+
+        A profile may judge several services and environments side by side.
+        """
+        found: dict[tuple[str, ...], Group] = {}
+        for key, group in self.groups.items():
+            line = line_of(key)
+            if line not in found or found[line].last_ns <= group.last_ns:
+                found[line] = group
+        return sorted(found.values(), key=lambda group: group.last_ns)
 
     def _group_of(self, observed: Observed) -> Group:
         key = GroupKey(observed.space, observed.profile_uid, observed.agent)

@@ -73,7 +73,7 @@ def ask(collector: Service, **query: Any) -> Any:
 def test_from_hold_to_a_decision(service: Service) -> None:
     empty = ask(service)
     assert (empty["decision"], empty["profile"]) == ("hold", "answers")
-    assert empty["reason"] == "no complete conversation of version 1 and 2 yet"
+    assert empty["reason"] == ("no complete conversation of version 1 and 2 since the canary began")
     talk(service, "2", 140, 60)
     talk(service, "1", 190, 10)
 

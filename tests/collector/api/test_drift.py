@@ -126,7 +126,10 @@ def test_channels_are_tested(
 
 
 def test_series_and_gauges_say_where_each_task_stands(service: Service) -> None:
-    labels = 'alias="answers",kind="pass",profile="answers",space="default",task="right"'
+    labels = (
+        'alias="answers",environment="",kind="pass",profile="answers",service="",space="default",'
+        'task="right"'
+    )
     evaluated = 'alias="answers",outcome="{}",profile="answers",space="default",task="right"'
     wait_until(
         lambda: (

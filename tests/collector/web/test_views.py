@@ -3,7 +3,7 @@
 import re
 from html.parser import HTMLParser
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import pytest
 from typing_extensions import override
@@ -15,6 +15,7 @@ from tests.collector.api.test_drift import fallen
 from tests.collector.conftest import Service, Start
 from tests.collector.web.conftest import HOSTILE, PROTOBUF, Shown, trace_of
 from tests.contracts.store_data import TRACE, span
+from tests.support.processes import wait_until
 
 VIEWS: Final = (
     "/", "/task?profile=answers&task=right", "/evaluations", "/records", "/traces",
@@ -134,6 +135,30 @@ def test_an_alert_leads_to_its_records_and_is_acted_upon(start: Start, tmp_path:
     told = service.http.post(f"{found[1]}/resolve", data={"accept": "yes"})
     assert "resolved" in told.text
     assert "Acknowledge" not in told.text
+
+
+def test_a_condition_is_one_alert_on_the_page(start: Start, answers: Path) -> None:
+    """Listed once on the overview, acted upon as all others, and taken for no fall."""
+    service = start(profile=[str(answers)])
+    service.send(
+        *({"uid": f"u{n}", "profile": "answers", "context": {"answer": 1}} for n in range(9))
+    )
+
+    def alerts() -> list[Any]:
+        return service.get("/api/v1/alerts")["drift"]
+
+    # The detectors have the level as a reference of the whole record, which fell, too.
+    wait_until(lambda: len(alerts()) == 2, what="alerts")
+    (alert,) = [each for each in alerts() if each["condition"]]
+    overview = view(service, "/")
+    assert "2 open alerts" in overview
+    assert overview.count(f'href="/alerts/{alert["alert_id"]}"') == 1
+    text = view(service, f"/alerts/{alert['alert_id']}")
+    assert "This is the condition of the profile" in text
+    assert "new normal" not in text
+    told = service.http.post(f"/alerts/{alert['alert_id']}/acknowledge", data={"note": "on it"})
+    assert "acknowledged" in told.text
+    assert 'class="outcome errored">acknowledged<' in view(service, "/alerts")
 
 
 def test_what_is_hostile_stays_text(shown: Shown) -> None:

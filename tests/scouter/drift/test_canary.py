@@ -34,7 +34,10 @@ STABLE = version("1", 1_900, 100)
         (version("2", 1_900, 100), "promote", "any fall is smaller than 5 points"),
         (version("2", 1_700, 300), "roll_back", "the candidate passes less"),
         (version("2", 19, 1), "hold", "neither a fall nor its absence, to 5 points, is proven yet"),
-        (version("2", 0, 0), "hold", "no complete conversation of version 2 yet"),
+        (
+            version("2", 0, 0), "hold",
+            "no complete conversation of version 2 since the canary began",
+        ),
         (version("2", 950, 50, 1_000), "roll_back", "the candidate has more errors"),
         (
             version("2", 0, 1_000, 1_000), "roll_back",

@@ -8,11 +8,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from prometheus_client import CollectorRegistry
 
 from collector.alerts.drift.alert import Alert, DriftAlert, DriftAlertState, alert_of
+from collector.alerts.drift.health import HealthWatch
+from collector.alerts.drift.measures import DriftMeasures
 from collector.alerts.drift.message import evidence, headline
 from collector.alerts.drift.trouble import Finding, Trouble
 from collector.alerts.drift.watcher import FORGOTTEN_NS, SILENT_NS, DriftWatcher
+from collector.alerts.monitor import AlertMonitor
 from collector.storage.duckdb.store import DuckDBStore
 from collector.storage.port.rows import TaskRow
 from scouter.drift.config import AgentEvalConfig
@@ -402,3 +406,35 @@ def test_scores_that_fall_open_an_alert_of_their_own(watch: Watch) -> None:
         "mean 0.600 of 40 records since 2027-01-15 08:00 UTC; healthy is at least 0.800; "
         "chance 1 in 250"
     )
+
+
+def test_each_service_and_environment_has_its_own_standing(watch: Watch) -> None:
+    """Production fell; the test system, whose result comes last, is as it was."""
+    places = [{"environment": name, "service_name": "bot"} for name in ("prod", "test")]
+    for place in places:
+        watch.feed(GOOD, **place)
+    watch.feed(BAD, **places[0])
+    watch.feed([PASSED] * 50, **places[1])
+    found = {
+        each.key.agent.environment: each.state.value
+        for each in watch.watcher.standings(SPACE)
+        if (each.key.task, each.key.kind) == ("t1", Kind.PASS)
+    }
+    assert found == {"prod": "fallen", "test": "watched"}
+    registry = CollectorRegistry()
+    health = HealthWatch(watch.store, watch.watcher.active, 0)
+    registry.register(DriftMeasures(watch.watcher, health, AlertMonitor(watch.store)))
+
+    def sample(name: str, environment: str) -> float | None:
+        labels = {
+            "space": SPACE, "profile": PROFILE.name, "alias": "answers", "task": "t1",
+            "kind": "pass", "service": "bot", "environment": environment,
+        }  # fmt: skip
+        return registry.get_sample_value(f"scouter_task_{name}", labels)
+
+    assert [sample("fallen", each) for each in ("prod", "test")] == [1, 0]
+    assert [sample("firing", each) for each in ("prod", "test")] == [1, 0]
+    alert = next(each for each in watch.alerts if each.task)
+    watch.watcher.acknowledge(SPACE, alert.alert_id, "t", "")
+    assert [sample("fallen", each) for each in ("prod", "test")] == [1, 0]
+    assert [sample("firing", each) for each in ("prod", "test")] == [0, 0]
