@@ -15,6 +15,8 @@ from scouter.evaluate.show.rate_plot import Plot, Point, beginning, plot_rates
 
 State: TypeAlias = Literal["regressed", "alert", "few", "silent", "watched", "unwatched"]
 
+_URGENT: Final = {"regressed": 0, "alert": 1}
+"""States whose tasks come first; the others stay in the order of the profile."""
 FEW: Final = 30
 """Results below which a rate says little: its interval is wider than 0.3."""
 
@@ -185,6 +187,7 @@ def _rows(
                     task_id=task_id, rate=rate, plot=plot, state=state, fall=fall, series=series
                 )
             )
+        tasks.sort(key=lambda each: _URGENT.get(each.state, len(_URGENT)))
         is_firing = alert is not None and alert["state"] == "firing"
         rows.append(
             ProfileRows(
