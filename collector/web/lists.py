@@ -1,12 +1,17 @@
 """Lists: records, traces and conversations, by the filters that the API has."""
 
+import tempfile
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
+from pathlib import Path
 from typing import Final
+
+from starlette.concurrency import run_in_threadpool
 
 from collector.web.period import PERIODS
 from collector.web.source import Answer, AskError, Source
+from scouter.cli.parquet import write_parquet
 from scouter.client.call import NEXT_CURSOR
 
 _PAGE: Final = 50
@@ -202,6 +207,25 @@ async def download_list(
         cursor = part.headers.get(NEXT_CURSOR)
         if cursor is None:
             return
+
+
+async def as_parquet(lines: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    """Turn JSON lines into a Parquet file, which takes all of them before its first byte.
+
+    Args:
+        lines: Their bytes, cut anywhere.
+
+    Cost: the lines and the file on the disk of temporary files meanwhile.
+    """
+    with tempfile.TemporaryFile() as given, tempfile.TemporaryFile() as made:
+        async for part in lines:
+            await run_in_threadpool(given.write, part)
+        given.seek(0)
+        parts = iter(lambda: given.read(_PART_BYTES), b"")
+        await run_in_threadpool(write_parquet, parts, made, Path(tempfile.gettempdir()))
+        made.seek(0)
+        while part := await run_in_threadpool(made.read, _PART_BYTES):
+            yield part
 
 
 def _known(listing: Listing, given: Mapping[str, str]) -> dict[str, str]:

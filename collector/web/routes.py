@@ -18,7 +18,7 @@ from collector.access.caller import CALLER, Caller
 from collector.problem import ProblemError
 from collector.web.answering import View, endpoint, forget, read_form
 from collector.web.health import health_view
-from collector.web.lists import LISTS, download_list, facets_view, list_view
+from collector.web.lists import LISTS, as_parquet, download_list, facets_view, list_view
 from collector.web.overview import overview
 from collector.web.period import PERIODS, read_period
 from collector.web.record import record_view
@@ -31,7 +31,11 @@ from collector.web.task import task_view
 from collector.web.trace import pass_on, path_of, span_detail, trace_view
 
 _STATIC: Final = Path(__file__).parent / "static"
-_FORMS: Final = {"csv": "text/csv", "jsonl": "application/x-ndjson"}
+_FORMS: Final = {
+    "csv": "text/csv",
+    "jsonl": "application/x-ndjson",
+    "parquet": "application/vnd.apache.parquet",
+}
 """Forms of a downloaded list, and their media types."""
 _PASSED_ON: Final = ("columns", "matches", "export")
 _OF_OTHER_SITES: Final = (HTTPStatus.FORBIDDEN, HTTPStatus.MISDIRECTED_REQUEST)
@@ -230,7 +234,10 @@ def _file(name: str, form: str) -> View:
 
     async def show(request: Request, source: Source) -> Response:
         given = dict(request.query_params)
-        parts = download_list(source, LISTS[name], given, form, time.time())
+        written = "jsonl" if form == "parquet" else form
+        parts = download_list(source, LISTS[name], given, written, time.time())
+        if form == "parquet":
+            parts = as_parquet(parts)
         first = await anext(parts)
 
         async def whole() -> AsyncIterator[bytes]:

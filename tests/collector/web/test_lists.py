@@ -1,12 +1,15 @@
 """Lists of the page: their filters, the counts beside them, and what is hostile in both."""
 
 import html
+import io
 import json
 import re
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
+import duckdb
 import pytest
+from pyarrow import parquet
 
 from scouter.drift.profile import AgentEvalProfile
 from scouter.evaluate.operators.comparison import ComparisonOperator
@@ -194,13 +197,21 @@ def test_a_list_is_downloaded_with_its_filters(
         assert len(answer.text.splitlines()) == count
     lines = listed.http.get("/evaluations.jsonl?outcome=failed").text.splitlines()
     assert {json.loads(line)["uid"] for line in lines} == {"bad1", "bad2"}
+    whole = listed.http.get("/evaluations.parquet?outcome=failed")
+    assert whole.headers["content-type"] == "application/vnd.apache.parquet"
+    found = duckdb.from_arrow(parquet.read_table(io.BytesIO(whole.content)))
+    assert sorted(found.select("uid, outcome").fetchall()) == [
+        ("bad1", "failed"),
+        ("bad2", "failed"),
+    ]
     lines = listed.http.get("/records.jsonl?state=waiting").text.splitlines()
     assert lines == []
     lines = listed.http.get("/records.jsonl?record_id=good&state=evaluated").text.splitlines()
     assert [json.loads(line)["context"] for line in lines] == [{"answer": 42}]
-    refused = listed.http.get("/evaluations.csv?outcome=x")
-    assert refused.status_code == 400
-    assert "content-disposition" not in refused.headers
+    for form in ("csv", "parquet"):
+        refused = listed.http.get(f"/evaluations.{form}?outcome=x")
+        assert refused.status_code == 400
+        assert "content-disposition" not in refused.headers
     assert "download" not in view(listed, "/records?text=42"), "an export knows no text"
 
 
