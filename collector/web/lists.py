@@ -47,6 +47,7 @@ class Listing:
 
 
 _RANGE: Final = "range"
+_TAG: Final = "tag"
 _PERIOD: Final = (
     Filter(name=_RANGE, label="Last", choices=tuple(each.name for each in PERIODS)),
     Filter(name="since", label="Since"),
@@ -77,7 +78,7 @@ LISTS: Final[Mapping[str, Listing]] = {
                 Filter(name="service_name", label="Service"),
                 Filter(name="service_version", label="Version"),
                 Filter(name="environment", label="Environment"),
-                Filter(name="tag", label="Tag (key=value)"),
+                Filter(name=_TAG, label="Tag (key=value)"),
                 *_PERIOD,
             ),
         ),
@@ -176,7 +177,10 @@ async def facets_view(
     filters = _known(listing, given)
     facets = await source.get(f"facets/{listing.path}", **_asked(filters, now_s))
     labels = {each.name: each.label for each in listing.filters}
-    facets["items"] = _in_order(list(labels), facets["items"])
+    facets["items"] = [
+        _alone(each, filters[_TAG]) if each["name"] == _TAG and _TAG in filters else each
+        for each in _in_order(list(labels), facets["items"])
+    ]
     return {
         "listing": listing, "filters": filters, "facets": facets, "labels": labels,
         "longest": _LONGEST,
@@ -236,6 +240,12 @@ def _known(listing: Listing, given: Mapping[str, str]) -> dict[str, str]:
 def _in_order(names: Sequence[str], facets: Sequence[Answer]) -> list[Answer]:
     """The facets in the order of the form."""
     return sorted(facets, key=lambda each: names.index(each["name"]))
+
+
+def _alone(facet: Answer, value: str) -> Answer:
+    """One value of a facet: the form takes one tag, so that no other one joins the filter."""
+    values = [each for each in facet["values"] if each["value"] == value]
+    return {**facet, "values": values, "others": 0}
 
 
 def _asked(filters: Mapping[str, str], now_s: float) -> dict[str, str]:

@@ -274,7 +274,7 @@ def evaluation_facets(
     since: Moment | None = None,
     until: Moment | None = None,
 ) -> Call[models.FacetList]:
-    """Evaluations by outcome, profile, task, service, version and environment; see `evaluations`.
+    """Evaluations by outcome, profile, task, service, version, environment, tag; see `evaluations`.
 
     The newest are counted first, for about 0.3 s.
     """

@@ -53,7 +53,7 @@ def listed(start: Start, answers: Path) -> Service:
         data = encode_request([row]).SerializeToString()
         assert service.http.post("/v1/traces", content=data, headers=PROTOBUF).is_success
     service.send(
-        {"uid": "good", "profile": "answers", "context": {"answer": 42}},
+        {"uid": "good", "profile": "answers", "context": {"answer": 42}, "tags": {"team": "blue"}},
         *({"uid": f"bad{n}", "profile": "answers", "context": {"answer": n}} for n in (1, 2)),
     )
     service.wait_for(3)
@@ -65,7 +65,7 @@ def test_a_count_leads_to_so_many_rows(listed: Service) -> None:
     for address, wanted in (
         ("/evaluations", {("Outcome of the record", "failed"): 2,
                           ("Outcome of the record", "passed"): 1, ("Task", "right"): 3,
-                          ("Profile", "answers"): 3}),
+                          ("Profile", "answers"): 3, ("Tag (key=value)", "team=blue"): 1}),
         ("/traces", {("Service", "shop"): 2, ("Service", "bank"): 1, ("Status", "ok"): 2,
                      ("Status", "error"): 1, ("Tool", "tool shop"): 2, ("Tool", "tool bank"): 1}),
     ):  # fmt: skip
@@ -75,6 +75,16 @@ def test_a_count_leads_to_so_many_rows(listed: Service) -> None:
         for link, count in found.values():
             assert urlsplit(link).path == address
             assert rows(view(listed, link)) == count
+
+
+def test_one_tag_at_a_time_is_a_filter(listed: Service) -> None:
+    record = {"uid": "x", "profile": "answers", "context": {}, "tags": {"team": "blue", "of": "x"}}
+    listed.send(record)
+    listed.wait_for(4)
+    found = links(view(listed, "/facets/evaluations?tag=of%3Dx"))
+    assert [value for label, value in found if label.startswith("Tag")] == ["of=x (remove)"]
+    found = links(view(listed, "/facets/evaluations"))
+    assert found["Tag (key=value)", "team=blue"][1] == 2
 
 
 def test_filters_add_up_in_the_address_and_come_off_again(listed: Service) -> None:
