@@ -70,6 +70,7 @@ def tasks_router(store: ReadStore, standings: JudgeStandings, names: KnownNames)
         caller: Reader,
         profile: Profile = None,
         service_version: Text = None,
+        environment: Text = None,
         since: Time = None,
         until: Time = None,
     ) -> models.TaskRates:
@@ -78,6 +79,7 @@ def tasks_router(store: ReadStore, standings: JudgeStandings, names: KnownNames)
             space=caller.space,
             profile=profile,
             service_version=service_version,
+            environment=environment,
             since_ns=read_time("since", since),
             until_ns=read_time("until", until),
         )
@@ -98,6 +100,7 @@ def tasks_router(store: ReadStore, standings: JudgeStandings, names: KnownNames)
         profile: Profile = None,
         task_id: Text = None,
         service_version: Text = None,
+        environment: Text = None,
         since: Time = None,
         until: Time = None,
         bucket: Bucket = "1h",
@@ -126,6 +129,7 @@ def tasks_router(store: ReadStore, standings: JudgeStandings, names: KnownNames)
                 profile=profile,
                 task_id=task_id,
                 service_version=service_version,
+                environment=environment,
                 since_ns=since_ns,
                 until_ns=until_ns,
                 bucket_ns=bucket_ns,

@@ -67,7 +67,7 @@ async def compare_view(source: Source, given: Mapping[str, str], now_s: float) -
             if error.status not in _NOTHING:
                 raise
             problem = error.detail
-    rates = comparison["rates"] if comparison is not None else []
+    rates: list[Answer] = comparison["rates"] if comparison is not None else []
     reach = reach_of(rates)
     return {
         "profiles": aliases,
@@ -146,7 +146,9 @@ def _choices(versions: Sequence[Answer], runs: Sequence[Answer]) -> Choices:
 
 def reach_of(rates: Iterable[Answer]) -> int:
     """Points on either side of 0 that a line needs to hold the intervals of all differences."""
-    ends = [each[name] for each in rates if each["lower"] is not None for name in _BOUNDS]
+    ends: list[float] = [
+        each[name] for each in rates if each["lower"] is not None for name in _BOUNDS
+    ]
     most = 100 * max(map(abs, ends), default=1.0)
     return next((each for each in _REACHES if most <= each), 100)
 

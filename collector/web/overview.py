@@ -9,7 +9,7 @@ from http import HTTPStatus
 from itertools import chain, groupby
 from typing import Final, Literal, TypeAlias
 
-from collector.web.period import Period
+from collector.web.period import Period, Traffic
 from collector.web.source import Answer, AskError, Source
 from scouter.evaluate.show.rate_plot import Plot, Point, beginning, plot_rates
 
@@ -53,20 +53,20 @@ class ProfileRows:
     is_firing: bool
 
 
-async def overview(source: Source, period: Period, version: str, now_s: float) -> Answer:
+async def overview(source: Source, period: Period, traffic: Traffic, now_s: float) -> Answer:
     """Collect the overview.
 
     Args:
         source: Asks the API.
         period: That it covers.
-        version: Of the service; empty for all.
+        traffic: That it covers.
         now_s: The end of the period.
 
     Raises:
         AskError: The API refused.
     """
     since, coarse_s = period.since(now_s), period.coarse_s
-    asked = {"since": since, "service_version": version}
+    asked = {"since": since, **traffic.asked}
     profiles = (await source.get("profiles"))["items"]
     shown = [each["alias"] for each in profiles if each["is_active"]]
     rates, alerts, standings, sheet, series = await asyncio.gather(

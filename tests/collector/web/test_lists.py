@@ -1,7 +1,6 @@
 """Lists of the page: their filters, the counts beside them, and what is hostile in both."""
 
 import html
-import io
 import json
 import re
 from pathlib import Path
@@ -9,7 +8,6 @@ from urllib.parse import parse_qs, urlsplit
 
 import duckdb
 import pytest
-from pyarrow import parquet
 
 from scouter.drift.profile import AgentEvalProfile
 from scouter.evaluate.operators.comparison import ComparisonOperator
@@ -192,7 +190,7 @@ def test_a_search_that_ends_early_says_so_and_goes_on(
 
 
 def test_a_list_is_downloaded_with_its_filters(
-    listed: Service, monkeypatch: pytest.MonkeyPatch
+    listed: Service, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """In parts of one line each, all of which are the file."""
     monkeypatch.setattr("collector.web.lists._PART_BYTES", 1)
@@ -209,11 +207,10 @@ def test_a_list_is_downloaded_with_its_filters(
     assert {json.loads(line)["uid"] for line in lines} == {"bad1", "bad2"}
     whole = listed.http.get("/evaluations.parquet?outcome=failed")
     assert whole.headers["content-type"] == "application/vnd.apache.parquet"
-    found = duckdb.from_arrow(parquet.read_table(io.BytesIO(whole.content)))
-    assert sorted(found.select("uid, outcome").fetchall()) == [
-        ("bad1", "failed"),
-        ("bad2", "failed"),
-    ]
+    (tmp_path / "file").write_bytes(whole.content)
+    table = duckdb.read_parquet(str(tmp_path / "file"))
+    found = sorted(table.select("uid, outcome").fetchall())
+    assert found == [("bad1", "failed"), ("bad2", "failed")]
     lines = listed.http.get("/records.jsonl?state=waiting").text.splitlines()
     assert lines == []
     lines = listed.http.get("/records.jsonl?record_id=good&state=evaluated").text.splitlines()
