@@ -25,7 +25,13 @@ from scouter.client.models.tasks import Bin, Distribution, Distributions
 _Name = Annotated[str, Query(min_length=1, max_length=512)]
 _LIMIT: Final = 2_000
 _BINS: Final = 10
-_STEPS: Final = (1, 2, 5)
+_STEPS: Final = (
+    (1, 1.1, 1.2, 1.3, 1.5, 1.6, 1.8, 2, 2.2, 2.4, 2.7, 3, 3.3, 3.6, 4, 4.5, 5, 5.5, 6, 7, 8, 9),
+    (1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 6, 8),
+    (1, 2, 5),
+)
+"""Ends of bins in a power of ten, from fine to coarse."""
+_MOST_BINS: Final = 20
 _MS: Final = 1e6
 
 
@@ -49,6 +55,7 @@ def distributions_router(store: ReadStore, names: KnownNames) -> APIRouter:
         profile: _Name,
         task_id: _Name,
         service_version: Text = None,
+        environment: Text = None,
         since: Time = None,
         until: Time = None,
         split: Time = None,
@@ -63,6 +70,7 @@ def distributions_router(store: ReadStore, names: KnownNames) -> APIRouter:
                 profile=profile,
                 task_id=task_id.lower(),
                 service_version=service_version,
+                environment=environment,
                 since_ns=read_time("since", since),
                 until_ns=read_time("until", until),
                 limit=_LIMIT + 1,
@@ -89,7 +97,8 @@ def distributions_of(values: Sequence[TaskValue], split_ns: int | None) -> list[
 
     Returns:
         Scores in ten bins of the same width: from 0 to 1 where all are, else over their range.
-        Durations in bins that end at 1, 2 and 5 times a power of ten milliseconds.
+        Durations in bins whose ends are round in each power of ten; the finest of three grids that
+        has twenty bins at most, or the coarsest.
     """
     pairs = {
         "score": [(each.at_ns, each.score) for each in values if each.score is not None],
@@ -134,9 +143,13 @@ def _decades(values: Sequence[float]) -> list[float]:
     """From the last step at or below the least to the first one above the largest."""
     low = max(min(values), 0.001)
     high = max(low, *values)
-    steps = [step * 10.0**power for power in range(-4, 13) for step in _STEPS]
-    first = max(0, bisect_right(steps, low) - 1)
-    return steps[first : bisect_right(steps, high) + 1]
+    found: list[float] = []
+    for grid in _STEPS:
+        steps = [float(f"{step}e{power}") for power in range(-4, 13) for step in grid]
+        found = steps[bisect_right(steps, low) - 1 : bisect_right(steps, high) + 1]
+        if len(found) <= _MOST_BINS + 1:
+            break
+    return found
 
 
 def _counted(values: Sequence[float], edges: Sequence[float]) -> list[int]:

@@ -74,7 +74,7 @@ def facets_router(
     def evaluations(
         query: Annotated[EvaluationQuery, Depends(evaluation_filter)],
     ) -> FacetList:
-        """Evaluations by outcome, profile, task, service, version and environment.
+        """Evaluations by outcome, profile, task, service, version, environment and tag.
 
         The newest are counted first. After 0.3 s the answer is what was counted so far.
         """

@@ -63,6 +63,7 @@ def tasks_router(store: ReadStore, standings: JudgeStandings, names: KnownNames)
         caller: Reader,
         profile: Profile = None,
         service_version: Text = None,
+        environment: Text = None,
         since: Time = None,
         until: Time = None,
     ) -> TaskRates:
@@ -71,6 +72,7 @@ def tasks_router(store: ReadStore, standings: JudgeStandings, names: KnownNames)
             space=caller.space,
             profile=profile,
             service_version=service_version,
+            environment=environment,
             since_ns=read_time("since", since),
             until_ns=read_time("until", until),
         )
@@ -91,6 +93,7 @@ def tasks_router(store: ReadStore, standings: JudgeStandings, names: KnownNames)
         profile: Profile = None,
         task_id: Text = None,
         service_version: Text = None,
+        environment: Text = None,
         since: Time = None,
         until: Time = None,
         bucket: Bucket = "1h",
@@ -119,6 +122,7 @@ def tasks_router(store: ReadStore, standings: JudgeStandings, names: KnownNames)
                 profile=profile,
                 task_id=task_id,
                 service_version=service_version,
+                environment=environment,
                 since_ns=since_ns,
                 until_ns=until_ns,
                 bucket_ns=bucket_ns,

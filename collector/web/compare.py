@@ -1,6 +1,6 @@
 """Two versions, two periods, or an offline run and what is live, side by side."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -11,6 +11,8 @@ from collector.web.source import Answer, AskError, Source
 _NOTHING: Final = (404, 409)
 """Statuses of a comparison of which a side is empty or gone: no fault, but something to say."""
 _WIDTH: Final = 120.0
+_REACHES: Final = (5, 10, 25, 50, 100)
+_BOUNDS: Final = ("lower", "upper")
 _EXACT: Final = ("before_since", "before_until", "since", "until")
 
 
@@ -65,6 +67,8 @@ async def compare_view(source: Source, given: Mapping[str, str], now_s: float) -
             if error.status not in _NOTHING:
                 raise
             problem = error.detail
+    rates: list[Answer] = comparison["rates"] if comparison is not None else []
+    reach = reach_of(rates)
     return {
         "profiles": aliases,
         "profile": profile,
@@ -75,7 +79,8 @@ async def compare_view(source: Source, given: Mapping[str, str], now_s: float) -
         "choices": _choices(versions, runs),
         "runs": runs,
         "comparison": comparison,
-        "bars": [] if comparison is None else [bar(each) for each in comparison["rates"]],
+        "bars": [bar(each, reach) for each in rates],
+        "reach": reach,
         "changes": [] if comparison is None else [_change(each) for each in comparison["changes"]],
         "failed": [
             {"when": when, "query": found}
@@ -139,15 +144,30 @@ def _choices(versions: Sequence[Answer], runs: Sequence[Answer]) -> Choices:
     )
 
 
-def bar(rate: Answer) -> tuple[float, float, float] | None:
-    """Left end, dot and right end of a difference on a line from -100 to 100 points.
+def reach_of(rates: Iterable[Answer]) -> int:
+    """Points on either side of 0 that a line needs to hold the intervals of all differences."""
+    ends: list[float] = [
+        each[name] for each in rates if each["lower"] is not None for name in _BOUNDS
+    ]
+    most = 100 * max(map(abs, ends), default=1.0)
+    return next((each for each in _REACHES if most <= each), 100)
+
+
+def bar(rate: Answer, reach: int) -> tuple[float, float, float] | None:
+    """Left end, dot and right end of a difference on a line.
+
+    Args:
+        rate: With the difference and its interval.
+        reach: Points on either side of 0 that the line has.
 
     Returns:
         In units of a line of 120; None where there is no interval.
     """
     if rate["lower"] is None:
         return None
-    low, middle, high = ((1 + rate[name]) / 2 * _WIDTH for name in ("lower", "difference", "upper"))
+    low, middle, high = (
+        (1 + 100 * rate[name] / reach) / 2 * _WIDTH for name in ("lower", "difference", "upper")
+    )
     return low, middle, high
 
 

@@ -1,12 +1,17 @@
 """Lists: records, traces and conversations, by the filters that the API has."""
 
+import tempfile
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
+from pathlib import Path
 from typing import Final
+
+from starlette.concurrency import run_in_threadpool
 
 from collector.web.period import PERIODS
 from collector.web.source import Answer, AskError, Source
+from scouter.cli.parquet import write_parquet
 from scouter.client.call import NEXT_CURSOR
 
 _PAGE: Final = 50
@@ -42,6 +47,7 @@ class Listing:
 
 
 _RANGE: Final = "range"
+_TAG: Final = "tag"
 _PERIOD: Final = (
     Filter(name=_RANGE, label="Last", choices=tuple(each.name for each in PERIODS)),
     Filter(name="since", label="Since"),
@@ -72,7 +78,7 @@ LISTS: Final[Mapping[str, Listing]] = {
                 Filter(name="service_name", label="Service"),
                 Filter(name="service_version", label="Version"),
                 Filter(name="environment", label="Environment"),
-                Filter(name="tag", label="Tag (key=value)"),
+                Filter(name=_TAG, label="Tag (key=value)"),
                 *_PERIOD,
             ),
         ),
@@ -171,7 +177,10 @@ async def facets_view(
     filters = _known(listing, given)
     facets = await source.get(f"facets/{listing.path}", **_asked(filters, now_s))
     labels = {each.name: each.label for each in listing.filters}
-    facets["items"] = _in_order(list(labels), facets["items"])
+    facets["items"] = [
+        _alone(each, filters[_TAG]) if each["name"] == _TAG and _TAG in filters else each
+        for each in _in_order(list(labels), facets["items"])
+    ]
     return {
         "listing": listing, "filters": filters, "facets": facets, "labels": labels,
         "longest": _LONGEST,
@@ -204,6 +213,25 @@ async def download_list(
             return
 
 
+async def as_parquet(lines: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    """Turn JSON lines into a Parquet file, which takes all of them before its first byte.
+
+    Args:
+        lines: Their bytes, cut anywhere.
+
+    Cost: the lines and the file on the disk of temporary files meanwhile.
+    """
+    with tempfile.TemporaryFile() as given, tempfile.TemporaryFile() as made:
+        async for part in lines:
+            await run_in_threadpool(given.write, part)
+        given.seek(0)
+        parts = iter(lambda: given.read(_PART_BYTES), b"")
+        await run_in_threadpool(write_parquet, parts, made, Path(tempfile.gettempdir()))
+        made.seek(0)
+        while part := await run_in_threadpool(made.read, _PART_BYTES):
+            yield part
+
+
 def _known(listing: Listing, given: Mapping[str, str]) -> dict[str, str]:
     names = {each.name for each in listing.filters}
     return {name: value for name, value in given.items() if name in names and value}
@@ -212,6 +240,12 @@ def _known(listing: Listing, given: Mapping[str, str]) -> dict[str, str]:
 def _in_order(names: Sequence[str], facets: Sequence[Answer]) -> list[Answer]:
     """The facets in the order of the form."""
     return sorted(facets, key=lambda each: names.index(each["name"]))
+
+
+def _alone(facet: Answer, value: str) -> Answer:
+    """One value of a facet: the form takes one tag, so that no other one joins the filter."""
+    values = [each for each in facet["values"] if each["value"] == value]
+    return {**facet, "values": values, "others": 0}
 
 
 def _asked(filters: Mapping[str, str], now_s: float) -> dict[str, str]:

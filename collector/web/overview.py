@@ -9,12 +9,14 @@ from http import HTTPStatus
 from itertools import chain, groupby
 from typing import Final, Literal, TypeAlias
 
-from collector.web.period import Period
+from collector.web.period import Period, Traffic
 from collector.web.source import Answer, AskError, Source
 from scouter.evaluate.show.rate_plot import Plot, Point, beginning, plot_rates
 
 State: TypeAlias = Literal["regressed", "alert", "few", "silent", "watched", "unwatched"]
 
+_URGENT: Final = {"regressed": 0, "alert": 1}
+"""States whose tasks come first; the others stay in the order of the profile."""
 FEW: Final = 30
 """Results below which a rate says little: its interval is wider than 0.3."""
 
@@ -51,20 +53,20 @@ class ProfileRows:
     is_firing: bool
 
 
-async def overview(source: Source, period: Period, version: str, now_s: float) -> Answer:
+async def overview(source: Source, period: Period, traffic: Traffic, now_s: float) -> Answer:
     """Collect the overview.
 
     Args:
         source: Asks the API.
         period: That it covers.
-        version: Of the service; empty for all.
+        traffic: That it covers.
         now_s: The end of the period.
 
     Raises:
         AskError: The API refused.
     """
     since, coarse_s = period.since(now_s), period.coarse_s
-    asked = {"since": since, "service_version": version}
+    asked = {"since": since, **traffic.asked}
     profiles = (await source.get("profiles"))["items"]
     shown = [each["alias"] for each in profiles if each["is_active"]]
     rates, alerts, standings, sheet, series = await asyncio.gather(
@@ -187,6 +189,7 @@ def _rows(
                     task_id=task_id, rate=rate, plot=plot, state=state, fall=fall, series=series
                 )
             )
+        tasks.sort(key=lambda each: _URGENT.get(each.state, len(_URGENT)))
         is_firing = alert is not None and alert["state"] == "firing"
         rows.append(
             ProfileRows(

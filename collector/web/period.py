@@ -39,6 +39,29 @@ class Period:
         return int((now - self.seconds) // self.bucket_s) * self.bucket_s
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Traffic:
+    """Part of the results that a view covers; empty for all.
+
+    Args:
+        version: Of the service.
+        environment: Of the service.
+    """
+
+    version: str
+    environment: str
+
+    @property
+    def asked(self) -> dict[str, str]:
+        """Parameters of the API."""
+        return {"service_version": self.version, "environment": self.environment}
+
+    @property
+    def kept(self) -> dict[str, str]:
+        """Parameters of the page's addresses."""
+        return {"version": self.version, "environment": self.environment}
+
+
 PERIODS: Final = tuple(
     Period(
         name=name, label=label, seconds=hours * _HOUR_S, bucket=bucket, bucket_s=bucket_s,

@@ -18,9 +18,9 @@ from collector.access.caller import CALLER, Caller
 from collector.problem import ProblemError
 from collector.web.answering import View, endpoint, forget, read_form
 from collector.web.health import health_view
-from collector.web.lists import LISTS, download_list, facets_view, list_view
+from collector.web.lists import LISTS, as_parquet, download_list, facets_view, list_view
 from collector.web.overview import overview
-from collector.web.period import PERIODS, read_period
+from collector.web.period import PERIODS, Traffic, read_period
 from collector.web.record import record_view
 from collector.web.render import HEADERS, render
 from collector.web.review import review_routes
@@ -31,7 +31,11 @@ from collector.web.task import task_view
 from collector.web.trace import pass_on, path_of, span_detail, trace_view
 
 _STATIC: Final = Path(__file__).parent / "static"
-_FORMS: Final = {"csv": "text/csv", "jsonl": "application/x-ndjson"}
+_FORMS: Final = {
+    "csv": "text/csv",
+    "jsonl": "application/x-ndjson",
+    "parquet": "application/vnd.apache.parquet",
+}
 """Forms of a downloaded list, and their media types."""
 _PASSED_ON: Final = ("columns", "matches", "export")
 _OF_OTHER_SITES: Final = (HTTPStatus.FORBIDDEN, HTTPStatus.MISDIRECTED_REQUEST)
@@ -96,32 +100,32 @@ class _StaticFiles(StaticFiles):
 
 
 async def _overview(request: Request, source: Source) -> Response:
-    period, version = read_period(request.query_params.get("range")), _version(request)
-    shown = await overview(source, period, version, time.time())
+    period, traffic = read_period(request.query_params.get("range")), _traffic(request)
+    shown = await overview(source, period, traffic, time.time())
     return await render(
-        request, "overview.html", period=period, periods=PERIODS, version=version, **shown
+        request, "overview.html", period=period, periods=PERIODS, traffic=traffic, **shown
     )
 
 
 async def _task(request: Request, source: Source) -> Response:
-    period, version = read_period(request.query_params.get("range")), _version(request)
+    period, traffic = read_period(request.query_params.get("range")), _traffic(request)
     profile, task_id = request.query_params.get("profile", ""), request.query_params.get("task", "")
-    shown = await task_view(source, profile, task_id, period, version, time.time())
+    shown = await task_view(source, profile, task_id, period, traffic, time.time())
     return await render(
-        request, "task.html", period=period, periods=PERIODS, version=version,
+        request, "task.html", period=period, periods=PERIODS, traffic=traffic,
         profile=profile, task_id=task_id, **shown,
     )  # fmt: skip
 
 
 async def _spread(request: Request, source: Source) -> Response:
     asked = request.query_params
-    period, version = read_period(asked.get("range")), _version(request)
+    period, traffic = read_period(asked.get("range")), _traffic(request)
     profile, task_id = asked.get("profile", ""), asked.get("task", "")
     shown = await spread_view(
-        source, profile, task_id, period, version, asked.get("split", ""), time.time()
+        source, profile, task_id, period, traffic, asked.get("split", ""), time.time()
     )
     return await render(
-        request, "distributions.html", layout=_layout(request), period=period, version=version,
+        request, "distributions.html", layout=_layout(request), period=period, traffic=traffic,
         profile=profile, task_id=task_id, **shown,
     )  # fmt: skip
 
@@ -230,7 +234,10 @@ def _file(name: str, form: str) -> View:
 
     async def show(request: Request, source: Source) -> Response:
         given = dict(request.query_params)
-        parts = download_list(source, LISTS[name], given, form, time.time())
+        written = "jsonl" if form == "parquet" else form
+        parts = download_list(source, LISTS[name], given, written, time.time())
+        if form == "parquet":
+            parts = as_parquet(parts)
         first = await anext(parts)
 
         async def whole() -> AsyncIterator[bytes]:
@@ -277,5 +284,6 @@ async def _logout(request: Request) -> Response:
     return answer
 
 
-def _version(request: Request) -> str:
-    return request.query_params.get("version", "")
+def _traffic(request: Request) -> Traffic:
+    asked = request.query_params
+    return Traffic(version=asked.get("version", ""), environment=asked.get("environment", ""))

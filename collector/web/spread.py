@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from collector.web.period import Period
+from collector.web.period import Period, Traffic
 from collector.web.render import took
 from collector.web.source import Answer, Source
 
@@ -29,7 +29,7 @@ class Bar:
 
 
 async def spread_view(
-    source: Source, profile: str, task_id: str, period: Period, version: str, split: str,
+    source: Source, profile: str, task_id: str, period: Period, traffic: Traffic, split: str,
     now_s: float,
 ) -> Answer:  # fmt: skip
     """Collect the distributions of a task.
@@ -39,7 +39,7 @@ async def spread_view(
         profile: Alias of the profile.
         task_id: Of the task.
         period: That it covers.
-        version: Of the service; empty for all.
+        traffic: That it covers.
         split: Time of the API that parts what was before; empty for none.
         now_s: The end of the period.
 
@@ -47,8 +47,8 @@ async def spread_view(
         AskError: The API refused, or there is no such profile or task.
     """
     found = await source.get(
-        "tasks/distributions", profile=profile, task_id=task_id, service_version=version,
-        since=period.since(now_s), split=split,
+        "tasks/distributions", profile=profile, task_id=task_id,
+        since=period.since(now_s), split=split, **traffic.asked,
     )  # fmt: skip
     return {
         "spreads": [_spread(each) for each in found["items"]],

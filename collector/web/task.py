@@ -10,7 +10,7 @@ from typing import Final
 from urllib.parse import quote
 
 from collector.web.overview import points_of
-from collector.web.period import Period
+from collector.web.period import Period, Traffic
 from collector.web.source import Answer, Source
 from scouter.evaluate.show.rate_plot import Point, beginning, plot_rates
 
@@ -39,7 +39,7 @@ class Group:
 
 
 async def task_view(
-    source: Source, profile: str, task_id: str, period: Period, version: str, now_s: float
+    source: Source, profile: str, task_id: str, period: Period, traffic: Traffic, now_s: float
 ) -> Answer:
     """Collect the view of a task.
 
@@ -48,14 +48,14 @@ async def task_view(
         profile: Alias of the profile.
         task_id: Of the task.
         period: That it covers.
-        version: Of the service; empty for all.
+        traffic: That it covers.
         now_s: The end of the period.
 
     Raises:
         AskError: The API refused, or there is no such profile or task.
     """
     since = period.since(now_s)
-    asked = {"profile": profile, "since": since, "service_version": version}
+    asked = {"profile": profile, "since": since, **traffic.asked}
     counted, series, failed, errored, found, standings = await asyncio.gather(
         source.get("tasks", **asked),
         source.get("tasks/series", task_id=task_id, bucket=period.bucket, **asked),

@@ -108,11 +108,11 @@ def browse(collector: CollectorProcess, options: Any, figures: Figures) -> None:
         timer.start()
         with ThreadPoolExecutor(_READERS) as pool:
             turns = [addresses[number:] + addresses[:number] for number in range(_READERS)]
-            read = list(pool.map(lambda turn: _read_until(collector.url, turn, ended), turns))
+            reads = [pool.submit(_read_until, collector.url, turn, ended) for turn in turns]
     finally:
         ended.set()
         writer.join()
-    took_ms = [each for part in read for each in part]
+    took_ms = [each for read in reads for each in read.result()]
     _add_times(figures, "ten readers: a view", took_ms)
     figures.add("ten readers: views", len(took_ms) / options.browse, "/s")
     figures.add("ten readers: memory before", before_mb, "MB")

@@ -101,10 +101,19 @@ class StoreFacetsContract:
 
             return count
 
+        def tagged(text: str) -> int:
+            key, _, value = text.partition("=")
+            asked = (*query.tags, (key, value))
+            return len(store.evaluations(replace(query, tags=asked)).items)
+
         fields = ("profile", "task_id", "service_name", "service_version")
         wanted = lengths(
-            {name: length(name) for name in ("outcome", *fields)},
-            {"outcome": [each.value for each in Outcome], **{name: ["a", "b"] for name in fields}},
+            {"tag": tagged, **{name: length(name) for name in ("outcome", *fields)}},
+            {
+                "tag": ["k=", "k=a", "k=b"],
+                "outcome": [each.value for each in Outcome],
+                **{name: ["a", "b"] for name in fields},
+            },
         )
         found = store.evaluation_facets(query, lambda: False)
         assert found.looked_until_ns is None

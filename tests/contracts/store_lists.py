@@ -19,6 +19,7 @@ from collector.storage.port.counts import SeriesQuery, TaskQuery
 from collector.storage.port.lists import EvaluationQuery, RecordQuery, RecordState, SessionQuery
 from collector.storage.port.rows import EvaluationRow, Scope, TaskRow
 from collector.storage.port.store import Store
+from collector.storage.port.task_values import TaskValuesQuery
 from scouter.evaluate.outcome import DECIDED, Outcome
 from scouter.model.span import Resource
 from tests.contracts.store_data import SPACE, TRACE, evaluation, letter, record, span
@@ -617,6 +618,38 @@ class StoreListsContract:
         assert places == sorted(places)
         assert len(set((each.start_ns, each.counts.profile_uid, each.counts.task_id)
                        for each in found)) == len(found)  # fmt: skip
+
+    def test_results_of_an_environment_are_counted_alone(self, store: Store) -> None:
+        """Of one that looked at no spans, the environment is that of its trace."""
+        told = {"service.version": "2", "deployment.environment.name": "prod"}
+        resource = Resource(attributes=told)
+        store.append_spans(SPACE, [span(1, resource=resource, end_ns=30)], 1).result()
+        rows = [
+            evaluation("prod 1", environment="prod", service_version="1", evaluation_id="e1"),
+            evaluation("prod 2", trace_id=TRACE, evaluation_id="e2"),
+            evaluation("test 2", environment="test", service_version="2", evaluation_id="e3"),
+        ]
+        store.append_evaluations(rows).result()
+        took = span(1).start_ns
+        cases: list[tuple[dict[str, Any], int]] = [
+            ({"environment": "prod"}, 2),
+            ({"environment": "test"}, 1),
+            ({"environment": "prod", "service_version": "2"}, 1),
+            ({"environment": "test", "service_version": "1"}, 0),
+            ({}, 3),
+        ]
+        for filters, count in cases:
+            counts = store.task_counts(TaskQuery(space=SPACE, **filters))
+            assert sum(each.passed for each in counts) == count, filters
+            series = SeriesQuery(
+                space=SPACE, since_ns=0, until_ns=HOUR_NS, bucket_ns=HOUR_NS, **filters
+            )
+            assert [each.counts for each in store.task_series(series)] == counts
+            asked = TaskValuesQuery(space=SPACE, profile="answers", task_id="t1", **filters)
+            values = store.task_values(asked)
+            assert len(values) == count, filters
+            spans = [each.duration_ns for each in values if each.duration_ns is not None]
+            assert set(spans) <= {30 - took}
 
     def test_versions_of_tasks_whose_trace_no_span_is_stored_of(self, store: Store) -> None:
         store.append_evaluations([evaluation("u1", trace_id=TRACE)]).result()

@@ -88,6 +88,10 @@ def views(service: Any) -> Mapping[str, str]:
         "records": "/records",
         "traces": "/traces",
         "conversations": "/conversations",
+        "compare": "/compare?profile=trip_desk",
+        "labels": "/labels",
+        "label-queue": "/labels/queue?profile=trip_desk&task=seat_confirmed&rater=ada",
+        "agreement": "/labels/agreement?profile=trip_desk&task=seat_confirmed",
         "health": "/health",
     }
 

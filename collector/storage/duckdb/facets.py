@@ -3,14 +3,16 @@
 A count is the length of the list that the value leaves, if it joins the filter.
 """
 
+import json
 from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
 from collector.storage.duckdb.commit_ranges import Stretch, within
 from collector.storage.duckdb.database import Database
 from collector.storage.duckdb.evaluations import (
+    EvaluationPlace,
     conditions,
     newest_evaluations,
     service_filters,
@@ -28,6 +30,7 @@ from scouter.model.span import StatusCode
 _SERVICE: Final = ("service_name", "service_version", "environment")
 _OF_SPANS: Final = (*_SERVICE, "agent_name", "tool_name", "response_model", "error_type")
 _STATUS: Final = "status"
+_TAG: Final = "tag"
 _FIRST: Final = 2000
 """Evaluations that are looked at before anybody asks for the time."""
 
@@ -35,7 +38,7 @@ _FIRST: Final = 2000
 def read_evaluation_facets(
     database: Database, query: EvaluationQuery, is_over: Callable[[], bool]
 ) -> Facets:
-    """Count evaluations by outcome, profile, task and service.
+    """Count evaluations by outcome, profile, task, service and tag.
 
     Args:
         database: The open file.
@@ -54,6 +57,7 @@ def read_evaluation_facets(
             at = _evaluated_at(database, query, reached)
             return Facets(counts=counts, looked_until_ns=at)
         reached = part[-1].seq
+        counts[_TAG].update(_tags(part))
         ids = [each.evaluation_id for each in part]
         stretch = Stretch(reached, part[0].seq)
         for rows in (
@@ -63,6 +67,14 @@ def read_evaluation_facets(
             for name, value, count in rows:
                 counts[name][value] += count
     return Facets(counts=counts, looked_until_ns=None)
+
+
+def _tags(part: Iterable[EvaluationPlace]) -> Iterator[str]:
+    """Tags as the filter takes them; a key that is empty or holds `=` it cannot take."""
+    for each in part:
+        for key, value in json.loads(each.tags or "{}").items():
+            if key and "=" not in key:
+                yield f"{key}={value}"
 
 
 def read_trace_facets(

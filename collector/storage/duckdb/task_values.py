@@ -1,7 +1,5 @@
 """The newest results of a task with their scores, and the durations of their traces."""
 
-from typing import Final
-
 from collector.storage.duckdb.commit_ranges import within
 from collector.storage.duckdb.evaluations import PROFILE, conditions
 from collector.storage.duckdb.read import LATEST, StoredSpans
@@ -11,11 +9,6 @@ from scouter.evaluate.outcome import Outcome
 
 # All SQL is put together from this module's own words; values always travel as parameters.
 # ruff: noqa: S608
-
-_OF_VERSION: Final = (
-    "(v.service_version = ? OR v.service_version = '' AND v.trace_id IN (SELECT s.trace_id"
-    " FROM spans s WHERE s.space = ? AND s.service_version = ?))"
-)
 
 
 def read_task_values(stored: StoredSpans, query: TaskValuesQuery) -> list[TaskValue]:
@@ -28,18 +21,28 @@ def read_task_values(stored: StoredSpans, query: TaskValuesQuery) -> list[TaskVa
     Cost: linear in the results of the task in that time; then a look at the hash of each span in
     the commits that may hold one of their traces.
     """
-    version = query.service_version
+    asked = {"service_version": query.service_version, "environment": query.environment}
+    service = {name: value for name, value in asked.items() if value is not None}
     where, given = conditions(
         ("e.space = ?", query.space), (PROFILE, query.profile), ("e.task_id = ?", query.task_id),
         ("e.evaluated_ns >= ?", query.since_ns), ("e.evaluated_ns < ?", query.until_ns),
     )  # fmt: skip
-    of_version = "" if version is None else f" AND {_OF_VERSION}"
+    of_service, of_values = "", list[object]()
+    if service:
+        own = " AND ".join(f"v.{name} = ?" for name in service)
+        unknown = " AND ".join(f"v.{name} = ''" for name in service)
+        in_span = " AND ".join(f"s.{name} = ?" for name in service)
+        of_service = (
+            f" AND ({own} OR {unknown} AND v.trace_id IN"
+            f" (SELECT s.trace_id FROM spans s WHERE s.space = ? AND {in_span}))"
+        )
+        of_values = [*service.values(), query.space, *service.values()]
     rows = stored.database.read(
         "SELECT e.evaluated_ns, e.outcome, e.score, v.trace_id FROM task_results e"
         " JOIN evaluations v ON v.evaluation_id = e.evaluation_id"
-        f" WHERE {where} AND e.outcome <> 'pending' AND {LATEST}{of_version}"
+        f" WHERE {where} AND e.outcome <> 'pending' AND {LATEST}{of_service}"
         " ORDER BY e.evaluated_ns DESC, e.evaluation_id LIMIT ?",
-        [*given, *([] if version is None else [version, query.space, version]), query.limit],
+        [*given, *of_values, query.limit],
     )
     took = _durations(stored, query.space, {trace_id for *_, trace_id in rows if trace_id})
     return [

@@ -1,5 +1,6 @@
 """Counts of task outcomes, over all time or bucket by bucket, latest evaluations only."""
 
+from collections.abc import Mapping
 from typing import Final
 
 from collector.storage.duckdb.database import Database
@@ -17,16 +18,6 @@ _COUNTED: Final = (
 )
 _GATED: Final = "e.outcome = 'skipped' AND e.reason IS NOT DISTINCT FROM 'gate' AS gated"
 _NAMES: Final = tuple(TaskCounts.__dataclass_fields__)
-_WITH_VERSION: Final = """
-    e.evaluation_id IN (
-        SELECT v.evaluation_id FROM evaluations v
-        SEMI JOIN (SELECT trace_id FROM spans WHERE space = ? AND service_version = ?) s
-            ON s.trace_id = v.trace_id
-        WHERE v.space = ? AND v.service_version = ''
-    )
-"""
-"""An evaluation that looked at no spans does not know its service; the spans of its trace do."""
-
 Part = tuple[str, list[object]]
 """A query for counts, and its values."""
 
@@ -51,12 +42,10 @@ def read_task_counts(database: Database, query: TaskQuery) -> list[TaskCounts]:
     Scores that are not their outcome's are read from the results.
 
     Cost: the rollup rows of the hours asked for, the results of at most two hours, and those of
-    the time asked for with a score of their own; with a service version all of that time.
+    the time asked for with a score of their own; with a version or environment all of that time.
     """
     filters: list[Filter] = [("e.space = ?", query.space), (PROFILE, query.profile)]
-    parts = _parts(
-        database, filters, query.since_ns, query.until_ns, query.service_version, query.space
-    )
+    parts = _parts(database, filters, query.since_ns, query.until_ns, _service(query), query.space)
     rows = database.read(
         f"""
         SELECT profile_uid, {_COUNTS}
@@ -80,10 +69,10 @@ def read_task_series(database: Database, query: SeriesQuery) -> list[SeriesItem]
     ]  # fmt: skip
     if query.bucket_ns % HOUR_NS:
         own = [*filters, ("e.evaluated_ns >= ?", query.since_ns)]
-        parts = _from_results(database, own, query.until_ns, query.service_version, query.space)
+        parts = _from_results(database, own, query.until_ns, _service(query), query.space)
     else:
         parts = _parts(
-            database, filters, query.since_ns, query.until_ns, query.service_version, query.space
+            database, filters, query.since_ns, query.until_ns, _service(query), query.space
         )
     bucket = int(query.bucket_ns)
     rows = database.read(
@@ -107,7 +96,7 @@ def _parts(
     filters: list[Filter],
     since_ns: int | None,
     until_ns: int | None,
-    service_version: str | None,
+    service: Mapping[str, str],
     space: str,
 ) -> list[Part]:
     """Choose the sources of counts of a time: rollups for whole hours, results for the rest."""
@@ -115,8 +104,8 @@ def _parts(
     last = None if until_ns is None else until_ns // HOUR_NS * HOUR_NS
     from_since: Filter = ("e.evaluated_ns >= ?", since_ns)
     has_hours = first is None or last is None or first <= last
-    if service_version is not None or not has_hours:
-        return _from_results(database, [*filters, from_since], until_ns, service_version, space)
+    if service or not has_hours:
+        return _from_results(database, [*filters, from_since], until_ns, service, space)
     where, given = conditions(*filters, ("e.hour_ns >= ?", first), ("e.hour_ns < ?", last))
     parts: list[Part] = [
         (
@@ -130,10 +119,10 @@ def _parts(
     )
     parts.append(_results(f"{where} AND e.score IS NOT NULL", given, n=0))
     if first != since_ns:
-        parts += _from_results(database, [*filters, from_since], first, None, space)
+        parts += _from_results(database, [*filters, from_since], first, {}, space)
     if last != until_ns:
         parts += _from_results(
-            database, [*filters, ("e.evaluated_ns >= ?", last)], until_ns, None, space
+            database, [*filters, ("e.evaluated_ns >= ?", last)], until_ns, {}, space
         )
     return parts
 
@@ -142,24 +131,38 @@ def _from_results(
     database: Database,
     filters: list[Filter],
     until_ns: int | None,
-    service_version: str | None,
+    service: Mapping[str, str],
     space: str,
 ) -> list[Part]:
     """Every result counts one.
 
-    Evaluations that know their version and those of which only the spans do are two parts: one
-    condition with OR would need all of them in memory.
+    Evaluations that know their service and those of which only the spans do are two parts: one
+    condition with OR would need all of them in memory. An evaluation that looked at no spans does
+    not know its service; the spans of its trace do.
     """
     more: list[Filter] = [*filters, ("e.evaluated_ns < ?", until_ns)]
-    if service_version is None:
+    if not service:
         return [_results(*conditions(*more))]
-    parts = [_results(*conditions(*more, ("e.service_version = ?", service_version)))]
-    in_span = "SELECT 1 FROM spans WHERE space = ? AND service_version = ? LIMIT 1"
-    if database.read(in_span, [space, service_version]):
-        where, given = conditions(*more, ("e.service_version = ?", ""))
-        values = [*given, space, service_version, space]
-        parts.append(_results(f"{where} AND {_WITH_VERSION}", values))
+    own = [(f"e.{name} = ?", value) for name, value in service.items()]
+    parts = [_results(*conditions(*more, *own))]
+    in_span = " AND ".join(["space = ?", *(f"{name} = ?" for name in service)])
+    of_span = [space, *service.values()]
+    if database.read(f"SELECT 1 FROM spans WHERE {in_span} LIMIT 1", of_span):
+        where, given = conditions(*more, *((f"e.{name} = ?", "") for name in service))
+        unknown = " AND ".join(f"v.{name} = ''" for name in service)
+        of_trace = (
+            "e.evaluation_id IN (SELECT v.evaluation_id FROM evaluations v"
+            f" SEMI JOIN (SELECT trace_id FROM spans WHERE {in_span}) s ON s.trace_id = v.trace_id"
+            f" WHERE v.space = ? AND {unknown})"
+        )
+        parts.append(_results(f"{where} AND {of_trace}", [*given, *of_span, space]))
     return parts
+
+
+def _service(query: TaskQuery | SeriesQuery) -> dict[str, str]:
+    """Columns of the service that are asked for."""
+    asked = {"service_version": query.service_version, "environment": query.environment}
+    return {name: value for name, value in asked.items() if value is not None}
 
 
 def _results(where: str, given: list[object], n: int = 1) -> Part:

@@ -13,6 +13,7 @@ class TaskQuery:
     space: str
     profile: str | None = None
     service_version: str | None = None
+    environment: str | None = None
     since_ns: int | None = None
     until_ns: int | None = None
 
@@ -76,6 +77,7 @@ class SeriesQuery:
     profile: str | None = None
     task_id: str | None = None
     service_version: str | None = None
+    environment: str | None = None
     since_ns: int
     until_ns: int
     bucket_ns: int

@@ -13,6 +13,7 @@ class TaskValuesQuery:
     profile: str
     task_id: str
     service_version: str | None = None
+    environment: str | None = None
     since_ns: int | None = None
     until_ns: int | None = None
     limit: int = 2_000

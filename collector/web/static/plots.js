@@ -46,7 +46,7 @@ function marks(figure, data) {
       ctx.strokeStyle = mark.kind === "alert" ? bad : note;
       ctx.setLineDash(mark.kind === "alert" ? [] : [3 * ratio, 3 * ratio]);
       line(ctx, x, bbox.top, x, bbox.top + bbox.height);
-      const isRight = x > bbox.left + bbox.width * 0.7;
+      const isRight = x + ctx.measureText(mark.label).width + 5 * ratio > bbox.left + bbox.width;
       ctx.textAlign = isRight ? "right" : "left";
       ctx.fillStyle = ctx.strokeStyle;
       ctx.fillText(mark.label, x + (isRight ? -5 : 5) * ratio, bbox.top + bbox.height - 8 * ratio);

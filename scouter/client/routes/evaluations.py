@@ -52,7 +52,7 @@ def evaluations(
 
 
 def evaluation_facets(**search: Unpack[EvaluationSearch]) -> Call[FacetList]:
-    """Evaluations by outcome, profile, task, service, version and environment; see `evaluations`.
+    """Evaluations by outcome, profile, task, service, version, environment, tag; see `evaluations`.
 
     The newest are counted first, for about 0.3 s.
     """

@@ -8,6 +8,7 @@ def tasks(
     *,
     profile: str | None = None,
     service_version: str | None = None,
+    environment: str | None = None,
     since: Moment | None = None,
     until: Moment | None = None,
 ) -> Call[TaskRates]:
@@ -16,6 +17,7 @@ def tasks(
     Args:
         profile: Alias, name, uid or digest.
         service_version: Of the records' service.
+        environment: Of the records' service.
         since: Evaluated at this time or later.
         until: Evaluated before this time.
     """
@@ -27,6 +29,7 @@ def task_series(
     profile: str | None = None,
     task_id: str | None = None,
     service_version: str | None = None,
+    environment: str | None = None,
     since: Moment | None = None,
     until: Moment | None = None,
     bucket: str | None = None,
@@ -37,6 +40,7 @@ def task_series(
         profile: Alias, name, uid or digest.
         task_id: One task.
         service_version: Of the records' service.
+        environment: Of the records' service.
         since: Evaluated at this time or later.
         until: Evaluated before this time.
         bucket: Length of a bucket in minutes, hours or days, such as `1h`.
@@ -49,6 +53,7 @@ def task_distributions(
     task_id: str,
     *,
     service_version: str | None = None,
+    environment: str | None = None,
     since: Moment | None = None,
     until: Moment | None = None,
     split: Moment | None = None,
@@ -59,6 +64,7 @@ def task_distributions(
         profile: Alias, name, uid or digest.
         task_id: The task.
         service_version: Of the records' service.
+        environment: Of the records' service.
         since: Evaluated at this time or later.
         until: Evaluated before this time.
         split: Results before this time are counted apart.

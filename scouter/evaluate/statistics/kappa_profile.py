@@ -13,10 +13,14 @@ from typing import Final
 from scouter.evaluate.intervals import Interval
 from scouter.evaluate.statistics.distributions import NORMAL
 
-_GOLDEN: Final = (math.sqrt(5) - 1) / 2
-_STEPS: Final = 24
-"""Steps of a search: to 1e-5 of its range, and to 1e-10 of the peak."""
-_HALVINGS: Final = 18
+_STEPS: Final = 60
+"""Steps of a search at most; some eight are usual."""
+_NEAR: Final = 1e-8
+"""Accuracy of the peak's place, in its range."""
+_EDGE_NEAR: Final = 1e-6
+"""Accuracy of an end of the interval."""
+_INSET: Final = 1e-12
+"""Share of a range that is left out at its ends, where a chance is 0."""
 _IMPOSSIBLE: Final = -math.inf
 
 
@@ -28,45 +32,74 @@ def profile_interval(cells: Sequence[float], middle: float, confidence: float) -
         middle: Kappa of these cells.
         confidence: Two-sided level, between 0 and 1.
 
-    Cost: some 40 values of the profile, 700 of the likelihood each; about 0.1 s.
+    Cost: some 15 values of the profile, 60 of the likelihood's slope each; about 2 ms.
     Source: Wilks 1938, doi:10.1214/aoms/1177732360; for kappa of two categories the likelihood is
         that of Hale and Fleiss 1993, doi:10.2307/2532566.
     """
+    best = _best(cells)
+    reach = NORMAL.inv_cdf((1 + confidence) / 2)
 
-    def is_inside(kappa: float) -> bool:
-        return holds(cells, kappa, confidence)
+    def beyond(kappa: float) -> float:
+        """Root of the deviance, which is nearly straight in kappa, less what the level allows."""
+        return math.sqrt(max(0.0, 2 * (best - _profile(cells, kappa)))) - reach
 
-    return _edge(is_inside, middle, -1.0), _edge(is_inside, middle, 1.0)
+    def edge(outside: float) -> float:
+        return _root(beyond, middle, outside, -reach, math.inf, _EDGE_NEAR)
+
+    return edge(-1.0), edge(1.0)
 
 
 def holds(cells: Sequence[float], kappa: float, confidence: float) -> bool:
-    """Tell whether a kappa is in the interval; a fortieth of the work."""
-    total = math.fsum(cells)
-    best = math.fsum(cell * math.log(cell / total) for cell in cells)
-    least = best - NORMAL.inv_cdf((1 + confidence) / 2) ** 2 / 2
+    """Tell whether a kappa is in the interval; a fifteenth of the work."""
+    least = _best(cells) - NORMAL.inv_cdf((1 + confidence) / 2) ** 2 / 2
     return _profile(cells, kappa) >= least
 
 
-def _edge(is_inside: Callable[[float], bool], inside: float, outside: float) -> float:
-    for _ in range(_HALVINGS):
-        middle = (inside + outside) / 2
-        if is_inside(middle):
-            inside = middle
-        else:
-            outside = middle
-    return inside
+def _best(cells: Sequence[float]) -> float:
+    """The largest log-likelihood of all."""
+    total = math.fsum(cells)
+    return math.fsum(cell * math.log(cell / total) for cell in cells)
 
 
 def _profile(cells: Sequence[float], kappa: float) -> float:
-    """The largest log-likelihood of a kappa."""
+    """The largest log-likelihood of a kappa.
+
+    At the peak the slopes in m and d are 0. Each is taken times the chances, which makes it finite
+    at the ends. Along the best d the slope in m is the partial one, as that in d is 0 there.
+    """
     apart = 1 - kappa
     end = min(1.0, 1 / apart)
 
-    def of_mean(mean: float) -> float:
-        most = _largest_difference(mean, apart)
-        return _largest(lambda d: _log_likelihood(cells, mean, d, apart), -most, most)
+    def difference(mean: float) -> float:
+        most = _largest_difference(mean, apart) * (1 - _INSET)
+        return _root_within(lambda d: _slope_in_d(cells, mean, d, apart), -most, most)
 
-    return _largest(of_mean, 1 - end, end)
+    inset = _INSET * (2 * end - 1)
+    mean = _root_within(
+        lambda mean: _slope_in_mean(cells, mean, difference(mean), apart),
+        1 - end + inset,
+        end - inset,
+    )
+    return _log_likelihood(cells, mean, difference(mean), apart)
+
+
+def _slope_in_d(cells: Sequence[float], mean: float, d: float, apart: float) -> float:
+    turn = 2 * apart * d
+    return _slope(cells, _chances(mean, d, apart), (-turn, turn + 1, turn - 1, -turn))
+
+
+def _slope_in_mean(cells: Sequence[float], mean: float, d: float, apart: float) -> float:
+    turn = apart * (1 - 2 * mean)
+    return _slope(cells, _chances(mean, d, apart), (1 - turn, turn, turn, -1 - turn))
+
+
+def _slope(
+    cells: Sequence[float], chances: Sequence[float], turns: tuple[float, float, float, float]
+) -> float:
+    """Slope of the log-likelihood times all chances, from the slopes of the chances."""
+    a, b, c, d = chances
+    w, x, y, z = (cell * turn for cell, turn in zip(cells, turns, strict=True))
+    return (w * b + x * a) * c * d + (y * d + z * c) * a * b
 
 
 def _largest_difference(mean: float, apart: float) -> float:
@@ -78,30 +111,58 @@ def _largest_difference(mean: float, apart: float) -> float:
     return min(most, (1 - math.sqrt(root)) / (2 * apart)) if root > 0 else most
 
 
-def _log_likelihood(cells: Sequence[float], mean: float, d: float, apart: float) -> float:
+def _chances(mean: float, d: float, apart: float) -> tuple[float, float, float, float]:
     differ = apart * (mean * (1 - mean) + d * d)
     both = mean - differ
-    chances = (both, differ + d, differ - d, both + 1 - 2 * mean)
+    return both, differ + d, differ - d, both + 1 - 2 * mean
+
+
+def _log_likelihood(cells: Sequence[float], mean: float, d: float, apart: float) -> float:
+    chances = _chances(mean, d, apart)
     if min(chances) <= 0:
         return _IMPOSSIBLE
     return math.fsum(cell * math.log(p) for cell, p in zip(cells, chances, strict=True))
 
 
-def _largest(of: Callable[[float], float], low: float, high: float) -> float:
-    """The largest value of a function with one peak, by golden sections."""
-    width = high - low
-    left, right = high - _GOLDEN * width, low + _GOLDEN * width
-    at_left, at_right = of(left), of(right)
-    best = max(at_left, at_right)
+def _root_within(of: Callable[[float], float], low: float, high: float) -> float:
+    """Where a slope that is above 0 at first and below it at last is 0; an end if it is not so."""
+    if high <= low:
+        return (low + high) / 2
+    at_low, at_high = of(low), of(high)
+    if at_low <= 0 or at_high >= 0:
+        return low if at_low <= 0 else high
+    return _root(of, low, high, at_low, at_high, _NEAR * (high - low))
+
+
+def _root(
+    of: Callable[[float], float], a: float, b: float, at_a: float, at_b: float, near: float
+) -> float:
+    """Where a function is 0 between two places with opposite signs.
+
+    By inverse quadratic interpolation where that is safe, else by halves, as where a value is not
+    finite.
+
+    Source: Chandrupatla 1997, doi:10.1016/S0965-9978(96)00051-8.
+    """
+    share = 0.5
     for _ in range(_STEPS):
-        if at_left < at_right:
-            low, left, at_left = left, right, at_right
-            right = low + _GOLDEN * (high - low)
-            at_right = of(right)
-            best = max(best, at_right)
+        x = a + share * (b - a)
+        at_x = of(x)
+        if (at_x > 0) is (at_a > 0):
+            c, at_c = a, at_a
         else:
-            high, right, at_right = right, left, at_left
-            left = high - _GOLDEN * (high - low)
-            at_left = of(left)
-            best = max(best, at_left)
-    return best
+            c, at_c, b, at_b = b, at_b, a, at_a
+        a, at_a = x, at_x
+        least = near / abs(b - a) if a != b else 1.0
+        if at_a == 0 or least > 0.5:
+            break
+        place, height = (a - b) / (c - b), math.nan
+        if at_c != at_b and math.isfinite(at_b) and math.isfinite(at_c):
+            height = (at_a - at_b) / (at_c - at_b)
+        if 1 - math.sqrt(1 - place) < height < math.sqrt(place):
+            share = at_a / (at_b - at_a) * at_c / (at_b - at_c)
+            share += (c - a) / (b - a) * at_a / (at_c - at_a) * at_b / (at_c - at_b)
+            share = min(1 - least, max(least, share))
+        else:
+            share = 0.5
+    return a if abs(at_a) < abs(at_b) else b

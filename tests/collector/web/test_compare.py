@@ -10,6 +10,7 @@ from axe_playwright_python.sync_playwright import Axe
 from collector.access.caller import Scope
 from collector.access.tokens import TokenFile
 from collector.web.aligned import align
+from collector.web.compare import bar, reach_of
 from tests.collector.api.test_comparison import push, send_version
 from tests.collector.conftest import Service, Start, save_answers
 from tests.collector.web.conftest import HOSTILE
@@ -191,3 +192,16 @@ def test_hostile_texts_stay_text_in_a_comparison(start: Start, answers: Path) ->
             assert plain[0] in text
         assert page.locator("main script, main img, main iframe").count() == 0
         assert seen.problems == []
+
+
+def test_a_line_is_as_wide_as_the_widest_interval() -> None:
+    """Of 120 units; 0 is in the middle, and a rate without an interval has no line."""
+    rates = [
+        {"lower": -0.24, "difference": -0.125, "upper": 0.01},
+        {"lower": None, "difference": 0.9, "upper": None},
+    ]
+    reach = reach_of(rates)
+    assert reach == 25
+    assert bar(rates[0], reach) == pytest.approx((2.4, 30, 62.4))
+    assert bar(rates[1], reach) is None
+    assert reach_of([]) == reach_of([{"lower": -1, "difference": 0, "upper": 1}]) == 100

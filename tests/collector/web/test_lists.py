@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
+import duckdb
 import pytest
 
 from scouter.drift.profile import AgentEvalProfile
@@ -50,7 +51,7 @@ def listed(start: Start, answers: Path) -> Service:
         data = encode_request([row]).SerializeToString()
         assert service.http.post("/v1/traces", content=data, headers=PROTOBUF).is_success
     service.send(
-        {"uid": "good", "profile": "answers", "context": {"answer": 42}},
+        {"uid": "good", "profile": "answers", "context": {"answer": 42}, "tags": {"team": "blue"}},
         *({"uid": f"bad{n}", "profile": "answers", "context": {"answer": n}} for n in (1, 2)),
     )
     service.wait_for(3)
@@ -62,7 +63,7 @@ def test_a_count_leads_to_so_many_rows(listed: Service) -> None:
     for address, wanted in (
         ("/evaluations", {("Outcome of the record", "failed"): 2,
                           ("Outcome of the record", "passed"): 1, ("Task", "right"): 3,
-                          ("Profile", "answers"): 3}),
+                          ("Profile", "answers"): 3, ("Tag (key=value)", "team=blue"): 1}),
         ("/traces", {("Service", "shop"): 2, ("Service", "bank"): 1, ("Status", "ok"): 2,
                      ("Status", "error"): 1, ("Tool", "tool shop"): 2, ("Tool", "tool bank"): 1}),
     ):  # fmt: skip
@@ -72,6 +73,16 @@ def test_a_count_leads_to_so_many_rows(listed: Service) -> None:
         for link, count in found.values():
             assert urlsplit(link).path == address
             assert rows(view(listed, link)) == count
+
+
+def test_one_tag_at_a_time_is_a_filter(listed: Service) -> None:
+    record = {"uid": "x", "profile": "answers", "context": {}, "tags": {"team": "blue", "of": "x"}}
+    listed.send(record)
+    listed.wait_for(4)
+    found = links(view(listed, "/facets/evaluations?tag=of%3Dx"))
+    assert [value for label, value in found if label.startswith("Tag")] == ["of=x (remove)"]
+    found = links(view(listed, "/facets/evaluations"))
+    assert found["Tag (key=value)", "team=blue"][1] == 2
 
 
 def test_filters_add_up_in_the_address_and_come_off_again(listed: Service) -> None:
@@ -179,7 +190,7 @@ def test_a_search_that_ends_early_says_so_and_goes_on(
 
 
 def test_a_list_is_downloaded_with_its_filters(
-    listed: Service, monkeypatch: pytest.MonkeyPatch
+    listed: Service, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """In parts of one line each, all of which are the file."""
     monkeypatch.setattr("collector.web.lists._PART_BYTES", 1)
@@ -194,13 +205,20 @@ def test_a_list_is_downloaded_with_its_filters(
         assert len(answer.text.splitlines()) == count
     lines = listed.http.get("/evaluations.jsonl?outcome=failed").text.splitlines()
     assert {json.loads(line)["uid"] for line in lines} == {"bad1", "bad2"}
+    whole = listed.http.get("/evaluations.parquet?outcome=failed")
+    assert whole.headers["content-type"] == "application/vnd.apache.parquet"
+    (tmp_path / "file").write_bytes(whole.content)
+    table = duckdb.read_parquet(str(tmp_path / "file"))
+    found = sorted(table.select("uid, outcome").fetchall())
+    assert found == [("bad1", "failed"), ("bad2", "failed")]
     lines = listed.http.get("/records.jsonl?state=waiting").text.splitlines()
     assert lines == []
     lines = listed.http.get("/records.jsonl?record_id=good&state=evaluated").text.splitlines()
     assert [json.loads(line)["context"] for line in lines] == [{"answer": 42}]
-    refused = listed.http.get("/evaluations.csv?outcome=x")
-    assert refused.status_code == 400
-    assert "content-disposition" not in refused.headers
+    for form in ("csv", "parquet"):
+        refused = listed.http.get(f"/evaluations.{form}?outcome=x")
+        assert refused.status_code == 400
+        assert "content-disposition" not in refused.headers
     assert "download" not in view(listed, "/records?text=42"), "an export knows no text"
 
 

@@ -1,5 +1,6 @@
 """Every view of the page: on stored data, on nothing, and on what is hostile."""
 
+import html
 import re
 from html.parser import HTMLParser
 from pathlib import Path
@@ -269,3 +270,14 @@ def test_unsigned_views_are_no_guesses(start: Start, tmp_path: Path) -> None:
     for _ in range(20):
         assert http.get("/", follow_redirects=False).status_code == 303
     assert http.get("/static/page.css").status_code == 200
+
+
+def test_version_and_environment_stay_in_the_addresses(filled: Service) -> None:
+    """Of all links that lead from the overview to a task, and from there to other periods."""
+    part = "version=1&environment=prod"
+    text = html.unescape(view(filled, f"/?range=1h&{part}"))
+    assert f'href="/task?profile=answers&task=right&range=1h&{part}"' in text
+    assert f'hx-get="?range=1h&{part}"' in text
+    text = html.unescape(view(filled, f"/task?profile=answers&task=right&range=1h&{part}"))
+    assert f'href="?profile=answers&task=right&range=7d&{part}"' in text
+    assert "Nothing was evaluated in this period for version 1 in prod" in text
