@@ -35,7 +35,7 @@ def test_bench_can_be_loaded(module: str) -> None:
     [
         ("engine", ["2,000 records: evaluations", "memory per stored task result"]),
         ("pipeline", ["evaluated and stored, without spans"]),
-        ("sdk", ["insert, p50", "one span: only exporter, CPU"]),
+        pytest.param("sdk", ["insert, p50", "one span: only exporter, CPU"], marks=LONG),
         pytest.param(
             "sdk_http",
             ["one span, plain: only exporter, CPU", "chat of 2.3 kB, gzip: only exporter, CPU"],
@@ -50,7 +50,11 @@ def test_bench_can_be_loaded(module: str) -> None:
         ("away --spool", ["dropped from disk and counted"]),
         pytest.param("calibration", ["coverage kept as promised"], marks=LONG),
         ("collector", ["texts that differ, 10 a request: seen", "ready after kill -9"]),
-        ("drift", ["0.9 to 0.8 after 0: median delay", "memory of 100,000 series"]),
+        pytest.param(
+            "drift",
+            ["0.9 to 0.8 after 0: median delay", "memory of 100,000 series"],
+            marks=LONG,
+        ),
         pytest.param(
             "export",
             ["records-0.jsonl: size", "tables: size", "sender beside exports: requests"],
@@ -62,7 +66,7 @@ def test_bench_can_be_loaded(module: str) -> None:
             marks=LONG,
         ),
         pytest.param("http", ["decoding, 500 spans a request: CPU"], marks=LONG),
-        ("judge", ["time beside the vendor's client"]),
+        pytest.param("judge", ["time beside the vendor's client"], marks=LONG),
         pytest.param(
             "page", ["overview: p50", "first visit", "long trace: first rows"], marks=LONG
         ),
@@ -89,6 +93,7 @@ def test_bench_runs(module: str, wanted: list[str], tmp_path: Path) -> None:
     assert {name: found[name].value > 0 for name in wanted} == dict.fromkeys(wanted, True)
 
 
+@LONG
 def test_bench_of_kafka_runs(kafka: KafkaBroker | ExternalBroker, tmp_path: Path) -> None:
     """Against the broker of the tests; the kill and the outage have tests of their own."""
     more = {"KAFKA_BOOTSTRAP": kafka.bootstrap}

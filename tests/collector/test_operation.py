@@ -147,7 +147,7 @@ def test_backups_are_named_until_they_are_removed(start: Start, tmp_path: Path) 
 
 
 def test_nothing_is_erased_while_the_backups_are_not_known(start: Start, tmp_path: Path) -> None:
-    service = start(backups=tmp_path / "backups")
+    service = start(backups=tmp_path / "backups", deadline_s="1h")  # it waits for its profile
     service.send({"uid": "u1", "profile": "later", "session_id": "s1"})
     (tmp_path / "data" / "backups.json").write_text("[")
     for path, body in (("erase", {"session_id": "s1"}), ("backup", {"folder": "new"})):

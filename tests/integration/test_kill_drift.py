@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import httpx
+import pytest
 
 from collector.alerts.drift.kept import HEALTH
 from collector.storage.duckdb.store import DuckDBStore
@@ -25,7 +26,6 @@ BATCH: Final = 25
 GOOD: Final = [42] * 9 + [41]
 ANSWERS: Final = GOOD * 110 + [42, 41] * 120 + GOOD * 60
 """Healthy for 1,100 records, then half of 240 fail, then healthy again."""
-KILLS: Final = 5
 
 
 def deliver(url: str, answers: Sequence[int]) -> None:
@@ -51,7 +51,8 @@ def taken(collector: CollectorProcess) -> int:
     return sum(each["records"] for each in found if (each["task"], each["kind"]) == ("", "pass"))
 
 
-def test_a_killed_detector_goes_on_exactly(tmp_path: Path) -> None:
+@pytest.mark.parametrize("kills", [3, pytest.param(6, marks=pytest.mark.long)])
+def test_a_killed_detector_goes_on_exactly(tmp_path: Path, kills: int) -> None:
     task = AssertionTask("right", "answer", 42, ComparisonOperator.Equals)
     profile = AgentEvalProfile([task], alias="answers").save_to_json(tmp_path / "p.json")
     collector = CollectorProcess(tmp_path, "--profile", profile)
@@ -60,7 +61,7 @@ def test_a_killed_detector_goes_on_exactly(tmp_path: Path) -> None:
     try:
         with ThreadPoolExecutor(1) as pool:
             sending = pool.submit(deliver, collector.url, ANSWERS)
-            for _ in range(KILLS):
+            for _ in range(kills):
                 pause.wait(moments.random() * 2)
                 collector.kill()
                 collector.start()

@@ -61,7 +61,8 @@ def test_no_error_tells_the_key(
     answer = f"echoed: {KEY}" if fault == "refusal" else None
 
     async def main(server: LLMTestServer) -> object:
-        judge = ModelJudge([entry(kind, server, timeout_s=1.5)], environ=ENVIRON)
+        timeout_s = 1.5 if fault == "slow" else 60
+        judge = ModelJudge([entry(kind, server, timeout_s=timeout_s)], environ=ENVIRON)
         assert KEY not in repr(judge)
         return await ask(judge, question(kind), 0, Backoff(), asyncio.Semaphore())
 

@@ -309,13 +309,15 @@ def test_judges_that_are_let_go_of_take_no_answer_from_the_next(kind: Kind) -> N
 
     async def main(server: LLMTestServer) -> None:
         for _ in range(5):
-            judge = ModelJudge([entry(kind, server, timeout_s=20)], environ=ENVIRON)
-            async with asyncio.timeout(10):
+            judge = ModelJudge([entry(kind, server, timeout_s=120)], environ=ENVIRON)
+            async with asyncio.timeout(60):  # an answer that goes unread takes longer
                 await asyncio.gather(*(judge.ask(question(kind)) for _ in range(30)))
             del judge
             gc.collect()
         await asyncio.sleep(0.3)  # for the last one to close its connections in
 
+    gc.collect()
+    gc.freeze()  # five searches for cycles among what this test makes, not among all that there is
     with LLMTestServer(GOOD, latency_s=0.05, key=KEY) as server:
         asyncio.run(main(server))
 
