@@ -2,6 +2,7 @@
 
 import gc
 import os
+import shutil
 import signal
 import sys
 from collections.abc import Callable, Generator
@@ -22,6 +23,21 @@ settings.register_profile("fuzz", deadline=None, print_blob=True, max_examples=5
 settings.load_profile("same")
 
 
+_MEMORY: Final = Path("/dev/shm")  # noqa: S108 pytest makes a folder of its own in it
+_ROOM_BYTES: Final = 4 * 2**30
+
+
+def _write_to_memory() -> None:
+    """Put folders of tests into memory where there is room, unless somebody named another place.
+
+    A disk answers each sync after some milliseconds, and stores sync all the time: on one, their
+    tests take half as long again. `kill -9` loses no more of the one than of the other.
+    """
+    named = {"PYTEST_DEBUG_TEMPROOT", "TMPDIR"} & os.environ.keys()
+    if not named and _MEMORY.is_dir() and shutil.disk_usage(_MEMORY).free > _ROOM_BYTES:
+        os.environ["PYTEST_DEBUG_TEMPROOT"] = str(_MEMORY)
+
+
 def pytest_configure() -> None:
     """Refuse a `SCOUTER_REQUIRE` that demands nothing because of a typing mistake.
 
@@ -37,6 +53,7 @@ def pytest_configure() -> None:
     # so does the next run. To rewrite the asserts of all tests takes each worker ten seconds.
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     sys.dont_write_bytecode = False
+    _write_to_memory()
     # Answers of one test's server are no other test's, and none of the user's.
     os.environ["SCOUTER_JUDGE_CACHE"] = "none"
 
