@@ -139,7 +139,7 @@ async def list_view(
 
     Args:
         source: Asks the API.
-        listing: Which list.
+        listing: The list.
         given: The filters, and `cursor` for a page behind the first.
         now_s: The end of a period that ends now, in seconds since 1970.
 
@@ -167,7 +167,7 @@ async def facets_view(
 
     Args:
         source: Asks the API.
-        listing: Which list.
+        listing: The list.
         given: The filters.
         now_s: The end of a period that ends now, in seconds since 1970.
 
@@ -194,7 +194,7 @@ async def download_list(
 
     Args:
         source: Asks the API.
-        listing: Which list.
+        listing: The list.
         given: The filters.
         form: `csv` or `jsonl`.
         now_s: The end of a period that ends now, in seconds since 1970.

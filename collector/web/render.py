@@ -46,7 +46,7 @@ async def render(
         request: The reader's.
         template: File name below `templates`.
         status: HTTP status.
-        context: What the template shows.
+        context: Values that the template shows.
     """
     page = _ENVIRONMENT.get_template(template)
     is_packed = "gzip" in request.headers.get("accept-encoding", "")

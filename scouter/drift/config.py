@@ -23,9 +23,9 @@ class AgentEvalConfig(BaseModel):
     Args:
         space: Where the profile lives when a person files it; the collector's own space wins.
         name: The profile's name; its alias stands in where this is empty.
-        version: A label for people; what is judged by is the digest.
-        alert_config: When to tell somebody.
-        healthy: What a collector's detectors hold the tasks to, besides what they measure.
+        version: A label for people; records are evaluated by the digest.
+        alert_config: Condition at which people are told.
+        healthy: References of the collector's detectors, besides those that they measure.
         sample_ratio: Share of the alias' records that a queue sends, in [0, 1], of those whose
             traces are kept; all records of one trace are sent or none. Does not thin a replay.
         uid: The profile's identity; a profile fills it in, and what a file says is not taken over.

@@ -17,7 +17,7 @@ def from_foreign(data: object) -> object:
     """Turn a profile of the original into the fields of ours; anything else stays as it is.
 
     Args:
-        data: What a file holds.
+        data: Content of a file.
     """
     if not isinstance(data, Mapping):
         return data

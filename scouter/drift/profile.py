@@ -53,11 +53,11 @@ class AgentEvalProfile(TasksByKind, BaseModel):
     Args:
         tasks: The tasks, or a `TasksFile`. Ids are unique and dependencies form no cycle.
         config: Names, version and alert.
-        alias: What `span.add_queue_item(alias, …)` calls it; the config's name if not given, and
+        alias: Its name in `span.add_queue_item(alias, …)`; the config's name if not given, and
             `UNNAMED` where there is neither.
-        watch: Traces that a collector judges without a record; no part of the digest. Offline it
+        watch: Traces that a collector evaluates without a record; no part of the digest. Offline it
             selects nothing.
-        calls_told_by: Who tells of the agent's calls of tools, for all tasks that read spans and do
+        calls_told_by: Source of the agent's calls of tools, for all tasks that read spans and do
             not say it themselves: `spans`, `messages` or `nobody`.
 
     Raises:

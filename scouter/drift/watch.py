@@ -85,14 +85,14 @@ class WatchMatch(BaseModel):
 
 
 class Watch(BaseModel):
-    """Traces that a collector judges by a profile without an `EvalRecord`.
+    """Traces that a collector evaluates by a profile without an `EvalRecord`.
 
-    A trace is watched once one of its spans matches. Which of them are judged follows from the
+    A trace is watched once one of its spans matches. The choice of a sample follows from the
     trace id alone, so that every process decides alike, and a smaller share is part of a larger.
 
     Args:
-        match: What one span has to be like; by default every trace matches.
-        sample: Share of the matching traces that are judged, in [0, 1].
+        match: Conditions on one span; by default every trace matches.
+        sample: Share of the matching traces that are evaluated, in [0, 1].
         judge_sample: Share of those that judges are asked about, in [0, 1]; of the others judge
             tasks are skipped (sampled). A task with a `sample_rate` of its own goes by that.
     """

@@ -1,8 +1,8 @@
 """Profiles that came over the network: data from other people, taken with care.
 
 Such a profile names no address, key, header or file. A judge is named by its provider, which is an
-entry in the settings of whoever judges; settings of its model are taken from a list of harmless
-ones. What it costs to read the profile and to judge by it is bounded by `WireLimits`. Expected
+entry in the settings of the collector; settings of its model are taken from a list of harmless
+ones. The cost of reading it and of evaluating by it is bounded by `WireLimits`. Expected
 values, prompts and patterns are data, whatever is written in them: a field is refused for what it
 means, never for its text.
 """

@@ -61,7 +61,7 @@ class WireProfileError(ConfigError):
     """A profile from the network is refused.
 
     Args:
-        problem: What is wrong, and what would be right.
+        problem: The fault, and a right form.
         task_id: The task that it is about, where there is one.
         field: Dotted path of the field, inside the task where there is one.
     """

@@ -32,7 +32,7 @@ class Delivery:
     """Couriers side by side: a far side that is slow or down holds up no other.
 
     Args:
-        channels: Who is told.
+        channels: Channels by which people are told.
         store: Has the alerts, and what was delivered.
         registry: Where deliveries are counted.
         public_url: Address at which people see the collector's page; empty for no links.

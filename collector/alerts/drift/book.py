@@ -158,7 +158,7 @@ class AlertBook:
         Args:
             key: Of the alert.
             state: From now on.
-            by: Who says so; empty for the collector.
+            by: Person or token that says so; empty for the collector.
             note: Why.
             until_ns: End of a silence.
         """

@@ -37,7 +37,7 @@ def error_of(row: EvaluationRow, task: str) -> str:
     """The reason why a task, or the first one of a record, erred; empty where none did.
 
     Args:
-        row: What was found of the record.
+        row: Evaluation of the record.
         task: Its id; empty for the whole record.
     """
     reasons = (

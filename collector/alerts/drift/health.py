@@ -46,7 +46,7 @@ class HealthWatch:
     """See the module.
 
     Args:
-        store: What is asked; counts of the last hour are kept there, so that they outlast the
+        store: Store that is asked; it keeps counts of the last hour, so that they outlast the
             process.
         active: Gives space and alias of every active profile.
         patience_ns: A record without an evaluation is told after so long; a task without its judge

@@ -213,7 +213,7 @@ class DriftWatcher:
         Args:
             space: Of the alert.
             alert_id: Its id.
-            by: Who ends it.
+            by: Person or token that ends it.
             note: Why.
             accept: Take what comes from now on for healthy, and learn it anew. Otherwise evidence
                 is gathered again against the same references: a fall that goes on alarms again.

@@ -16,7 +16,7 @@ def read_task_values(stored: StoredSpans, query: TaskValuesQuery) -> list[TaskVa
 
     Args:
         stored: The spans, and the database of everything.
-        query: Which results.
+        query: Filters of the results.
 
     Cost: linear in the results of the task in that time; then a look at the hash of each span in
     the commits that may hold one of their traces.

@@ -21,7 +21,7 @@ def export(
     """Everything that is stored and matches, as the bytes of a file, part by part.
 
     Args:
-        kind: What is exported; each record is there once, with its latest evaluation.
+        kind: Kind of the exported rows; each record is there once, with its latest evaluation.
         format: One JSON object a line, or CSV with a header.
         state: Of records; other kinds have none.
         profile: Alias, name, uid or digest.

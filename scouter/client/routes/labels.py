@@ -59,7 +59,7 @@ def label_queue(
         profile: Alias.
         task_id: Of the task.
         rater: The person.
-        order: Which come first.
+        order: Records that come first.
         reveal: Tell how the task ended, and what others said.
         offset: Records to pass over.
         limit: Records, 1 to 20; by default one.

@@ -59,7 +59,7 @@ def replay_letters(
 
     Args:
         reason: Such as `unknown_profile`.
-        kind: What they are letters of.
+        kind: `record`, `span` or another kind of payload.
         limit: Most letters, 1 to 1000.
         cursor: `next_cursor` of the page before.
     """

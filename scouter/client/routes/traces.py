@@ -118,7 +118,7 @@ def genai_usage(
     That with the most calls comes first; with buckets, their order counts before.
 
     Args:
-        group_by: What has a line of its own.
+        group_by: Property of which each value has a line of its own.
         bucket: Minutes, hours or days such as `1h`, each of which has lines of its own.
         since: Started at this time or later.
         until: Started before this time.

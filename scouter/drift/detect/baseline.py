@@ -28,7 +28,7 @@ class Baseline:
 
     Args:
         mean: Estimated mean of the outcomes, in [0, 1].
-        lower: What the mean is at least, but for a chance of half of `alpha`, in [0, 1).
+        lower: Lower bound of the mean, wrong with a chance of half of `alpha`, in [0, 1).
         count: Outcomes behind it.
         alpha: Chance of ever alarming for nothing that bound and detector share.
     """

@@ -56,10 +56,10 @@ class Group:
 
     Args:
         space: Of everything in it.
-        profile_uid: Of the profile that judges.
-        agent: Who is judged.
+        profile_uid: Of the profile that evaluates.
+        agent: The agent that is evaluated.
         alpha: Of each series.
-        stated: What somebody states about the tasks.
+        stated: References that somebody states for the tasks.
         before: The group of the version before, or of the one that is named, if there is one.
         number: Its place in the order in which groups began.
         run_length: See `Series`.

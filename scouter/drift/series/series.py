@@ -86,7 +86,7 @@ class Series:
     Args:
         key: Its name.
         alpha: Chance of ever alarming while nothing is wrong, all references together.
-        stated: What somebody states about its task.
+        stated: References that somebody states for its task.
         before: The same task's series of the version before, if there is one that is comparable.
         run_length: Least average number of units between two false alarms, all references
             together; in place of the chance of ever alarming, which is unbounded then. `alpha`

@@ -68,7 +68,7 @@ class Stated:
         """Take what a profile states.
 
         Args:
-            healthy: What is healthy; None where it does not say.
+            healthy: References in the profile; None without any.
             level: Of whole records, where nothing else is said about them.
         """
         rates = {} if level is None else {"": level}
