@@ -387,7 +387,7 @@ CLAUDE_CODE: Final = Convention(
 )  # fmt: skip
 
 LAST: Final = Convention(
-    name="what is left",
+    name="other attributes",
     source="attributes that tell something else as a rule",
     tools={F.ARGUMENTS: ("tool.parameters",)},
 )

@@ -282,11 +282,14 @@ class Zebra:
         return {"json": bodies.get(path, {}), "headers": {"Content-Type": "application/json"}}
 
 
-ASKED: Final = {"matches": f"?filter={ZEBRA}", "value": "?pointer=/name"}
+ASKED: Final = {
+    "matches": f"?filter={ZEBRA}", "value": "?pointer=/name",
+    "distributions": f"?profile={ZEBRA}&task_id=right",
+}  # fmt: skip
 """Parameters that routes with such an end need."""
 WITHOUT: Final = {
     "/healthz", "/readyz", "/openapi.json", "/api/v1/conservation",
-    "/api/v1/traces/{trace_id}/matches",
+    "/api/v1/traces/{trace_id}/matches", "/api/v1/tasks/distributions",
 }  # fmt: skip
 """Routes whose answer holds no text of a space."""
 ELSEWHERE: Final = {
