@@ -70,7 +70,7 @@ class EvalTaskResult:
         span_ids: The first spans that it is about, in time order; at most `MOST_SPAN_IDS`.
     """
 
-    __slots__ = ("_message", "actual", "expected", "outcome", "reason", "span_ids", "spec")
+    __slots__ = ("actual", "expected", "given_message", "outcome", "reason", "span_ids", "spec")
 
     stated_score: float | None = None
     """The score where it does not follow from the rest, such as the mean of a judge's votes. A
@@ -91,17 +91,18 @@ class EvalTaskResult:
         self.reason = reason
         self.expected = expected
         self.actual = actual
-        self._message = message
+        self.given_message = message
+        """The message if it was given or read before; None if it would have to be made."""
         self.span_ids = span_ids
 
     @property
     def message(self) -> str:
         """Outcome in words, with the compared value where the task failed."""
-        text = self._message
+        text = self.given_message
         if text is None:
             if self.outcome is _PASSED:
                 return self.spec.passed_message
-            text = self._message = self.spec.explain(self.actual, self.expected)
+            text = self.given_message = self.spec.explain(self.actual, self.expected)
         return text
 
     @property
@@ -170,11 +171,6 @@ class EvalTaskResult:
     def created_at(self) -> datetime.datetime | None:
         """Time at which the result was made; the same as `end_time`."""
         return self.end_time
-
-    @property
-    def given_message(self) -> str | None:
-        """The message if it was given or read before; None if it would have to be made."""
-        return self._message
 
     @property
     def task_id(self) -> str:

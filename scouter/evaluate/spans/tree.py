@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import repeat
 from operator import attrgetter
-from typing import Final, TypeAlias
+from typing import Final, TypeAlias, cast
 
 from scouter.evaluate.operators.show import show_name
 from scouter.evaluate.spans.gaps import Gaps, find_gaps
@@ -65,11 +65,7 @@ class SpanTree:
         self.lost: Final = lost or next(map(_spanless, filter(is_evidence, strays)), "")
         traces = set(map(_trace_id, given))
         self._key, self._parent_key = keys = _IN_ONE_TRACE if len(traces) < 2 else _IN_MANY
-        if len(set(map(self._key, given))) < len(given):
-            given = _kept(given)
-        ordered = sorted(given, key=_start)
-        if len(set(map(_start, ordered))) < len(ordered):
-            ordered = _order_ties(ordered, *keys)
+        ordered, self._at = _ordered(given, *keys)
         self.spans: Final[tuple[Span, ...]] = tuple(ordered)
         """Spans in time order, by start.
 
@@ -115,6 +111,8 @@ class SpanTree:
     @once
     def span_ids(self) -> tuple[str, ...]:
         """The ids of all spans in time order."""
+        if self._key is _IN_ONE_TRACE[0]:
+            return tuple(cast("Iterable[str]", self._at))
         return tuple(map(attrgetter("span_id"), self.spans))
 
     @once
@@ -137,10 +135,6 @@ class SpanTree:
     def trace_ids(self) -> tuple[str, ...]:
         """The traces that spans belong to, in time order of their first span."""
         return tuple(dict.fromkeys(span.trace_id for span in self.spans))
-
-    @once
-    def _at(self) -> Mapping[object, int]:
-        return _positions(self.spans, self._key)
 
     @once
     def parents_at(self) -> Sequence[int]:
@@ -269,6 +263,21 @@ def _spanless(event: Span) -> str:
         f"the span {event.parent_span_id}, which the log event {show_name(event.name)} belongs to, "
         f"is not here (trace {event.trace_id})"
     )
+
+
+def _ordered(
+    given: list[Span], key: _KeyOf, parent_key: _KeyOf
+) -> tuple[list[Span], Mapping[object, int]]:
+    """Put spans in time order, each once, and tell the place of every key."""
+    ordered = sorted(given, key=_start)
+    at = _positions(ordered, key)
+    if len(at) < len(ordered):
+        ordered = sorted(_kept(given), key=_start)
+        at = _positions(ordered, key)
+    if len(set(map(_start, ordered))) < len(ordered):
+        ordered = _order_ties(ordered, key, parent_key)
+        at = _positions(ordered, key)
+    return ordered, at
 
 
 def _kept(spans: Iterable[Span]) -> list[Span]:
