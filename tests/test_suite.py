@@ -82,3 +82,27 @@ def test_only_those_marked_pace_hold_a_time_against_a_number() -> None:
         for name in unmarked(path.read_text(encoding="utf-8"))
     }
     assert found == set()
+
+
+def outside_of_tests(module: ast.Module) -> Iterator[ast.AST]:
+    """Everything that runs when a module is collected, decorators of its functions included."""
+    waiting: list[ast.AST] = list(module.body)
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            waiting += node.decorator_list
+            continue
+        yield node
+        waiting += ast.iter_child_nodes(node)
+
+
+def test_a_missing_part_skips_tests_and_no_collection() -> None:
+    """A skip outside of a test is an error of the whole run."""
+    asked = {"load_vectors", "require", "require_program"}
+    found = [
+        f"{path.relative_to(TESTS)}:{node.lineno}"
+        for path in FILES
+        for node in outside_of_tests(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in asked
+    ]
+    assert not found, "ask for the part inside the test"

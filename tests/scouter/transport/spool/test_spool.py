@@ -212,8 +212,10 @@ def test_what_waits_is_delivered_in_order_and_before_what_comes_later(
     transport.close()
 
     assert far.records == items
+    # The last ten pass the file, or go by it where its thread had just emptied it.
     stats = config.stats()
-    assert (stats.written, stats.delivered, stats.dropped) == (20, 20, {})
+    assert (stats.delivered, stats.dropped) == (stats.written, {})
+    assert stats.written in (20, 30)
 
 
 def test_it_does_not_ask_a_far_side_that_is_away_for_each_batch(
