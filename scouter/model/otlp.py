@@ -174,6 +174,9 @@ def _span(
     kind, flags, status = proto.kind, proto.flags, proto.status
     code = status.code
     events, links = proto.events, proto.links
+    dropped = proto.dropped_attributes_count + proto.dropped_events_count
+    if events:
+        dropped += sum([event.dropped_attributes_count for event in events])
     return Span(
         trace_id=trace_id.hex(),
         span_id=span_id.hex(),
@@ -191,13 +194,8 @@ def _span(
         scope=scope,
         trace_state=proto.trace_state,
         parent_is_remote=bool(flags & REMOTE) if flags & REMOTE_KNOWN else None,
-        dropped_count=_dropped(proto),
+        dropped_count=min(dropped, MAX_DROPPED) if dropped else 0,
     )
-
-
-def _dropped(proto: ProtoSpan) -> int:
-    inside = sum([event.dropped_attributes_count for event in proto.events])
-    return min(proto.dropped_attributes_count + proto.dropped_events_count + inside, MAX_DROPPED)
 
 
 def _event(proto: ProtoSpan.Event) -> SpanEvent:

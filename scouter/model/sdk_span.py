@@ -48,6 +48,8 @@ def span_from_sdk(span: "ReadableSpan") -> Span:
     parent = span.parent
     assert context is not None, "an SDK span always has a context"  # noqa: S101
     state = context.trace_state
+    message = span.status.description
+    events = span.events
     return Span(
         trace_id=f"{context.trace_id:032x}",
         span_id=f"{context.span_id:016x}",
@@ -57,7 +59,7 @@ def span_from_sdk(span: "ReadableSpan") -> Span:
         start_ns=span.start_time or 0,
         end_ns=span.end_time or 0,
         status=_CODES[span.status.status_code.value],
-        status_message=plain_text(span.status.description or ""),
+        status_message=plain_text(message) if message else "",
         attributes=plain_attributes(span.attributes),
         events=tuple(
             SpanEvent(
@@ -65,7 +67,7 @@ def span_from_sdk(span: "ReadableSpan") -> Span:
                 time_ns=event.timestamp,
                 attributes=plain_attributes(event.attributes),
             )
-            for event in span.events
+            for event in events
         ),
         links=tuple(
             SpanLink(
@@ -81,8 +83,12 @@ def span_from_sdk(span: "ReadableSpan") -> Span:
         parent_is_remote=parent is not None and parent.is_remote,
         dropped_count=span.dropped_attributes
         + span.dropped_events
-        + sum([event.dropped_attributes for event in span.events]),
+        + (sum([event.dropped_attributes for event in events]) if events else 0),
     )
+
+
+_AS_IT_IS: Final = frozenset({bool, float, bytes})
+"""Types of values that OTLP carries whatever the value."""
 
 
 class _Unencodable(Exception):
@@ -105,24 +111,32 @@ def plain_attributes(attributes: object) -> dict[str, AttributeValue]:
     out: dict[str, AttributeValue] = {}
     cut: list[str] = []
     for key, value in cast("Attributes", attributes).items():
+        if type(key) is str and key.isascii():
+            if type(value) in _AS_IT_IS or (type(value) is str and value.isascii()):
+                out[key] = value  # nearly all; what follows is for the others
+                continue
+            name = key
+        else:
+            name = plain_name(key)
         if value is None:
             continue
-        name = plain_name(key)
         before = len(cut)
         try:
             out[name] = _plain(value, 0, cut)
         except _Unencodable:
-            continue  # the stock encoder logs and leaves it out as well
-        cut[before:] = [name] if len(cut) > before else []
+            del cut[before:]  # the stock encoder logs it and leaves it out as well
+            continue
+        if len(cut) > before:
+            cut[before:] = [name]
     return {**out, TRUNCATED: tuple(cut)} if cut else out
 
 
 def _plain(value: object, depth: int, cut: list[str]) -> AttributeValue:
     """Copy a value; `cut` grows where something is nested too deeply."""
     kind = type(value)
-    if kind is str:
-        return plain_text(cast(str, value))
-    if value is None or kind is bool or kind is float or kind is bytes:
+    if type(value) is str:
+        return plain_text(value)
+    if value is None or kind in _AS_IT_IS:
         return cast(AttributeValue, value)
     if isinstance(value, int):
         return int(value) if -(2**63) <= value < 2**63 else int_text(value)
@@ -132,7 +146,7 @@ def _plain(value: object, depth: int, cut: list[str]) -> AttributeValue:
         return float(value)
     if isinstance(value, bytes):
         return bytes(value)
-    is_list = isinstance(value, Sequence)
+    is_list = kind is tuple or isinstance(value, Sequence)
     if not is_list and not hasattr(value, "items"):
         raise _Unencodable
     inner = depth + (ARRAY_LEVELS if is_list else LIST_LEVELS)
