@@ -28,6 +28,7 @@ from collector.api.drift_history import drift_history_router
 from collector.api.evaluations import evaluations_router
 from collector.api.export import export_router
 from collector.api.facets import facets_router
+from collector.api.failures import failures_router
 from collector.api.front import ApiFront
 from collector.api.genai import genai_router
 from collector.api.judge_answers import judge_answers_router
@@ -166,6 +167,7 @@ def make_app(
     app.include_router(evaluations_router(store, judges, names))
     app.include_router(facets_router(store, names))
     app.include_router(distributions_router(store, names))
+    app.include_router(failures_router(store, names))
     app.include_router(records_router(store, judges, names))
     app.include_router(record_parts_router(store, judges, registry))
     app.include_router(sessions_router(store, judges, names))

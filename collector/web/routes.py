@@ -64,6 +64,7 @@ def page_routes() -> list[BaseRoute]:
         Route("/", endpoint(_overview)),
         Route("/task", endpoint(_task)),
         Route("/task/distributions", endpoint(_spread)),
+        Route("/task/failures", endpoint(_failures)),
         Route("/records/{uid:path}", endpoint(_record)),
         Route("/traces/{trace_id}", endpoint(_trace)),
         Route("/traces/{trace_id}/agents", endpoint(_agents)),
@@ -127,6 +128,20 @@ async def _spread(request: Request, source: Source) -> Response:
     return await render(
         request, "distributions.html", layout=_layout(request), period=period, traffic=traffic,
         profile=profile, task_id=task_id, **shown,
+    )  # fmt: skip
+
+
+async def _failures(request: Request, source: Source) -> Response:
+    asked = request.query_params
+    period, traffic = read_period(asked.get("range")), _traffic(request)
+    profile, task_id, split = (asked.get(name, "") for name in ("profile", "task", "split"))
+    shown = await source.get(
+        "tasks/failures", profile=profile, task_id=task_id,
+        since=period.since(time.time()), split=split, **traffic.asked,
+    )  # fmt: skip
+    return await render(
+        request, "failures.html", layout=_layout(request), period=period, traffic=traffic,
+        profile=profile, task_id=task_id, split=split, **shown,
     )  # fmt: skip
 
 

@@ -1,10 +1,7 @@
-"""One task: its rate over time, and the results that did not pass, in groups that look alike."""
+"""One task: its rate over time, and its alert."""
 
 import asyncio
-import re
-from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
 from urllib.parse import quote
@@ -16,26 +13,8 @@ from scouter.evaluate.show.rate_plot import Point, beginning, plot_rates
 
 _WIDTH: Final = 860.0
 _HEIGHT: Final = 180.0
-_EXAMPLES: Final = 3
-_LOOKED_AT: Final = 200
 _TOGETHER_S: Final = 3600
 """A fall and its alarm within that time share one mark."""
-_QUOTED: Final = re.compile(r'"(?:[^"\\]|\\.)*"')
-_NUMBER: Final = re.compile(r"\d+(?:\.\d+)?")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Group:
-    """Results that did not pass and whose messages differ in values only."""
-
-    outcome: str
-    reason: str
-    message: str
-    """Message of the newest."""
-    count: int
-    examples: Sequence[Answer]
-    """Their evaluations, newest first; a few."""
-    first_seen: str
 
 
 async def task_view(
@@ -56,22 +35,15 @@ async def task_view(
     """
     since = period.since(now_s)
     asked = {"profile": profile, "since": since, **traffic.asked}
-    counted, series, failed, errored, found, standings = await asyncio.gather(
+    counted, series, found, standings = await asyncio.gather(
         source.get("tasks", **asked),
         source.get("tasks/series", task_id=task_id, bucket=period.bucket, **asked),
-        *(
-            source.get(
-                "evaluations", task_id=task_id, task_outcome=outcome, limit=_LOOKED_AT, **asked
-            )
-            for outcome in ("failed", "errored")
-        ),
         source.get("alerts"),
         source.get("drift/series"),
     )
     points = points_of(series["items"], period.bucket_s)
     until_s = now_s + period.bucket_s
     begin_s = beginning(points, since, until_s, period.bucket_s)
-    bad = [*failed["items"], *errored["items"]]
     falls = [each for each in found["drift"] if _is_about(each, profile, task_id)]
     stands = [each for each in standings["items"] if _is_about(each, profile, task_id)]
     opened = next((each for each in falls if each["state"] != "resolved"), None)
@@ -92,8 +64,6 @@ async def task_view(
         "fall": look,
         "stands": stands,
         "plot_since": _clock(begin_s) if begin_s > since else "",
-        "groups": groups_of(bad, task_id),
-        "looked_at": len(bad),
         "alert": next((each for each in found["items"] if each["profile"] == profile), None),
     }
 
@@ -146,30 +116,3 @@ def _plotted(
 
 def _clock(at_s: float) -> str:
     return datetime.fromtimestamp(at_s, UTC).strftime("%Y-%m-%d %H:%M")
-
-
-def groups_of(evaluations: Iterable[Answer], task_id: str) -> list[Group]:
-    """Put results of a task into groups, the largest first.
-
-    Two results are alike where outcome, reason and message are the same but for quoted texts and
-    numbers: which field was looked at and how it was compared stay.
-    """
-    found: dict[tuple[str, str, str], list[tuple[Answer, Answer]]] = defaultdict(list)
-    for evaluation in evaluations:
-        for task in evaluation["tasks"]:
-            if task["task_id"] == task_id:
-                shape = _NUMBER.sub("#", _QUOTED.sub("…", task["message"]))
-                key = task["outcome"], task["reason"] or "", shape
-                found[key].append((evaluation, task))
-    groups = [
-        Group(
-            outcome=outcome,
-            reason=reason,
-            message=pairs[0][1]["message"],
-            count=len(pairs),
-            examples=[evaluation for evaluation, _ in pairs[:_EXAMPLES]],
-            first_seen=min(evaluation["evaluated_at"] for evaluation, _ in pairs),
-        )
-        for (outcome, reason, _), pairs in found.items()
-    ]
-    return sorted(groups, key=lambda each: -each.count)

@@ -116,6 +116,7 @@ class AsyncScouterClient:
     tasks = _one(routes.tasks.tasks)
     task_series = _one(routes.tasks.task_series)
     task_distributions = _one(routes.tasks.task_distributions)
+    task_failures = _one(routes.tasks.task_failures)
     alerts = _one(routes.alerts.alerts)
     alert = _one(routes.alerts.alert)
     promote_alert = _one(routes.alerts.promote_alert)

@@ -23,6 +23,7 @@ from collector.storage.port.search import (
     UsageQuery,
 )
 from collector.storage.port.store import Store
+from collector.storage.port.trace_steps import Step
 from scouter.model.span import AttributeValue, Resource, Span, StatusCode
 from tests.contracts.store_data import SPACE, TRACE, span
 
@@ -437,3 +438,37 @@ class StoreSearchContract:
         store.append_spans(SPACE, [span(1, attributes=attributes)], 1).result()
         (trace,) = store.traces(SpanQuery(space=SPACE)).items
         assert trace.input_tokens is None
+
+    def test_steps_are_tool_calls_and_errors_in_order(self, store: Store) -> None:
+        """A model's call without an error is none; another trace and another space stay out."""
+        tool = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "lookup"}
+        chat = {"gen_ai.operation.name": "chat", "gen_ai.request.model": "m"}
+        failed = {"status": StatusCode.ERROR, "end_ns": 90}
+        spans = [
+            span(3, start_ns=30, attributes={**tool, "error.type": "Timeout"}, **failed),
+            span(1, start_ns=10, attributes=tool),
+            span(2, start_ns=20, attributes=chat),
+            span(4, start_ns=40, attributes=chat, **failed),
+            span(5, trace_id="7" * 32, attributes=tool),
+        ]
+        store.append_spans(SPACE, spans, 1).result()
+        store.append_spans("other", [span(9, attributes=tool)], 1).result()
+        found = store.trace_steps(SPACE, [TRACE, "8" * 32])
+        assert found == {
+            TRACE: [
+                Step("lookup", False, "", 20),
+                Step("lookup", True, "Timeout", 90),
+                Step("", True, "", 90),
+            ]
+        }
+        assert store.trace_steps(SPACE, []) == {}
+
+    def test_a_long_trace_gives_its_first_steps(self, store: Store) -> None:
+        tool = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "lookup"}
+        spans = [
+            span(n + 1, start_ns=n, attributes={**tool, "gen_ai.tool.name": f"t{n}"})
+            for n in range(250)
+        ]
+        store.append_spans(SPACE, spans, 1).result()
+        (steps,) = store.trace_steps(SPACE, [TRACE]).values()
+        assert [each.tool for each in steps] == [f"t{n}" for n in range(200)]

@@ -53,6 +53,7 @@ from collector.storage.duckdb.settle import superseded_sql
 from collector.storage.duckdb.task_values import read_task_values
 from collector.storage.duckdb.tasks import read_task_counts, read_task_series
 from collector.storage.duckdb.trace import read_trace
+from collector.storage.duckdb.trace_steps import read_trace_steps
 from collector.storage.duckdb.usage import read_usage
 from collector.storage.duckdb.waiting import count_waiting, read_waiting, read_waiting_spaces
 from collector.storage.port.counts import (
@@ -116,6 +117,7 @@ from collector.storage.port.search import (
     UsageQuery,
 )
 from collector.storage.port.task_values import TaskValue, TaskValuesQuery
+from collector.storage.port.trace_steps import Step
 from collector.storage.port.versions import VersionRow
 from scouter.drift.canary import Result
 from scouter.drift.detect.slices import Slice
@@ -190,6 +192,10 @@ class Reading(Opened):
     def task_values(self, query: TaskValuesQuery) -> list[TaskValue]:
         """Scores and durations of the newest results of a task."""
         return read_task_values(self._spans, query)
+
+    def trace_steps(self, space: str, trace_ids: Collection[str]) -> dict[str, list[Step]]:
+        """Tool calls and errors of traces, in the order in which they began."""
+        return read_trace_steps(self._spans, space, trace_ids)
 
     def records(self, query: RecordQuery) -> RecordPage:
         """List accepted records, newest first."""

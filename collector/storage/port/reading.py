@@ -1,6 +1,6 @@
 """Reading: listings, searches and counts for people."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 from typing import Protocol
 
 from collector.storage.port.commits import CommittedStore
@@ -26,6 +26,7 @@ from collector.storage.port.lists import (
 from collector.storage.port.rows import EvaluationRow, StoredTrace
 from collector.storage.port.search import SpanPage, SpanQuery, TracePage, UsagePage, UsageQuery
 from collector.storage.port.task_values import TaskValue, TaskValuesQuery
+from collector.storage.port.trace_steps import Step
 from collector.storage.port.versions import VersionRow
 
 
@@ -119,6 +120,13 @@ class ReadStore(CommittedStore, Protocol):
 
     def task_values(self, query: TaskValuesQuery) -> list[TaskValue]:
         """Scores and durations of the newest results of a task, latest revisions only."""
+        ...
+
+    def trace_steps(self, space: str, trace_ids: Collection[str]) -> Mapping[str, list[Step]]:
+        """Tool calls and errors of traces, in the order of their beginning; the first 200 of each.
+
+        A trace without any is left out.
+        """
         ...
 
     def records(self, query: RecordQuery) -> RecordPage:

@@ -1,6 +1,7 @@
 """Routes of the rates of tasks."""
 
 from scouter.client.call import Call, Moment, get
+from scouter.client.models.failures import Failures
 from scouter.client.models.tasks import Distributions, TaskRates, TaskSeries
 
 
@@ -70,3 +71,27 @@ def task_distributions(
         split: Results before this time are counted apart.
     """
     return get("/tasks/distributions", Distributions, query=dict(locals()))
+
+
+def task_failures(
+    profile: str,
+    task_id: str,
+    *,
+    service_version: str | None = None,
+    environment: str | None = None,
+    since: Moment | None = None,
+    until: Moment | None = None,
+    split: Moment | None = None,
+) -> Call[Failures]:
+    """Groups of a task's results that failed or errored, with their share before and since a time.
+
+    Args:
+        profile: Alias, name, uid or digest.
+        task_id: The task.
+        service_version: Of the records' service.
+        environment: Of the records' service.
+        since: Evaluated at this time or later.
+        until: Evaluated before this time.
+        split: Results before this time are counted apart.
+    """
+    return get("/tasks/failures", Failures, query=dict(locals()))

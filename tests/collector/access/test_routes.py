@@ -285,6 +285,7 @@ class Zebra:
 ASKED: Final = {
     "matches": f"?filter={ZEBRA}", "value": "?pointer=/name",
     "distributions": f"?profile={ZEBRA}&task_id=right",
+    "failures": f"?profile={ZEBRA}&task_id=right",
 }  # fmt: skip
 """Parameters that routes with such an end need."""
 WITHOUT: Final = {

@@ -81,6 +81,9 @@ def test_a_reader_goes_from_the_overview_to_the_guilty_span(filled: Service) -> 
     task = re.search(r'href="(/task\?[^"]+)">right<', overview)
     assert task
     text = view(filled, task[1].replace("&amp;", "&"))
+    failures = re.search(r'hx-get="(/task/failures\?[^"]+)"', text)
+    assert failures
+    text = view(filled, failures[1].replace("&amp;", "&"))
     record = re.search(r'href="(/records/[^"]+)">A-7<', text)
     assert record
     assert record[1] == "/records/bad%2Fone"
