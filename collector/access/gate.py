@@ -74,6 +74,11 @@ class Gate:
         """The collector's own space."""
         return self._space
 
+    @property
+    def tokens(self) -> TokenFile:
+        """The tokens that let callers in."""
+        return self._tokens
+
     def spaces(self) -> frozenset[str]:
         """Every space that somebody may write to."""
         return self._tokens.spaces() | {self._space}

@@ -48,6 +48,7 @@ from collector.api.routes import api_router
 from collector.api.runs import runs_router
 from collector.api.sessions import sessions_router
 from collector.api.spans import spans_router
+from collector.api.status import status_router
 from collector.api.tasks import tasks_router
 from collector.api.trace_parts import trace_parts_router
 from collector.api.trace_span import trace_span_router
@@ -182,6 +183,7 @@ def make_app(
     app.include_router(reevaluations_router(registry, reevaluator, reader))
     app.include_router(judge_answers_router(answers))
     app.include_router(operation_router(operation, gate.space))
+    app.include_router(status_router(metrics, gate.tokens, gate.space))
     app.include_router(probe_router(metrics, unready, registry.remarks, gate.space))
 
     @app.get("/openapi.json", include_in_schema=False, dependencies=[Depends(Needs(Scope.READ))])

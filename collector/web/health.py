@@ -1,5 +1,6 @@
-"""The conservation sheet: what came in, and what became of it."""
+"""Health of the collector: the conservation sheet, its lag, store and receivers, and the tokens."""
 
+import asyncio
 from collections.abc import Mapping
 from typing import Final
 
@@ -25,9 +26,12 @@ async def health_view(source: Source) -> Answer:
     Raises:
         AskError: The API refused.
     """
-    sheet = await source.get("conservation")
+    sheet, state, letters = await asyncio.gather(
+        source.get("conservation"), source.get("status"), source.get("dead-letters", limit=20)
+    )
     return {
         "sheet": sheet,
+        "state": state,
         "kinds": {
             kind: {
                 "whole": sheet[kind][whole],
@@ -41,5 +45,6 @@ async def health_view(source: Source) -> Answer:
             }
             for kind, (whole, states) in _SUMS.items()
         },
-        "letters": (await source.get("dead-letters", limit=20))["items"],
+        "letters": letters["items"],
+        "may_replay": "admin" in state["scopes"],
     }

@@ -22,7 +22,7 @@ from collector.web.lists import LISTS, as_parquet, download_list, facets_view, l
 from collector.web.overview import overview
 from collector.web.period import PERIODS, Traffic, read_period
 from collector.web.record import record_view
-from collector.web.render import HEADERS, render
+from collector.web.render import HEADERS, query, render
 from collector.web.review import review_routes
 from collector.web.session import COOKIE, SessionFront, is_local
 from collector.web.source import AskError, Source
@@ -37,6 +37,8 @@ _FORMS: Final = {
     "parquet": "application/vnd.apache.parquet",
 }
 """Forms of a downloaded list, and their media types."""
+_REPLAYED: Final = ("accepted", "waiting", "refused")
+"""Outcomes of a dead letter that is taken in again."""
 _PASSED_ON: Final = ("columns", "matches", "export")
 _OF_OTHER_SITES: Final = (HTTPStatus.FORBIDDEN, HTTPStatus.MISDIRECTED_REQUEST)
 
@@ -75,6 +77,7 @@ def page_routes() -> list[BaseRoute]:
         Route("/alerts/{alert_id}", endpoint(_alert)),
         Route("/alerts/{alert_id}/{act}", endpoint(_act), methods=["POST"]),
         Route("/health", endpoint(_health)),
+        Route("/health/replay", endpoint(_replay), methods=["POST"]),
         *review_routes(),
         *(Route(f"/{name}", endpoint(_list(name))) for name in LISTS),
         *(
@@ -225,7 +228,21 @@ async def _act(request: Request, source: Source) -> Response:
 
 
 async def _health(request: Request, source: Source) -> Response:
-    return await render(request, "health.html", **await health_view(source))
+    given = request.query_params
+    replayed = {name: given[name] for name in _REPLAYED if given.get(name, "").isdecimal()}
+    return await render(request, "health.html", replayed=replayed, **await health_view(source))
+
+
+async def _replay(request: Request, source: Source) -> Response:
+    """Take in again one dead letter, or the newest hundred, then say what became of them."""
+    letter_id = (await read_form(request)).get("letter_id", "")
+    if letter_id:
+        one = await source.post(f"dead-letters/{quote(letter_id, safe='')}/replay", {})
+        counts = {one["result"]: 1}
+    else:
+        counts = await source.post("dead-letters/replay", {})
+    told = {name: str(counts.get(name, 0)) for name in _REPLAYED}
+    return RedirectResponse(f"/health?{query(told)}#letters", 303)
 
 
 def _list(name: str) -> View:

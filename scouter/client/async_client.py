@@ -156,6 +156,7 @@ class AsyncScouterClient:
     judge_answer = _one(routes.judges.judge_answer)
     keep_judge_answer = _one(routes.judges.keep_judge_answer)
     conservation = _one(routes.operation.conservation)
+    status = _one(routes.operation.status)
     dead_letters = _all(routes.operation.dead_letters)
     replay_letter = _one(routes.operation.replay_letter)
     replay_letters = _one(routes.operation.replay_letters)

@@ -13,6 +13,7 @@ from scouter.client.models.operation import (
     ReplayedLetter,
     ReplayedLetters,
 )
+from scouter.client.models.status import Status
 from scouter.errors import ConfigError
 
 _BACKUP_S: Final = 3600.0
@@ -22,6 +23,11 @@ _BACKUP_S: Final = 3600.0
 def conservation() -> Call[ConservationSheet]:
     """Every record and span that came in, and what became of it."""
     return get("/conservation", ConservationSheet)
+
+
+def status() -> Call[Status]:
+    """Store, lag and receivers of the collector, and the tokens that may use it."""
+    return get("/status", Status)
 
 
 def dead_letters(
