@@ -58,6 +58,10 @@ async def span_filter(
     attribute: Attribute = [],  # noqa: B006 FastAPI copies it
     status: Status | None = None,
     min_duration_ms: Annotated[float | None, Query(ge=0, le=1e12)] = None,
+    min_tokens: Annotated[
+        int | None,
+        Query(ge=0, le=2**40, description="Of one call of a model, input and output together."),
+    ] = None,
     since: Time = None,
     until: Time = None,
 ) -> SpanQuery:
@@ -83,6 +87,7 @@ async def span_filter(
         attributes=_attributes(attribute),
         status=None if status is None else StatusCode[status.name],
         min_duration_ns=math.ceil(min_duration_ms * 1e6) if min_duration_ms else None,
+        min_tokens=min_tokens or None,
         since_ns=read_time("since", since),
         until_ns=read_time("until", until),
     )

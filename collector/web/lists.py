@@ -116,6 +116,7 @@ LISTS: Final[Mapping[str, Listing]] = {
                 Filter(name="response_model", label="Model"),
                 Filter(name="error_type", label="Error type"),
                 Filter(name="min_duration_ms", label="At least ms"),
+                Filter(name="min_tokens", label="Tokens of a call"),
                 *_PERIOD,
             ),
         ),

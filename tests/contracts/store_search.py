@@ -67,9 +67,18 @@ def matches(each: Span, query: SpanQuery) -> bool:
         and all(attributes[key] == value for key, value in query.columns.items())
         and all(str(each.attributes.get(key)) == value for key, value in query.attributes)
         and each.end_ns - each.start_ns >= (query.min_duration_ns or -math.inf)
+        and tokens(each) >= (query.min_tokens or 0)
         and (query.since_ns is None or each.start_ns >= query.since_ns)
         and (query.until_ns is None or each.start_ns < query.until_ns)
     )
+
+
+def tokens(each: Span) -> int:
+    """Input and output of a model's call; other spans have none of their own."""
+    if each.attributes.get("gen_ai.operation.name") != "chat":
+        return 0
+    told = (each.attributes.get(f"gen_ai.usage.{kind}_tokens") for kind in ("input", "output"))
+    return sum(count for count in told if isinstance(count, int))
 
 
 class Batch(NamedTuple):
@@ -88,7 +97,9 @@ _rows = st.tuples(
     st.integers(0, 3),
     st.fixed_dictionaries(
         {}, optional={"gen_ai.tool.name": st.sampled_from(["search", "pay"]),
-                      "color": st.sampled_from(["red", "blue"]), "n": st.integers(0, 3)}
+                      "color": st.sampled_from(["red", "blue"]), "n": st.integers(0, 3),
+                      "gen_ai.usage.input_tokens": st.integers(0, 3),
+                      "gen_ai.usage.output_tokens": st.integers(0, 3)}
     ),
 )  # fmt: skip
 _batches = st.lists(
@@ -109,6 +120,7 @@ _queries = st.builds(
     ).map(tuple),
     status=st.sampled_from([None, None, *StatusCode]),
     min_duration_ns=st.sampled_from([None, 1, 3]),
+    min_tokens=st.sampled_from([None, None, 1, 4]),
     since_ns=st.sampled_from([None, 3]),
     until_ns=st.sampled_from([None, 7]),
     limit=st.integers(1, 4),

@@ -155,6 +155,9 @@ def _below(position: SpanPosition) -> tuple[str, tuple[object, ...]]:
     )
 
 
+_TOKENS: Final = "coalesce(input_tokens, 0)::BIGINT + coalesce(output_tokens, 0)"
+
+
 def span_conditions(
     query: SpanQuery, trace_ids: Collection[str] | None
 ) -> tuple[str, list[object]]:
@@ -166,6 +169,7 @@ def span_conditions(
         ("start_ns >= ?", query.since_ns),
         ("start_ns < ?", query.until_ns),
         ("end_ns - start_ns >= ?", query.min_duration_ns),
+        (f"{_TOKENS} >= ?", query.min_tokens),
         ("seq <= ?", query.as_of),
         *((f"{name} = ?", query.columns.get(name)) for name in SEARCHED),
     ]

@@ -35,6 +35,8 @@ class SpanQuery:
     """Any attributes, by key; numbers and booleans as they are written."""
     status: StatusCode | None = None
     min_duration_ns: int | None = None
+    min_tokens: int | None = None
+    """Of one call of a model: input and output together."""
     since_ns: int | None = None
     """Spans that began then or later."""
     until_ns: int | None = None

@@ -19,6 +19,7 @@ class SpanSearch(TypedDict, total=False):
     name: str | None
     status: SpanStatus | None
     min_duration_ms: float | None
+    min_tokens: int | None
     service_name: str | None
     service_version: str | None
     environment: str | None
@@ -44,6 +45,7 @@ def spans(*, limit: int | None = None, **search: Unpack[SpanSearch]) -> PagedCal
         name: Of the span.
         status: Of the span.
         min_duration_ms: Shortest duration.
+        min_tokens: Fewest tokens of a call of a model, input and output together.
         service_name: And the like: a promoted attribute has this value.
         service_version: See `service_name`.
         environment: See `service_name`.

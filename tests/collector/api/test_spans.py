@@ -108,6 +108,8 @@ def send_four(service: Service) -> None:
         ("min_duration_ms=200.5", ["41", "31", "21", "11"]),
         ("min_duration_ms=200&status=error", ["43", "33", "23", "13"]),
         ("min_duration_ms=0&request_model=local", ["42"]),
+        ("min_tokens=1200", ["42", "32", "22", "12"]),
+        ("min_tokens=1201", []),
     ],
 )
 def test_filters(service: Service, query: str, spans: list[str]) -> None:
@@ -242,6 +244,7 @@ def test_usage_by_agent_and_conversation(start: Start, tmp_path: Path) -> None:
         ("spans?status=great", "status"),
         ("spans?min_duration_ms=-1", "min_duration_ms"),
         ("spans?min_duration_ms=nan", "min_duration_ms"),
+        ("spans?min_tokens=-1", "min_tokens"),
         ("spans?since=yesterday", "since: 'yesterday' is no time"),
         ("spans?cursor=abc", "cursor: not a cursor"),
         ("traces?cursor=MTcuNA", "cursor: not a cursor"),
