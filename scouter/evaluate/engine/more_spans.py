@@ -14,6 +14,7 @@ from pydantic import JsonValue
 
 from scouter.evaluate.engine.filter_motion import MissingParts, can_unmatch, reads_attributes
 from scouter.evaluate.operators.compiled import Number, is_number
+from scouter.evaluate.outcome import TaskFault
 from scouter.evaluate.responses.read import compile_question, is_subsequence
 from scouter.evaluate.spans.attribute_value import attribute_json
 from scouter.evaluate.spans.filters import compile_filter
@@ -262,7 +263,11 @@ def _where_executed(
         if value is not True or (is_ordered and tree.has_loose_order):
             return Fixed.EITHER
         calls = tuple(call for call in tree.agent_work.tool_calls if call.is_executed)
-        return Fixed.SAME if measure(AgentWork(tool_calls=calls)) is True else Fixed.EITHER
+        try:
+            is_met = measure(AgentWork(tool_calls=calls)) is True
+        except TaskFault:  # the executions alone leave it open
+            return Fixed.EITHER
+        return Fixed.SAME if is_met else Fixed.EITHER
 
     return reach
 
