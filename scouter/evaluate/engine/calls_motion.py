@@ -49,7 +49,7 @@ class CallsScore:
 
         def by_spans(tree: SpanTree, value: JsonValue) -> Reach:
             # The execution of a call that only a message tells of may come, and tell otherwise.
-            # An executed call may gain arguments from its message, or from a span inside of its own.
+            # An executed call may gain arguments from its message, or from a span inside of it.
             is_open = self.minds_arguments or not all(
                 call.is_executed for call in tree.agent_work.tool_calls
             )

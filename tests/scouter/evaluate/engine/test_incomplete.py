@@ -358,6 +358,28 @@ def test_attributes_that_a_sender_dropped(task: Task, outcome: str) -> None:
     assert outcome != OPEN or "lost 2 attributes or events" in result.message
 
 
+NAMELESS: Final = replace(
+    span(5, "pay", 1, (80, 90), {"openinference.span.kind": "TOOL", "output.value": "x"}),
+    dropped_count=1,
+)
+"""Lost its attribute `tool.name`, so that the span's own name stands for the tool."""
+
+
+@pytest.mark.parametrize(
+    ("task", "outcome"),
+    [
+        (agent(G.tool_called("pay"), Op.Equals, True), OPEN),
+        (agent(G.tool_not_called("pay"), Op.Equals, True), OPEN),
+        (agent(G.tool_called("search"), Op.Equals, True), PASS),
+        (agent(G.tool_call_count("pay"), Op.GreaterThan, 0), OPEN),
+        (agent(G.tool_call_count(), Op.GreaterThan, 0), PASS),
+        (agent(G.tool_call_sequence(["search", "pay"]), Op.Equals, True), OPEN),
+    ],
+)
+def test_a_tool_whose_name_was_dropped(task: Task, outcome: str) -> None:
+    assert told(run(task, [*SEEN, NAMELESS], lost="")) == outcome
+
+
 def test_dropped_counts_survive_every_form() -> None:
     events = (SpanEvent(name="e", time_ns=1),)
     given = replace(RUN, dropped_count=7, events=events)
