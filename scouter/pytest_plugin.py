@@ -408,7 +408,8 @@ class ScenarioRunner:
             gates: Pass rates to reach.
             require_ruled_out: Fall of the scenarios passed, in points, that has to be ruled out.
             allow_lost: Pass although records or spans are in no result.
-            allow_unjudged: Pass although the budget left judge tasks unasked.
+            allow_unjudged: Pass although the budget left judge tasks unasked, or no record came for
+                a profile.
         """
         __tracebackhide__ = True
         from scouter.evaluate.api.replay import ScenarioEvalResults

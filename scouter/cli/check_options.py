@@ -100,7 +100,8 @@ AllowUnjudged = Annotated[
     bool,
     typer.Option(
         "--allow-unjudged",
-        help="Let a run pass although the budget was spent before every judge task was asked.",
+        help="Let a run pass although the budget was spent before every judge task was asked, or "
+        "no record came for a profile.",
         rich_help_panel=BASELINE,
     ),
 ]

@@ -33,7 +33,8 @@ def compare(
     allow_unjudged: Annotated[
         bool,
         typer.Option(
-            "--allow-unjudged", help="Let B pass although its budget for judges was spent."
+            "--allow-unjudged",
+            help="Let B pass although its budget for judges was spent, or a profile got no record.",
         ),
     ] = False,
     junit: Annotated[Path | None, typer.Option(metavar="FILE", help="JUnit XML.")] = None,

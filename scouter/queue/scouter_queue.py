@@ -19,6 +19,7 @@ from scouter.queue.origin import ORIGINS
 from scouter.queue.sampling import Sampling, record_is_in_share, record_is_sampled
 from scouter.transport.drops import Dropped
 from scouter.transport.fork import watch
+from scouter.transport.forked_work import FORKED, RECORD
 from scouter.transport.guard import GUARD
 from scouter.transport.item import estimate_bytes, record_item
 from scouter.transport.worker import BatchWorker, Send, WorkerLimits
@@ -232,7 +233,7 @@ class ScouterQueue:
         try:
             return self._queues[alias]
         except KeyError:
-            raise UnknownProfileError(alias, tuple(self._queues)) from None
+            raise self._unknown(alias, tuple(self._queues), "alias") from None
 
     def get_by_entity_uid(self, entity_uid: str) -> Queue:
         """The slot of a profile by its uid, `profile.uid`; of several, the first.
@@ -243,7 +244,12 @@ class ScouterQueue:
         by_uid = {queue.profile_uid: queue for queue in reversed(self._queues.values())}
         if entity_uid in by_uid:
             return by_uid[entity_uid]
-        raise UnknownProfileError(entity_uid, tuple(by_uid)[::-1], "uid")
+        raise self._unknown(entity_uid, tuple(by_uid)[::-1], "uid")
+
+    def _unknown(self, name: str, known: tuple[str, ...], kind: str) -> UnknownProfileError:
+        if self._capturing:  # an agent may swallow the error, and the record is lost all the same
+            self._worker.drop("unknown_profile")
+        return UnknownProfileError(name, known, kind)
 
     def __contains__(self, alias: object) -> bool:
         return alias in self._queues
@@ -410,7 +416,9 @@ class ScouterQueue:
         return captured
 
     def _capture(self, alias: str, snapshot: RecordSnapshot, names_session: bool) -> bool:
-        """Keep a record; False if there is no room."""
+        """Keep a record; False if there is no room, and in a forked child."""
+        if FORKED.takes(RECORD):
+            return False
         with self._lock:
             if sum(map(len, self._captured.values())) >= MAX_CAPTURED:
                 self._capture_overflow += 1

@@ -21,6 +21,7 @@ from scouter.queue.scouter_queue import CapturedRecord, ScouterQueue
 from scouter.replay.open_work import OpenWork, Source, current_source, idle_of, is_idle, is_over
 from scouter.replay.runner import EvalRunner
 from scouter.tracing.capture import SpanCapture
+from scouter.transport.forked_work import FORKED, RECORD, SPAN
 
 OUTSIDE: Final = "-"
 """Key of no try: what hooks and simulated users emit is not the agent's."""
@@ -149,17 +150,21 @@ class Filing:
         self.look_into(asyncio._get_running_loop())
         self._run = OpenWork(lambda: self._loops)
         ORIGINS.resolve = self.origin
+        FORKED.begin()
         try:
             yield
         finally:
             ORIGINS.resolve = None
+            FORKED.end()
 
     @property
     def lost(self) -> Counter[Loss]:
         """Number of records and spans that are known to be in no result, by reason."""
         found, dropped = Counter(self._lost), self._queue.stats.dropped
-        for reason in (Loss.INVALID, Loss.CAPTURE_FULL, Loss.INTERNAL):
+        for reason in (Loss.INVALID, Loss.CAPTURE_FULL, Loss.UNKNOWN_PROFILE, Loss.INTERNAL):
             found[reason] += dropped.get(reason, 0) - self._dropped_before.get(reason, 0)
+        found[Loss.OTHER_PROCESS] += FORKED.count(RECORD)
+        found[Loss.OTHER_PROCESS_SPAN] += FORKED.count(SPAN)
         return +found
 
     def go_on(self, runner: EvalRunner) -> None:

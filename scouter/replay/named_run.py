@@ -1,5 +1,6 @@
 """A replay whose parts are named, as in a command line or a settings file."""
 
+import os
 import sys
 import traceback
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
@@ -7,7 +8,7 @@ from contextlib import closing, contextmanager, redirect_stdout
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 from scouter.agent.cache.cached_judge import CachedJudge
 from scouter.agent.cache.port import JudgeCache
@@ -373,10 +374,32 @@ def named_user(run: NamedRun) -> Any:  # noqa: ANN401 - a function, or an object
 
 
 @contextmanager
+def _exits_stopped(agent: object) -> Generator[None]:
+    """Let an agent that ends this process by `os._exit` end it with 1: 0 would be a decision."""
+    here, exit_now = os.getpid(), os._exit
+
+    def stop(status: int) -> NoReturn:
+        if os.getpid() != here:  # a forked child ends as it likes
+            exit_now(status)
+        text = (
+            f"scouter: agent {agent!r} ended the run with os._exit({status!r}); nothing is decided"
+        )
+        os.write(2, f"{text}\n".encode())
+        exit_now(1)
+
+    os._exit = stop
+    try:
+        yield
+    finally:
+        os._exit = exit_now
+
+
+@contextmanager
 def _failures_named(agent: object) -> Generator[None]:
     """Turn what ends a whole run, such as a hook that raises, into an input error."""
     try:
-        yield
+        with _exits_stopped(agent):
+            yield
     except UnknownProfileError as error:
         raise ConfigError(f"{error}; give the profile of that alias with --profile") from error
     except ScouterError:

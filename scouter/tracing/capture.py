@@ -9,6 +9,7 @@ from opentelemetry.trace import SpanContext
 
 from scouter.model.attributes import SCENARIO_ID
 from scouter.transport.fork import watch
+from scouter.transport.forked_work import FORKED, SPAN
 
 if TYPE_CHECKING:
     from scouter.model.span import Span
@@ -90,6 +91,8 @@ class SpanCapture:
 
     def add(self, span: "ReadableSpan | Span") -> None:
         """Keep one finished span, or a log event."""
+        if FORKED.takes(SPAN):
+            return
         with self._lock:
             if len(self._spans) < self._max:
                 self._spans.append(span)

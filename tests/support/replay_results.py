@@ -123,7 +123,7 @@ def results(
             git_revision="0123456789abcdef0123456789abcdef01234567",
             started_ns=1_748_000_000_000_000_000,
             ended_ns=1_748_000_065_000_000_000,
-            profile_digests={"answers": "f" * 64},
+            profile_digests=dict.fromkeys(datasets, "f" * 64),
             collection_id="shop",
         ),
         repeats=repeats,

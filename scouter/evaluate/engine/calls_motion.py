@@ -27,6 +27,8 @@ class CallsScore:
     """More calls cannot lower it."""
     minds_order: bool
     """More calls cannot turn it, but their order can."""
+    minds_arguments: bool
+    """A further argument of a known call can lower it."""
 
     def doubt(
         self, compiled: CompiledTask, operator: ComparisonOperator, by: CallsToldBy | None
@@ -47,7 +49,10 @@ class CallsScore:
 
         def by_spans(tree: SpanTree, value: JsonValue) -> Reach:
             # The execution of a call that only a message tells of may come, and tell otherwise.
-            is_open = not all(call.is_executed for call in tree.agent_work.tool_calls)
+            # An executed call may gain arguments from its message, or from a span inside of it.
+            is_open = self.minds_arguments or not all(
+                call.is_executed for call in tree.agent_work.tool_calls
+            )
             # A message that comes may say that calls which overlap were asked for in turn.
             is_loose = self.minds_order and (tree.has_loose_order or tree.agent_work.has_overlaps)
             return free if is_open or is_loose else self._risen(tree, value)

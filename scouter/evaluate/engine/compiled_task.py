@@ -44,6 +44,13 @@ _FAILED: Final = Outcome.FAILED
 _ERRORED: Final = Outcome.ERRORED
 
 
+OpenValue: TypeAlias = Callable[[EvalTaskResult, "SpanTree | None"], TaskFault | None]
+"""Function from a decided result to the reason that its value may still be another one.
+
+The outcome may stand all the same: a count that passed `>= 1` at 1 may become 7.
+"""
+
+
 @dataclass(frozen=True, slots=True)
 class CompiledTask:
     """A task as the engine runs it."""
@@ -51,6 +58,8 @@ class CompiledTask:
     run: Run
     spec: TaskSpec
     """Fields that are the same in all results of the task."""
+    open_value: OpenValue | None = None
+    """None for a task whose value no missing evidence can change."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

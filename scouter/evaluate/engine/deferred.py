@@ -93,8 +93,7 @@ def _deferred(
     for step in plan.steps:
         for at in step:
             needs, spec = plan.dependencies[at], plan.specs[at]
-            before = [found.results[need] for need in needs]
-            blocked = blocked_by(spec, before, plan.tasks[at].expected_value)
+            blocked = blocked_by(plan, at, found.results, spans)
             if blocked is not None:
                 found.results[at] = blocked
                 continue

@@ -8,7 +8,7 @@ from typing import Final, cast
 
 from pydantic import JsonValue
 
-from scouter.evaluate.engine.compiled_task import CompiledTask, Run
+from scouter.evaluate.engine.compiled_task import CompiledTask, OpenValue, Run
 from scouter.evaluate.engine.cut_values import ReadsPart, name_cut, reach_of_cut, reads_part
 from scouter.evaluate.engine.filter_motion import MissingParts
 from scouter.evaluate.engine.more_spans import (
@@ -122,7 +122,31 @@ def on_moving_spans(
             return _incomplete(result, f"the rest of a value that was cut could turn this: {cut}")
         return result
 
-    return CompiledTask(cast(Run, run_on_spans), compiled.spec)
+    return CompiledTask(cast(Run, run_on_spans), compiled.spec, _open_value(motion))
+
+
+def _open_value(motion: Motion) -> OpenValue:
+    def open_value(result: EvalTaskResult, spans: SpanTree | None) -> TaskFault | None:
+        if spans is None or spans.gaps is NO_GAPS:
+            return None
+        gaps, value = spans.gaps, result.actual
+        missing = ""
+        if gaps.spans and not _is_settled(motion.by_spans(spans, value)):
+            missing = gaps.spans
+        elif gaps.attributes and not _is_settled(
+            motion.by_attributes(spans, value) if motion.by_attributes else Fixed.SAME
+        ):
+            missing = gaps.attributes
+        elif gaps.cut and not _is_settled(motion.by_cut):
+            missing = name_cut(gaps.cut, motion.reads)
+        return TaskFault(Reason.INCOMPLETE, missing) if missing else None
+
+    return open_value
+
+
+def _is_settled(reach: Reach) -> bool:
+    """Tell whether a value can become no other one."""
+    return reach is Fixed.SAME or (isinstance(reach, Numbers) and reach.low == reach.high)
 
 
 def doubting_growth(
@@ -195,7 +219,21 @@ def doubting_motion(
             )
         return result
 
-    return CompiledTask(cast(Run, run_doubting), compiled.spec)
+    return CompiledTask(cast(Run, run_doubting), compiled.spec, _or_untold(compiled, reach, by))
+
+
+def _or_untold(compiled: CompiledTask, reach: ReachOf, by: CallsToldBy | None) -> OpenValue:
+    before = compiled.open_value
+
+    def open_value(result: EvalTaskResult, spans: SpanTree | None) -> TaskFault | None:
+        fault = before(result, spans) if before else None
+        if fault is not None or not spans:
+            return fault
+        why = why_untold(spans.agent_work, by)
+        is_open = why and not _is_settled(reach(spans, result.actual))
+        return TaskFault(Reason.NOT_TOLD, why) if is_open else None
+
+    return open_value
 
 
 def _incomplete(result: EvalTaskResult, why: str) -> EvalTaskResult:

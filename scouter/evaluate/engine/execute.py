@@ -144,8 +144,7 @@ def walk(
                 needs = plan.dependencies[at]
                 scope = context
                 if needs:
-                    before = [results[need] for need in needs]
-                    blocked = blocked_by(plan.specs[at], before, plan.tasks[at].expected_value)
+                    blocked = blocked_by(plan, at, results, spans)
                     if blocked is not None:
                         results[at] = blocked
                         continue
@@ -188,13 +187,36 @@ def _finish(steps: Walk) -> tuple[EvalTaskResult, ...]:
 
 
 def blocked_by(
-    spec: TaskSpec, needs: Sequence[EvalTaskResult], expected: JsonValue
+    plan: Plan, at: int, results: Mapping[int, EvalTaskResult], spans: SpanTree | None
 ) -> EvalTaskResult | None:
     """Say why a task cannot run, if it cannot.
 
     A closed gate counts before what is pending, that before another reason to skip, and that before
-    an error: so nothing that is decided would be decided otherwise by what is pending.
+    an error: so nothing that is decided would be decided otherwise by what is pending. The last
+    reason is a value that the task reads and that missing evidence may change.
+
+    Args:
+        plan: From `compile_plan`.
+        at: Index of the task.
+        results: Those of the tasks that it depends on, by index.
+        spans: The spans of the record's trace.
     """
+    spec, expected = plan.specs[at], plan.tasks[at].expected_value
+    before = [results[need] for need in plan.dependencies[at]]
+    if (blocked := _kept_from_running(spec, before, expected)) is not None:
+        return blocked
+    for need, open_value in plan.doubted_needs[at]:
+        if (fault := open_value(results[need], spans)) is not None:
+            text = (
+                f"the value of {results[need].task_id!r}, which it reads, may be another: {fault}"
+            )
+            return EvalTaskResult(spec, _ERRORED, fault.reason, expected, None, text)
+    return None
+
+
+def _kept_from_running(
+    spec: TaskSpec, needs: Sequence[EvalTaskResult], expected: JsonValue
+) -> EvalTaskResult | None:
     pending: EvalTaskResult | None = None
     left_out: EvalTaskResult | None = None
     for need in needs:

@@ -14,6 +14,7 @@ from pydantic import JsonValue
 
 from scouter.evaluate.engine.filter_motion import MissingParts, can_unmatch, reads_attributes
 from scouter.evaluate.operators.compiled import Number, is_number
+from scouter.evaluate.outcome import TaskFault
 from scouter.evaluate.responses.read import compile_question, is_subsequence
 from scouter.evaluate.spans.attribute_value import attribute_json
 from scouter.evaluate.spans.filters import compile_filter
@@ -87,6 +88,10 @@ ReachOf: TypeAlias = Callable[[SpanTree, JsonValue], Reach]
 """Function from the present spans and the value on them to the values on more spans."""
 
 _COUNT: Final = Numbers(low=0, is_whole=True)
+_OF_CALLS: Final = (
+    ToolCalledAssertion, ToolNotCalledAssertion, ToolCalledWithArgsAssertion,
+    ToolCallSequenceAssertion, ToolCallCountAssertion, ToolErrorCountAssertion,
+)  # fmt: skip
 
 
 def reach_of(assertion: TraceAssertion | AgentAssertion, loss: MissingParts) -> ReachOf:
@@ -120,7 +125,8 @@ def reach_of(assertion: TraceAssertion | AgentAssertion, loss: MissingParts) -> 
         case TraceAssertion():
             return _rises
         case _:
-            return _of_agent(assertion)
+            reach = _of_agent(assertion)
+            return reach if loss is MissingParts.SPANS else _by_whole_spans(assertion, reach)
 
 
 def looks_at_attributes(assertion: TraceAssertion | AgentAssertion) -> bool:
@@ -247,6 +253,33 @@ def _of_agent(assertion: AgentAssertion) -> ReachOf:
             return _anything
 
 
+def _by_whole_spans(assertion: AgentAssertion, reach: ReachOf) -> ReachOf:
+    """Narrow a reach to what the calls of spans that lost nothing tell.
+
+    A span that lost attributes may have lost the name of its tool, so that its own name stands for
+    it, or the mark of another kind.
+    """
+    if isinstance(assertion, GuardrailCountAssertion):
+        return lambda _, __: _COUNT
+    if not isinstance(assertion, _OF_CALLS):
+        return reach
+    measure = compile_question(assertion)
+
+    def narrowed(tree: SpanTree, value: JsonValue) -> Reach:
+        lossy = {span.span_id for span in tree.spans if span.dropped_count}
+        calls = tree.agent_work.tool_calls
+        whole = tuple(call for call in calls if lossy.isdisjoint(call.span_ids))
+        try:
+            sure = measure(AgentWork(tool_calls=whole))
+        except TaskFault:
+            return Fixed.EITHER if isinstance(value, bool) else _COUNT
+        if sure == value:
+            return reach(tree, value)
+        return Fixed.EITHER if isinstance(value, bool) else _rises(tree, sure)
+
+    return narrowed
+
+
 def _where_executed(
     assertion: ToolCalledWithArgsAssertion | ToolCallSequenceAssertion,
 ) -> ReachOf:
@@ -262,7 +295,11 @@ def _where_executed(
         if value is not True or (is_ordered and tree.has_loose_order):
             return Fixed.EITHER
         calls = tuple(call for call in tree.agent_work.tool_calls if call.is_executed)
-        return Fixed.SAME if measure(AgentWork(tool_calls=calls)) is True else Fixed.EITHER
+        try:
+            is_met = measure(AgentWork(tool_calls=calls)) is True
+        except TaskFault:  # the executions alone leave it open
+            return Fixed.EITHER
+        return Fixed.SAME if is_met else Fixed.EITHER
 
     return reach
 

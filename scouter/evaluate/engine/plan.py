@@ -1,12 +1,13 @@
 """A list of tasks, checked, ordered and compiled once."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from scouter.errors import ConfigError
 from scouter.evaluate.engine.asking_task import AskingTask
 from scouter.evaluate.engine.compile import compile_task
-from scouter.evaluate.engine.compiled_task import Run
+from scouter.evaluate.engine.compiled_task import CompiledTask, OpenValue, Run
+from scouter.evaluate.engine.needs import may_read
 from scouter.evaluate.operators.comparison import ComparisonOperator
 from scouter.evaluate.results.task_result import TaskSpec
 from scouter.evaluate.tasks.agent import AgentAssertionTask
@@ -42,6 +43,8 @@ class Plan:
     """The stages as indexes of tasks; in each the judge tasks come last."""
     dependencies: tuple[tuple[int, ...], ...] = field(repr=False)
     """Indexes of the tasks that each task depends on, in the order of the tasks."""
+    doubted_needs: tuple[tuple[tuple[int, OpenValue], ...], ...] = field(repr=False)
+    """Of each task, those dependencies whose values it reads and missing evidence may change."""
     is_flat: bool
     """True if no task depends on another."""
     shares_responses: bool
@@ -121,10 +124,30 @@ def _compiled(
         judges=judges,
         steps=tuple(tuple(sorted(stage, key=judges.__contains__)) for stage in stages),
         dependencies=dependencies,
+        doubted_needs=tuple(
+            tuple(_doubted(task, needs, given, compiled))
+            for task, needs in zip(given, dependencies, strict=True)
+        ),
         is_flat=not any(dependencies),
         shares_responses=sum(isinstance(task, AgentAssertionTask) for task in given) > 1,
         shares_steps=sum(map(_validations, given)) > 1,
     )
+
+
+def _doubted(
+    task: Task,
+    needs: Sequence[int],
+    tasks: Sequence[Task],
+    compiled: Sequence[CompiledTask | AskingTask],
+) -> Iterator[tuple[int, OpenValue]]:
+    for need in needs:
+        before = compiled[need]
+        if (
+            isinstance(before, CompiledTask)
+            and before.open_value is not None
+            and may_read(task, tasks[need].id)
+        ):
+            yield need, before.open_value
 
 
 def reads_spans(task: Task) -> bool:

@@ -42,7 +42,10 @@ def compile_reliability(task: ReliabilityTask, subject: Subject) -> CompiledTask
     if path is not None:
         return compiled
     moves = CallsScore(
-        is_flag=True, only_rises=not task.exact_match, minds_order=task.order_matters
+        is_flag=True,
+        only_rises=not task.exact_match,
+        minds_order=task.order_matters,
+        minds_arguments=False,
     )
     return moves.doubt(compiled, task.operator, task.calls_told_by)
 

@@ -17,6 +17,7 @@ from scouter.evaluate.steps import charge
 from scouter.evaluate.tasks.trajectory import TrajectoryTask
 from scouter.evaluate.trajectory.call import Call, read_trajectory
 from scouter.evaluate.trajectory.comparison import compare, uses_tool
+from scouter.evaluate.trajectory.rules import TrajectoryRules
 
 _TOLD_LINES: Final = 5
 """Calls that differ, in the message of a result."""
@@ -62,8 +63,17 @@ def compile_trajectory(task: TrajectoryTask, subject: Subject) -> CompiledTask:
         is_flag=task.metric not in ("precision", "recall"),
         only_rises=task.metric in _ONLY_RISE,
         minds_order=task.metric == "in_order_match",
+        minds_arguments=task.metric != "single_tool_use" and _minds_arguments(task.rules),
     )
     return moves.doubt(compiled, task.operator, task.calls_told_by)
+
+
+def _minds_arguments(rules: TrajectoryRules) -> bool:
+    """Tell whether a call may agree no longer once it has more arguments."""
+    return any(
+        each.keys or each.mode not in ("ignore", "superset")
+        for each in (rules.arguments, *rules.tools.values())
+    )
 
 
 def _of_spans(spans: SpanTree | None) -> list[object]:

@@ -14,10 +14,13 @@ class Loss(StrEnum):
     TOO_LATE = "too_late"
     INVALID = "invalid"
     CAPTURE_FULL = "capture_full"
+    UNKNOWN_PROFILE = "unknown_profile"
+    OTHER_PROCESS = "other_process"
     INTERNAL = "internal"
     SPANS_FULL = "spans_full"
     SPAN_FAULT = "span_internal"
     OPEN_SPAN = "span_open"
+    OTHER_PROCESS_SPAN = "span_other_process"
     UNREADABLE = "unreadable"
 
 
@@ -44,6 +47,16 @@ _TOLD: Final[dict[Loss, tuple[Literal["record", "span"], str, str]]] = {
         "beyond what a replay keeps at a time",
         "insert fewer records in one scenario, or run fewer scenarios at once",
     ),
+    Loss.UNKNOWN_PROFILE: (
+        "record",
+        "for a profile that there is not",
+        "write the alias or uid as the profile has it, or give that profile, too",
+    ),
+    Loss.OTHER_PROCESS: (
+        "record",
+        "made in a forked process",
+        "a replay sees its own process: hand the values back, and insert the record here",
+    ),
     Loss.INTERNAL: (
         "record",
         "that met an error in this package",
@@ -63,6 +76,11 @@ _TOLD: Final[dict[Loss, tuple[Literal["record", "span"], str, str]]] = {
         "span",
         "that had not ended when its scenario was judged",
         "end every span before you answer",
+    ),
+    Loss.OTHER_PROCESS_SPAN: (
+        "span",
+        "made in a forked process",
+        "a replay sees its own process: make the spans here, around the call",
     ),
     Loss.UNREADABLE: (
         "span",

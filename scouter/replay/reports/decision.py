@@ -57,7 +57,8 @@ class Policy:
             limit is `inconclusive`; None asks for nothing.
         allow_errors: True: errors are failed checks like others, left to baseline and gates.
         allow_lost: True: records and spans that are in no result do not stop a release.
-        allow_unjudged: True: judge tasks that were skipped for want of money do not stop a release.
+        allow_unjudged: True: judge tasks that were skipped for want of money, and profiles that got
+            no record, do not stop a release.
     """
 
     require_ruled_out: float | None = None
@@ -121,6 +122,8 @@ def decide(
         found.append((Word.NOT_JUDGED, f"{over_budget}; {_MORE_MONEY}"))
     if checks is not None and not checks[1]:
         found.append((Word.UNJUDGED, _UNJUDGED))
+    elif results is not None and not policy.allow_unjudged:
+        found += [(Word.UNJUDGED, reason) for reason in _without_records(results)]
     order = list(Word)
     if found:
         word = min((word for word, _ in found), key=order.index)
@@ -187,6 +190,16 @@ def _errors(results: ScenarioEvalResults) -> list[str]:
                 f"{first.record_id or first.record_uid!r}: {first.error_message}"
             )
     return reasons
+
+
+def _without_records(results: ScenarioEvalResults) -> Iterator[str]:
+    """Name the profiles of which no task was asked, as no record came for them."""
+    for alias in results.provenance.profile_digests:
+        if alias not in results.dataset_results:
+            yield (
+                f"no record came for the profile {alias!r}, so none of its tasks was asked; let "
+                "the agent insert one, leave the profile out, or pass --allow-unjudged"
+            )
 
 
 def _over_budget(results: ScenarioEvalResults | None) -> str:

@@ -1,6 +1,8 @@
 """`scouter eval` and records that are in no result: told in every report, and never passed over."""
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 from xml.etree import ElementTree as Xml
 
@@ -76,6 +78,50 @@ def answer(message, queue):
         get_tracer("desk").start_span("forgotten")
     return message
 """
+SWALLOWED = """
+from scouter.evaluate import EvalRecord
+from scouter.tracing import get_tracer
+
+
+def answer(message, queue):
+    queue["desk"].insert(EvalRecord(context={"answer": "right"}))
+    with get_tracer("desk").start_as_current_span("answer") as span:
+        try:
+            span.add_queue_item("dsek", EvalRecord(context={"answer": "wrong"}))
+        except LookupError:
+            pass
+    return message
+"""
+FORKED = """
+import os
+from scouter.evaluate import EvalRecord
+
+
+def answer(message, queue):
+    queue["desk"].insert(EvalRecord(context={"answer": "right"}))
+    child = os.fork()
+    if not child:
+        queue["desk"].insert(EvalRecord(context={"answer": "wrong"}))
+        os._exit(0)
+    os.waitpid(child, 0)
+    return message
+"""
+FORKED_SPAN = """
+import os
+from scouter.evaluate import EvalRecord
+from scouter.tracing import get_tracer
+
+
+def answer(message, queue):
+    queue["desk"].insert(EvalRecord(context={"answer": "right"}))
+    child = os.fork()
+    if not child:
+        with get_tracer("desk").start_as_current_span("work"):
+            pass
+        os._exit(0)
+    os.waitpid(child, 0)
+    return message
+"""
 PROFILE = """\
 alias: desk
 tasks:
@@ -100,6 +146,9 @@ def write(project: Path, agent: str) -> None:
         pytest.param(FULL, [], "capture_full", 6, id="capture-full"),
         pytest.param(FAULT, [], "internal", 6, id="internal"),
         pytest.param(OPEN, [], "span_open", 1, id="open-span"),
+        pytest.param(SWALLOWED, [], "unknown_profile", 6, id="unknown-profile"),
+        pytest.param(FORKED, [], "other_process", 6, id="forked"),
+        pytest.param(FORKED_SPAN, [], "span_other_process", 6, id="forked-span"),
     ],
 )
 @pytest.mark.filterwarnings("ignore:.*in no result")
@@ -170,3 +219,40 @@ def test_a_resumed_run_knows_what_was_lost_before(project: Path, scouter: Scoute
         assert done.returncode == 1, done.stdout
         report = json.loads((project / "r.json").read_text())
         assert [(each["reason"], each["count"]) for each in report["lost"]] == [("invalid", 5)]
+
+
+SILENT = """
+def answer(message):
+    return message
+"""
+GONE = """
+import os
+
+
+def answer(message):
+    os._exit(0)
+"""
+
+
+def test_a_profile_that_got_no_record_passes_no_gate(project: Path, scouter: Scouter) -> None:
+    """The scenarios' own checks pass; those of the profile were never made."""
+    write(project, SILENT)
+    right = (
+        "{task_type: Assertion, id: own, context_path: response, operator: Equals, "
+        "expected_value: q0}"
+    )
+    (project / "six.yaml").write_text(f"- {{id: s0, initial_query: q0, tasks: [{right}]}}")
+    done = scouter(*LOST, "--min-pass-rate", "1.0", "--json", "r.json")
+    assert done.returncode == 1, done.stdout
+    report = json.loads((project / "r.json").read_text())
+    assert report["decision"] == "nothing was judged"
+    assert "no record came for the profile 'desk'" in " ".join(done.stdout.split())
+    assert scouter(*LOST, "--min-pass-rate", "1.0", "--allow-unjudged").returncode == 0
+
+
+def test_an_agent_that_ends_the_process_ends_it_with_1(project: Path) -> None:
+    write(project, GONE)
+    command = [sys.executable, "-m", "scouter.cli.app", *LOST]
+    done = subprocess.run(command, cwd=project, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert "ended the run with os._exit(0)" in done.stderr

@@ -247,10 +247,23 @@ def test_vertex_knows_no_steps() -> None:
     assert run(TrajectoryTask("t", "recall", REFERENCE, rules=rules), {}, overlapping).score == 1
 
 
+def test_a_message_that_comes_may_add_an_argument() -> None:
+    """The execution tells x alone; the model asked for y as well."""
+    part = {"type": "tool_call", "name": "a", "arguments": {"x": 1, "y": 2}}
+    asked = json.dumps([{"role": "assistant", "parts": [part]}])
+    model = made(1, "model", "m", None, (0, 1), output_messages=asked)
+    executed = made(2, "tool", "a", None, (2, 3), args='{"x": 1}')
+    task = TrajectoryTask("t", "recall", [{"tool_name": "a", "tool_input": {"x": 1}}])
+    assert run(task, {}, [model, executed]).score == 0
+    assert run(task, {}, [executed], lost="a span was refused").reason == "incomplete"
+
+
 def test_what_more_spans_cannot_turn_stands() -> None:
     seen = [tool(1, "a", x=1), tool(2, "b")]
     for metric in ("in_order_match", "any_order_match", "recall"):
-        assert run(TrajectoryTask("t", metric, REFERENCE), {}, seen, lost="lost").passed
+        for rules in ("superset", "ignore"):
+            task = TrajectoryTask("t", metric, REFERENCE, rules={"arguments": rules})
+            assert run(task, {}, seen, lost="lost").passed
     for metric in ("exact_match", "precision"):
         assert (
             run(TrajectoryTask("t", metric, REFERENCE), {}, seen, lost="lost").reason
