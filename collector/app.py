@@ -161,7 +161,12 @@ class Collector:
         self._told_unwatched: frozenset[tuple[str, str]] = frozenset()
         self.monitor = AlertMonitor(self.store)
         patience_s = 2 * settings.deadline_s + 60
-        self.health = HealthWatch(self.store, lambda: self.watcher.active(), int(patience_s * 1e9))
+        self.health = HealthWatch(
+            self.store,
+            lambda: self.watcher.active(),
+            int(patience_s * 1e9),
+            lambda: self.watcher.erring(),
+        )
         self.delivery = Delivery(
             channels_of(settings),
             self.store,

@@ -31,6 +31,8 @@ class TotalName(StrEnum):
     """First evaluations; a revision adds to `REVISIONS` only."""
     RECORDS = "records"
     SESSIONS = "sessions"
+    INCOMPLETE = "incomplete"
+    """Of `RECORDS`, those whose trace lacked spans at the deadline."""
     RESULTS = "results"
     """Final results of tasks. The store has none: they are made of `TASKS` and `REVISIONS`."""
     REVISIONS = "revisions"
@@ -126,6 +128,11 @@ _SERIES: Final = {
         "scouter_sessions_evaluated",
         "First evaluations of sessions; pending ones await a judge.",
         ("space", "profile", "alias", "outcome"),
+    ),
+    TotalName.INCOMPLETE: (
+        "scouter_records_incomplete",
+        "First evaluations of records whose trace lacked spans at the deadline.",
+        ("space", "profile", "alias"),
     ),
     TotalName.REVISIONS: (
         "scouter_task_revisions",

@@ -169,8 +169,8 @@ class Trouble(_Answer):
     """Something that keeps results from being made, or from being complete."""
 
     trouble: str = Field(
-        description="not_evaluated, judge_waits, judge_budget, dead_letters, dropped, lost or "
-        "silent."
+        description="not_evaluated, judge_waits, judge_budget, errored, unknown_profile, "
+        "incomplete, dead_letters, dropped, lost or silent."
     )
     alert_id: str = Field(description="Of the alert about it; empty until that is stored.")
     state: str = Field(description="Of that alert: firing, acknowledged or silenced.")

@@ -1,7 +1,12 @@
 """Dead letters of the pipeline: accepted records about which nothing can be decided."""
 
 from collector.storage.duckdb.json_text import dump_json
-from collector.storage.port.dead_letters import DeadLetter, LetterKind
+from collector.storage.port.dead_letters import (
+    UNKNOWN_PROFILE,
+    UNUSABLE_PROFILE,
+    DeadLetter,
+    LetterKind,
+)
 from collector.storage.port.rows import EvaluationRow, RecordRow, Scope
 
 
@@ -60,10 +65,10 @@ def letter_of_unknown(row: RecordRow, why: str) -> DeadLetter:
             f"the profile {row.profile_ref!r} is stored, and this version cannot use it: {why}; "
             "push a version of it that can be used, then replay the record"
         )
-        return letter_of_record(row, "unusable_profile", message)
+        return letter_of_record(row, UNUSABLE_PROFILE, message)
     message = (
         f"no registered profile has the digest, uid, alias or name {row.profile_ref!r}; "
         "register it with `scouter collector --profile FILE` or `scouter profile push FILE`, "
         "then replay the record"
     )
-    return letter_of_record(row, "unknown_profile", message)
+    return letter_of_record(row, UNKNOWN_PROFILE, message)

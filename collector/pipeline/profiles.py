@@ -449,6 +449,7 @@ def _counts(space: str, profile: AgentEvalProfile) -> Iterator[TotalKey]:
     """The counts of a profile that are shown at zero, before it has evaluated anything."""
     names = {"profile": profile.name, "alias": profile.alias}
     yield TotalKey(TotalName.RECORDS_RECEIVED, space, **names)
+    yield TotalKey(TotalName.INCOMPLETE, space, **names)
     plan = profile.plan
     for name, part in ((TotalName.RECORDS, plan), (TotalName.SESSIONS, plan.session)):
         if part is None:

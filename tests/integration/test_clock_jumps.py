@@ -9,6 +9,7 @@ import pytest
 
 from tests.support.collector_process import CollectorProcess
 from tests.support.components import ROOT
+from tests.support.jumping_collector import JumpingCollector
 from tests.support.kill_run import rates_agree, report_of, sheet_agrees, wait_settled
 from tests.support.load import HttpDelivery, Item, load_profile, span_requests
 from tests.support.processes import wait_until
@@ -16,16 +17,6 @@ from tests.support.traced_agent import helper_profile
 
 HOUR = 3600
 JUMPS = pytest.mark.parametrize("hours", [12, -12], ids=["ahead", "back"])
-
-
-class JumpingCollector(CollectorProcess):
-    """A collector whose date a test sets."""
-
-    def set_ahead(self, seconds: float) -> None:
-        (self.folder / "ahead").write_text(str(seconds))
-
-    def command(self) -> list[str]:
-        return [sys.executable, "-m", "tests.support.jumping_clock", str(self.folder / "ahead")]
 
 
 @JUMPS

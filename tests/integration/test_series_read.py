@@ -39,6 +39,7 @@ _SCRAPED: Final = {"up": {"job", "instance"}}
 FREE: Final = {
     "scouter_records_waiting", "scouter_evaluation_stalled_seconds",
     "scouter_process_resident_memory_bytes", "scouter_store_size_bytes",
+    "scouter_watch_last_look_timestamp_seconds",
     "scouter_join_wait_seconds_bucket", "scouter_evaluation_latency_seconds_bucket",
 }  # fmt: skip
 """Series without labels, or with `le` alone."""

@@ -5,19 +5,19 @@ store is asked for what should not be; a finding is an alert for as long as it h
 """
 
 import json
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from collector.alerts.drift.erring import erring
+from collector.alerts.drift.grown import FEWEST, Counted, counted, too_many
 from collector.alerts.drift.kept import HEALTH
 from collector.alerts.drift.message import moment
 from collector.alerts.drift.silence import HOUR_NS, silent_hours
 from collector.alerts.drift.trouble import Finding, Trouble, TroubleKey
-from collector.metrics import TotalKey, TotalName, Totals, revision_label
 from collector.storage.port.drift import DriftState
 from collector.storage.port.store import Store
-from scouter.evaluate.outcome import Outcome, Reason
 
 _S: Final = 10**9
 LOOK_NS: Final = 60 * _S
@@ -26,13 +26,6 @@ CALM_NS: Final = 300 * _S
 """A finding is over once it was not found for so long, so that none comes and goes."""
 SAMPLE_NS: Final = 300 * _S
 """Between two counts that are kept."""
-FEWEST: Final = 10
-"""Dead letters or drops within an hour from which on they are told."""
-SHARE: Final = 0.01
-"""Number of all items that came in that time."""
-
-_Counts = Counter[tuple[str, str]]
-"""Totals by space and name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,6 +44,7 @@ class HealthWatch:
         active: Gives space and alias of every active profile.
         patience_ns: A record without an evaluation is told after so long; a task without its judge
             after an hour.
+        proven: Gives space and alias of every profile whose errors a detector tells of already.
     """
 
     def __init__(
@@ -58,14 +52,16 @@ class HealthWatch:
         store: Store,
         active: Callable[[], set[tuple[str, str]]],
         patience_ns: int,
+        proven: Callable[[], set[tuple[str, str]]] = set,
     ) -> None:
         self._store, self._active, self._patience_ns = store, active, patience_ns
-        self._samples: deque[tuple[int, _Counts]] = deque()
+        self._proven = proven
+        self._samples: deque[tuple[int, Counted]] = deque()
         self._held: Mapping[TroubleKey, _Held] = {}
         self._silent: list[Finding] = []
         self._hour = -1
-        self._looked_ns: int | None = None
-        """Time of the last look; None before the kept state is read."""
+        self.looked_ns: int | None = None
+        """Time of the last look; None before the first one."""
 
     def findings(self, space: str | None = None) -> list[Finding]:
         """Findings of the last look, of a space or of all."""
@@ -80,9 +76,9 @@ class HealthWatch:
         Raises:
             TransientError: The store cannot be read or written now.
         """
-        if self._looked_ns is None:
+        if self.looked_ns is None:
             self._load()
-        elif self._looked_ns <= now_ns < self._looked_ns + LOOK_NS:
+        elif self.looked_ns <= now_ns < self.looked_ns + LOOK_NS:
             return self.findings()
         is_sampled = self._sample(now_ns)
         found = {each.key: each for each in self._look(now_ns)}
@@ -95,7 +91,7 @@ class HealthWatch:
                 finding = replace(finding, since_ns=self._held[key].finding.since_ns)
             held[key] = _Held(finding=finding, last_ns=now_ns)
         has_changed = held.keys() != self._held.keys()
-        self._held, self._looked_ns = held, now_ns
+        self._held, self.looked_ns = held, now_ns
         if is_sampled or has_changed:
             self._save()
         return self.findings()
@@ -148,15 +144,23 @@ class HealthWatch:
             self._samples.popleft()
         if self._samples and now_ns < self._samples[-1][0] + SAMPLE_NS:
             return False
-        self._samples.append((now_ns, _counted(self._store.totals())))
+        self._samples.append((now_ns, counted(self._store.totals())))
         return True
 
     def _grown(self, now_ns: int) -> Iterator[Finding]:
         """Counts that grew within the last hour."""
-        before, now = self._samples[0][1], _counted(self._store.totals())
-        grown = _Counts({key: count - before[key] for key, count in now.items()})
+        before, now = self._samples[0][1], counted(self._store.totals())
+        grown = Counted({key: count - before[key] for key, count in now.items()})
+        proven = self._proven()
         for space in sorted({space for space, _ in grown}):
-            yield from _too_many(space, grown, now_ns)
+            many = list(too_many(space, grown, now_ns))
+            yield from many
+            if grown[space, Trouble.ERRORED.value] >= FEWEST:
+                is_told = any(each.trouble is Trouble.INCOMPLETE for each in many)
+                found = erring(
+                    self._store, space, now_ns - HOUR_NS, now_ns, is_incomplete_told=is_told
+                )
+                yield from (each for each in found if (space, each.subject) not in proven)
 
     def _quiet(self, end_ns: int, now_ns: int) -> Iterator[Finding]:
         """Active profiles that were silent in the last whole hour."""
@@ -177,7 +181,7 @@ class HealthWatch:
         bodies = [each.body for each in self._store.drift_states() if each.name == HEALTH]
         for state in map(json.loads, bodies):
             self._samples.extend(
-                (at_ns, _Counts({(space, name): count for space, name, count in counts}))
+                (at_ns, Counted({(space, name): count for space, name, count in counts}))
                 for at_ns, counts in state["samples"]
             )
             held = [_Held(finding=_finding(each), last_ns=at_ns) for each, at_ns in state["held"]]
@@ -199,69 +203,6 @@ class HealthWatch:
             ],
         }  # fmt: skip
         self._store.save_drift([DriftState(name=HEALTH, body=json.dumps(state))], []).result()
-
-
-_OVER_BUDGET: Final = {
-    (TotalName.TASKS, Reason.BUDGET.value),
-    (TotalName.REVISIONS, revision_label(Outcome.PENDING, Reason.BUDGET)),
-}
-"""Judges are asked after the first evaluation, so that most of these are revisions."""
-_IN: Final = "in"
-_COUNTED: Final = {
-    TotalName.DEAD_LETTERS: Trouble.DEAD_LETTERS.value,
-    TotalName.DROPPED: Trouble.DROPPED.value,
-    TotalName.LOST: Trouble.LOST.value,
-    TotalName.RECORDS_RECEIVED: _IN,
-    TotalName.SPANS_RECEIVED: _IN,
-}
-
-
-def _counted(totals: Totals) -> _Counts:
-    found = _Counts()
-    for key, count in totals.items():
-        name = _name(key)
-        if name is not None:
-            found[key.space, name] += count
-    return found
-
-
-def _name(key: TotalKey) -> str | None:
-    if (key.name, key.label) in _OVER_BUDGET:
-        return Trouble.JUDGE_BUDGET.value
-    return _COUNTED.get(key.name)
-
-
-def _too_many(space: str, grown: _Counts, now_ns: int) -> Iterator[Finding]:
-    received = grown[space, _IN]
-    skipped, lost = grown[space, Trouble.JUDGE_BUDGET.value], grown[space, Trouble.LOST.value]
-    if skipped > 0:
-        yield Finding(
-            space=space, trouble=Trouble.JUDGE_BUDGET, since_ns=now_ns,
-            message=f"{skipped:,} judge tasks were skipped within an hour, as the budget of the "
-            "judge is spent; raise judge_daily_budget_usd, or wait for the next day (UTC)",
-        )  # fmt: skip
-    if lost > 0 and space:
-        yield Finding(
-            space=space, trouble=Trouble.LOST, since_ns=now_ns,
-            message=f"{lost:,} records and spans that had been accepted are gone, as was accepted "
-            "at the start (--accept-loss); restore a backup if there is one",
-        )  # fmt: skip
-    for trouble, what, help_text in (
-        (Trouble.DEAD_LETTERS, "things could not be used", "scouter letters list says why"),
-        (
-            Trouble.DROPPED,
-            "records and spans were given up by senders",
-            "scouter_queue_dropped_total has the reasons; where queues were full, enlarge them, or "
-            "see what holds up the senders",
-        ),
-    ):
-        count = grown[space, trouble.value]
-        if count >= FEWEST and count >= SHARE * (received + count):
-            yield Finding(
-                space=space, trouble=trouble, since_ns=now_ns,
-                message=f"{count:,} {what} within an hour, beside {received:,} records and spans "
-                f"that were accepted; {help_text}",
-            )  # fmt: skip
 
 
 def _finding(state: list[Any]) -> Finding:

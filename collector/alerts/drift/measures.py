@@ -70,6 +70,17 @@ class DriftMeasures(Collector):
         yield _counted(alerts)
         yield self._conditions(alerts)
         yield from self._trouble(alerts)
+        yield self._last_look()
+
+    def _last_look(self) -> GaugeMetricFamily:
+        family = GaugeMetricFamily(
+            "scouter_watch_last_look_timestamp_seconds",
+            "When the collector looked last for what keeps results from being made, which it does "
+            "each minute, since 1970; absent with --drift off.",
+        )
+        if self._health.looked_ns is not None:
+            family.add_metric([], self._health.looked_ns / 1e9)
+        return family
 
     def _conditions(self, alerts: Iterable[Alert]) -> GaugeMetricFamily:
         family = GaugeMetricFamily(

@@ -32,7 +32,7 @@ from scouter.drift.level import stated_by
 from scouter.drift.profile import AgentEvalProfile
 from scouter.drift.series.group import Pace
 from scouter.drift.series.observed import Observed
-from scouter.drift.series.series import SeriesKey
+from scouter.drift.series.series import Kind, SeriesKey
 from scouter.drift.series.series_set import MOST_VERSIONS, GroupKey, SeriesSet, line_of
 from scouter.drift.series.stated import NOTHING, Stated
 from scouter.drift.series.yardstick import Yardstick, yardsticks
@@ -156,6 +156,11 @@ class DriftWatcher:
         """Space and alias of every active profile."""
         with self._lock:
             return {(key[0], self._profiles[key].alias) for key in self._active}
+
+    def erring(self) -> set[tuple[str, str]]:
+        """Space and alias of every profile with an open alert about its errors."""
+        found = self.all_alerts()
+        return {(each.space, each.alias) for each in found if each.kind is Kind.ERROR}
 
     def all_alerts(self, space: str | None = None) -> list[Alert]:
         """The open alerts of a space, or of all."""

@@ -16,7 +16,7 @@ from collector.storage.duckdb.json_text import dump_json
 from collector.storage.duckdb.rollup import GATE, HOUR_NS, RollupKey
 from collector.storage.duckdb.stored_keys import text_hash
 from collector.storage.duckdb.task_codec import encode_evaluation
-from collector.storage.port.rows import EvaluationRow, RecordRow, Scope, TaskRow
+from collector.storage.port.rows import Completeness, EvaluationRow, RecordRow, Scope, TaskRow
 from scouter.evaluate.outcome import Outcome
 from scouter.evaluate.results.score import ASSERTIONS, own_score
 
@@ -229,4 +229,7 @@ def _totals(
     of_scope = TotalName.RECORDS if head.scope is Scope.RECORD else TotalName.SESSIONS
     for outcome, n in Counter(row.outcome for row in group).items():
         found[TotalKey(of_scope, head.space, **profile, label=outcome.value)] += n
+    late = sum(row.completeness is Completeness.DEADLINE for row in group)
+    if late and head.scope is Scope.RECORD:
+        found[TotalKey(TotalName.INCOMPLETE, head.space, **profile)] += late
     return found

@@ -20,6 +20,11 @@ class LetterKind(StrEnum):
 
 INVALID_EVENT: Final = "invalid_event"
 """Reason of a log record that is a GenAI event and cannot be read."""
+UNKNOWN_PROFILE: Final = "unknown_profile"
+"""Reason of an accepted record whose profile nobody registered in time."""
+UNUSABLE_PROFILE: Final = "unusable_profile"
+"""Reason of one whose profile an earlier release took, and this one refuses."""
+NO_PROFILE: Final = frozenset({UNKNOWN_PROFILE, UNUSABLE_PROFILE})
 LARGE: Final = frozenset({LetterKind.SPANS_MESSAGE, LetterKind.RECORDS_MESSAGE})
 """Messages of brokers are kept whole: each may take a third of the store's memory."""
 _FEW: Final = 16

@@ -174,8 +174,8 @@ class Trouble(Answer):
     """Something that keeps results from being made, or from being complete."""
 
     trouble: str
-    """`not_evaluated`, `judge_waits`, `judge_budget`, `dead_letters`, `dropped`, `lost` or
-    `silent`."""
+    """`not_evaluated`, `judge_waits`, `judge_budget`, `errored`, `unknown_profile`, `incomplete`,
+    `dead_letters`, `dropped`, `lost` or `silent`."""
     alert_id: str = ""
     """Of the alert about it."""
     state: str = ""

@@ -62,6 +62,8 @@ class SeriesSet:
         self.now_ns = 0
         """The latest time that was told; it goes back only where a clock was set back by far."""
         self.groups: dict[GroupKey, Group] = {}
+        self._of_profile: dict[tuple[str, str], dict[GroupKey, Group]] = {}
+        """The same groups by space and profile: a first result looks at those of its own."""
         self.changed: set[GroupKey] = set()
         """Groups that are not, or no longer, as they were kept last; for the caller to clear."""
         self._begun = 0
@@ -125,7 +127,11 @@ class SeriesSet:
         """Follow a group no longer."""
         gone = self.groups.pop(key)
         self.changed.add(key)
-        for group in self.groups.values():
+        rest = self._of_profile[key[:2]]
+        del rest[key]
+        if not rest:
+            del self._of_profile[key[:2]]
+        for group in rest.values():
             if group.before is gone:
                 group.before = None
 
@@ -156,12 +162,11 @@ class SeriesSet:
         return self._begin(key) if found is None else found
 
     def _begin(self, key: GroupKey) -> Group:
-        """Begin a group behind the one of the same agent that began last."""
-        of_profile = [
-            group
-            for group in self.groups.values()
-            if (group.space, group.profile_uid) == (key.space, key.profile_uid)
-        ]
+        """Begin a group behind the one of the same agent that began last.
+
+        Cost: linear in the groups of the profile, of which there are some thousand at most.
+        """
+        of_profile = self._of_profile.get(key[:2], {}).values()
         lines = {group.agent[:2] for group in of_profile}
         if key.agent[:2] not in lines and len(lines) >= MOST_AGENTS:
             key = key._replace(agent=OTHERS)
@@ -176,12 +181,16 @@ class SeriesSet:
             *key, self._alpha, stated, earlier, self._begun, self._run_length, make=self._make
         )
         self._begun += 1
-        self.groups[key] = group
+        self._add(key, group)
         if len(line) >= MOST_VERSIONS:
             rest = [each for each in line if each is not before and each not in named]
             silent = min(rest, key=lambda each: each.last_ns)
             self.remove(GroupKey(silent.space, silent.profile_uid, silent.agent))
         return group
+
+    def _add(self, key: GroupKey, group: Group) -> None:
+        self.groups[key] = group
+        self._of_profile.setdefault(key[:2], {})[key] = group
 
     def to_json(self) -> dict[str, Any]:
         """All but the groups, which are kept one by one."""
@@ -196,7 +205,8 @@ class SeriesSet:
             key=lambda pair: pair[0].number,
         )
         numbered = {group.number: group for group, _ in found}
-        self.groups = {GroupKey(g.space, g.profile_uid, g.agent): g for g, _ in found}
+        self.groups, self._of_profile = {}, {}
         for group, before in found:
+            self._add(GroupKey(group.space, group.profile_uid, group.agent), group)
             group.before = numbered.get(before)
         self.changed.clear()

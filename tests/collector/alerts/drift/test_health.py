@@ -103,6 +103,9 @@ def test_each_space_with_a_task_that_waits_for_its_judge(store: DuckDBStore) -> 
         (TotalName.LOST, "span", 1, 1_000, "lost"),
         (TotalName.TASKS, "budget", 1, 100, "judge_budget"),
         (TotalName.TASKS, "failed", 50, 100, ""),
+        (TotalName.TASKS, "errored", 50, 100, ""),
+        (TotalName.DEAD_LETTERS, "unknown_profile", 1, 1_000, "unknown_profile"),
+        (TotalName.DEAD_LETTERS, "unusable_profile", 1, 1_000, "unknown_profile"),
     ],
 )
 def test_counts_that_grew_within_an_hour(
@@ -120,6 +123,57 @@ def test_counts_that_grew_within_an_hour(
     for minute in range(1, 11):  # over once the counts before it are an hour old, and calm
         found(health, NOW + HOUR + LOOK_NS * minute)
     assert found(health, NOW + HOUR + 11 * LOOK_NS) == []
+
+
+@pytest.mark.parametrize(
+    ("lacking", "whole", "is_told"), [(10, 1_000, 1), (10, 1_001, 0), (9, 9, 0)]
+)
+def test_traces_that_lacked_spans(
+    store: DuckDBStore, health: HealthWatch, lacking: int, whole: int, is_told: int
+) -> None:
+    """Ten or more, and one in a hundred of the records that were evaluated."""
+    assert found(health, NOW) == []
+    store.add_totals({
+        TotalKey(TotalName.INCOMPLETE, SPACE, alias="answers"): lacking,
+        TotalKey(TotalName.RECORDS, SPACE, alias="answers", label="passed"): whole - 1,
+        TotalKey(TotalName.RECORDS, SPACE, alias="answers", label="errored"): 1,
+    }).result()  # fmt: skip
+    assert [each.trouble for each in found(health, NOW + LOOK_NS)] == ["incomplete"] * is_told
+
+
+def erred(number: int, at_ns: int, outcome: Outcome = Outcome.ERRORED) -> EvaluationRow:
+    task = TaskRow(task_id="t1", task_type="Assertion", outcome=outcome, reason="provider")
+    return evaluation(f"e{number}", outcome, evaluated_ns=at_ns, tasks=(task,))
+
+
+@pytest.mark.parametrize(("errors", "others", "is_told"), [(10, 10, 1), (10, 11, 0), (9, 0, 0)])
+def test_a_task_of_which_half_of_the_results_err(
+    store: DuckDBStore, health: HealthWatch, errors: int, others: int, is_told: int
+) -> None:
+    """Ten or more, and half of those of the hour; a hundred passes before it change nothing."""
+    old = [erred(1_000 + n, NOW - HOUR - 1, Outcome.PASSED) for n in range(100)]
+    store.append_evaluations(old).result()
+    assert found(health, NOW) == []
+    rows = [erred(n, NOW + n) for n in range(errors)]
+    rows += [erred(100 + n, NOW + n, Outcome.PASSED) for n in range(others)]
+    store.append_evaluations(rows).result()
+    findings = found(health, NOW + LOOK_NS)
+    assert [(each.trouble, each.subject) for each in findings] == [("errored", "answers")] * is_told
+    for each in findings:
+        assert each.message == (
+            "10 of 20 results of task 't1' erred within an hour (provider); scouter results record "
+            "e9 says why"
+        )
+
+
+def test_errors_that_a_detector_tells_of_are_told_once(store: DuckDBStore) -> None:
+    proven = {(SPACE, "answers")}
+    health = HealthWatch(store, set, PATIENCE, lambda: proven)
+    assert found(health, NOW) == []
+    store.append_evaluations([erred(n, NOW) for n in range(20)]).result()
+    assert found(health, NOW + LOOK_NS) == []
+    proven.clear()  # a person ended that alert, and the errors go on
+    assert [each.trouble for each in found(health, NOW + 2 * LOOK_NS)] == ["errored"]
 
 
 def test_counts_of_the_last_hour_outlast_the_process(store: DuckDBStore) -> None:

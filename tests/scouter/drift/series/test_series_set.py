@@ -2,6 +2,7 @@
 
 import math
 import random
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -9,11 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scouter.drift.healthy import Healthy, SavedRun
+from scouter.drift.series.group import Group
 from scouter.drift.series.observed import RECORD, Observed
 from scouter.drift.series.reference import ReferenceKind, of_run
 from scouter.drift.series.sample import Sample
-from scouter.drift.series.series import Agent, Kind, SeriesState
-from scouter.drift.series.series_set import MOST_AGENTS, MOST_VERSIONS, SeriesSet
+from scouter.drift.series.series import Agent, Kind, SeriesKey, SeriesState
+from scouter.drift.series.series_set import MOST_AGENTS, MOST_VERSIONS, GroupKey, SeriesSet
 from scouter.drift.series.stated import Stated
 from scouter.drift.series.yardstick import Yardstick
 from scouter.evaluate.outcome import Outcome
@@ -299,6 +301,26 @@ def test_versions_and_agents_are_bounded(series: SeriesSet) -> None:
         number += 1
         feed(series, [observed(number, agent=Agent(f"service {each}"))])
     assert len({key.agent[:2] for key in series.groups}) <= MOST_AGENTS + 1
+
+
+class NotWalked(dict[GroupKey, Group]):
+    """Groups of which one is found by its name, and of which nobody looks at all."""
+
+    def __iter__(self) -> Iterator[GroupKey]:
+        raise AssertionError("all groups are looked at")
+
+    values = items = keys = __iter__  # pyright: ignore[reportAssignmentType] - none comes back
+
+
+def test_a_first_result_looks_at_no_other_profile(series: SeriesSet) -> None:
+    """With thousands of profiles their first results would take quadratic time."""
+    feed(series, (observed(n, profile_uid=f"p{n}") for n in range(1, 9)))
+    series.groups = NotWalked(series.groups)
+    feed(series, [observed(9, profile_uid="p9"), observed(10, profile_uid="p1", version="2")])
+    series.remove(GroupKey("default", "p1", Agent("bot", "prod", "1")))
+    assert len(series.groups) == 9
+    (second,) = [series.find(SeriesKey("default", "p1", Agent("bot", "prod", "2"), "", Kind.PASS))]
+    assert second is not None
 
 
 # --- restarts ---
