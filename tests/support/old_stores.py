@@ -8,7 +8,7 @@ from collector.storage.duckdb.database import FILE_NAME
 from collector.storage.duckdb.schema import MIGRATIONS
 from collector.storage.log.span_codec import PROMOTED
 
-WITHOUT_TEXTS = next(n for n, sql in enumerate(MIGRATIONS) if "body" in sql)
+WITHOUT_TEXTS = next(n for n, sql in enumerate(MIGRATIONS) if "COLUMN IF NOT EXISTS body" in sql)
 """The last version whose verdicts had no text of their own."""
 _COLUMNS = {
     "expected": "VARCHAR DEFAULT 'null'", "actual": "VARCHAR DEFAULT 'null'",
@@ -36,6 +36,7 @@ def take_facts_out(folder: Path) -> None:
 def take_texts_out(folder: Path) -> None:
     """Give a store, whose results have nothing but outcomes, the columns of `WITHOUT_TEXTS`."""
     with duckdb.connect(folder / FILE_NAME) as connection:
+        connection.execute("CREATE TABLE blocks (seq BIGINT, of_table VARCHAR)")
         connection.execute("ALTER TABLE evaluations DROP COLUMN body")
         for name, kind in _COLUMNS.items():
             connection.execute(f"ALTER TABLE task_results ADD COLUMN {name} {kind}")

@@ -38,14 +38,13 @@ class Schema:
     """The columns of a table as Arrow knows them.
 
     Args:
-        connection: Connection to the database of the table.
-        table: Its name; DuckDB says itself how its columns map.
+        names: Of its columns, in their order.
+        types: Their types in Arrow.
     """
 
-    def __init__(self, connection: duckdb.DuckDBPyConnection, table: str) -> None:
-        schema = connection.sql(f"FROM {table} LIMIT 0").to_arrow_table().schema
-        self._names: list[str] = schema.names
-        self._types: list[Any] = schema.types
+    def __init__(self, names: list[str], types: list[Any]) -> None:
+        self._names = names
+        self._types = types
 
     def of_rows(self, rows: Sequence[Sequence[object]]) -> object:
         """Turn rows into an Arrow table; see `to_table`.
@@ -103,6 +102,31 @@ class Schema:
             batches.append(pa.RecordBatch.from_arrays(arrays, self._names))
             start += part.rows
         return pa.Table.from_batches(batches)
+
+
+def read_schemas(connection: duckdb.DuckDBPyConnection, tables: Iterable[str]) -> dict[str, Schema]:
+    """Read the columns of tables. DuckDB says itself how its types map: once for each type.
+
+    Args:
+        connection: Its database has the tables.
+        tables: Their names.
+    """
+    columns: dict[str, dict[str, str]] = {table: {} for table in tables}
+    rows = connection.execute(
+        "SELECT table_name, column_name, data_type FROM duckdb_columns()"
+        " WHERE database_name = current_database() AND schema_name = 'main' ORDER BY column_index"
+    ).fetchall()
+    for table, name, kind in rows:
+        if table in columns:
+            columns[table][name] = kind
+    kinds = sorted({kind for kind_of in columns.values() for kind in kind_of.values()})
+    nulls = ", ".join(f'NULL::{kind} AS "{kind}"' for kind in kinds)
+    found = connection.sql(f"SELECT {nulls}").to_arrow_table().schema.types
+    types = dict(zip(kinds, found, strict=True))
+    return {
+        table: Schema(list(kind_of), [types[kind] for kind in kind_of.values()])
+        for table, kind_of in columns.items()
+    }
 
 
 def _array(values: Sequence[object], kind: Any) -> object:  # noqa: ANN401 pyarrow has no types

@@ -13,8 +13,9 @@ from typing import Any, Final, NamedTuple, Protocol, TypeAlias
 
 import duckdb
 
-from collector.storage.duckdb.arrow import Schema
+from collector.storage.duckdb.arrow import read_schemas
 from collector.storage.duckdb.gate import Gate
+from collector.storage.duckdb.new_tables import statements, tables_after
 from collector.storage.duckdb.schema import MIGRATIONS, TABLES
 from collector.storage.duckdb.turns import Turns
 from collector.storage.log.span_log import sync_folder
@@ -157,7 +158,7 @@ class Database:
         self._local = threading.local()
         self._cursors = [self._root.cursor()]
         self._parsed = lru_cache(_PARSED)(self._cursors[0].extract_statements)
-        self.schemas = {table: Schema(self.connection(), table) for table in TABLES}
+        self.schemas = read_schemas(self.connection(), TABLES)
         """Arrow schema of every table, read from the tables themselves."""
 
     def connection(self) -> duckdb.DuckDBPyConnection:
@@ -436,17 +437,15 @@ def migrate(connection: duckdb.DuckDBPyConnection, catalog: str, path: Path) -> 
             f"the store {path} has version {done}; this program knows versions up to "
             f"{len(MIGRATIONS)}: use the program that wrote it, or a newer one"
         )
-    is_new = not done
-    if is_new:
-        run(connection, "BEGIN")
+    if not done and run(connection, "SHOW TABLES") == [("migrations",)]:
+        versions = f"INSERT INTO migrations SELECT unnest(range(1, {len(MIGRATIONS) + 1}))"
+        run(connection, f"BEGIN; {tables_after(MIGRATIONS)}; {versions}; COMMIT")
+        return
     for step, sql in enumerate(MIGRATIONS[done:], start=done + 1):
-        for statement in filter(str.strip, sql.split(";")):
+        for statement in statements(sql):
             run(connection, statement)
-            if not is_new:
-                run(connection, f"CHECKPOINT {catalog}")  # changed rows are in memory until then
+            run(connection, f"CHECKPOINT {catalog}")  # changed rows are in memory until then
         run(connection, "INSERT INTO migrations VALUES (?)", [step])
-    if is_new:
-        run(connection, "COMMIT")
 
 
 def copy_rows(

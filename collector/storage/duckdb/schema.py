@@ -256,6 +256,9 @@ MIGRATIONS: Final[tuple[str, ...]] = (
 )
 """Step n (counted from 1) takes a store of version n - 1 to version n. Never edit one: add one.
 
+A new store gets the tables that all steps leave at once; `new_tables` knows the forms of statements
+that do so.
+
 A statement may run twice, as each is committed on its own: adding six columns to five million rows
 in one transaction takes 100 MB.
 """
