@@ -15,6 +15,7 @@ import duckdb
 
 from collector.storage.duckdb.arrow import Schema
 from collector.storage.duckdb.gate import Gate
+from collector.storage.duckdb.profile_uids import ProfileUids
 from collector.storage.duckdb.schema import MIGRATIONS, TABLES
 from collector.storage.duckdb.turns import Turns
 from collector.storage.log.span_log import sync_folder
@@ -159,6 +160,7 @@ class Database:
         self._parsed = lru_cache(_PARSED)(self._cursors[0].extract_statements)
         self.schemas = {table: Schema(self.connection(), table) for table in TABLES}
         """Arrow schema of every table, read from the tables themselves."""
+        self.profile_uids: Final = ProfileUids(self.read)
 
     def connection(self) -> duckdb.DuckDBPyConnection:
         """The calling thread's own connection."""

@@ -212,7 +212,6 @@ class Transaction:
         Returns:
             The totals as they are after the commit.
         """
-        connection = self._database.connection()
         self._remove_replaced()
         advanced = self._applied - self._totals.get(LOG_APPLIED, 0)
         if advanced > 0:
