@@ -69,7 +69,7 @@ PERIODS: Final = tuple(
     )
     for name, label, hours, bucket, bucket_s, coarse, coarse_s in (
         ("1h", "hour", 1, "1m", 60, "4m", 240),
-        ("24h", "day", 24, "30m", 1800, "2h", 2 * _HOUR_S),
+        ("24h", "day", 24, "1h", _HOUR_S, "2h", 2 * _HOUR_S),
         ("7d", "week", 7 * 24, "4h", 4 * _HOUR_S, "12h", 12 * _HOUR_S),
         ("30d", "month", 30 * 24, "1d", 24 * _HOUR_S, "2d", 48 * _HOUR_S),
     )

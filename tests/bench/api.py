@@ -359,11 +359,15 @@ def questions(rng: random.Random, samples: Sequence[dict[str, Any]], now_ns: int
 
 
 def samples_of(ask: Asker, count: int, now_ns: int) -> list[dict[str, Any]]:
-    """Spans from all over the day, with the attributes that are asked for."""
+    """Spans from all over the day, with the attributes that are asked for.
+
+    Of the shop alone: a kept store may have a long trace of another service, without conversation.
+    """
+    service = PROMOTED["service.name"]
     found: list[dict[str, Any]] = []
     for n in range(count):
         until = now_ns - _DAY_NS + (n + 1) * _DAY_NS // (count + 1)
-        page, _ = ask("spans", limit=1, until=until, operation="execute_tool")
+        page, _ = ask("spans", limit=1, until=until, operation="execute_tool", service_name=service)
         (item,) = page["items"]
         trace, _ = ask(f"traces/{item['trace_id']}")
         span = next(each for each in trace["spans"] if each["spanId"] == item["span_id"])

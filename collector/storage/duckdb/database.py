@@ -16,6 +16,7 @@ import duckdb
 from collector.storage.duckdb.arrow import read_schemas
 from collector.storage.duckdb.gate import Gate
 from collector.storage.duckdb.new_tables import statements, tables_after
+from collector.storage.duckdb.profile_uids import ProfileUids
 from collector.storage.duckdb.schema import MIGRATIONS, TABLES
 from collector.storage.duckdb.turns import Turns
 from collector.storage.log.span_log import sync_folder
@@ -160,6 +161,7 @@ class Database:
         self._parsed = lru_cache(_PARSED)(self._cursors[0].extract_statements)
         self.schemas = read_schemas(self.connection(), TABLES)
         """Arrow schema of every table, read from the tables themselves."""
+        self.profile_uids: Final = ProfileUids(self.read)
 
     def connection(self) -> duckdb.DuckDBPyConnection:
         """The calling thread's own connection."""

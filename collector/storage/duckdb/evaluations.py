@@ -11,13 +11,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from collector.storage.duckdb.commit_ranges import LAST, Stretch, within
-from collector.storage.duckdb.database import Database, NoMemoryError
+from collector.storage.duckdb.database import Database, NoMemoryError, literal
 from collector.storage.duckdb.json_text import dump_json
 from collector.storage.duckdb.part_reads import LongRow, read_within
 from collector.storage.duckdb.read import read_whole_evaluations
 from collector.storage.duckdb.stored_keys import text_hash
 from collector.storage.duckdb.task_codec import decode_evaluation
-from collector.storage.duckdb.transaction import one_of
 from collector.storage.port.lists import EvaluationPage, EvaluationQuery
 from collector.storage.port.rows import EvaluationRow
 from collector.storage.port.versions import VersionRow
@@ -137,9 +136,10 @@ def _candidates(database: Database, query: EvaluationQuery) -> Iterator[Sequence
     """
     has_task = query.task_id is not None or query.task_outcome is not None
     before, size = query.before, query.limit + 1
+    profile = profile_filter(database, query.profile)
     while True:
-        where = _where(query, before)
-        of_task = _task_where(query, before)
+        where = evaluation_conditions(query, before, profile)
+        of_task = task_conditions(query, before, profile)
         reach = _floor(database, "evaluations", where, size) if has_task else 0
         floor = _floor(database, "task_results", of_task, size) if reach else 0
         if floor < reach:
@@ -186,7 +186,7 @@ def _newest(
             f" (SELECT s.trace_id FROM spans s WHERE {in_span}) {order}",
             [*given, floor, *values, limit],
         )
-    return sorted((EvaluationPlace(*row) for row in rows), reverse=True)[:limit]
+    return sorted({EvaluationPlace(*row) for row in rows}, reverse=True)[:limit]
 
 
 def service_filters(query: EvaluationQuery, table: str) -> list[Filter]:
@@ -229,21 +229,27 @@ def _of_task(
     return [each for each in candidates if each.evaluation_id in found]
 
 
-def _task_where(query: EvaluationQuery, before: tuple[int, int] | None) -> _Where:
+def task_conditions(
+    query: EvaluationQuery, before: tuple[int, int] | None, profile: Filter
+) -> _Where:
+    """The filter of results `e` by their task, as SQL, and its values."""
     outcome = query.task_outcome and query.task_outcome.value
     last = None if before is None else before[0] if before[1] else before[0] - 1
     return conditions(
         ("e.space = ?", query.space), ("e.task_id = ?", query.task_id), ("e.outcome = ?", outcome),
-        (PROFILE, query.profile), ("e.session_id IN (?, '')", query.session_id),
+        profile, ("e.session_id IN (?, '')", query.session_id),
         ("e.evaluated_ns >= ?", query.since_ns), ("e.evaluated_ns < ?", query.until_ns),
         ("e.seq <= ?", last),
     )  # fmt: skip
 
 
-def _where(query: EvaluationQuery, before: tuple[int, int] | None) -> _Where:
+def evaluation_conditions(
+    query: EvaluationQuery, before: tuple[int, int] | None, profile: Filter
+) -> _Where:
+    """The filter of evaluations `e` without their tasks and services, as SQL, and its values."""
     where, given = conditions(
         ("e.space = ?", query.space),
-        (PROFILE, query.profile),
+        profile,
         ("? IN (e.record_id, e.record_uid)", query.record_id),
         ("e.trace_id = ?", query.trace_id),
         ("e.outcome = ?", query.outcome and query.outcome.value),
@@ -262,6 +268,20 @@ def _where(query: EvaluationQuery, before: tuple[int, int] | None) -> _Where:
         where += " AND e.seq <= ? AND (e.seq, e.ordinal) < (?, ?)"
         given += [before[0], *before]
     return where, given
+
+
+def profile_filter(database: Database, name: str | None) -> Filter:
+    """The filter of evaluations, their results or rollups `e` by their profile.
+
+    Args:
+        database: The open file.
+        name: Alias, name, uid or digest; None for any.
+    """
+    uids = None if name is None else database.profile_uids.of(name)
+    if uids is None:
+        return PROFILE, name
+    others = [literal(each) for each in uids[1:]]
+    return f"e.profile_uid IN ({', '.join(['?', *others])})", uids[0] if uids else name
 
 
 def conditions(*filters: Filter) -> _Where:
@@ -320,13 +340,15 @@ def _rows(database: Database, page: Sequence[EvaluationPlace]) -> list[Evaluatio
     """
     if not page:
         return []
-    ids = [each.evaluation_id for each in page]
+    ids = {each.evaluation_id for each in page}
     try:
-        return read_whole_evaluations(
+        rows = read_whole_evaluations(
             database,
-            f"e.seq BETWEEN ? AND ? AND {one_of('e.evaluation_id', ids)}",
-            [page[-1].seq, page[0].seq, *ids],
+            # Numbers are compared in a sixth of the time that ids take.
+            "e.uid_hash IN (SELECT unnest(?::BIGINT[])) AND e.seq BETWEEN ? AND ?",
+            [[each.uid_hash for each in page], page[-1].seq, page[0].seq],
         )
+        return [each for each in rows if each.evaluation_id in ids]
     except NoMemoryError:
         if len(page) == 1:
             raise

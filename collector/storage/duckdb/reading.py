@@ -20,12 +20,13 @@ from collector.storage.duckdb.drift import (
     read_version_results,
     read_whole,
 )
+from collector.storage.duckdb.evaluation_facets import read_evaluation_facets
 from collector.storage.duckdb.evaluations import (
     read_evaluation,
     read_evaluations,
     read_versions,
 )
-from collector.storage.duckdb.facets import read_evaluation_facets, read_trace_facets
+from collector.storage.duckdb.facets import read_trace_facets
 from collector.storage.duckdb.judges import (
     read_calibrations,
     read_gold,
@@ -167,7 +168,7 @@ class Reading(Opened):
             query = replace(query, as_of=self.last_seq())
         return read_evaluations(self._database, query)
 
-    def evaluation_facets(self, query: EvaluationQuery, is_over: Callable[[], bool]) -> Facets:
+    def evaluation_facets(self, query: EvaluationQuery, is_over: Callable[[float], bool]) -> Facets:
         """Count evaluations by value."""
         if query.as_of is None:
             query = replace(query, as_of=self.last_seq())

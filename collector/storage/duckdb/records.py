@@ -267,7 +267,8 @@ def read_sessions(database: Database, query: SessionQuery) -> SessionPage:
         database: The open file.
         query: Says as of when.
 
-    Cost: a look at the session ids of all records, and at the keys of all evaluations.
+    Cost: a look at the session ids of all records, and at the keys of the evaluations that came
+    since the first record of these sessions: 10 ms among a million that are young, 45 ms else.
     """
     assert query.as_of is not None  # noqa: S101 the store has filled it in
     found: list[tuple[tuple[int, int], str]] = []
@@ -328,21 +329,21 @@ def _session_counts(
     """The records of some sessions, counted by what the latest evaluation says of each."""
     if not session_ids:
         return {}
-    values: list[object] = [list(session_ids), space]
-    of_one = ""
-    if len(session_ids) == 1:  # several are looked for more quickly by the join alone
-        of_one = " AND (r.session_id = $3 OR (r.session_id = '' AND r.uid_hash = $4))"
-        values += [session_ids[0], text_hash(session_ids[0])]
+    columns = "r.seq, r.uid, r.uid_hash, r.trace_id, r.created_ns"
     rows = database.read(
         f"""
         WITH own AS MATERIALIZED (
-            SELECT k.id, r.uid, r.uid_hash, r.trace_id, r.created_ns FROM records r
-            JOIN (SELECT unnest($1::VARCHAR[]) AS id) k ON k.id = {_SESSION}
-            WHERE r.space = $2{of_one}
+            SELECT r.session_id AS id, {columns} FROM records r
+            WHERE r.space = $2 AND r.session_id IN (SELECT unnest($1::VARCHAR[]))
+            UNION ALL
+            SELECT r.uid, {columns} FROM records r WHERE r.space = $2 AND r.session_id = ''
+                AND r.uid_hash IN (SELECT unnest($3::BIGINT[]))
+                AND r.uid IN (SELECT unnest($1::VARCHAR[]))
         ), evaluations AS (
             SELECT e.record_uid, arg_max(e.outcome, e.revision) AS outcome FROM evaluations e
             SEMI JOIN own ON own.uid_hash = e.uid_hash
-            WHERE e.space = $2 AND e.scope = 'record' GROUP BY e.record_uid
+            WHERE e.seq >= (SELECT min(seq) FROM own) AND e.space = $2 AND e.scope = 'record'
+            GROUP BY e.record_uid
         )
         SELECT own.id, count(*), count(DISTINCT own.trace_id), min(own.created_ns),
             max(own.created_ns),
@@ -350,7 +351,7 @@ def _session_counts(
             count(*) FILTER (coalesce(v.outcome, 'pending') = 'pending')
         FROM own LEFT JOIN evaluations v ON v.record_uid = own.uid GROUP BY own.id
         """,
-        values,
+        [list(session_ids), space, list(map(text_hash, session_ids))],
     )
     names = tuple(SessionSummary.__dataclass_fields__)
     return {row[0]: SessionSummary(**dict(zip(names, row, strict=True))) for row in rows}

@@ -128,7 +128,9 @@ def _matching(
     columns = (*columns, *READ_COLUMNS) if query.attributes else columns
     before = query.before
     if trace_ids is None:
-        steps: Iterable[Sequence[Stretch]] = commit_steps(query, first)
+        assert query.as_of is not None  # noqa: S101 the store has filled it in
+        last = query.as_of if before is None else min(query.as_of, before.seq)
+        steps: Iterable[Sequence[Stretch]] = commit_steps(last, first)
     else:
         steps = [stored.traces.stretches(map(trace_hash, trace_ids))]
         where += " AND seq >= ?"
@@ -188,12 +190,9 @@ def span_conditions(
     return " AND ".join(where), given
 
 
-def commit_steps(query: SpanQuery, first: int) -> Iterator[Sequence[Stretch]]:
-    """Cut the commits that are asked for, newest first, into parts that grow."""
-    assert query.as_of is not None  # noqa: S101 the store has filled it in
-    last, size = query.as_of, _STEP
-    if query.before is not None:
-        last = min(last, query.before.seq)
+def commit_steps(last: int, first: int = 0) -> Iterator[Sequence[Stretch]]:
+    """Cut commits, newest first, into parts that grow."""
+    size = _STEP
     while last >= first:
         begin = max(first, last - size + 1)
         yield [Stretch(begin, last)]

@@ -1,7 +1,7 @@
 """The newest results of a task with their scores, and the durations of their traces."""
 
 from collector.storage.duckdb.commit_ranges import within
-from collector.storage.duckdb.evaluations import PROFILE, conditions
+from collector.storage.duckdb.evaluations import conditions, profile_filter
 from collector.storage.duckdb.read import LATEST, StoredSpans
 from collector.storage.log.span_codec import IS_SPAN, trace_hash
 from collector.storage.port.task_values import TaskValue, TaskValuesQuery
@@ -24,7 +24,8 @@ def read_task_values(stored: StoredSpans, query: TaskValuesQuery) -> list[TaskVa
     asked = {"service_version": query.service_version, "environment": query.environment}
     service = {name: value for name, value in asked.items() if value is not None}
     where, given = conditions(
-        ("e.space = ?", query.space), (PROFILE, query.profile), ("e.task_id = ?", query.task_id),
+        ("e.space = ?", query.space), profile_filter(stored.database, query.profile),
+        ("e.task_id = ?", query.task_id),
         ("e.evaluated_ns >= ?", query.since_ns), ("e.evaluated_ns < ?", query.until_ns),
     )  # fmt: skip
     of_service, of_values = "", list[object]()

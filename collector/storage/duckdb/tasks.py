@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from collector.storage.duckdb.database import Database
-from collector.storage.duckdb.evaluations import PROFILE, Filter, conditions
+from collector.storage.duckdb.evaluations import Filter, conditions, profile_filter
 from collector.storage.duckdb.read import LATEST
 from collector.storage.duckdb.rollup import HOUR_NS
 from collector.storage.port.counts import SeriesItem, SeriesQuery, TaskCounts, TaskQuery
@@ -44,7 +44,7 @@ def read_task_counts(database: Database, query: TaskQuery) -> list[TaskCounts]:
     Cost: the rollup rows of the hours asked for, the results of at most two hours, and those of
     the time asked for with a score of their own; with a version or environment all of that time.
     """
-    filters: list[Filter] = [("e.space = ?", query.space), (PROFILE, query.profile)]
+    filters: list[Filter] = [("e.space = ?", query.space), profile_filter(database, query.profile)]
     parts = _parts(database, filters, query.since_ns, query.until_ns, _service(query), query.space)
     rows = database.read(
         f"""
@@ -65,8 +65,10 @@ def read_task_series(database: Database, query: SeriesQuery) -> list[SeriesItem]
     time asked for.
     """
     filters: list[Filter] = [
-        ("e.space = ?", query.space), (PROFILE, query.profile), ("e.task_id = ?", query.task_id),
-    ]  # fmt: skip
+        ("e.space = ?", query.space),
+        profile_filter(database, query.profile),
+        ("e.task_id = ?", query.task_id),
+    ]
     if query.bucket_ns % HOUR_NS:
         own = [*filters, ("e.evaluated_ns >= ?", query.since_ns)]
         parts = _from_results(database, own, query.until_ns, _service(query), query.space)

@@ -79,14 +79,14 @@ class ReadStore(CommittedStore, Protocol):
         """
         ...
 
-    def evaluation_facets(self, query: EvaluationQuery, is_over: Callable[[], bool]) -> Facets:
-        """Count what `evaluations` lists, by outcome, profile, task and service.
+    def evaluation_facets(self, query: EvaluationQuery, is_over: Callable[[float], bool]) -> Facets:
+        """Count what `evaluations` lists, by outcome, profile, task, service and tag.
 
         A value's count is the length of the list that it leaves where it joins the filter.
 
         Args:
             query: The filter; its limit and its place are not looked at.
-            is_over: Asked between two parts of the list; true ends the search.
+            is_over: As of `trace_facets`.
         """
         ...
 

@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -257,8 +258,8 @@ def test_a_page_that_is_too_much_at_once(tmp_path: Path, monkeypatch: pytest.Mon
     """As where there is memory for three evaluations at a time: the page is whole, and in order."""
     asked: list[int] = []
 
-    def read(database: Database, where: str, values: Sequence[object]) -> list[EvaluationRow]:
-        asked.append(len(values) - 2)
+    def read(database: Database, where: str, values: Sequence[Any]) -> list[EvaluationRow]:
+        asked.append(len(values[0]))
         if asked[-1] > 3:
             raise NoMemoryError("the store cannot be read: Out of Memory Error")
         return read_whole_evaluations(database, where, values)
