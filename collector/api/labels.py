@@ -3,13 +3,22 @@
 import json
 import time
 from collections.abc import Iterator
-from typing import Annotated, Final
+from typing import Annotated, Final, NamedTuple, Self
 
 from fastapi import APIRouter, Query
-from pydantic import BaseModel, ConfigDict, Field, JsonValue
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
 from starlette.responses import Response, StreamingResponse
 
 from collector.access.caller import Caller
+from collector.api.label_answers import (
+    LabelItem,
+    LabelPage,
+    LabelQueue,
+    label_agreement,
+    label_item,
+    label_scale,
+    queue_item,
+)
 from collector.api.parameters import (
     NOT_FOUND,
     Cursor,
@@ -21,30 +30,23 @@ from collector.api.parameters import (
     read_cursor,
     write_cursor,
 )
-from collector.labelling.agreement import Agreement, agreement_of
-from collector.labelling.question import question_about, question_of
-from collector.labelling.queue import MOST_LABELS, Asked, Order, queue_of
+from collector.labelling.agreement import agreement_of
+from collector.labelling.question import question_of
+from collector.labelling.queue import MOST_LABELS, Order, queue_of
+from collector.labelling.scale import scale_for
 from collector.pipeline.profiles import ProfileRegistry
 from collector.problem import ProblemError
-from collector.receivers.times import format_time
 from collector.storage.port.labels import LabelQuery, LabelRow
 from collector.storage.port.rows import EvaluationRow, TaskRow
 from collector.storage.port.store import Store
-from scouter.client.models.labels import (
-    AgreementKappa,
-    JudgeAgreement,
-    LabelAgreement,
-    QueueResult,
-    RaterPair,
-)
+from scouter.client.models.labels import LabelAgreement
 from scouter.evaluate.outcome import Outcome
-from scouter.evaluate.statistics.agreement import Kappa
+from scouter.evaluate.results.score import as_score
 from scouter.evaluate.tasks.judge import LLMJudgeTask
 from scouter.evaluate.tasks.task import Task
 
 _AT_A_TIME: Final = 20
 """Contexts that are read together."""
-_NAMED_ITEMS: Final = 50
 _Alias = Annotated[str, Query(min_length=1, max_length=512, description="Alias of the profile.")]
 _TaskId = Annotated[str, Query(min_length=1, max_length=512)]
 _Rater = Annotated[str, Query(max_length=100, description="The person who labels.")]
@@ -58,61 +60,25 @@ class LabelBody(BaseModel):
     uid: str = Field(min_length=1, max_length=512, description="Of the record.")
     task_id: str = Field(min_length=1, max_length=512)
     label: bool | None = Field(
-        description="Is the record good, as the task asks? Null takes an earlier label back."
+        default=None,
+        description="Is the record good, as the task asks? Null without a score takes an earlier "
+        "label back.",
+    )
+    score: float | None = Field(
+        default=None,
+        allow_inf_nan=False,
+        description="In place of the label: a number on the scale of the task.",
     )
     rater: str = Field(min_length=1, max_length=100, description="The person.")
     notes: str = Field(default="", max_length=2000)
 
-
-class _Answer(BaseModel):
-    model_config = ConfigDict(frozen=True)
-
-
-class LabelItem(_Answer):
-    """Label that a person gave a record, for one task."""
-
-    uid: str
-    record_id: str
-    profile: str
-    task_id: str
-    label: bool | None
-    rater: str
-    notes: str
-    at: str
-    by: str = Field(description="Id of the token that it came with.")
-
-
-class LabelPage(_Answer):
-    """Labels, newest first; of a person, task and record the last one."""
-
-    items: list[LabelItem]
-    next_cursor: str | None = Field(description="Pass it as `cursor` for the next page.")
-
-
-class QueueItem(_Answer):
-    """A record to be labelled."""
-
-    uid: str
-    record_id: str
-    session_id: str
-    trace_id: str | None
-    created_at: str
-    context: JsonValue
-    asks: str = Field(description="The question with the record's values in it.")
-    result: QueueResult | None = Field(description="Null unless it is asked for.")
-    labels: list[LabelItem] = Field(description="Of others; empty unless asked for.")
-
-
-class LabelQueue(_Answer):
-    """Records to ask a person about, in order."""
-
-    profile: str
-    task_id: str
-    asks: str = Field(description="The question to decide: the judge's prompt, or the assertion.")
-    is_judge: bool
-    labelled: int = Field(description="Records that this person has labelled.")
-    waiting: int = Field(description="Records of the newest 500 that wait for a label.")
-    items: list[QueueItem]
+    @model_validator(mode="after")
+    def _says_one_thing(self) -> Self:
+        if self.label is not None and self.score is not None:
+            raise ValueError("label and score are there; expected one of them")
+        if not self.model_fields_set & {"label", "score"}:
+            raise ValueError("label and score are missing; expected one of them")
+        return self
 
 
 def labels_router(store: Store, registry: ProfileRegistry) -> APIRouter:
@@ -153,17 +119,22 @@ def labels_router(store: Store, registry: ProfileRegistry) -> APIRouter:
         is_last = len(found) <= limit
         page = found[:limit]
         return LabelPage(
-            items=[_item(each) for each in page],
+            items=[label_item(each) for each in page],
             next_cursor=None if is_last else write_cursor(page[-1].place),
         )
 
     @router.post("/labels", responses=NOT_FOUND)
     def label(caller: Labeller, body: LabelBody) -> LabelItem:
-        """Say whether a record is good, as a task on it asks.
+        """Say whether a record is good, as a task on it asks, or score it on the task's scale.
 
         A later label of the same person on the same task and record takes its place.
         """
         row, task = _judged(store, caller, body)
+        is_good = body.label
+        if body.score is not None:
+            registered = registry.get(caller.space, row.profile_uid)
+            tasks = () if registered is None else registered.profile.tasks
+            is_good = _passes(body.score, next((t for t in tasks if t.id == task.task_id), None))
         kept = LabelRow(
             space=caller.space,
             uid=row.record_uid,
@@ -171,13 +142,14 @@ def labels_router(store: Store, registry: ProfileRegistry) -> APIRouter:
             alias=row.alias,
             task_id=task.task_id,
             rater=body.rater,
-            is_good=body.label,
+            is_good=is_good,
             notes=body.notes,
             at_ns=time.time_ns(),
             by=caller.token_id,
+            score=body.score,
         )
         store.append_labels([kept]).result()
-        return _item(kept)
+        return label_item(kept)
 
     @router.get("/labels/queue", responses=NOT_FOUND)
     def queue(
@@ -203,10 +175,11 @@ def labels_router(store: Store, registry: ProfileRegistry) -> APIRouter:
             task_id=task_id.lower(),
             asks=question_of(task),
             is_judge=isinstance(task, LLMJudgeTask),
+            scale=label_scale(scale_for(task)),
             labelled=found.labelled,
             waiting=len(found.items),
             items=[
-                _queued(each, task, contexts[each.row.record_uid], reveal=reveal)
+                queue_item(each, task, contexts[each.row.record_uid], reveal=reveal)
                 for each in shown
                 if each.row.record_uid in contexts
             ],
@@ -217,8 +190,10 @@ def labels_router(store: Store, registry: ProfileRegistry) -> APIRouter:
         """Agreement of people with each other, and of the judge with most of them."""
         task_of(caller.space, profile, task_id)
         rows = _all_labels(store, caller.space, profile, task_id)
-        outcomes = _outcomes(store, caller.space, rows, task_id.lower())
-        return _agreement(profile, task_id.lower(), agreement_of(rows, outcomes))
+        judged = _judged_of(store, caller.space, rows, task_id.lower())
+        outcomes = {uid: each.outcome for uid, each in judged.items()}
+        scores = {uid: at for uid, (_, at) in judged.items() if at is not None}
+        return label_agreement(profile, task_id.lower(), agreement_of(rows, outcomes, scores))
 
     @router.get("/labels/file", responses=NOT_FOUND, response_class=StreamingResponse)
     def label_file(
@@ -257,15 +232,41 @@ def _all_labels(store: Store, space: str, alias: str, task_id: str) -> list[Labe
     return list(store.labels(query))[::-1]
 
 
-def _outcomes(store: Store, space: str, rows: list[LabelRow], task_id: str) -> dict[str, Outcome]:
+def _passes(score: float, task: Task | None) -> bool:
+    """Say whether a task passes with a person's number."""
+    scale = None if task is None else scale_for(task)
+    if task is None or scale is None:
+        raise ProblemError(400, "score: this task has no scale; expected label, true or false")
+    if score not in scale:
+        raise ProblemError(
+            400, f"score: expected a number from {scale.least:g} to {scale.most:g}, got {score:g}"
+        )
+    return scale.passes(score)
+
+
+def _judge_score(task: TaskRow) -> float | None:
+    """The number that a judge gave and its task compared."""
+    is_decided = task.outcome in (Outcome.PASSED, Outcome.FAILED)
+    return as_score(task.actual) if is_decided and task.task_type == "LLMJudge" else None
+
+
+class _Judged(NamedTuple):
+    """All that is kept of a task's result, which has texts."""
+
+    outcome: Outcome
+    score: float | None
+
+
+def _judged_of(store: Store, space: str, rows: list[LabelRow], task_id: str) -> dict[str, _Judged]:
+    """By uid how a task ended in the latest evaluation."""
     uids = list(dict.fromkeys(each.uid for each in rows))
-    found: dict[str, Outcome] = {}
+    found: dict[str, _Judged] = {}
     for at in range(0, len(uids), 1_000):  # an evaluation has texts, so not all at once
         keys = [(space, uid) for uid in uids[at : at + 1_000]]
         for row in store.latest_evaluations(keys).values():
             for task in row.tasks:
                 if task.task_id == task_id:
-                    found[row.record_uid] = task.outcome
+                    found[row.record_uid] = _Judged(task.outcome, _judge_score(task))
     return found
 
 
@@ -274,95 +275,22 @@ def _lines(
 ) -> Iterator[bytes]:
     for at in range(0, len(rows), _AT_A_TIME):
         part = rows[at : at + _AT_A_TIME]
-        outcomes = _outcomes(store, space, part, task_id)
+        judged = _judged_of(store, space, part, task_id)
         uids = {each.uid for each in part}
         known = {r.uid: r.context for r in store.records_of(space, uids)} if contexts else {}
         for row in part:
+            said: JsonValue = row.is_good if row.score is None else row.score
             line: dict[str, JsonValue] = {
                 "uid": row.uid, "record_id": row.record_id, "task": row.task_id,
-                "label": row.is_good, "rater": row.rater,
+                "label" if row.score is None else "score": said, "rater": row.rater,
             }  # fmt: skip
-            if (outcome := outcomes.get(row.uid)) in (Outcome.PASSED, Outcome.FAILED):
-                line["judge"] = outcome is Outcome.PASSED
+            result = judged.get(row.uid)
+            if result is not None and result.outcome in (Outcome.PASSED, Outcome.FAILED):
+                line["judge"] = result.outcome is Outcome.PASSED
+                if result.score is not None:
+                    line["judge_score"] = result.score
             if row.notes:
                 line["notes"] = row.notes
             if row.uid in known:
                 line["context"] = known[row.uid]
             yield json.dumps(line).encode() + b"\n"
-
-
-def _item(row: LabelRow) -> LabelItem:
-    return LabelItem(
-        uid=row.uid,
-        record_id=row.record_id,
-        profile=row.alias,
-        task_id=row.task_id,
-        label=row.is_good,
-        rater=row.rater,
-        notes=row.notes,
-        at=format_time(row.at_ns),
-        by=row.by,
-    )
-
-
-def _queued(asked: Asked, task: Task, context: JsonValue, *, reveal: bool) -> QueueItem:
-    row, found = asked.row, asked.task
-    result = QueueResult(
-        outcome=found.outcome,
-        reason=found.reason,
-        score=found.score,
-        message=found.message,
-        answer=found.answer,
-    )
-    return QueueItem(
-        uid=row.record_uid,
-        record_id=row.record_id,
-        session_id=row.session_id,
-        trace_id=row.trace_id,
-        created_at=format_time(row.created_ns),
-        context=context,
-        asks=question_about(task, context),
-        result=result if reveal else None,
-        labels=[_item(each) for each in asked.labels] if reveal else [],
-    )
-
-
-def _agreement(alias: str, task_id: str, found: Agreement) -> LabelAgreement:
-    judge = found.judge
-    return LabelAgreement(
-        profile=alias,
-        task_id=task_id,
-        raters=dict(found.raters),
-        records=found.items,
-        good=found.good,
-        tied=found.tied,
-        pairs=tuple(
-            RaterPair(
-                first=each.first,
-                second=each.second,
-                records=each.items,
-                agreed=each.agreed,
-                kappa=_kappa(each.kappa),
-            )
-            for each in found.pairs
-        ),
-        left_out=found.left_out,
-        everybody=_kappa(found.everybody),
-        judge=JudgeAgreement(
-            good_passed=judge.good_passed,
-            good_failed=judge.good_failed,
-            bad_passed=judge.bad_passed,
-            bad_failed=judge.bad_failed,
-            sensitivity=judge.sensitivity,
-            sensitivity_interval=judge.sensitivity_interval(),
-            specificity=judge.specificity,
-            specificity_interval=judge.specificity_interval(),
-            kappa=_kappa(found.judge_kappa),
-        ),
-        contested=tuple(found.contested[:_NAMED_ITEMS]),
-    )
-
-
-def _kappa(kappa: Kappa) -> AgreementKappa:
-    lower, upper = kappa.interval
-    return AgreementKappa(value=kappa.value, lower=lower, upper=upper)

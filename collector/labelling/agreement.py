@@ -1,5 +1,6 @@
 """Agreement of people with each other, and of a judge with them."""
 
+import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,9 +13,12 @@ from collector.storage.port.labels import LabelRow
 from scouter.evaluate.outcome import Outcome
 from scouter.evaluate.statistics.agreement import Kappa, cohen_kappa, fleiss_kappa
 from scouter.evaluate.statistics.confusion import Confusion
+from scouter.evaluate.statistics.scores import ScoreErrors, krippendorff_alpha, score_errors
 
 MOST_PAIRED: Final = 20
 """People whose pairs are made. Names are free text, and there are as many as somebody sends."""
+NO_SCORES: Final[Mapping[str, float]] = {}
+"""Of a task that no judge scores."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,6 +30,22 @@ class Pair:
     items: int
     agreed: int
     kappa: Kappa
+    scored: int = 0
+    """Records that both gave a score."""
+    alpha: Kappa | None = None
+    """Krippendorff's alpha of these scores; None without any."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scores:
+    """Scores on one task, summed up."""
+
+    items: int
+    """Records with a score."""
+    everybody: Kappa
+    """Krippendorff's alpha of all people, on records with two scores and more."""
+    judge: ScoreErrors
+    """The judge's scores beside the mean of people's."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,23 +69,30 @@ class Agreement:
     judge_kappa: Kappa
     contested: Sequence[str]
     """Uids of records on which people do not say the same."""
+    scores: Scores | None = None
+    """None where nobody gave a score."""
 
 
-def agreement_of(labels: Sequence[LabelRow], outcomes: Mapping[str, Outcome]) -> Agreement:
+def agreement_of(
+    labels: Sequence[LabelRow],
+    outcomes: Mapping[str, Outcome],
+    judged: Mapping[str, float] = NO_SCORES,
+) -> Agreement:
     """Sum labels on one task up.
 
     Args:
         labels: One for each person and record.
         outcomes: By uid how the task ended.
+        judged: By uid the judge's score, where it is a number.
 
     Cost: linear in the labels, and at most 190 pairs; each table of a pair that is new to the
     process takes about 2 ms.
     """
     by_item: Mapping[str, list[LabelRow]] = defaultdict(list)
-    by_rater: Mapping[str, dict[str, bool]] = defaultdict(dict)
+    by_rater: Mapping[str, dict[str, LabelRow]] = defaultdict(dict)
     for each in labels:
         by_item[each.uid].append(each)
-        by_rater[each.rater][each.uid] = bool(each.is_good)
+        by_rater[each.rater][each.uid] = each
     said = {uid: majority(rows) for uid, rows in by_item.items()}
     counts = [
         (sum(bool(each.is_good) for each in rows), sum(not each.is_good for each in rows))
@@ -89,6 +116,29 @@ def agreement_of(labels: Sequence[LabelRow], outcomes: Mapping[str, Outcome]) ->
         judge=judge,
         judge_kappa=cohen_kappa(judge.table),
         contested=[uid for uid, (good, bad) in zip(by_item, counts, strict=True) if good and bad],
+        scores=_scores(by_item, judged),
+    )
+
+
+def _scores(
+    by_item: Mapping[str, Sequence[LabelRow]], judged: Mapping[str, float]
+) -> Scores | None:
+    given = {
+        uid: scores
+        for uid, rows in by_item.items()
+        if (scores := [each.score for each in rows if each.score is not None])
+    }
+    if not given:
+        return None
+    both = [
+        (math.fsum(scores) / len(scores), judged[uid])
+        for uid, scores in given.items()
+        if uid in judged
+    ]
+    return Scores(
+        items=len(given),
+        everybody=krippendorff_alpha(given.values()),
+        judge=score_errors(both),
     )
 
 
@@ -105,16 +155,24 @@ def pair_kappa(first_good: tuple[int, ...], first_bad: tuple[int, ...]) -> Kappa
     return cohen_kappa((first_good, first_bad))
 
 
-def _pair(first: str, second: str, one: Mapping[str, bool], other: Mapping[str, bool]) -> Pair:
+def _pair(
+    first: str, second: str, one: Mapping[str, LabelRow], other: Mapping[str, LabelRow]
+) -> Pair:
     table = [[0, 0], [0, 0]]
+    scores: list[tuple[float, float]] = []
     for uid in one.keys() & other.keys():
-        table[not one[uid]][not other[uid]] += 1
+        mine, theirs = one[uid], other[uid]
+        table[not mine.is_good][not theirs.is_good] += 1
+        if mine.score is not None and theirs.score is not None:
+            scores.append((mine.score, theirs.score))
     return Pair(
         first=first,
         second=second,
         items=sum(map(sum, table)),
         agreed=table[0][0] + table[1][1],
         kappa=pair_kappa(tuple(table[0]), tuple(table[1])),
+        scored=len(scores),
+        alpha=krippendorff_alpha(scores) if scores else None,
     )
 
 

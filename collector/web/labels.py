@@ -1,6 +1,6 @@
 """Labelling: the tasks that there are, the record that is next, and how far people agree."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from collector.web.render import pruned
@@ -12,6 +12,10 @@ ORDERS: Final = (
     ("uncertain", "judge uncertain"),
     ("disagrees", "judge disagrees with people"),
 )
+
+
+_TEN: Final = "t"
+"""Key of the number 10, which has no digit of its own."""
 
 
 async def label_tasks_view(source: Source) -> Answer:
@@ -88,7 +92,15 @@ async def queue_view(source: Source, given: Mapping[str, str]) -> Answer:
         "last": given.get("last", ""),
         "is_shown": is_shown,
         "orders": ORDERS,
+        "steps": _keyed(queue["scale"]["steps"] if queue["scale"] else ()),
     }
+
+
+def _keyed(steps: Sequence[float]) -> list[tuple[float, str]]:
+    """Numbers to choose from, each with its key: its own digit, or else that of its place."""
+    digits = [*map(str, range(10)), _TEN]
+    is_own = all(each in range(11) for each in steps)
+    return [(each, digits[int(each)] if is_own else digits[at]) for at, each in enumerate(steps)]
 
 
 async def agreement_view(source: Source, profile: str, task_id: str) -> Answer:

@@ -1,6 +1,8 @@
 """Routes of the views in which people decide: comparisons, labels, and acts on a record."""
 
+import math
 import time
+from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Final
 
@@ -13,7 +15,7 @@ from collector.web.answering import endpoint, read_form
 from collector.web.compare import compare_view
 from collector.web.labels import agreement_view, label_tasks_view, queue_view
 from collector.web.render import download, path_part, query, render
-from collector.web.source import AskError, Source
+from collector.web.source import Answer, AskError, Source
 
 _FILE_BYTES: Final = 32 * 2**20
 """Bytes of an uploaded run that the API takes."""
@@ -74,15 +76,12 @@ async def _queue(request: Request, source: Source) -> Response:
 async def _label(request: Request, source: Source) -> Response:
     """Keep a label, then show the next record, or the one that it was given on."""
     form = await read_form(request)
-    words: dict[str, bool | None] = {"good": True, "bad": False, "none": None}
-    if form.get("label") not in words:
-        raise AskError(HTTPStatus.BAD_REQUEST, "label: expected good, bad or none")
     await source.post(
         "labels",
         {
             "uid": form.get("uid", ""),
             "task_id": form.get("task", ""),
-            "label": words[form["label"]],
+            **_said(form),
             "rater": form.get("rater", "").strip(),
             "notes": form.get("notes", ""),
         },
@@ -95,6 +94,26 @@ async def _label(request: Request, source: Source) -> Response:
         kept = {name: form.get(name, "") for name in names} | {"last": form.get("uid", "")}
         target = f"/labels/queue?{query(kept)}"
     return RedirectResponse(target, HTTPStatus.SEE_OTHER)
+
+
+def _said(form: Mapping[str, str]) -> Answer:
+    """Read the label of a form, or its score.
+
+    Raises:
+        AskError: There is neither.
+    """
+    words: dict[str, bool | None] = {"good": True, "bad": False, "none": None}
+    if form.get("label") in words:
+        return {"label": words[form["label"]]}
+    try:
+        score = float(form.get("score", ""))
+    except ValueError:
+        score = math.nan
+    if not math.isfinite(score):
+        raise AskError(
+            HTTPStatus.BAD_REQUEST, "expected a label (good, bad or none) or a score, a number"
+        )
+    return {"score": score}
 
 
 async def _agreement(request: Request, source: Source) -> Response:

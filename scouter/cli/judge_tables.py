@@ -3,7 +3,7 @@
 from rich.table import Table
 from rich.text import Text
 
-from scouter.agent.calibration.calibration import Calibration, Rate
+from scouter.agent.calibration.calibration import Calibration, Figure, Rate
 from scouter.agent.calibration.correction import Corrected
 from scouter.evaluate.intervals import Interval
 from scouter.evaluate.show.console import emit, table_of
@@ -69,6 +69,16 @@ def _rates(found: Calibration) -> Table:
     table.add_row("kappa: agreement beyond chance", *_kappa(found.kappa))
     if found.score_kappa is not None:
         table.add_row("kappa of the scores, weighted", *_kappa(found.score_kappa))
+    if found.score_errors is not None:
+        errors = found.score_errors
+        for name, figure in (
+            (f"mean distance of the scores, of {errors.items}", errors.mean_absolute_error),
+            ("bias: judge's score less people's", errors.bias),
+            ("correlation of the scores", errors.correlation),
+        ):
+            table.add_row(name, *_score(figure))
+    if found.rater_alpha is not None:
+        table.add_row("alpha of people's scores", *_kappa(found.rater_alpha))
     if found.rater_kappa is not None:
         table.add_row("kappa of people with each other", *_kappa(found.rater_kappa))
     if found.raters_agree is not None:
@@ -112,6 +122,13 @@ def _notes(found: Calibration) -> list[Text]:
 
 def _kappa(rate: Rate) -> tuple[str, str]:
     return _number(rate), f"{rate.interval[0]:.2f} to {rate.interval[1]:.2f}"
+
+
+def _score(figure: Figure) -> tuple[str, str]:
+    value = "not known" if figure.value is None else f"{figure.value:.2f}"
+    if figure.interval is None:
+        return value, "not known"
+    return value, f"{figure.interval[0]:.2f} to {figure.interval[1]:.2f}"
 
 
 def _number(rate: Rate) -> str:

@@ -53,6 +53,17 @@ class PeopleContract(OpenedStore):
         assert said(store, rater="bob") == [("u1", "bob", True)]
         assert said(store, alias="none") == []
 
+    def test_a_label_keeps_its_score(self, open_store: Open) -> None:
+        """A later label without one takes its place; 0 is a score."""
+        store = open_store()
+        store.append_records([record("u1")]).result()
+        store.append_labels([label("u1", score=0.0), label("u1", "bob", score=3.25)]).result()
+        store.append_labels([label("u1")]).result()
+        store.append_labels([label("u1", "cy", score=-7.0, is_good=False)]).result()
+        store.close()
+        found = open_store().labels(LabelQuery(space=SPACE))
+        assert {each.rater: each.score for each in found} == {"ada": None, "bob": 3.25, "cy": -7.0}
+
     def test_pages_of_labels_hold_each_once(self, store: Store) -> None:
         store.append_records([record(f"u{n}") for n in range(5)]).result()
         for n in range(5):

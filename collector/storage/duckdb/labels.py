@@ -15,6 +15,7 @@ from collector.storage.port.labels import LabelQuery, LabelRow
 
 _COLUMNS: Final = (
     "space", "uid", "record_id", "alias", "task_id", "rater", "is_good", "notes", "at_ns", "by",
+    "score",
 )  # fmt: skip
 _STORED: Final = ", ".join({"by": "added_by"}.get(name, name) for name in _COLUMNS)
 

@@ -253,6 +253,9 @@ MIGRATIONS: Final[tuple[str, ...]] = (
         added_by VARCHAR
     );
     """,
+    """
+    ALTER TABLE labels ADD COLUMN IF NOT EXISTS score DOUBLE;
+    """,
 )
 """Step n (counted from 1) takes a store of version n - 1 to version n. Never edit one: add one.
 

@@ -20,11 +20,16 @@ class LabelRow:
     rater: str
     """The person, as they call themselves."""
     is_good: bool | None
-    """True if the record is good, as the task asks; None takes an earlier label back."""
+    """True if the record is good, as the task asks; None takes an earlier label back.
+
+    Of a score, whether the task passed with it when it was given.
+    """
     notes: str
     at_ns: int
     by: str
     """Id of the token that it came with; empty where none was asked for."""
+    score: float | None = None
+    """The person's number on the task's scale, where they gave one."""
     place: tuple[int, int] = (0, 0)
     """Commit and ordinal in it, where it was read from the store."""
 

@@ -1,14 +1,17 @@
 // A key that a button or link shows presses it: data-key="g" on the element, <kbd>G</kbd> in it.
-// Keys do nothing while somebody types, and none with a modifier, which are the browser's.
+// The key of a field goes into it, and Escape leads out. Keys do nothing else while somebody types,
+// and none with a modifier, which are the browser's.
 "use strict";
 addEventListener("keydown", (event) => {
   const typing = event.target.closest("input, select, textarea, [contenteditable]");
+  if (typing && event.key === "Escape") typing.blur();
   if (event.defaultPrevented || typing || event.ctrlKey || event.altKey || event.metaKey || event.repeat) return;
   const wanted = CSS.escape(event.key.toLowerCase());
   const target = document.querySelector(`[data-key="${wanted}"]`);
   if (!target) return;
   event.preventDefault();
-  target.click();
+  if (target.matches("input")) target.focus();
+  else target.click();
 });
 
 // A link with data-copy copies what it leads to; where that cannot be, it stays a download.

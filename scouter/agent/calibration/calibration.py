@@ -23,6 +23,7 @@ from scouter.evaluate.statistics.bias import (
     position_bias,
 )
 from scouter.evaluate.statistics.confusion import Confusion
+from scouter.evaluate.statistics.scores import Estimate, krippendorff_alpha, score_errors
 
 _MOST_SCORES: Final = 20
 """Different scores up to which a scale counts as ordered categories."""
@@ -39,6 +40,27 @@ class Rate(BaseModel):
 
 class Agreement(Rate):
     """A kappa; see `scouter.evaluate.statistics.agreement`."""
+
+
+class Figure(BaseModel):
+    """A number of scores; see `scouter.evaluate.statistics.scores`."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    value: float | None
+    interval: Interval | None
+
+
+class Errors(BaseModel):
+    """Distance of the judge's scores from people's; of several people the mean counts."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    items: Annotated[int, Field(ge=1)]
+    mean_absolute_error: Figure
+    bias: Figure
+    """Above 0 where the judge gives more than people do."""
+    correlation: Figure
 
 
 class Counts(BaseModel):
@@ -120,6 +142,10 @@ class Calibration(Stored, frozen=True):
     kappa: Agreement
     score_kappa: Agreement | None = None
     """Quadratically weighted, where people gave scores."""
+    score_errors: Errors | None = None
+    """Where people and the judge gave scores."""
+    rater_alpha: Agreement | None = None
+    """Krippendorff's alpha of people's scores, where several scored the same record."""
     rater_kappa: Agreement | None = None
     """Fleiss' kappa of the people with each other, where several labelled the same record."""
     raters_agree: Rate | None = None
@@ -204,6 +230,8 @@ def calibrate(identity: Identity, evidence: Evidence, now: datetime.datetime) ->
         accuracy=Rate(value=labels.accuracy, interval=labels.accuracy_interval()),
         kappa=_agreement(kappa),
         score_kappa=_score_kappa([(each.item.score, each.score) for each in decided]),
+        score_errors=_errors(items, outcomes),
+        rater_alpha=_alpha(items),
         rater_kappa=_agreement(
             fleiss_kappa([(sum(each.votes), len(each.votes) - sum(each.votes)) for each in several])
         )
@@ -254,6 +282,29 @@ def _agreement(kappa: Kappa) -> Agreement:
 
 def _share(count: int, total: int) -> Rate:
     return Rate(value=count / total, interval=wilson(count, total))
+
+
+def _errors(items: Sequence[Item], outcomes: Sequence[Sequence[JudgeOutcome]]) -> Errors | None:
+    pairs = [(item.mean_score, said[0].score) for item, said in zip(items, outcomes, strict=True)]
+    known = [(people, judge) for people, judge in pairs if people is not None and judge is not None]
+    if not known:
+        return None
+    found = score_errors(known)
+    return Errors(
+        items=found.items,
+        mean_absolute_error=_figure(found.mean_absolute_error),
+        bias=_figure(found.bias),
+        correlation=_figure(found.correlation),
+    )
+
+
+def _figure(estimate: Estimate) -> Figure:
+    return Figure(value=estimate.value, interval=estimate.interval)
+
+
+def _alpha(items: Sequence[Item]) -> Agreement | None:
+    several = [item.scores for item in items if len(item.scores) > 1]
+    return _agreement(krippendorff_alpha(several)) if several else None
 
 
 def _score_kappa(pairs: Sequence[tuple[float | None, float | None]]) -> Agreement | None:

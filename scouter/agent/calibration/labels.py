@@ -4,6 +4,7 @@ import csv
 import hashlib
 import io
 import json
+import math
 import threading
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -272,6 +273,11 @@ class Item:
     def score(self) -> float | None:
         """The median of the raters' scores, the lower of two middle ones; None without any."""
         return sorted(self.scores)[(len(self.scores) - 1) // 2] if self.scores else None
+
+    @property
+    def mean_score(self) -> float | None:
+        """The mean of the raters' scores, which need not be on the scale; None without any."""
+        return math.fsum(self.scores) / len(self.scores) if self.scores else None
 
 
 def gather(votes: Iterable[Vote], path: str, problems: list[Exception]) -> list[Item]:

@@ -17,6 +17,8 @@ class LabelItem(Answer):
     task_id: str
     label: bool | None
     """True if the record is good; None where an earlier label was taken back."""
+    score: float | None = None
+    """The person's number, where they gave one; `label` says whether the task passed with it."""
     rater: str
     notes: str = ""
     at: datetime.datetime
@@ -50,6 +52,16 @@ class QueueItem(Answer):
     """Labels of other people, where they were asked for."""
 
 
+class LabelScale(Answer):
+    """The scale on which people score records, as the judge does."""
+
+    least: float
+    most: float
+    steps: tuple[float, ...] = Field(
+        description="Numbers to choose from; empty where any number between the ends will do."
+    )
+
+
 class LabelQueue(Answer):
     """Records to ask a person about, in order."""
 
@@ -58,6 +70,8 @@ class LabelQueue(Answer):
     asks: str
     """The judge's prompt, or the assertion."""
     is_judge: bool
+    scale: LabelScale | None = None
+    """None where a label is good or bad."""
     labelled: int
     waiting: int
     items: tuple[QueueItem, ...]
@@ -71,6 +85,25 @@ class AgreementKappa(Answer):
     upper: float
 
 
+class ScoreFigure(Answer):
+    """A number of scores with its 95 % interval."""
+
+    value: float | None = Field(description="Null where the scores do not say.")
+    lower: float | None = Field(description="Null below six records, or without any spread.")
+    upper: float | None
+
+
+class ScoreAgreement(Answer):
+    """Scores of people, and the judge's beside the mean of theirs."""
+
+    records: int = Field(description="Those with a score.")
+    everybody: AgreementKappa = Field(description="Krippendorff's alpha of all people.")
+    compared: int = Field(description="Records that the judge scored, too.")
+    mean_absolute_error: ScoreFigure
+    bias: ScoreFigure = Field(description="Above 0 where the judge gives more than people do.")
+    correlation: ScoreFigure
+
+
 class RaterPair(Answer):
     """Two people on the records that both labelled."""
 
@@ -79,6 +112,10 @@ class RaterPair(Answer):
     records: int
     agreed: int
     kappa: AgreementKappa
+    scored: int = Field(default=0, description="Records that both scored.")
+    alpha: AgreementKappa | None = Field(
+        default=None, description="Krippendorff's alpha of their scores; null without any."
+    )
 
 
 class JudgeAgreement(Answer):
@@ -108,4 +145,7 @@ class LabelAgreement(Answer):
     left_out: int = Field(description="People who are in no pair, as 20 labelled more.")
     everybody: AgreementKappa = Field(description="Fleiss' kappa of all people.")
     judge: JudgeAgreement
+    scores: ScoreAgreement | None = Field(
+        default=None, description="Null where nobody gave a score."
+    )
     contested: tuple[str, ...] = Field(description="Uids of 50 records that people differ on.")

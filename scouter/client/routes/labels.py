@@ -29,16 +29,23 @@ def labels(
 
 
 def label(
-    uid: str, task_id: str, label: bool | None, rater: str, notes: str = ""
+    uid: str,
+    task_id: str,
+    label: bool | None,
+    rater: str,
+    notes: str = "",
+    *,
+    score: float | None = None,
 ) -> Call[LabelItem]:
     """Say whether a record is good, as a task on it asks. Needs the scope label.
 
     Args:
         uid: Of the record.
         task_id: Of the task.
-        label: Whether it is good; None takes an earlier label back.
+        label: Whether it is good; None beside a score, and to take an earlier label back.
         rater: The person.
         notes: For people.
+        score: In place of the label: a number on the scale of the task.
     """
     return post("/labels", LabelItem, body=dict(locals()))
 

@@ -16,7 +16,8 @@ Weights: TypeAlias = Literal["none", "linear", "quadratic"]
 `none` gives them 0; the others give them more, the closer they are.
 """
 
-_ANY: Final[Interval] = (-1.0, 1.0)
+ANY_KAPPA: Final[Interval] = (-1.0, 1.0)
+"""The interval where nothing is known."""
 _NEARLY_ONE: Final = 1 - 1e-9
 _TWO: Final = 2
 
@@ -63,12 +64,12 @@ def cohen_kappa(
         raise ValueError(f"confidence is {confidence}; expected a level between 0 and 1")
     total = sum(map(sum, table))
     if not total:
-        return Kappa(value=None, standard_error=None, interval=_ANY)
+        return Kappa(value=None, standard_error=None, interval=ANY_KAPPA)
     weight = _weight(weights, size)
     shares = [[count / total for count in row] for row in table]
     found = _kappa(shares, weight)
     if found is None:
-        return Kappa(value=None, standard_error=None, interval=_ANY)
+        return Kappa(value=None, standard_error=None, interval=ANY_KAPPA)
     value, spread = found
     added = 1 / (total + 1)
     filled = [[(1 - added) * share + added / size**2 for share in row] for row in shares]
@@ -78,12 +79,19 @@ def cohen_kappa(
         low, high = profile_interval(cells, middle, confidence)
         interval = min(value, low), max(value, high)
     else:
-        interval = _around(value, middle, wider / math.sqrt(total + 1), confidence)
+        interval = fisher_interval(value, middle, wider / math.sqrt(total + 1), confidence)
     return Kappa(value=value, standard_error=spread / math.sqrt(total), interval=interval)
 
 
-def _around(value: float, middle: float, spread: float, confidence: float) -> Interval:
-    """Interval on Fisher's scale around `middle`, widened to hold `value`."""
+def fisher_interval(value: float, middle: float, spread: float, confidence: float) -> Interval:
+    """Make an interval on Fisher's scale, atanh, of a figure in [-1, 1].
+
+    Args:
+        value: The figure; the interval is widened to hold it.
+        middle: Its centre before that.
+        spread: Standard error at the centre.
+        confidence: Two-sided level, between 0 and 1, both excluded.
+    """
     z = NORMAL.inv_cdf((1 + confidence) / 2)
     middle = min(_NEARLY_ONE, max(-_NEARLY_ONE, middle))
     half = z * spread / (1 - middle * middle)
@@ -143,11 +151,11 @@ def fleiss_kappa(counts: Sequence[Sequence[int]], confidence: float = CONFIDENCE
     items = [row for row in counts if sum(row) > 1]
     answers = sum(map(sum, items))
     if not items:
-        return Kappa(value=None, standard_error=None, interval=_ANY)
+        return Kappa(value=None, standard_error=None, interval=ANY_KAPPA)
     shares = [sum(column) / answers for column in zip(*items, strict=True)]
     chance = math.fsum(share * share for share in shares)
     if 1 - chance < 1e-12:
-        return Kappa(value=None, standard_error=None, interval=_ANY)
+        return Kappa(value=None, standard_error=None, interval=ANY_KAPPA)
     agreements = [_agreement(row) for row in items]
     mean = math.fsum(agreements) / len(items)
     kappa = (mean - chance) / (1 - chance)
@@ -172,7 +180,7 @@ def fleiss_kappa(counts: Sequence[Sequence[int]], confidence: float = CONFIDENCE
     return Kappa(
         value=kappa,
         standard_error=math.sqrt(squares(kappa)) / len(items),
-        interval=_around(kappa, middle, spread, confidence),
+        interval=fisher_interval(kappa, middle, spread, confidence),
     )
 
 

@@ -265,6 +265,45 @@ def test_scores_are_compared_as_the_judges(desk: Path, scouter: Scouter) -> None
     assert found.score_kappa.value > 0.9
 
 
+def test_errors_of_scores(desk: Path, scouter: Scouter) -> None:
+    """Of two people the mean counts; a record on which they differ about passing counts too.
+
+    The judge is 1 off on one of six records. People's scores are 4 squares apart in one of six
+    units, of 12 values with the sum 38 and the squares' sum 144: alpha is
+    1 - 11 / 12 * 4 / (144 - 38**2 / 12).
+    """
+    said = zip((1, 2, 3, 4, 5, 5), (1, 2, 3, 4, 5, 3), (2, 2, 3, 4, 5, 4), strict=True)
+    rows = [
+        {"uid": f"u{at}", "rater": rater, "score": score, "judge_score": judge}
+        for at, (ann, bo, judge) in enumerate(said)
+        for rater, score in (("ann", ann), ("bo", bo))
+    ]
+    done = calibrate(scouter, write(desk / "labels.jsonl", rows))
+
+    assert done.returncode == 0, done.stderr
+    found = Calibration.load(desk / "judge.json")
+    assert (found.items, found.tied, found.counts.confusion.total) == (6, 1, 5)
+    errors, alpha = found.score_errors, found.rater_alpha
+    assert errors is not None
+    assert alpha is not None
+    assert errors.items == 6
+    assert errors.mean_absolute_error.value == pytest.approx(1 / 6)
+    assert errors.bias.value == pytest.approx(1 / 6)
+    assert alpha.value == pytest.approx(1 - 11 / 12 * 4 / (144 - 38**2 / 12))
+    # Student's 2.571 of 5 degrees, and a deviation of the root of 1 / 6.
+    assert "mean distance of the scores, of 6" in done.stdout
+    assert errors.bias.interval == pytest.approx((1 / 6 - 2.5706 / 6, 1 / 6 + 2.5706 / 6), abs=1e-4)
+
+
+def test_words_have_no_errors_of_scores(desk: Path, scouter: Scouter) -> None:
+    done = calibrate(scouter, write(desk / "labels.jsonl", forty()), "--judge", "desk_judge:judge")
+
+    assert done.returncode == 0, done.stderr
+    found = Calibration.load(desk / "judge.json")
+    assert (found.score_errors, found.rater_alpha) == (None, None)
+    assert "scores" not in done.stdout
+
+
 def test_repeats_show_a_fickle_judge(desk: Path, scouter: Scouter) -> None:
     labels = write(desk / "labels.jsonl", forty())
 

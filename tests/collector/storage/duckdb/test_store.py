@@ -8,6 +8,7 @@ import threading
 from collections.abc import Generator, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from collector.storage.duckdb import schema as duckdb_schema
 from collector.storage.duckdb.database import FILE_NAME, Database
 from collector.storage.duckdb.store import DuckDBStore
 from collector.storage.port.counts import TaskQuery
+from collector.storage.port.labels import LabelQuery, LabelRow
 from collector.storage.port.lists import EvaluationQuery
 from collector.storage.port.rows import START, Completeness, EvaluationRow, TaskRow
 from collector.storage.port.search import SpanQuery
@@ -364,6 +366,28 @@ def test_scores_of_before_are_the_numbers_that_judges_gave(tmp_path: Path) -> No
     wanted = [4, 2.25, 1, 1, 1, 0, 1, 1, None, 1, -0.5, 1]
     assert list(found.values()) == wanted
     assert [task.score for task in row.tasks] == wanted
+
+
+def test_labels_of_before_have_no_score(tmp_path: Path) -> None:
+    step = next(n for n, sql in enumerate(duckdb_schema.MIGRATIONS) if "labels ADD COLUMN" in sql)
+    row = LabelRow(
+        space=SPACE, uid="u1", record_id="", alias="answers", task_id="t1", rater="ada",
+        is_good=False, notes="so", at_ns=5, by="token-1",
+    )  # fmt: skip
+    store = DuckDBStore(tmp_path)
+    store.append_labels([row]).result()
+    store.close()
+    with duckdb.connect(str(tmp_path / "scouter.duckdb")) as connection:
+        connection.execute("ALTER TABLE labels DROP COLUMN score")
+        connection.execute("DELETE FROM migrations WHERE version > ?", [step])
+
+    store = DuckDBStore(tmp_path)
+    store.append_labels([replace(row, uid="u2", is_good=True, score=4.5)]).result()
+    found = store.labels(LabelQuery(space=SPACE))
+    store.close()
+    assert [(each.uid, each.is_good, each.score) for each in found] == [
+        ("u2", True, 4.5), ("u1", False, None),
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize("share", [5, pytest.param(1, marks=pytest.mark.long)])

@@ -1,0 +1,189 @@
+"""Answers about labels: a label, a queue, agreement."""
+
+from typing import Final
+
+from pydantic import BaseModel, ConfigDict, Field, JsonValue
+
+from collector.labelling.agreement import Agreement, Pair, Scores
+from collector.labelling.question import question_about
+from collector.labelling.queue import Asked
+from collector.labelling.scale import Scale
+from collector.receivers.times import format_time
+from collector.storage.port.labels import LabelRow
+from scouter.client.models.labels import (
+    AgreementKappa,
+    JudgeAgreement,
+    LabelAgreement,
+    LabelScale,
+    QueueResult,
+    RaterPair,
+    ScoreAgreement,
+    ScoreFigure,
+)
+from scouter.evaluate.statistics.agreement import Kappa
+from scouter.evaluate.statistics.scores import Estimate
+from scouter.evaluate.tasks.task import Task
+
+_NAMED_ITEMS: Final = 50
+
+
+class _Answer(BaseModel):
+    model_config = ConfigDict(frozen=True)
+
+
+class LabelItem(_Answer):
+    """Label that a person gave a record, for one task."""
+
+    uid: str
+    record_id: str
+    profile: str
+    task_id: str
+    label: bool | None
+    score: float | None = Field(description="The person's number, where they gave one.")
+    rater: str
+    notes: str
+    at: str
+    by: str = Field(description="Id of the token that it came with.")
+
+
+class LabelPage(_Answer):
+    """Labels, newest first; of a person, task and record the last one."""
+
+    items: list[LabelItem]
+    next_cursor: str | None = Field(description="Pass it as `cursor` for the next page.")
+
+
+class QueueItem(_Answer):
+    """A record to be labelled."""
+
+    uid: str
+    record_id: str
+    session_id: str
+    trace_id: str | None
+    created_at: str
+    context: JsonValue
+    asks: str = Field(description="The question with the record's values in it.")
+    result: QueueResult | None = Field(description="Null unless it is asked for.")
+    labels: list[LabelItem] = Field(description="Of others; empty unless asked for.")
+
+
+class LabelQueue(_Answer):
+    """Records to ask a person about, in order."""
+
+    profile: str
+    task_id: str
+    asks: str = Field(description="The question to decide: the judge's prompt, or the assertion.")
+    is_judge: bool
+    scale: LabelScale | None = Field(description="Null where a label is good or bad.")
+    labelled: int = Field(description="Records that this person has labelled.")
+    waiting: int = Field(description="Records of the newest 500 that wait for a label.")
+    items: list[QueueItem]
+
+
+def label_item(row: LabelRow) -> LabelItem:
+    """A label as the API tells it."""
+    return LabelItem(
+        uid=row.uid,
+        record_id=row.record_id,
+        profile=row.alias,
+        task_id=row.task_id,
+        label=row.is_good,
+        score=row.score,
+        rater=row.rater,
+        notes=row.notes,
+        at=format_time(row.at_ns),
+        by=row.by,
+    )
+
+
+def label_scale(scale: Scale | None) -> LabelScale | None:
+    """A scale as the API tells it."""
+    if scale is None:
+        return None
+    return LabelScale(least=scale.least, most=scale.most, steps=scale.steps)
+
+
+def queue_item(asked: Asked, task: Task, context: JsonValue, *, reveal: bool) -> QueueItem:
+    """A record that is asked about; how the task ended only for those who ask for it."""
+    row, found = asked.row, asked.task
+    result = QueueResult(
+        outcome=found.outcome,
+        reason=found.reason,
+        score=found.score,
+        message=found.message,
+        answer=found.answer,
+    )
+    return QueueItem(
+        uid=row.record_uid,
+        record_id=row.record_id,
+        session_id=row.session_id,
+        trace_id=row.trace_id,
+        created_at=format_time(row.created_ns),
+        context=context,
+        asks=question_about(task, context),
+        result=result if reveal else None,
+        labels=[label_item(each) for each in asked.labels] if reveal else [],
+    )
+
+
+def label_agreement(alias: str, task_id: str, found: Agreement) -> LabelAgreement:
+    """The agreement on a task as the API tells it."""
+    judge = found.judge
+    return LabelAgreement(
+        profile=alias,
+        task_id=task_id,
+        raters=dict(found.raters),
+        records=found.items,
+        good=found.good,
+        tied=found.tied,
+        pairs=tuple(_pair(each) for each in found.pairs),
+        left_out=found.left_out,
+        everybody=_kappa(found.everybody),
+        judge=JudgeAgreement(
+            good_passed=judge.good_passed,
+            good_failed=judge.good_failed,
+            bad_passed=judge.bad_passed,
+            bad_failed=judge.bad_failed,
+            sensitivity=judge.sensitivity,
+            sensitivity_interval=judge.sensitivity_interval(),
+            specificity=judge.specificity,
+            specificity_interval=judge.specificity_interval(),
+            kappa=_kappa(found.judge_kappa),
+        ),
+        contested=tuple(found.contested[:_NAMED_ITEMS]),
+        scores=None if found.scores is None else _scores(found.scores),
+    )
+
+
+def _pair(pair: Pair) -> RaterPair:
+    return RaterPair(
+        first=pair.first,
+        second=pair.second,
+        records=pair.items,
+        agreed=pair.agreed,
+        kappa=_kappa(pair.kappa),
+        scored=pair.scored,
+        alpha=None if pair.alpha is None else _kappa(pair.alpha),
+    )
+
+
+def _scores(scores: Scores) -> ScoreAgreement:
+    judge = scores.judge
+    return ScoreAgreement(
+        records=scores.items,
+        everybody=_kappa(scores.everybody),
+        compared=judge.items,
+        mean_absolute_error=_figure(judge.mean_absolute_error),
+        bias=_figure(judge.bias),
+        correlation=_figure(judge.correlation),
+    )
+
+
+def _figure(estimate: Estimate) -> ScoreFigure:
+    lower, upper = estimate.interval or (None, None)
+    return ScoreFigure(value=estimate.value, lower=lower, upper=upper)
+
+
+def _kappa(kappa: Kappa) -> AgreementKappa:
+    lower, upper = kappa.interval
+    return AgreementKappa(value=kappa.value, lower=lower, upper=upper)
