@@ -195,8 +195,8 @@ def _errors(results: ScenarioEvalResults) -> list[str]:
 def _without_records(results: ScenarioEvalResults) -> Iterator[str]:
     """Name the profiles of which no task was asked, as no record came for them.
 
-    A profile of the agent's own queue may be for other scenarios, if any of them got a record. Where
-    no attempt ran to its end, its error is the reason.
+    A profile of the agent's own queue may be for other scenarios, if any of them got a record.
+    Where no attempt ran to its end, its error is the reason.
     """
     if not results.conversations and all(item.error for item in results.scenario_results):
         return
