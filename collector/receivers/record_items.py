@@ -8,6 +8,7 @@ import pydantic_core
 from pydantic import (
     AfterValidator,
     BaseModel,
+    BeforeValidator,
     ConfigDict,
     Field,
     JsonValue,
@@ -22,6 +23,7 @@ from scouter.errors import DataError
 from scouter.evaluate.engine.sessions import is_session_uid
 from scouter.model.ids import is_trace_id
 from scouter.model.json_bytes import to_json_bytes
+from scouter.model.json_value import plain_text
 from scouter.model.struct import struct
 
 _DEFAULT: Final = Limits()
@@ -58,8 +60,17 @@ def _no_session(uid: str) -> str:
     return uid
 
 
-ShortText = Annotated[str, Field(max_length=512), AfterValidator(_no_control)]
-ProfileRef = Annotated[str, Field(min_length=1, max_length=512), AfterValidator(_no_control)]
+def _repaired(text: object) -> object:
+    """Put U+FFFD in the place of half a character; the rest is as good as ever."""
+    return plain_text(text) if isinstance(text, str) else text
+
+
+_REPAIR: Final = BeforeValidator(_repaired)
+ShortText = Annotated[str, Field(max_length=512), _REPAIR, AfterValidator(_no_control)]
+ProfileRef = Annotated[
+    str, Field(min_length=1, max_length=512), _REPAIR, AfterValidator(_no_control)
+]
+TagText = Annotated[str, Field(max_length=4096), _REPAIR]
 
 
 class RecordItem(BaseModel):
@@ -84,7 +95,7 @@ class RecordItem(BaseModel):
     context: Annotated[JsonValue, SkipValidation] = Field(  # as JSON gave it
         default=None, description="The value that tasks read."
     )
-    tags: dict[ShortText, Annotated[str, Field(max_length=4096)]] | None = Field(
+    tags: dict[ShortText, TagText] | None = Field(
         default=None, description="Text pairs to filter by.", max_length=64
     )
 

@@ -7,6 +7,7 @@ as decimal text, enums as integers, unknown fields ignored; protobuf's JSON mapp
 
 import base64
 import binascii
+import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -53,6 +54,9 @@ MAX_DROPPED: Final = 2**32 - 1
 
 _VALUE_DEPTH: Final = 300
 """Most levels of a value that is no attribute of a span; see `MAX_DEPTH`."""
+
+_UNREAD_CHARS: Final = 1_000
+"""Most characters of a value that cannot be read."""
 
 _KINDS: Final = {f"SPAN_KIND_{kind.name}": kind for kind in SpanKind}
 _CODES: Final = {f"STATUS_CODE_{code.name}": code for code in StatusCode}
@@ -375,16 +379,32 @@ def _attributes(raw: Object, where: str) -> dict[str, AttributeValue]:
 def _pairs_of(
     items: list[object], where: str, depth: int, cut: list[str] | None
 ) -> dict[str, AttributeValue]:
-    """Read pairs; `cut` grows by the keys of what is nested too deeply, without it that fails."""
+    """Read pairs; `cut` grows by the keys of what is nested too deeply or cannot be read.
+
+    Without `cut` that fails.
+    """
     out: dict[str, AttributeValue] = {}
     for item in items:
         pair = _object(item, where)
         key = _text(pair, "key")
         before = 0 if cut is None else len(cut)
-        out[key] = _value(pair.get("value"), where, depth, cut)
+        try:
+            out[key] = _value(pair.get("value"), where, depth, cut)
+        except DataError:
+            if cut is None:
+                raise
+            out[key] = _unread(pair.get("value"))  # no span is lost for one of its values
+            cut.append(key)
         if cut is not None and len(cut) > before:
             cut[before:] = [key]
     return out
+
+
+def _unread(value: object) -> str:
+    """Show a value that is none of OTLP's, such as an integer of more than 64 bits, as a text."""
+    held = list(cast(Object, value).values()) if isinstance(value, Mapping) else [value]
+    text = held[0] if held and isinstance(held[0], str) else json.dumps(held[0] if held else None)
+    return plain_text(text)[:_UNREAD_CHARS]
 
 
 def _value(value: object, where: str, depth: int, cut: list[str] | None) -> AttributeValue:

@@ -170,7 +170,13 @@ def run_both(scenarios: EvalScenarios, run: NamedRun) -> Ran:
             with answering_judge(run, *asking, judge, models) as answering:
                 ran = _ran(Run(orchestrator, _options(run), None, answering, *beside))
             asking = orchestrator.queue.agent_profiles(), list(orchestrator.scenarios)
-    told = partial(_told, asking=asking, calibrations=calibrations, judge=run.judge_name)
+    told = partial(
+        _told,
+        asking=asking,
+        named=tuple(profiles),
+        calibrations=calibrations,
+        judge=run.judge_name,
+    )
     baseline = ran.baseline
     if baseline is not None and run.interleave is not None:
         baseline = told(baseline, run.interleave, "")
@@ -191,12 +197,13 @@ def _told(
     version: str,
     *,
     asking: tuple[Mapping[str, AgentEvalProfile], Sequence[EvalScenario]],
+    named: tuple[str, ...],
     calibrations: Calibrations,
     judge: str,
 ) -> ScenarioEvalResults:
-    """Add the agent's name to results, and the known rates of their judges."""
+    """Add the names of agent and profiles to results, and the known rates of their judges."""
     rated = with_rates(results, *asking, calibrations, judge)
-    agents = {"agent": name_of(agent), "agent_version": version}
+    agents = {"agent": name_of(agent), "agent_version": version, "named_aliases": named}
     return rated.model_copy(update={"provenance": rated.provenance.model_copy(update=agents)})
 
 

@@ -31,8 +31,9 @@ def attribute_value(value: object) -> AttributeValue:
     """Turn a value into one that OpenTelemetry can carry.
 
     Texts, booleans, 64-bit integers, floats, bytes, flat lists of these and None, and what holds
-    nothing stay what they are, an enum counts as its value; anything else becomes JSON text. None
-    stays None, which is as good as no attribute.
+    nothing stay what they are, and an enum counts as its value. A value whose JSON form is a text,
+    a number or a boolean becomes that; anything else becomes JSON text. None stays None, which is
+    as good as no attribute.
     """
     value = _plain(value)
     kind = type(value)
@@ -48,6 +49,8 @@ def attribute_value(value: object) -> AttributeValue:
     if isinstance(value, Mapping) and not value and _carries_all():
         return cast(AttributeValue, {})
     tree = _lenient(cast(object, value))
+    if not isinstance(tree, list | dict):  # a number of numpy, a date, a path
+        return attribute_value(tree)
     found = _flat(cast("list[object]", tree)) if isinstance(tree, list) else None
     return _dumped(tree) if found is None else found
 

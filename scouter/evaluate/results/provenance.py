@@ -47,6 +47,8 @@ class Provenance(BaseModel):
     ended_ns: int = 0
     profile_digests: dict[str, str] = Field(default_factory=dict[str, str])
     """Digest of each alias' tasks."""
+    named_aliases: tuple[str, ...] = ()
+    """Aliases of the profiles that were given by name, for each of which a record has to come."""
     collection_id: str = ""
     scenarios_digest: str = ""
     """Digest of the scenarios' whole content; empty without scenarios, or where it is unknown."""

@@ -193,8 +193,17 @@ def _errors(results: ScenarioEvalResults) -> list[str]:
 
 
 def _without_records(results: ScenarioEvalResults) -> Iterator[str]:
-    """Name the profiles of which no task was asked, as no record came for them."""
-    for alias in results.provenance.profile_digests:
+    """Name the profiles of which no task was asked, as no record came for them.
+
+    A profile of the agent's own queue may be for other scenarios, if any of them got a record.
+    Where no attempt ran to its end, its error is the reason.
+    """
+    if not results.conversations and all(item.error for item in results.scenario_results):
+        return
+    told, wanted = results.provenance, results.provenance.named_aliases
+    if not results.dataset_results:
+        wanted = tuple(told.profile_digests)
+    for alias in wanted:
         if alias not in results.dataset_results:
             yield (
                 f"no record came for the profile {alias!r}, so none of its tasks was asked; let "

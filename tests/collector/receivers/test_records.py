@@ -258,6 +258,22 @@ def test_a_number_that_no_float_holds_is_refused(
     assert "1e400; send it as text" in answer["errors"][0]["message"]
 
 
+def test_half_a_character_is_repaired_wherever_it_stands(service: Service) -> None:
+    bad = (
+        '{"profile": "answers", "record_id": "r\\ud800", "session_id": "s\\udfff", '
+        '"tags": {"k\\ud800": "v\\ud800"}, "context": {"answer\\ud800": ["\\ud800"]}}'
+    )
+    answer = service.http.post(
+        "/v1/records",
+        content=f'{{"records": [{bad}]}}',
+        headers={"Content-Type": "application/json"},
+    ).json()
+    assert (answer["accepted"], answer["rejected"]) == (1, 0), answer
+    item = check_record(json.loads(bad)).item
+    assert (item.record_id, item.session_id) == ("r\ufffd", "s\ufffd")
+    assert item.tags == {"k\ufffd": "v\ufffd"}
+
+
 def test_a_context_that_is_too_deep_is_refused() -> None:
     context: Any = 1
     for _ in range(120):

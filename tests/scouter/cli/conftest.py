@@ -9,8 +9,11 @@ from pathlib import Path
 import pytest
 
 from scouter.cli.app import main
+from scouter.queue.scouter_queue import ScouterQueue
 from scouter.tracing.instrumentor import ScouterInstrumentor
+from scouter.tracing.runtime import RUNTIME
 from scouter.tracing.tracer import shutdown_tracer
+from scouter.transport.config import MockConfig
 from tests.support.shop_project import write_project
 
 ROOT = str(Path(__file__).parents[3])
@@ -35,6 +38,7 @@ def scouter(
 
     def run(*args: str | Path, **env: str) -> "subprocess.CompletedProcess[str]":
         capsys.readouterr()
+        RUNTIME.configure(queue=ScouterQueue({}, MockConfig()))  # as a program without an agent has
         with monkeypatch.context() as patch:
             for name, value in env.items():
                 patch.setenv(name, value)

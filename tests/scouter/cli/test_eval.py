@@ -144,11 +144,14 @@ def test_a_profile_under_another_alias_and_a_ready_made_one(
 ) -> None:
     text = (project / "answers.yaml").read_text(encoding="utf-8")
     (project / "x.yaml").write_text(text.replace("alias: answers", "alias: x"), encoding="utf-8")
-    done = scouter(
+    run = (
         "eval", "shop.yaml", "--agent", "shop:answer", "--profile", "answers=x.yaml",
         "--profile", "agent_health", "--save", "r.json",
     )  # fmt: skip
-    assert done.returncode == 0, done.stderr
+    done = scouter(*run)
+    assert done.returncode == 1, "agent_health evaluated nothing"
+    assert "no record came for the profile 'agent_health'" in " ".join(done.stdout.split())
+    assert scouter(*run, "--allow-unjudged").returncode == 0
     assert set(ScenarioEvalResults.load(project / "r.json").dataset_results) == {"answers"}
 
 

@@ -225,6 +225,29 @@ SILENT = """
 def answer(message):
     return message
 """
+TWO_ALIASES = """
+from scouter.drift import AgentEvalProfile
+from scouter.evaluate import AssertionTask, ComparisonOperator, EvalRecord
+from scouter.queue import ScouterQueue
+from scouter.tracing import init_tracer
+from scouter.transport import MockConfig
+
+tasks = [AssertionTask("right", "answer", "right", ComparisonOperator.Equals)]
+queue = ScouterQueue.from_profile(
+    [AgentEvalProfile(alias=alias, tasks=tasks) for alias in ("desk", "rare")], MockConfig()
+)
+tracer = init_tracer("shop", scouter_queue=queue)
+
+
+def answer(message):
+    with tracer.start_as_current_span("answer") as span:
+        span.add_queue_item("desk", EvalRecord(context={"answer": "right"}))
+    return message
+
+
+def silent(message):
+    return message
+"""
 GONE = """
 import os
 
@@ -248,6 +271,13 @@ def test_a_profile_that_got_no_record_passes_no_gate(project: Path, scouter: Sco
     assert report["decision"] == "nothing was judged"
     assert "no record came for the profile 'desk'" in " ".join(done.stdout.split())
     assert scouter(*LOST, "--min-pass-rate", "1.0", "--allow-unjudged").returncode == 0
+
+
+def test_of_an_agents_own_profiles_one_has_to_get_a_record(project: Path, scouter: Scouter) -> None:
+    write(project, TWO_ALIASES)
+    assert scouter("eval", "six.yaml", "--agent", "desk_agent:answer").returncode == 0
+    done = scouter("eval", "six.yaml", "--agent", "desk_agent:silent")
+    assert done.returncode == 1, done.stdout
 
 
 def test_an_agent_that_ends_the_process_ends_it_with_1(project: Path) -> None:

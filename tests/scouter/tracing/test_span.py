@@ -1,14 +1,18 @@
 """ScouterSpan is an OpenTelemetry span that takes more."""
 
+import datetime
 import enum
 import functools
 import json
 import subprocess
 import sys
 from collections import deque
-from pathlib import Path
+from decimal import Decimal
+from pathlib import Path, PurePosixPath
 from typing import Any, Final
+from uuid import UUID
 
+import numpy as np
 import pytest
 from opentelemetry import trace
 from opentelemetry.trace import SpanContext, TraceFlags
@@ -64,6 +68,14 @@ _CARRIED: Final[list[tuple[Any, Any]]] = [
     ({"a": [1]}, '{"a":[1]}'),
     (None, None),
     ({"é"}, ("é",)),
+    (np.int64(3), 3),
+    (np.bool_(True), True),
+    (np.float32(0.5), 0.5),
+    (np.array(5), 5),
+    (Decimal("1.10"), "1.10"),
+    (datetime.date(2024, 1, 1), "2024-01-01"),
+    (PurePosixPath("/x"), "/x"),
+    (UUID(int=1), "00000000-0000-0000-0000-000000000001"),
 ]
 
 
