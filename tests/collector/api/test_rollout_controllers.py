@@ -103,10 +103,16 @@ def test_every_argument_of_the_manifest_is_declared() -> None:
 def gates(service: Service) -> dict[str, int]:
     """The answers to Flagger's webhooks, by their type."""
     found: dict[str, int] = {}
-    for hook in manifest("Flagger")["analysis"]["webhooks"]:
+    hooks = cast(list[dict[str, str]], manifest("Flagger")["analysis"]["webhooks"])
+    for hook in hooks:
         parts = urlsplit(hook["url"])
         query = parts.query.replace("1.4.0", "1").replace("1.5.0", "2")
-        payload = {"name": "bot", "namespace": "test", "phase": "Progressing", "metadata": {}}
+        payload: dict[str, Any] = {
+            "name": "bot",
+            "namespace": "test",
+            "phase": "Progressing",
+            "metadata": {},
+        }
         answer = service.http.post(f"{parts.path}?{query}", json=payload)
         found[hook["type"]] = answer.status_code
     return found
