@@ -12,6 +12,7 @@ from collector.api.parameters import (
     Limit,
     Profile,
     Reader,
+    Text,
     Time,
     caught_up_router,
     read_cursor,
@@ -72,6 +73,8 @@ def drift_history_router(store: Store, names: KnownNames) -> APIRouter:
         uid: Annotated[str, Path(max_length=_NAME, description="Of one version of a profile.")],
         since: Time = None,
         task: Annotated[str, Query(max_length=_NAME, description="Empty for the record.")] = "",
+        service: Text = None,
+        environment: Text = None,
     ) -> DriftSlices:
         """Passes and fails by tag, tool and model, before and since a moment.
 
@@ -83,6 +86,8 @@ def drift_history_router(store: Store, names: KnownNames) -> APIRouter:
             profile_uid=uid,
             task=task,
             since_ns=read_time("since", since) or 0,
+            service=service,
+            environment=environment,
         )
         found, total = store.slices(query)
         return DriftSlices(

@@ -286,6 +286,33 @@ class StoreDriftContract:
             assert total == 2
             assert store.whole(query) == Slice(name="", **(counts | {"passed": 1}))
 
+    def test_slices_of_one_service_and_environment(self, store: Store) -> None:
+        """Each of three agents has one result on each side; one has no service."""
+        places = [("bot", "prod"), ("bot", "test"), ("", "prod")]
+        rows = [
+            evaluation(
+                f"{at}-{number}", FAILED if at else PASSED, evaluated_ns=5 + 10 * at,
+                service_name=service, environment=environment, tags={"k": environment},
+            )
+            for number, (service, environment) in enumerate(places) for at in (0, 1)
+        ]  # fmt: skip
+        store.append_evaluations(rows).result()
+        for service, environment, names in (
+            ("bot", "prod", ["tag k=prod"]), ("bot", "test", ["tag k=test"]),
+            ("", "prod", ["tag k=prod"]), ("other", "prod", []),
+        ):  # fmt: skip
+            for task in ("", "t1"):
+                query = SliceQuery(
+                    space=SPACE, profile_uid="p1", task=task, since_ns=10, service=service,
+                    environment=environment,
+                )  # fmt: skip
+                found, total = store.slices(query)
+                counts = {"passed_before": 1, "failed_before": 0, "passed": 0, "failed": 1}
+                assert found == [Slice(name=name, **counts) for name in names]
+                assert (total, store.whole(query).failed) == (len(names), len(names))
+        both = SliceQuery(space=SPACE, profile_uid="p1", task="", since_ns=10, service="bot")
+        assert store.slices(both)[1] == 2
+
     def test_versions_are_slices_where_there_are_several(self, store: Store) -> None:
         query = SliceQuery(space=SPACE, profile_uid="p1", task="", since_ns=10)
         one = evaluation("u1", PASSED, evaluated_ns=5, tags={}, service_version="1")

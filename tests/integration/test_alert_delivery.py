@@ -1,5 +1,6 @@
 """Alerts of a collector that is a program: read from a real Alertmanager; after `kill -9`."""
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -75,6 +76,62 @@ def test_a_fall_is_read_from_a_real_alertmanager(tmp_path: Path) -> None:
             look = collector.get(f"/api/v1/alerts/{name}")
             told = [(e["told"], e["state"]) for e in look["deliveries"] if e["channel"] != "log"]
             assert told == [("firing", "sent"), ("resolved", "sent")]
+        finally:
+            collector.close()
+
+
+def test_what_a_person_does_reaches_the_people_on_call(tmp_path: Path) -> None:
+    """PagerDuty and Opsgenie follow an acknowledgement, a silence and an end by hand."""
+    key = "0123456789abcdef0123456789abcdef"
+    with run_script() as script:
+        script.answers = [Say(202) for _ in range(20)]
+        collector = collector_with(
+            tmp_path, alerts_pagerduty_key=key, alerts_pagerduty_base=script.url,
+            alerts_opsgenie_key=key, alerts_opsgenie_base=script.url,
+        )  # fmt: skip
+        collector.start()
+
+        def told(alert_id: str) -> set[str]:
+            """Acts on an alert at both far sides."""
+            found = [
+                each for each in script.asked if alert_id in json.dumps([each.path, each.body])
+            ]
+            return {
+                each.body.get("event_action") or each.path.partition("?")[0].rpartition("/")[2]
+                for each in found
+            }
+
+        def act(alert_id: str, verb: str, **said: Any) -> None:
+            url = f"{collector.url}/api/v1/alerts/{alert_id}/{verb}"
+            answer = httpx.post(url, json=said, timeout=30)
+            assert answer.is_success, answer.text
+
+        try:
+            send(collector, [*GOOD * 100, *[42, 41] * 75])
+            wait_until(lambda: len(script.asked) == 4, what="both are told of both alerts")
+            first, second = (each["alert_id"] for each in collector.get("/api/v1/alerts")["drift"])
+            act(first, "acknowledge", note="on it")
+            acts = {"trigger", "alerts", "acknowledge"}
+            wait_until(lambda: told(first) == acts, what="it is acknowledged there")
+            act(first, "resolve")
+            acts |= {"resolve", "close"}
+            wait_until(lambda: told(first) == acts, what="it is over there")
+            act(second, "silence", seconds=3_600)
+            acts = {"trigger", "alerts", "resolve", "snooze"}
+            wait_until(lambda: told(second) == acts, what="it is silent there")
+
+            def kept() -> set[tuple[str, str, str]]:
+                look = collector.get(f"/api/v1/alerts/{first}")["deliveries"]
+                return {(each["channel"], each["told"], each["state"]) for each in look}
+
+            wait_until(
+                lambda: kept() == {
+                    *((channel, state, "sent") for channel in ("pagerduty", "opsgenie")
+                      for state in ("firing", "acknowledged", "resolved")),
+                    ("log", "firing", "sent"), ("log", "resolved", "sent"),
+                },
+                what="each delivery is kept",
+            )  # fmt: skip
         finally:
             collector.close()
 

@@ -166,17 +166,52 @@ def test_every_name_and_label_is_there(busy: CollectorProcess) -> None:
                 assert {each.strip() for each in labels.split(",")} <= of_query, query
 
 
-def test_prometheus_answers_every_picture(busy: CollectorProcess) -> None:
-    """After traffic no panel is empty."""
-    config = yaml.safe_dump(
+def config_of(collector: CollectorProcess, *rules: str) -> str:
+    quick = ("scrape_interval", "scrape_timeout", "evaluation_interval")
+    return yaml.safe_dump(
         {
-            "global": {"scrape_interval": "250ms", "scrape_timeout": "250ms"},
+            "global": dict.fromkeys(quick, "250ms"),
+            "rule_files": list(rules),
             "scrape_configs": [
-                {"job_name": "scouter", "static_configs": [{"targets": [busy.address]}]}
+                {"job_name": "scouter", "static_configs": [{"targets": [collector.address]}]}
             ],
         }
     )
-    with run_prometheus(config, {}) as prometheus:
+
+
+def test_prometheus_answers_every_rule(busy: CollectorProcess) -> None:
+    """Each rule is evaluated; each record, and each series that an alert asks for, is there."""
+    own = [Objective(name="bot", alias="bot", share=0.9)]
+    files = {"all.yml": rules_text(), "own.yml": rules_text(["bot"], own)}
+    with run_prometheus(config_of(busy, *files), files) as prometheus:
+        prometheus.wait_target_up("scouter")
+        send(busy)
+        rules = [
+            rule
+            for text in files.values()
+            for group in yaml.safe_load(text)["groups"]
+            for rule in group["rules"]
+        ]
+        wanted = {rule["record"] for rule in rules if "record" in rule}
+        for rule in rules:
+            for match in _READ.finditer(rule["expr"]):
+                if match[1] not in UNSEEN:
+                    wanted.add(match[0])
+        for each in sorted(wanted):
+            wait_until(
+                lambda each=each: prometheus.query(each), what=f"a series of {each}", timeout_s=60
+            )
+
+        def evaluated() -> bool:
+            states = prometheus.rules()
+            return len(states) == len(rules) and set(states.values()) == {("ok", "")}
+
+        wait_until(evaluated, what=f"all rules are evaluated: {prometheus.rules()}")
+
+
+def test_prometheus_answers_every_picture(busy: CollectorProcess) -> None:
+    """After traffic no panel is empty."""
+    with run_prometheus(config_of(busy), {}) as prometheus:
         prometheus.wait_target_up("scouter")
         send(busy)
         for query in map(asked, queries_of_dashboard()):

@@ -4,7 +4,7 @@ import contextlib
 import tempfile
 from collections.abc import Generator, Mapping
 from pathlib import Path
-from typing import TypedDict, cast
+from typing import Any, TypedDict, cast
 
 import httpx
 
@@ -59,6 +59,17 @@ class PrometheusServer:
             if (name is None or alert["labels"]["alertname"] == name)
             and (state is None or alert["state"] == state)
         ]
+
+    def rules(self) -> dict[tuple[str, str, str], tuple[str, str]]:
+        """Health and last error of every rule, by file, name and query."""
+        groups = cast(list[dict[str, Any]], self._get("/api/v1/rules")["groups"])
+        return {
+            (group["file"], rule["name"], rule["query"]): (
+                rule["health"], rule.get("lastError", ""),
+            )
+            for group in groups
+            for rule in group["rules"]
+        }  # fmt: skip
 
     def query(self, expression: str) -> dict[tuple[tuple[str, str], ...], float]:
         """Evaluate an instant query.

@@ -13,7 +13,7 @@ from pydantic import SecretStr
 
 from collector.alerts.delivery.notice import Notice
 from collector.alerts.delivery.post import Poster
-from collector.alerts.drift.alert import Alert, TroubleAlert
+from collector.alerts.drift.alert import Alert, DriftAlertState, TroubleAlert
 from collector.alerts.drift.message import rfc3339
 from scouter.drift.series.series import Kind
 
@@ -43,6 +43,7 @@ class AlertmanagerChannel:
     """
 
     name = "alertmanager"
+    acts: frozenset[DriftAlertState] = frozenset()
     pause_s = 0.0
 
     def __init__(

@@ -1,8 +1,10 @@
 """The port to whoever is told of alerts."""
 
+from collections.abc import Set as AbstractSet
 from typing import Protocol
 
 from collector.alerts.delivery.notice import Notice
+from collector.alerts.drift.alert import DriftAlertState
 
 
 class Channel(Protocol):
@@ -21,6 +23,11 @@ class Channel(Protocol):
     @property
     def heartbeat_s(self) -> float | None:
         """An alert that stands is told again after so long; None if once is enough."""
+        ...
+
+    @property
+    def acts(self) -> AbstractSet[DriftAlertState]:
+        """States besides firing and resolved that it is told of: `ATTENDED`, or none."""
         ...
 
     def send(self, notice: Notice) -> str:

@@ -1,10 +1,11 @@
 """A thread that tells one channel of alerts, each state at least once.
 
 It keeps no queue. It compares the alerts as they stand with what the store says of earlier
-deliveries: a firing alert whose state was not told is due, and so is the end of one that was. So
-nothing is lost by a crash, and an alert that came and went while the far side was down is one
-message or none. That a delivery begins is durable before its first request: after a crash it is
-known that the far side may have the alert, and its end is told too.
+deliveries: a firing alert whose state was not told is due. So is the end of one that was told, and
+the act of a person on it, where the channel takes acts. So nothing is lost by a crash, and an alert
+that came and went while the far side was down is one message or none. That a delivery begins is
+durable before its first request: after a crash it is known that the far side may have the alert,
+and its end is told too.
 """
 
 import logging
@@ -159,11 +160,11 @@ class Courier:
         }
 
     def _is_due(self, name: _Name, alert: Alert) -> bool:
-        if alert.state not in _TOLD:
+        if alert.state not in _TOLD and alert.state not in self.channel.acts:
             return False
         told = self._told.get(name)
-        if told is None:
-            return alert.is_open  # nobody needs the end of what was never told
+        if told is None:  # nobody needs the end of what was never told, or who looks after it
+            return alert.state is DriftAlertState.FIRING
         return not (_is_about(told, alert) and told.state in _OVER)
 
     def _attempts(self, name: _Name, alert: Alert) -> int:

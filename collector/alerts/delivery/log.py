@@ -4,6 +4,7 @@ import logging
 from typing import Final
 
 from collector.alerts.delivery.notice import Notice
+from collector.alerts.drift.alert import DriftAlertState
 from collector.alerts.drift.message import headline
 
 _log: Final = logging.getLogger(__name__)
@@ -13,6 +14,7 @@ class LogChannel:
     """Writes a line for each message; see `Channel`."""
 
     name = "log"
+    acts: frozenset[DriftAlertState] = frozenset()
     pause_s = 0.0
     heartbeat_s: float | None = None
 

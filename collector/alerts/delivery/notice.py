@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 from urllib.parse import quote
 
-from collector.alerts.drift.alert import Alert, DriftAlert, DriftAlertState, Figures
+from collector.alerts.drift.alert import ATTENDED, Alert, DriftAlert, DriftAlertState, Figures
 from collector.alerts.drift.explain import culprits_of, error_of, examples_of
 from collector.alerts.drift.message import bad_word, headline, proof
 from collector.storage.port.rows import EvaluationRow
@@ -72,19 +72,25 @@ class Notice:
 
     @property
     def title(self) -> str:
-        """One sentence: task, version and time of the fall; a test says that it is one."""
+        """One sentence: task, version and time of the fall, and its state where it does not fire.
+
+        A test says that it is one.
+        """
         test = "[test] " if self.alert.alert_id == TEST_ID else ""
-        over = "resolved: " if self.is_resolved else ""
-        return f"{test}{over}{headline(self.alert)}"
+        state = self.alert.state
+        now = "" if state is DriftAlertState.FIRING else f"{state.value}: "
+        return f"{test}{now}{headline(self.alert)}"
 
     @property
     def evidence(self) -> str:
         """Counts, the healthy count and the chance, or the trouble found.
 
-        Of an alert that is over the reason comes first.
+        Of an alert that is over, or that a person looks after, the reason comes first.
         """
-        proven = proof(self.alert)
-        return f"{self.alert.note}; it was: {proven}" if self.is_resolved else proven
+        proven, note = proof(self.alert), self.alert.note
+        if self.is_resolved:
+            return f"{note}; it was: {proven}"
+        return f"{note}; {proven}" if note and self.alert.state in ATTENDED else proven
 
     def lines(
         self,

@@ -1,7 +1,7 @@
 """Alerts to Opsgenie, or to Jira Service Management, which takes the same requests.
 
-Source: Opsgenie, "Alert API: create alert, close alert"; Jira Service Management, "Integration
-events API".
+Source: Opsgenie, "Alert API: create, acknowledge, snooze, close alert"; Jira Service Management,
+"Integration events API".
 """
 
 from typing import Final
@@ -12,7 +12,16 @@ from pydantic import SecretStr
 from collector.alerts.delivery.notice import Notice
 from collector.alerts.delivery.post import Poster
 from collector.alerts.delivery.words import cut, fit
+from collector.alerts.drift.alert import ATTENDED, DriftAlertState
+from collector.alerts.drift.message import rfc3339
 
+_ACTS: Final = {
+    DriftAlertState.ACKNOWLEDGED: "acknowledge",
+    DriftAlertState.SILENCED: "snooze",
+    DriftAlertState.RESOLVED: "close",
+}
+"""Verbs of the states in which there is an alert already."""
+_USER: Final = 100
 _MESSAGE: Final = 130
 _DESCRIPTION: Final = 15_000
 _TAG: Final = 50
@@ -23,7 +32,7 @@ _PRIORITIES: Final = {"critical": "P2", "warning": "P3"}
 
 
 class OpsgenieChannel:
-    """Creates an alert there for each one here, and closes it; see `Channel`.
+    """Creates an alert there for each one here, acknowledges, snoozes and closes it; see `Channel`.
 
     Args:
         key: Of an API integration.
@@ -31,6 +40,7 @@ class OpsgenieChannel:
     """
 
     name = "opsgenie"
+    acts = ATTENDED
     pause_s = 0.0
     heartbeat_s: float | None = None
 
@@ -40,13 +50,18 @@ class OpsgenieChannel:
         self._poster = Poster(self.name, secrets=[key], headers={"Authorization": header})
 
     def send(self, notice: Notice) -> str:
-        """Create or close; its answer says that it was taken, not that it was done."""
-        if notice.is_resolved:
-            alias = quote(notice.dedup_key, safe="")
-            url = f"{self._url}/{alias}/close?identifierType=alias"
-            note = cut(notice.evidence, _DESCRIPTION)
-            return self._poster.post(url, {"source": "Scouter", "note": note})
-        return self._poster.post(self._url, _body(notice))
+        """Create or act on it; its answer says that it was taken, not that it was done."""
+        alert = notice.alert
+        act = _ACTS.get(alert.state)
+        if act is None:
+            return self._poster.post(self._url, _body(notice))
+        alias = quote(notice.dedup_key, safe="")
+        body = {"source": "Scouter", "note": cut(notice.evidence, _DESCRIPTION)}
+        if alert.by:
+            body["user"] = cut(alert.by, _USER)
+        if alert.silenced_until_ns is not None:
+            body["endTime"] = rfc3339(alert.silenced_until_ns)
+        return self._poster.post(f"{self._url}/{alias}/{act}?identifierType=alias", body)
 
     def close(self) -> None:
         """Close the connections."""

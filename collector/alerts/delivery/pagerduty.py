@@ -11,15 +11,25 @@ from pydantic import SecretStr
 from collector.alerts.delivery.notice import Notice
 from collector.alerts.delivery.post import Poster, to_bytes
 from collector.alerts.delivery.words import cut
-from collector.alerts.drift.alert import Alert, TroubleAlert
+from collector.alerts.drift.alert import ATTENDED, Alert, DriftAlertState, TroubleAlert
 from collector.alerts.drift.message import rfc3339
 
+_ACTIONS: Final = {
+    DriftAlertState.FIRING: "trigger",
+    DriftAlertState.ACKNOWLEDGED: "acknowledge",
+    # There is no event for a silence. As another trigger opens a new incident then, people are told
+    # again once it is over; of an acknowledged incident they would not be.
+    DriftAlertState.SILENCED: "resolve",
+    DriftAlertState.RESOLVED: "resolve",
+}
 _SUMMARY: Final = 1_024
 _EVENT_BYTES: Final = 512_000
 
 
 class PagerDutyChannel:
-    """Triggers an incident for each alert and resolves it; see `Channel`.
+    """Triggers an incident for each alert, acknowledges and resolves it; see `Channel`.
+
+    A silence resolves it, too, and its end triggers another one.
 
     Args:
         key: Integration key of a service, 32 characters.
@@ -27,6 +37,7 @@ class PagerDutyChannel:
     """
 
     name = "pagerduty"
+    acts = ATTENDED
     pause_s = 0.0
     heartbeat_s: float | None = None
 
@@ -60,7 +71,7 @@ class PagerDutyChannel:
         link = {"client_url": notice.url} if notice.url else {}
         return {
             "routing_key": self._key.get_secret_value(),
-            "event_action": "resolve" if notice.is_resolved else "trigger",
+            "event_action": _ACTIONS[alert.state],
             "dedup_key": notice.dedup_key,
             "client": "Scouter",
             **link,

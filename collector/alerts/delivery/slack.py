@@ -10,6 +10,7 @@ from pydantic import SecretStr
 from collector.alerts.delivery.notice import Notice
 from collector.alerts.delivery.post import Poster
 from collector.alerts.delivery.words import cut, fit
+from collector.alerts.drift.alert import DriftAlertState
 
 _HEADER: Final = 150
 _SECTION: Final = 3_000
@@ -25,6 +26,7 @@ class SlackChannel:
     """
 
     name = "slack"
+    acts: frozenset[DriftAlertState] = frozenset()
     pause_s = 1.0
     heartbeat_s: float | None = None
 

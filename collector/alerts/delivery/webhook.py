@@ -10,7 +10,7 @@ from pydantic import SecretStr
 
 from collector.alerts.delivery.notice import Notice
 from collector.alerts.delivery.post import Poster
-from collector.alerts.drift.alert import Figures, TroubleAlert
+from collector.alerts.drift.alert import ATTENDED, Figures, TroubleAlert
 from collector.alerts.drift.message import rfc3339
 
 
@@ -23,6 +23,7 @@ class WebhookChannel:
     """
 
     name = "webhook"
+    acts = ATTENDED
     pause_s = 0.0
     heartbeat_s: float | None = None
 
@@ -42,7 +43,7 @@ class WebhookChannel:
 
 def _body(notice: Notice) -> dict[str, object]:
     alert = notice.alert
-    figures = notice.opened
+    figures, until_ns = notice.opened, alert.silenced_until_ns
     return {
         "dedup_key": notice.dedup_key,
         "event": alert.state.value,
@@ -63,7 +64,9 @@ def _body(notice: Notice) -> dict[str, object]:
         "opened_at": rfc3339(alert.opened_ns),
         "changed_at": rfc3339(alert.changed_ns),
         **_figures(figures),
+        "by": alert.by,
         "note": alert.note,
+        "silenced_until": None if until_ns is None else rfc3339(until_ns),
         "explained_by": list(notice.explained_by),
         "examples": [
             {"name": each.name, "url": each.url, "command": each.order, "reason": each.reason}

@@ -41,6 +41,10 @@ class DriftAlertState(StrEnum):
     """Over: by evidence of recovery, by a person, or as something else runs now."""
 
 
+ATTENDED: Final = frozenset({DriftAlertState.ACKNOWLEDGED, DriftAlertState.SILENCED})
+"""States of an open alert that a person has put it in, after others were told."""
+
+
 class Figures(BaseModel):
     """Evidence of a fall at one moment."""
 

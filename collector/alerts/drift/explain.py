@@ -8,7 +8,8 @@ from collector.storage.port.lists import EvaluationQuery
 from collector.storage.port.rows import EvaluationRow
 from collector.storage.port.store import Store
 from scouter.drift.detect.slices import Culprit, culprits
-from scouter.drift.series.series import Kind
+from scouter.drift.series.series import Agent, Kind
+from scouter.drift.series.series_set import results_of
 from scouter.evaluate.outcome import Outcome
 
 EXAMPLES: Final = 3
@@ -49,16 +50,20 @@ def error_of(row: EvaluationRow, task: str) -> str:
 
 
 def culprits_of(store: Store, alert: Alert) -> list[Culprit]:
-    """The slices that fell; none of an error series, as an error has no rate that could be cut.
+    """The slices that fell, of the results of the alert's service in its environment.
 
-    A condition says nothing of a time before.
+    There are none of an error series, as an error has no rate that could be cut. A condition says
+    nothing of a time before.
     """
     if isinstance(alert, TroubleAlert) or alert.kind is Kind.ERROR or alert.condition:
         return []
+    service, environment = results_of(Agent(alert.service, alert.environment, alert.version))
     query = SliceQuery(
         space=alert.space,
         profile_uid=alert.profile_uid,
         task=alert.task,
         since_ns=alert.opened.since_ns,
+        service=service,
+        environment=environment,
     )
     return culprits(*store.slices(query), whole=store.whole(query))[:CULPRITS]

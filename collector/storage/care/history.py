@@ -16,6 +16,7 @@ from scouter.drift.history.history import KnownProfile, Mix, Period
 from scouter.drift.profile import AgentEvalProfile
 from scouter.drift.series.observed import BEFORE_ALL, Observed
 from scouter.drift.series.series import SeriesKey
+from scouter.drift.series.series_set import results_of
 from scouter.errors import ConfigError
 
 _PAGE: Final = 10_000
@@ -76,9 +77,11 @@ class StoredHistory:
 
     def slices(self, key: SeriesKey, since_ns: int) -> tuple[Sequence[Slice], int]:
         """Passes and fails of a series by tag, tool and model, before and since a moment."""
+        service, environment = results_of(key.agent)
         query = SliceQuery(
-            space=self._space, profile_uid=key.profile_uid, task=key.task, since_ns=since_ns
-        )
+            space=self._space, profile_uid=key.profile_uid, task=key.task, since_ns=since_ns,
+            service=service, environment=environment,
+        )  # fmt: skip
         return read_slices(self._store, query)
 
     def calls(self, mix: Mix, since_ns: int | None, until_ns: int | None) -> Mapping[str, int]:

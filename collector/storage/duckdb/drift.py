@@ -326,6 +326,10 @@ def _results(query: SliceQuery) -> tuple[str, list[object]]:
         " AND NOT coalesce(e.was_decided, e.revision > 1)"
     )
     given = [query.space, query.profile_uid, query.since_ns, *([query.task] if query.task else [])]
+    for name, value in (("service_name", query.service), ("environment", query.environment)):
+        if value is not None:
+            given.append(value)
+            head += f" AND e.{name} = ${len(given)}"
     rows = (
         f"WITH r AS (({head} AND e.evaluated_ns >= $3 ORDER BY e.seq LIMIT {_MOST}) UNION ALL"
         f" ({head} AND e.evaluated_ns < $3 ORDER BY e.seq DESC LIMIT {_MOST}))"

@@ -73,6 +73,9 @@ class SliceQuery:
     """Empty for whole records."""
     since_ns: int
     """Results from then on are held against those before."""
+    service: str | None = None
+    """None for any."""
+    environment: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,6 +11,7 @@ from scouter.drift.history.history import KnownProfile, Mix, Period
 from scouter.drift.profile import AgentEvalProfile
 from scouter.drift.series.observed import Observed, Place
 from scouter.drift.series.series import Agent, SeriesKey
+from scouter.drift.series.series_set import results_of
 
 _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 _MICROSECOND = datetime.timedelta(microseconds=1)
@@ -59,7 +60,9 @@ class HttpHistory:
 
     def slices(self, key: SeriesKey, since_ns: int) -> tuple[Sequence[Slice], int]:
         """Passes and fails of a series by tag, tool and model, before and since a moment."""
-        answer = self._client.drift_slices(key.profile_uid, _text(since_ns), key.task)
+        answer = self._client.drift_slices(
+            key.profile_uid, _text(since_ns), key.task, *results_of(key.agent)
+        )
         return [
             Slice(
                 name=each.name,

@@ -27,13 +27,23 @@ def drift_results(
     return pages("/drift/results", DriftResult, dict(locals()))
 
 
-def drift_slices(uid: str, since: Moment | None = None, task: str = "") -> Call[DriftSlices]:
+def drift_slices(
+    uid: str,
+    since: Moment | None = None,
+    task: str = "",
+    service: str | None = None,
+    environment: str | None = None,
+) -> Call[DriftSlices]:
     """Passes and fails by tag, tool and model, before and since a moment.
 
     Args:
         uid: Of one version of a profile.
         since: The moment; without it no result is before.
         task: Empty for the whole record.
+        service: Of its results only; the empty text stands for those without one.
+        environment: The same.
     """
-    query: dict[str, QueryValue] = {"since": since, "task": task}
+    query: dict[str, QueryValue] = {
+        "since": since, "task": task, "service": service, "environment": environment,
+    }  # fmt: skip
     return get("/drift/slices/{uid}", DriftSlices, at={"uid": uid}, query=query)

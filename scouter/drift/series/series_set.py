@@ -37,6 +37,14 @@ def line_of(key: GroupKey) -> tuple[str, ...]:
     return (key.space, key.profile_uid, *key.agent[:2])
 
 
+def results_of(agent: Agent) -> tuple[str | None, str | None]:
+    """Service and environment by which the results of an agent are found; None for any.
+
+    Those that share the series of `OTHERS` have none in common.
+    """
+    return (None, None) if agent == OTHERS else (agent.service, agent.environment)
+
+
 class SeriesSet:
     """See the module.
 

@@ -172,17 +172,19 @@ def test_trouble_is_an_alert_that_people_see_and_act_on(
             what="an alert",
         )
         (listed,) = service.get("/api/v1/alerts")["trouble"]
-        assert listed["trouble"] == "dead_letters"
+        assert listed["trouble"] == "unknown_profile"
         assert service.get("/api/v1/alerts")["drift"] == []
         path = f"/api/v1/alerts/{listed['alert_id']}"
         wait_until(lambda: len(service.get(path)["deliveries"]) == 2, what="deliveries")
         look = service.get(path)
-        assert (look["kind"], look["trouble"]) == ("trouble", "dead_letters")
-        assert look["title"].startswith("space default: much of what comes in cannot be used")
-        assert look["opened"]["message"].startswith("10 things could not be used")
+        assert (look["kind"], look["trouble"]) == ("trouble", "unknown_profile")
+        assert look["title"].startswith("space default: records name no profile that can")
+        assert look["opened"]["message"].startswith(
+            "10 records that were accepted were not evaluated"
+        )
         assert (look["opened"]["healthy"], look["examples"], look["now"]) == (None, [], None)
         wait_until(lambda: len(script.asked) == 1, what="the webhook has it")
-        assert script.asked[0].body["trouble"] == "dead_letters"
+        assert script.asked[0].body["trouble"] == "unknown_profile"
         shown = service.http.get(f"/alerts/{listed['alert_id']}")
         assert (shown.status_code, "Held against" in shown.text) == (200, False)
         acknowledged = service.http.post(f"{path}/acknowledge", json={"note": "on it"})

@@ -219,6 +219,47 @@ def test_opsgenie_and_its_successor(script: Script, limits: Any, path: str) -> N
     assert over.path == f"{path}/v2/alerts/scouter-5f0c/close?identifierType=alias"
 
 
+UNTIL_NS = START_NS + 8 * 3_600 * 10**9
+ACKNOWLEDGED = {"state": DriftAlertState.ACKNOWLEDGED, "by": "ada", "note": "on it"}
+SILENCED = {"state": DriftAlertState.SILENCED, "silenced_until_ns": UNTIL_NS}
+
+
+def test_acts_in_pagerduty(script: Script) -> None:
+    """A silence ends the incident, so that its end pages again; it has no event of its own."""
+    asked = sent(script, "pagerduty", notice(**ACKNOWLEDGED), notice(**SILENCED), notice())
+    found = [(each.body["event_action"], each.body["dedup_key"]) for each in asked]
+    assert found == [
+        ("acknowledge", "scouter-5f0c"), ("resolve", "scouter-5f0c"), ("trigger", "scouter-5f0c"),
+    ]  # fmt: skip
+    assert asked[0].body["payload"]["summary"] == f"acknowledged: {TITLE}; on it; {EVIDENCE}"
+
+
+def test_acts_in_opsgenie(script: Script) -> None:
+    acknowledged, silenced = sent(script, "opsgenie", notice(**ACKNOWLEDGED), notice(**SILENCED))
+    base = "/v2/alerts/scouter-5f0c"
+    assert acknowledged.path == f"{base}/acknowledge?identifierType=alias"
+    assert acknowledged.body == {"source": "Scouter", "user": "ada", "note": f"on it; {EVIDENCE}"}
+    assert silenced.path == f"{base}/snooze?identifierType=alias"
+    assert silenced.body["endTime"] == "2027-01-15T16:00:00Z"
+
+
+def test_acts_in_a_webhook(script: Script) -> None:
+    acknowledged, silenced = sent(script, "webhook", notice(**ACKNOWLEDGED), notice(**SILENCED))
+    assert (acknowledged.body["event"], acknowledged.body["by"]) == ("acknowledged", "ada")
+    assert (silenced.body["event"], silenced.body["silenced_until"]) == (
+        "silenced", "2027-01-15T16:00:00Z",
+    )  # fmt: skip
+
+
+def test_channels_that_take_no_acts() -> None:
+    """Alertmanager has silences of its own; in Slack and a log they would be lines for nothing."""
+    taken = {name: bool(make("http://127.0.0.1:1").acts) for name, make in CHANNELS.items()}
+    assert taken == {
+        "webhook": True, "pagerduty": True, "opsgenie": True, "slack": False, "alertmanager": False,
+    }  # fmt: skip
+    assert not LogChannel().acts
+
+
 @pytest.mark.parametrize("status", [429, 500, 502, 503, 504])
 def test_what_may_work_later(opened: Channel, script: Script, status: int) -> None:
     script.answers = [Say(status, "busy", {"Retry-After": "7"})]

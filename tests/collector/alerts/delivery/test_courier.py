@@ -126,17 +126,64 @@ def test_these_are_told_to_nobody(round_: Round, state: State) -> None:
     assert (round_.run(), round_.log()) == ([], [])
 
 
-def test_a_silence_that_is_over_is_told_and_an_acknowledgement_is_not(round_: Round) -> None:
-    round_.change("a", State.FIRING)
-    round_.run(200)
-    round_.change("a", State.SILENCED)
-    assert round_.run() == []
+def test_what_a_person_does_is_told_to_those_who_take_it(round_: Round, script: Script) -> None:
+    """Once, asked again while the far side is busy, and kept."""
     round_.change("a", State.FIRING)
     assert round_.run(200) == [("a", "firing")]
-    round_.change("a", State.ACKNOWLEDGED)
+    round_.change("a", State.ACKNOWLEDGED, by="ada", note="on it")
+    script.answers = [Say(503)]
+    assert round_.courier.step() == 1.0
+    round_.restart()
+    assert round_.run(200) == [("a", "acknowledged")]
+    assert (script.asked[-1].body["by"], script.asked[-1].body["note"]) == ("ada", "on it")
+    round_.change("a", State.SILENCED, silenced_until_ns=START_NS + 3_600 * 10**9)
+    assert round_.run(200) == [("a", "silenced")]
+    assert script.asked[-1].body["silenced_until"] == "2027-01-15T09:00:00Z"
+    round_.change("a", State.FIRING, silenced_until_ns=None)
+    assert round_.run(200) == [("a", "firing")]
+    round_.restart()
     assert round_.run() == []
+    assert round_.log() == [
+        ("firing", "sent", 1), ("acknowledged", "sent", 2), ("silenced", "sent", 1),
+        ("firing", "sent", 1),
+    ]  # fmt: skip
+
+
+def test_an_act_on_what_the_far_side_may_have_is_told(round_: Round, script: Script) -> None:
+    """The message that it fires failed, perhaps behind the far side; only the latest is told."""
+    round_.change("a", State.FIRING)
+    script.answers = [Say(503)]
+    round_.courier.step()
+    round_.change("a", State.ACKNOWLEDGED)
+    round_.ticks_s += 60
+    assert round_.run(200) == [("a", "acknowledged")]
     round_.change("a", State.RESOLVED)
     assert round_.run(200) == [("a", "resolved")]
+
+
+def test_a_silence_that_is_over_is_told_to_slack_and_an_acknowledgement_is_not(
+    round_: Round, script: Script
+) -> None:
+    round_.open_channel("slack")
+
+    def told(count: int) -> int:
+        """Messages that come, each a second behind the other."""
+        before, script.answers = len(script.asked), [Say(200)] * count
+        round_.ticks_s += 1
+        while round_.courier.step() == 0:
+            pass
+        return len(script.asked) - before
+
+    round_.change("a", State.FIRING)
+    assert told(1) == 1
+    round_.change("a", State.SILENCED)
+    assert told(0) == 0
+    round_.change("a", State.FIRING)
+    assert told(1) == 1
+    round_.change("a", State.ACKNOWLEDGED)
+    assert told(0) == 0
+    round_.change("a", State.RESOLVED)
+    assert told(1) == 1
 
 
 def test_a_far_side_that_is_busy_is_asked_again(round_: Round, script: Script) -> None:

@@ -11,6 +11,7 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from collector.alerts.drift.alert import Alert, DriftAlert, DriftAlertState, alert_of
+from collector.alerts.drift.explain import culprits_of
 from collector.alerts.drift.health import HealthWatch
 from collector.alerts.drift.measures import DriftMeasures
 from collector.alerts.drift.message import evidence, headline
@@ -438,3 +439,24 @@ def test_each_service_and_environment_has_its_own_standing(watch: Watch) -> None
     watch.watcher.acknowledge(SPACE, alert.alert_id, "t", "")
     assert [sample("fallen", each) for each in ("prod", "test")] == [1, 0]
     assert [sample("firing", each) for each in ("prod", "test")] == [0, 0]
+
+
+def test_environments_with_opposite_changes_explain_nothing_of_each_other(watch: Watch) -> None:
+    """Production falls where the tool is new; the test system gets better there, by as much."""
+    places = [{"environment": name, "service_name": "bot"} for name in ("prod", "test")]
+    watch.feed(GOOD, **places[0], tags={"tool": "old"})
+    watch.feed(BAD * 10, **places[1], tags={"tool": "old"})
+    for _ in range(4):
+        watch.feed([PASSED] * 15, **places[0], tags={"tool": "old"})
+        watch.feed([PASSED, FAILED] * 30, **places[0], tags={"tool": "new"})
+        watch.feed([PASSED] * 60, **places[1], tags={"tool": "new"})
+        watch.feed([PASSED, FAILED] * 8, **places[1], tags={"tool": "old"})
+    alert = next(each for each in watch.alerts if each.task)
+    assert alert.environment == "prod"
+    found = {each.slice.name: each for each in culprits_of(watch.store, alert)}
+    assert list(found) == ["tag tool=new"]
+    new = found["tag tool=new"]
+    assert new.is_new
+    assert new.stands_out
+    assert new.rate_before == pytest.approx(0.9, abs=0.01)
+    assert new.rate == pytest.approx(0.5, abs=0.01)
