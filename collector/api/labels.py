@@ -3,6 +3,7 @@
 import json
 import time
 from collections.abc import Iterator
+from functools import cache
 from typing import Annotated, Final
 
 from fastapi import APIRouter, Query
@@ -21,6 +22,7 @@ from collector.api.parameters import (
     read_cursor,
     write_cursor,
 )
+from collector.api.parts import TheRegistry, TheStore
 from collector.labelling.agreement import Agreement, agreement_of
 from collector.labelling.question import question_about, question_of
 from collector.labelling.queue import MOST_LABELS, Asked, Order, queue_of
@@ -115,16 +117,12 @@ class LabelQueue(_Answer):
     items: list[QueueItem]
 
 
-def labels_router(store: Store, registry: ProfileRegistry) -> APIRouter:
-    """Make the routes below `/api/v1/labels`.
+@cache
+def labels_router() -> APIRouter:
+    """Make the routes below `/api/v1/labels`."""
+    router = caught_up_router(tag="labels")
 
-    Args:
-        store: Keeps the labels.
-        registry: Has the tasks.
-    """
-    router = caught_up_router(store, tag="labels")
-
-    def task_of(space: str, alias: str, task_id: str) -> Task:
+    def task_of(registry: ProfileRegistry, space: str, alias: str, task_id: str) -> Task:
         """The task of that name of a registered profile."""
         profiles = [each.profile for each in registry.all(space) if each.profile.alias == alias]
         for profile in profiles:
@@ -135,6 +133,7 @@ def labels_router(store: Store, registry: ProfileRegistry) -> APIRouter:
 
     @router.get("/labels")
     def labels(
+        store: TheStore,
         caller: Reader,
         profile: Text = None,
         task_id: Text = None,
@@ -158,7 +157,7 @@ def labels_router(store: Store, registry: ProfileRegistry) -> APIRouter:
         )
 
     @router.post("/labels", responses=NOT_FOUND)
-    def label(caller: Labeller, body: LabelBody) -> LabelItem:
+    def label(store: TheStore, caller: Labeller, body: LabelBody) -> LabelItem:
         """Say whether a record is good, as a task on it asks.
 
         A later label of the same person on the same task and record takes its place.
@@ -181,6 +180,8 @@ def labels_router(store: Store, registry: ProfileRegistry) -> APIRouter:
 
     @router.get("/labels/queue", responses=NOT_FOUND)
     def queue(
+        store: TheStore,
+        registry: TheRegistry,
         caller: Reader,
         profile: _Alias,
         task_id: _TaskId,
@@ -193,7 +194,7 @@ def labels_router(store: Store, registry: ProfileRegistry) -> APIRouter:
         limit: Annotated[int, Query(ge=1, le=20)] = 1,
     ) -> LabelQueue:
         """Records that a person has not labelled, in order."""
-        task = task_of(caller.space, profile, task_id)
+        task = task_of(registry, caller.space, profile, task_id)
         found = queue_of(store, caller.space, profile, task_id.lower(), order, rater)
         shown = found.items[offset : offset + limit]
         rows = store.records_of(caller.space, [each.row.record_uid for each in shown])
@@ -213,15 +214,19 @@ def labels_router(store: Store, registry: ProfileRegistry) -> APIRouter:
         )
 
     @router.get("/labels/agreement", responses=NOT_FOUND)
-    def agreement(caller: Reader, profile: _Alias, task_id: _TaskId) -> LabelAgreement:
+    def agreement(
+        store: TheStore, registry: TheRegistry, caller: Reader, profile: _Alias, task_id: _TaskId
+    ) -> LabelAgreement:
         """Agreement of people with each other, and of the judge with most of them."""
-        task_of(caller.space, profile, task_id)
+        task_of(registry, caller.space, profile, task_id)
         rows = _all_labels(store, caller.space, profile, task_id)
         outcomes = _outcomes(store, caller.space, rows, task_id.lower())
         return _agreement(profile, task_id.lower(), agreement_of(rows, outcomes))
 
     @router.get("/labels/file", responses=NOT_FOUND, response_class=StreamingResponse)
     def label_file(
+        store: TheStore,
+        registry: TheRegistry,
         caller: Reader,
         profile: _Alias,
         task_id: _TaskId,
@@ -230,7 +235,7 @@ def labels_router(store: Store, registry: ProfileRegistry) -> APIRouter:
         ] = True,
     ) -> Response:
         """Labels as the lines that `scouter judge calibrate` reads, with the judge's answers."""
-        task_of(caller.space, profile, task_id)
+        task_of(registry, caller.space, profile, task_id)
         rows = _all_labels(store, caller.space, profile, task_id)
         lines = _lines(store, caller.space, rows, task_id.lower(), contexts=contexts)
         return StreamingResponse(lines, media_type="application/x-ndjson")
