@@ -14,7 +14,7 @@ from collector.alerts.drift.measures import DriftMeasures
 from collector.alerts.drift.watcher import DriftWatcher
 from collector.alerts.monitor import AlertMonitor
 from collector.api.app import make_app
-from collector.api.probes import Unready
+from collector.api.parts import Parts, Unready
 from collector.exemplars import TraceExemplars
 from collector.judging.answers import KeptAnswers, remove_answers
 from collector.judging.gold import GoldAsker, GoldMeasures
@@ -239,28 +239,7 @@ class Collector:
         self.kafka = self._kafka()
         self.message_receivers = message_receivers(settings, self.ingest, self.pipeline.inputs)
         self.grpc = self._grpc()
-        self.app = make_app(
-            self.store,
-            self.registry,
-            self.monitor,
-            self.watcher,
-            self.health,
-            self.delivery,
-            pace,
-            self.pipeline,
-            self.ingest,
-            self.telemetry,
-            self.gate,
-            self.metrics.registry,
-            self.operation,
-            self.prices,
-            self.unready,
-            self._profiles_changed,
-            self.providers.check,
-            self.answers,
-            self.known_judges,
-            self.gold,
-        )
+        self.app = make_app(self._parts(pace), self.gate, self.telemetry)
         serve_page(self.app)
 
     def start(self) -> None:
@@ -320,6 +299,31 @@ class Collector:
             return Unready("store", fault)
         stalled = self.pipeline.fault()
         return Unready("judging", stalled) if stalled else None
+
+    def _parts(self, pace: Pace) -> Parts:
+        """What answers the routes."""
+        return Parts(
+            space=self.gate.space,
+            tokens=self.gate.tokens,
+            store=self.store,
+            registry=self.registry,
+            monitor=self.monitor,
+            watcher=self.watcher,
+            health=self.health,
+            delivery=self.delivery,
+            pace=pace,
+            pipeline=self.pipeline,
+            ingest=self.ingest,
+            metrics=self.metrics.registry,
+            operation=self.operation,
+            prices=self.prices,
+            unready=self.unready,
+            profiles_changed=self._profiles_changed,
+            check_judges=self.providers.check,
+            answers=self.answers,
+            judges=self.known_judges,
+            gold=self.gold,
+        )
 
     # --- parts ------------------------------------------------------------------------------
 

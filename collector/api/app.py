@@ -2,24 +2,19 @@
 
 import copy
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any, Final
 
 from fastapi import Depends, FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
-from prometheus_client import CollectorRegistry
 from starlette.exceptions import HTTPException
 from starlette.routing import compile_path
 
 from collector.access.caller import Needs, Scope
 from collector.access.front import AccessFront
 from collector.access.gate import Gate
-from collector.alerts.delivery.delivery import Delivery
-from collector.alerts.drift.health import HealthWatch
-from collector.alerts.drift.watcher import DriftWatcher
-from collector.alerts.monitor import AlertMonitor
 from collector.api.canary import canary_router
 from collector.api.comparison import comparison_router
 from collector.api.distributions import distributions_router
@@ -32,14 +27,12 @@ from collector.api.failures import failures_router
 from collector.api.front import ApiFront
 from collector.api.genai import genai_router
 from collector.api.judge_answers import judge_answers_router
-from collector.api.judge_standing import JudgeStandings
 from collector.api.judges import judges_router
-from collector.api.known_names import KnownNames
 from collector.api.labels import labels_router
 from collector.api.letters import letters_router
 from collector.api.operation import operation_router
-from collector.api.probes import Unready, probe_router
-from collector.api.profile_reader import ProfileReader
+from collector.api.parts import Parts, give_parts
+from collector.api.probes import probe_router
 from collector.api.profiles import profiles_router
 from collector.api.record_parts import record_parts_router
 from collector.api.records import records_router
@@ -54,22 +47,10 @@ from collector.api.trace_parts import trace_parts_router
 from collector.api.trace_span import trace_span_router
 from collector.api.traces import traces_router
 from collector.api.wire import WireFront
-from collector.judging.answers import KeptAnswers
-from collector.judging.gold import GoldAsker
-from collector.judging.known_judges import KnownJudges
-from collector.operation import Operation
-from collector.pipeline.pipeline import Pipeline
-from collector.pipeline.profiles import ProfileRegistry
-from collector.pipeline.revise.reevaluate import Reevaluator
-from collector.prices import PriceTable
 from collector.problem import Problem, ProblemError, problem_response
 from collector.receivers.http.fast_path import IngestFront, endpoints_of
-from collector.receivers.http.receiver import http_router
-from collector.receivers.ingest import Ingest
+from collector.receivers.http.receiver import HttpReceiver, give_receiver, http_router
 from collector.receivers.telemetry import IngestTelemetry
-from collector.storage.port.store import Store
-from scouter.drift.profile import AgentEvalProfile
-from scouter.drift.series.group import Pace
 from scouter.errors import TransientError
 
 _log: Final = logging.getLogger(__name__)
@@ -87,51 +68,48 @@ _WORDS: Final[Mapping[str, str]] = {
 is a key of the problem's context."""
 
 
-def make_app(
-    store: Store,
-    registry: ProfileRegistry,
-    monitor: AlertMonitor,
-    watcher: DriftWatcher,
-    health: HealthWatch,
-    delivery: Delivery,
-    pace: Pace,
-    pipeline: Pipeline,
-    ingest: Ingest,
-    telemetry: IngestTelemetry,
-    gate: Gate,
-    metrics: CollectorRegistry,
-    operation: Operation,
-    prices: PriceTable,
-    unready: Callable[[], Unready | None],
-    profiles_changed: Callable[[], None],
-    check_judges: Callable[[AgentEvalProfile], None],
-    answers: KeptAnswers | None,
-    judges: KnownJudges,
-    gold: GoldAsker | None,
-) -> FastAPI:
+_ROUTERS: Final = (
+    http_router,
+    api_router,
+    drift_router,
+    canary_router,
+    drift_history_router,
+    profiles_router,
+    spans_router,
+    traces_router,
+    trace_parts_router,
+    trace_span_router,
+    genai_router,
+    evaluations_router,
+    facets_router,
+    distributions_router,
+    failures_router,
+    records_router,
+    record_parts_router,
+    sessions_router,
+    tasks_router,
+    runs_router,
+    comparison_router,
+    labels_router,
+    judges_router,
+    export_router,
+    letters_router,
+    reevaluations_router,
+    judge_answers_router,
+    operation_router,
+    status_router,
+    probe_router,
+)
+"""Of every collector; each is made once in a process."""
+
+
+def make_app(parts: Parts, gate: Gate, telemetry: IngestTelemetry) -> FastAPI:
     """Make the application.
 
     Args:
-        store: Holds the data.
-        registry: The registered profiles.
-        monitor: The alerts of the profiles' own conditions.
-        watcher: The detectors and their alerts.
-        health: Watches what keeps results from being made.
-        delivery: Tells people of alerts.
-        pace: Quiet time and deadline of a conversation.
-        pipeline: Stores evaluations.
-        ingest: The way in.
-        telemetry: Is told of every request that brings data.
+        parts: Answer its routes.
         gate: Lets callers in.
-        metrics: The metrics that Prometheus reads.
-        operation: Erases and backs up.
-        prices: Of models.
-        unready: Reason that the service cannot do its work now; None if it can.
-        profiles_changed: Is told once profiles were registered or activated.
-        check_judges: Refuses a profile whose judges could not be asked.
-        answers: Kept answers of judges; None where none are kept.
-        judges: Knows the calibrations of judges.
-        gold: Asks for gold items; None where there are none.
+        telemetry: Is told of every request that brings data.
     """
     app = FastAPI(
         title="Scouter collector",
@@ -147,44 +125,14 @@ def make_app(
     app.add_exception_handler(RequestValidationError, _on_invalid)
     app.add_exception_handler(TransientError, _on_transient)
     app.add_exception_handler(Exception, _on_fault)
-    ingest_routes = http_router(ingest, telemetry)
-    app.include_router(ingest_routes)
-    app.add_middleware(IngestFront, endpoints=endpoints_of(ingest_routes))
+    app.add_middleware(IngestFront, endpoints=endpoints_of(http_router()))
     app.add_middleware(ApiFront)
     app.add_middleware(AccessFront, gate=gate)
     app.add_middleware(WireFront)  # the last one added is the outermost
-    app.include_router(api_router(store, monitor, watcher, health, registry))
-    app.include_router(drift_router(watcher, store, delivery, gate.space))
-    app.include_router(canary_router(store, registry, pace))
-    reader = ProfileReader(check_judges)
-    names = KnownNames(registry)
-    app.include_router(drift_history_router(store, names))
-    app.include_router(profiles_router(registry, ingest, profiles_changed, reader))
-    app.include_router(spans_router(store))
-    app.include_router(traces_router(store, judges))
-    app.include_router(trace_parts_router(store, judges, prices))
-    app.include_router(trace_span_router(store))
-    app.include_router(genai_router(store, prices))
-    app.include_router(evaluations_router(store, judges, names))
-    app.include_router(facets_router(store, names))
-    app.include_router(distributions_router(store, names))
-    app.include_router(failures_router(store, names))
-    app.include_router(records_router(store, judges, names))
-    app.include_router(record_parts_router(store, judges, registry))
-    app.include_router(sessions_router(store, judges, names))
-    app.include_router(tasks_router(store, JudgeStandings(store, judges), names))
-    app.include_router(runs_router(store))
-    app.include_router(comparison_router(store))
-    app.include_router(labels_router(store, registry))
-    app.include_router(judges_router(gold))
-    app.include_router(export_router(store, judges))
-    app.include_router(letters_router(store, ingest))
-    reevaluator = Reevaluator(store, registry, pipeline)
-    app.include_router(reevaluations_router(registry, reevaluator, reader))
-    app.include_router(judge_answers_router(answers))
-    app.include_router(operation_router(operation, gate.space))
-    app.include_router(status_router(metrics, gate.tokens, gate.space))
-    app.include_router(probe_router(metrics, unready, registry.remarks, gate.space))
+    give_receiver(app, HttpReceiver(parts.ingest, telemetry))
+    give_parts(app, parts)
+    for make_router in _ROUTERS:
+        app.include_router(make_router())
 
     @app.get("/openapi.json", include_in_schema=False, dependencies=[Depends(Needs(Scope.READ))])
     def openapi() -> JSONResponse:

@@ -2,6 +2,7 @@
 
 import time
 from collections import defaultdict
+from functools import cache
 from typing import Annotated, Final, Literal
 
 from fastapi import APIRouter, Depends, Query
@@ -16,6 +17,7 @@ from collector.api.parameters import (
     caught_up_router,
     read_time,
 )
+from collector.api.parts import ThePace, TheRegistry, TheStore
 from collector.pipeline.profiles import ProfileRegistry, RegisteredProfile
 from collector.problem import ProblemError, problems
 from collector.storage.port.drift import VersionQuery
@@ -63,29 +65,35 @@ Asked = Annotated[_Asked, Depends()]
 Gate = Literal["promote", "roll_back"]
 
 
-def canary_router(store: Store, registry: ProfileRegistry, pace: Pace) -> APIRouter:
-    """Make the routes below `/api/v1/canary`.
+@cache
+def canary_router() -> APIRouter:
+    """Make the routes below `/api/v1/canary`."""
+    router = caught_up_router()
 
-    Args:
-        store: Has the results.
-        registry: The registered profiles.
-        pace: Quiet time and deadline of a conversation.
-    """
-    router = caught_up_router(store)
-
-    def answer(space: str, asked: _Asked) -> CanaryAnswer:
+    def answer(
+        store: Store, registry: ProfileRegistry, pace: Pace, space: str, asked: _Asked
+    ) -> CanaryAnswer:
         return _answer(store, _profile(registry, space, asked.profile), pace, asked)
 
     @router.get("/canary", responses=NOT_FOUND)
-    def canary(caller: Reader, asked: Asked) -> CanaryAnswer:
+    def canary(
+        store: TheStore, registry: TheRegistry, pace: ThePace, caller: Reader, asked: Asked
+    ) -> CanaryAnswer:
         """Hold a candidate against the stable version: promote, hold or roll back."""
-        return answer(caller.space, asked)
+        return answer(store, registry, pace, caller.space, asked)
 
     # A caller with the scope `read` may send no body, so this route needs another scope.
     @router.post("/canary/{decision}", responses={**NOT_FOUND, **problems(_CONFLICT)})
-    def gate(caller: Profiler, decision: Gate, asked: Asked) -> CanaryAnswer:
+    def gate(
+        store: TheStore,
+        registry: TheRegistry,
+        pace: ThePace,
+        caller: Profiler,
+        decision: Gate,
+        asked: Asked,
+    ) -> CanaryAnswer:
         """The same for a gate that knows yes and no: 200 if this is the decision, else 409."""
-        found = answer(caller.space, asked)
+        found = answer(store, registry, pace, caller.space, asked)
         if found.decision != decision:
             raise ProblemError(_CONFLICT, f"{found.decision}: {found.reason}")
         return found

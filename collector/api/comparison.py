@@ -1,5 +1,6 @@
 """The route that compares two versions, two periods, or an offline run with what is live."""
 
+from functools import cache
 from typing import Annotated, Final
 
 from fastapi import APIRouter, Query
@@ -13,12 +14,12 @@ from collector.api.parameters import (
     caught_up_router,
     read_time,
 )
+from collector.api.parts import TheStore
 from collector.comparing.comparison import Compared, compare_sides
 from collector.comparing.looks import looks_of
 from collector.comparing.side import MOST, Side, Wanted, read_side
 from collector.problem import ProblemError, problems
 from collector.receivers.times import format_time
-from collector.storage.port.store import Store
 from scouter.client.models.comparison import ComparedChange, ComparedRate, ComparedSide, Comparison
 from scouter.evaluate.compare.rows import RateComparison
 
@@ -45,16 +46,15 @@ class VersionList(_Answer):
     items: list[VersionItem]
 
 
-def comparison_router(store: Store) -> APIRouter:
-    """Make the routes `/api/v1/comparison` and `/api/v1/versions`.
-
-    Args:
-        store: Holds evaluations and runs.
-    """
-    router = caught_up_router(store)
+@cache
+def comparison_router() -> APIRouter:
+    """Make the routes `/api/v1/comparison` and `/api/v1/versions`."""
+    router = caught_up_router()
 
     @router.get("/versions")
-    def versions(caller: Reader, profile: Annotated[str, Query(max_length=512)]) -> VersionList:
+    def versions(
+        store: TheStore, caller: Reader, profile: Annotated[str, Query(max_length=512)]
+    ) -> VersionList:
         """Versions of the service behind the newest 20,000 evaluations of a profile."""
         return VersionList(
             items=[
@@ -70,6 +70,7 @@ def comparison_router(store: Store) -> APIRouter:
 
     @router.get("/comparison", responses={**NOT_FOUND, **problems(409)})
     def comparison(
+        store: TheStore,
         caller: Reader,
         profile: Text = None,
         before_version: Text = None,

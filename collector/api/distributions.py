@@ -3,11 +3,11 @@
 import statistics
 from bisect import bisect_right
 from collections.abc import Sequence
+from functools import cache
 from typing import Annotated, Final
 
 from fastapi import APIRouter, Depends, Query
 
-from collector.api.known_names import KnownNames
 from collector.api.parameters import (
     COMMON,
     NOT_FOUND,
@@ -18,7 +18,7 @@ from collector.api.parameters import (
     caught_up,
     read_time,
 )
-from collector.storage.port.reading import ReadStore
+from collector.api.parts import TheNames, TheStore
 from collector.storage.port.task_values import TaskValue, TaskValuesQuery
 from scouter.client.models.tasks import Bin, Distribution, Distributions
 
@@ -35,22 +35,20 @@ _MOST_BINS: Final = 20
 _MS: Final = 1e6
 
 
-def distributions_router(store: ReadStore, names: KnownNames) -> APIRouter:
-    """Make the route `/api/v1/tasks/distributions`.
-
-    Args:
-        store: Has the results.
-        names: Tell what a filter cannot find.
-    """
+@cache
+def distributions_router() -> APIRouter:
+    """Make the route `/api/v1/tasks/distributions`."""
     router = APIRouter(
         prefix="/api/v1/tasks",
         tags=["results"],
         responses=PROBLEMS,
-        dependencies=[*COMMON, Depends(caught_up(store))],
+        dependencies=[*COMMON, Depends(caught_up)],
     )
 
     @router.get("/distributions", responses=NOT_FOUND)
     def distributions(
+        store: TheStore,
+        names: TheNames,
         caller: Reader,
         profile: _Name,
         task_id: _Name,

@@ -3,12 +3,12 @@
 import time
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
+from functools import cache
 from typing import Annotated, Final
 
 from fastapi import APIRouter, Body, Path
 from pydantic import BaseModel, ConfigDict, Field
 
-from collector.alerts.delivery.delivery import Delivery
 from collector.alerts.drift.alert import Alert, DriftAlert, Figures, TroubleAlert, alert_of
 from collector.alerts.drift.explain import culprits_of, error_of, examples_of
 from collector.alerts.drift.message import evidence, headline, proof
@@ -16,11 +16,11 @@ from collector.alerts.drift.standing import Standing
 from collector.alerts.drift.watcher import DriftWatcher
 from collector.api import models
 from collector.api.parameters import COMMON, NOT_FOUND, PROBLEMS, Admin, Profiler, Reader
+from collector.api.parts import OwnSpace, TheDelivery, TheStore, TheWatcher
 from collector.problem import ProblemError, problems
 from collector.receivers.times import format_time
 from collector.storage.port.drift import DriftDelivery, DriftStore
 from collector.storage.port.rows import EvaluationRow
-from collector.storage.port.store import Store
 from scouter.client.models.alerts import Culprit as CulpritAnswer
 from scouter.client.models.alerts import DriftExample, TriedChannel, TriedChannels
 from scouter.client.models.drift import DriftSeries, DriftSeriesList
@@ -66,21 +66,15 @@ class _Resolve(_Act):
     )
 
 
-def drift_router(watcher: DriftWatcher, store: Store, delivery: Delivery, space: str) -> APIRouter:
-    """Make the routes of alerts and series.
-
-    Args:
-        watcher: The detectors.
-        store: Has the history of alerts.
-        delivery: Tells people of them.
-        space: The collector's own; only from there may its channels be tested.
-    """
+@cache
+def drift_router() -> APIRouter:
+    """Make the routes of alerts and series."""
     router = APIRouter(
         prefix="/api/v1", tags=["results"], responses=PROBLEMS, dependencies=list(COMMON)
     )
 
     @router.get("/drift/series")
-    def series(caller: Reader) -> DriftSeriesList:
+    def series(watcher: TheWatcher, caller: Reader) -> DriftSeriesList:
         """The standing of every task of every active profile, with its reference."""
         found = sorted(watcher.standings(caller.space), key=lambda each: each.key)
         stands = e_bh([each.evidence for each in found], watcher.alpha)
@@ -88,7 +82,9 @@ def drift_router(watcher: DriftWatcher, store: Store, delivery: Delivery, space:
         return DriftSeriesList(items=tuple(_series(*each) for each in pairs))
 
     @router.get("/alerts/{alert_id}", responses=NOT_FOUND)
-    def alert(caller: Reader, alert_id: AlertId) -> models.DriftAlertLook:
+    def alert(
+        watcher: TheWatcher, store: TheStore, caller: Reader, alert_id: AlertId
+    ) -> models.DriftAlertLook:
         """One alert with examples and history."""
         events = store.drift_history(caller.space, alert_id)
         if not events:
@@ -105,7 +101,7 @@ def drift_router(watcher: DriftWatcher, store: Store, delivery: Delivery, space:
 
     @router.post("/alerts/{alert_id}/promote", responses=_REFUSED)
     def promote(
-        caller: Profiler, alert_id: AlertId, said: Annotated[_Act, Body()]
+        watcher: TheWatcher, caller: Profiler, alert_id: AlertId, said: Annotated[_Act, Body()]
     ) -> models.DriftAlert:
         """Let an alert that is on trial fire, so that people are told of it."""
         with _refusals():
@@ -114,7 +110,7 @@ def drift_router(watcher: DriftWatcher, store: Store, delivery: Delivery, space:
 
     @router.post("/alerts/{alert_id}/acknowledge", responses=_REFUSED)
     def acknowledge(
-        caller: Profiler, alert_id: AlertId, said: Annotated[_Act, Body()]
+        watcher: TheWatcher, caller: Profiler, alert_id: AlertId, said: Annotated[_Act, Body()]
     ) -> models.DriftAlert:
         """Say that somebody looks after an open alert."""
         with _refusals():
@@ -123,7 +119,7 @@ def drift_router(watcher: DriftWatcher, store: Store, delivery: Delivery, space:
 
     @router.post("/alerts/{alert_id}/silence", responses=_REFUSED)
     def silence(
-        caller: Profiler, alert_id: AlertId, said: Annotated[_Silence, Body()]
+        watcher: TheWatcher, caller: Profiler, alert_id: AlertId, said: Annotated[_Silence, Body()]
     ) -> models.DriftAlert:
         """Tell nobody of an open alert for a while."""
         until_ns = time.time_ns() + int(said.seconds * _NS)
@@ -133,7 +129,7 @@ def drift_router(watcher: DriftWatcher, store: Store, delivery: Delivery, space:
 
     @router.post("/alerts/{alert_id}/resolve", responses=_REFUSED)
     def resolve(
-        caller: Profiler, alert_id: AlertId, said: Annotated[_Resolve, Body()]
+        watcher: TheWatcher, caller: Profiler, alert_id: AlertId, said: Annotated[_Resolve, Body()]
     ) -> models.DriftAlert:
         """End an open alert; evidence is gathered anew from here on."""
         with _refusals():
@@ -143,7 +139,9 @@ def drift_router(watcher: DriftWatcher, store: Store, delivery: Delivery, space:
         return _answer(found, alert_id)
 
     @router.post("/alerts/test", responses=NOT_FOUND)
-    def send_test(caller: Admin, asked: Annotated[_Test, Body()]) -> TriedChannels:
+    def send_test(
+        delivery: TheDelivery, space: OwnSpace, caller: Admin, asked: Annotated[_Test, Body()]
+    ) -> TriedChannels:
         """Send a message that says it is a test, to one channel or to all.
 
         For tokens of the collector's own space only.

@@ -1,11 +1,11 @@
 """Stored results as the detectors take them, for replays."""
 
+from functools import cache
 from typing import Annotated, Final
 
 from fastapi import APIRouter, Path, Query
 
 from collector.api import models
-from collector.api.known_names import KnownNames
 from collector.api.parameters import (
     NOT_FOUND,
     Cursor,
@@ -19,26 +19,24 @@ from collector.api.parameters import (
     read_time,
     write_cursor,
 )
+from collector.api.parts import TheNames, TheStore
 from collector.receivers.times import format_time
 from collector.storage.port.drift import DecidedQuery, SliceQuery
-from collector.storage.port.store import Store
 from scouter.client.models.drift import DriftNumber, DriftOutcome, DriftSlice, DriftSlices
 from scouter.drift.series.observed import BEFORE_ALL, Observed, Place
 
 _NAME: Final = 512
 
 
-def drift_history_router(store: Store, names: KnownNames) -> APIRouter:
-    """Make the routes that a replay reads.
-
-    Args:
-        store: Holds the results.
-        names: Tell what a filter cannot find.
-    """
-    router = caught_up_router(store)
+@cache
+def drift_history_router() -> APIRouter:
+    """Make the routes that a replay reads."""
+    router = caught_up_router()
 
     @router.get("/drift/results", responses=NOT_FOUND)
     def results(
+        store: TheStore,
+        names: TheNames,
         caller: Reader,
         profile: Profile = None,
         since: Time = None,
@@ -69,6 +67,7 @@ def drift_history_router(store: Store, names: KnownNames) -> APIRouter:
 
     @router.get("/drift/slices/{uid}")
     def slices(
+        store: TheStore,
         caller: Reader,
         uid: Annotated[str, Path(max_length=_NAME, description="Of one version of a profile.")],
         since: Time = None,

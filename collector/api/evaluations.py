@@ -1,12 +1,12 @@
 """Evaluations: listed by any filter, and one with all its tasks."""
 
 from dataclasses import replace
+from functools import cache
 from typing import Annotated
 
 from fastapi import APIRouter, Depends, Path
 
 from collector.api import models
-from collector.api.known_names import KnownNames
 from collector.api.parameters import (
     NOT_FOUND,
     Cursor,
@@ -22,11 +22,11 @@ from collector.api.parameters import (
     read_time,
     write_cursor,
 )
+from collector.api.parts import TheJudges, TheNames, TheStore
 from collector.judging.known_judges import KnownJudges
 from collector.problem import ProblemError
 from collector.receivers.times import format_time
 from collector.storage.port.lists import EvaluationQuery
-from collector.storage.port.reading import ReadStore
 from collector.storage.port.rows import EvaluationRow, TaskRow
 from scouter.client.models.evaluations import TaskResult
 from scouter.evaluate.outcome import Outcome
@@ -67,18 +67,16 @@ async def evaluation_filter(
     )
 
 
-def evaluations_router(store: ReadStore, judges: KnownJudges, names: KnownNames) -> APIRouter:
-    """Make the routes below `/api/v1/evaluations`.
-
-    Args:
-        store: Holds the evaluations.
-        judges: Knows the calibrations of judges.
-        names: Tell what a filter cannot find.
-    """
-    router = caught_up_router(store)
+@cache
+def evaluations_router() -> APIRouter:
+    """Make the routes below `/api/v1/evaluations`."""
+    router = caught_up_router()
 
     @router.get("/evaluations", responses=NOT_FOUND)
     def evaluations(
+        store: TheStore,
+        judges: TheJudges,
+        names: TheNames,
         query: Annotated[EvaluationQuery, Depends(evaluation_filter)],
         limit: Limit = 100,
         cursor: Cursor = None,
@@ -98,7 +96,10 @@ def evaluations_router(store: ReadStore, judges: KnownJudges, names: KnownNames)
 
     @router.get("/evaluations/{evaluation_id}", responses=NOT_FOUND)
     def evaluation(
-        caller: Reader, evaluation_id: Annotated[str, Path(max_length=512)]
+        store: TheStore,
+        judges: TheJudges,
+        caller: Reader,
+        evaluation_id: Annotated[str, Path(max_length=512)],
     ) -> models.Evaluation:
         """One evaluation, be it the latest revision or not."""
         found = store.evaluation(caller.space, evaluation_id)

@@ -12,6 +12,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from enum import StrEnum
+from functools import cache
 from threading import Semaphore
 from typing import Annotated, Any, Final, TypeAlias
 
@@ -30,6 +31,7 @@ from collector.api.parameters import (
     read_cursor,
     write_cursor,
 )
+from collector.api.parts import TheJudges, TheStore
 from collector.api.records import RecordItem, record_item
 from collector.judging.known_judges import KnownJudges
 from collector.problem import ProblemError
@@ -72,13 +74,9 @@ class ExportFormat(StrEnum):
     CSV = "csv"
 
 
-def export_router(store: ReadStore, judges: KnownJudges) -> APIRouter:
-    """Make the route `/api/v1/export/{kind}`.
-
-    Args:
-        store: Holds the rows to export.
-        judges: Knows the calibrations of judges.
-    """
+@cache
+def export_router() -> APIRouter:
+    """Make the route `/api/v1/export/{kind}`."""
     router = APIRouter(
         prefix="/api/v1", tags=["results"], responses=PROBLEMS, dependencies=list(COMMON)
     )
@@ -97,6 +95,8 @@ def export_router(store: ReadStore, judges: KnownJudges) -> APIRouter:
         },
     )
     def export(
+        store: TheStore,
+        judges: TheJudges,
         kind: ExportKind,
         query: Annotated[EvaluationQuery, Depends(evaluation_filter)],
         format: ExportFormat = ExportFormat.JSONL,

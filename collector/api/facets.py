@@ -2,19 +2,19 @@
 
 import time
 from collections.abc import Callable, Mapping
+from functools import cache
 from typing import Annotated, Final
 
 from fastapi import APIRouter, Depends
 from pydantic import BaseModel, ConfigDict, Field
 
 from collector.api.evaluations import evaluation_filter
-from collector.api.known_names import KnownNames
 from collector.api.parameters import COMMON, NOT_FOUND, PROBLEMS, caught_up
+from collector.api.parts import TheNames, TheStore
 from collector.api.span_search import span_filter
 from collector.receivers.times import format_time
 from collector.storage.port.facets import Facets
 from collector.storage.port.lists import EvaluationQuery
-from collector.storage.port.reading import ReadStore
 from collector.storage.port.search import SpanQuery
 
 _VALUES: Final = 20
@@ -53,43 +53,38 @@ class FacetList(BaseModel):
     )
 
 
-def facets_router(
-    store: ReadStore, names: KnownNames, clock: Callable[[], float] = time.monotonic
-) -> APIRouter:
-    """Make the routes below `/api/v1/facets`.
-
-    Args:
-        store: Counts.
-        names: Tell what a filter cannot find.
-        clock: Seconds that pass.
-    """
+@cache
+def facets_router() -> APIRouter:
+    """Make the routes below `/api/v1/facets`."""
     router = APIRouter(
         prefix="/api/v1/facets",
         tags=["results"],
         responses=PROBLEMS,
-        dependencies=[*COMMON, Depends(caught_up(store))],
+        dependencies=[*COMMON, Depends(caught_up)],
     )
 
     @router.get("/evaluations", responses=NOT_FOUND)
     def evaluations(
+        store: TheStore,
+        names: TheNames,
         query: Annotated[EvaluationQuery, Depends(evaluation_filter)],
     ) -> FacetList:
         """Evaluations by outcome, profile, task, service, version, environment and tag.
 
         The newest are counted first. After 0.3 s the answer is what was counted so far.
         """
-        found = store.evaluation_facets(query, _Pace(clock))
+        found = store.evaluation_facets(query, _Pace(time.monotonic))
         if not found.counts:
             names.check(query.space, query.profile, query.task_id)
         return _answer(found)
 
     @router.get("/traces")
-    def traces(query: Annotated[SpanQuery, Depends(span_filter)]) -> FacetList:
+    def traces(store: TheStore, query: Annotated[SpanQuery, Depends(span_filter)]) -> FacetList:
         """Traces by status, service, agent, tool, model and error of the spans that match.
 
         The newest are counted first. After 0.3 s the answer is what was counted so far.
         """
-        return _answer(store.trace_facets(query, _Pace(clock)))
+        return _answer(store.trace_facets(query, _Pace(time.monotonic)))
 
     return router
 

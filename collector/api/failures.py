@@ -5,12 +5,13 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import cache
 from typing import Annotated, Final, NamedTuple
 
 from fastapi import APIRouter, Query
 
-from collector.api.known_names import KnownNames
 from collector.api.parameters import NOT_FOUND, Reader, Text, Time, caught_up_router, read_time
+from collector.api.parts import TheNames, TheStore
 from collector.storage.port.counts import TaskQuery
 from collector.storage.port.lists import EvaluationQuery
 from collector.storage.port.reading import ReadStore
@@ -52,17 +53,15 @@ class Part:
         return count / len(self.bad) * self.failures / self.results
 
 
-def failures_router(store: ReadStore, names: KnownNames) -> APIRouter:
-    """Make the route `/api/v1/tasks/failures`.
-
-    Args:
-        store: Has the results and the spans.
-        names: Tell what a filter cannot find.
-    """
-    router = caught_up_router(store)
+@cache
+def failures_router() -> APIRouter:
+    """Make the route `/api/v1/tasks/failures`."""
+    router = caught_up_router()
 
     @router.get("/tasks/failures", responses=NOT_FOUND)
     def failures(
+        store: TheStore,
+        names: TheNames,
         caller: Reader,
         profile: _Name,
         task_id: _Name,

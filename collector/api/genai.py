@@ -1,5 +1,6 @@
 """The use of models, tools and agents: calls, errors, tokens, cost and times."""
 
+from functools import cache
 from typing import Annotated, Literal
 
 from fastapi import APIRouter, Query
@@ -17,9 +18,9 @@ from collector.api.parameters import (
     read_time,
     write_cursor,
 )
+from collector.api.parts import ThePrices, TheStore
 from collector.prices import PriceTable
 from collector.receivers.times import format_time
-from collector.storage.port.reading import ReadStore
 from collector.storage.port.search import Usage, UsageGroup, UsageQuery
 
 
@@ -63,17 +64,15 @@ class UsageList(BaseModel):
     next_cursor: str | None = Field(description="Pass it as `cursor` for the next page.")
 
 
-def genai_router(store: ReadStore, prices: PriceTable) -> APIRouter:
-    """Make the routes below `/api/v1/genai`.
-
-    Args:
-        store: Sums up spans.
-        prices: Of models.
-    """
-    router = caught_up_router(store, below="/genai", tag="genai")
+@cache
+def genai_router() -> APIRouter:
+    """Make the routes below `/api/v1/genai`."""
+    router = caught_up_router(below="/genai", tag="genai")
 
     @router.get("/usage")
     def usage(
+        store: TheStore,
+        prices: ThePrices,
         caller: Reader,
         group_by: Annotated[
             UsageGroup,

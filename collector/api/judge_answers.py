@@ -1,13 +1,14 @@
 """Routes for kept answers of judges: a cache that release checks share."""
 
 import json
+from functools import cache
 from typing import Annotated, Final
 
 from fastapi import APIRouter, Body, Path
 from pydantic import BaseModel, ConfigDict, Field
 
 from collector.api.parameters import COMMON, NOT_FOUND, PROBLEMS, Profiler, Reader
-from collector.judging.answers import KeptAnswers
+from collector.api.parts import TheAnswers
 from collector.problem import ProblemError
 from scouter.agent.cache.port import MAX_CHARACTERS
 from scouter.client.models.judges import KeptJudgeAnswer
@@ -31,22 +32,15 @@ class JudgeAnswer(BaseModel):
     model: str = Field(default="", max_length=512, description="The model that answered.")
 
 
-def judge_answers_router(answers: KeptAnswers | None) -> APIRouter:
-    """Make the routes of the cache.
-
-    Reading needs the scope `read`, which shows evaluations with the judge's answers anyway. Writing
-    needs `profile`: a caller who may choose the tasks may also supply answers, and a sender of
-    records may not. No evaluation of the collector rests on an answer that was written here.
-
-    Args:
-        answers: The cache; None where it is off.
-    """
+@cache
+def judge_answers_router() -> APIRouter:
+    """Make the routes of the cache."""
     router = APIRouter(
         prefix="/api/v1/judge-answers", tags=["judges"], responses=PROBLEMS, dependencies=COMMON
     )
 
     @router.get("/{key}", responses=NOT_FOUND)
-    async def answer(caller: Reader, key: Key) -> JudgeAnswer:
+    async def answer(answers: TheAnswers, caller: Reader, key: Key) -> JudgeAnswer:
         """Answer to a question that the collector's own judges, or a client, asked before."""
         found = None if answers is None else await answers.find(caller.space, bytes.fromhex(key))
         if found is None:
@@ -55,7 +49,7 @@ def judge_answers_router(answers: KeptAnswers | None) -> APIRouter:
 
     @router.put("/{key}")
     async def keep(
-        caller: Profiler, key: Key, body: Annotated[JudgeAnswer, Body()]
+        answers: TheAnswers, caller: Profiler, key: Key, body: Annotated[JudgeAnswer, Body()]
     ) -> KeptJudgeAnswer:
         """Keep an answer for other clients; the collector's own judges do not read it."""
         try:

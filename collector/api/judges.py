@@ -1,10 +1,13 @@
 """The judges of active profiles: who they are, and how they decide gold items."""
 
+from functools import cache
+
 from fastapi import APIRouter
 from pydantic import BaseModel, ConfigDict, Field
 
 from collector.api.parameters import COMMON, PROBLEMS, Reader
-from collector.judging.gold import GoldAsker, GoldTask
+from collector.api.parts import TheGold
+from collector.judging.gold import GoldTask
 from collector.judging.gold_windows import GoldWindow
 from collector.receivers.times import format_time
 from scouter.client.models.judges import GoldAgreement
@@ -52,18 +55,15 @@ class GoldJudges(_Answer):
     items: list[GoldJudge]
 
 
-def judges_router(gold: GoldAsker | None) -> APIRouter:
-    """Make the route `/api/v1/judges/gold`.
-
-    Args:
-        gold: Asks for gold items; None where the collector has none.
-    """
+@cache
+def judges_router() -> APIRouter:
+    """Make the route `/api/v1/judges/gold`."""
     router = APIRouter(
         prefix="/api/v1", tags=["results"], responses=PROBLEMS, dependencies=[*COMMON]
     )
 
     @router.get("/judges/gold")
-    def gold_judges(caller: Reader) -> GoldJudges:
+    def gold_judges(gold: TheGold, caller: Reader) -> GoldJudges:
         """Agreement of judges with people on gold items over time; no other answer has it."""
         if gold is None:
             return GoldJudges(items=[])

@@ -3,6 +3,7 @@
 import json
 import time
 from collections.abc import Iterator
+from functools import cache
 from typing import Annotated, Final, NamedTuple, Self
 
 from fastapi import APIRouter, Query
@@ -30,6 +31,7 @@ from collector.api.parameters import (
     read_cursor,
     write_cursor,
 )
+from collector.api.parts import TheRegistry, TheStore
 from collector.labelling.agreement import agreement_of
 from collector.labelling.question import question_of
 from collector.labelling.queue import MOST_LABELS, Order, queue_of
@@ -81,16 +83,12 @@ class LabelBody(BaseModel):
         return self
 
 
-def labels_router(store: Store, registry: ProfileRegistry) -> APIRouter:
-    """Make the routes below `/api/v1/labels`.
+@cache
+def labels_router() -> APIRouter:
+    """Make the routes below `/api/v1/labels`."""
+    router = caught_up_router(tag="labels")
 
-    Args:
-        store: Keeps the labels.
-        registry: Has the tasks.
-    """
-    router = caught_up_router(store, tag="labels")
-
-    def task_of(space: str, alias: str, task_id: str) -> Task:
+    def task_of(registry: ProfileRegistry, space: str, alias: str, task_id: str) -> Task:
         """The task of that name of a registered profile."""
         profiles = [each.profile for each in registry.all(space) if each.profile.alias == alias]
         for profile in profiles:
@@ -101,6 +99,7 @@ def labels_router(store: Store, registry: ProfileRegistry) -> APIRouter:
 
     @router.get("/labels")
     def labels(
+        store: TheStore,
         caller: Reader,
         profile: Text = None,
         task_id: Text = None,
@@ -124,7 +123,9 @@ def labels_router(store: Store, registry: ProfileRegistry) -> APIRouter:
         )
 
     @router.post("/labels", responses=NOT_FOUND)
-    def label(caller: Labeller, body: LabelBody) -> LabelItem:
+    def label(
+        store: TheStore, registry: TheRegistry, caller: Labeller, body: LabelBody
+    ) -> LabelItem:
         """Say whether a record is good, as a task on it asks, or score it on the task's scale.
 
         A later label of the same person on the same task and record takes its place.
@@ -153,6 +154,8 @@ def labels_router(store: Store, registry: ProfileRegistry) -> APIRouter:
 
     @router.get("/labels/queue", responses=NOT_FOUND)
     def queue(
+        store: TheStore,
+        registry: TheRegistry,
         caller: Reader,
         profile: _Alias,
         task_id: _TaskId,
@@ -165,7 +168,7 @@ def labels_router(store: Store, registry: ProfileRegistry) -> APIRouter:
         limit: Annotated[int, Query(ge=1, le=20)] = 1,
     ) -> LabelQueue:
         """Records that a person has not labelled, in order."""
-        task = task_of(caller.space, profile, task_id)
+        task = task_of(registry, caller.space, profile, task_id)
         found = queue_of(store, caller.space, profile, task_id.lower(), order, rater)
         shown = found.items[offset : offset + limit]
         rows = store.records_of(caller.space, [each.row.record_uid for each in shown])
@@ -186,9 +189,11 @@ def labels_router(store: Store, registry: ProfileRegistry) -> APIRouter:
         )
 
     @router.get("/labels/agreement", responses=NOT_FOUND)
-    def agreement(caller: Reader, profile: _Alias, task_id: _TaskId) -> LabelAgreement:
+    def agreement(
+        store: TheStore, registry: TheRegistry, caller: Reader, profile: _Alias, task_id: _TaskId
+    ) -> LabelAgreement:
         """Agreement of people with each other, and of the judge with most of them."""
-        task_of(caller.space, profile, task_id)
+        task_of(registry, caller.space, profile, task_id)
         rows = _all_labels(store, caller.space, profile, task_id)
         judged = _judged_of(store, caller.space, rows, task_id.lower())
         outcomes = {uid: each.outcome for uid, each in judged.items()}
@@ -197,6 +202,8 @@ def labels_router(store: Store, registry: ProfileRegistry) -> APIRouter:
 
     @router.get("/labels/file", responses=NOT_FOUND, response_class=StreamingResponse)
     def label_file(
+        store: TheStore,
+        registry: TheRegistry,
         caller: Reader,
         profile: _Alias,
         task_id: _TaskId,
@@ -205,7 +212,7 @@ def labels_router(store: Store, registry: ProfileRegistry) -> APIRouter:
         ] = True,
     ) -> Response:
         """Labels as the lines that `scouter judge calibrate` reads, with the judge's answers."""
-        task_of(caller.space, profile, task_id)
+        task_of(registry, caller.space, profile, task_id)
         rows = _all_labels(store, caller.space, profile, task_id)
         lines = _lines(store, caller.space, rows, task_id.lower(), contexts=contexts)
         return StreamingResponse(lines, media_type="application/x-ndjson")

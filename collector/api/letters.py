@@ -4,12 +4,14 @@ import base64
 import binascii
 import re
 from collections.abc import Callable
+from functools import cache
 from typing import Annotated, Final, TypeVar
 
 from fastapi import APIRouter, Path, Query
 from pydantic import BaseModel, ConfigDict, Field
 
 from collector.api.parameters import COMMON, NOT_FOUND, PROBLEMS, Admin, Cursor, Limit, Reader
+from collector.api.parts import TheIngest, TheStore
 from collector.problem import ProblemError
 from collector.receivers.budget import RETRY_AFTER_S, FullError
 from collector.receivers.ingest import Ingest
@@ -57,13 +59,9 @@ class DeadLetterPage(_Answer):
     next_cursor: str | None = Field(description="Pass it as `cursor` for the next page.")
 
 
-def letters_router(store: TelemetryStore, ingest: Ingest) -> APIRouter:
-    """Make the routes below `/api/v1/dead-letters`.
-
-    Args:
-        store: Holds the letters.
-        ingest: Takes them in again.
-    """
+@cache
+def letters_router() -> APIRouter:
+    """Make the routes below `/api/v1/dead-letters`."""
     router = APIRouter(
         prefix="/api/v1",
         tags=["operation"],
@@ -72,6 +70,7 @@ def letters_router(store: TelemetryStore, ingest: Ingest) -> APIRouter:
     )
 
     def page(
+        store: TelemetryStore,
         space: str,
         reason: str | None,
         kind: LetterKind | None,
@@ -109,6 +108,7 @@ def letters_router(store: TelemetryStore, ingest: Ingest) -> APIRouter:
 
     @router.get("/dead-letters")
     def dead_letters(
+        store: TheStore,
         caller: Reader,
         reason: Reason = None,
         kind: Kind = None,
@@ -116,11 +116,16 @@ def letters_router(store: TelemetryStore, ingest: Ingest) -> APIRouter:
         cursor: Cursor = None,
     ) -> DeadLetterPage:
         """Data that the collector could not use, newest first."""
-        items, following = page(caller.space, reason, kind, limit, cursor, _item)
+        items, following = page(store, caller.space, reason, kind, limit, cursor, _item)
         return DeadLetterPage(items=items, next_cursor=following)
 
     @router.post("/dead-letters/{letter_id}/replay", responses=NOT_FOUND)
-    def replay_one(caller: Admin, letter_id: Annotated[str, Path(max_length=64)]) -> ReplayedLetter:
+    def replay_one(
+        store: TheStore,
+        ingest: TheIngest,
+        caller: Admin,
+        letter_id: Annotated[str, Path(max_length=64)],
+    ) -> ReplayedLetter:
         """Take one letter in again; a letter that is still refused stays."""
         query = LetterQuery(space=caller.space, letter_id=letter_id, payload_bytes=_SHOWN)
         found = store.dead_letters(query)
@@ -130,6 +135,8 @@ def letters_router(store: TelemetryStore, ingest: Ingest) -> APIRouter:
 
     @router.post("/dead-letters/replay")
     def replay_all(
+        store: TheStore,
+        ingest: TheIngest,
         caller: Admin,
         reason: Reason = None,
         kind: Kind = None,
@@ -138,7 +145,7 @@ def letters_router(store: TelemetryStore, ingest: Ingest) -> APIRouter:
     ) -> ReplayedLetters:
         """Take in again what a filter names, page by page."""
         items, following = page(
-            caller.space, reason, kind, limit, cursor, _replay(store, ingest, caller.space)
+            store, caller.space, reason, kind, limit, cursor, _replay(store, ingest, caller.space)
         )
         results = [item.result for item in items]
         return ReplayedLetters(

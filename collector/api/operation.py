@@ -1,5 +1,6 @@
 """Erasing, and backups."""
 
+from functools import cache
 from pathlib import Path
 from typing import Annotated, Final
 
@@ -7,7 +8,8 @@ from fastapi import APIRouter, Body
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
 from collector.api.parameters import COMMON, PROBLEMS, Admin, read_trace_id
-from collector.operation import Erasure, Operation
+from collector.api.parts import OwnSpace, TheOperation
+from collector.operation import Erasure
 from collector.problem import ProblemError, problems
 from collector.receivers.times import format_time
 from collector.storage.care.backups import KnownBackup
@@ -101,19 +103,20 @@ class BackupRequest(_Asked):
     )
 
 
-def operation_router(operation: Operation, space: str) -> APIRouter:
-    """Make the routes for those who run the collector.
-
-    Args:
-        operation: Does what they say.
-        space: The collector's own; only from there may everything be copied.
-    """
+@cache
+def operation_router() -> APIRouter:
+    """Make the routes for those who run the collector."""
     router = APIRouter(
         prefix="/api/v1", tags=["operation"], responses=PROBLEMS, dependencies=COMMON
     )
 
     @router.post("/erase", responses=problems(409))
-    def erase(caller: Admin, body: Annotated[EraseRequest, Body()]) -> EraseAnswer:
+    def erase(
+        operation: TheOperation,
+        space: OwnSpace,
+        caller: Admin,
+        body: Annotated[EraseRequest, Body()],
+    ) -> EraseAnswer:
         """Erase a session, a trace, a record, or the records with a tag.
 
         A trace goes with the last of its records. Erased items that are sent again are duplicates.
@@ -125,7 +128,12 @@ def operation_router(operation: Operation, space: str) -> APIRouter:
             raise ProblemError(409, str(error) if is_own else _NO_LIST) from error
 
     @router.post("/backup", status_code=201, responses=problems(409))
-    def backup(caller: Admin, body: Annotated[BackupRequest, Body()]) -> BackupItem:
+    def backup(
+        operation: TheOperation,
+        space: OwnSpace,
+        caller: Admin,
+        body: Annotated[BackupRequest, Body()],
+    ) -> BackupItem:
         """Copy the data of all spaces, and the tokens, into a folder on the collector's machine.
 
         For tokens of the collector's own space only.

@@ -3,7 +3,7 @@
 import base64
 import binascii
 import re
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Annotated, Final, TypeAlias
 
 from fastapi import APIRouter, Depends, Query, Request
@@ -13,9 +13,9 @@ from fastapi.dependencies.models import Dependant
 from fastapi.routing import APIRoute
 
 from collector.access.caller import BEARER, Caller, Needs, Scope, let_in
+from collector.api.parts import TheStore
 from collector.problem import ProblemError, problems
 from collector.receivers.times import parse_asked_ns
-from collector.storage.port.commits import CommittedStore
 from scouter.errors import DataError
 from scouter.model.ids import is_trace_id
 
@@ -79,24 +79,19 @@ COMMON: Final = tuple(map(Depends, (BEARER, let_in, only_known)))
 """Dependencies of every route below `/api`."""
 
 
-def caught_up(store: CommittedStore) -> Callable[[], Awaitable[None]]:
-    """Make a dependency: what was acknowledged before a question is in its answer.
+async def caught_up(store: TheStore) -> None:
+    """A dependency of routes: what was acknowledged before a question is in its answer.
 
     Unless the store is stuck: the answer is then what it has.
     """
-
-    async def catch_up() -> None:
-        if not store.catch_up(0):  # mostly there is nothing to wait for, nor a thread to do so
-            await run_in_threadpool(store.catch_up)
-
-    return catch_up
+    if not store.catch_up(0):  # mostly there is nothing to wait for, nor a thread to do so
+        await run_in_threadpool(store.catch_up)
 
 
-def caught_up_router(store: CommittedStore, *, below: str = "", tag: str = "results") -> APIRouter:
+def caught_up_router(*, below: str = "", tag: str = "results") -> APIRouter:
     """Make a router whose answers have what was acknowledged before the question.
 
     Args:
-        store: Answers.
         below: Path below `/api/v1`, with its slash.
         tag: The routes' heading in the OpenAPI document.
     """
@@ -104,7 +99,7 @@ def caught_up_router(store: CommittedStore, *, below: str = "", tag: str = "resu
         prefix=f"/api/v1{below}",
         tags=[tag],
         responses=PROBLEMS,
-        dependencies=[*COMMON, Depends(caught_up(store))],
+        dependencies=[*COMMON, Depends(caught_up)],
     )
 
 

@@ -1,7 +1,7 @@
 """Probes and metrics: what a supervisor and Prometheus ask."""
 
-from collections.abc import Callable, Iterable
-from typing import NamedTuple
+from collections.abc import Iterable
+from functools import cache
 
 from fastapi import APIRouter, Depends, Request, Response
 from prometheus_client import CollectorRegistry
@@ -12,6 +12,7 @@ from prometheus_client.registry import Collector
 from collector.access.caller import BEARER, Scope, caller_of, may
 from collector.api.models import Health
 from collector.api.parameters import PROBLEMS, Reader
+from collector.api.parts import OwnSpace, TheMetrics, TheRegistry, UnreadyNow
 from collector.problem import ProblemError, problems
 
 
@@ -36,29 +37,9 @@ class _OfSpace(Collector):
                 yield found
 
 
-class Unready(NamedTuple):
-    """Obstacle that keeps the service from its work."""
-
-    part: str
-    """Name of the part in one word, for everybody."""
-    why: str
-    """Reason with addresses and errors, for callers that may read."""
-
-
-def probe_router(
-    registry: CollectorRegistry,
-    unready: Callable[[], Unready | None],
-    remarks: Callable[[str], str],
-    space: str,
-) -> APIRouter:
-    """Make the routes outside `/api`.
-
-    Args:
-        registry: The metrics that Prometheus reads.
-        unready: Reason that the service cannot do its work now; None if it can.
-        remarks: Says what is amiss in a space of a service that does its work.
-        space: The collector's own.
-    """
+@cache
+def probe_router() -> APIRouter:
+    """Make the routes outside `/api`."""
     router = APIRouter(tags=["operation"])
 
     @router.get("/healthz")
@@ -67,13 +48,14 @@ def probe_router(
         return Health(status="ok")
 
     @router.get("/readyz", responses=problems(503))
-    async def readyz(request: Request) -> Health:
+    async def readyz(request: Request, unready: UnreadyNow, registry: TheRegistry) -> Health:
         """Everything that the service needs is there; if not, a token with `read` is told more."""
         fault = unready()
         if fault is not None:
             is_told = may(request, Scope.READ)
             raise ProblemError(503, fault.why if is_told else f"not ready: {fault.part}", 1)
-        told = remarks(caller_of(request, Scope.READ).space) if may(request, Scope.READ) else ""
+        is_told = may(request, Scope.READ)
+        told = registry.remarks(caller_of(request, Scope.READ).space) if is_told else ""
         return Health(status="ready", detail=told)
 
     @router.get(
@@ -82,7 +64,9 @@ def probe_router(
         responses=PROBLEMS,
         dependencies=[Depends(BEARER)],
     )
-    def metrics(request: Request, caller: Reader) -> Response:
+    def metrics(
+        registry: TheMetrics, space: OwnSpace, request: Request, caller: Reader
+    ) -> Response:
         """Prometheus' text format, or OpenMetrics with exemplars where `Accept` names it.
 
         A token of the collector's own space sees the series of all spaces, another one its own.

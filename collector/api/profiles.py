@@ -4,12 +4,14 @@ import asyncio
 import dataclasses
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Path, Query, Request, Response
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 from collector.api.parameters import COMMON, NOT_FOUND, PROBLEMS, Profiler, Reader, Text
+from collector.api.parts import TheIngest, TheReader, TheRegistry, WhenChanged
 from collector.api.profile_reader import ProfileReader
 from collector.pipeline.profiles import (
     AliasTakenError,
@@ -22,7 +24,6 @@ from collector.pipeline.profiles import (
 from collector.problem import SCHEMAS, ProblemError, problems
 from collector.receivers.answers import problem_of
 from collector.receivers.http.body import read_body
-from collector.receivers.ingest import Ingest
 from collector.receivers.times import format_time
 from scouter.drift.profile import AgentEvalProfile
 from scouter.drift.wire import WIRE_LIMITS
@@ -89,31 +90,24 @@ class ProfilePage(_Answer):
     next_cursor: None = None
 
 
-def profiles_router(
-    registry: ProfileRegistry,
-    ingest: Ingest,
-    changed: Callable[[], None],
-    reader: ProfileReader,
-) -> APIRouter:
-    """Make the routes below `/api/v1/profiles`.
-
-    Args:
-        registry: The registered profiles.
-        ingest: Bounds the memory of bodies.
-        changed: Is told after every change, for records that wait and for alerts.
-        reader: Reads those that come over the network.
-    """
+@cache
+def profiles_router() -> APIRouter:
+    """Make the routes below `/api/v1/profiles`."""
     router = APIRouter(prefix="/api/v1", tags=["profiles"], responses=PROBLEMS, dependencies=COMMON)
-    limits = dataclasses.replace(
-        ingest.limits, max_body=WIRE_LIMITS.body_bytes, max_inflated=WIRE_LIMITS.body_bytes
-    )
     # They are read one at a time: whoever waits for that takes no thread.
     thread = ThreadPoolExecutor(1, thread_name_prefix="scouter-profiles")
 
-    def found(space: str, uid: str) -> RegisteredProfile:
+    def found(registry: ProfileRegistry, space: str, uid: str) -> RegisteredProfile:
         return _known(registry.get(space, uid), uid)
 
-    def register_now(space: str, body: bytes, activate: bool) -> Registration:
+    def register_now(
+        registry: ProfileRegistry,
+        changed: Callable[[], None],
+        reader: ProfileReader,
+        space: str,
+        body: bytes,
+        activate: bool,
+    ) -> Registration:
         kept = _add(registry, space, reader.read(body))
         if activate:
             uid = kept.profile.uid
@@ -123,7 +117,9 @@ def profiles_router(
         return kept
 
     @router.get("/profiles")
-    def profiles(caller: Reader, alias: Text = None, name: Text = None) -> ProfilePage:
+    def profiles(
+        registry: TheRegistry, caller: Reader, alias: Text = None, name: Text = None
+    ) -> ProfilePage:
         """All registered profiles, every version."""
         items = [_item(each) for each in registry.all(caller.space)]
         items += [_unusable(each) for each in registry.unusable(caller.space)]
@@ -140,7 +136,14 @@ def profiles_router(
         openapi_extra=_BODY,
     )
     async def register(
-        caller: Profiler, request: Request, response: Response, activate: Activate = False
+        registry: TheRegistry,
+        ingest: TheIngest,
+        changed: WhenChanged,
+        reader: TheReader,
+        caller: Profiler,
+        request: Request,
+        response: Response,
+        activate: Activate = False,
     ) -> ProfileItem:
         """Register a profile: 201 if it is new, 200 if it was known.
 
@@ -150,9 +153,14 @@ def profiles_router(
         """
         try:
             with ingest.lease() as lease:
+                limits = dataclasses.replace(
+                    ingest.limits,
+                    max_body=WIRE_LIMITS.body_bytes,
+                    max_inflated=WIRE_LIMITS.body_bytes,
+                )
                 body = await read_body(request, limits, lease)
                 kept = await asyncio.get_running_loop().run_in_executor(
-                    thread, register_now, caller.space, body, activate
+                    thread, register_now, registry, changed, reader, caller.space, body, activate
                 )
         except (DataError, TransientError) as error:
             raise problem_of(error) from error
@@ -160,22 +168,26 @@ def profiles_router(
         return _item(kept.profile)
 
     @router.get("/profiles/{uid}", responses=NOT_FOUND)
-    def profile(caller: Reader, uid: Uid) -> ProfileWithBody:
+    def profile(registry: TheRegistry, caller: Reader, uid: Uid) -> ProfileWithBody:
         """One version of a profile."""
-        each = found(caller.space, uid)
+        each = found(registry, caller.space, uid)
         body = each.profile.model_dump(mode="json")
         return ProfileWithBody(**_item(each).model_dump(), body=body)
 
     @router.post("/profiles/{uid}/activate", responses=problems(404, 422))
-    def activate(caller: Profiler, uid: Uid) -> ProfileItem:
+    def activate(
+        registry: TheRegistry, changed: WhenChanged, reader: TheReader, caller: Profiler, uid: Uid
+    ) -> ProfileItem:
         """Make a version the one that its alias means for records accepted from now on."""
-        reader.check(found(caller.space, uid).profile)
+        reader.check(found(registry, caller.space, uid).profile)
         each = _known(registry.set_active(caller.space, uid, is_active=True), uid)
         changed()
         return _item(each)
 
     @router.post("/profiles/{uid}/deactivate", responses=NOT_FOUND)
-    def deactivate(caller: Profiler, uid: Uid) -> ProfileItem:
+    def deactivate(
+        registry: TheRegistry, changed: WhenChanged, caller: Profiler, uid: Uid
+    ) -> ProfileItem:
         """Leave the alias without an active version; records that name this one are still judged.
 
         Does nothing to a version that is not active.

@@ -1,5 +1,6 @@
 """Parts of a record that follow from its profile: a scenario made of it, and expected calls."""
 
+from functools import cache
 from typing import Annotated, Final
 
 from fastapi import APIRouter, Path
@@ -7,8 +8,8 @@ from starlette.responses import Response
 
 from collector.api.evaluations import evaluation_answer
 from collector.api.parameters import NOT_FOUND, Reader, caught_up_router
+from collector.api.parts import TheJudges, TheRegistry, TheStore
 from collector.comparing.trajectories import Trajectory, trajectories_of
-from collector.judging.known_judges import KnownJudges
 from collector.pipeline.profiles import ProfileRegistry
 from collector.problem import ProblemError, problems
 from collector.storage.port.lists import RecordHistory
@@ -29,17 +30,14 @@ YAML: Final = "application/yaml"
 _Uid = Annotated[str, Path(max_length=512)]
 
 
-def record_parts_router(store: Store, judges: KnownJudges, registry: ProfileRegistry) -> APIRouter:
-    """Make the routes below `/api/v1/scenarios` and `/api/v1/trajectories`.
+@cache
+def record_parts_router() -> APIRouter:
+    """Make the routes below `/api/v1/scenarios` and `/api/v1/trajectories`."""
+    router = caught_up_router()
 
-    Args:
-        store: Holds the records.
-        judges: Knows the calibrations of judges.
-        registry: Has the profiles.
-    """
-    router = caught_up_router(store)
-
-    def read(space: str, uid: str) -> tuple[RecordHistory, list[Span], AgentEvalProfile | None]:
+    def read(
+        store: Store, registry: ProfileRegistry, space: str, uid: str
+    ) -> tuple[RecordHistory, list[Span], AgentEvalProfile | None]:
         found = store.record_history(space, uid)
         if found is None:
             raise ProblemError(404, f"no record {uid!r} is stored; it may have been erased")
@@ -54,9 +52,11 @@ def record_parts_router(store: Store, judges: KnownJudges, registry: ProfileRegi
         responses={**NOT_FOUND, **problems(409), 200: {"content": {YAML: {}}}},
         response_class=Response,
     )
-    def scenario(caller: Reader, uid: _Uid) -> Response:
+    def scenario(
+        store: TheStore, judges: TheJudges, registry: TheRegistry, caller: Reader, uid: _Uid
+    ) -> Response:
         """A record as a scenario file, as `scouter scenarios harvest` writes it."""
-        found, spans, profile = read(caller.space, uid)
+        found, spans, profile = read(store, registry, caller.space, uid)
         evaluation = found.evaluations[0] if found.evaluations else None
         if (
             evaluation is None
@@ -78,9 +78,11 @@ def record_parts_router(store: Store, judges: KnownJudges, registry: ProfileRegi
         return Response(scenario_yaml("harvested", [item]), media_type=YAML)
 
     @router.get("/trajectories/{uid:path}", responses=NOT_FOUND)
-    def trajectories(caller: Reader, uid: _Uid) -> TaskTrajectories:
+    def trajectories(
+        store: TheStore, registry: TheRegistry, caller: Reader, uid: _Uid
+    ) -> TaskTrajectories:
         """The calls that the tasks on a record expect, beside those that were made."""
-        found, spans, profile = read(caller.space, uid)
+        found, spans, profile = read(store, registry, caller.space, uid)
         if profile is None:
             return TaskTrajectories(items=())
         made = trajectories_of(profile, found.record.context, spans)

@@ -1,6 +1,7 @@
 """Accepted records: listed with their states, and one with all that was decided about it."""
 
 import time
+from functools import cache
 from typing import Annotated, Final
 
 from fastapi import APIRouter, Path, Query
@@ -8,7 +9,6 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 from collector.api import models
 from collector.api.evaluations import evaluation_answer
-from collector.api.known_names import KnownNames
 from collector.api.parameters import (
     NOT_FOUND,
     Cursor,
@@ -22,8 +22,8 @@ from collector.api.parameters import (
     read_time,
     write_cursor,
 )
+from collector.api.parts import TheJudges, TheNames, TheStore
 from collector.api.waiting import why_not_evaluated
-from collector.judging.known_judges import KnownJudges
 from collector.problem import ProblemError
 from collector.receivers.times import format_time
 from collector.storage.port.lists import RecordQuery, RecordState, RecordSummary
@@ -92,18 +92,15 @@ class RecordDetail(BaseModel):
     waits_for: str = Field(description="Why it is not evaluated, in words; empty where it is.")
 
 
-def records_router(store: ReadStore, judges: KnownJudges, names: KnownNames) -> APIRouter:
-    """Make the routes below `/api/v1/records`.
-
-    Args:
-        store: Holds the records.
-        judges: Knows the calibrations of judges.
-        names: Tell what a filter cannot find.
-    """
-    router = caught_up_router(store)
+@cache
+def records_router() -> APIRouter:
+    """Make the routes below `/api/v1/records`."""
+    router = caught_up_router()
 
     @router.get("/records", responses=NOT_FOUND)
     def records(
+        store: TheStore,
+        names: TheNames,
         caller: Reader,
         profile: Profile = None,
         record_id: Text = None,
@@ -151,7 +148,12 @@ def records_router(store: ReadStore, judges: KnownJudges, names: KnownNames) -> 
         )
 
     @router.get("/records/{uid:path}", responses=NOT_FOUND)
-    def record(caller: Reader, uid: Annotated[str, Path(max_length=512)]) -> RecordDetail:
+    def record(
+        store: TheStore,
+        judges: TheJudges,
+        caller: Reader,
+        uid: Annotated[str, Path(max_length=512)],
+    ) -> RecordDetail:
         """One record: what its sender said, and every revision of its evaluation."""
         found = store.record_history(caller.space, uid)
         if found is None:

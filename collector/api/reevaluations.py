@@ -3,6 +3,7 @@
 import json
 import time
 from collections.abc import Iterable, Mapping
+from functools import cache
 from typing import Annotated, Final
 
 from fastapi import APIRouter
@@ -17,9 +18,10 @@ from collector.api.parameters import (
     read_time,
     write_cursor,
 )
+from collector.api.parts import TheReader, TheReevaluator, TheRegistry
 from collector.api.profile_reader import ProfileReader
 from collector.pipeline.profiles import ProfileRegistry, RegisteredProfile
-from collector.pipeline.revise.reevaluate import Flip, Reevaluated, Reevaluator, TaskCounts
+from collector.pipeline.revise.reevaluate import Flip, Reevaluated, TaskCounts
 from collector.problem import ProblemError, problems
 from collector.storage.port.lists import EvaluationQuery
 from scouter.client.models.reevaluations import Flip as FlipItem
@@ -79,19 +81,14 @@ class ReevaluationRequest(BaseModel):
         return self
 
 
-def reevaluations_router(
-    registry: ProfileRegistry, reevaluator: Reevaluator, reader: ProfileReader
-) -> APIRouter:
-    """Make the route below `/api/v1/reevaluations`.
-
-    Args:
-        registry: The registered profiles.
-        reevaluator: Does the work.
-        reader: Reads a profile that is in the request.
-    """
+@cache
+def reevaluations_router() -> APIRouter:
+    """Make the route below `/api/v1/reevaluations`."""
     router = APIRouter(prefix="/api/v1", tags=["profiles"], responses=PROBLEMS, dependencies=COMMON)
 
-    def meant(caller: Caller, body: ReevaluationRequest) -> RegisteredProfile:
+    def meant(
+        registry: ProfileRegistry, reader: ProfileReader, caller: Caller, body: ReevaluationRequest
+    ) -> RegisteredProfile:
         if body.profile_body is not None:
             caller.check(Scope.PROFILE)
             return _unregistered(caller.space, reader.read(_json(body.profile_body)))
@@ -102,7 +99,13 @@ def reevaluations_router(
         return found
 
     @router.post("/reevaluations", responses=problems(404, 422))
-    def reevaluate(caller: Admin, body: ReevaluationRequest) -> Reevaluation:
+    def reevaluate(
+        registry: TheRegistry,
+        reevaluator: TheReevaluator,
+        reader: TheReader,
+        caller: Admin,
+        body: ReevaluationRequest,
+    ) -> Reevaluation:
         """Evaluate stored records by a version of their profile; list the evaluations that flip.
 
         Looks at evaluations of records and sessions of the same alias. A flip is a task of both
@@ -111,7 +114,7 @@ def reevaluations_router(
         list and rate. Evaluations of sessions stay as they are if the version has no session task.
         A `profile_body` is refused for the same faults as a registration (422).
         """
-        registered = meant(caller, body)
+        registered = meant(registry, reader, caller, body)
         before, as_of = read_cursor(body.cursor)
         query = EvaluationQuery(
             space=caller.space,

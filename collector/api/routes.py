@@ -1,12 +1,12 @@
 """Routes on alerts and on the conservation of records and spans."""
 
+from functools import cache
+
 from fastapi import APIRouter, Depends
 
 from collector.alerts.drift.alert import DriftAlert, TroubleAlert
-from collector.alerts.drift.health import HealthWatch
 from collector.alerts.drift.trouble import Finding
-from collector.alerts.drift.watcher import DriftWatcher
-from collector.alerts.monitor import AlertMonitor, AlertStatus
+from collector.alerts.monitor import AlertStatus
 from collector.api import models
 from collector.api.drift import drift_alerts
 from collector.api.parameters import (
@@ -15,38 +15,25 @@ from collector.api.parameters import (
     Reader,
     caught_up,
 )
-from collector.pipeline.profiles import ProfileRegistry, RegisteredProfile
+from collector.api.parts import TheHealth, TheMonitor, TheRegistry, TheStore, TheWatcher
+from collector.pipeline.profiles import RegisteredProfile
 from collector.receivers.times import format_time
 from collector.storage.port.rows import AlertState
-from collector.storage.port.store import Store
 from scouter.client.models.alerts import UnwatchedAlert
 from scouter.client.models.operation import ConservationSheet, EventStates, RecordStates, SpanStates
 
 
-def api_router(
-    store: Store,
-    monitor: AlertMonitor,
-    watcher: DriftWatcher,
-    health: HealthWatch,
-    registry: ProfileRegistry,
-) -> APIRouter:
-    """Make the routes below `/api/v1`.
-
-    Args:
-        store: Holds the data.
-        monitor: The alerts of the profiles' own conditions.
-        watcher: The detectors and their alerts.
-        health: Watches what keeps results from being made.
-        registry: The registered profiles.
-    """
+@cache
+def api_router() -> APIRouter:
+    """Make the routes below `/api/v1`."""
     router = APIRouter(
         prefix="/api/v1",
         responses=PROBLEMS,
-        dependencies=[*COMMON, Depends(caught_up(store))],
+        dependencies=[*COMMON, Depends(caught_up)],
     )
 
     @router.get("/conservation", tags=["operation"])
-    def conservation(caller: Reader) -> ConservationSheet:
+    def conservation(store: TheStore, caller: Reader) -> ConservationSheet:
         """Every record, span and log event that came in, and what became of it."""
         sheet = store.conservation(caller.space)
         records = {name: getattr(sheet.records, name) for name in RecordStates.model_fields}
@@ -61,7 +48,14 @@ def api_router(
         )
 
     @router.get("/alerts", tags=["results"])
-    def alerts(caller: Reader) -> models.Alerts:
+    def alerts(
+        store: TheStore,
+        monitor: TheMonitor,
+        watcher: TheWatcher,
+        health: TheHealth,
+        registry: TheRegistry,
+        caller: Reader,
+    ) -> models.Alerts:
         """The alerts of profiles' own conditions, and those of the detectors."""
         troubles = {each.key: each for each in watcher.troubles(caller.space)}
         conditions = {

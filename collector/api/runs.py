@@ -1,6 +1,7 @@
 """Offline runs: kept to be compared with others, and with what is live."""
 
 import time
+from functools import cache
 from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Path, Query, Request, Response
@@ -14,6 +15,7 @@ from collector.api.parameters import (
     Sender,
     caught_up_router,
 )
+from collector.api.parts import TheStore
 from collector.comparing.runs import RunSummary, kept_summary, row_of
 from collector.problem import ProblemError, problems
 from collector.receivers.times import format_time
@@ -65,15 +67,14 @@ class RunList(_Answer):
     next_cursor: None = None
 
 
-def runs_router(store: Store) -> APIRouter:
-    """Make the routes below `/api/v1/runs`.
+@cache
+def runs_router() -> APIRouter:
+    """Make the routes below `/api/v1/runs`."""
+    router = caught_up_router()
 
-    Args:
-        store: Keeps the runs.
-    """
-    router = caught_up_router(store)
-
-    def keep(space: str, name: str, body: bytes, token_id: str) -> tuple[RunItem, bool]:
+    def keep(
+        store: Store, space: str, name: str, body: bytes, token_id: str
+    ) -> tuple[RunItem, bool]:
         try:
             row, summary = row_of(space, name, body, added_ns=time.time_ns(), added_by=token_id)
         except (ConfigError, UnicodeDecodeError) as error:
@@ -82,7 +83,7 @@ def runs_router(store: Store) -> APIRouter:
         return _item(row, summary), is_new
 
     @router.get("/runs")
-    def runs(caller: Reader) -> RunList:
+    def runs(store: TheStore, caller: Reader) -> RunList:
         """Runs that can be compared."""
         return RunList(items=[_item(row, kept_summary(row)) for row in store.runs(caller.space)])
 
@@ -93,6 +94,7 @@ def runs_router(store: Store) -> APIRouter:
         openapi_extra=_BODY,
     )
     async def push(
+        store: TheStore,
         caller: Sender,
         request: Request,
         response: Response,
@@ -104,12 +106,14 @@ def runs_router(store: Store) -> APIRouter:
         that speaks of what is erased.
         """
         body = await request.body()
-        item, is_new = await run_in_threadpool(keep, caller.space, name, body, caller.token_id)
+        item, is_new = await run_in_threadpool(
+            keep, store, caller.space, name, body, caller.token_id
+        )
         response.status_code = 201 if is_new else 200
         return item
 
     @router.post("/runs/{run_id}/remove", responses=NOT_FOUND)
-    def remove(caller: Admin, run_id: _RunId) -> RemovedRun:
+    def remove(store: TheStore, caller: Admin, run_id: _RunId) -> RemovedRun:
         """Take a run out."""
         if not store.remove_run(caller.space, run_id).result():
             raise ProblemError(404, f"no run {run_id!r} is stored; see GET /api/v1/runs")

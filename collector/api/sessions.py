@@ -1,5 +1,6 @@
 """Sessions: which there are, and what one consists of."""
 
+from functools import cache
 from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Path
@@ -7,7 +8,6 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from collector.api import models
 from collector.api.evaluations import evaluation_answer
-from collector.api.known_names import KnownNames
 from collector.api.parameters import (
     NOT_FOUND,
     Cursor,
@@ -20,12 +20,11 @@ from collector.api.parameters import (
     read_time,
     write_cursor,
 )
+from collector.api.parts import TheJudges, TheNames, TheStore
 from collector.api.records import RecordItem, record_item
-from collector.judging.known_judges import KnownJudges
 from collector.problem import ProblemError
 from collector.receivers.times import format_time
 from collector.storage.port.lists import EvaluationQuery, RecordQuery, SessionQuery, SessionSummary
-from collector.storage.port.reading import ReadStore
 
 _MOST: Final = 1000
 
@@ -72,18 +71,15 @@ class SessionDetail(SessionItem):
     trace_ids: list[str] = Field(description=f"The first {_MOST}, in order of acceptance.")
 
 
-def sessions_router(store: ReadStore, judges: KnownJudges, names: KnownNames) -> APIRouter:
-    """Make the routes below `/api/v1/sessions`.
-
-    Args:
-        store: Holds their records.
-        judges: Knows the calibrations of judges.
-        names: Tell what a filter cannot find.
-    """
-    router = caught_up_router(store)
+@cache
+def sessions_router() -> APIRouter:
+    """Make the routes below `/api/v1/sessions`."""
+    router = caught_up_router()
 
     @router.get("/sessions", responses=NOT_FOUND)
     def sessions(
+        store: TheStore,
+        names: TheNames,
         caller: Reader,
         profile: Profile = None,
         since: Time = None,
@@ -115,7 +111,12 @@ def sessions_router(store: ReadStore, judges: KnownJudges, names: KnownNames) ->
         )
 
     @router.get("/sessions/{session_id:path}", responses=NOT_FOUND)
-    def session(caller: Reader, session_id: Annotated[str, Path(max_length=512)]) -> SessionDetail:
+    def session(
+        store: TheStore,
+        judges: TheJudges,
+        caller: Reader,
+        session_id: Annotated[str, Path(max_length=512)],
+    ) -> SessionDetail:
         """One session: its records, evaluations and traces."""
         space = caller.space
         found = store.session(space, session_id)

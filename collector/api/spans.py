@@ -1,14 +1,15 @@
 """Spans by filter."""
 
+from functools import cache
 from typing import Annotated
 
 from fastapi import APIRouter, Depends
 from pydantic import BaseModel, ConfigDict, Field
 
 from collector.api.parameters import caught_up_router
+from collector.api.parts import TheStore
 from collector.api.span_search import Status, span_query, write_span_cursor
 from collector.receivers.times import format_time
-from collector.storage.port.reading import ReadStore
 from collector.storage.port.search import SpanQuery, SpanSummary
 
 
@@ -48,16 +49,13 @@ class SpanPage(BaseModel):
     next_cursor: str | None = Field(description="Pass it as `cursor` for the next page.")
 
 
-def spans_router(store: ReadStore) -> APIRouter:
-    """Make the route `/api/v1/spans`.
-
-    Args:
-        store: Holds the spans.
-    """
-    router = caught_up_router(store)
+@cache
+def spans_router() -> APIRouter:
+    """Make the route `/api/v1/spans`."""
+    router = caught_up_router()
 
     @router.get("/spans", response_model_exclude_unset=True)
-    def spans(query: Annotated[SpanQuery, Depends(span_query)]) -> SpanPage:
+    def spans(store: TheStore, query: Annotated[SpanQuery, Depends(span_query)]) -> SpanPage:
         """Spans that everything given is true of; times are those of their beginnings."""
         page = store.spans(query)
         return SpanPage(

@@ -4,14 +4,16 @@ import time
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
+from functools import cache
 from typing import Final
 
 from fastapi import APIRouter
 from prometheus_client import CollectorRegistry
 
 from collector.access.caller import Scope
-from collector.access.tokens import Token, TokenFile
+from collector.access.tokens import Token
 from collector.api.parameters import COMMON, PROBLEMS, Reader
+from collector.api.parts import OwnSpace, TheMetrics, TheTokens
 from scouter.client.models.status import (
     LagStatus,
     ReceiverStatus,
@@ -23,20 +25,15 @@ from scouter.client.models.status import (
 _LABELS: Final = ("receiver", "signal")
 
 
-def status_router(metrics: CollectorRegistry, tokens: TokenFile, space: str) -> APIRouter:
-    """Make the route `/api/v1/status`.
-
-    Args:
-        metrics: The metrics that Prometheus reads.
-        tokens: Those of the data folder.
-        space: The collector's own.
-    """
+@cache
+def status_router() -> APIRouter:
+    """Make the route `/api/v1/status`."""
     router = APIRouter(
         prefix="/api/v1", tags=["operation"], responses=PROBLEMS, dependencies=COMMON
     )
 
     @router.get("/status")
-    def status(caller: Reader) -> Status:
+    def status(metrics: TheMetrics, tokens: TheTokens, space: OwnSpace, caller: Reader) -> Status:
         """Store, lag and receivers of the collector, and the tokens that may use it."""
         is_own = caller.space == space
         samples = _Samples(metrics) if is_own else None

@@ -1,13 +1,13 @@
 """Pass rates and scores of tasks: over all time, and bucket by bucket."""
 
 import time
+from functools import cache
 from typing import Any, Final
 
 from fastapi import APIRouter
 from pydantic import BaseModel, ConfigDict
 
-from collector.api.judge_standing import JudgeStandings, Span
-from collector.api.known_names import KnownNames
+from collector.api.judge_standing import Span
 from collector.api.parameters import (
     NOT_FOUND,
     Bucket,
@@ -19,10 +19,10 @@ from collector.api.parameters import (
     read_bucket,
     read_time,
 )
+from collector.api.parts import TheNames, TheStandings, TheStore
 from collector.problem import ProblemError
 from collector.receivers.times import format_time
 from collector.storage.port.counts import SeriesItem, SeriesQuery, TaskCounts, TaskQuery
-from collector.storage.port.reading import ReadStore
 from scouter.client.models.tasks import TaskRate, TaskRates, TaskScores
 from scouter.evaluate.intervals import wilson
 
@@ -48,18 +48,16 @@ class TaskSeries(BaseModel):
     items: list[SeriesPoint]
 
 
-def tasks_router(store: ReadStore, standings: JudgeStandings, names: KnownNames) -> APIRouter:
-    """Make the routes below `/api/v1/tasks`.
-
-    Args:
-        store: Counts the results.
-        standings: Know what is known of judges.
-        names: Tell what a filter cannot find.
-    """
-    router = caught_up_router(store)
+@cache
+def tasks_router() -> APIRouter:
+    """Make the routes below `/api/v1/tasks`."""
+    router = caught_up_router()
 
     @router.get("/tasks", responses=NOT_FOUND)
     def tasks(
+        store: TheStore,
+        standings: TheStandings,
+        names: TheNames,
         caller: Reader,
         profile: Profile = None,
         service_version: Text = None,
@@ -89,6 +87,9 @@ def tasks_router(store: ReadStore, standings: JudgeStandings, names: KnownNames)
 
     @router.get("/tasks/series", responses=NOT_FOUND)
     def series(
+        store: TheStore,
+        standings: TheStandings,
+        names: TheNames,
         caller: Reader,
         profile: Profile = None,
         task_id: Text = None,

@@ -4,6 +4,7 @@ import json
 from collections.abc import Callable
 from dataclasses import fields
 from enum import StrEnum
+from functools import cache, partial
 from typing import Annotated, Final
 
 from fastapi import APIRouter, Query, Response
@@ -13,11 +14,10 @@ from collector.api import models
 from collector.api.answers import json_response
 from collector.api.evaluations import evaluation_answer
 from collector.api.parameters import COMMON, NOT_FOUND, PROBLEMS, Reader
+from collector.api.parts import TheJudges, ThePrices, TheStore
 from collector.api.traces import TraceId, read_stored, results_of
-from collector.judging.known_judges import KnownJudges
 from collector.prices import PriceTable
 from collector.problem import ProblemError
-from collector.storage.port.reading import ReadStore
 from scouter.client.models.trace_parts import TraceAgents, TraceMatches
 from scouter.errors import ConfigError
 from scouter.evaluate.outcome import TaskFault
@@ -54,14 +54,9 @@ class TraceFormat(StrEnum):
     CHROME = "chrome"
 
 
-def trace_parts_router(store: ReadStore, judges: KnownJudges, prices: PriceTable) -> APIRouter:
-    """Make the routes below `/api/v1/traces/{trace_id}`.
-
-    Args:
-        store: Holds the spans.
-        judges: Knows the calibrations of judges.
-        prices: Of models.
-    """
+@cache
+def trace_parts_router() -> APIRouter:
+    """Make the routes below `/api/v1/traces/{trace_id}`."""
     router = APIRouter(
         prefix="/api/v1/traces/{trace_id}",
         tags=["results"],
@@ -71,7 +66,11 @@ def trace_parts_router(store: ReadStore, judges: KnownJudges, prices: PriceTable
 
     @router.get("/columns", response_model=TraceRows)
     def columns(
-        caller: Reader, trace_id: TraceId, limit: Annotated[int | None, Query(ge=1)] = None
+        store: TheStore,
+        judges: TheJudges,
+        caller: Reader,
+        trace_id: TraceId,
+        limit: Annotated[int | None, Query(ge=1)] = None,
     ) -> Response:
         """The rows of a waterfall as one array a field: 30,000 spans are about 1.3 MB.
 
@@ -94,7 +93,7 @@ def trace_parts_router(store: ReadStore, judges: KnownJudges, prices: PriceTable
             }
         )
 
-    def cost_of(facts: SpanFacts) -> float | None:
+    def cost_of(prices: PriceTable, facts: SpanFacts) -> float | None:
         price = prices.of((facts.response_model, facts.request_model))
         usage = facts.usage
         if price is None or usage.input is None or usage.output is None:
@@ -102,13 +101,18 @@ def trace_parts_router(store: ReadStore, judges: KnownJudges, prices: PriceTable
         return price.cost(usage.input, usage.output)
 
     @router.get("/agents")
-    def agents(caller: Reader, trace_id: TraceId) -> TraceAgents:
+    def agents(
+        store: TheStore, prices: ThePrices, caller: Reader, trace_id: TraceId
+    ) -> TraceAgents:
         """The work of each agent: calls, tools, retries, tokens, cost, failures, hand-overs."""
         _, found = read_stored(store, caller.space, trace_id)
-        return TraceAgents(items=tuple(agent_lines(SpanTree(found.spans), cost_of)))
+        return TraceAgents(
+            items=tuple(agent_lines(SpanTree(found.spans), partial(cost_of, prices)))
+        )
 
     @router.get("/matches")
     def matches(
+        store: TheStore,
         caller: Reader,
         trace_id: TraceId,
         filter: Annotated[
@@ -132,7 +136,7 @@ def trace_parts_router(store: ReadStore, judges: KnownJudges, prices: PriceTable
 
     @router.get("/export", response_class=Response)
     def export(
-        caller: Reader, trace_id: TraceId, format: TraceFormat = TraceFormat.OTLP
+        store: TheStore, caller: Reader, trace_id: TraceId, format: TraceFormat = TraceFormat.OTLP
     ) -> Response:
         """The spans as a file: OTLP JSON, or Chrome's trace event format, which Perfetto opens."""
         wanted, found = read_stored(store, caller.space, trace_id)

@@ -1,6 +1,7 @@
 """One span of a trace, with its values, and one value alone."""
 
 import json
+from functools import cache
 from typing import Annotated, Final
 
 from fastapi import APIRouter, Path, Query, Response
@@ -9,6 +10,7 @@ from pydantic import JsonValue, TypeAdapter
 from collector.api.answers import json_response
 from collector.api.cut_values import cut_texts, value_at
 from collector.api.parameters import COMMON, NOT_FOUND, PROBLEMS, Reader
+from collector.api.parts import TheStore
 from collector.api.trace_parts import file_headers
 from collector.api.traces import TraceId, read_stored, results_of
 from collector.problem import ProblemError
@@ -22,12 +24,9 @@ _CUTS: Final = TypeAdapter(list[CutText])
 _SpanId = Annotated[str, Path(description="16 hex digits.", max_length=16)]
 
 
-def trace_span_router(store: ReadStore) -> APIRouter:
-    """Make the routes below `/api/v1/traces/{trace_id}/spans`.
-
-    Args:
-        store: Holds the spans.
-    """
+@cache
+def trace_span_router() -> APIRouter:
+    """Make the routes below `/api/v1/traces/{trace_id}/spans`."""
     router = APIRouter(
         prefix="/api/v1/traces/{trace_id}/spans",
         tags=["results"],
@@ -35,7 +34,9 @@ def trace_span_router(store: ReadStore) -> APIRouter:
         dependencies=COMMON,
     )
 
-    def span_view(space: str, trace_id: str, span_id: str) -> tuple[str, JsonValue]:
+    def span_view(
+        store: ReadStore, space: str, trace_id: str, span_id: str
+    ) -> tuple[str, JsonValue]:
         wanted, found = read_stored(store, space, trace_id)
         tree = SpanTree(found.spans)
         try:
@@ -48,6 +49,7 @@ def trace_span_router(store: ReadStore) -> APIRouter:
 
     @router.get("/{span_id}", response_model=SpanDetail)
     def span(
+        store: TheStore,
         caller: Reader,
         trace_id: TraceId,
         span_id: _SpanId,
@@ -60,7 +62,7 @@ def trace_span_router(store: ReadStore) -> APIRouter:
         ] = None,
     ) -> Response:
         """One span with its values, messages and the results that are about it."""
-        wanted, view = span_view(caller.space, trace_id, span_id)
+        wanted, view = span_view(store, caller.space, trace_id, span_id)
         cuts: list[CutText] = []
         if text_limit is not None:
             view, cuts = cut_texts(view, text_limit)
@@ -69,6 +71,7 @@ def trace_span_router(store: ReadStore) -> APIRouter:
 
     @router.get("/{span_id}/value", response_class=Response)
     def value(
+        store: TheStore,
         caller: Reader,
         trace_id: TraceId,
         span_id: _SpanId,
@@ -77,7 +80,7 @@ def trace_span_router(store: ReadStore) -> APIRouter:
         ],
     ) -> Response:
         """One value of a span as a file: a text as it is, anything else as JSON."""
-        _, view = span_view(caller.space, trace_id, span_id)
+        _, view = span_view(store, caller.space, trace_id, span_id)
         try:
             found = value_at(view, pointer)
         except (LookupError, ValueError):

@@ -1,5 +1,6 @@
 """Traces: listed by what their spans are like, and one with all its spans and evaluations."""
 
+from functools import cache
 from typing import Annotated, Final
 
 from fastapi import APIRouter, Depends, Path, Response
@@ -17,8 +18,8 @@ from collector.api.parameters import (
     caught_up,
     read_trace_id,
 )
+from collector.api.parts import TheJudges, TheStore
 from collector.api.span_search import span_query, write_span_cursor
-from collector.judging.known_judges import KnownJudges
 from collector.problem import ProblemError
 from collector.receivers.times import format_time
 from collector.storage.port.reading import ReadStore
@@ -109,17 +110,13 @@ class TracePage(BaseModel):
     next_cursor: str | None = Field(description="Pass it as `cursor` for the next page.")
 
 
-def traces_router(store: ReadStore, judges: KnownJudges) -> APIRouter:
-    """Make the routes below `/api/v1/traces`.
-
-    Args:
-        store: Holds the spans.
-        judges: Knows the calibrations of judges.
-    """
+@cache
+def traces_router() -> APIRouter:
+    """Make the routes below `/api/v1/traces`."""
     router = APIRouter(prefix="/api/v1", tags=["results"], responses=PROBLEMS, dependencies=COMMON)
 
-    @router.get("/traces", dependencies=[Depends(caught_up(store))])
-    def traces(query: Annotated[SpanQuery, Depends(span_query)]) -> TracePage:
+    @router.get("/traces", dependencies=[Depends(caught_up)])
+    def traces(store: TheStore, query: Annotated[SpanQuery, Depends(span_query)]) -> TracePage:
         """Traces with a span that everything given is true of."""
         page = store.traces(query)
         return TracePage(
@@ -128,7 +125,7 @@ def traces_router(store: ReadStore, judges: KnownJudges) -> APIRouter:
         )
 
     @router.get("/traces/{trace_id}", response_model=Trace, responses=NOT_FOUND)
-    def trace(caller: Reader, trace_id: TraceId) -> Response:
+    def trace(store: TheStore, judges: TheJudges, caller: Reader, trace_id: TraceId) -> Response:
         """One trace with all its spans, and the evaluations of its records."""
         wanted, found = read_stored(store, caller.space, trace_id)
         tree = SpanTree(found.spans)
@@ -147,7 +144,13 @@ def traces_router(store: ReadStore, judges: KnownJudges) -> APIRouter:
         )
 
     @router.get("/traces/{trace_id}/view", response_model=TraceTree, responses=NOT_FOUND)
-    def trace_view(caller: Reader, trace_id: TraceId, limit: Limit = MOST_EVALUATIONS) -> Response:
+    def trace_view(
+        store: TheStore,
+        judges: TheJudges,
+        caller: Reader,
+        trace_id: TraceId,
+        limit: Limit = MOST_EVALUATIONS,
+    ) -> Response:
         """One trace as people read it: a tree with values, and results beside their spans."""
         wanted, found = read_stored(store, caller.space, trace_id)
         view = view_trace(found.spans, results_of(found), limit)

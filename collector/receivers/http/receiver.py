@@ -3,9 +3,10 @@
 Source: OTLP specification 1.x, "OTLP/HTTP" (status codes, partial success, error bodies).
 """
 
+from functools import cache
 from typing import Any, Final
 
-from fastapi import APIRouter, Depends, Request, Response
+from fastapi import APIRouter, Depends, FastAPI, Request, Response
 from pydantic import BaseModel
 
 from collector.access.caller import BEARER, Scope, caller_of
@@ -54,29 +55,33 @@ class RecordsBodyModel(BaseModel):
 _RECORDS_BODY: Final = RecordsBodyModel.model_json_schema(ref_template=SCHEMAS + "{model}")
 
 
-def http_router(ingest: Ingest, telemetry: IngestTelemetry) -> APIRouter:
-    """Make the routes that take spans, log records and records.
+class HttpReceiver:
+    """The way in over HTTP of one collector.
 
     Args:
-        ingest: The way in; its limits hold for every body.
+        ingest: Takes the data; its limits hold for every body.
         telemetry: Is told of every request.
     """
-    router = APIRouter(tags=["ingest"], dependencies=[Depends(BEARER)])
-    intake = OtlpIntake(telemetry)
-    decoders = Decoders()
 
-    async def otlp(request: Request, signal: Signal) -> Response:
-        media = _media_type(request)
+    def __init__(self, ingest: Ingest, telemetry: IngestTelemetry) -> None:
+        self._ingest, self._telemetry = ingest, telemetry
+        self._intake = OtlpIntake(telemetry)
+        self._decoders = Decoders()
+
+    async def otlp(self, request: Request, signal: Signal) -> Response:
+        """Take an OTLP export request."""
+        ingest, media = self._ingest, _media_type(request)
         is_json = media == JSON
         try:
-            with telemetry.request("http", signal):
+            with self._telemetry.request("http", signal):
                 into = ingest.in_space(caller_of(request, Scope.INGEST).space)
                 if media not in (PROTOBUF, JSON):
                     raise ProblemError(415, f"Content-Type: expected {PROTOBUF} or {JSON}")
                 with ingest.lease() as lease:
                     data = await read_body(request, ingest.limits, lease)
-                    taken = await decoders.run(
-                        len(data), lambda: intake.take(into, signal, data, "http", is_json=is_json)
+                    taken = await self._decoders.run(
+                        len(data),
+                        lambda: self._intake.take(into, signal, data, "http", is_json=is_json),
                     )
                     await durable(taken.futures)
                     await _count_drops(into, request)
@@ -85,20 +90,60 @@ def http_router(ingest: Ingest, telemetry: IngestTelemetry) -> APIRouter:
             return otlp_error(problem_of(error), media)
         return otlp_answer(rejected, is_json=is_json)
 
+    async def records(self, request: Request) -> Response:
+        """Take records."""
+        ingest = self._ingest
+        try:
+            with self._telemetry.request("http", Signal.RECORDS):
+                into = ingest.in_space(caller_of(request, Scope.INGEST).space)
+                if _media_type(request) != JSON:
+                    raise ProblemError(415, f"Content-Type: expected {JSON}")
+                with ingest.lease() as lease:
+                    data = await read_body(request, ingest.limits, lease)
+                    self._telemetry.body("http", Signal.RECORDS, len(data))
+                    taken = await self._decoders.run(
+                        len(data),
+                        lambda: into.take_records(
+                            read_records_body(data, ingest.limits), "http", len(data)
+                        ),
+                    )
+                    await durable(taken.futures)
+                    await _count_drops(into, request)
+                return records_answer(taken.outcome())
+        except (ProblemError, DataError, TransientError) as error:
+            problem = problem_of(error)
+            return problem_response(problem.status, problem.detail, problem.headers)
+
+
+def give_receiver(app: FastAPI, receiver: HttpReceiver) -> None:
+    """Let the routes of an application bring their data here."""
+    app.state.http_receiver = receiver
+
+
+def _receiver(request: Request) -> HttpReceiver:
+    found: HttpReceiver = request.app.state.http_receiver
+    return found
+
+
+@cache
+def http_router() -> APIRouter:
+    """Make the routes that take spans, log records and records, once for all collectors."""
+    router = APIRouter(tags=["ingest"], dependencies=[Depends(BEARER)])
+
     @router.post("/v1/traces", openapi_extra=_OTLP_BODY, responses=_OTLP_ANSWERS)
     async def traces(request: Request) -> Response:
         """Take an OTLP trace export request, protobuf or JSON, compressed or plain."""
-        return await otlp(request, Signal.TRACES)
+        return await _receiver(request).otlp(request, Signal.TRACES)
 
     @router.post("/v1/logs", openapi_extra=_OTLP_BODY, responses=_OTLP_ANSWERS)
     async def logs(request: Request) -> Response:
         """Take an OTLP logs export request: its events `scouter.eval_record` are records."""
-        return await otlp(request, Signal.LOGS)
+        return await _receiver(request).otlp(request, Signal.LOGS)
 
     @router.post("/v1/metrics", openapi_extra=_OTLP_BODY, responses=_OTLP_ANSWERS)
     async def metrics(request: Request) -> Response:
         """Take an OTLP metrics export request and drop it, so that its sender logs no error."""
-        return await otlp(request, Signal.METRICS)
+        return await _receiver(request).otlp(request, Signal.METRICS)
 
     @router.post(
         "/v1/records",
@@ -114,26 +159,7 @@ def http_router(ingest: Ingest, telemetry: IngestTelemetry) -> APIRouter:
     )
     async def records(request: Request) -> Response:
         """Take records. Items that cannot be used are put aside and named in the answer."""
-        try:
-            with telemetry.request("http", Signal.RECORDS):
-                into = ingest.in_space(caller_of(request, Scope.INGEST).space)
-                if _media_type(request) != JSON:
-                    raise ProblemError(415, f"Content-Type: expected {JSON}")
-                with ingest.lease() as lease:
-                    data = await read_body(request, ingest.limits, lease)
-                    telemetry.body("http", Signal.RECORDS, len(data))
-                    taken = await decoders.run(
-                        len(data),
-                        lambda: into.take_records(
-                            read_records_body(data, ingest.limits), "http", len(data)
-                        ),
-                    )
-                    await durable(taken.futures)
-                    await _count_drops(into, request)
-                return records_answer(taken.outcome())
-        except (ProblemError, DataError, TransientError) as error:
-            problem = problem_of(error)
-            return problem_response(problem.status, problem.detail, problem.headers)
+        return await _receiver(request).records(request)
 
     return router
 

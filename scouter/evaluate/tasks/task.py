@@ -3,6 +3,7 @@
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Annotated, Final, cast, overload
 
@@ -39,8 +40,18 @@ Task = Annotated[
 ]
 """Closed set: a new kind is one class here and one compiler in `scouter.evaluate.engine`."""
 
-TASK: Final[TypeAdapter[Task]] = TypeAdapter(Task)
-TASKS: Final[TypeAdapter[tuple[Task, ...]]] = TypeAdapter(tuple[Task, ...])
+
+@cache
+def _one() -> TypeAdapter[Task]:
+    """Made when the first task is read: it takes as long as to import a large module."""
+    return TypeAdapter(Task)
+
+
+@cache
+def tasks_adapter() -> TypeAdapter[tuple[Task, ...]]:
+    """Reads and writes tasks of all kinds in their wire form."""
+    return TypeAdapter(tuple[Task, ...])
+
 
 _BUCKETS: Final = {
     "assertion": "Assertion",
@@ -63,7 +74,7 @@ def parse_task(obj: object) -> Task:
     Raises:
         ValidationError: Names the field (pydantic's, a ValueError).
     """
-    return TASK.validate_python(obj)
+    return _one().validate_python(obj)
 
 
 def parse_tasks(obj: object) -> tuple[Task, ...]:
@@ -79,7 +90,11 @@ def parse_tasks(obj: object) -> tuple[Task, ...]:
         ConfigError: None of these forms, or an item that is no task.
         ValidationError: A task is wrong; names its place in the list and the field.
     """
-    return obj.tasks if isinstance(obj, TasksFile) else TASKS.validate_python(task_items(obj))
+    return (
+        obj.tasks
+        if isinstance(obj, TasksFile)
+        else tasks_adapter().validate_python(task_items(obj))
+    )
 
 
 def with_calls_told_by(tasks: Iterable[Task], by: CallsToldBy | None) -> tuple[Task, ...]:

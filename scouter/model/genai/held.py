@@ -225,7 +225,9 @@ class Held:
         for _, value in self._values(Field.USAGE):
             usage = _filled(usage, _usage_in(open_json(to_json_value(value))))
         if usage.input is None and usage.output is None:
-            usage = _filled(usage, read_usage(_first_of(self._remarks, _USAGES)))
+            told = _first_of(self._remarks, _USAGES)
+            if told is not None:  # few spans tell it so, and it is looked for under many names
+                usage = _filled(usage, read_usage(told))
         provider = self.text(Field.PROVIDER).lower()
         apart = any(name in provider for name in CACHE_APART)
         for use, _ in self._values(Field.INPUT_TOKENS):

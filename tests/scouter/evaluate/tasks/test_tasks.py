@@ -13,7 +13,13 @@ from scouter.evaluate.operators.comparison import ComparisonOperator as Op
 from scouter.evaluate.tasks.agent import AgentAssertion, AgentAssertionTask
 from scouter.evaluate.tasks.assertion import AssertionTask
 from scouter.evaluate.tasks.span_filter import SpanFilter, SpanStatus
-from scouter.evaluate.tasks.task import TASKS, TasksFile, parse_task, parse_tasks, tasks_digest
+from scouter.evaluate.tasks.task import (
+    TasksFile,
+    parse_task,
+    parse_tasks,
+    tasks_adapter,
+    tasks_digest,
+)
 from scouter.evaluate.tasks.trace import TraceAssertion, TraceAssertionTask
 
 YAML = """\
@@ -152,7 +158,8 @@ def test_wire_form_of_assertions() -> None:
         "depends_on": [],
         "condition": False,
     }
-    assert TASKS.validate_json(TASKS.dump_json((task,))) == (task,)
+    adapter = tasks_adapter()
+    assert adapter.validate_json(adapter.dump_json((task,))) == (task,)
 
 
 def test_files(tmp_path: Path) -> None:

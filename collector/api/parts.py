@@ -1,0 +1,158 @@
+"""The parts of a collector that answer its routes.
+
+The routes themselves are the same for every collector and made once in a process, as to make them
+takes longer than all else of a start. So each names the parts that it needs as parameters, and
+gets those of the application that was asked.
+"""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Annotated, NamedTuple, TypeAlias, TypeVar
+
+from fastapi import Depends, FastAPI, Request
+from prometheus_client import CollectorRegistry
+
+from collector.access.tokens import TokenFile
+from collector.alerts.delivery.delivery import Delivery
+from collector.alerts.drift.health import HealthWatch
+from collector.alerts.drift.watcher import DriftWatcher
+from collector.alerts.monitor import AlertMonitor
+from collector.api.judge_standing import JudgeStandings
+from collector.api.known_names import KnownNames
+from collector.api.profile_reader import ProfileReader
+from collector.judging.answers import KeptAnswers
+from collector.judging.gold import GoldAsker
+from collector.judging.known_judges import KnownJudges
+from collector.operation import Operation
+from collector.pipeline.pipeline import Pipeline
+from collector.pipeline.profiles import ProfileRegistry
+from collector.pipeline.revise.reevaluate import Reevaluator
+from collector.prices import PriceTable
+from collector.receivers.ingest import Ingest
+from collector.storage.port.store import Store
+from scouter.drift.profile import AgentEvalProfile
+from scouter.drift.series.group import Pace
+
+T = TypeVar("T")
+
+
+class Unready(NamedTuple):
+    """Obstacle that keeps the service from its work."""
+
+    part: str
+    """Name of the part in one word, for everybody."""
+    why: str
+    """Reason with addresses and errors, for callers that may read."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Parts:
+    """The parts of one collector.
+
+    Attributes:
+        space: The collector's own.
+        tokens: Those of the data folder.
+        store: Holds the data.
+        registry: The registered profiles.
+        monitor: The alerts of the profiles' own conditions.
+        watcher: The detectors and their alerts.
+        health: Watches what keeps results from being made.
+        delivery: Tells people of alerts.
+        pace: Quiet time and deadline of a conversation.
+        pipeline: Stores evaluations.
+        ingest: The way in.
+        metrics: The metrics that Prometheus reads.
+        operation: Erases and backs up.
+        prices: Of models.
+        unready: Reason that the service cannot do its work now; None if it can.
+        profiles_changed: Is told once profiles were registered or activated.
+        check_judges: Refuses a profile whose judges could not be asked.
+        answers: Kept answers of judges; None where none are kept.
+        judges: Knows the calibrations of judges.
+        gold: Asks for gold items; None where there are none.
+    """
+
+    space: str
+    tokens: TokenFile
+    store: Store
+    registry: ProfileRegistry
+    monitor: AlertMonitor
+    watcher: DriftWatcher
+    health: HealthWatch
+    delivery: Delivery
+    pace: Pace
+    pipeline: Pipeline
+    ingest: Ingest
+    metrics: CollectorRegistry
+    operation: Operation
+    prices: PriceTable
+    unready: Callable[[], Unready | None]
+    profiles_changed: Callable[[], None]
+    check_judges: Callable[[AgentEvalProfile], None]
+    answers: KeptAnswers | None
+    judges: KnownJudges
+    gold: GoldAsker | None
+
+    @cached_property
+    def names(self) -> KnownNames:
+        """The names that a question may ask for."""
+        return KnownNames(self.registry)
+
+    @cached_property
+    def reader(self) -> ProfileReader:
+        """Reads profiles in requests."""
+        return ProfileReader(self.check_judges)
+
+    @cached_property
+    def standings(self) -> JudgeStandings:
+        """The standings of judges."""
+        return JudgeStandings(self.store, self.judges)
+
+    @cached_property
+    def reevaluator(self) -> Reevaluator:
+        """Evaluates stored records again."""
+        return Reevaluator(self.store, self.registry, self.pipeline)
+
+
+def give_parts(app: FastAPI, parts: Parts) -> None:
+    """Let the routes of an application ask these parts."""
+    app.state.parts = parts
+
+
+def _of(choose: Callable[[Parts], T]) -> Callable[[Request], Awaitable[T]]:
+    """Make a dependency: a part of the collector that was asked."""
+
+    async def part(request: Request) -> T:  # no thread is needed for it
+        parts: Parts = request.app.state.parts
+        return choose(parts)
+
+    return part
+
+
+OwnSpace: TypeAlias = Annotated[str, Depends(_of(lambda parts: parts.space))]
+TheTokens: TypeAlias = Annotated[TokenFile, Depends(_of(lambda parts: parts.tokens))]
+TheStore: TypeAlias = Annotated[Store, Depends(_of(lambda parts: parts.store))]
+TheRegistry: TypeAlias = Annotated[ProfileRegistry, Depends(_of(lambda parts: parts.registry))]
+TheMonitor: TypeAlias = Annotated[AlertMonitor, Depends(_of(lambda parts: parts.monitor))]
+TheWatcher: TypeAlias = Annotated[DriftWatcher, Depends(_of(lambda parts: parts.watcher))]
+TheHealth: TypeAlias = Annotated[HealthWatch, Depends(_of(lambda parts: parts.health))]
+TheDelivery: TypeAlias = Annotated[Delivery, Depends(_of(lambda parts: parts.delivery))]
+ThePace: TypeAlias = Annotated[Pace, Depends(_of(lambda parts: parts.pace))]
+TheIngest: TypeAlias = Annotated[Ingest, Depends(_of(lambda parts: parts.ingest))]
+TheMetrics: TypeAlias = Annotated[CollectorRegistry, Depends(_of(lambda parts: parts.metrics))]
+TheOperation: TypeAlias = Annotated[Operation, Depends(_of(lambda parts: parts.operation))]
+ThePrices: TypeAlias = Annotated[PriceTable, Depends(_of(lambda parts: parts.prices))]
+TheAnswers: TypeAlias = Annotated[KeptAnswers | None, Depends(_of(lambda parts: parts.answers))]
+TheJudges: TypeAlias = Annotated[KnownJudges, Depends(_of(lambda parts: parts.judges))]
+TheGold: TypeAlias = Annotated[GoldAsker | None, Depends(_of(lambda parts: parts.gold))]
+TheNames: TypeAlias = Annotated[KnownNames, Depends(_of(lambda parts: parts.names))]
+TheReader: TypeAlias = Annotated[ProfileReader, Depends(_of(lambda parts: parts.reader))]
+TheStandings: TypeAlias = Annotated[JudgeStandings, Depends(_of(lambda parts: parts.standings))]
+TheReevaluator: TypeAlias = Annotated[Reevaluator, Depends(_of(lambda parts: parts.reevaluator))]
+WhenChanged: TypeAlias = Annotated[
+    Callable[[], None], Depends(_of(lambda parts: parts.profiles_changed))
+]
+UnreadyNow: TypeAlias = Annotated[
+    Callable[[], Unready | None], Depends(_of(lambda parts: parts.unready))
+]
