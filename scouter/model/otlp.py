@@ -304,7 +304,7 @@ def _rare_value(value: AnyValue, kind: str | None) -> AttributeValue:
         case "bytes_value":
             return value.bytes_value
         case "array_value":
-            return tuple(_value(item) for item in value.array_value.values)
+            return tuple([_value(item) for item in value.array_value.values])
         case "kvlist_value":
             return _attributes(value.kvlist_value.values)
         case _:

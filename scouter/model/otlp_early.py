@@ -35,6 +35,21 @@ def early_request() -> type[ExportTraceServiceRequest]:
 
     It reads and writes the same bytes as the one whose type it is said to have.
     """
+    name = ExportTraceServiceRequest.DESCRIPTOR.full_name
+    return cast(type[ExportTraceServiceRequest], _message(name))
+
+
+@functools.cache
+def _early_span() -> type[ProtoSpan]:
+    return cast(type[ProtoSpan], _message(_SPAN))
+
+
+def _message(name: str) -> type[Any]:
+    return GetMessageClass(_messages().FindMessageTypeByName(name))
+
+
+@functools.cache
+def _messages() -> DescriptorPool:
     pool = DescriptorPool()
     trace = FileDescriptorProto.FromString(trace_pb2.DESCRIPTOR.serialized_pb)
     span = next(each for each in trace.message_type if each.name == trace_pb2.Span.DESCRIPTOR.name)
@@ -53,9 +68,7 @@ def early_request() -> type[ExportTraceServiceRequest]:
         trace_service_pb2.DESCRIPTOR.serialized_pb,
     ):
         pool.AddSerializedFile(file)
-    name = ExportTraceServiceRequest.DESCRIPTOR.full_name
-    made = GetMessageClass(pool.FindMessageTypeByName(name))
-    return cast(type[ExportTraceServiceRequest], made)
+    return pool
 
 
 class EarlyAttributes(LazyAttributes):
@@ -89,6 +102,21 @@ class EarlyAttributes(LazyAttributes):
     def get_rare(self, key: str) -> AttributeValue:
         """The value of a key that few spans have, or None."""
         return self.known.get(key) if key in self._keys else super().get_rare(key)
+
+    def pick(self, keys: frozenset[str], prefixes: Sequence[bytes]) -> Mapping[str, AttributeValue]:
+        """Read the attributes with these keys, and keep none; all where there is one of a prefix.
+
+        Cost: while nothing is read, the parsing of the span and the reading of these attributes.
+            The span takes no more memory than before.
+        """
+        source = self._source
+        if not isinstance(source, bytes):
+            return self._all()
+        for prefix in prefixes:
+            if prefix in source:
+                return self._all()
+        entries = cast(Mapping[str, AnyValue], _early_span().FromString(source).attributes)
+        return {key: read_value(entries[key]) for key in keys.intersection(entries)}
 
     def __len__(self) -> int:
         return self._size
