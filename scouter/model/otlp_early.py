@@ -26,6 +26,8 @@ from scouter.model.otlp import DecodedSpans, LazyAttributes, decode_request, rea
 from scouter.model.span import AttributeValue
 
 _SPAN: Final = trace_pb2.Span.DESCRIPTOR.full_name
+_SHORT: Final = 64
+"""Bytes of a value that is remembered."""
 _VALUE: Final = common_pb2.AnyValue.DESCRIPTOR.full_name
 
 
@@ -122,6 +124,17 @@ class EarlyAttributes(LazyAttributes):
         return self._size
 
 
+def _read_rare(value: AnyValue) -> AttributeValue:
+    data = value.SerializeToString()
+    return read_value(value) if len(data) > _SHORT else _read_short(data)
+
+
+@functools.lru_cache(maxsize=256)
+def _read_short(data: bytes) -> AttributeValue:
+    """Read a value; lists of finish reasons are the same few on nearly every call of a model."""
+    return read_value(AnyValue.FromString(data))
+
+
 def decode_early(
     request: ExportTraceServiceRequest,
     data: bytes,
@@ -151,7 +164,7 @@ def decode_early(
         for key in keys.intersection(entries):  # it asks for each that is there, not each of ours
             value = entries[key]
             # Only one field of a value is set: of most values no other question is asked.
-            known[key] = value.string_value or value.int_value or read_value(value)
+            known[key] = value.string_value or value.int_value or _read_rare(value)
         return EarlyAttributes(data[at : at + size], len(entries), keys, known)
 
     return decode_request(request, attributes)

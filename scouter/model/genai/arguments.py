@@ -2,6 +2,8 @@
 
 import json
 import re
+from collections.abc import Callable
+from functools import cache, partial
 from typing import Final
 
 from pydantic import JsonValue
@@ -15,15 +17,19 @@ def arguments_text(arguments: JsonValue) -> bytes:
 
     Cost: linear in their size; about 1 µs for a few.
     """
+    write = _writer()
+    try:
+        text = write(arguments)
+        return text if _WHOLE.search(text) is None else write(_whole(arguments))
+    except TypeError:  # an integer of more than 64 bits
+        return json.dumps(_whole(arguments), sort_keys=True).encode()
+
+
+@cache
+def _writer() -> Callable[[JsonValue], bytes]:
     import orjson  # nobody else needs it for a trace that is evaluated
 
-    try:
-        text = orjson.dumps(arguments, option=orjson.OPT_SORT_KEYS)
-        if _WHOLE.search(text) is None:
-            return text
-        return orjson.dumps(_whole(arguments), option=orjson.OPT_SORT_KEYS)
-    except orjson.JSONEncodeError:  # an integer of more than 64 bits
-        return json.dumps(_whole(arguments), sort_keys=True).encode()
+    return partial(orjson.dumps, option=orjson.OPT_SORT_KEYS)
 
 
 def _whole(value: JsonValue) -> JsonValue:

@@ -186,7 +186,9 @@ def read_early(span: Span, known: Mapping[str, AttributeValue]) -> EarlyFacts | 
         conversation,
         _raised(span) if failed and not error else error,
         session,
-        _finish(plan, span, known) if kind is Kind.MODEL else None,
+        _finish(plan, span, known)
+        if kind is Kind.MODEL and (plan.finish is not None or span.events)
+        else None,
         kind,
         given,
         made,
@@ -201,13 +203,13 @@ def _has_details(span: Span) -> bool:
 
 
 def _finish(plan: _Plan, span: Span, known: Mapping[str, AttributeValue]) -> str | None:
-    if plan.finish is None and not span.events:
-        return None
-    value = None if plan.finish is None else known[plan.finish]
-    first = value[0] if isinstance(value, tuple) and value else value
-    if not (isinstance(first, str) and first[:1].isalpha()):
-        first = next(iter(Held(span, Kind.MODEL, known).finish_reasons()), None)
-    return None if first is None else finish_word(first)
+    first = None if plan.finish is None else known[plan.finish]
+    if type(first) is tuple and first:
+        first = first[0]
+    if type(first) is str and first[:1].isalpha():
+        return finish_word(first)
+    reasons = Held(span, Kind.MODEL, known).finish_reasons()
+    return finish_word(reasons[0]) if reasons else None
 
 
 def _raised(span: Span) -> str | None:
