@@ -77,10 +77,11 @@ def genai_router() -> APIRouter:
         group_by: Annotated[
             UsageGroup,
             Query(
-                description="model, provider, service and conversation put model calls together, "
-                "tool and agent executions of these; operation and error every span that has such "
-                "a value. Tokens of an agent are those of the model calls that name it. route puts "
-                "traces together by the order of their agents and tools, without tokens."
+                description="model, provider, service, conversation and finish_reason put model "
+                "calls together, tool and agent executions of these; operation and error every "
+                "span that has such a value. Tokens of an agent are those of the model calls that "
+                "name it. route puts traces together by the order of their agents and tools, "
+                "without tokens."
             ),
         ] = UsageGroup.MODEL,
         bucket: Bucket | None = None,

@@ -55,6 +55,7 @@ async def span_filter(
     conversation_id: Text = None,
     error_type: Text = None,
     session_id: Text = None,
+    finish_reason: Text = None,
     attribute: Attribute = [],  # noqa: B006 FastAPI copies it
     status: Status | None = None,
     min_duration_ms: Annotated[float | None, Query(ge=0, le=1e12)] = None,
@@ -79,6 +80,7 @@ async def span_filter(
         "conversation_id": conversation_id,
         "error_type": error_type,
         "session_id": session_id,
+        "finish_reason": finish_reason,
     }
     return SpanQuery(
         space=caller.space,

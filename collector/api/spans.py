@@ -38,6 +38,11 @@ class SpanItem(BaseModel):
     conversation_id: str | None = None
     error_type: str | None = None
     session_id: str | None = None
+    finish_reason: str | None = Field(
+        default=None,
+        description="Why a model's call ended, in one word for all providers: stop, length, "
+        "tool_call, content_filter, error, or the provider's own.",
+    )
 
 
 class SpanPage(BaseModel):

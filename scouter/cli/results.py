@@ -193,6 +193,7 @@ class UsageBy(StrEnum):
     TOOL = "tool"
     OPERATION = "operation"
     CONVERSATION = "conversation"
+    FINISH_REASON = "finish_reason"
     ERROR = "error"
     ROUTE = "route"
 

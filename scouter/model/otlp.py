@@ -295,6 +295,8 @@ def _value(value: AnyValue) -> AttributeValue:
 
 def _rare_value(value: AnyValue, kind: str | None) -> AttributeValue:
     match kind:
+        case "array_value":  # of texts nearly always
+            return tuple([each.string_value or _value(each) for each in value.array_value.values])
         case "bool_value":
             return value.bool_value
         case "int_value":
@@ -303,8 +305,6 @@ def _rare_value(value: AnyValue, kind: str | None) -> AttributeValue:
             return value.double_value
         case "bytes_value":
             return value.bytes_value
-        case "array_value":
-            return tuple(_value(item) for item in value.array_value.values)
         case "kvlist_value":
             return _attributes(value.kvlist_value.values)
         case _:

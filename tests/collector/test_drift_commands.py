@@ -19,6 +19,7 @@ from scouter.drift.profile import AgentEvalProfile
 from scouter.evaluate.operators.comparison import ComparisonOperator
 from scouter.evaluate.outcome import Outcome
 from scouter.evaluate.tasks.assertion import AssertionTask
+from scouter.model.span import AttributeValue
 from tests.collector.conftest import Service, Start
 from tests.contracts.store_data import evaluation, span
 from tests.contracts.store_data import profile as profile_row
@@ -83,21 +84,31 @@ def fill(folder: Path, passes: Sequence[bool]) -> AgentEvalProfile:
         "default",
         [
             span(
-                1,
+                number,
                 trace_id=f"{at + 1:032x}",
                 start_ns=(START_S + 60 * at) * 10**9,
                 end_ns=(START_S + 60 * at + 1) * 10**9,
-                attributes={
-                    "gen_ai.operation.name": "execute_tool",
-                    "gen_ai.tool.name": "search" if at >= HEALTHY and at % 2 else "book",
-                },
+                attributes=attributes,
             )
             for at in range(len(passes))
+            for number, attributes in enumerate(calls_of(at), start=1)
         ],
         START_S * 10**9,
     ).result()
     store.close()
     return made
+
+
+def calls_of(at: int) -> tuple[dict[str, AttributeValue], dict[str, AttributeValue]]:
+    """A tool's call and a model's; every second one changes with the fall, of both."""
+    is_changed = at >= HEALTHY and at % 2 == 1
+    reason = "max_tokens" if is_changed else ("stop", "end_turn")[at % 2]
+    return (
+        {"gen_ai.operation.name": "execute_tool",
+         "gen_ai.tool.name": "search" if is_changed else "book"},
+        {"gen_ai.operation.name": "chat", "gen_ai.response.model": "m",
+         "gen_ai.response.finish_reasons": (reason,)},
+    )  # fmt: skip
 
 
 @pytest.fixture
@@ -177,7 +188,15 @@ def test_a_report_has_pictures_and_needs_no_script(fallen: Path, tmp_path: Path)
     tools = {each["name"]: each for each in found["mixes"]["tool"]["shares"]}
     assert tools["search"]["since"] == pytest.approx(0.5, abs=0.02)
     assert tools["search"]["before"] < 0.02
-    assert found["mixes"]["model"] is None
+    assert found["mixes"]["agent"] is None
+    assert found["mixes"]["model"]["psi"] == 0
+    # Finish reasons moved as the tools did, whose distances `test_mix` holds against scipy.
+    reasons = found["mixes"]["finish_reason"]
+    renamed = {"stop": "book", "length": "search"}
+    shares = [{**each, "name": renamed[each["name"]]} for each in reasons["shares"]]
+    assert sorted(shares, key=str) == sorted(found["mixes"]["tool"]["shares"], key=str)
+    for distance in ("psi", "jensen_shannon", "chance"):
+        assert reasons[distance] == pytest.approx(found["mixes"]["tool"][distance])
     # A trace has one call, so the routes are the tools; so far apart by lot is next to impossible.
     assert found["mixes"]["route"] == found["mixes"]["tool"]
     assert found["mixes"]["route"]["chance"] < 1e-9
@@ -185,6 +204,7 @@ def test_a_report_has_pictures_and_needs_no_script(fallen: Path, tmp_path: Path)
     assert text.count("<svg") == 2 * 4
     assert "<script" not in text
     assert "2 of 4 series would have fired" in text
+    assert "<h3>finish reason</h3>" in text
     empty = scouter("drift", "report", "--data", fallen, "--until", START_S, "--output", page)
     assert empty.exit_code == 0
     assert "No final result of that time is stored" in page.read_text(encoding="utf-8")

@@ -21,14 +21,27 @@ _COLUMNS = {
 WITHOUT_FACTS = next(n for n, sql in enumerate(MIGRATIONS) if "genai_kind" in sql)
 """The last version whose columns of spans knew OpenTelemetry's attributes only."""
 
+WITHOUT_ARGUMENTS = next(n for n, sql in enumerate(MIGRATIONS) if "arguments_hash" in sql)
+"""The last version that knew neither arguments nor finish reasons of spans."""
+_OF_CALLS = ("arguments_hash", "finish_reason")
+
+
+def take_arguments_out(folder: Path) -> None:
+    """Give a store the columns of `WITHOUT_ARGUMENTS`."""
+    with duckdb.connect(folder / FILE_NAME) as connection:
+        for name in _OF_CALLS:
+            connection.execute(f"ALTER TABLE spans DROP COLUMN {name}")
+        connection.execute("DELETE FROM migrations WHERE version > ?", [WITHOUT_ARGUMENTS])
+
 
 def take_facts_out(folder: Path) -> None:
     """Give a store, none of whose spans has such an attribute, the columns of `WITHOUT_FACTS`."""
     with duckdb.connect(folder / FILE_NAME) as connection:
-        for name in PROMOTED:
+        for name in set(PROMOTED) - {"finish_reason"}:
             connection.execute(f"UPDATE spans SET {name} = NULL")  # noqa: S608 a column's name
         connection.execute("UPDATE spans SET is_model_call = false, input_tokens = NULL")
-        for name in ("genai_kind", "cached_tokens", "reasoning_tokens", "act_hash", "scope_hash"):
+        for name in ("genai_kind", "cached_tokens", "reasoning_tokens", "act_hash", "scope_hash",
+                     *_OF_CALLS):  # fmt: skip
             connection.execute(f"ALTER TABLE spans DROP COLUMN {name}")
         connection.execute("DELETE FROM migrations WHERE version > ?", [WITHOUT_FACTS])
 

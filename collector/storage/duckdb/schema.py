@@ -253,6 +253,12 @@ MIGRATIONS: Final[tuple[str, ...]] = (
         added_by VARCHAR
     );
     """,
+    # The stored spans that can have these are read again by `span_fill`.
+    """
+    ALTER TABLE spans ADD COLUMN IF NOT EXISTS arguments_hash UINTEGER;
+    ALTER TABLE spans ADD COLUMN IF NOT EXISTS finish_reason VARCHAR;
+    UPDATE spans SET genai_kind = NULL WHERE genai_kind IN ('model', 'tool');
+    """,
     """
     ALTER TABLE labels ADD COLUMN IF NOT EXISTS score DOUBLE;
     """,

@@ -22,6 +22,7 @@ _GROUPS: Final = {
     UsageGroup.PROVIDER: ("coalesce(provider, '')", _IS_CALL),
     UsageGroup.SERVICE: ("coalesce(service_name, '')", _IS_CALL),
     UsageGroup.CONVERSATION: ("coalesce(conversation_id, '')", _IS_CALL),
+    UsageGroup.FINISH_REASON: ("coalesce(finish_reason, '')", "kind = 'model'"),
     UsageGroup.OPERATION: ("operation", "operation <> ''"),
     UsageGroup.AGENT: ("agent_name", f"agent_name <> '' AND (kind = 'agent' OR {_IS_CALL})"),
     UsageGroup.TOOL: ("tool_name", "kind = 'tool' AND tool_name <> ''"),

@@ -9,11 +9,14 @@ spans of one kind and trace are one act where
    fit and their times overlap; of tools, their names are equal and one lies within the time of the
    other.
 
-Ids or tokens that differ make two. Names of tools fit where they are equal without what a framework
-puts around them, names of models where one begins with the other, as a version does. Of an act that
-span counts whose library tells tokens, then that of the library with the shorter spans.
+Ids or tokens that differ make two, and arguments that one library tells differently, as of a tool
+that calls itself. Several libraries tell arguments each in its own way. Names of tools fit where
+they are equal without what a framework puts around them, names of models where one begins with the
+other, as a version does. Of an act that span counts whose library tells tokens, then that of the
+library with the shorter spans.
 
-The engine also compares arguments and messages, and looks through spans that are no calls.
+The engine also compares messages, and arguments that different libraries tell; and it looks through
+spans that are no calls.
 """
 
 from typing import Final
@@ -30,15 +33,21 @@ KIND: Final = (
 """The kind of a span; not all of an earlier version tell it yet."""
 _COLUMNS: Final = (
     "trace_hash, span_id, parent_span_id, start_ns, end_ns, tool_name, response_model,"
-    " request_model, input_tokens, output_tokens, act_hash, scope_hash"
+    " request_model, input_tokens, output_tokens, act_hash, arguments_hash, scope_hash,"
+    " hash(name) AS name_hash"
 )
 _NAME: Final = (
     r"coalesce(regexp_replace(tool_name, '^(mcp__.+?__|[A-Z]\w*-)|\.__call__$', '', 'g'),"
     " regexp_extract(lower(coalesce(response_model, request_model)), '[^/]*$'))"
 )
 """SQL for the name of a call: a tool's without its framework, a model's without its provider."""
+_SAME_ARGUMENTS: Final = (
+    "(a.scope_hash IS DISTINCT FROM b.scope_hash OR a.arguments_hash IS NULL"
+    " OR b.arguments_hash IS NULL OR a.arguments_hash = b.arguments_hash)"
+)
+"""SQL that is false where one library tells two different arguments."""
 _NO_OTHER: Final = (
-    "(a.act_hash IS NULL OR b.act_hash IS NULL OR a.act_hash = b.act_hash)"
+    f"{_SAME_ARGUMENTS} AND (a.act_hash IS NULL OR b.act_hash IS NULL OR a.act_hash = b.act_hash)"
     " AND (a.input_tokens IS NULL OR b.input_tokens IS NULL OR a.input_tokens = b.input_tokens)"
     " AND (a.output_tokens IS NULL OR b.output_tokens IS NULL"
     " OR a.output_tokens = b.output_tokens)"
@@ -49,6 +58,7 @@ _FITS: Final = (
     " AND (starts_with(a.act, b.act) OR starts_with(b.act, a.act))))"
 )
 _SAME: Final = "a.trace_hash = b.trace_hash AND a.kind = b.kind AND a.place <> b.place"
+_AT_ONCE: Final = "a.start_ns < b.end_ns AND b.start_ns < a.end_ns"
 _PLACES: Final = "SELECT a.place FROM calls a JOIN calls b ON"
 _INNER: Final = "a.start_ns <= b.start_ns AND b.end_ns <= a.end_ns"
 _OUTER: Final = "b.start_ns <= a.start_ns AND a.end_ns <= b.end_ns"
@@ -93,6 +103,7 @@ def repeats_sql(where: str, kinds: str) -> str:
     ),
     repeats AS (
         {_PLACES} {_SAME} AND a.act_hash = b.act_hash AND a.rank > b.rank AND {_FITS}
+          AND ({_SAME_ARGUMENTS} OR (a.name_hash <> b.name_hash AND {_AT_ONCE}))
         UNION ALL
         SELECT CASE WHEN a.rank > b.rank THEN a.place ELSE b.place END
         FROM calls a JOIN calls b ON {_SAME} AND a.span_id = b.parent_span_id
@@ -101,7 +112,7 @@ def repeats_sql(where: str, kinds: str) -> str:
         {_PLACES} {_SAME} AND a.kind <> 'tool' AND a.scope_hash <> b.scope_hash
           AND a.input_tokens = b.input_tokens
           AND a.output_tokens IS NOT DISTINCT FROM b.output_tokens AND a.rank > b.rank
-          AND a.start_ns < b.end_ns AND b.start_ns < a.end_ns AND {_NO_OTHER} AND {_FITS}
+          AND {_AT_ONCE} AND {_NO_OTHER} AND {_FITS}
         UNION ALL
         {_PLACES} {_SAME} AND a.kind = 'tool' AND a.act = b.act AND a.scope_hash <> b.scope_hash
           AND a.rank > b.rank AND (({_INNER}) OR ({_OUTER})) AND {_NO_OTHER}

@@ -17,6 +17,7 @@ from collector.storage.log.span_places import PLACE_COLUMNS, SpanPlace, span_pla
 from scouter.errors import DataError
 from scouter.model.attributes import PROCESS_ID, PROCESS_SPAN_COUNT, TRUNCATED
 from scouter.model.genai import early as genai
+from scouter.model.genai.early_arguments import arguments_hash
 from scouter.model.genai.facts import MODEL_CALLS, Kind
 from scouter.model.log_event import is_log_event
 from scouter.model.otlp import SpanReader, encode_request
@@ -27,14 +28,14 @@ _log: Final = logging.getLogger(__name__)
 
 PROMOTED: Final[tuple[str, ...]] = (
     "operation", "provider", "request_model", "response_model", "agent_name", "tool_name",
-    "conversation_id", "error_type", "session_id",
+    "conversation_id", "error_type", "session_id", "finish_reason",
 )  # fmt: skip
 """Columns of what any convention tells by attributes and people filter by."""
 FACT_COLUMNS: Final[tuple[str, ...]] = (
     *PROMOTED, "genai_kind", "is_model_call", "input_tokens", "output_tokens", "cached_tokens",
-    "reasoning_tokens", "act_hash", "scope_hash",
+    "reasoning_tokens", "act_hash", "arguments_hash", "scope_hash",
 )  # fmt: skip
-"""Columns that are read by `read_early`."""
+"""Columns of what a span tells about an agent."""
 EARLY_KEYS: Final = frozenset((*genai.EARLY_KEYS, PROCESS_SPAN_COUNT, TRUNCATED))
 
 SPAN: Final = "span"
@@ -46,7 +47,7 @@ KIND: Final = f"CASE WHEN is_event THEN '{EVENT}' ELSE '{SPAN}' END"
 """SQL for what a row of `spans` is counted as."""
 
 """Attributes that every span is asked for on its way into the store and to its judgement."""
-_NO_KIND: Final = (Kind.OTHER.value, False, *(None,) * 5)
+_NO_KIND: Final = (Kind.OTHER.value, False, *(None,) * 6)
 _NO_FACTS: Final = (*(None,) * len(PROMOTED), *_NO_KIND)
 _MAX_TOKENS: Final = 2**32 - 1
 _AHEAD: Final = 100
@@ -211,11 +212,15 @@ def _fact_row(span: Span, scope_hash: int) -> tuple[Any, ...]:
     if facts is None:
         return (*_NO_FACTS, scope_hash)
     return (
-        *facts[:9],
+        *facts[: len(PROMOTED)],
         facts.kind.value,
         facts.kind in MODEL_CALLS,
-        *map(_count, facts[10:14]),
+        _count(facts.input_tokens),
+        _count(facts.output_tokens),
+        _count(facts.cached_tokens),
+        _count(facts.reasoning_tokens),
         crc32(facts.act.encode()) if facts.act else None,
+        arguments_hash(span) if facts.kind is Kind.TOOL else None,
         scope_hash,
     )
 

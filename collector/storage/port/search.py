@@ -103,7 +103,7 @@ class TracePage:
 class UsageGroup(StrEnum):
     """Property by which spans are grouped.
 
-    The first four groups count calls of models. Tool and agent count executions of these. Operation
+    The first five groups count calls of models. Tool and agent count executions of these. Operation
     and error count every span that has such a value. Route counts traces by the order of their
     agents and tools.
     """
@@ -112,6 +112,7 @@ class UsageGroup(StrEnum):
     PROVIDER = "provider"
     SERVICE = "service"
     CONVERSATION = "conversation"
+    FINISH_REASON = "finish_reason"
     OPERATION = "operation"
     AGENT = "agent"
     TOOL = "tool"

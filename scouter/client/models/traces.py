@@ -32,6 +32,7 @@ class SpanItem(Answer):
     conversation_id: str | None = None
     error_type: str | None = None
     session_id: str | None = None
+    finish_reason: str | None = None
 
 
 class TraceItem(Answer):

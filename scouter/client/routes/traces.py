@@ -8,8 +8,9 @@ from scouter.client.models.facets import FacetList
 from scouter.client.models.traces import GenAIUsage, SpanItem, Trace, TraceItem, TraceTree
 
 UsageKey: TypeAlias = Literal[
-    "model", "provider", "operation", "agent", "tool", "service", "conversation", "error", "route"
-]
+    "model", "provider", "operation", "agent", "tool", "service", "conversation", "finish_reason",
+    "error", "route",
+]  # fmt: skip
 SpanStatus: TypeAlias = Literal["ok", "error", "unset"]
 
 
@@ -32,6 +33,7 @@ class SpanSearch(TypedDict, total=False):
     conversation_id: str | None
     error_type: str | None
     session_id: str | None
+    finish_reason: str | None
     attributes: Mapping[str, str] | None
     since: Moment | None
     until: Moment | None
@@ -58,6 +60,8 @@ def spans(*, limit: int | None = None, **search: Unpack[SpanSearch]) -> PagedCal
         conversation_id: See `service_name`.
         error_type: See `service_name`.
         session_id: See `service_name`.
+        finish_reason: Why a model's call ended: `stop`, `length`, `tool_call`, `content_filter`,
+            `error`, or the provider's own word in small letters.
         attributes: Values of any other attributes; all of them. Longer ones than 256 bytes, key
             and value, are not searched, and refused.
         since: Started at this time or later.

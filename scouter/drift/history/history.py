@@ -43,6 +43,7 @@ class Mix(StrEnum):
     MODEL = "model"
     AGENT = "agent"
     ROUTE = "route"
+    FINISH_REASON = "finish_reason"
     ERROR = "error"
 
 
@@ -81,5 +82,8 @@ class History(Protocol):
         ...
 
     def calls(self, mix: Mix, since_ns: int | None, until_ns: int | None) -> Mapping[str, int]:
-        """Calls of a time by name: of tools, models, agents, routes or kinds of errors."""
+        """Calls of a time by name.
+
+        Names are of tools, models, agents, routes, finish reasons or kinds of errors.
+        """
         ...

@@ -15,8 +15,10 @@ Two spans of one kind are one act where
    the other.
 
 The name is the tool's, or the model's without its provider and version. Arguments that contradict
-each other make two. One instrumentor tells a call once: two spans beside each other that have the
-same instrumentation library and name are two calls, if no id says otherwise.
+each other make two. One instrumentor tells a call once, and arguments in one way: two spans beside
+each other that have the same instrumentation library and name are two calls, if no id says
+otherwise, and so are two spans of one library with arguments that differ at all, as of a tool that
+calls itself.
 """
 
 from bisect import insort
@@ -27,6 +29,7 @@ from typing import Final, TypeAlias
 
 from pydantic import JsonValue
 
+from scouter.model.genai.arguments import arguments_text
 from scouter.model.genai.facts import MODEL_CALLS, Kind, SpanFacts
 from scouter.model.genai.merging import merged_facts
 from scouter.model.genai.names import bare_model, bare_name
@@ -222,12 +225,13 @@ def _has_one_id(call: _Call, other: _Call) -> bool:
     if call.facts.kind is Kind.TOOL and not _is_same_name(call.group, other.group):
         return False
     is_layer = call.group.layers.isdisjoint(other.group.layers)
-    return (is_layer and _overlap(call, other)) or not _tell_different(call.facts, other.facts)
+    return (is_layer and _overlap(call, other)) or not _tell_different(call, other)
 
 
-def _tell_different(left: SpanFacts, right: SpanFacts) -> bool:
+def _tell_different(call: _Call, other: _Call) -> bool:
+    left, right = call.facts, other.facts
     if left.kind is Kind.TOOL:
-        return contradict(left.arguments, right.arguments)
+        return contradict(left.arguments, right.arguments) or _tells_two(call, other)
     return any(
         one is not None and other is not None and one != other
         for one, other in (
@@ -345,7 +349,26 @@ def _fit(left: _Group, right: _Group) -> bool:
         (not left.id or not right.id or left.id == right.id)
         and _is_same_name(left, right)
         and not contradict(left.arguments, right.arguments)
+        and not _tell_two(left, right)
     )
+
+
+def _tell_two(left: _Group, right: _Group) -> bool:
+    """Tell whether an instrumentor that spans of both have in common tells different arguments."""
+    return any(
+        _tells_two(call, other)
+        for call in islice(left.calls, _LAYERS)
+        for other in islice(right.calls, _LAYERS)
+    )
+
+
+def _tells_two(call: _Call, other: _Call) -> bool:
+    if call.span.scope.name != other.span.scope.name:
+        return False
+    left, right = call.facts.arguments, other.facts.arguments
+    if left is None or right is None:
+        return False
+    return arguments_text(left) != arguments_text(right)
 
 
 def _is_same_name(left: _Group, right: _Group) -> bool:

@@ -13,6 +13,8 @@ from typing import Any, Final, NamedTuple
 
 from scouter.model.genai.facts import MODEL_CALLS, Kind
 from scouter.model.genai.field import NUMBERS, Field
+from scouter.model.genai.finish import finish_word
+from scouter.model.genai.held import Held
 from scouter.model.genai.lookup import KIND_KEYS, MARKS, SPAN_NAMES, TELLING, USES, KindKey
 from scouter.model.genai.reader import MERGED, name_of, read_facts
 from scouter.model.genai.talk import DETAILS
@@ -27,7 +29,7 @@ _TEXTS: Final = (
 _COUNTS: Final = (Field.INPUT_TOKENS, Field.OUTPUT_TOKENS, Field.CACHED, Field.REASONING)
 _PUT_TOGETHER: Final = (Field.USAGE, Field.CACHED, Field.CACHE_WRITTEN)
 """Fields with which the count of input is the sum of several numbers."""
-_ASKED: Final = frozenset((*_TEXTS, *NUMBERS, Field.USAGE))
+_ASKED: Final = frozenset((*_TEXTS, *NUMBERS, Field.USAGE, Field.FINISH))
 EARLY_KEYS: Final = frozenset(
     {
         *TELLING,
@@ -96,6 +98,8 @@ class EarlyFacts(NamedTuple):
     error: str | None
     """The error's type."""
     session: str | None
+    finish: str | None
+    """Why a model's call ended, in the words of `finish_word`; the first reason of several."""
     kind: Kind
     input_tokens: int | None
     """Tokens that a model call read; None on spans of other kinds, as for the other counts."""
@@ -120,6 +124,8 @@ class _Plan:
     """Puts their values, and None behind them, in the places of `_TEXTS` and `_COUNTS`."""
     is_plain: bool
     """True if no other attribute of the span adds anything."""
+    finish: str | None
+    """Attribute with the finish reason of a model's call."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,6 +186,9 @@ def read_early(span: Span, known: Mapping[str, AttributeValue]) -> EarlyFacts | 
         conversation,
         _raised(span) if failed and not error else error,
         session,
+        _finish(plan, span, known)
+        if kind is Kind.MODEL and (plan.finish is not None or span.events)
+        else None,
         kind,
         given,
         made,
@@ -191,6 +200,16 @@ def read_early(span: Span, known: Mapping[str, AttributeValue]) -> EarlyFacts | 
 
 def _has_details(span: Span) -> bool:
     return bool(span.events) and any(event.name == DETAILS for event in span.events)
+
+
+def _finish(plan: _Plan, span: Span, known: Mapping[str, AttributeValue]) -> str | None:
+    first = None if plan.finish is None else known[plan.finish]
+    if type(first) is tuple and first:
+        first = first[0]
+    if type(first) is str and first[:1].isalpha():
+        return finish_word(first)
+    reasons = Held(span, Kind.MODEL, known).finish_reasons()
+    return finish_word(reasons[0]) if reasons else None
 
 
 def _raised(span: Span) -> str | None:
@@ -234,6 +253,7 @@ def _plan(names: frozenset[str], kind: Kind) -> _Plan:
         tuple(first[each][1] for each in counts),
         itemgetter(*(places.get(each, len(places)) for each in (*_TEXTS, *_COUNTS))),
         is_told and first.keys().isdisjoint(_PUT_TOGETHER),
+        first[Field.FINISH][1] if Field.FINISH in first else None,
     )
 
 

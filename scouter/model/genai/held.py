@@ -9,7 +9,7 @@ from pydantic import JsonValue
 from scouter.model.genai.conventions import CACHE_APART
 from scouter.model.genai.facts import Kind, Usage
 from scouter.model.genai.field import NUMBERS, VALUES, Field
-from scouter.model.genai.lookup import PARAMETERS, PREFIXES, USES, Use
+from scouter.model.genai.lookup import NUMBERED, PARAMETERS, PREFIXES, USES, Use
 from scouter.model.genai.messages import field, text
 from scouter.model.genai.numbered import gathered, numbered_messages
 from scouter.model.genai.talk import (
@@ -71,22 +71,32 @@ class Held:
         uses = USES[self._kind]
         prefixes: set[str] = set()
         for name, value in attributes.items():
-            known, held = uses.get(name), value
-            if known is None:
-                if not name.startswith(PREFIXES):
+            known = uses.get(name)
+            if known is not None:
+                self._keep(known, value, attributes, least)
+                if name not in NUMBERED:
                     continue
-                prefix = next(each for each in PREFIXES if name.startswith(each))
-                if prefix in prefixes or prefix not in uses:
-                    continue
+            if not name.startswith(PREFIXES):
+                continue
+            prefix = next(each for each in PREFIXES if name.startswith(each))
+            if prefix not in prefixes and prefix in uses:
                 prefixes.add(prefix)
-                known, held = uses[prefix], attributes
-            for use in known:
-                if held is None or (held == "" and use.field not in VALUES):
-                    continue
-                needed = use.convention.only_with
-                if needed and not any(each in attributes for each in needed):
-                    continue
-                self._found.setdefault(use.field, []).append((least + use.rank, use, held))
+                self._keep(uses[prefix], attributes, attributes, least)
+
+    def _keep(
+        self,
+        known: Sequence[Use],
+        held: AttributeValue | Attributes,
+        attributes: Mapping[str, AttributeValue],
+        least: int,
+    ) -> None:
+        for use in known:
+            if held is None or (held == "" and use.field not in VALUES):
+                continue
+            needed = use.convention.only_with
+            if needed and not any(each in attributes for each in needed):
+                continue
+            self._found.setdefault(use.field, []).append((least + use.rank, use, held))
 
     def _values(self, field: Field) -> Iterator[tuple[Use, AttributeValue | Attributes]]:
         found = self._found.get(field, ())
@@ -121,6 +131,14 @@ class Held:
             if said:
                 return said
         return ()
+
+    def finish_reasons(self) -> tuple[str, ...]:
+        """Why a model's call ended, in the provider's words: by attributes, else by its events."""
+        said = self.texts(Field.FINISH)
+        if said or self._kind is not Kind.MODEL:
+            return said
+        ends = (e.attributes.get("finish_reason") for e in self._span.events if e.name == CHOICE)
+        return tuple(reason for reason in ends if isinstance(reason, str) and reason)
 
     def error(self) -> str:
         """The error's type, else its message."""

@@ -110,6 +110,10 @@ TELLING: Final = frozenset((*(key.name for key in KIND_KEYS), *MARKS))
 PREFIXES: Final = tuple(
     f"{prefix}." for convention in CONVENTIONS for prefix in convention.numbered
 )
+NUMBERED: Final = frozenset(
+    name for uses in USES.values() for name in uses if name.startswith(PREFIXES)
+)
+"""Attributes with a use of their own that are parts of messages as well."""
 PARAMETERS: Final = tuple(prefix for each in CONVENTIONS for prefix in each.parameters)
 
 

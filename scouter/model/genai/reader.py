@@ -70,7 +70,7 @@ def read_facts(span: Span) -> SpanFacts:
         error=told.error(),
         input_messages=cast(list[JsonValue], told.input_messages) if is_asked else None,
         output_messages=cast(list[JsonValue], told.output_messages) if is_asked else None,
-        finish_reasons=told.texts(Field.FINISH),
+        finish_reasons=told.finish_reasons(),
         usage=told.usage() if is_asked else NO_USAGE,
         is_merged=is_tool and MERGED in span.name,
     )

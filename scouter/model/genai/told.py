@@ -2,20 +2,15 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Final
 
 from scouter.model.agent_work import Evidence
 from scouter.model.genai.acts import Act
 from scouter.model.genai.calls import Calls
 from scouter.model.genai.facts import Kind, SpanFacts
+from scouter.model.genai.finish import TOOL_CALL, finish_word
 from scouter.model.genai.lookup import WITH_SPAN_PER_CALL
 from scouter.model.genai.messages import field as field_of
 from scouter.model.genai.messages import text
-
-_ASKS: Final = frozenset(
-    {"toolcall", "toolcalls", "tooluse", "functioncall", "functioncalls", "requiresaction"}
-)
-"""Finish reasons that ask for a tool, without case and signs."""
 
 
 def find_evidence(acts: Sequence[Act], calls: Calls) -> Evidence:
@@ -84,7 +79,7 @@ def _silence(trace: _Trace) -> str:
 
 def asks_for_tool(facts: SpanFacts) -> bool:
     """Tell whether a model's call ended by asking for a tool, by its finish reason."""
-    return any(map(_asks, _reasons(facts)))
+    return any(finish_word(reason) == TOOL_CALL for reason in _reasons(facts))
 
 
 def _missing(trace: _Trace) -> str:
@@ -113,7 +108,3 @@ def _reasons(facts: SpanFacts) -> list[str]:
     messages = facts.output_messages or []
     told = [text(field_of(each, "finish_reason")) for each in messages]
     return [reason for reason in (*facts.finish_reasons, *told) if reason]
-
-
-def _asks(reason: str) -> bool:
-    return "".join(filter(str.isalpha, reason.lower())) in _ASKS

@@ -40,6 +40,7 @@ def trace(number: int, model: str = "gpt-4o") -> list[Span]:
     chat = {
         "gen_ai.operation.name": "chat", "gen_ai.request.model": model, "shop.customer": number,
         "gen_ai.usage.input_tokens": 1000, "gen_ai.usage.output_tokens": 200,
+        "gen_ai.response.finish_reasons": ("end_turn" if model == "gpt-4o" else "max_tokens",),
     }  # fmt: skip
     return [
         Span(span_id=root, name="invoke_agent shop", start_ns=start_ns,
@@ -100,6 +101,9 @@ def send_four(service: Service) -> None:
         ("response_model=x", []),
         ("conversation_id=x", []),
         ("session_id=x", []),
+        ("finish_reason=stop", ["32", "22", "12"]),
+        ("finish_reason=length", ["42"]),
+        ("finish_reason=max_tokens", []),
         ("environment=prod", []),
         ("attribute=shop.customer=2", ["22"]),
         ("attribute=shop.customer=2&attribute=gen_ai.operation.name=chat", ["22"]),
@@ -131,6 +135,7 @@ def test_what_a_span_and_a_trace_look_like(service: Service) -> None:
         "name": "chat local", "kind": "client", "status": "ok",
         "start": "2023-11-14T22:13:24.010000Z", "duration_ms": 100.0, "service_name": "shop",
         "service_version": "1.4", "operation": "chat", "request_model": "local",
+        "finish_reason": "length",
     }  # fmt: skip
     root = service.get("/api/v1/spans", agent_name="shop", limit=1)["items"][0]
     assert root["parent_span_id"] is None
@@ -176,7 +181,8 @@ def test_usage_and_its_cost(service: Service) -> None:
         names = ("calls", "errors", "input_tokens", "output_tokens", "unpriced_calls")
         for each in items:
             expected = {"gpt-4o": 0.0135, "local": None, "invoke_agent": None, "pay": None,
-                        "execute_tool": None, "Timeout": None, "1": 0.0045}  # fmt: skip
+                        "execute_tool": None, "Timeout": None, "1": 0.0045,
+                        "length": None}  # fmt: skip
             cost = expected.get(each["key"], 0.0135)
             assert each["cost"] == (None if cost is None else pytest.approx(cost))
         return {each["key"]: [each[name] for name in names] for each in items}
@@ -187,6 +193,9 @@ def test_usage_and_its_cost(service: Service) -> None:
     assert usage("operation") == {
         "chat": [4, 0, 4000, 800, 1], "invoke_agent": [4, 0, 0, 0, 0],
         "execute_tool": [4, 4, 0, 0, 0],
+    }  # fmt: skip
+    assert usage("finish_reason") == {
+        "stop": [3, 0, 3000, 600, 0], "length": [1, 0, 1000, 200, 1],
     }  # fmt: skip
     assert usage("tool") == {"pay": [4, 4, 0, 0, 0]}
     assert usage("error") == {"Timeout": [4, 4, 0, 0, 0]}

@@ -3,13 +3,16 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
+from zlib import crc32
 
 import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from collector.receivers.otlp.traces import decode_protobuf
 from collector.storage.log.span_codec import FACT_COLUMNS, encode_batch
+from scouter.model.genai.arguments import arguments_text
 from scouter.model.genai.facts import MODEL_CALLS, Kind
+from scouter.model.genai.finish import finish_word
 from scouter.model.genai.reader import read_facts
 from scouter.model.otlp import decode_request, encode_request
 from scouter.model.span import AttributeValue, Span, SpanEvent, StatusCode
@@ -38,6 +41,13 @@ def told(span: Span) -> Row:
         "output_tokens": facts.usage.output if is_call else None,
         "cached_tokens": facts.usage.cached if is_call else None,
         "reasoning_tokens": facts.usage.reasoning if is_call else None,
+        "finish_reason": (
+            finish_word(facts.finish_reasons[0])
+            if facts.kind is Kind.MODEL and facts.finish_reasons else None
+        ),
+        "arguments_hash": (
+            None if facts.arguments is None else crc32(arguments_text(facts.arguments))
+        ),
     }  # fmt: skip
 
 

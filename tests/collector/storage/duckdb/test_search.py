@@ -98,7 +98,7 @@ def test_a_store_of_the_version_before(tmp_path: Path) -> None:
         assert len(MIGRATIONS) >= 3
         for column in ("is_model_call", "input_tokens", "output_tokens", "attribute_hashes",
                        "genai_kind", "cached_tokens", "reasoning_tokens", "act_hash",
-                       "scope_hash"):  # fmt: skip
+                       "scope_hash", "arguments_hash", "finish_reason"):  # fmt: skip
             connection.execute(f"ALTER TABLE spans DROP COLUMN {column}")
         for column in ("judge_calls", "judge_cached", "input_tokens", "output_tokens", "cost_usd",
                        "question", "answer"):  # fmt: skip

@@ -12,7 +12,7 @@ from collector.storage.duckdb.database import FILE_NAME
 from collector.storage.duckdb.store import DuckDBStore
 from collector.storage.port.search import SpanQuery, UsageGroup, UsageQuery
 from scouter.model.span import AttributeValue, Span
-from tests.support.old_stores import take_facts_out
+from tests.support.old_stores import take_arguments_out, take_facts_out
 
 SPACE, WAIT_S = "default", 60.0
 IN_ONE_COMMIT = 8192
@@ -132,3 +132,45 @@ def test_what_cannot_be_read_any_more_is_passed_over(old: Path) -> None:
     assert store.columns_filled.wait(WAIT_S)
     store.close()
     assert unfilled(old) == 0
+
+
+def test_arguments_and_finish_reasons_of_an_old_store(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Spans of models and tools are read again, and no others: what they tell was not asked for."""
+    model: dict[str, AttributeValue] = {
+        "gen_ai.operation.name": "chat", "gen_ai.request.model": "m",
+        "gen_ai.response.finish_reasons": ("max_tokens",),
+    }  # fmt: skip
+    walk: dict[str, AttributeValue] = {
+        "gen_ai.operation.name": "execute_tool",
+        "gen_ai.tool.name": "walk",
+    }
+    told: list[dict[str, AttributeValue]] = [
+        model,
+        {**walk, "gen_ai.tool.call.arguments": '{"depth": 1}'},
+        {**walk, "gen_ai.tool.call.arguments": '{"depth": 2}'},
+        {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "a"},
+    ]
+    parents = (None, None, f"{2:016x}", None)
+    store = DuckDBStore(tmp_path)
+    spans = [
+        Span(trace_id="1" * 32, span_id=f"{n:016x}", parent_span_id=parent, name="step",
+             start_ns=n, end_ns=20 - n, attributes=attributes)
+        for n, (attributes, parent) in enumerate(zip(told, parents, strict=True), start=1)
+    ]  # fmt: skip
+    store.append_spans(SPACE, spans, 1).result()
+    store.close()
+    take_arguments_out(tmp_path)
+
+    caplog.set_level("INFO")
+    for _ in range(2):  # the second time nothing is left
+        store = DuckDBStore(tmp_path)
+        assert store.columns_filled.wait(WAIT_S)
+        assert calls(store, UsageGroup.TOOL) == {"walk": 2}
+        (found,) = store.spans(SpanQuery(space=SPACE, columns={"finish_reason": "length"})).items
+        assert found.columns["finish_reason"] == "length"
+        store.close()
+    filled = [each.message for each in caplog.records if "filling columns" in each.message]
+    assert filled == ["filling columns of 3 spans that an earlier version stored"]
+    assert unfilled(tmp_path) == 0

@@ -1,17 +1,24 @@
 """Use summed up from columns: buckets, quantiles and acts that several spans tell, by hand."""
 
+import itertools
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Final
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from collector.receivers.otlp.traces import decode_protobuf
 from collector.storage.duckdb.store import DuckDBStore
-from collector.storage.port.search import Usage, UsageGroup, UsageQuery
+from collector.storage.port.search import SpanQuery, Usage, UsageGroup, UsageQuery
+from scouter.evaluate.spans.tree import SpanTree
 from scouter.model.genai.facts import Kind
 from scouter.model.genai.reader import read_facts
+from scouter.model.genai.work import agent_work
 from scouter.model.span import AttributeValue, Scope, Span, StatusCode
+from tests.support.act_traces import doubled, traces
 from tests.support.agent_traces import PREFIXES, find_clients, load_client
 
 SPACE, HOUR, MS = "default", 3600 * 10**9, 10**6
@@ -191,8 +198,9 @@ def test_calls_of_models(store: DuckDBStore, spans: Sequence[Span], calls: int) 
     assert tokens(used(store, spans)) == {"m": (calls, 10 * calls, 5 * calls, 0, 0)}
 
 
-def pay(call_id: str = "", name: str = "pay") -> dict[str, AttributeValue]:
-    return {**TOOL, "gen_ai.tool.name": name, "gen_ai.tool.call.id": call_id}
+def pay(call_id: str = "", name: str = "pay", arguments: str = "") -> dict[str, AttributeValue]:
+    told: dict[str, AttributeValue] = {"gen_ai.tool.call.arguments": arguments} if arguments else {}
+    return {**TOOL, "gen_ai.tool.name": name, "gen_ai.tool.call.id": call_id, **told}
 
 
 @pytest.mark.parametrize(
@@ -223,15 +231,90 @@ def pay(call_id: str = "", name: str = "pay") -> dict[str, AttributeValue]:
             [span(1, 0, 9, pay()), span(2, 1, 7, counted(10, 5), parent=1)],
             1, id="a-tool-that-asks-a-model",
         ),
+        pytest.param(
+            [span(1, 0, 9, pay(arguments='{"n": 1}')),
+             span(2, 1, 7, pay(arguments='{"n": 2}'), parent=1),
+             span(3, 2, 5, pay(arguments='{"n": 3}'), parent=2)],
+            3, id="a-tool-that-calls-itself",
+        ),
+        pytest.param(
+            [span(1, 0, 9, pay(arguments='{"n": 1, "to": "Rome"}')),
+             span(2, 1, 7, pay(arguments='{"to":"Rome","n":1.0}'), parent=1)],
+            1, id="equal-arguments",
+        ),
+        pytest.param(
+            [span(1, 0, 9, pay()), span(2, 1, 7, pay(arguments='{"n": 2}'), parent=1)],
+            1, id="outer-tells-no-arguments",
+        ),
+        pytest.param(
+            [span(1, 0, 9, pay(arguments='{"n": 1}')),
+             span(2, 1, 7, pay(arguments='{"n": 1, "unit": "C"}'), parent=1, scope="mcp")],
+            1, id="another-library-tells-a-default-more",
+        ),
+        pytest.param(
+            [span(1, 0, 9, pay("call_0", arguments='{"n": 1}')),
+             span(2, 20, 9, pay("call_0", arguments='{"n": 2}'))],
+            2, id="an-id-that-is-used-again",
+        ),
     ],
 )  # fmt: skip
 def test_calls_of_tools(store: DuckDBStore, spans: Sequence[Span], calls: int) -> None:
     assert tokens(used(store, spans, UsageGroup.TOOL)) == {"pay": (calls, 0, 0, 0, 0)}
 
 
+@pytest.fixture(scope="module")
+def of_traces(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DuckDBStore]:
+    """Traces of one property test, each in a space of its own."""
+    store = DuckDBStore(tmp_path_factory.mktemp("traces"))
+    yield store
+    store.close()
+
+
+SPACES: Final = itertools.count()
+
+
+@given(traces(), st.data())
+@settings(max_examples=150, suppress_health_check=[HealthCheck.too_slow], deadline=None)
+def test_views_count_the_calls_that_evaluations_count(
+    of_traces: DuckDBStore, spans: list[Span], data: st.DataObject
+) -> None:
+    """Of tools that call others and themselves, told by one instrumentor or by two."""
+    if data.draw(st.booleans()):
+        spans = doubled(data, spans)
+    space = f"s{next(SPACES)}"
+    of_traces.append_spans(space, spans, 1).result()
+    counted = of_traces.usage(UsageQuery(space=space, group_by=UsageGroup.TOOL)).items
+    calls = Counter(call.name for call in agent_work(SpanTree(spans).spans).tool_calls)
+    assert {each.key: each.calls for each in counted} == calls
+
+
 def test_a_tool_that_asks_a_model_is_a_call_of_both(store: DuckDBStore) -> None:
     spans = [span(1, 0, 9, pay()), span(2, 1, 7, counted(10, 5), parent=1)]
     assert tokens(used(store, spans)) == {"m": (1, 10, 5, 0, 0)}
+
+
+def test_finish_reasons_of_models(store: DuckDBStore) -> None:
+    """Of three providers in one word; a call that two libraries tell of counts once."""
+
+    def ended(reason: str, **more: AttributeValue) -> dict[str, AttributeValue]:
+        return counted(10, 5, response__finish_reasons=(reason,), **more)
+
+    spans = [
+        span(1, 0, MS, ended("stop"), trace=1),
+        span(2, 0, 3 * MS, ended("end_turn"), trace=2),
+        span(3, 0, 9 * MS, ended("max_tokens"), trace=3),
+        span(4, 1, MS, ended("MAX_TOKENS"), parent=3, trace=3, scope="b"),
+        span(5, 0, MS, counted(10, 5), trace=4),
+        span(6, 0, MS, {**TOOL, "gen_ai.tool.name": "pay"}, trace=5),
+        span(7, 0, MS, {"gen_ai.operation.name": "embeddings"}, trace=6),
+    ]
+    found = used(store, spans, UsageGroup.FINISH_REASON)
+    assert tokens(found) == {
+        "stop": (2, 20, 10, 0, 0), "": (1, 10, 5, 0, 0), "length": (1, 10, 5, 0, 0),
+    }  # fmt: skip
+    assert [each.mean_ms for each in found] == [2, 1, 1]
+    page = store.spans(SpanQuery(space=SPACE, columns={"finish_reason": "length"}))
+    assert [each.position.start_ns for each in page.items] == [1, 0]
 
 
 def test_an_act_at_the_edge_of_a_time_is_in_one_part(store: DuckDBStore) -> None:
