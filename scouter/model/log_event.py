@@ -26,6 +26,9 @@ BODY: Final = "body"
 """Attribute of a log event whose body is no object."""
 
 _GENAI: Final = "gen_ai."
+_CLAUDE_CODE: Final = "claude_code."
+_CLAUDE_CODE_WORDS: Final = frozenset({"user_prompt", "assistant_response", "tool_result"})
+"""Claude Code's events that tell more than its spans."""
 
 _order = attrgetter("start_ns", "end_ns", "span_id")
 _time = attrgetter("time_ns")
@@ -33,7 +36,15 @@ _time = attrgetter("time_ns")
 
 def is_genai_event(name: object) -> bool:
     """Tell whether a log record of this event name is one of the conventions."""
-    return isinstance(name, str) and name.startswith(_GENAI)
+    if not isinstance(name, str):
+        return False
+    words = name.removeprefix(_CLAUDE_CODE)
+    return name.startswith(_GENAI) or (words != name and words in _CLAUDE_CODE_WORDS)
+
+
+def whole_name(name: object, body: object) -> object:
+    """Give the name of an event; Claude Code writes its first part into the body alone."""
+    return body if body == f"{_CLAUDE_CODE}{name}" else name
 
 
 def is_log_event(span: Span) -> bool:

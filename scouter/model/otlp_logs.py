@@ -15,7 +15,7 @@ from scouter.errors import DataError
 from scouter.model.attributes import TRUNCATED
 from scouter.model.evaluation_event import EVALUATION_ID, RESULT_EVENT
 from scouter.model.ids import is_span_id, is_trace_id
-from scouter.model.log_event import BODY, EVENT_NAME, EVENT_SCOPE, is_genai_event
+from scouter.model.log_event import BODY, EVENT_NAME, EVENT_SCOPE, is_genai_event, whole_name
 from scouter.model.otlp import encode_request, read_attributes, read_value
 from scouter.model.otlp_json import (
     MAX_DROPPED,
@@ -36,7 +36,7 @@ def event_name(log: LogRecord) -> str:
         return log.event_name
     for pair in log.attributes:
         if pair.key == EVENT_NAME:
-            return pair.value.string_value
+            return str(whole_name(pair.value.string_value, log.body.string_value))
     return ""
 
 
@@ -94,7 +94,11 @@ def json_event_name(log: Mapping[str, object]) -> object:
         DataError: The record's attributes have another shape.
     """
     name = log.get("eventName")
-    return name or attributes_from_otlp_json(log, "logRecords").get(EVENT_NAME)
+    if name:
+        return name
+    body = log.get("body")
+    said = cast(Mapping[str, object], body).get("stringValue") if isinstance(body, dict) else None
+    return whole_name(attributes_from_otlp_json(log, "logRecords").get(EVENT_NAME), said)
 
 
 def event_of_json_log(log: Mapping[str, object], name: str) -> Span | None:

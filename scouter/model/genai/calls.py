@@ -12,7 +12,10 @@ from pydantic import JsonValue
 from scouter.model.genai.acts import Act, are_layers, contradict
 from scouter.model.genai.facts import Kind, SpanFacts
 from scouter.model.genai.names import bare_name
+from scouter.model.genai.talk import CALL_EVENT, CALL_EVENT_ARGUMENTS, CALL_EVENT_ID
 from scouter.model.genai.told_calls import ToldCalls
+from scouter.model.genai.wrappers import open_arguments
+from scouter.model.json_value import to_json_value
 from scouter.model.tool_call import ToolCall
 
 _LOOKS: Final = 64
@@ -74,7 +77,7 @@ def read_calls(acts: Sequence[Act]) -> Calls:
         asked, unasked = _paired(told.calls, models, executions)
     places = {id(act): place for place, act in enumerate(executions)}
     return Calls(
-        calls=_in_order(asked, unasked, places),
+        calls=_with_told_arguments(_in_order(asked, unasked, places), acts),
         told=told,
         askers=frozenset(each.by for each in asked),
         unasked=unasked,
@@ -189,6 +192,26 @@ def _side_by_side(acts: Sequence[Act]) -> list[int]:
         ends[key] = max(end_ns, span.end_ns), step
         steps.append(step)
     return steps
+
+
+def _with_told_arguments(calls: tuple[ToolCall, ...], acts: Sequence[Act]) -> tuple[ToolCall, ...]:
+    """Fill in arguments that only events of the agent tell, by the id of the call."""
+    if all(call.arguments is not None for call in calls):
+        return calls
+    told = {
+        event.attributes.get(CALL_EVENT_ID): event.attributes.get(CALL_EVENT_ARGUMENTS)
+        for act in acts
+        if act.facts.kind is Kind.AGENT
+        for span in act.spans
+        for event in span.events
+        if event.name == CALL_EVENT
+    }
+    return tuple(
+        replace(call, arguments=open_arguments(to_json_value(value)))
+        if call.arguments is None and (value := told.get(call.call_id)) is not None
+        else call
+        for call in calls
+    )
 
 
 def tool_call_of(facts: SpanFacts) -> ToolCall:

@@ -12,6 +12,7 @@ from scouter.model.genai.facts import Kind
 from scouter.model.genai.field import Field as F
 
 _OTHER: Final = Kind.OTHER
+_OPENLIT_TOTAL: Final = "gen_ai.client.token.usage"
 
 OTEL: Final = Convention(
     name="OpenTelemetry GenAI",
@@ -87,16 +88,16 @@ OTEL: Final = Convention(
     tools={
         F.ARGUMENTS: (
             "gen_ai.tool.call.arguments", "gen_ai.tool.arguments", "gen_ai.tool.input",
-            "tool_arguments",
+            "tool_arguments", "gcp.vertex.agent.tool_call_args",
         ),
         F.RESULT: (
             "gen_ai.tool.call.result", "gen_ai.tool.result", "gen_ai.tool.output",
-            "tool_response", "code.function.return.value",
+            "tool_response", "code.function.return.value", "gcp.vertex.agent.tool_response",
         ),
     },
     models={
-        F.INPUT: ("gen_ai.input.messages",),
-        F.OUTPUT: ("gen_ai.output.messages",),
+        F.INPUT: ("gen_ai.input.messages", "gcp.vertex.agent.llm_request"),
+        F.OUTPUT: ("gen_ai.output.messages", "gcp.vertex.agent.llm_response"),
     },
     agents={
         F.AGENT: ("gen_ai.workflow.name", "agent_name"),
@@ -122,7 +123,11 @@ OPENINFERENCE: Final = Convention(
     fields={
         F.PROVIDER: ("llm.provider", "llm.system"),
         F.REQUEST_MODEL: ("llm.request.model_name",),
-        F.RESPONSE_MODEL: ("llm.response.model_name", "llm.model_name", "embedding.model_name"),
+        F.RESPONSE_MODEL: (
+            "llm.response.model_name", "llm.response.model", "llm.model_name",
+            "embedding.model_name",
+        ),
+        F.RESPONSE_ID: ("llm.response.id",),
         F.AGENT: ("agent.name",),
         F.TOOL: ("tool.name",),
         F.CALL_ID: ("tool_call.id", "tool.id"),
@@ -180,6 +185,7 @@ OPENLLMETRY: Final = Convention(
         F.AGENT: ("traceloop.entity.name",),
         F.INPUT: ("traceloop.entity.input",),
         F.OUTPUT: ("traceloop.entity.output",),
+        F.USAGE: ("crewai.crew.usage_metrics",),
     },
     numbered={"gen_ai.prompt": F.INPUT, "gen_ai.completion": F.OUTPUT},
 )  # fmt: skip
@@ -363,16 +369,16 @@ CLAUDE_CODE: Final = Convention(
     kinds={
         "span.type": {
             "llm_request": Kind.MODEL, "tool": Kind.TOOL, "interaction": Kind.AGENT,
-            "tool.execution": _OTHER, "tool.blocked_on_user": _OTHER, "hook": _OTHER,
+            "tool.execution": Kind.TOOL, "tool.blocked_on_user": _OTHER, "hook": _OTHER,
         },
     },
     span_names={
         "claude_code.llm_request": Kind.MODEL, "claude_code.tool": Kind.TOOL,
-        "claude_code.interaction": Kind.AGENT, "claude_code.tool.execution": _OTHER,
+        "claude_code.interaction": Kind.AGENT, "claude_code.tool.execution": Kind.TOOL,
         "claude_code.tool.blocked_on_user": _OTHER,
     },
     fields={
-        F.RESPONSE_MODEL: ("model",),
+        F.RESPONSE_MODEL: ("gen_ai.response.model", "model"),
         F.RESPONSE_ID: ("request_id",),
         F.TOOL: ("tool_name",),
         F.CALL_ID: ("tool_use_id",),
@@ -389,6 +395,12 @@ CLAUDE_CODE: Final = Convention(
     has_span_per_call=True,
 )  # fmt: skip
 
+OPENLIT: Final = Convention(
+    name="OpenLIT",
+    source="openlit 1.x: what it writes beside OpenTelemetry's names",
+    fields={F.TOTAL_TOKENS: (_OPENLIT_TOTAL,)},
+)
+
 LAST: Final = Convention(
     name="other attributes",
     source="attributes that tell something else as a rule",
@@ -396,10 +408,11 @@ LAST: Final = Convention(
 )
 
 CONVENTIONS: Final = (
-    OTEL, VERCEL, OPENINFERENCE, OPENLLMETRY, LANGSMITH, LOGFIRE, LANGFUSE, MLFLOW, HAYSTACK,
-    CLAUDE_CODE, LAST,
+    CLAUDE_CODE, OTEL, VERCEL, OPENINFERENCE, OPENLLMETRY, LANGSMITH, LOGFIRE, LANGFUSE, MLFLOW,
+    HAYSTACK, OPENLIT, LAST,
 )  # fmt: skip
 """Conventions in the order in which they count."""
 
-CACHE_APART: Final = ("bedrock",)
-"""Parts of the names of providers whose count of input leaves out the cache, by any convention."""
+CACHE_APART: Final = {"bedrock": "", "anthropic": _OPENLIT_TOTAL}
+"""Parts of the names of providers whose count of input leaves out the cache; by any convention, or
+only on spans with an attribute, that of one."""

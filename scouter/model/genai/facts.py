@@ -106,6 +106,8 @@ class SpanFacts:
     usage: Usage = field(default=NO_USAGE)
     is_merged: bool = False
     """True if the span stands for calls that have spans of their own, and so is no call."""
+    runs_tools: bool = False
+    """True if a model's call may have run tools itself, without a word: Google's SDK does."""
 
 
 for _name in ("arguments", "result", "input_messages", "output_messages"):

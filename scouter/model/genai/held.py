@@ -20,6 +20,7 @@ from scouter.model.genai.talk import (
     messages_of_events,
     split_events,
 )
+from scouter.model.genai.tool_definitions import TOOL_DEFINITIONS
 from scouter.model.genai.usage import read_usage, whole_input
 from scouter.model.genai.wrappers import open_arguments, open_json, open_result, tells_failure
 from scouter.model.json_value import to_json_value
@@ -36,9 +37,11 @@ _HELD: Final = {
     Field.RESULT: ("content", "message", "output", "result"),
 }
 """Attributes of these events."""
-_FAILURES: Final = ("is_error", "isError", "status")
+_FAILURES: Final = ("is_error", "isError", "status", 'error"')
 _REMARKS: Final = ("meta", "response_metadata")
 """Objects inside of an answer: Haystack's and LangChain's."""
+_GOOGLE: Final = ("gcp", "gemini", "google", "vertex")
+"""Beginnings of its names as a provider."""
 _USAGES: Final = ("usage", "token_usage", "usage_metadata", "usageMetadata")
 _MODELS: Final = ("model", "model_name", "modelVersion")
 _DIGITS: Final = 15
@@ -241,13 +244,16 @@ class Held:
             reasoning=numbers.get(Field.REASONING),
         )
         for _, value in self._values(Field.USAGE):
-            usage = _filled(usage, _usage_in(open_json(to_json_value(value))))
+            usage = _filled(usage, _usage_in(open_arguments(to_json_value(value))))
         if usage.input is None and usage.output is None:
             told = _first_of(self._remarks, _USAGES)
             if told is not None:  # few spans tell it so, and it is looked for under many names
                 usage = _filled(usage, read_usage(told))
         provider = self.text(Field.PROVIDER).lower()
-        apart = any(name in provider for name in CACHE_APART)
+        apart = any(
+            name in provider and (not needed or needed in self._attributes)
+            for name, needed in CACHE_APART.items()
+        )
         for use, _ in self._values(Field.INPUT_TOKENS):
             apart = apart or use.convention.leaves_out_cache
             break
@@ -267,6 +273,16 @@ class Held:
                 if isinstance(remarks := field(message, name), dict):
                     return remarks
         return None
+
+    def runs_tools(self) -> bool:
+        """Tell whether tools are Python functions of Google's SDK, which runs those by itself.
+
+        Their definition is a name alone.
+        """
+        tools = self._attributes.get(TOOL_DEFINITIONS)
+        if tools is None or not self.text(Field.PROVIDER).startswith(_GOOGLE):
+            return False
+        return any(isinstance(tool, dict) and tool.keys() == {"name"} for tool in _listed(tools))
 
     def answer_model(self) -> str:
         """The model that the answer itself names, where no attribute names one."""

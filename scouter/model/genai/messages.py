@@ -23,7 +23,7 @@ from typing import Final
 
 from pydantic import JsonValue
 
-from scouter.model.genai.wrappers import open_json, open_message, open_result
+from scouter.model.genai.wrappers import is_only_error, open_json, open_message, open_result
 from scouter.model.tool_call import ToolCall
 
 ANSWERING_ROLES: Final = frozenset({"assistant", "model", "ai"})
@@ -239,7 +239,7 @@ class MessageLog:
             failed = failed or text(value["type"]).startswith("error")
             value = value["value"]
         result = open_result(value)
-        failed = failed or _is_error_text(result)
+        failed = failed or _is_error_text(result) or is_only_error(result)
         call = self._open_call(call_id, name)
         self._has_answered = True
         if call is None and (known := self._answered.get(call_id)) and known.result == result:

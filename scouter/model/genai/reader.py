@@ -73,6 +73,7 @@ def read_facts(span: Span) -> SpanFacts:
         finish_reasons=told.finish_reasons(),
         usage=told.usage() if is_asked else NO_USAGE,
         is_merged=is_tool and MERGED in span.name,
+        runs_tools=kind is Kind.MODEL and told.runs_tools(),
     )
 
 

@@ -21,10 +21,16 @@ CHOICE: Final = "gen_ai.choice"
 _TEXT_EVENTS: Final = {
     "gen_ai.content.prompt": ("gen_ai.prompt", "user"),
     "gen_ai.content.completion": ("gen_ai.completion", "assistant"),
+    "claude_code.user_prompt": ("prompt", "user"),
+    "claude_code.assistant_response": ("response", "assistant"),
 }
-"""Events before those: attribute that holds it all, and whose it is."""
+"""Events before those, and Claude Code's: attribute that holds it all, and whose it is."""
 DETAILS: Final = "gen_ai.client.inference.operation.details"
 """The event whose attributes are those of its span."""
+CALL_EVENT: Final = "claude_code.tool_result"
+"""Event of an agent's span that tells the arguments of one call."""
+CALL_EVENT_ID, CALL_EVENT_ARGUMENTS = "tool_use_id", "tool_input"
+"""Its attributes."""
 MESSAGE_EVENTS: Final = frozenset((*ROLES, CHOICE, *_TEXT_EVENTS, DETAILS))
 
 _TYPES: Final = frozenset(

@@ -35,6 +35,7 @@ def find_evidence(acts: Sequence[Act], calls: Calls) -> Evidence:
         if asks_for_tool(act.facts):
             trace.asking.append((act.start_ns, act.facts.span_id))
         tells = at in calls.told.writers or (has_reasons and _declines(act.facts))
+        tells = tells and not act.facts.runs_tools
         if not tells and act.facts.convention not in WITH_SPAN_PER_CALL:
             trace.silent = trace.silent or act.facts.span_id
     for act in acts:

@@ -77,13 +77,13 @@ class ToldCalls:
     def calls(self) -> tuple[tuple[ToolCall, int], ...]:
         """Calls in the order in which they were asked for, each with the place of its model."""
         has_silent = False
-        for at, model in enumerate(self._models):
+        for at in range(len(self._models)):
             is_open = has_silent or any(not call.has_result for call in self._calls)
             if at and is_open:
                 self._read_input(at)
             self._calls += self.answered[at]
             self._askers += [at] * len(self.answered[at])
-            has_silent = has_silent or not model.output_messages
+            has_silent = has_silent or at not in self.writers
         return tuple(zip(self._calls, self._askers, strict=True))
 
     def _read_input(self, at: int) -> None:

@@ -11,7 +11,8 @@ from scouter.model.genai.wrappers import open_json
 from scouter.model.json_value import to_json_value
 from scouter.model.span import AttributeValue, Span
 
-_LISTS: Final = ("gen_ai.tool.definitions", "ai.prompt.tools")
+TOOL_DEFINITIONS: Final = "gen_ai.tool.definitions"
+_LISTS: Final = (TOOL_DEFINITIONS, "ai.prompt.tools")
 """Attributes with all tools: OpenTelemetry's, and those of the Vercel AI SDK 6."""
 _SCHEMA: Final = re.compile(r"llm\.tools\.(\d{1,9})\.tool\.json_schema")
 """OpenInference's, one attribute for each tool."""

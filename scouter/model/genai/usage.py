@@ -39,7 +39,7 @@ _DETAILS: Final = (
 )  # fmt: skip
 _CACHED: Final = (
     "cache_read_input_tokens", "cacheReadInputTokens", "cached_tokens", "cache_read",
-    "input_cached_tokens", "input_cache_read", "cachedContentTokenCount",
+    "input_cached_tokens", "input_cache_read", "cachedContentTokenCount", "cached_prompt_tokens",
     "cached_content_token_count",
 )  # fmt: skip
 _WRITTEN: Final = (

@@ -12,11 +12,15 @@ may also be a Python literal, as `str(dict)` writes it. Then, as long as one of 
 * `{"result": …}` and `{"output": …}` beside nothing but remarks of the writer: what is in it;
 * `[{"text": "…"}]`, blocks of text: their text. `[{"json": …}]`: what is in it.
 
+A result may also be the text that Python prints of LangChain's `ToolMessage`
+(`content='…' name='…' tool_call_id='…'`) or Agno's result (`status='success' result='…' error=…`).
+
 A tool whose own result is an object with the one key `result` is opened, too.
 """
 
 import ast
 import json
+import re
 from typing import Final
 
 from pydantic import JsonValue
@@ -33,6 +37,10 @@ _CALL: Final = frozenset({"tool_name", "name", "arguments"})
 _MCP_RESULT: Final = frozenset({"content", "isError", "structuredContent", "_meta", "meta"})
 _GEMINI_RESULT: Final = frozenset({"id", "name", "response", "scheduling", "will_continue"})
 _BESIDE_RESULT: Final = frozenset({"kwargs", "tags", "origin"})
+_FIELD: Final = re.compile(
+    r"""(\w+)=('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|None)(?:\s|$)""", re.DOTALL
+)
+"""A field of an object as Python prints it; one that is no text ends the reading."""
 _DEEPEST: Final = 12
 """Wrappers around wrappers."""
 _SMALL: Final = 3_000
@@ -106,7 +114,7 @@ def _literal(value: JsonValue) -> JsonValue:
 def open_result(value: JsonValue) -> JsonValue:
     """Give the result that a value holds; see the rule above."""
     for _ in range(_DEEPEST):
-        opened = open_json(value)
+        opened = _printed(open_json(value))
         if isinstance(opened, dict):
             opened = _content(opened)
         elif isinstance(opened, list):
@@ -117,13 +125,20 @@ def open_result(value: JsonValue) -> JsonValue:
     return value
 
 
+def is_only_error(result: JsonValue) -> bool:
+    """Tell whether a result is nothing but an error, as Gemini's reference has it."""
+    return isinstance(result, dict) and result.keys() == {"error"} and bool(result["error"])
+
+
 def tells_failure(value: JsonValue) -> bool:
     """Tell whether what is around a result says that the tool failed."""
     for _ in range(_DEEPEST):
-        opened = open_json(value)
+        opened = _printed(open_json(value))
         if isinstance(opened, list):
             opened = _blocks(opened)
         if isinstance(opened, dict):
+            if is_only_error(opened):
+                return True
             message = open_message(opened)
             flags = (message.get("is_error"), message.get("isError"))
             if True in flags or (message.get("status") == "error" and "content" in message):
@@ -133,6 +148,24 @@ def tells_failure(value: JsonValue) -> bool:
             return False
         value = opened
     return False
+
+
+def _printed(value: JsonValue) -> JsonValue:
+    """Read LangChain's message of a tool or Agno's result as Python prints it."""
+    if not isinstance(value, str) or not _FIELD.match(value):
+        return value
+    told: dict[str, JsonValue] = {}
+    at = 0
+    while found := _FIELD.match(value, at):
+        told[found[1]] = ast.literal_eval(found[2])
+        at = found.end()
+    if told.keys() >= {"content", "tool_call_id"}:
+        return {**told, "type": "tool"}
+    if told.keys() >= {"status", "result", "error"}:
+        status = "error" if told["status"] == "failure" else told["status"]
+        said = told["error"] if told["result"] is None else told["result"]
+        return {"type": "tool", "content": said, "status": status}
+    return value
 
 
 def _content(value: dict[str, JsonValue]) -> JsonValue:

@@ -1,8 +1,10 @@
 """Log events and the spans that they belong to."""
 
+import json
 from dataclasses import replace
 
 import pytest
+from google.protobuf import json_format
 from hypothesis import given
 from hypothesis import strategies as st
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
@@ -11,7 +13,7 @@ from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 from scouter.errors import DataError
 from scouter.evaluate.spans.tree import SpanTree
 from scouter.model.log_event import EVENT_SCOPE, attach_events, is_genai_event
-from scouter.model.otlp_logs import event_of_log
+from scouter.model.otlp_logs import event_name, event_of_log, json_event_name
 from scouter.model.span import Span, SpanEvent
 from tests.scouter.evaluate.spans_support import TRACE, span
 
@@ -42,6 +44,9 @@ EVENTS = [event(2, "late", 20), event(2, "early", 10), event(1, "root", 10), eve
         ("gen_ai.client.inference.operation.details", True),
         ("gen_ai.tool.message", True),
         ("gen_ai.evaluation.result", True),
+        ("claude_code.assistant_response", True),
+        ("claude_code.api_request", False),
+        ("assistant_response", False),
         ("scouter.eval_record", False),
         ("", False),
         (None, False),
@@ -162,3 +167,22 @@ def test_attributes_that_the_sender_dropped_are_known_to_be_missing() -> None:
     tree = SpanTree([ROOT, CHAT, dropped])
     assert tree.spans[1].dropped_count == 3
     assert "3 attributes" in tree.gaps.attributes
+
+
+@pytest.mark.parametrize(
+    ("told", "body", "name"),
+    [
+        ("user_prompt", "claude_code.user_prompt", "claude_code.user_prompt"),
+        ("user_prompt", "claude_code.other", "user_prompt"),
+        ("user_prompt", "", "user_prompt"),
+        ("gen_ai.choice", "text", "gen_ai.choice"),
+    ],
+)
+def test_claude_code_names_an_event_by_its_body(told: str, body: str, name: str) -> None:
+    """In both forms of OTLP; the attribute has the name without its first part."""
+    log = LogRecord(
+        body=AnyValue(string_value=body),
+        attributes=[KeyValue(key="event.name", value=AnyValue(string_value=told))],
+    )
+    assert event_name(log) == name
+    assert json_event_name(json.loads(json_format.MessageToJson(log))) == name

@@ -73,6 +73,8 @@ def test_what_is_read(case: dict[str, Any]) -> None:
         assert calls == case["calls"]
     if "error" in case:
         assert work.tool_calls[0].error == case["error"]
+    if "unseen" in case:
+        assert bool(work.evidence.unseen) == case["unseen"]
     for name, wanted in case.get("work", {}).items():
         assert getattr(work, name) == wanted, name
 
