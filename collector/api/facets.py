@@ -10,10 +10,12 @@ from pydantic import BaseModel, ConfigDict, Field
 from collector.api.evaluations import evaluation_filter
 from collector.api.known_names import KnownNames
 from collector.api.parameters import COMMON, NOT_FOUND, PROBLEMS, caught_up
+from collector.api.records import record_filter
+from collector.api.sessions import session_filter
 from collector.api.span_search import span_filter
 from collector.receivers.times import format_time
 from collector.storage.port.facets import Facets
-from collector.storage.port.lists import EvaluationQuery
+from collector.storage.port.lists import EvaluationQuery, RecordQuery, SessionQuery
 from collector.storage.port.reading import ReadStore
 from collector.storage.port.search import SpanQuery
 
@@ -81,6 +83,28 @@ def facets_router(
         found = store.evaluation_facets(query, _Pace(clock))
         if not found.counts:
             names.check(query.space, query.profile, query.task_id)
+        return _answer(found)
+
+    @router.get("/records", responses=NOT_FOUND)
+    def records(query: Annotated[RecordQuery, Depends(record_filter)]) -> FacetList:
+        """Records by profile and state.
+
+        The newest are counted first. After 0.3 s the answer is what was counted so far.
+        """
+        found = store.record_facets(query, _Pace(clock))
+        if not found.counts:
+            names.check(query.space, query.profile)
+        return _answer(found)
+
+    @router.get("/sessions", responses=NOT_FOUND)
+    def sessions(query: Annotated[SessionQuery, Depends(session_filter)]) -> FacetList:
+        """Sessions by the profiles of their records.
+
+        The newest are counted first. After 0.3 s the answer is what was counted so far.
+        """
+        found = store.session_facets(query, _Pace(clock))
+        if not found.counts:
+            names.check(query.space, query.profile)
         return _answer(found)
 
     @router.get("/traces")

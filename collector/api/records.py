@@ -1,9 +1,10 @@
 """Accepted records: listed with their states, and one with all that was decided about it."""
 
 import time
+from dataclasses import replace
 from typing import Annotated, Final
 
-from fastapi import APIRouter, Path, Query
+from fastapi import APIRouter, Depends, Path, Query
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 from collector.api import models
@@ -92,6 +93,29 @@ class RecordDetail(BaseModel):
     waits_for: str = Field(description="Why it is not evaluated, in words; empty where it is.")
 
 
+async def record_filter(
+    caller: Reader,
+    profile: Profile = None,
+    record_id: Text = None,
+    session_id: Text = None,
+    trace_id: Text = None,
+    state: RecordState | None = None,
+    since: Time = None,
+    until: Time = None,
+) -> RecordQuery:
+    """A dependency of routes: reads the filter."""
+    return RecordQuery(
+        space=caller.space,
+        profile=profile,
+        record_id=record_id,
+        session_id=session_id,
+        trace_id=trace_id.lower() if trace_id else None,
+        state=state,
+        since_ns=read_time("since", since),
+        until_ns=read_time("until", until),
+    )
+
+
 def records_router(store: ReadStore, judges: KnownJudges, names: KnownNames) -> APIRouter:
     """Make the routes below `/api/v1/records`.
 
@@ -104,12 +128,7 @@ def records_router(store: ReadStore, judges: KnownJudges, names: KnownNames) -> 
 
     @router.get("/records", responses=NOT_FOUND)
     def records(
-        caller: Reader,
-        profile: Profile = None,
-        record_id: Text = None,
-        session_id: Text = None,
-        trace_id: Text = None,
-        state: RecordState | None = None,
+        query: Annotated[RecordQuery, Depends(record_filter)],
         text: Annotated[
             str | None,
             Query(
@@ -118,8 +137,6 @@ def records_router(store: ReadStore, judges: KnownJudges, names: KnownNames) -> 
                 description="In a value or a name of the context, in upper or lower case.",
             ),
         ] = None,
-        since: Time = None,
-        until: Time = None,
         limit: Limit = 100,
         cursor: Cursor = None,
     ) -> RecordPage:
@@ -128,23 +145,12 @@ def records_router(store: ReadStore, judges: KnownJudges, names: KnownNames) -> 
         A search for a text ends after a second: the answer then is partial and says how far the
         search looked.
         """
-        query = RecordQuery(
-            space=caller.space,
-            profile=profile,
-            record_id=record_id,
-            session_id=session_id,
-            trace_id=trace_id.lower() if trace_id else None,
-            state=state,
-            since_ns=read_time("since", since),
-            until_ns=read_time("until", until),
-            limit=limit,
-            before=read_cursor(cursor)[0],
-        )
+        query = replace(query, limit=limit, before=read_cursor(cursor)[0])
         if text is not None:
             return _search(store, query, text)
         page = store.records(query)
         if not page.items and cursor is None:
-            names.check(caller.space, profile)
+            names.check(query.space, query.profile)
         return RecordPage(
             items=[record_item(each) for each in page.items],
             next_cursor=write_cursor(page.next_before),

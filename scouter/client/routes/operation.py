@@ -10,6 +10,7 @@ from scouter.client.models.operation import (
     ConservationSheet,
     DeadLetter,
     Erased,
+    RecordStates,
     ReplayedLetter,
     ReplayedLetters,
 )
@@ -22,6 +23,11 @@ _BACKUP_S: Final = 3600.0
 def conservation() -> Call[ConservationSheet]:
     """Every record and span that came in, and what became of it."""
     return get("/conservation", ConservationSheet)
+
+
+def record_states() -> Call[RecordStates]:
+    """The records of the sheet alone: quick, as no spans are looked at."""
+    return get("/conservation/records", RecordStates)
 
 
 def dead_letters(
