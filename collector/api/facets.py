@@ -80,7 +80,7 @@ def facets_router(
 
         The newest are counted first. After 0.3 s the answer is what was counted so far.
         """
-        found = store.evaluation_facets(query, _Pace(clock))
+        found = store.evaluation_facets(query, Pace(clock))
         if not found.counts:
             names.check(query.space, query.profile, query.task_id)
         return _answer(found)
@@ -91,7 +91,7 @@ def facets_router(
 
         The newest are counted first. After 0.3 s the answer is what was counted so far.
         """
-        found = store.record_facets(query, _Pace(clock))
+        found = store.record_facets(query, Pace(clock))
         if not found.counts:
             names.check(query.space, query.profile)
         return _answer(found)
@@ -102,7 +102,7 @@ def facets_router(
 
         The newest are counted first. After 0.3 s the answer is what was counted so far.
         """
-        found = store.session_facets(query, _Pace(clock))
+        found = store.session_facets(query, Pace(clock))
         if not found.counts:
             names.check(query.space, query.profile)
         return _answer(found)
@@ -113,23 +113,39 @@ def facets_router(
 
         The newest are counted first. After 0.3 s the answer is what was counted so far.
         """
-        return _answer(store.trace_facets(query, _Pace(clock)))
+        return _answer(store.trace_facets(query, Pace(clock)))
 
     return router
 
 
-class _Pace:
-    """Ends a search whose next step would take it over its time, as the last step tells."""
+class Pace:
+    """Ends a search whose next step would take it over its time, as the last steps tell.
+
+    A part of what a step takes does not grow with it. Two steps tell how large that part is.
+
+    Args:
+        clock: Seconds that pass.
+    """
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
         self._begun = clock()
         self._end = self._begun + _LOOK_S
+        self._before = 0.0, 0.0
+        """Seconds of the step before the last one, and its size if that of the last one is 1."""
 
     def __call__(self, growth: float) -> bool:
+        """Say whether the next step is too long.
+
+        Args:
+            growth: Its size, if that of the last one is 1; at least 1.
+        """
         now = self._clock()
         took, self._begun = now - self._begun, now
-        return now + took * growth > self._end
+        before_s, size = self._before
+        self._before = took, 1 / growth
+        slope_s = max(0.0, took - before_s) / (1 - size) if size < 1 else took
+        return now + took + slope_s * (growth - 1) > self._end
 
 
 def _answer(found: Facets) -> FacetList:

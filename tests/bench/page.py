@@ -144,10 +144,10 @@ def browse(collector: CollectorProcess, options: Any, figures: Figures) -> None:
 
 
 def _read_until(url: str, addresses: Sequence[str], ended: Any) -> list[float]:
-    """Times of one reader's views in ms."""
+    """Times of one reader's views in ms, one at least."""
     took_ms: list[float] = []
     with httpx.Client(base_url=url, timeout=60) as http:
-        while not ended.is_set():
+        while not took_ms or not ended.is_set():
             answer, each_ms = _timed(http, addresses[len(took_ms) % len(addresses)])
             answer.raise_for_status()
             took_ms.append(each_ms)

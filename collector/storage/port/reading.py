@@ -60,8 +60,9 @@ class ReadStore(CommittedStore, Protocol):
         Args:
             query: The filter; its limit and its place are not looked at. Attributes that share the
                 hash of one that is asked for count, too.
-            is_over: Asked before a step, but the first, with how many times as many spans
-                as the one before it the step looks at; true ends the search.
+            is_over: Asked before each step, but the first, with how many times as many spans as
+                the one before it the step looks at; true ends the search, once it has looked at a
+                few.
         """
         ...
 
