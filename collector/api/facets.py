@@ -11,10 +11,12 @@ from pydantic import BaseModel, ConfigDict, Field
 from collector.api.evaluations import evaluation_filter
 from collector.api.parameters import COMMON, NOT_FOUND, PROBLEMS, caught_up
 from collector.api.parts import TheNames, TheStore
+from collector.api.records import record_filter
+from collector.api.sessions import session_filter
 from collector.api.span_search import span_filter
 from collector.receivers.times import format_time
 from collector.storage.port.facets import Facets
-from collector.storage.port.lists import EvaluationQuery
+from collector.storage.port.lists import EvaluationQuery, RecordQuery, SessionQuery
 from collector.storage.port.search import SpanQuery
 
 _VALUES: Final = 20
@@ -73,9 +75,35 @@ def facets_router() -> APIRouter:
 
         The newest are counted first. After 0.3 s the answer is what was counted so far.
         """
-        found = store.evaluation_facets(query, _Pace(time.monotonic))
+        found = store.evaluation_facets(query, Pace(time.monotonic))
         if not found.counts:
             names.check(query.space, query.profile, query.task_id)
+        return _answer(found)
+
+    @router.get("/records", responses=NOT_FOUND)
+    def records(
+        store: TheStore, names: TheNames, query: Annotated[RecordQuery, Depends(record_filter)]
+    ) -> FacetList:
+        """Records by profile and state.
+
+        The newest are counted first. After 0.3 s the answer is what was counted so far.
+        """
+        found = store.record_facets(query, Pace(time.monotonic))
+        if not found.counts:
+            names.check(query.space, query.profile)
+        return _answer(found)
+
+    @router.get("/sessions", responses=NOT_FOUND)
+    def sessions(
+        store: TheStore, names: TheNames, query: Annotated[SessionQuery, Depends(session_filter)]
+    ) -> FacetList:
+        """Sessions by the profiles of their records.
+
+        The newest are counted first. After 0.3 s the answer is what was counted so far.
+        """
+        found = store.session_facets(query, Pace(time.monotonic))
+        if not found.counts:
+            names.check(query.space, query.profile)
         return _answer(found)
 
     @router.get("/traces")
@@ -84,23 +112,39 @@ def facets_router() -> APIRouter:
 
         The newest are counted first. After 0.3 s the answer is what was counted so far.
         """
-        return _answer(store.trace_facets(query, _Pace(time.monotonic)))
+        return _answer(store.trace_facets(query, Pace(time.monotonic)))
 
     return router
 
 
-class _Pace:
-    """Ends a search whose next step would take it over its time, as the last step tells."""
+class Pace:
+    """Ends a search whose next step would take it over its time, as the last steps tell.
+
+    A part of what a step takes does not grow with it. Two steps tell how large that part is.
+
+    Args:
+        clock: Seconds that pass.
+    """
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
         self._begun = clock()
         self._end = self._begun + _LOOK_S
+        self._before = 0.0, 0.0
+        """Seconds of the step before the last one, and its size if that of the last one is 1."""
 
     def __call__(self, growth: float) -> bool:
+        """Say whether the next step is too long.
+
+        Args:
+            growth: Its size, if that of the last one is 1; at least 1.
+        """
         now = self._clock()
         took, self._begun = now - self._begun, now
-        return now + took * growth > self._end
+        before_s, size = self._before
+        self._before = took, 1 / growth
+        slope_s = max(0.0, took - before_s) / (1 - size) if size < 1 else took
+        return now + took + slope_s * (growth - 1) > self._end
 
 
 def _answer(found: Facets) -> FacetList:

@@ -1,10 +1,11 @@
 """Accepted records: listed with their states, and one with all that was decided about it."""
 
 import time
+from dataclasses import replace
 from functools import cache
 from typing import Annotated, Final
 
-from fastapi import APIRouter, Path, Query
+from fastapi import APIRouter, Depends, Path, Query
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 from collector.api import models
@@ -92,6 +93,29 @@ class RecordDetail(BaseModel):
     waits_for: str = Field(description="Why it is not evaluated, in words; empty where it is.")
 
 
+async def record_filter(
+    caller: Reader,
+    profile: Profile = None,
+    record_id: Text = None,
+    session_id: Text = None,
+    trace_id: Text = None,
+    state: RecordState | None = None,
+    since: Time = None,
+    until: Time = None,
+) -> RecordQuery:
+    """A dependency of routes: reads the filter."""
+    return RecordQuery(
+        space=caller.space,
+        profile=profile,
+        record_id=record_id,
+        session_id=session_id,
+        trace_id=trace_id.lower() if trace_id else None,
+        state=state,
+        since_ns=read_time("since", since),
+        until_ns=read_time("until", until),
+    )
+
+
 @cache
 def records_router() -> APIRouter:
     """Make the routes below `/api/v1/records`."""
@@ -101,12 +125,7 @@ def records_router() -> APIRouter:
     def records(
         store: TheStore,
         names: TheNames,
-        caller: Reader,
-        profile: Profile = None,
-        record_id: Text = None,
-        session_id: Text = None,
-        trace_id: Text = None,
-        state: RecordState | None = None,
+        query: Annotated[RecordQuery, Depends(record_filter)],
         text: Annotated[
             str | None,
             Query(
@@ -115,8 +134,6 @@ def records_router() -> APIRouter:
                 description="In a value or a name of the context, in upper or lower case.",
             ),
         ] = None,
-        since: Time = None,
-        until: Time = None,
         limit: Limit = 100,
         cursor: Cursor = None,
     ) -> RecordPage:
@@ -125,23 +142,12 @@ def records_router() -> APIRouter:
         A search for a text ends after a second: the answer then is partial and says how far the
         search looked.
         """
-        query = RecordQuery(
-            space=caller.space,
-            profile=profile,
-            record_id=record_id,
-            session_id=session_id,
-            trace_id=trace_id.lower() if trace_id else None,
-            state=state,
-            since_ns=read_time("since", since),
-            until_ns=read_time("until", until),
-            limit=limit,
-            before=read_cursor(cursor)[0],
-        )
+        query = replace(query, limit=limit, before=read_cursor(cursor)[0])
         if text is not None:
             return _search(store, query, text)
         page = store.records(query)
         if not page.items and cursor is None:
-            names.check(caller.space, profile)
+            names.check(query.space, query.profile)
         return RecordPage(
             items=[record_item(each) for each in page.items],
             next_cursor=write_cursor(page.next_before),

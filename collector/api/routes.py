@@ -18,6 +18,7 @@ from collector.api.parameters import (
 from collector.api.parts import TheHealth, TheMonitor, TheRegistry, TheStore, TheWatcher
 from collector.pipeline.profiles import RegisteredProfile
 from collector.receivers.times import format_time
+from collector.storage.port.counts import RecordSheet
 from collector.storage.port.rows import AlertState
 from scouter.client.models.alerts import UnwatchedAlert
 from scouter.client.models.operation import ConservationSheet, EventStates, RecordStates, SpanStates
@@ -36,16 +37,20 @@ def api_router() -> APIRouter:
     def conservation(store: TheStore, caller: Reader) -> ConservationSheet:
         """Every record, span and log event that came in, and what became of it."""
         sheet = store.conservation(caller.space)
-        records = {name: getattr(sheet.records, name) for name in RecordStates.model_fields}
         spans = {name: getattr(sheet.spans, name) for name in SpanStates.model_fields}
         events = {name: getattr(sheet.events, name) for name in EventStates.model_fields}
         return ConservationSheet(
-            records=RecordStates(**records),
+            records=_record_states(sheet.records),
             spans=SpanStates(**spans),
             events=EventStates(**events),
             dead_letters=dict(sheet.dead_letters),
             has_uncounted_losses=sheet.has_uncounted_losses,
         )
+
+    @router.get("/conservation/records", tags=["operation"])
+    def record_states(store: TheStore, caller: Reader) -> RecordStates:
+        """The records of the sheet alone: quick, as no spans are looked at."""
+        return _record_states(store.record_sheet(caller.space))
 
     @router.get("/alerts", tags=["results"])
     def alerts(
@@ -74,6 +79,10 @@ def api_router() -> APIRouter:
         )
 
     return router
+
+
+def _record_states(sheet: RecordSheet) -> RecordStates:
+    return RecordStates(**{name: getattr(sheet, name) for name in RecordStates.model_fields})
 
 
 def _trouble(each: Finding, alert: TroubleAlert | None) -> models.Trouble:

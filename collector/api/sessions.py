@@ -1,9 +1,10 @@
 """Sessions: which there are, and what one consists of."""
 
+from dataclasses import replace
 from functools import cache
 from typing import Annotated, Any, Final
 
-from fastapi import APIRouter, Path
+from fastapi import APIRouter, Depends, Path
 from pydantic import BaseModel, ConfigDict, Field
 
 from collector.api import models
@@ -71,6 +72,18 @@ class SessionDetail(SessionItem):
     trace_ids: list[str] = Field(description=f"The first {_MOST}, in order of acceptance.")
 
 
+async def session_filter(
+    caller: Reader, profile: Profile = None, since: Time = None, until: Time = None
+) -> SessionQuery:
+    """A dependency of routes: reads the filter."""
+    return SessionQuery(
+        space=caller.space,
+        profile=profile,
+        since_ns=read_time("since", since),
+        until_ns=read_time("until", until),
+    )
+
+
 @cache
 def sessions_router() -> APIRouter:
     """Make the routes below `/api/v1/sessions`."""
@@ -80,10 +93,7 @@ def sessions_router() -> APIRouter:
     def sessions(
         store: TheStore,
         names: TheNames,
-        caller: Reader,
-        profile: Profile = None,
-        since: Time = None,
-        until: Time = None,
+        query: Annotated[SessionQuery, Depends(session_filter)],
         limit: Limit = 100,
         cursor: Cursor = None,
     ) -> SessionPage:
@@ -92,19 +102,9 @@ def sessions_router() -> APIRouter:
         Times are those of acceptance. The counts include all records of a session.
         """
         before, as_of = read_cursor(cursor)
-        page = store.sessions(
-            SessionQuery(
-                space=caller.space,
-                profile=profile,
-                since_ns=read_time("since", since),
-                until_ns=read_time("until", until),
-                as_of=as_of,
-                limit=limit,
-                before=before,
-            )
-        )
+        page = store.sessions(replace(query, as_of=as_of, limit=limit, before=before))
         if not page.items and cursor is None:
-            names.check(caller.space, profile)
+            names.check(query.space, query.profile)
         return SessionPage(
             items=[SessionItem(**_counts(each)) for each in page.items],
             next_cursor=write_cursor(page.next_before, page.as_of),

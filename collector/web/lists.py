@@ -42,12 +42,12 @@ class Listing:
     filters: Sequence[Filter]
     export: str = ""
     """Kind that the API exports of it; empty for none."""
-    has_facets: bool = False
-    """The API counts its items by value."""
 
 
 _RANGE: Final = "range"
 _TAG: Final = "tag"
+_TEXT: Final = "text"
+"""What a text leaves is neither counted nor exported: it takes reading everything."""
 _PERIOD: Final = (
     Filter(name=_RANGE, label="Last", choices=tuple(each.name for each in PERIODS)),
     Filter(name="since", label="Since"),
@@ -62,7 +62,6 @@ LISTS: Final[Mapping[str, Listing]] = {
             title="Evaluations",
             path="evaluations",
             export="evaluations",
-            has_facets=True,
             filters=(
                 Filter(name="profile", label="Profile"),
                 Filter(
@@ -94,7 +93,7 @@ LISTS: Final[Mapping[str, Listing]] = {
                     choices=("waiting", "evaluated", "skipped", "dead_lettered", "expired"),
                 ),
                 Filter(name="record_id", label="Record id"),
-                Filter(name="text", label="Text in the context"),
+                Filter(name=_TEXT, label="Text in the context"),
                 Filter(name="session_id", label="Conversation"),
                 Filter(name="trace_id", label="Trace id"),
                 *_PERIOD,
@@ -104,7 +103,6 @@ LISTS: Final[Mapping[str, Listing]] = {
             name="traces",
             title="Traces",
             path="traces",
-            has_facets=True,
             filters=(
                 Filter(name="name", label="Span name"),
                 Filter(name="service_name", label="Service"),
@@ -157,7 +155,8 @@ async def list_view(
         "next_cursor": page["next_cursor"],
         "looked_until": page.get("looked_until"),
         "is_first": not given.get("cursor"),
-        "is_exported": bool(listing.export) and "text" not in filters,
+        "is_exported": bool(listing.export) and _TEXT not in filters,
+        "has_facets": _TEXT not in filters,
     }
 
 

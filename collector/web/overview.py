@@ -1,7 +1,7 @@
 """The overview: every profile and task, the worst first."""
 
 import asyncio
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -11,7 +11,7 @@ from typing import Final, Literal, TypeAlias
 
 from collector.web.period import Period, Traffic
 from collector.web.source import Answer, AskError, Source
-from scouter.evaluate.show.rate_plot import Plot, Point, beginning, plot_rates
+from scouter.evaluate.show.rate_plot import Plot, Point, beginning, sketch_rates
 
 State: TypeAlias = Literal["regressed", "alert", "few", "silent", "watched", "unwatched"]
 
@@ -51,6 +51,8 @@ class ProfileRows:
     alert: Answer | None
     tasks: Sequence[TaskRow]
     is_firing: bool
+    environments: Sequence[str]
+    """Those that the detectors know, the one whose standings are shown first."""
 
 
 async def overview(source: Source, period: Period, traffic: Traffic, now_s: float) -> Answer:
@@ -69,11 +71,11 @@ async def overview(source: Source, period: Period, traffic: Traffic, now_s: floa
     asked = {"since": since, **traffic.asked}
     profiles = (await source.get("profiles"))["items"]
     shown = [each["alias"] for each in profiles if each["is_active"]]
-    rates, alerts, standings, sheet, series = await asyncio.gather(
+    rates, alerts, standings, records, series = await asyncio.gather(
         _items(source, "tasks", **asked),
         source.get("alerts"),
         _items(source, "drift/series"),
-        source.get("conservation"),
+        source.get("conservation/records"),
         _series(source, shown, period, {**asked, "since": since // coarse_s * coarse_s}),
     )
     falls = [each for each in alerts["drift"] if each["state"] != "resolved"]
@@ -84,6 +86,7 @@ async def overview(source: Source, period: Period, traffic: Traffic, now_s: floa
         alerts["items"],
         falls,
         standings,
+        traffic.environment,
     )
     return {
         "profiles": sorted(rows, key=lambda each: (not each.is_firing, each.alias)),
@@ -92,8 +95,8 @@ async def overview(source: Source, period: Period, traffic: Traffic, now_s: floa
         ],
         "falls": falls,
         "trouble": alerts["trouble"],
-        "records": sheet["records"],
-        "is_empty": not sheet["records"]["accepted"],
+        "records": records,
+        "is_empty": not records["accepted"],
     }
 
 
@@ -146,7 +149,7 @@ def _plots(
     for key, items in by_task.items():
         points = points_of(_merged(items), bucket_s)
         begin_s = beginning(points, since_s, end_s, bucket_s)
-        found[key] = plot_rates(points, begin_s, end_s, bucket_s, _WIDTH, _HEIGHT)
+        found[key] = sketch_rates(points, begin_s, end_s, bucket_s, _WIDTH, _HEIGHT)
     return found
 
 
@@ -164,13 +167,16 @@ def _rows(
     plots: dict[tuple[str, str], Plot],
     alerts: Iterable[Answer],
     falls: Iterable[Answer],
-    standings: Iterable[Answer],
+    standings: Sequence[Answer],
+    environment: str,
 ) -> list[ProfileRows]:
     alert_of = {each["profile"]: each for each in alerts}
     rate_of = {(each["profile_version"], each["task_id"]): each for each in rates}
     fall_of = {(each["profile"], each["task"]): each for each in falls}
     series_of = {
-        (each["profile"], each["task"]): each for each in standings if each["kind"] == "pass"
+        (each["profile"], each["task"], each["environment"]): each
+        for each in standings
+        if each["kind"] == "pass"
     }
     rows: list[ProfileRows] = []
     for profile in profiles:
@@ -178,10 +184,12 @@ def _rows(
             continue
         alias = profile["alias"]
         alert = alert_of.get(alias)
+        environments = environments_of(alias, standings, environment)
         tasks: list[TaskRow] = []
         for task_id in profile["tasks"]:
             rate = rate_of.get((profile["profile_version"], task_id))
-            fall, series = fall_of.get((alias, task_id)), series_of.get((alias, task_id))
+            fall = fall_of.get((alias, task_id))
+            series = series_of.get((alias, task_id, environments[0])) if environments else None
             state = state_of(rate, alert, fall, series)
             plot = plots.get((alias, task_id))
             tasks.append(
@@ -199,9 +207,29 @@ def _rows(
                 alert=alert,
                 tasks=tasks,
                 is_firing=is_firing or any(name == alias for name, _ in fall_of),
+                environments=environments,
             )
         )
     return rows
+
+
+def environments_of(alias: str, standings: Iterable[Answer], asked: str) -> list[str]:
+    """The environments of a profile, the one that is shown first.
+
+    Args:
+        alias: Of the profile.
+        standings: As the API has them; each series of a profile is of one environment.
+        asked: That a person asks for; without it the one with the most records is shown.
+
+    Returns:
+        Names, the empty one for results that name none; empty while the detectors know nothing.
+    """
+    records: Counter[str] = Counter()
+    for each in standings:
+        if each["profile"] == alias and each["kind"] == "pass":
+            records[each["environment"]] += each["records"]
+    found = sorted(records, key=lambda name: (-records[name], name))
+    return sorted(found, key=lambda name: name != asked)
 
 
 def state_of(

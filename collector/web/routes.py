@@ -80,11 +80,7 @@ def page_routes() -> list[BaseRoute]:
         Route("/health/replay", endpoint(_replay), methods=["POST"]),
         *review_routes(),
         *(Route(f"/{name}", endpoint(_list(name))) for name in LISTS),
-        *(
-            Route(f"/facets/{each.name}", endpoint(_facets(each.name)))
-            for each in LISTS.values()
-            if each.has_facets
-        ),
+        *(Route(f"/facets/{name}", endpoint(_facets(name))) for name in LISTS),
         *(
             Route(f"/{each.name}.{form}", endpoint(_file(each.name, form)))
             for each in LISTS.values()

@@ -120,6 +120,7 @@ class CareContract(OpenedStore):
             assert counts.passed == len(kept)
             sheet = store.conservation(SPACE)
             states = sheet.records
+            assert store.record_sheet(SPACE) == states
             assert (states.accepted, states.evaluated, states.waiting, states.erased) == (
                 4, len(kept), 0, len(uids),
             )  # fmt: skip

@@ -307,6 +307,7 @@ class StoreListsContract:
             "dead": (RecordState.DEAD_LETTERED, None),
         }
         sheet = store.conservation(SPACE).records
+        assert store.record_sheet(SPACE) == sheet
         for state in RecordState:
             page = store.records(RecordQuery(space=SPACE, state=state))
             assert [each.state for each in page.items] == [state] * getattr(sheet, state.value)

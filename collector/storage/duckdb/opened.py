@@ -32,9 +32,7 @@ from collector.storage.duckdb.write import (
 )
 from collector.storage.log.span_codec import encode_batch
 from collector.storage.log.span_log import LOG_FOLDER, SpanLog
-from collector.storage.port.counts import (
-    Conservation,
-)
+from collector.storage.port.counts import Conservation, RecordSheet
 from scouter.errors import ConfigError, DataError, TransientError
 from scouter.model.otlp import decode_request
 
@@ -155,6 +153,10 @@ class Opened:
     def last_seq(self) -> int:
         """Number of the last commit."""
         return self._committer.seq
+
+    def record_sheet(self, space: str) -> RecordSheet:
+        """Count the records of a space by what became of them."""
+        return read.read_record_sheet(self._database, space)
 
     def conservation(self, space: str) -> Conservation:
         """Count states from the tables."""

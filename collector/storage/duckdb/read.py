@@ -3,7 +3,7 @@
 import dataclasses
 import json
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from operator import attrgetter, itemgetter
 from typing import Any, Final, NamedTuple
 
@@ -372,6 +372,37 @@ def read_received(database: Reads) -> tuple[int | None, int | None]:
     return oldest, newest
 
 
+_OF_RECORDS: Final = f"""
+    SELECT 'stored', 'record', count(*) FROM records WHERE space = $1
+    UNION ALL
+    SELECT 'decided', 'record', count(*) FROM evaluations
+        WHERE space = $1 AND scope = 'record' AND revision = 1
+    UNION ALL
+    SELECT 'skipped', 'record', count(*) FROM evaluations e
+        WHERE e.space = $1 AND e.scope = 'record' AND e.outcome = 'skipped' AND {LATEST}
+    UNION ALL
+    SELECT 'letters', 'record', count(*) FROM dead_letters WHERE space = $1 AND was_accepted
+    UNION ALL
+    SELECT 'received', name, sum(n)::BIGINT FROM totals
+        WHERE space = $1 AND {one_of_literals("name", RECEIVED.values())} GROUP BY name
+    UNION ALL
+    SELECT name, label, sum(n)::BIGINT FROM totals
+        WHERE space = $1 AND name IN
+                ('duplicates', 'erased', 'expired', 'lost', 'records_derived', 'superseded')
+           OR space = '' AND name = 'lost'
+        GROUP BY name, label
+"""
+"""What the sheet of records needs, and all counts that are kept."""
+
+
+def read_record_sheet(database: Reads, space: str) -> RecordSheet:
+    """The records' part of `read_conservation`.
+
+    Cost: linear in records and evaluations, 5 ns for each.
+    """
+    return _record_sheet(_counts(database.read(_OF_RECORDS, [space])))
+
+
 def read_conservation(database: Reads, space: str, *, has_events: bool = True) -> Conservation:
     """Count every state from its table, in one snapshot.
 
@@ -398,15 +429,7 @@ def read_conservation(database: Reads, space: str, *, has_events: bool = True) -
             ) seen ON seen.trace_hash = s.trace_hash AND s.seq > seen.input_seq
             WHERE s.space = $1
         )
-        SELECT 'stored', 'record', count(*) FROM records WHERE space = $1
-        UNION ALL
-        SELECT 'decided', 'record', count(*) FROM evaluations
-            WHERE space = $1 AND scope = 'record' AND revision = 1
-        UNION ALL
-        SELECT 'skipped', 'record', count(*) FROM evaluations e
-            WHERE e.space = $1 AND e.scope = 'record' AND e.outcome = 'skipped' AND {LATEST}
-        UNION ALL
-        SELECT 'letters', 'record', count(*) FROM dead_letters WHERE space = $1 AND was_accepted
+        {_OF_RECORDS}
         UNION ALL
         SELECT 'stored', {kind}, count(*) FROM spans WHERE space = $1 GROUP BY ALL
         UNION ALL
@@ -423,37 +446,13 @@ def read_conservation(database: Reads, space: str, *, has_events: bool = True) -
         SELECT 'letters', 'event', count(*) FROM dead_letters
         WHERE space = $1 AND reason = '{INVALID_EVENT}'
         UNION ALL
-        SELECT 'received', name, sum(n)::BIGINT FROM totals
-            WHERE space = $1 AND {one_of_literals("name", RECEIVED.values())} GROUP BY name
-        UNION ALL
-        SELECT name, label, sum(n)::BIGINT FROM totals
-            WHERE space = $1 AND name IN
-                    ('duplicates', 'erased', 'expired', 'lost', 'records_derived', 'superseded')
-               OR space = '' AND name = 'lost'
-            GROUP BY name, label
-        UNION ALL
         SELECT 'reason', reason, count(*) FROM dead_letters WHERE space = $1 GROUP BY reason
         """,
         [space],
     )
     reasons = {label: n for counted, label, n in rows if counted == "reason"}
-    counts = defaultdict[tuple[str, str], int](int, {row[:2]: row[2] for row in rows})
-    accepted = {kind: counts["received", name.value] for kind, name in RECEIVED.items()}
-    decided, skipped = counts["decided", "record"], counts["skipped", "record"]
-    letters = counts["letters", "record"]
-    records = RecordSheet(
-        accepted=accepted["record"],
-        waiting=max(0, counts["stored", "record"] - decided - letters),
-        evaluated=decided - skipped,
-        skipped=skipped,
-        expired=counts["expired", "record"],
-        dead_lettered=letters,
-        erased=counts["erased", "record"],
-        duplicates=counts["duplicates", "record"],
-        lost=counts["lost", "record"],
-        derived=counts["records_derived", ""],
-        superseded=counts["superseded", ""],
-    )
+    counts = _counts(rows)
+    accepted = _accepted_of(counts)
     spans = SpanSheet(
         accepted=accepted["span"],
         stored=counts["stored", "span"],
@@ -475,11 +474,38 @@ def read_conservation(database: Reads, space: str, *, has_events: bool = True) -
         lost=counts["lost", EVENT],
     )
     return Conservation(
-        records=records,
+        records=_record_sheet(counts),
         spans=spans,
         events=events,
         dead_letters=reasons,
         has_uncounted_losses=bool(counts["lost", UNCOUNTED.label]),
+    )
+
+
+def _counts(rows: Iterable[tuple[Any, ...]]) -> Mapping[tuple[str, str], int]:
+    """Counts by name and label; those that are not there are zero."""
+    return defaultdict(int, {(name, label): n for name, label, n in rows})
+
+
+def _accepted_of(counts: Mapping[tuple[str, str], int]) -> dict[str, int]:
+    return {kind: counts["received", name.value] for kind, name in RECEIVED.items()}
+
+
+def _record_sheet(counts: Mapping[tuple[str, str], int]) -> RecordSheet:
+    decided, skipped = counts["decided", "record"], counts["skipped", "record"]
+    letters = counts["letters", "record"]
+    return RecordSheet(
+        accepted=_accepted_of(counts)["record"],
+        waiting=max(0, counts["stored", "record"] - decided - letters),
+        evaluated=decided - skipped,
+        skipped=skipped,
+        expired=counts["expired", "record"],
+        dead_lettered=letters,
+        erased=counts["erased", "record"],
+        duplicates=counts["duplicates", "record"],
+        lost=counts["lost", "record"],
+        derived=counts["records_derived", ""],
+        superseded=counts["superseded", ""],
     )
 
 

@@ -35,6 +35,7 @@ from collector.storage.duckdb.labels import read_labels
 from collector.storage.duckdb.late import read_judged_traces, read_late_traces, read_stored_until
 from collector.storage.duckdb.opened import Opened
 from collector.storage.duckdb.pending import read_pending, read_pending_spaces
+from collector.storage.duckdb.record_facets import read_record_facets, read_session_facets
 from collector.storage.duckdb.record_text import read_text_page
 from collector.storage.duckdb.records import (
     read_history,
@@ -202,6 +203,12 @@ class Reading(Opened):
         """List accepted records, newest first."""
         return read_record_page(self._database, query)
 
+    def record_facets(self, query: RecordQuery, is_over: Callable[[float], bool]) -> Facets:
+        """Count records by value."""
+        if query.as_of is None:
+            query = replace(query, as_of=self.last_seq())
+        return read_record_facets(self._database, query, is_over)
+
     def search_records(
         self, query: RecordQuery, text: str, is_over: Callable[[], bool]
     ) -> TextPage:
@@ -217,6 +224,12 @@ class Reading(Opened):
         if query.as_of is None:
             query = replace(query, as_of=self.last_seq())
         return read_sessions(self._database, query)
+
+    def session_facets(self, query: SessionQuery, is_over: Callable[[float], bool]) -> Facets:
+        """Count sessions by value."""
+        if query.as_of is None:
+            query = replace(query, as_of=self.last_seq())
+        return read_session_facets(self._database, query, is_over)
 
     def session(self, space: str, session_id: str) -> SessionSummary | None:
         """One session, counted."""

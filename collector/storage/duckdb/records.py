@@ -38,7 +38,7 @@ from scouter.evaluate.outcome import DECIDED, Outcome
 _GROWTH: Final = 4
 _MOST: Final = 20_000
 """Candidates that are looked at together; a few megabytes of places and ids."""
-_NEVER: Final = (RecordState.ERASED, RecordState.EXPIRED)
+NEVER: Final = (RecordState.ERASED, RecordState.EXPIRED)
 """States without a row: what was erased, or expired, is gone."""
 _STATED: Final[Mapping[RecordState | None, str]] = {
     RecordState.WAITING: "r.uid_hash NOT IN (SELECT uid_hash FROM evaluations WHERE space = ?)",
@@ -49,7 +49,7 @@ _STATED: Final[Mapping[RecordState | None, str]] = {
 }
 """SQL conditions for states that few records have, so that few candidates are looked at."""
 _IN: Final = "SEMI JOIN (SELECT unnest(?::BIGINT[]) AS uid_hash) k ON k.uid_hash = "
-_SESSION: Final = "coalesce(nullif(r.session_id, ''), r.uid)"
+SESSION: Final = "coalesce(nullif(r.session_id, ''), r.uid)"
 _PROFILE: Final = PROFILE.replace("e.", "r.").replace("r.profile_digest", "r.profile_ref")
 """A record keeps the name that its sender used, which may be a digest."""
 
@@ -129,19 +129,11 @@ def read_history(database: Database, space: str, uid: str) -> RecordHistory | No
 
 def _candidates(database: Database, query: RecordQuery) -> Iterator[Sequence[RecordPlace]]:
     """Select records by all filters but the state, newest first, in growing parts."""
-    if query.state in _NEVER:
+    if query.state in NEVER:
         return
     before, size = query.before, query.limit + 1
-    session_hash = None if query.session_id is None else text_hash(query.session_id)
     while True:
-        where, given = conditions(
-            *_asked(query),
-            ("? IN (r.record_id, r.uid)", query.record_id),
-            ("r.trace_id = ?", query.trace_id),
-        )
-        if query.session_id is not None:
-            where += " AND (r.session_id = ? OR (r.session_id = '' AND r.uid_hash = ?))"
-            given += [query.session_id, session_hash]
+        where, given = record_conditions(query)
         if query.state in _STATED:
             where += f" AND {_STATED[query.state]}"
             given.append(query.space)
@@ -158,6 +150,21 @@ def _candidates(database: Database, query: RecordQuery) -> Iterator[Sequence[Rec
         if len(part) < size:
             return
         before, size = part[-1][:2], min(size * _GROWTH, _MOST)
+
+
+def record_conditions(query: RecordQuery | SessionQuery) -> tuple[str, list[object]]:
+    """The filter of records `r` without their state, as SQL, and its values."""
+    if isinstance(query, SessionQuery):
+        return conditions(*_asked(query))
+    where, given = conditions(
+        *_asked(query),
+        ("? IN (r.record_id, r.uid)", query.record_id),
+        ("r.trace_id = ?", query.trace_id),
+    )
+    if query.session_id is not None:
+        where += " AND (r.session_id = ? OR (r.session_id = '' AND r.uid_hash = ?))"
+        given += [query.session_id, text_hash(query.session_id)]
+    return where, given
 
 
 def _decided(
@@ -279,7 +286,7 @@ def read_sessions(database: Database, query: SessionQuery) -> SessionPage:
             where += " AND r.seq <= ? AND (r.seq, r.uid_hash) < (?, ?)"
             given += [before[0], *before]
         rows = database.read(
-            f"SELECT r.seq, r.uid_hash, {_SESSION} FROM records r WHERE {where}"
+            f"SELECT r.seq, r.uid_hash, {SESSION} FROM records r WHERE {where}"
             " ORDER BY r.seq DESC, r.uid_hash DESC LIMIT ?",
             [*given, size],
         )
@@ -315,7 +322,7 @@ def _last_places(
     rows = database.read(
         f"""
         SELECT k.id, max((r.seq, r.uid_hash)) FROM records r
-        JOIN (SELECT unnest(?::VARCHAR[]) AS id) k ON k.id = {_SESSION}
+        JOIN (SELECT unnest(?::VARCHAR[]) AS id) k ON k.id = {SESSION}
         WHERE {where} GROUP BY k.id
         """,
         [session_ids, *given],

@@ -38,11 +38,14 @@ def read_task_values(stored: StoredSpans, query: TaskValuesQuery) -> list[TaskVa
             f" (SELECT s.trace_id FROM spans s WHERE s.space = ? AND {in_span}))"
         )
         of_values = [*service.values(), query.space, *service.values()]
+    order = "ORDER BY e.evaluated_ns DESC, e.evaluation_id"
+    results = f"FROM task_results e WHERE {where} AND e.outcome <> 'pending' AND {LATEST}"
+    if not service:  # only those that are shown are looked up among the evaluations
+        results += f" {order} LIMIT {query.limit:d}"
     rows = stored.database.read(
-        "SELECT e.evaluated_ns, e.outcome, e.score, v.trace_id FROM task_results e"
-        " JOIN evaluations v ON v.evaluation_id = e.evaluation_id"
-        f" WHERE {where} AND e.outcome <> 'pending' AND {LATEST}{of_service}"
-        " ORDER BY e.evaluated_ns DESC, e.evaluation_id LIMIT ?",
+        f"SELECT e.evaluated_ns, e.outcome, e.score, v.trace_id FROM ({results}) e"
+        f" JOIN evaluations v ON v.evaluation_id = e.evaluation_id WHERE true{of_service}"
+        f" {order} LIMIT ?",
         [*given, *of_values, query.limit],
     )
     took = _durations(stored, query.space, {trace_id for *_, trace_id in rows if trace_id})

@@ -6,6 +6,7 @@ from typing import Protocol
 from collector.storage.port.commits import CommittedStore
 from collector.storage.port.counts import (
     Conservation,
+    RecordSheet,
     SeriesItem,
     SeriesQuery,
     TaskCounts,
@@ -60,8 +61,9 @@ class ReadStore(CommittedStore, Protocol):
         Args:
             query: The filter; its limit and its place are not looked at. Attributes that share the
                 hash of one that is asked for count, too.
-            is_over: Asked before a step, but the first, with how many times as many spans
-                as the one before it the step looks at; true ends the search.
+            is_over: Asked before each step, but the first, with how many times as many spans as
+                the one before it the step looks at; true ends the search, once it has looked at a
+                few.
         """
         ...
 
@@ -133,6 +135,15 @@ class ReadStore(CommittedStore, Protocol):
         """List accepted records, newest first, each with its state."""
         ...
 
+    def record_facets(self, query: RecordQuery, is_over: Callable[[float], bool]) -> Facets:
+        """Count what `records` lists, by profile and state.
+
+        Args:
+            query: The filter; its limit and its place are not looked at.
+            is_over: As of `trace_facets`.
+        """
+        ...
+
     def search_records(
         self, query: RecordQuery, text: str, is_over: Callable[[], bool]
     ) -> TextPage:
@@ -157,12 +168,25 @@ class ReadStore(CommittedStore, Protocol):
         """
         ...
 
+    def session_facets(self, query: SessionQuery, is_over: Callable[[float], bool]) -> Facets:
+        """Count what `sessions` lists, by profile.
+
+        Args:
+            query: The filter; its limit and its place are not looked at.
+            is_over: As of `trace_facets`.
+        """
+        ...
+
     def session(self, space: str, session_id: str) -> SessionSummary | None:
         """One session; None without any record of it."""
         ...
 
     def session_traces(self, space: str, session_id: str, limit: int) -> list[str]:
         """Traces of a session's records, in the order in which their first records came."""
+        ...
+
+    def record_sheet(self, space: str) -> RecordSheet:
+        """The records' part of `conservation`, which looks at no spans."""
         ...
 
     def conservation(self, space: str) -> Conservation:

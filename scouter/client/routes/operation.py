@@ -10,6 +10,7 @@ from scouter.client.models.operation import (
     ConservationSheet,
     DeadLetter,
     Erased,
+    RecordStates,
     ReplayedLetter,
     ReplayedLetters,
 )
@@ -28,6 +29,11 @@ def conservation() -> Call[ConservationSheet]:
 def status() -> Call[Status]:
     """Store, lag and receivers of the collector, and the tokens that may use it."""
     return get("/status", Status)
+
+
+def record_states() -> Call[RecordStates]:
+    """The records of the sheet alone: quick, as no spans are looked at."""
+    return get("/conservation/records", RecordStates)
 
 
 def dead_letters(

@@ -1,6 +1,7 @@
 """Routes of records and sessions."""
 
 from scouter.client.call import Call, Moment, PagedCall, Request, StreamCall, get, pages
+from scouter.client.models.facets import FacetList
 from scouter.client.models.records import Record, RecordItem, Session, SessionItem, TaskTrajectories
 
 
@@ -31,6 +32,33 @@ def records(
         limit: Items per page, 1 to 1000; all pages are read, one after the other.
     """
     return pages("/records", RecordItem, dict(locals()))
+
+
+def record_facets(
+    *,
+    profile: str | None = None,
+    record_id: str | None = None,
+    session_id: str | None = None,
+    trace_id: str | None = None,
+    state: str | None = None,
+    since: Moment | None = None,
+    until: Moment | None = None,
+) -> Call[FacetList]:
+    """Records by profile and state; the filters are those of `records`.
+
+    The newest are counted first, for about 0.3 s.
+    """
+    return get("/facets/records", FacetList, query=dict(locals()))
+
+
+def session_facets(
+    *, profile: str | None = None, since: Moment | None = None, until: Moment | None = None
+) -> Call[FacetList]:
+    """Sessions by the profiles of their records; the filters are those of `sessions`.
+
+    The newest are counted first, for about 0.3 s.
+    """
+    return get("/facets/sessions", FacetList, query=dict(locals()))
 
 
 def record(uid: str) -> Call[Record]:

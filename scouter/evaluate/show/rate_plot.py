@@ -1,7 +1,7 @@
 """Plots of rates as SVG: numbers in attributes, so that they need neither script nor style."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,18 +77,39 @@ def plot_rates(
         width: Of the plot, in its units.
         height: Of the plot.
     """
-    dots: list[Dot] = []
+    plot = sketch_rates(points, since_s, until_s, bucket_s, width, height)
+    return replace(plot, dots=tuple(_dots(points, since_s, until_s, width, height)))
+
+
+def sketch_rates(
+    points: Sequence[Point],
+    since_s: float,
+    until_s: float,
+    bucket_s: float,
+    width: float,
+    height: float,
+) -> Plot:
+    """The same without dots, for plots that are too small for them."""
     lines: list[list[str]] = []
     last_s = float("-inf")
     for point in points:
         x = (point.at_s - since_s) / (until_s - since_s) * width
-        y = (1 - point.rate) * height
-        top = (1 - point.upper) * height
-        bottom = (1 - point.lower) * height
-        title = f"{point.rate:.1%} of {point.n:,}"
-        dots.append(Dot(x=x, y=y, top=top, height=bottom - top, title=title))
         if point.at_s - last_s > 1.5 * bucket_s:
             lines.append([])  # a bucket without results is a gap, not a straight line
-        lines[-1].append(f"{x:.1f},{y:.1f}")
+        lines[-1].append(f"{x:.1f},{(1 - point.rate) * height:.1f}")
         last_s = point.at_s
-    return Plot(width=width, height=height, dots=tuple(dots), lines=tuple(map(" ".join, lines)))
+    return Plot(width=width, height=height, dots=(), lines=tuple(map(" ".join, lines)))
+
+
+def _dots(
+    points: Sequence[Point], since_s: float, until_s: float, width: float, height: float
+) -> Iterator[Dot]:
+    for point in points:
+        top = (1 - point.upper) * height
+        yield Dot(
+            x=(point.at_s - since_s) / (until_s - since_s) * width,
+            y=(1 - point.rate) * height,
+            top=top,
+            height=(1 - point.lower) * height - top,
+            title=f"{point.rate:.1%} of {point.n:,}",
+        )

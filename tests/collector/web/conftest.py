@@ -84,7 +84,7 @@ def shown(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shown]:
     addresses = [
         "/", "/?range=1h", "/task?profile=answers&task=right", "/evaluations", "/records",
         "/traces", "/conversations", "/alerts", "/health", "/login", "/records/none",
-        "/facets/evaluations", "/facets/traces",
+        "/facets/evaluations", "/facets/records", "/facets/traces", "/facets/conversations",
         *(f"/records/u{number}" for number in range(len(HOSTILE) + 1)),
         *(f"/traces/{trace_of(number)}" for number in range(len(HOSTILE) + 1)),
         *(f"/traces/{trace_of(number)}?span={2:016x}" for number in range(len(HOSTILE) + 1)),

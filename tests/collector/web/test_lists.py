@@ -59,13 +59,15 @@ def listed(start: Start, answers: Path) -> Service:
 
 
 def test_a_count_leads_to_so_many_rows(listed: Service) -> None:
-    """Every link beside both lists is followed; each row is counted by hand in `listed`."""
+    """Every link beside the lists is followed; each row is counted by hand in `listed`."""
     for address, wanted in (
         ("/evaluations", {("Outcome of the record", "failed"): 2,
                           ("Outcome of the record", "passed"): 1, ("Task", "right"): 3,
                           ("Profile", "answers"): 3, ("Tag (key=value)", "team=blue"): 1}),
         ("/traces", {("Service", "shop"): 2, ("Service", "bank"): 1, ("Status", "ok"): 2,
                      ("Status", "error"): 1, ("Tool", "tool shop"): 2, ("Tool", "tool bank"): 1}),
+        ("/records", {("Profile", "answers"): 3, ("State", "evaluated"): 3}),
+        ("/conversations", {("Profile", "answers"): 3}),
     ):  # fmt: skip
         assert f'hx-get="/facets{address}?"' in view(listed, address)
         found = links(view(listed, f"/facets{address}"))
@@ -131,6 +133,12 @@ def test_the_api_names_an_unknown_profile_and_parameter(listed: Service) -> None
     refused = listed.http.get("/api/v1/facets/traces?limit=1")
     assert refused.status_code == 400
     assert "limit: no such parameter" in refused.json()["detail"]
+
+
+def test_what_a_text_leaves_is_not_counted(listed: Service) -> None:
+    """A search reads every context; the counts would read them again, for another answer."""
+    assert "/facets/records" not in view(listed, "/records?text=answer")
+    assert "/facets/records" in view(listed, "/records")
 
 
 def test_values_that_are_hostile_stay_text(shown: Shown) -> None:

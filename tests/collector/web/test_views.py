@@ -11,7 +11,11 @@ from typing_extensions import override
 
 from collector.access.caller import Scope
 from collector.access.tokens import TokenFile
+from scouter.drift.profile import AgentEvalProfile
+from scouter.evaluate.operators.comparison import ComparisonOperator
+from scouter.evaluate.tasks.trace import TraceAssertion, TraceAssertionTask
 from scouter.model.otlp import encode_request
+from scouter.model.span import Resource
 from tests.collector.api.test_drift import fallen
 from tests.collector.conftest import Service, Start
 from tests.collector.web.conftest import HOSTILE, PROTOBUF, Shown, trace_of
@@ -163,6 +167,39 @@ def test_a_condition_is_one_alert_on_the_page(start: Start, answers: Path) -> No
     told = service.http.post(f"/alerts/{alert['alert_id']}/acknowledge", data={"note": "on it"})
     assert "acknowledged" in told.text
     assert 'class="outcome errored">acknowledged<' in view(service, "/alerts")
+
+
+def test_a_profile_of_two_environments_names_the_other(start: Start, tmp_path: Path) -> None:
+    """Two records of one and one of the other, as their spans say; one is shown at a time."""
+    count = TraceAssertion.trace_span_count()
+    task = TraceAssertionTask("right", count, 0, ComparisonOperator.GreaterThan)
+    profile = AgentEvalProfile([task], alias="answers").save_to_json(tmp_path / "answers.json")
+    service = start(profile=[str(profile)])
+    for number, name in enumerate(("production", "production", "staging"), 1):
+        told = Resource(attributes={"service.name": "a", "deployment.environment.name": name})
+        trace_id = f"{number:032x}"
+        data = encode_request([span(number, trace_id=trace_id, resource=told)])
+        content = data.SerializeToString()
+        assert service.http.post("/v1/traces", content=content, headers=PROTOBUF).is_success
+        service.send({"uid": f"u{number}", "profile": "answers", "trace_id": trace_id})
+    service.wait_for(3)
+
+    def told_of(query: str) -> str:
+        (note,) = re.findall(r"<p [^>]*>(State in .*?)</p>", view(service, f"/{query}"), re.DOTALL)
+        return " ".join(note.split())
+
+    def series() -> set[tuple[str, int]]:
+        items = service.get("/api/v1/drift/series")["items"]
+        return {(each["environment"], each["records"]) for each in items}
+
+    wait_until(lambda: series() == {("production", 2), ("staging", 1)}, what="both series")
+    first = told_of("")
+    assert first.startswith("State in production; the rates are of all. There is also <a href=")
+    (link,) = re.findall(r'<a href="([^"]*)">staging</a>', first)
+    assert "environment=staging" in link
+    second = told_of(html.unescape(link))
+    assert second.startswith("State in staging. There is also <a href=")
+    assert "environment=production" in second
 
 
 def test_what_is_hostile_stays_text(shown: Shown) -> None:
