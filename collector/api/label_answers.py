@@ -1,15 +1,16 @@
 """Answers about labels: a label, a queue, agreement."""
 
+from collections.abc import Sequence
 from typing import Final
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 from collector.labelling.agreement import Agreement, Pair, Scores
 from collector.labelling.question import question_about
-from collector.labelling.queue import Asked
 from collector.labelling.scale import Scale
 from collector.receivers.times import format_time
 from collector.storage.port.labels import LabelRow
+from collector.storage.port.rows import EvaluationRow, RecordRow, TaskRow
 from scouter.client.models.labels import (
     AgreementKappa,
     JudgeAgreement,
@@ -76,7 +77,7 @@ class LabelQueue(_Answer):
     is_judge: bool
     scale: LabelScale | None = Field(description="Null where a label is good or bad.")
     labelled: int = Field(description="Records that this person has labelled.")
-    waiting: int = Field(description="Records of the newest 500 that wait for a label.")
+    waiting: int = Field(description="Records of the newest 500 results that wait for a label.")
     items: list[QueueItem]
 
 
@@ -103,26 +104,38 @@ def label_scale(scale: Scale | None) -> LabelScale | None:
     return LabelScale(least=scale.least, most=scale.most, steps=scale.steps)
 
 
-def queue_item(asked: Asked, task: Task, context: JsonValue, *, reveal: bool) -> QueueItem:
-    """A record that is asked about; how the task ended only for those who ask for it."""
-    row, found = asked.row, asked.task
-    result = QueueResult(
+def queue_item(
+    record: RecordRow, task: Task, evaluation: EvaluationRow | None, labels: Sequence[LabelRow]
+) -> QueueItem:
+    """A record that is asked about.
+
+    Args:
+        record: With its context.
+        task: The task that is asked about.
+        evaluation: The record's, for those who asked how the task ended.
+        labels: Those that are told.
+    """
+    results = () if evaluation is None else evaluation.tasks
+    return QueueItem(
+        uid=record.uid,
+        record_id=record.record_id,
+        session_id=record.session_id,
+        trace_id=record.trace_id,
+        created_at=format_time(record.created_ns),
+        context=record.context,
+        asks=question_about(task, record.context),
+        result=next((_result(each) for each in results if each.task_id == task.id), None),
+        labels=[label_item(each) for each in labels],
+    )
+
+
+def _result(found: TaskRow) -> QueueResult:
+    return QueueResult(
         outcome=found.outcome,
         reason=found.reason,
         score=found.score,
         message=found.message,
         answer=found.answer,
-    )
-    return QueueItem(
-        uid=row.record_uid,
-        record_id=row.record_id,
-        session_id=row.session_id,
-        trace_id=row.trace_id,
-        created_at=format_time(row.created_ns),
-        context=context,
-        asks=question_about(task, context),
-        result=result if reveal else None,
-        labels=[label_item(each) for each in asked.labels] if reveal else [],
     )
 
 

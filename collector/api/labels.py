@@ -165,14 +165,16 @@ def labels_router() -> APIRouter:
             bool, Query(description="Tell how the task ended, and what others said.")
         ] = False,
         offset: Annotated[int, Query(ge=0, le=500)] = 0,
-        limit: Annotated[int, Query(ge=1, le=20)] = 1,
+        limit: Annotated[int, Query(ge=0, le=20, description="0 counts only.")] = 1,
     ) -> LabelQueue:
         """Records that a person has not labelled, in order."""
         task = task_of(registry, caller.space, profile, task_id)
         found = queue_of(store, caller.space, profile, task_id.lower(), order, rater)
         shown = found.items[offset : offset + limit]
-        rows = store.records_of(caller.space, [each.row.record_uid for each in shown])
-        contexts = {row.uid: row.context for row in rows}
+        records = {
+            row.uid: row for row in store.records_of(caller.space, [each.uid for each in shown])
+        }
+        latest = store.latest_evaluations([(caller.space, each.uid) for each in shown if reveal])
         return LabelQueue(
             profile=profile,
             task_id=task_id.lower(),
@@ -182,9 +184,14 @@ def labels_router() -> APIRouter:
             labelled=found.labelled,
             waiting=len(found.items),
             items=[
-                queue_item(each, task, contexts[each.row.record_uid], reveal=reveal)
+                queue_item(
+                    record,
+                    task,
+                    latest.get((caller.space, each.uid)),
+                    each.labels if reveal else (),
+                )
                 for each in shown
-                if each.row.record_uid in contexts
+                if (record := records.get(each.uid)) is not None
             ],
         )
 

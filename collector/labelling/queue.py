@@ -8,13 +8,14 @@ from enum import StrEnum
 from typing import Final
 
 from collector.storage.port.labels import LabelQuery, LabelRow
-from collector.storage.port.lists import EvaluationQuery
-from collector.storage.port.rows import EvaluationRow, Scope, TaskRow
+from collector.storage.port.newest_results import NewestResultsQuery
+from collector.storage.port.rows import TaskRow
 from collector.storage.port.store import Store
 from scouter.evaluate.outcome import Outcome, Reason
+from scouter.evaluate.results.score import as_score
 
 LOOKED_AT: Final = 500
-"""Evaluations that a queue is made of: the newest that it may ask about."""
+"""Results that a queue is made of: the newest that it may ask about."""
 MOST_LABELS: Final = 100_000
 _DECIDED: Final = (Outcome.PASSED, Outcome.FAILED)
 
@@ -36,8 +37,9 @@ class Order(StrEnum):
 class Asked:
     """A record to be asked about."""
 
-    row: EvaluationRow
+    uid: str
     task: TaskRow
+    """Its result, without texts."""
     labels: Sequence[LabelRow]
     """Labels of other people."""
 
@@ -62,35 +64,34 @@ def queue_of(store: Store, space: str, alias: str, task_id: str, order: Order, r
         order: Order of the records in the queue.
         rater: The person.
 
-    Cost: reads the newest `LOOKED_AT` evaluations.
+    Cost: linear in the labels of the task; reads its newest `LOOKED_AT` results, without texts.
     """
     every = store.labels(LabelQuery(space=space, alias=alias, task_id=task_id, limit=MOST_LABELS))
     own = {each.uid for each in every if each.rater == rater}
     others: Mapping[str, list[LabelRow]] = defaultdict(list)
     for each in every:
         others[each.uid].append(each)
-    page = store.evaluations(
-        EvaluationQuery(
+    results = store.newest_results(
+        NewestResultsQuery(
             space=space,
-            profile=alias,
+            alias=alias,
             task_id=task_id,
-            task_outcome=Outcome.FAILED if order is Order.FAILED else None,
+            outcome=Outcome.FAILED if order is Order.FAILED else None,
             limit=LOOKED_AT,
+            has_values=order is Order.UNCERTAIN,
         )
     )
     found = [
-        Asked(row=row, task=task, labels=others[row.record_uid])
-        for row in page.items
-        if row.scope is Scope.RECORD and row.record_uid not in own
-        for task in row.tasks
-        if task.task_id == task_id and task.outcome not in (Outcome.PENDING, Outcome.SKIPPED)
+        Asked(uid=each.uid, task=each.task, labels=others[each.uid])
+        for each in results
+        if each.uid not in own
     ]
     return Queue(items=_ordered(found, order), labelled=len(own))
 
 
 def _ordered(found: Sequence[Asked], order: Order) -> Sequence[Asked]:
     if order is Order.RANDOM:
-        return sorted(found, key=lambda each: _digest(each.row.record_uid))
+        return sorted(found, key=lambda each: _digest(each.uid))
     if order is Order.UNCERTAIN:
         doubts = [(doubt(each.task), each) for each in found]
         known = [(at, each) for at, each in doubts if at is not None]
@@ -119,9 +120,8 @@ def doubt(task: TaskRow) -> float | None:
         if share is None or share in (0.0, 1.0):
             return None
         return 1 - abs(2 * share - 1)
-    if isinstance(score, int | float) and isinstance(bound, int | float):
-        return 1 / (1 + abs(score - bound))
-    return None
+    score, bound = as_score(score), as_score(bound)
+    return None if score is None or bound is None else 1 / (1 + abs(score - bound))
 
 
 def majority(labels: Iterable[LabelRow]) -> bool | None:

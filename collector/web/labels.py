@@ -80,6 +80,7 @@ async def queue_view(source: Source, given: Mapping[str, str]) -> Answer:
         order=kept["order"],
         reveal="true" if is_shown else "false",
         offset=offset,
+        limit="1" if kept["rater"] else "0",
     )
     item = queue["items"][0] if queue["items"] else None
     if item is not None:

@@ -33,6 +33,7 @@ from collector.storage.duckdb.judges import (
 )
 from collector.storage.duckdb.labels import read_labels
 from collector.storage.duckdb.late import read_judged_traces, read_late_traces, read_stored_until
+from collector.storage.duckdb.newest_results import read_newest_results
 from collector.storage.duckdb.opened import Opened
 from collector.storage.duckdb.pending import read_pending, read_pending_spaces
 from collector.storage.duckdb.record_facets import read_record_facets, read_session_facets
@@ -90,6 +91,7 @@ from collector.storage.port.lists import (
     SessionSummary,
     TextPage,
 )
+from collector.storage.port.newest_results import NewestResult, NewestResultsQuery
 from collector.storage.port.rows import (
     FIRST_RESULT,
     START,
@@ -190,6 +192,10 @@ class Reading(Opened):
     def task_series(self, query: SeriesQuery) -> list[SeriesItem]:
         """Count outcomes per bucket, profile and task."""
         return read_task_series(self._database, query)
+
+    def newest_results(self, query: NewestResultsQuery) -> list[NewestResult]:
+        """The newest results of a task on records."""
+        return read_newest_results(self._database, query)
 
     def task_values(self, query: TaskValuesQuery) -> list[TaskValue]:
         """Scores and durations of the newest results of a task."""

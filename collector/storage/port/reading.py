@@ -24,6 +24,7 @@ from collector.storage.port.lists import (
     SessionSummary,
     TextPage,
 )
+from collector.storage.port.newest_results import NewestResult, NewestResultsQuery
 from collector.storage.port.rows import EvaluationRow, StoredTrace
 from collector.storage.port.search import SpanPage, SpanQuery, TracePage, UsagePage, UsageQuery
 from collector.storage.port.task_values import TaskValue, TaskValuesQuery
@@ -117,6 +118,14 @@ class ReadStore(CommittedStore, Protocol):
         """Count outcomes per bucket, profile and task, latest revisions only.
 
         Sorted by time, alias and task; a bucket without any result is left out.
+        """
+        ...
+
+    def newest_results(self, query: NewestResultsQuery) -> list[NewestResult]:
+        """The newest results of a task on records, latest revisions only, newest first.
+
+        Results that are left out, as another revision took their place or they are on a session,
+        count against the limit.
         """
         ...
 

@@ -69,7 +69,7 @@ def label_queue(
         order: Records that come first.
         reveal: Tell how the task ended, and what others said.
         offset: Records to pass over.
-        limit: Records, 1 to 20; by default one.
+        limit: Records, up to 20; by default one. 0 counts only.
     """
     return get("/labels/queue", LabelQueue, query=dict(locals()))
 

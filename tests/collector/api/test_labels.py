@@ -118,6 +118,7 @@ def test_the_queue_of_disagreement(service: Service) -> None:
         (dict(outcome="failed", actual=3, expected=4), 0.5),
         (dict(outcome="passed", actual=4, expected=4), 1.0),
         (dict(outcome="failed", actual="no", expected="yes"), None),
+        (dict(outcome="failed", actual=10**400, expected=0.5), None),
     ],
 )
 def test_doubt(task: dict[str, Any], expected: float | None) -> None:
