@@ -81,7 +81,7 @@ def export_router() -> APIRouter:
         prefix="/api/v1", tags=["results"], responses=PROBLEMS, dependencies=list(COMMON)
     )
     streams: defaultdict[str, Semaphore] = defaultdict(lambda: Semaphore(_STREAMS))
-    """Places by space."""
+    """Places by space, for all collectors of the process: it is its memory that they bound."""
     cursor_header = {"description": "`cursor` of the next part.", "schema": {"type": "string"}}
 
     @router.get(

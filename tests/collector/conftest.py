@@ -31,6 +31,7 @@ class Service:
         self.collector = Collector(settings, accept_loss=accept_loss)
         self.collector.start()
         self.http = self.client("127.0.0.1")
+        self.http.__enter__()  # all its requests are of one event loop, as a server's are
 
     def client(self, address: str) -> TestClient:
         """A client at an address."""
@@ -42,7 +43,7 @@ class Service:
         )
 
     def stop(self) -> None:
-        self.http.close()
+        self.http.__exit__()
         self.collector.stop()
 
     def get(self, path: str, **params: str | int) -> Any:
@@ -56,11 +57,18 @@ class Service:
         return answer.json()
 
     def wait_for(self, count: int, state: str = "evaluated") -> None:
-        wait_until(
-            lambda: self.get("/api/v1/conservation")["records"][state] >= count,
-            what=f"{count} records {state}",
-            timeout_s=20,
-        )
+        """Wait until so many records are in a state; to count them takes longer than most tests."""
+        counted: int | None = None
+
+        def is_enough() -> bool:
+            nonlocal counted
+            last = self.collector.store.last_seq()
+            if last == counted:  # states change with commits alone
+                return False
+            counted = last
+            return bool(self.get("/api/v1/conservation")["records"][state] >= count)
+
+        wait_until(is_enough, what=f"{count} records {state}", timeout_s=20)
 
     def sample(self, line: str) -> float | None:
         """The value of one line of `/metrics`."""

@@ -42,14 +42,14 @@ Task = Annotated[
 
 
 @cache
-def _one() -> TypeAdapter[Task]:
-    """Made when the first task is read: it takes as long as to import a large module."""
+def task_adapter() -> TypeAdapter[Task]:
+    """Reads and writes a task of any kind; made when it is first asked for, as that takes long."""
     return TypeAdapter(Task)
 
 
 @cache
 def tasks_adapter() -> TypeAdapter[tuple[Task, ...]]:
-    """Reads and writes tasks of all kinds in their wire form."""
+    """Reads and writes tasks of any kind."""
     return TypeAdapter(tuple[Task, ...])
 
 
@@ -74,7 +74,7 @@ def parse_task(obj: object) -> Task:
     Raises:
         ValidationError: Names the field (pydantic's, a ValueError).
     """
-    return _one().validate_python(obj)
+    return task_adapter().validate_python(obj)
 
 
 def parse_tasks(obj: object) -> tuple[Task, ...]:

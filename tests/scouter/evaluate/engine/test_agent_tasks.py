@@ -18,7 +18,7 @@ from scouter.evaluate.results.task_result import EvalTaskResult
 from scouter.evaluate.spans.tree import SpanTree
 from scouter.evaluate.tasks.agent import AgentAssertion, AgentAssertionTask
 from scouter.evaluate.tasks.assertion import AssertionTask
-from scouter.evaluate.tasks.task import TASK, parse_task
+from scouter.evaluate.tasks.task import parse_task, task_adapter
 from scouter.model.record import EvalRecord
 from tests.scouter.evaluate.spans_support import agent_trace, span
 
@@ -58,7 +58,9 @@ def ask(
     **options: Any,
 ) -> EvalTaskResult:
     task = AgentAssertionTask("t", assertion, expected, operator, **options)
-    assert parse_task(TASK.dump_python(task, mode="json")) == task  # the wire form loses nothing
+    assert (
+        parse_task(task_adapter().dump_python(task, mode="json")) == task
+    )  # the wire form loses nothing
     return evaluate_record(compile_plan([task]), EvalRecord(context), spans).tasks[0]
 
 

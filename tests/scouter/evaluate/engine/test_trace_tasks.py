@@ -15,7 +15,7 @@ from scouter.evaluate.spans.tree import SpanTree
 from scouter.evaluate.tasks.agent import AgentAssertion, AgentAssertionTask
 from scouter.evaluate.tasks.assertion import AssertionTask
 from scouter.evaluate.tasks.span_filter import SpanFilter, SpanStatus
-from scouter.evaluate.tasks.task import TASK, parse_task
+from scouter.evaluate.tasks.task import parse_task, task_adapter
 from scouter.evaluate.tasks.trace import (
     AggregationType,
     AttributeFilterTask,
@@ -34,7 +34,9 @@ def measure(
     assertion: TraceAssertion, expected: JsonValue = None, tree: SpanTree | None = None
 ) -> EvalTaskResult:
     task = TraceAssertionTask("t", assertion, expected, Op.Equals)
-    assert parse_task(TASK.dump_python(task, mode="json")) == task  # the wire form loses nothing
+    assert (
+        parse_task(task_adapter().dump_python(task, mode="json")) == task
+    )  # the wire form loses nothing
     spans = agent_trace() if tree is None else tree
     return evaluate_record(compile_plan([task]), EvalRecord({"n": 6}), spans).tasks[0]
 
