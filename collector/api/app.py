@@ -172,7 +172,7 @@ def make_app(
     app.include_router(tasks_router(store, JudgeStandings(store, judges), names))
     app.include_router(runs_router(store))
     app.include_router(comparison_router(store))
-    app.include_router(labels_router(store, registry))
+    app.include_router(labels_router(store, registry, judges))
     app.include_router(judges_router(gold))
     app.include_router(export_router(store, judges))
     app.include_router(letters_router(store, ingest))
