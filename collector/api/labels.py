@@ -31,7 +31,7 @@ from collector.api.parameters import (
     read_cursor,
     write_cursor,
 )
-from collector.api.parts import TheRegistry, TheStore
+from collector.api.parts import TheJudges, TheRegistry, TheStore
 from collector.labelling.agreement import agreement_of
 from collector.labelling.question import question_of
 from collector.labelling.queue import MOST_LABELS, Order, queue_of
@@ -41,7 +41,7 @@ from collector.problem import ProblemError
 from collector.storage.port.labels import LabelQuery, LabelRow
 from collector.storage.port.rows import EvaluationRow, TaskRow
 from collector.storage.port.store import Store
-from scouter.client.models.labels import LabelAgreement
+from scouter.client.models.labels import LabelAgreement, LabelTask, LabelTasks
 from scouter.evaluate.outcome import Outcome
 from scouter.evaluate.results.score import as_score
 from scouter.evaluate.tasks.judge import LLMJudgeTask
@@ -151,6 +151,29 @@ def labels_router() -> APIRouter:
         )
         store.append_labels([kept]).result()
         return label_item(kept)
+
+    @router.get("/labels/tasks")
+    def tasks(
+        store: TheStore, registry: TheRegistry, judges: TheJudges, caller: Reader
+    ) -> LabelTasks:
+        """Tasks of active profiles, with their labels and the calibration of their judge."""
+        counts = {(each.alias, each.task_id): each for each in store.label_counts(caller.space)}
+        return LabelTasks(
+            items=tuple(
+                LabelTask(
+                    profile=each.profile.alias,
+                    task_id=task.id,
+                    is_judge=isinstance(task, LLMJudgeTask),
+                    records=0 if count is None else count.records,
+                    raters=0 if count is None else count.raters,
+                    calibration=judges.newest(caller.space, each.uid, task.id),
+                )
+                for each in registry.all(caller.space)
+                if each.is_active
+                for task in each.profile.tasks
+                for count in [counts.get((each.profile.alias, task.id))]
+            )
+        )
 
     @router.get("/labels/queue", responses=NOT_FOUND)
     def queue(

@@ -63,6 +63,11 @@ class KnownJudges:
         """The latest calibration of a judge, or why there is none."""
         return self._calibrations.of(identity)
 
+    def newest(self, space: str, profile_uid: str, task_id: str) -> JudgeKnown | None:
+        """Describe the latest calibration of a task's judge; None if it has none."""
+        every = self.every(space, profile_uid, task_id)
+        return self._described(every[-1]) if every else None
+
     def behind(self, row: EvaluationRow, task: TaskRow) -> JudgeKnown | None:
         """Describe the calibration of the judge at the time when it decided a task.
 
@@ -77,9 +82,12 @@ class KnownJudges:
             return None
         when = datetime.datetime.fromtimestamp(row.evaluated_ns / 10**9, datetime.UTC)
         found = in_force(every, when)
-        if id(found) not in self._short:
-            self._short[id(found)] = in_short(found)
-        return self._short[id(found)]
+        return self._described(found)
+
+    def _described(self, known: Calibration) -> JudgeKnown:
+        if id(known) not in self._short:
+            self._short[id(known)] = in_short(known)
+        return self._short[id(known)]
 
 
 def _identities(profile: AgentEvalProfile) -> Mapping[str, Identity]:

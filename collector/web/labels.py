@@ -27,24 +27,7 @@ async def label_tasks_view(source: Source) -> Answer:
     Raises:
         AskError: The API refused.
     """
-    profiles = [each for each in (await source.get("profiles"))["items"] if each["is_active"]]
-    rates = {
-        (each["profile_version"], each["task_id"]): each
-        for each in (await source.get("tasks"))["items"]
-    }
-    rows: list[Answer] = []
-    for profile in profiles:
-        for task_id in profile["tasks"]:
-            rate = rates.get((profile["profile_version"], task_id))
-            rows.append(
-                {
-                    "profile": profile["alias"],
-                    "task_id": task_id,
-                    "is_judge": rate is not None and rate["judge"] is not None,
-                    "judge": rate["judge"] if rate else None,
-                    "results": rate["total"] if rate else 0,
-                }
-            )
+    rows = (await source.get("labels/tasks"))["items"]
     newest = (await source.get("labels", limit=10))["items"]
     return {
         "rows": sorted(rows, key=lambda each: (not each["is_judge"], each["profile"])),

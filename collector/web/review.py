@@ -91,7 +91,8 @@ async def _label(request: Request, source: Source) -> Response:
         target = f"/records/{path_part(form['uid'])}?{query(filled)}#labels"
     else:
         names = ("profile", "task", "rater", "order", "offset")
-        kept = {name: form.get(name, "") for name in names} | {"last": form.get("uid", "")}
+        last = "" if form.get("label") == "none" else form.get("uid", "")
+        kept = {name: form.get(name, "") for name in names} | {"last": last}
         target = f"/labels/queue?{query(kept)}"
     return RedirectResponse(target, HTTPStatus.SEE_OTHER)
 

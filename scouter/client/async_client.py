@@ -145,6 +145,7 @@ class AsyncScouterClient:
     comparison = _one(routes.comparison.comparison)
     labels = _all(routes.labels.labels)
     label = _one(routes.labels.label)
+    label_tasks = _one(routes.labels.label_tasks)
     label_queue = _one(routes.labels.label_queue)
     label_agreement = _one(routes.labels.label_agreement)
     label_file = _stream(routes.labels.label_file)

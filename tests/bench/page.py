@@ -62,7 +62,7 @@ def views(http: httpx.Client) -> Iterator[tuple[str, str]]:
     lists = ("evaluations", "records", "traces", "conversations")
     for name in (*lists, "compare", "labels", "alerts", "health"):
         yield name, f"/{name}"
-    yield "labels: queue", f"/labels/queue?profile={evaluation['profile']}&task={task}&name=ada"
+    yield "labels: queue", f"/labels/queue?profile={evaluation['profile']}&task={task}&rater=ada"
     for name in lists:
         yield f"{name}: counts", f"/facets/{name}"
 

@@ -63,6 +63,21 @@ class PeopleContract(OpenedStore):
         assert said(store, rater="bob") == [("u1", "bob", True)]
         assert said(store, alias="none") == []
 
+    def test_labels_are_counted_by_task(self, store: Store) -> None:
+        """Each record and each person once; a label that was taken back is none."""
+        store.append_records([record("u1"), record("u2")]).result()
+        store.append_labels([label("u1"), label("u1", "bob"), label("u2")]).result()
+        store.append_labels([label("u1", is_good=False), label("u2", "cy")]).result()
+        store.append_labels([label("u2", "cy", is_good=None), label("u2", task_id="t2")]).result()
+        store.append_labels([label("u1", task_id="t3")]).result()
+        store.append_labels([label("u1", task_id="t3", is_good=None)]).result()
+        store.append_labels([label("u1", space="other")]).result()
+        counts = {
+            (each.alias, each.task_id): (each.records, each.raters)
+            for each in store.label_counts(SPACE)
+        }
+        assert counts == {("answers", "t1"): (2, 2), ("answers", "t2"): (1, 1)}
+
     def test_a_label_keeps_its_score(self, open_store: Open) -> None:
         """A later label without one takes its place; 0 is a score."""
         store = open_store()

@@ -8,7 +8,7 @@ from collector.storage.duckdb.database import Database
 from collector.storage.duckdb.job import RowsJob
 from collector.storage.duckdb.tombstones import record_tombstone
 from collector.storage.duckdb.transaction import Transaction
-from collector.storage.port.labels import LabelQuery, LabelRow
+from collector.storage.port.labels import LabelCount, LabelQuery, LabelRow
 
 # All SQL is put together from this module's own words; values always travel as parameters.
 # ruff: noqa: S608
@@ -54,3 +54,20 @@ def read_labels(database: Database, query: LabelQuery) -> Sequence[LabelRow]:
         LabelRow(**dict(zip(_COLUMNS, row[:-2], strict=True)), place=(row[-2], row[-1]))
         for row in rows
     ]
+
+
+def read_label_counts(database: Database, space: str) -> Sequence[LabelCount]:
+    """Count labels by task.
+
+    Cost: linear in the labels of the space.
+    """
+    rows = database.read(
+        "SELECT alias, task_id, count(DISTINCT uid), count(DISTINCT rater) FROM"
+        " (SELECT alias, task_id, uid, rater FROM labels WHERE space = ?"
+        " GROUP BY alias, task_id, uid, rater"
+        " HAVING arg_max(is_good IS NOT NULL, (seq, ordinal)))"
+        " GROUP BY alias, task_id",
+        [space],
+    )
+    names = ("alias", "task_id", "records", "raters")
+    return [LabelCount(**dict(zip(names, row, strict=True))) for row in rows]

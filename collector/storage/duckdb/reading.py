@@ -31,7 +31,7 @@ from collector.storage.duckdb.judges import (
     read_calibrations,
     read_gold,
 )
-from collector.storage.duckdb.labels import read_labels
+from collector.storage.duckdb.labels import read_label_counts, read_labels
 from collector.storage.duckdb.late import read_judged_traces, read_late_traces, read_stored_until
 from collector.storage.duckdb.newest_results import read_newest_results
 from collector.storage.duckdb.opened import Opened
@@ -79,7 +79,7 @@ from collector.storage.port.drift import (
 )
 from collector.storage.port.facets import Facets
 from collector.storage.port.judges import CalibrationRow, GoldOutcome, GoldQuery
-from collector.storage.port.labels import LabelQuery, LabelRow
+from collector.storage.port.labels import LabelCount, LabelQuery, LabelRow
 from collector.storage.port.lists import (
     EvaluationPage,
     EvaluationQuery,
@@ -370,6 +370,10 @@ class Reading(Opened):
     def labels(self, query: LabelQuery) -> Sequence[LabelRow]:
         """Labels that count, the newest first."""
         return read_labels(self._database, query)
+
+    def label_counts(self, space: str) -> Sequence[LabelCount]:
+        """Count labels by task."""
+        return read_label_counts(self._database, space)
 
     def runs(self, space: str) -> Sequence[RunRow]:
         """All runs of a space without their bodies, the newest first."""

@@ -48,6 +48,18 @@ class LabelQuery:
     """Continue below this place."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LabelCount:
+    """Labels that count, on one task."""
+
+    alias: str
+    task_id: str
+    records: int
+    """Records with a label."""
+    raters: int
+    """People who gave one."""
+
+
 class LabelStore(Protocol):
     """Labels go with their record, whoever takes it out."""
 
@@ -60,4 +72,8 @@ class LabelStore(Protocol):
 
     def labels(self, query: LabelQuery) -> Sequence[LabelRow]:
         """Labels that count, the newest first."""
+        ...
+
+    def label_counts(self, space: str) -> Sequence[LabelCount]:
+        """Count the labels on each task that has one, in any order."""
         ...

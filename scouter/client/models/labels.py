@@ -6,6 +6,26 @@ from pydantic import Field, JsonValue
 
 from scouter.client.models.answer import Answer
 from scouter.evaluate.outcome import Outcome
+from scouter.evaluate.results.judge_rate import JudgeKnown
+
+
+class LabelTask(Answer):
+    """A task of an active profile, and the labels on it."""
+
+    profile: str
+    task_id: str
+    is_judge: bool
+    records: int = Field(description="Those with a label.")
+    raters: int = Field(description="People who gave one.")
+    calibration: JudgeKnown | None = Field(
+        default=None, description="The latest one of this very judge; null without any."
+    )
+
+
+class LabelTasks(Answer):
+    """Tasks that people can label, by alias, in the order of the profile."""
+
+    items: tuple[LabelTask, ...]
 
 
 class LabelItem(Answer):

@@ -3,7 +3,7 @@
 from typing import Literal, TypeAlias
 
 from scouter.client.call import Call, PagedCall, Request, StreamCall, get, pages, post
-from scouter.client.models.labels import LabelAgreement, LabelItem, LabelQueue
+from scouter.client.models.labels import LabelAgreement, LabelItem, LabelQueue, LabelTasks
 
 LabelOrder: TypeAlias = Literal["random", "failed", "uncertain", "disagrees"]
 
@@ -48,6 +48,11 @@ def label(
         score: In place of the label: a number on the scale of the task.
     """
     return post("/labels", LabelItem, body=dict(locals()))
+
+
+def label_tasks() -> Call[LabelTasks]:
+    """Tasks of active profiles, with their labels and the calibration of their judge."""
+    return get("/labels/tasks", LabelTasks)
 
 
 def label_queue(

@@ -103,6 +103,24 @@ def test_the_corrected_rate(start: Start, tmp_path: Path) -> None:
             assert (known["good"], known["bad"]) == (200, 200)
 
 
+def test_tasks_to_label_have_the_latest_calibration(start: Start, tmp_path: Path) -> None:
+    """Of 0.85 agreement and 0.5 by chance kappa is 0.7; of another judge's nothing is shown."""
+    early = datetime.datetime(2020, 1, 1, tzinfo=datetime.UTC)
+    late = datetime.datetime(2027, 1, 1, tzinfo=datetime.UTC)
+    known = [
+        calibration(DESK),
+        calibration(DESK, ((4, 1), (2, 2)), at=early),
+        calibration(profile("model-0"), ((9, 1), (1, 9)), at=late),
+    ]
+    with LLMTestServer(rate) as server:
+        service = begin(start, tmp_path, server, *known)
+        check, judge = service.get("/api/v1/labels/tasks")["items"]
+    assert (check["task_id"], check["is_judge"], check["calibration"]) == ("number", False, None)
+    assert (judge["task_id"], judge["is_judge"]) == ("tone", True)
+    assert judge["calibration"]["kappa"] == pytest.approx(0.7)
+    assert (judge["records"], judge["raters"]) == (0, 0)
+
+
 @pytest.mark.parametrize(
     ("model", "counts", "standing", "why"),
     [

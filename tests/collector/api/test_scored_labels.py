@@ -74,6 +74,16 @@ def test_a_queue_tells_the_scale(service: Service) -> None:
     }
 
 
+def test_tasks_have_the_number_of_their_labels(service: Service) -> None:
+    found = service.get("/api/v1/labels/tasks")["items"]
+    assert [(each["task_id"], each["is_judge"]) for each in found] == [
+        ("tone", True), ("wide", True), ("bare", True),
+    ]  # fmt: skip
+    assert [(each["records"], each["raters"]) for each in found if each["task_id"] != "wide"] == [
+        (6, 2), (0, 0),
+    ]  # fmt: skip
+
+
 def test_agreement_of_scores_by_hand(service: Service) -> None:
     """Both scored (1, 1) (4, 4) (3, 4) (5, 5): sum 27, squares 109; one pair differs by 1.
 

@@ -83,6 +83,37 @@ def test_the_last_label_can_be_changed(labelled: tuple[Service, str]) -> None:
     assert [each["label"] for each in found if each["rater"] == "eve"] == [False]
 
 
+def test_a_wrong_key_is_taken_back_by_a_key(labelled: tuple[Service, str]) -> None:
+    """By the keyboard alone, from the list of tasks on; no outcome is seen on the way."""
+    service, url = labelled
+    with browser_page(url) as (page, seen):
+        page.goto("/labels")
+        page.keyboard.press("Tab")
+        page.keyboard.press("Enter")  # to the content
+        page.keyboard.press("Tab")
+        page.keyboard.press("Tab")  # behind the table, which scrolls
+        page.keyboard.press("Enter")
+        page.get_by_label("Your name").wait_for()
+        page.keyboard.type("kay")
+        page.keyboard.press("Enter")
+        heading = page.locator("article h2")
+        first = heading.inner_text()
+        page.keyboard.press("b")
+        page.get_by_text("1 labelled by kay").wait_for()
+        assert heading.inner_text() != first
+        page.keyboard.press("u")
+        page.get_by_text("0 labelled by kay").wait_for()
+        assert heading.inner_text() == first
+        assert page.get_by_text("Your last label").count() == 0
+        assert page.get_by_role("region", name="Outcome").count() == 0
+        page.keyboard.press("g")
+        page.get_by_text("1 labelled by kay").wait_for()
+        assert seen.problems == []
+        assert page.evaluate("window.violations") == []
+    found = service.get("/api/v1/labels", rater="kay")["items"]
+    assert [(each["uid"], each["label"]) for each in found] == [(first, True)]
+
+
 def test_labels_are_downloaded_as_a_calibration_reads_them(
     labelled: tuple[Service, str], tmp_path: Path
 ) -> None:
