@@ -233,7 +233,11 @@ class StoreFacetsContract:
         assert found.counts == lengths({"profile": sessions}, {"profile": ["a", "b"]})
 
     def test_counts_that_end_early_say_how_far_they_looked(self, store: Store) -> None:
-        """Some of the newest of 5,000 evaluations, in commits of twenty."""
+        """Some of the newest of 5,000 evaluations, in commits of twenty.
+
+        Those of another space came before, and are not reached: that is no whole answer.
+        """
+        store.append_evaluations([evaluation("early", space="early", evaluated_ns=7)]).result()
         for first in range(0, 5000, 20):
             rows = [
                 evaluation(f"u{n}", evaluation_id=f"e{n}", evaluated_ns=n)
@@ -248,7 +252,10 @@ class StoreFacetsContract:
         whole = store.evaluation_facets(query, lambda _: False)
         assert whole.counts["outcome"] == {"passed": 5000}
         assert whole.looked_until_ns is None
-        assert store.evaluation_facets(replace(query, space="other"), lambda _: True).counts == {}
+        early = store.evaluation_facets(replace(query, space="early"), lambda _: True)
+        assert (early.counts, early.looked_until_ns) == ({}, 7)
+        none = store.evaluation_facets(replace(query, space="none"), lambda _: True)
+        assert (none.counts, none.looked_until_ns) == ({}, None)
 
     def test_counts_of_traces_end_before_a_step_that_is_too_long(self, store: Store) -> None:
         """In 250 commits of twenty traces each."""

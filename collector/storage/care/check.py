@@ -11,8 +11,9 @@ import duckdb
 from collector.storage.care.offline import KNOWN_VERSION, OfflineStore
 from collector.storage.care.tally import FILE_NAME as TALLY_NAME
 from collector.storage.care.tally import Told, read_tally
+from collector.storage.duckdb.conservation import read_conservation
 from collector.storage.duckdb.database import FILE_NAME, DamagedStoreError
-from collector.storage.duckdb.read import UNSETTLED, read_conservation, read_received
+from collector.storage.duckdb.read import UNSETTLED, read_received
 from collector.storage.log.span_log import LOG_FOLDER, FileCheck, check_file
 from collector.storage.port.counts import Conservation
 from scouter.errors import ConfigError

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final, TypeAlias
 
 from collector.storage.duckdb.commit_ranges import Stretch, within
-from collector.storage.duckdb.database import Database
+from collector.storage.duckdb.database import Database, NoMemoryError
 from collector.storage.duckdb.read import StoredSpans
 from collector.storage.duckdb.search import commit_steps, span_conditions
 from collector.storage.port.facets import Facets
@@ -51,7 +51,8 @@ def count_in_steps(
         count: Counts what some commits hold.
 
     Returns:
-        The counts, and the first commit that they cover; None where they cover all.
+        The counts, and the first commit that they cover; None where they cover all. They also end
+        before a step for which there is no memory.
     """
     counts: Counts = {}
     reached, size = as_of, 0
@@ -61,7 +62,12 @@ def count_in_steps(
         if size and is_over(more / size) and size >= _FREE:
             return counts, reached
         if more > size:
-            counts = count(stretch)
+            try:
+                counts = count(stretch)
+            except NoMemoryError:
+                if not size:
+                    raise
+                return counts, reached
         reached, size = step.first, more
     return counts, None
 
@@ -69,10 +75,16 @@ def count_in_steps(
 def reached_ns(
     database: Database, table: str, column: str, space: str, first: int | None
 ) -> int | None:
-    """The earliest time in a column of a space's rows, from a commit on; None where it is None."""
+    """The time from which on a space's rows are counted, if those from a commit on are.
+
+    Where none of these is the space's, it is the time of the newest one before. None where there is
+    none either, or where `first` is None: then everything is counted.
+    """
     if first is None:
         return None
-    sql = f"SELECT min({column}) FROM {table} WHERE seq >= ? AND space = ?"
+    of_space = f"SELECT %s({column}) FROM {table} WHERE space = $2 AND seq %s $1"
+    earliest, newest = of_space % ("min", ">="), of_space % ("max", "<")
+    sql = f"SELECT coalesce(({earliest}), ({newest}))"
     return database.read(sql, [first, space])[0][0]
 
 

@@ -17,6 +17,7 @@ from collector.storage.care.losses import Losses, LostDataError
 from collector.storage.care.tally import Tally
 from collector.storage.duckdb import read
 from collector.storage.duckdb.committer import Committer, last_seq
+from collector.storage.duckdb.conservation import read_conservation, read_record_sheet
 from collector.storage.duckdb.database import DamagedBlockError
 from collector.storage.duckdb.dedup import KnownRows
 from collector.storage.duckdb.group_commit import GroupWriter
@@ -156,11 +157,11 @@ class Opened:
 
     def record_sheet(self, space: str) -> RecordSheet:
         """Count the records of a space by what became of them."""
-        return read.read_record_sheet(self._database, space)
+        return read_record_sheet(self._database, space)
 
     def conservation(self, space: str) -> Conservation:
         """Count states from the tables."""
-        return read.read_conservation(self._database, space)
+        return read_conservation(self._database, space)
 
     def _submit(self, job: WriteJob) -> "Future[Any]":
         try:
