@@ -32,6 +32,8 @@ from scouter.evaluate.intervals import wilson
 from scouter.evaluate.outcome import Outcome
 
 _log: Final = logging.getLogger(__name__)
+_BACK_NS: Final = 60 * 10**9
+"""A clock that goes back by more was wrong before."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,6 +100,7 @@ class AlertMonitor:
     def __init__(self, store: ControlStore, now_ns: Callable[[], int] = time.time_ns) -> None:
         self._store, self._now_ns = store, now_ns
         self._lock = threading.Lock()
+        self._looked_ns = 0
         self._alerts: dict[tuple[str, str], _Alert] = {}
         self._events: Final = {
             (event.space, event.profile_uid): event for event in store.last_alert_events()
@@ -168,8 +171,15 @@ class AlertMonitor:
                 self._check(alert)
 
     def look(self, now_ns: int) -> list[AlertStatus]:
-        """Check the conditions whose scheduled time has come; tells the standing of all."""
+        """Check the conditions whose scheduled time has come; tells the standing of all.
+
+        Where the clock was ahead and is right again, the scheduled times are found anew: they would
+        lie far ahead.
+        """
+        is_back, self._looked_ns = now_ns < self._looked_ns - _BACK_NS, now_ns
         for alert in list(self._alerts.values()):
+            if alert.due_ns is not None and is_back:
+                alert.plan(now_ns)
             if alert.due_ns is not None and alert.due_ns <= now_ns:
                 alert.plan(now_ns)
                 self._check(alert)

@@ -287,3 +287,20 @@ def test_what_a_person_ended_begins_anew(store: DuckDBStore) -> None:
     assert standing(again) == (AlertState.RESOLVED, 19)
     again.observe(new[19:])
     assert standing(again) == (AlertState.FIRING, 20)
+
+
+def test_a_clock_that_was_ahead_holds_up_no_scheduled_look(store: DuckDBStore) -> None:
+    """It was ahead by a year when the next time was found, and is right again."""
+    hour = 3_600 * 10**9
+    alert = AgentAlertConfig("0 * * * *", None, AlertCondition(0.8, "Below"), window=20)
+    task = AssertionTask("t", "x", 1, ComparisonOperator.Equals)
+    watched = AgentEvalProfile([task], AgentEvalConfig(alert_config=alert), alias="bot")
+    ahead = 365 * 24 * hour
+    monitor = AlertMonitor(store, lambda: ahead)
+    monitor.watch(SPACE, watched)
+    monitor.observe([evaluation(f"u{n}", FAILED, profile_uid=watched.uid) for n in range(20)])
+    monitor.look(ahead + hour // 2)
+    (status,) = monitor.look(hour // 2)
+    assert status.state is AlertState.INACTIVE  # nothing is due yet
+    (status,) = monitor.look(hour)
+    assert status.state is AlertState.FIRING
