@@ -323,7 +323,7 @@ def test_an_alert_that_watches_nothing_is_told(script: Script, scouter: Scouter)
 LETTER: dict[str, Any] = {
     "letter_id": "l1", "kind": "span", "reason": "invalid_span", "message": "no id",
     "source": "http", "uid": "", "received_at": "2026-01-02T03:04:05Z", "size_bytes": 9,
-    "was_accepted": False,
+    "was_accepted": False, "payload": "{}",
 }  # fmt: skip
 
 
@@ -347,10 +347,8 @@ def test_lists_for_programs(script: Script, scouter: Scouter) -> None:
 def test_a_misspelt_filter_is_no_empty_list(
     script: Script, scouter: Scouter, command: tuple[str, ...], known: Any, said: str
 ) -> None:
-    script.answers = [
-        Say(body={"items": [], "next_cursor": None}),
-        Say(body={"items": [known], "next_cursor": None}),
-    ]
+    none = {"items": [], "next_cursor": None, "accepted": 0, "waiting": 0, "refused": 0}
+    script.answers = [Say(body=none), Say(body={"items": [known], "next_cursor": None})]
     done = scouter(*command)
     assert (done.returncode, done.stdout) == (2, "")
     assert f"did you mean {said}?" in done.stderr
