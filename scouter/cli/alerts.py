@@ -6,11 +6,20 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from scouter.cli.asking import TokenFile, Url, clock, connect, for_output, print_table
+from scouter.cli.asking import (
+    JsonOfOne,
+    TokenFile,
+    Url,
+    clock,
+    connect,
+    for_output,
+    print_lines,
+    print_table,
+)
 from scouter.errors import ConfigError
 
 if TYPE_CHECKING:
-    from scouter.client.models.alerts import DriftAlert
+    from scouter.client.models.alerts import DriftAlert, Trouble
 
 _LENGTH: Final = re.compile(r"(\d{1,9})([smhd])")
 _WORDS: Final = {"error": "errored", "score": "low score"}
@@ -36,6 +45,7 @@ def _group() -> None:
 @alerts.command("list")
 def list_alerts(
     every: Annotated[bool, typer.Option("--all", help="Also those that are over.")] = False,
+    json: JsonOfOne = False,
     url: Url = None,
     token_file: TokenFile = None,
 ) -> None:
@@ -47,28 +57,40 @@ def list_alerts(
     """
     with connect(url, token_file) as client:
         answer = client.alerts()
-    for each in answer.trouble:
+    found = [each for each in answer.drift if every or each.state != "resolved"]
+    if json:
+        print_lines([answer.model_copy(update={"drift": tuple(found)})])
+    else:
+        _print_all(answer.trouble, found)
+    if answer.trouble or any(each.state == "firing" for each in found):
+        raise typer.Exit(1)
+
+
+def _print_all(trouble: "Iterable[Trouble]", found: "Iterable[DriftAlert]") -> None:
+    for each in trouble:
         alert = f" (alert {each.alert_id} {each.state})" if each.alert_id else ""
         line = f"{each.trouble} since {clock(each.since)}: {each.message}{alert}"
         typer.echo(for_output(line))
-    found = [each for each in answer.drift if every or each.state != "resolved"]
     trial = [each for each in found if each.state == "shadow"]
     _print_list([each for each in found if each.state != "shadow"])
     if trial:
         typer.echo("\non trial, told to nobody (scouter alerts promote ALERT):")
         _print_list(trial)
-    if answer.trouble or any(each.state == "firing" for each in found):
-        raise typer.Exit(1)
 
 
 @alerts.command()
-def show(alert_id: AlertId, url: Url = None, token_file: TokenFile = None) -> None:
+def show(
+    alert_id: AlertId, json: JsonOfOne = False, url: Url = None, token_file: TokenFile = None
+) -> None:
     """Show one alert: evidence, examples with the command that shows each, history.
 
     scouter alerts show 5f0c…
     """
     with connect(url, token_file) as client:
         found = client.alert(alert_id)
+    if json:
+        print_lines([found])
+        return
     lines = [
         f"{found.title} ({found.state})",
         f"when it was proven: {found.opened.message}",

@@ -10,9 +10,12 @@ from typing import TYPE_CHECKING, Annotated, Final, TypeAlias
 import typer
 
 from scouter.errors import ConfigError
+from scouter.model.near import did_you_mean
 from scouter.model.visible import visible
 
 if TYPE_CHECKING:
+    from pydantic import BaseModel
+
     from scouter.client.client import ScouterClient
 
 _PANEL: Final = "The collector"
@@ -53,6 +56,12 @@ RecordId: TypeAlias = Annotated[
 ]
 ProfileName: TypeAlias = Annotated[
     str | None, typer.Option(metavar="PROFILE", help="Alias, name, uid or digest.")
+]
+Json: TypeAlias = Annotated[
+    bool, typer.Option("--json", help="One JSON object a line, for programs.")
+]
+JsonOfOne: TypeAlias = Annotated[
+    bool, typer.Option("--json", help="One JSON object, for programs.")
 ]
 
 
@@ -116,6 +125,24 @@ def clock(time: datetime.datetime) -> str:
 def for_output(line: str) -> str:
     """A line as the standard output gets it: `visible` on a terminal, else as it is."""
     return visible(line) if sys.stdout.isatty() else line
+
+
+def print_lines(items: "Iterable[BaseModel]") -> None:
+    """Print each item as one line of JSON."""
+    for each in items:
+        typer.echo(for_output(each.model_dump_json()))
+
+
+def check_known(what: str, name: str, known: Iterable[str]) -> None:
+    """Refuse a name that a filter would find nothing for.
+
+    Raises:
+        ConfigError: It is none of the known names; asks whether a near one is meant.
+    """
+    names = list(dict.fromkeys(known))
+    if name not in names:
+        hint = did_you_mean(name, names) or f"there are {', '.join(names) or 'none'}"
+        raise ConfigError(f"{what} {name!r}; {hint}")
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:

@@ -2,11 +2,20 @@
 
 from collections.abc import Mapping
 from itertools import islice
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from scouter.cli.asking import TokenFile, Url, clock, connect, print_table
+from scouter.cli.asking import (
+    Json,
+    TokenFile,
+    Url,
+    check_known,
+    clock,
+    connect,
+    print_lines,
+    print_table,
+)
 from scouter.errors import ConfigError, ScouterError
 from scouter.model.visible import visible
 
@@ -20,6 +29,9 @@ Reason = Annotated[
     str | None, typer.Option(metavar="REASON", help="Such as unknown_profile or invalid_span.")
 ]
 Kind = Annotated[str | None, typer.Option(metavar="KIND", help="Such as span, record or log.")]
+
+_LOOKED_AT: Final = 10_000
+"""Letters among which the known reasons are looked for."""
 
 letters = typer.Typer(
     name="letters",
@@ -40,6 +52,7 @@ def list_letters(
     reason: Reason = None,
     kind: Kind = None,
     limit: Annotated[int, typer.Option(min=1, help="Most lines.")] = 20,
+    json: Json = False,
     url: Url = None,
     token_file: TokenFile = None,
 ) -> None:
@@ -48,7 +61,14 @@ def list_letters(
     scouter letters list --reason unknown_profile
     """
     with connect(url, token_file) as client:
-        found = client.dead_letters(reason=reason, kind=kind, limit=min(limit, 1000))
+        found = list(
+            islice(client.dead_letters(reason=reason, kind=kind, limit=min(limit, 1000)), limit)
+        )
+        if not found:
+            _check_reason(client, reason)
+    if json:
+        print_lines(found)
+    else:
         print_table(
             ("letter", "received", "kind", "reason", "bytes", "message"),
             (
@@ -60,7 +80,7 @@ def list_letters(
                     each.size_bytes,
                     each.message,
                 )
-                for each in islice(found, limit)
+                for each in found
             ),
         )
 
@@ -98,9 +118,18 @@ def replay(
             if any(counts.values()):  # what was done stays done, and is in no answer any more
                 _print(counts)
             raise
+        if not any(counts.values()):
+            _check_reason(client, reason)
     _print(counts)
     if counts["refused"]:
         raise typer.Exit(1)
+
+
+def _check_reason(client: "ScouterClient", reason: str | None) -> None:
+    """Refuse a reason that no letter has, where there are letters."""
+    known = {each.reason for each in islice(client.dead_letters(limit=1000), _LOOKED_AT)}
+    if reason is not None and known:
+        check_known("no dead letter has the reason", reason, sorted(known))
 
 
 def _print(counts: Mapping[str, int]) -> None:

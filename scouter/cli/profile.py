@@ -7,7 +7,16 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from scouter.cli.asking import TokenFile, Url, clock, connect, print_table
+from scouter.cli.asking import (
+    Json,
+    TokenFile,
+    Url,
+    check_known,
+    clock,
+    connect,
+    print_lines,
+    print_table,
+)
 from scouter.errors import ConfigError, ScouterError
 from scouter.model.visible import one_line, visible
 
@@ -276,6 +285,7 @@ _COLUMNS: Final = (
 @profile.command("list")
 def list_profiles(
     alias: Annotated[str | None, typer.Option(metavar="ALIAS")] = None,
+    json: Json = False,
     url: Url = None,
     token_file: TokenFile = None,
 ) -> None:
@@ -285,6 +295,13 @@ def list_profiles(
     """
     with connect(url, token_file) as client:
         known = list(client.profiles(alias=alias))
+        if alias is not None and not known:
+            check_known(
+                "no profile has the alias", alias, (each.alias for each in client.profiles())
+            )
+    if json:
+        print_lines(known)
+    else:
         print_table(
             _COLUMNS,
             (

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from scouter.cli.asking import (
+    Json,
+    JsonOfOne,
     ProfileName,
     RecordId,
     Since,
@@ -18,6 +20,7 @@ from scouter.cli.asking import (
     connect,
     for_output,
     moment,
+    print_lines,
     print_table,
 )
 from scouter.cli.look_text import (
@@ -32,12 +35,9 @@ from scouter.errors import ConfigError
 from scouter.model.visible import visible
 
 if TYPE_CHECKING:
-    from pydantic import BaseModel
-
     from scouter.client.client import ScouterClient
     from scouter.client.models.evaluations import Evaluation
 
-Json = Annotated[bool, typer.Option("--json", help="One JSON object a line, for programs.")]
 Outcome = Annotated[
     str | None, typer.Option(metavar="OUTCOME", help="passed, failed, errored, skipped or pending.")
 ]
@@ -48,7 +48,6 @@ ServiceVersion = Annotated[
 Full = Annotated[
     bool, typer.Option("--full", help="Values in full; of spans their attributes, too.")
 ]
-JsonOfOne = Annotated[bool, typer.Option("--json", help="One JSON object, for programs.")]
 
 _REASON: Final = 120
 """Characters of a reason in the table."""
@@ -113,7 +112,7 @@ def evaluations(
         )
         some = islice(found, limit)
         if json:
-            _print_lines(some)
+            print_lines(some)
         else:
             columns = (
                 "evaluated", "profile", "record", "outcome", "not passed", "first reason", "trace",
@@ -156,7 +155,7 @@ def tasks(
             until=moment(until, "--until"),
         ).items
     if json:
-        _print_lines(found)
+        print_lines(found)
         return
     columns = (
         "profile", "version", "task", "passed", "failed", "errored", "skipped", "rate", "95 %",
@@ -223,7 +222,7 @@ def usage(
             until=moment(until, "--until"),
         )
         if json:
-            _print_lines(found)
+            print_lines(found)
             return
         print_table(
             ("start", by.value, "calls", "errors", "p50 ms", "p95 ms", "p99 ms", "input", "cached",
@@ -267,7 +266,7 @@ def trace(
     with connect(url, token_file) as client:
         found = client.trace_view(trace_id)
     if json:
-        _print_lines([found])
+        print_lines([found])
     else:
         _print_text(trace_lines(found, WHOLE if full else SHORT))
 
@@ -326,7 +325,7 @@ def session(
     with connect(url, token_file) as client:
         found = client.session(session_id)
     if json:
-        _print_lines([found])
+        print_lines([found])
     else:
         _print_text(session_lines(found, WHOLE if full else SHORT))
 
@@ -334,8 +333,3 @@ def session(
 def _print_text(lines: "Iterable[str]") -> None:
     for line in lines:
         typer.echo(visible(line))
-
-
-def _print_lines(items: "Iterable[BaseModel]") -> None:
-    for each in items:
-        typer.echo(for_output(each.model_dump_json()))

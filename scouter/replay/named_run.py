@@ -155,7 +155,11 @@ def run_both(scenarios: EvalScenarios, run: NamedRun) -> Ran:
     profiles = read_profiles(run.profiles)
     calibrations = Calibrations.read(run.calibrations)
     others = () if run.interleave is None else (run.interleave,)
-    with redirect_stdout(sys.stderr), loaded_agent(run.agent, profiles, beside=others) as agent:
+    with (
+        redirect_stdout(sys.stderr),
+        _exits_stopped(run.agent),
+        loaded_agent(run.agent, profiles, beside=others) as agent,
+    ):
         judge = run.own_judge()
         models = _models(run) if _is_model(run.simulated_user) else None
         user = _simulated_user(run.simulated_user, judge, models)
@@ -405,8 +409,7 @@ def _exits_stopped(agent: object) -> Generator[None]:
 def _failures_named(agent: object) -> Generator[None]:
     """Turn what ends a whole run, such as a hook that raises, into an input error."""
     try:
-        with _exits_stopped(agent):
-            yield
+        yield
     except UnknownProfileError as error:
         raise ConfigError(f"{error}; give the profile of that alias with --profile") from error
     except ScouterError:

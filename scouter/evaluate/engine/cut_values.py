@@ -18,6 +18,7 @@ from scouter.evaluate.tasks.span_filter import (
     WithEventFilter,
 )
 from scouter.evaluate.tasks.trace import (
+    AggregationType,
     AttributeFilterAssertion,
     SpanAggregationAssertion,
     SpanAttributeAssertion,
@@ -39,6 +40,7 @@ _NAME: Final = "name"
 _LEFT_OUT: Final = frozenset({"attributes", "events", "links"})
 """Whole parts; those are counted, and are none of this module's."""
 _NOT_SAID: Final = frozenset({"status", "trace_state", *_LEFT_OUT})
+_OF_ANY_VALUE: Final = frozenset({AggregationType.First, AggregationType.Last})
 _OF_NUMBERS: Final = frozenset(
     {"ResponseInputTokens", "ResponseOutputTokens", "ResponseTotalTokens"}
 )
@@ -51,9 +53,12 @@ def reads_part(assertion: TraceAssertion | AgentAssertion) -> ReadsPart:
             return _NAME.__eq__
         case SpanCountAssertion() | SpanExistsAssertion() | SpanDurationAssertion():
             return _by_filter(assertion.filter)
-        case SpanAggregationAssertion():  # of numbers
+        case SpanAggregationAssertion(aggregation=how) if how not in _OF_ANY_VALUE:  # of numbers
             return _by_filter(assertion.filter)
-        case SpanAttributeAssertion(filter=filter, attribute_key=key):
+        case (
+            SpanAttributeAssertion(filter=filter, attribute_key=key)
+            | SpanAggregationAssertion(filter=filter, attribute_key=key)
+        ):
             by_filter = _by_filter(filter)
             return lambda part: part == key[:PART_CHARS] or by_filter(part)
         case TraceAttributeAssertion(attribute_key=key) | AttributeFilterAssertion(key=key):

@@ -1,5 +1,6 @@
 """`scouter alerts …` against a scripted collector."""
 
+import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -43,6 +44,15 @@ def test_a_firing_alert_ends_the_list_with_1(script: Script, scouter: Scouter) -
     assert "0ld" not in done.stdout
     assert scouter("alerts", "list").returncode == 0
     assert "0ld" in scouter("alerts", "list", "--all").stdout
+
+
+def test_alerts_for_programs(script: Script, scouter: Scouter) -> None:
+    over = {**ALERT, "alert_id": "0ld", "state": "resolved"}
+    script.answers = [Say(body=body(ALERT, over)), Say(body=ALERT)]
+    done = scouter("alerts", "list", "--json")
+    assert done.returncode == 1
+    assert [each["alert_id"] for each in json.loads(done.stdout)["drift"]] == ["5f0c"]
+    assert json.loads(scouter("alerts", "show", "5f0c", "--json").stdout)["alert_id"] == "5f0c"
 
 
 def test_alerts_on_trial_stand_apart(script: Script, scouter: Scouter) -> None:

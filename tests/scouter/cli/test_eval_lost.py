@@ -255,6 +255,7 @@ import os
 def answer(message):
     os._exit(0)
 """
+GONE_AT_ONCE = "import os; os._exit(0)"
 
 
 def test_a_profile_that_got_no_record_passes_no_gate(project: Path, scouter: Scouter) -> None:
@@ -280,8 +281,9 @@ def test_of_an_agents_own_profiles_one_has_to_get_a_record(project: Path, scoute
     assert done.returncode == 1, done.stdout
 
 
-def test_an_agent_that_ends_the_process_ends_it_with_1(project: Path) -> None:
-    write(project, GONE)
+@pytest.mark.parametrize("agent", [GONE, GONE_AT_ONCE])
+def test_an_agent_that_ends_the_process_ends_it_with_1(project: Path, agent: str) -> None:
+    write(project, agent)
     command = [sys.executable, "-m", "scouter.cli.app", *LOST]
     done = subprocess.run(command, cwd=project, capture_output=True, text=True, timeout=60)
     assert done.returncode == 1, done.stdout + done.stderr

@@ -320,6 +320,40 @@ def test_an_alert_that_watches_nothing_is_told(script: Script, scouter: Scouter)
     assert done.stdout.endswith("not active: its alert watches nothing\n")
 
 
+LETTER: dict[str, Any] = {
+    "letter_id": "l1", "kind": "span", "reason": "invalid_span", "message": "no id",
+    "source": "http", "uid": "", "received_at": "2026-01-02T03:04:05Z", "size_bytes": 9,
+    "was_accepted": False, "payload": "{}",
+}  # fmt: skip
+
+
+def test_lists_for_programs(script: Script, scouter: Scouter) -> None:
+    script.answers = [
+        Say(body={"items": [PROFILE], "next_cursor": None}),
+        Say(body={"items": [LETTER], "next_cursor": None}),
+    ]
+    assert json.loads(scouter("profile", "list", "--json").stdout)["uid"] == "f" * 32
+    assert json.loads(scouter("letters", "list", "--json").stdout)["letter_id"] == "l1"
+
+
+@pytest.mark.parametrize(
+    ("command", "known", "said"),
+    [
+        (("profile", "list", "--alias", "deks"), {**PROFILE, "alias": "desk"}, "'desk'"),
+        (("letters", "list", "--reason", "invalid_spn"), LETTER, "'invalid_span'"),
+        (("letters", "replay", "--reason", "invalid_spn"), LETTER, "'invalid_span'"),
+    ],
+)
+def test_a_misspelt_filter_is_no_empty_list(
+    script: Script, scouter: Scouter, command: tuple[str, ...], known: Any, said: str
+) -> None:
+    none = {"items": [], "next_cursor": None, "accepted": 0, "waiting": 0, "refused": 0}
+    script.answers = [Say(body=none), Say(body={"items": [known], "next_cursor": None})]
+    done = scouter(*command)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert f"did you mean {said}?" in done.stderr
+
+
 NOW = datetime.datetime(2026, 1, 8, tzinfo=datetime.UTC)
 
 

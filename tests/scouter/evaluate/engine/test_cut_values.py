@@ -66,7 +66,9 @@ def cut() -> Span:
         (trace(T.span_attribute(ANY, "note"), Op.NotContains, "sunny"), FAIL),
         (trace(T.span_attribute(ANY, "note"), Op.EndsWith, "rain"), OPEN),
         (trace(T.trace_attribute("note"), Op.NotContains, "rain"), OPEN),
+        (trace(T.span_aggregation(ANY, "note", AggregationType.Last), Op.NotEqual, "x"), OPEN),
         # Other attributes of the span are whole.
+        (trace(T.span_aggregation(ANY, "n", AggregationType.First), Op.Equals, 3), PASS),
         (trace(T.span_attribute(ANY, "n"), Op.Equals, 3), PASS),
         (trace(T.span_aggregation(ANY, "n", AggregationType.Sum), Op.LessThan, 4), PASS),
         (trace(T.trace_span_count(), Op.Equals, 1), PASS),
