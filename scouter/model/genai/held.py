@@ -304,6 +304,8 @@ def _read_messages(
     """Read what one attribute, or those of one prefix, hold; None for what is cut short."""
     if use.prefix:
         return numbered_messages(cast(Attributes, value), use.prefix.removesuffix("."))
+    if value == "null":
+        return None
     read = open_json(to_json_value(value))
     if isinstance(read, str) and use.is_messages and read.lstrip()[:1] in ("[", "{"):
         return None
