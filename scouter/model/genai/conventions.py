@@ -395,6 +395,19 @@ CLAUDE_CODE: Final = Convention(
     has_span_per_call=True,
 )  # fmt: skip
 
+MASTRA: Final = Convention(
+    name="Mastra",
+    source="@mastra/core 1, by its exporters, which write OpenTelemetry's or OpenInference's names",
+    kinds={
+        "mastra.span.type": {
+            "tool_call": Kind.TOOL, "mcp_tool_call": Kind.TOOL, "agent_run": Kind.AGENT,
+            "workflow_run": Kind.WORKFLOW, "model_step": _OTHER, "model_chunk": _OTHER,
+            "model_generation": None, "model_inference": None,
+        },
+    },
+    has_span_per_call=True,
+)  # fmt: skip
+
 OPENLIT: Final = Convention(
     name="OpenLIT",
     source="openlit 1.x: what it writes beside OpenTelemetry's names",
@@ -408,8 +421,8 @@ LAST: Final = Convention(
 )
 
 CONVENTIONS: Final = (
-    CLAUDE_CODE, OTEL, VERCEL, OPENINFERENCE, OPENLLMETRY, LANGSMITH, LOGFIRE, LANGFUSE, MLFLOW,
-    HAYSTACK, OPENLIT, LAST,
+    CLAUDE_CODE, MASTRA, OTEL, VERCEL, OPENINFERENCE, OPENLLMETRY, LANGSMITH, LOGFIRE, LANGFUSE,
+    MLFLOW, HAYSTACK, OPENLIT, LAST,
 )  # fmt: skip
 """Conventions in the order in which they count."""
 

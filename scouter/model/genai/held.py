@@ -1,5 +1,6 @@
 """Attributes and events of one span, sorted by field."""
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Final, cast
@@ -44,6 +45,8 @@ _GOOGLE: Final = ("gcp", "gemini", "google", "vertex")
 """Beginnings of its names as a provider."""
 _USAGES: Final = ("usage", "token_usage", "usage_metadata", "usageMetadata")
 _MODELS: Final = ("model", "model_name", "modelVersion")
+_OBJECT: Final = re.compile(r"<[\w.]+ (?:object at 0x[0-9a-f]+|\[\d{3} [^\n]*)>")
+"""A stream or a response as Python prints it, which tells nothing of what is in it."""
 _DIGITS: Final = 15
 _LEAST_DETAIL_RANK: Final = 1_000_000
 """Least rank of an event's values; any value of an attribute comes before them."""
@@ -325,6 +328,8 @@ def _read_messages(
     if use.prefix:
         return numbered_messages(cast(Attributes, value), use.prefix.removesuffix("."))
     read = open_json(to_json_value(value))
+    if isinstance(read, str) and (read == "null" or _OBJECT.fullmatch(read)):
+        return None
     if isinstance(read, str) and use.is_messages and read.lstrip()[:1] in ("[", "{"):
         return None
     split = split_events(read)

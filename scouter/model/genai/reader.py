@@ -14,7 +14,9 @@ from scouter.model.span import AttributeValue, Span
 
 MERGED: Final = "(merged"
 """Part of the name of a span that stands for calls that have spans of their own."""
-_NAME_PREFIXES: Final = ("execute_tool ", "running tool: ", "invoke_agent ")
+_NAME_PREFIXES: Final = (
+    "execute_tool ", "running tool: ", "invoke_agent ", "MCP send ", "tools/call ",
+)  # fmt: skip
 _NAME_SUFFIXES: Final = (".tool", ".run", ".__call__", "._execute_core", ".workflow", ".agent")
 
 

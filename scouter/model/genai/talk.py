@@ -25,6 +25,9 @@ _TEXT_EVENTS: Final = {
     "claude_code.assistant_response": ("response", "assistant"),
 }
 """Events before those, and Claude Code's: attribute that holds it all, and whose it is."""
+_BODIES: Final = ("body", "gen_ai.event.content")
+"""Attributes that hold a whole event: of a log record, and of the conventions up to 1.30, which
+Azure's SDKs still write."""
 DETAILS: Final = "gen_ai.client.inference.operation.details"
 """The event whose attributes are those of its span."""
 CALL_EVENT: Final = "claude_code.tool_result"
@@ -135,7 +138,7 @@ def messages_of_events(
     given: list[JsonValue] = []
     made: list[JsonValue] = []
     for name, held in events:
-        body = open_json(held.get("body"))
+        body = open_json(next((held[key] for key in _BODIES if key in held), None))
         said = {**held, **body} if isinstance(body, dict) else dict(held)
         if name in ROLES:
             given.append(_given(said, ROLES[name]))
