@@ -146,7 +146,7 @@ def _plain(value: object, depth: int, cut: list[str]) -> AttributeValue:
         return float(value)
     if isinstance(value, bytes):
         return bytes(value)
-    is_list = kind is tuple or isinstance(value, Sequence)
+    is_list = kind is tuple or issubclass(kind, Sequence)
     if not is_list and not hasattr(value, "items"):
         raise _Unencodable
     inner = depth + (ARRAY_LEVELS if is_list else LIST_LEVELS)
