@@ -455,7 +455,7 @@ class StoreSearchContract:
         """A model's call without an error is none; another trace and another space stay out."""
         tool = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "lookup"}
         chat = {"gen_ai.operation.name": "chat", "gen_ai.request.model": "m"}
-        failed = {"status": StatusCode.ERROR, "end_ns": 90}
+        failed: dict[str, Any] = {"status": StatusCode.ERROR, "end_ns": 90}
         spans = [
             span(3, start_ns=30, attributes={**tool, "error.type": "Timeout"}, **failed),
             span(1, start_ns=10, attributes=tool),

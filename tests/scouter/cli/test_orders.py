@@ -347,7 +347,13 @@ def test_lists_for_programs(script: Script, scouter: Scouter) -> None:
 def test_a_misspelt_filter_is_no_empty_list(
     script: Script, scouter: Scouter, command: tuple[str, ...], known: Any, said: str
 ) -> None:
-    none = {"items": [], "next_cursor": None, "accepted": 0, "waiting": 0, "refused": 0}
+    none: dict[str, Any] = {
+        "items": [],
+        "next_cursor": None,
+        "accepted": 0,
+        "waiting": 0,
+        "refused": 0,
+    }
     script.answers = [Say(body=none), Say(body={"items": [known], "next_cursor": None})]
     done = scouter(*command)
     assert (done.returncode, done.stdout) == (2, "")
