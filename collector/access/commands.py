@@ -12,7 +12,7 @@ from collector.access.caller import Scope
 from collector.access.tokens import Token, TokenFile
 from collector.settings.model import CollectorSettings
 from collector.settings.values import parse_seconds
-from scouter.cli.asking import print_table
+from scouter.cli.asking import Json, print_objects, print_table
 from scouter.errors import ConfigError
 
 token: Final = typer.Typer(
@@ -52,9 +52,9 @@ def create(
 ) -> None:
     """Make a token and print it; it cannot be shown again.
 
-    Scopes: `ingest` sends spans and records, `read` asks for what is stored, `profile` registers
-    and activates profiles, `admin` replays dead letters, judges again and erases. None of them
-    includes another.
+    Scopes: `ingest` sends spans and records, `read` asks for what is stored, `label` says of stored
+    records whether they are good, `profile` registers and activates profiles, `admin` replays dead
+    letters, evaluates again and erases. None of them includes another.
 
         scouter token create --scope ingest --name agents
         scouter token create --scope read --scope admin --space shop --expires 90d
@@ -70,7 +70,7 @@ def create(
 
 
 @token.command("list")
-def show(data: _Data = _DATA) -> None:
+def show(data: _Data = _DATA, *, json: Json = False) -> None:
     """Show every token that was ever made, without its secret."""
     rows: list[Sequence[str]] = []
     now_ns = time.time_ns()
@@ -80,7 +80,11 @@ def show(data: _Data = _DATA) -> None:
             each.id, each.name, " ".join(sorted(each.scopes)), each.space,
             _day(each.created_ns), _day(each.expires_ns), state,
         ))  # fmt: skip
-    print_table(("id", "name", "scopes", "space", "made", "expires", "state"), rows)
+    columns = ("id", "name", "scopes", "space", "made", "expires", "state")
+    if json:
+        print_objects(dict(zip(columns, row, strict=True)) for row in rows)
+    else:
+        print_table(columns, rows)
 
 
 @token.command()

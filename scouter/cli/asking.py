@@ -1,9 +1,10 @@
 """The common part of commands that ask a collector: address, token, times, tables."""
 
 import datetime
+import json
 import re
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final, TypeAlias
 
@@ -131,6 +132,12 @@ def print_lines(items: "Iterable[BaseModel]") -> None:
     """Print each item as one line of JSON."""
     for each in items:
         typer.echo(for_output(each.model_dump_json()))
+
+
+def print_objects(items: Iterable[Mapping[str, object]]) -> None:
+    """Print each item as one line of JSON."""
+    for each in items:
+        typer.echo(for_output(json.dumps(each, ensure_ascii=False)))
 
 
 def check_known(what: str, name: str, known: Iterable[str]) -> None:

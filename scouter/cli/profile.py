@@ -15,6 +15,7 @@ from scouter.cli.asking import (
     clock,
     connect,
     print_lines,
+    print_objects,
     print_table,
 )
 from scouter.errors import ConfigError, ScouterError
@@ -44,6 +45,8 @@ def check(
         list[str],
         typer.Argument(metavar="FILE|NAME…", help="Profile files, or names of ready-made ones."),
     ],
+    *,
+    json: Json = False,
 ) -> None:
     """Check profiles without running anything.
 
@@ -57,22 +60,30 @@ def check(
 
     broken = 0
     for file in files:
+        told: dict[str, object] = {"file": file, "error": None, "doubts": []}
         try:
             found = AgentEvalProfile.from_file(file)
         except ScouterError as error:
             typer.echo(f"scouter: {one_line(error)}", err=True)
+            told["error"] = str(error)
             broken += 1
         else:
             kinds = Counter(task.task_type for task in found.tasks)
-            tasks = ", ".join(f"{count} {kind}" for kind, count in sorted(kinds.items()))
-            typer.echo(
-                f"{file}: alias {found.alias!r}, digest {found.digest[:12]}, "
-                f"{len(found.tasks)} tasks ({tasks}){_watched(found)}"
-            )
-            for task_id, doubt in doubts(found.tasks):
+            doubted = list(doubts(found.tasks))
+            told |= {"alias": found.alias, "digest": found.digest, "tasks": dict(kinds)}
+            told["doubts"] = [{"task_id": task_id, "why": doubt} for task_id, doubt in doubted]
+            if not json:
+                tasks = ", ".join(f"{count} {kind}" for kind, count in sorted(kinds.items()))
+                typer.echo(
+                    f"{file}: alias {found.alias!r}, digest {found.digest[:12]}, "
+                    f"{len(found.tasks)} tasks ({tasks}){_watched(found)}"
+                )
+            for task_id, doubt in doubted:
                 said = f"{file}: task {task_id!r}: expected_value: {doubt}"
                 typer.echo(f"scouter: {visible(said)}", err=True)
                 broken += 1
+        if json:
+            print_objects([told])
     if broken:
         raise typer.Exit(2)
 

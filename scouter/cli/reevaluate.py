@@ -2,12 +2,14 @@
 
 from collections import Counter
 from collections.abc import Iterable
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
 from scouter.cli.asking import (
+    Json,
     RecordId,
     Since,
     TokenFile,
@@ -15,13 +17,14 @@ from scouter.cli.asking import (
     connect,
     for_output,
     moment,
+    print_lines,
     print_table,
 )
 from scouter.cli.profile import line_of
 from scouter.errors import ScouterError
 
 if TYPE_CHECKING:
-    from scouter.client.models.reevaluations import Flip, TaskCount
+    from scouter.client.models.reevaluations import Flip, Reevaluation, TaskCount
     from scouter.drift.profile import AgentEvalProfile
 
 _PAGE: Final = 100
@@ -61,6 +64,8 @@ def reevaluate(
     since: Since = None,
     url: Url = None,
     token_file: TokenFile = None,
+    *,
+    json: Json = False,
 ) -> None:
     """Evaluate stored records by a version of their profile, and list the evaluations that flip.
 
@@ -71,21 +76,21 @@ def reevaluate(
     as by `scouter profile push` without --activate. Needs the scope admin, and for a file the scope
     profile too. The exit code is 0, also if evaluations flip, unless --check is given.
 
+    With --json the standard output has one line for each flip, and the counts go to the standard
+    error.
+
         scouter reevaluate geographer.json --since 7d
         scouter reevaluate geographer.json --outcome failed --check
         scouter reevaluate geographer.json --apply
     """
-    checked = flipped = stored = gone = moved = 0
-    new: dict[str, Counter[str]] = {}
-    removed: dict[str, Counter[str]] = {}
-    shown: list[Flip] = []
+    sums = _Sums(is_json=json)
     cursor: str | None = None
     found, began = _read(profile), moment(since, "--since")
     with connect(url, token_file) as client:
         if apply and not isinstance(found, str):
             known = client.register_profile(found)
             taken = "; its alert and sampling are now the file's" if known.is_active else ""
-            typer.echo(f"registered {line_of(known)}{taken}")
+            typer.echo(f"registered {line_of(known)}{taken}", err=json)
             found = known.uid
         while True:
             try:
@@ -94,36 +99,71 @@ def reevaluate(
                     since=began, dry_run=not apply, limit=_PAGE, cursor=cursor,
                 )  # fmt: skip
             except ScouterError:
-                if checked:  # the error stands on a line of its own, behind what is done already
-                    typer.echo(f"; {stored} revisions stored" if apply else "", err=True)
+                if sums.checked:  # the error stands on a line of its own, behind what is done
+                    typer.echo(f"; {sums.stored} revisions stored" if apply else "", err=True)
                 raise
-            checked, flipped = checked + page.checked, flipped + page.flipped
-            stored, gone = stored + page.stored, gone + page.gone
-            moved += page.moved
-            _add(new, page.new_tasks)
-            _add(removed, page.removed_tasks)
-            shown += page.items[: _SHOWN - len(shown)]
-            told = f"\r{checked} evaluated again, {flipped} flipped"
+            sums.add(page)
+            told = f"\r{sums.checked} evaluated again, {sums.flipped} flipped"
             typer.echo(told, err=True, nl=False)
             cursor = page.next_cursor
             if cursor is None:
                 break
     typer.echo("", err=True)
-    if shown:
-        print_table(("record", "before", "after", "tasks", "trace"), map(_row, shown))
-    if flipped > len(shown):
-        typer.echo(f"and {flipped - len(shown)} more")
-    kept = f"; {stored} revisions stored" if apply else "; nothing was changed"
-    lost = f"; the records of {gone} are no longer stored" if gone else ""
-    typer.echo(f"{flipped} of {checked} evaluations flip{kept}{lost}")
-    for word, counts in (("new", new), ("removed", removed)):
-        for task, outcomes in counts.items():
-            ends = ", ".join(f"{count} {outcome}" for outcome, count in sorted(outcomes.items()))
-            typer.echo(for_output(f"{word} task {task}: {ends}"))
-    if moved:
-        typer.echo(f"{moved} evaluations have another outcome for new and removed tasks alone")
-    if check and flipped:
+    sums.tell("nothing was changed" if not apply else f"{sums.stored} revisions stored")
+    if check and sums.flipped:
         raise typer.Exit(1)
+
+
+def _no_flips() -> "list[Flip]":
+    return []
+
+
+@dataclass(slots=True, kw_only=True)
+class _Sums:
+    """Sums over all pages."""
+
+    is_json: bool
+    """Flips go to the standard output for programs, and the rest to the standard error."""
+    checked: int = 0
+    flipped: int = 0
+    stored: int = 0
+    gone: int = 0
+    moved: int = 0
+    new: dict[str, Counter[str]] = field(default_factory=dict[str, Counter[str]])
+    removed: dict[str, Counter[str]] = field(default_factory=dict[str, Counter[str]])
+    shown: "list[Flip]" = field(default_factory=_no_flips)
+
+    def add(self, page: "Reevaluation") -> None:
+        """Add a page."""
+        self.checked, self.flipped = self.checked + page.checked, self.flipped + page.flipped
+        self.stored, self.gone = self.stored + page.stored, self.gone + page.gone
+        self.moved += page.moved
+        _add(self.new, page.new_tasks)
+        _add(self.removed, page.removed_tasks)
+        if self.is_json:
+            print_lines(page.items)
+        else:
+            self.shown += page.items[: _SHOWN - len(self.shown)]
+
+    def tell(self, kept: str) -> None:
+        """Print the first flips and the counts."""
+        if self.shown:
+            print_table(("record", "before", "after", "tasks", "trace"), map(_row, self.shown))
+        if self.flipped > len(self.shown) and not self.is_json:
+            self._say(f"and {self.flipped - len(self.shown)} more")
+        lost = f"; the records of {self.gone} are no longer stored" if self.gone else ""
+        self._say(f"{self.flipped} of {self.checked} evaluations flip; {kept}{lost}")
+        for word, counts in (("new", self.new), ("removed", self.removed)):
+            for task, outcomes in counts.items():
+                ends = ", ".join(f"{n} {outcome}" for outcome, n in sorted(outcomes.items()))
+                self._say(for_output(f"{word} task {task}: {ends}"))
+        if self.moved:
+            self._say(
+                f"{self.moved} evaluations have another outcome for new and removed tasks alone"
+            )
+
+    def _say(self, line: str) -> None:
+        typer.echo(line, err=self.is_json)
 
 
 def _read(profile: str) -> "AgentEvalProfile | str":

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from scouter.cli.asking import Json, print_objects
 from scouter.cli.harvest import harvest
 from scouter.errors import FileFormatError, ScouterError
 from scouter.model.visible import one_line
@@ -34,6 +35,8 @@ def validate(
     files: Annotated[
         list[Path], typer.Argument(metavar="FILES…", help="Scenario files: .yaml, .json, .jsonl.")
     ],
+    *,
+    json: Json = False,
 ) -> None:
     """Check scenario files without running anything.
 
@@ -48,6 +51,7 @@ def validate(
 
     broken = 0
     for file in files:
+        told: dict[str, object] = {"file": str(file), "error": None, "warning": None}
         try:
             found = EvalScenarios.from_path(file)
             if found.gates is not None:
@@ -55,26 +59,43 @@ def validate(
         except ScouterError as error:
             name = "" if isinstance(error, FileFormatError) else f"{file}: "
             typer.echo(f"scouter: {one_line(f'{name}{error}')}", err=True)
+            told["error"] = str(error)
             broken += 1
         else:
-            typer.echo(f"{file}: {_summary(found)}")
+            told |= _counts(found)
+            if not json:
+                typer.echo(f"{file}: {_summary(found)}")
             if warning := unread_warning(found):
                 typer.echo(f"scouter: warning: {one_line(f'{file}: {warning}')}", err=True)
+                told["warning"] = warning
+        if json:
+            print_objects([told])
     if broken:
         raise typer.Exit(2)
 
 
+def _counts(found: "EvalScenarios") -> dict[str, object]:
+    return {
+        "scenarios": len(found),
+        "with_tasks": sum(scenario.has_tasks() for scenario in found),
+        "tasks": sum(len(scenario.tasks) for scenario in found),
+        "multi_turn": sum(scenario.is_multi_turn() for scenario in found),
+        "interactive": sum(scenario.is_interactive() for scenario in found),
+        "required": sum(scenario.required for scenario in found),
+        "tags": sorted({tag for scenario in found for tag in scenario.tags}),
+        "has_gates": found.gates is not None,
+    }
+
+
 def _summary(found: "EvalScenarios") -> str:
-    judged = sum(scenario.has_tasks() for scenario in found)
-    tasks = sum(len(scenario.tasks) for scenario in found)
-    parts = [f"{len(found)} scenarios", f"{judged} with tasks ({tasks} in all)"]
-    multi = sum(scenario.is_multi_turn() for scenario in found)
-    interactive = sum(scenario.is_interactive() for scenario in found)
-    parts += [f"{multi} multi-turn"] if multi else []
-    parts += [f"{interactive} interactive"] if interactive else []
-    required = sum(scenario.required for scenario in found)
+    counts = _counts(found)
+    parts = [
+        f"{counts['scenarios']} scenarios",
+        f"{counts['with_tasks']} with tasks ({counts['tasks']} in all)",
+    ]
+    for name in ("multi_turn", "interactive", "required"):
+        parts += [f"{counts[name]} {name.replace('_', '-')}"] if counts[name] else []
     tags = {tag for scenario in found for tag in scenario.tags}
-    parts += [f"{required} required"] if required else []
     parts += [f"tags {', '.join(sorted(tags))}"] if tags else []
-    parts += ["gates"] if found.gates is not None else []
+    parts += ["gates"] if counts["has_gates"] else []
     return ", ".join(parts)

@@ -1,5 +1,6 @@
 """Tokens: what lets somebody in, what does not any more, and what is kept of them."""
 
+import json
 import os
 import shutil
 import sqlite3
@@ -174,6 +175,10 @@ def test_reading_writes_nothing(tmp_path: Path) -> None:
     before = file.stat(), file.read_bytes()
     done = CliRunner().invoke(token, ["list", "--data", str(tmp_path)])
     assert made.id in done.output
+    done = CliRunner().invoke(token, ["list", "--json", "--data", str(tmp_path)])
+    (line,) = done.stdout.splitlines()
+    told = json.loads(line)
+    assert (told["id"], told["scopes"], told["state"]) == (made.id, "read", "valid")
     assert (file.stat().st_mtime_ns, file.read_bytes()) == (before[0].st_mtime_ns, before[1])
 
 

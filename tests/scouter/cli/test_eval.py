@@ -556,6 +556,15 @@ def test_scenarios_validate_looks_at_every_file(project: Path, scouter: Scouter)
     assert "bad.yaml, line 1" in done.stderr
     assert done.stdout == "shop.yaml: 2 scenarios, 2 with tasks (2 in all)\n"
     assert scouter("scenarios", "validate", "shop.yaml").returncode == 0
+    done = scouter("scenarios", "validate", "--json", "bad.yaml", "shop.yaml")
+    assert done.returncode == 2
+    bad, good = map(json.loads, done.stdout.splitlines())
+    assert (bad["file"], "line 1" in bad["error"]) == ("bad.yaml", True)
+    assert good == {
+        "file": "shop.yaml", "error": None, "warning": None, "scenarios": 2, "with_tasks": 2,
+        "tasks": 2, "multi_turn": 0, "interactive": 0, "required": 0, "tags": [],
+        "has_gates": False,
+    }  # fmt: skip
 
 
 def test_an_expected_outcome_that_nothing_compares_is_told(project: Path, scouter: Scouter) -> None:
@@ -597,6 +606,11 @@ def test_profile_check_finds_what_can_never_work(project: Path, scouter: Scouter
     for (name, (operator, _, said)), line in zip(wanted.items(), lines, strict=True):
         assert line.startswith(f"scouter: odd.yaml: task {name!r}: expected_value: {operator}")
         assert said in line
+    done = scouter("profile", "check", "--json", "odd.yaml", "nobody")
+    odd, nobody = map(json.loads, done.stdout.splitlines())
+    assert (odd["alias"], odd["tasks"], odd["error"]) == ("odd", {"Assertion": 3}, None)
+    assert [each["task_id"] for each in odd["doubts"]] == list(wanted)
+    assert "nobody" in nobody["error"]
 
 
 def test_profile_check_looks_at_every_file(project: Path, scouter: Scouter) -> None:

@@ -124,6 +124,22 @@ def test_a_misspelt_profile_is_no_empty_table(script: Script, scouter: Scouter) 
         assert (done.returncode, done.stdout, told in done.stderr) == (2, "", True)
 
 
+def test_flips_for_programs(script: Script, scouter: Scouter) -> None:
+    """One JSON object for each; what people read goes to the standard error."""
+    flip = {
+        "scope": "record", "uid": "u1", "record_id": "r1", "trace_id": None, "session_id": "",
+        "before": "passed", "after": "failed", "before_version": "d", "revision": 2,
+        "is_stored": False, "tasks": [{"task_id": "t", "before": "passed", "after": "failed"}],
+    }  # fmt: skip
+    script.answers = [Say(body={**PAGE, "checked": 2, "flipped": 1, "items": [flip]})]
+    done = scouter("reevaluate", "name", "--json", "--check")
+    assert done.returncode == 1
+    (line,) = done.stdout.splitlines()
+    told = json.loads(line)
+    assert (told["uid"], told["before"], told["after"]) == ("u1", "passed", "failed")
+    assert "1 of 2 evaluations flip" in done.stderr
+
+
 def test_a_new_task_is_no_flip(script: Script, scouter: Scouter) -> None:
     """Two pages are summed; what is new or gone does not end a check with 1."""
     page = {
