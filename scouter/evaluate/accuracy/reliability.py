@@ -6,6 +6,7 @@ from typing import Any, Final, cast
 
 from scouter.evaluate.accuracy.models import ReliabilityEvaluationResult, ToolCallCheck
 from scouter.evaluate.accuracy.subject import Compat, check_compat
+from scouter.model.genai.names import known_as
 from scouter.model.genai.work import agent_work
 from scouter.model.span import Span
 from scouter.model.tool_call import ToolCall
@@ -72,24 +73,26 @@ class ReliabilityEvaluator:
         return result
 
     def check(self, actual: Sequence[str]) -> ReliabilityEvaluationResult:
-        """Check names as called, in their order.
+        """Check names as called, in their order; `mcp__shop__pay` is `pay` where that is expected.
 
         Cost: linear in the names.
         """
-        expected, times, wanted = self._expected, Counter(actual), Counter(self._expected)
+        expected, wanted = self._expected, Counter(self._expected)
         is_sound = self._compat == "sound"
+        called = [known_as(name, wanted) for name in actual] if is_sound else actual
+        times = Counter(called)
         missing = (
             _beyond(expected, times) if is_sound else [name for name in expected if not times[name]]
         )
         unexpected: list[str] = []
         if self._exact:
             unexpected = sorted(
-                _beyond(actual, wanted) if is_sound else times.keys() - wanted.keys()
+                _beyond(called, wanted) if is_sound else times.keys() - wanted.keys()
             )
         messages: list[str] = []
         if missing:
             messages.append(f"Missing expected tool calls: {', '.join(missing)}.")
-        if self._in_order and not _is_subsequence(expected, actual):
+        if self._in_order and not _is_subsequence(expected, called):
             messages.append(OUT_OF_ORDER)
         if unexpected:
             messages.append(f"Unexpected tools were called: {', '.join(unexpected)}.")

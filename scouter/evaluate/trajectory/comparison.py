@@ -1,9 +1,10 @@
 """Two trajectories compared: scores, and the lines that explain them."""
 
 import struct
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
+from operator import eq
 from typing import Final, Literal, TypeAlias, Unpack
 
 from scouter.errors import DataError
@@ -11,6 +12,7 @@ from scouter.evaluate.operators.show import show
 from scouter.evaluate.trajectory.call import Call, read_reference, read_trajectory
 from scouter.evaluate.trajectory.matching import Matcher, Pair, out_of_order
 from scouter.evaluate.trajectory.rules import TrajectoryOptions, TrajectoryRules, rules_of
+from scouter.model.genai.names import is_called, known_as
 
 _SHOWN: Final = 20
 """Lines of a difference that a text has."""
@@ -227,6 +229,9 @@ def compare(predicted: object, reference: object, rules: TrajectoryRules) -> Tra
     is_wire = rules.compat == "vertex"
     called = read_trajectory(predicted, "predicted_trajectory", is_wire=is_wire)
     expected = read_reference(reference, "reference_trajectory", is_wire=is_wire)
+    if not is_wire:  # Vertex's client knows nothing of what frameworks add to a name
+        names = {call.name for call in expected}
+        called = tuple(replace(call, name=known_as(call.name, names)) for call in called)
     return TrajectoryComparison(
         predicted=called,
         reference=expected,
@@ -237,12 +242,14 @@ def compare(predicted: object, reference: object, rules: TrajectoryRules) -> Tra
 
 def uses_tool(predicted: object, tool_name: str, rules: TrajectoryRules) -> float | None:
     """Tell whether a tool was called; see `trajectory_single_tool_use`."""
-    calls = read_trajectory(predicted, "predicted_trajectory", is_wire=rules.compat == "vertex")
+    is_wire = rules.compat == "vertex"
+    calls = read_trajectory(predicted, "predicted_trajectory", is_wire=is_wire)
     if not calls and rules.empty != "score":
         if rules.empty == "skip":
             return None
         raise EmptyTrajectoryError(_empty(calls))
-    return float(any(call.name == tool_name for call in calls))
+    is_same = eq if is_wire else is_called
+    return float(any(is_same(call.name, tool_name) for call in calls))
 
 
 def _empty(predicted: tuple[Call, ...]) -> str:

@@ -1,6 +1,7 @@
 """Names of tools and models, with what frameworks and providers add to them and without."""
 
 import re
+from collections.abc import Container
 from functools import lru_cache
 from typing import Final
 
@@ -30,6 +31,14 @@ def bare_name(name: str) -> str:
 def is_called(name: str, asked: str) -> bool:
     """Tell whether a tool is the one asked for, by its name or its bare name."""
     return name == asked or bare_name(name) == asked
+
+
+def known_as(name: str, known: Container[str]) -> str:
+    """Give the name by which a tool is known: its own, else its bare one if that is known."""
+    if name in known:
+        return name
+    bare = bare_name(name)
+    return bare if bare in known else name
 
 
 def bare_model(name: str) -> str:
