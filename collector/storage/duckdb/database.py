@@ -6,7 +6,7 @@ import re
 import threading
 from collections.abc import Generator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final, NamedTuple, Protocol, TypeAlias
@@ -91,6 +91,23 @@ class DamagedStoreError(ConfigError):
     """The file or its log is not as DuckDB wrote it, or not all there."""
 
 
+def _config(folder: Path, memory_limit_bytes: int) -> dict[str, Any]:
+    return {
+        "memory_limit": f"{memory_limit_bytes}B",
+        "temp_directory": str(folder / _SPILL),
+        # Each connection's own thread and no further one: commits and queries run beside each
+        # other anyway, and waking a helper for the few rows of a commit cost up to a tenth of all
+        # the CPU. A scan that has the machine to itself takes about half as long again.
+        "threads": 1,
+        # Joining small row groups writes everything log(n) times, and stalls writers: 1.7 s with
+        # contexts of 20 kB. Row groups that a checkpoint finds may stay small.
+        "max_vacuum_tasks": 0,
+        # Of rows that are listed in order only those of the page are read whole: in a third of the
+        # time and a quarter of the memory, where most rows match.
+        "late_materialization_max_rows": _PAGE_ROWS,
+    }
+
+
 class Database:
     """One open DuckDB file. Connections that it gives out belong to the thread that asked.
 
@@ -107,42 +124,27 @@ class Database:
 
     def __init__(self, folder: Path, memory_limit_bytes: int, *, may_be_new: bool = True) -> None:
         self.path = folder / FILE_NAME
-        try:
-            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            self._keep_private()
-            self._root = duckdb.connect(
-                config={
-                    "memory_limit": f"{memory_limit_bytes}B",
-                    "temp_directory": str(folder / _SPILL),
-                    # Each connection's own thread and no further one: commits and queries run
-                    # beside each other anyway, and waking a helper for the few rows of a commit
-                    # cost up to a tenth of all the CPU. A scan that has the machine to itself
-                    # takes about half as long again.
-                    "threads": 1,
-                    # Joining small row groups writes everything log(n) times, and stalls writers:
-                    # 1.7 s with contexts of 20 kB. Row groups that a checkpoint finds may stay
-                    # small.
-                    "max_vacuum_tasks": 0,
-                    # Of rows that are listed in order only those of the page are read whole: in
-                    # a third of the time and a quarter of the memory, where most rows match.
-                    "late_materialization_max_rows": _PAGE_ROWS,
-                }
-            )
-            run(self._root, f"SET checkpoint_threshold = '{_LOG_BYTES}B'")
-            self._attach()
-            if not may_be_new and not run(self._root, "SHOW TABLES FROM store"):
-                self._let_go()
-                raise DamagedStoreError(f"there is nothing in {self.path}")
-            self._remove_rests()  # now that no other process has the store open
-            run(self._root, _NO_LIMIT)  # a new column of all rows may take more
-            with self._root.cursor() as cursor:
-                migrate(cursor, "store", self.path)
-            self._limit = f"SET memory_limit = '{memory_limit_bytes}B'"
-            run(self._root, self._limit)
-            self._has_room = False
-        except (OSError, duckdb.Error) as error:
-            kind = DamagedStoreError if is_damage(error) else ConfigError
-            raise kind(f"cannot open the store {self.path}: {explain(error)}") from error
+        with ExitStack() as half_open:  # what fails is closed, so that it can be opened again
+            try:
+                folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+                self._keep_private()
+                self._root = duckdb.connect(config=_config(folder, memory_limit_bytes))
+                half_open.callback(self._let_go)
+                run(self._root, f"SET checkpoint_threshold = '{_LOG_BYTES}B'")
+                self._attach()
+                if not may_be_new and not run(self._root, "SHOW TABLES FROM store"):
+                    raise DamagedStoreError(f"there is nothing in {self.path}")
+                self._remove_rests()  # now that no other process has the store open
+                run(self._root, _NO_LIMIT)  # a new column of all rows may take more
+                with self._root.cursor() as cursor:
+                    migrate(cursor, "store", self.path)
+                self._limit = f"SET memory_limit = '{memory_limit_bytes}B'"
+                run(self._root, self._limit)
+                self._has_room = False
+            except (OSError, duckdb.Error) as error:
+                kind = DamagedStoreError if is_damage(error) else ConfigError
+                raise kind(f"cannot open the store {self.path}: {explain(error)}") from error
+            half_open.pop_all()
         self._gate = Gate()
         self._turns = Turns(_READERS)
         self._long_turn = Turns(1)
@@ -354,7 +356,8 @@ class Database:
         self._let_go()
 
     def _let_go(self) -> None:
-        run(self._root, "PRAGMA disable_checkpoint_on_shutdown")
+        with suppress(duckdb.Error):  # of a file that is too damaged for it
+            run(self._root, "PRAGMA disable_checkpoint_on_shutdown")
         self._root.close()
 
     def rewrite(self) -> None:
