@@ -126,15 +126,15 @@ def test_a_candidate_that_seldom_answers_is_not_promoted(start: Start, tmp_path:
         session_deadline_s="10s",
     )
     right_answer, empty = {"has": True, "answer": 42}, {"has": False, "answer": ""}
-    send(service, "2", [*[right_answer] * 250, *[empty] * 500])
-    send(service, "1", [right_answer] * 750)
-    service.wait_for(1_500)
+    send(service, "2", [*[right_answer] * 100, *[empty] * 200])
+    send(service, "1", [right_answer] * 300)
+    service.wait_for(600)
     found = ask(service, task="right")
     assert (found["decision"], found["reason"]) == (
         "roll_back", "the candidate has fewer results",
     )  # fmt: skip
     candidate = found["candidate"]
-    assert (candidate["conversations"], candidate["pass_rate"]) == (750, 1)
+    assert (candidate["conversations"], candidate["pass_rate"]) == (300, 1)
     assert candidate["result_rate"] == pytest.approx(1 / 3)
     assert found["result_rate"]["upper"] < -0.05
     assert not found["is_cut"]
