@@ -87,8 +87,13 @@ def failures_router() -> APIRouter:
             limit=_LIMIT,
         )
         split_ns = read_time("split", split)
-        before = _part(store, replace(query, until_ns=split_ns)) if split_ns is not None else None
-        later = _part(store, query if split_ns is None else replace(query, since_ns=split_ns))
+        if split_ns is None:
+            before, later = None, _part(store, query)
+        else:  # a split outside of the time that is asked for leaves one side empty
+            since_ns, until_ns = query.since_ns or 0, query.until_ns
+            end_ns = split_ns if until_ns is None else min(split_ns, until_ns)
+            before = _part(store, replace(query, until_ns=end_ns))
+            later = _part(store, replace(query, since_ns=max(split_ns, since_ns)))
         parts = [part for part in (later, before) if part is not None]
         if not any(part.results for part in parts):
             names.check(caller.space, profile, task_id)

@@ -127,6 +127,9 @@ def test_failures_are_grouped_by_their_tools(start: Start, answers: Path) -> Non
     assert (early["before"], early["since"]) == (3, 0)
     assert (early["share_before"], early["share_since"]) == (pytest.approx(0.6), None)
     assert other["before"] == 1
+    # A fall of long ago, while the last hour is asked for: nothing before the hour counts.
+    none = service.get("/api/v1/tasks/failures", **asked, since=split, split="2001-01-01T00:00:00Z")
+    assert (none["items"], none["looked_at"]) == ([], 0)
 
     text = html.unescape(service.http.get("/task/failures?profile=answers&task=right").text)
     assert "3 × " in text
