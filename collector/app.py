@@ -301,7 +301,7 @@ class Collector:
         return Unready("judging", stalled) if stalled else None
 
     def _parts(self, pace: Pace) -> Parts:
-        """What answers the routes."""
+        """Gather the parts that answer the routes."""
         return Parts(
             space=self.gate.space,
             tokens=self.gate.tokens,

@@ -24,7 +24,7 @@ class Scale:
     steps: tuple[float, ...]
     """Numbers to choose from, in order; empty where any number between the ends will do."""
     passes: Callable[[float], bool]
-    """Whether the task passes with a number."""
+    """Tell whether the task passes with a number."""
 
     def __contains__(self, score: float) -> bool:
         """Tell whether a number is between the ends."""

@@ -47,7 +47,7 @@ class Listing:
 _RANGE: Final = "range"
 _TAG: Final = "tag"
 _TEXT: Final = "text"
-"""What a text leaves is neither counted nor exported: it takes reading everything."""
+"""A list that a text filters is neither counted nor exported: it takes reading everything."""
 _PERIOD: Final = (
     Filter(name=_RANGE, label="Last", choices=tuple(each.name for each in PERIODS)),
     Filter(name="since", label="Since"),

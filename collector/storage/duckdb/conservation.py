@@ -46,7 +46,7 @@ _OF_RECORDS: Final = f"""
            OR space = '' AND name = 'lost'
         GROUP BY name, label
 """
-"""What the sheet of records needs, and all counts that are kept."""
+"""Read the counts of the sheet of records, and all counts that are kept."""
 
 
 def read_record_sheet(database: Reads, space: str) -> RecordSheet:
