@@ -349,22 +349,32 @@ JUDGED: dict[str, Any] = {
 def test_an_order_that_takes_long_is_waited_for(
     script: Script, order: str, given: dict[str, Any], answer: dict[str, Any]
 ) -> None:
-    """Both clients; a question is given up as they were told."""
-    options: dict[str, Any] = {"timeout_s": 0.1, "retry": Retry(tries=1)}
+    """Both clients. A connection that a busy machine makes too late is tried again."""
+    options: dict[str, Any] = {"timeout_s": 0.2, "retry": Retry(tries=8, first_pause_s=0.0)}
 
     async def ask_async() -> None:
         async with AsyncScouterClient(script.url, **options) as ask:
             done = await getattr(ask, order)(**given)
             assert done.model_dump(mode="json") == answer
-            with pytest.raises(TransientError, match="ReadTimeout"):
-                await ask.alerts()
 
-    script.answers = [Say(body=answer, delay_s=0.3), Say(body=NONE, delay_s=0.3)] * 2
+    script.answers = [Say(body=answer, delay_s=0.5), Say(body=answer, delay_s=0.5)]
     with client(script, **options) as ask:
         done = getattr(ask, order)(**given)
         assert done.model_dump(mode="json") == answer
-        with pytest.raises(TransientError, match="ReadTimeout"):
-            ask.alerts()
+    asyncio.run(ask_async())
+
+
+def test_a_question_is_given_up_as_the_client_was_told(script: Script) -> None:
+    options: dict[str, Any] = {"timeout_s": 0.1, "retry": Retry(tries=1)}
+
+    async def ask_async() -> None:
+        async with AsyncScouterClient(script.url, **options) as ask:
+            with pytest.raises(TransientError, match="Timeout"):
+                await ask.alerts()
+
+    script.answers = [Say(body=NONE, delay_s=0.5), Say(body=NONE, delay_s=0.5)]
+    with client(script, **options) as ask, pytest.raises(TransientError, match="Timeout"):
+        ask.alerts()
     asyncio.run(ask_async())
 
 
