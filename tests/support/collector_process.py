@@ -2,13 +2,13 @@
 
 import json
 import os
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, cast
 
 import httpx
 
+from tests.support.forked import ManagedFork
 from tests.support.processes import ManagedProcess, free_ports, wait_until
 
 _QUICK: Final = ("--settle-s", "100ms", "--foreign-settle-s", "500ms", "--quiet-s", "3s")
@@ -54,8 +54,8 @@ class CollectorProcess:
         return self._process
 
     def command(self) -> list[str]:
-        """The command that runs a module, whose name and arguments follow."""
-        return [sys.executable, "-m"]
+        """The command that runs a module, whose name and arguments follow; none for a fork."""
+        return []
 
     def start(self) -> None:
         """Start it and wait until it takes requests; always on the same port."""
@@ -63,8 +63,10 @@ class CollectorProcess:
         ready.unlink(missing_ok=True)
         environ = {k: v for k, v in os.environ.items() if not k.startswith("SCOUTER_COLLECTOR_")}
         environ.pop("PYTHONDONTWRITEBYTECODE", None)  # as installed, where all is compiled
-        self._process = ManagedProcess(
-            [*self.command(), "scouter.cli.app", "collector", *_QUICK,
+        command = self.command()
+        run = ManagedProcess if command else ManagedFork
+        self._process = run(
+            [*command, "scouter.cli.app", "collector", *_QUICK,
              "--data", self.folder / "data", "--listen", self._listen, "--grpc", self._grpc,
              "--ready-file", ready,
              *self._flags],

@@ -10,7 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import IO, TypeVar
+from typing import IO, Protocol, TypeVar
 
 T = TypeVar("T")
 
@@ -68,6 +68,15 @@ def free_ports(count: int) -> list[int]:
     return found
 
 
+class Process(Protocol):
+    """The part of `subprocess.Popen` that a managed process needs."""
+
+    @property
+    def pid(self) -> int: ...
+    def poll(self) -> int | None: ...
+    def wait(self, timeout: float | None = None) -> int: ...
+
+
 class ManagedProcess:
     """A program in its own process group, with its output in a file.
 
@@ -89,11 +98,11 @@ class ManagedProcess:
         self.args = [str(arg) for arg in args]
         self.log = log
         with log.open("ab") as output:
-            self._process = self._spawn(output, env, cwd)
+            self._process: Process = self._spawn(output, env, cwd)
 
     def _spawn(
         self, output: IO[bytes], env: Mapping[str, str] | None, cwd: Path | None
-    ) -> subprocess.Popen[bytes]:
+    ) -> "Process":
         return subprocess.Popen(
             self.args,
             stdin=subprocess.DEVNULL,

@@ -2,6 +2,7 @@
 
 import select
 import socket
+import sys
 import ssl
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -24,7 +25,7 @@ class FewFiles(CollectorProcess):
     """A collector that may open 240 files: 200 for itself, and so 40 connections."""
 
     def command(self) -> list[str]:
-        return ["sh", "-c", 'ulimit -n 240 && exec "$@"', "sh", *super().command()]
+        return ["sh", "-c", 'ulimit -n 240 && exec "$@"', "sh", sys.executable, "-m"]
 
 
 @pytest.fixture
