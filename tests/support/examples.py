@@ -1,8 +1,8 @@
-"""How many examples a property test takes whose examples are dear, such as a store for each."""
+"""The number of examples of a property test that takes more or fewer than most."""
 
 from hypothesis import settings
 
 
 def examples(count: int) -> int:
-    """So many where others take 50, as in `make test`; `make fuzz` takes ten times as many."""
-    return count * settings().max_examples // 50
+    """So many in `make test`, where others take 25; `make fuzz` takes twenty times as many."""
+    return count * settings().max_examples // 25

@@ -17,6 +17,7 @@ from scouter.drift.profile import AgentEvalProfile
 from scouter.drift.shipped import shipped_profiles
 from scouter.drift.wire import WireLimits, WireProfileError, read_wire_profile
 from scouter.drift.wire_schema import schema_keywords
+from tests.support.examples import examples
 
 Json = dict[str, Any]
 
@@ -578,7 +579,7 @@ def test_an_attack_reaches_nothing(sent: bytes) -> None:
 @pytest.mark.hypothesis  # it does not see what is inside of a test
 @pytest.mark.parametrize("strategy", [any_json, mutated()], ids=["any", "mutated"])
 def test_any_body_is_read_or_refused(strategy: st.SearchStrategy[Any]) -> None:
-    @settings(max_examples=150, deadline=None, database=None)
+    @settings(max_examples=examples(75), deadline=None, database=None)
     @given(strategy)
     def check(document: Any) -> None:
         assert _WATCH.read(json.dumps(document).encode()) < 1

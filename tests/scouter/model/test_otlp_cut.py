@@ -10,6 +10,7 @@ from scouter.model.attributes import TRUNCATED
 from scouter.model.otlp import decode_request, encode_request
 from scouter.model.otlp_cut import cut_span
 from scouter.model.span import Span, SpanEvent, SpanLink
+from tests.support.examples import examples
 
 
 def proto(**changes: Any) -> ProtoSpan:
@@ -118,7 +119,7 @@ KEYS = st.text(min_size=1, max_size=20).filter(lambda key: key != TRUNCATED)
 HELD = st.dictionaries(KEYS, VALUES, max_size=8)
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(100))
 @given(HELD, HELD, st.integers(2_000, 20_000))
 def test_any_span_fits(attributes: Any, below: Any, most: int) -> None:
     """The span may hold anything; and a part that is not named was not changed."""

@@ -2,8 +2,8 @@
 
 import select
 import socket
-import sys
 import ssl
+import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack

@@ -26,6 +26,7 @@ from scouter.evaluate.tasks.task import Task
 from scouter.evaluate.tasks.trace import TraceAssertion, TraceAssertionTask
 from scouter.model.json_value import MAX_DEPTH
 from scouter.model.record import EvalRecord
+from tests.support.examples import examples
 
 FLAT: list[Task] = [
     AssertionTask("whole", None, 0, Op.HasLengthGreaterThan),
@@ -73,7 +74,7 @@ def comparable(result: RecordResult) -> dict[str, JsonValue]:
     return {**result.to_json(), "duration_ns": 0}
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(150))
 @given(st.lists(context, max_size=40), st.sampled_from([FLAT, STAGED]))
 def test_a_batch_is_its_records_one_by_one(contexts: list[object], tasks: list[Task]) -> None:
     plan = compile_plan(tasks)
@@ -89,7 +90,7 @@ def test_a_batch_is_its_records_one_by_one(contexts: list[object], tasks: list[T
     ]
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(150))
 @given(context)
 def test_looking_at_one_value_finds_what_looking_at_many_finds(value: object) -> None:
     try:

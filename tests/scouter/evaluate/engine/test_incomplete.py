@@ -41,6 +41,7 @@ from scouter.model.span import Resource, Span, SpanEvent, StatusCode
 from tests.scouter.evaluate.spans_support import TRACE, span
 from tests.scouter.model.genai.test_acts import doubled, made, traces
 from tests.support.components import ROOT, require
+from tests.support.examples import examples
 
 Task = TraceAssertionTask | AgentAssertionTask
 LOST = "a span was refused"
@@ -510,7 +511,7 @@ def spans(draw: st.DrawFn, most: int, *, with_ties: bool = True) -> list[Span]:
 
 
 @given(TASKS, spans(7), st.data())
-@settings(max_examples=300, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(150), suppress_health_check=[HealthCheck.too_slow])
 def test_what_was_removed_turns_no_outcome(
     task: Task, all_spans: list[Span], data: st.DataObject
 ) -> None:
@@ -534,7 +535,7 @@ TOLD_WORK: Final = st.one_of(
 
 
 @given(TOLD_WORK, traces(), st.data())
-@settings(max_examples=200, suppress_health_check=[HealthCheck.too_slow], deadline=None)
+@settings(max_examples=examples(100), suppress_health_check=[HealthCheck.too_slow], deadline=None)
 def test_removed_layers_and_messages_turn_no_outcome(
     task: Task, told: list[Span], data: st.DataObject
 ) -> None:
@@ -619,7 +620,7 @@ CERTAIN_WORK: Final = st.one_of(
 
 
 @given(st.one_of(CERTAIN, CERTAIN_WORK), spans(3, with_ties=False), st.data())
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(30), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_where_all_completions_agree_nothing_is_doubted(
     task: Task, all_spans: list[Span], data: st.DataObject
 ) -> None:

@@ -39,6 +39,7 @@ from scouter.evaluate.tasks.trace import TraceAssertion, TraceAssertionTask
 from scouter.model.record import EvalRecord
 from scouter.testing import ScriptedJudge
 from tests.contracts.store_data import span
+from tests.support.examples import examples
 
 PROMPT = Prompt("${n}", "m", "openai", fence=False)
 
@@ -522,7 +523,7 @@ def graphs(draw: st.DrawFn) -> list[tuple[bool, list[str], bool]]:
     ]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(
     graph=graphs(),
     contexts=st.lists(st.lists(VALUES, min_size=7, max_size=7), min_size=1, max_size=4),
@@ -559,7 +560,7 @@ def test_a_judge_that_reads_the_record_decides_like_an_assertion(
     ]
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 @given(
     graph=graphs(),
     contexts=st.lists(st.lists(VALUES, min_size=7, max_size=7), max_size=5),

@@ -35,6 +35,7 @@ from scouter.evaluate.tasks.agent import AgentAssertion, AgentAssertionTask
 from scouter.evaluate.tasks.assertion import AssertionTask
 from scouter.evaluate.tasks.task import Task
 from scouter.model.record import EvalRecord
+from tests.support.examples import examples
 
 _MEBI = 2**20
 
@@ -307,7 +308,7 @@ TASKS: st.SearchStrategy[list[tuple[str | None, Op, Any]]] = st.lists(
 )
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(150))
 @given(
     TASKS,
     st.lists(st.fixed_dictionaries({"a": VALUES, "b": VALUES}), min_size=1, max_size=4),

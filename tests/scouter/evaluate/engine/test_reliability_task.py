@@ -24,6 +24,7 @@ from scouter.model.record import EvalRecord
 from scouter.model.span import Span
 from tests.scouter.evaluate.spans_support import TRACE
 from tests.scouter.model.genai.test_acts import made
+from tests.support.examples import examples
 
 
 def tool(number: int, name: str, call_id: str | None = None) -> Span:
@@ -105,7 +106,7 @@ names = st.lists(st.sampled_from("abc"), max_size=4)
 rules = st.fixed_dictionaries({"order_matters": st.booleans(), "exact_match": st.booleans()})
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(150))
 @given(st.data(), names.filter(bool), names.filter(bool), rules, st.sampled_from([0, 1]))
 def test_no_outcome_that_more_spans_turn(
     data: st.DataObject,

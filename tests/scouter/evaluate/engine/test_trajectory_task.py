@@ -29,6 +29,7 @@ from scouter.model.record import EvalRecord
 from scouter.model.span import Span
 from tests.scouter.evaluate.spans_support import TRACE
 from tests.scouter.model.genai.test_acts import made
+from tests.support.examples import examples
 
 METRICS: Final = ("exact_match", "in_order_match", "any_order_match", "precision", "recall")
 
@@ -170,7 +171,7 @@ compared = st.sampled_from(
 )
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(150))
 @given(
     st.data(), names, names.filter(bool), st.sampled_from([*METRICS, "single_tool_use"]), compared
 )
@@ -197,7 +198,7 @@ def test_no_outcome_that_more_spans_turn(
     assert found.outcome != "errored" or found.reason == "incomplete"
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(150))
 @given(
     st.data(),
     st.lists(

@@ -9,6 +9,7 @@ from scouter.errors import ConfigError
 from scouter.evaluate.outcome import TaskFault
 from scouter.evaluate.paths.path import Path
 from scouter.evaluate.paths.syntax import ALL, MAX_SEGMENTS, Segment, format_path, parse_path
+from tests.support.examples import examples
 
 DATA: JsonValue = {
     "a": {"b": [{"c": 1}, {"c": 2}, {"c": 3}]},
@@ -194,7 +195,7 @@ trees: st.SearchStrategy[JsonValue] = st.recursive(
 steps: st.SearchStrategy[Segment] = st.one_of(keys, st.integers(-2, 2), st.just(ALL), slices)
 
 
-@settings(max_examples=400)
+@settings(max_examples=examples(200))
 @given(st.dictionaries(keys, trees, min_size=1), st.lists(steps, min_size=1, max_size=4))
 def test_what_is_found_agrees_with_brute_force(
     value: dict[str, JsonValue], parts: list[Segment]

@@ -12,6 +12,7 @@ from scouter.errors import ConfigError
 from scouter.evaluate.outcome import Reason, TaskFault
 from scouter.evaluate.patterns.pattern import MAX_PATTERN, MAX_TEXT, SHORT_TEXT, compile_pattern
 from scouter.evaluate.patterns.proof import prove
+from tests.support.examples import examples
 
 
 @pytest.mark.parametrize(
@@ -258,7 +259,7 @@ texts = st.text(alphabet=CHARS, max_size=12) | st.text(
 )
 
 
-@settings(max_examples=600)
+@settings(max_examples=examples(300))
 @given(pattern=patterns, candidates=st.lists(texts, min_size=1, max_size=6))
 @example(pattern=r"a$", candidates=["a\n", "a"])
 @example(pattern=r"^[^\S]$", candidates=["\v", " "])
@@ -283,7 +284,7 @@ def test_the_choice_of_engine_never_changes_a_verdict(pattern: str, candidates: 
         assert compiled.found_in(text) is (reference.search(text) is not None), repr(text)
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(75))
 @given(pattern=patterns, text=texts)
 def test_a_text_may_be_short_or_long(pattern: str, text: str) -> None:
     """The same text behind enough newlines for RE2, where the pattern is not bound to its place."""

@@ -34,6 +34,7 @@ from scouter.evaluate.tasks.trace import (
 )
 from scouter.model.record import EvalRecord
 from tests.scouter.evaluate.spans_support import span
+from tests.support.examples import examples
 
 ORDER: JsonValue = {
     "type": "object",
@@ -426,7 +427,7 @@ def _keywords(inner: st.SearchStrategy[JsonValue]) -> st.SearchStrategy[JsonValu
 schemas: st.SearchStrategy[JsonValue] = st.recursive(st.booleans(), _keywords, max_leaves=6)
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(150))
 @given(schema=schemas, candidates=st.lists(values, min_size=1, max_size=5))
 def test_verdicts_are_those_of_the_library(schema: JsonValue, candidates: list[JsonValue]) -> None:
     """Our keywords and limits change nothing for schemas without the points where we differ."""

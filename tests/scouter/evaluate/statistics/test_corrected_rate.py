@@ -21,6 +21,7 @@ from scouter.evaluate.statistics.corrected_rate import (
     judge_error,
 )
 from scouter.evaluate.statistics.prediction_powered import prediction_powered
+from tests.support.examples import examples
 
 Z = 1.959963984540054
 
@@ -115,7 +116,7 @@ def negative(known: Confusion, passed: int, judged: int, rate: float, added: flo
     )
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 @given(
     st.integers(0, 30), st.integers(0, 30), st.integers(0, 30), st.integers(0, 30),
     st.integers(0, 60), st.integers(0, 60), st.floats(0.01, 0.99), st.booleans(),
@@ -135,7 +136,7 @@ def test_the_profile_is_the_maximum(
 
 
 @example(1, 0, 5, 32, 2, 123, False)  # the other end is likelier
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(
     st.integers(1, 60), st.integers(0, 30), st.integers(0, 30), st.integers(1, 60),
     st.integers(0, 300), st.integers(1, 300), st.booleans(),

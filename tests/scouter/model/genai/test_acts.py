@@ -20,6 +20,7 @@ from scouter.model.genai.work import acts_of, agent_work
 from scouter.model.span import Resource, Span, StatusCode
 from tests.support.act_traces import doubled, made, traces
 from tests.support.components import ROOT
+from tests.support.examples import examples
 
 CASES: Final = (ROOT / "tests" / "cases" / "acts.txt").read_text(encoding="utf-8")
 LINE: Final = re.compile(
@@ -214,14 +215,14 @@ def counts(work: AgentWork) -> tuple[object, ...]:
 
 
 @given(traces(), st.data())
-@settings(max_examples=300, suppress_health_check=[HealthCheck.too_slow], deadline=None)
+@settings(max_examples=examples(150), suppress_health_check=[HealthCheck.too_slow], deadline=None)
 def test_another_layer_changes_no_count(spans: list[Span], data: st.DataObject) -> None:
     more = doubled(data, spans)
     assert counts(agent_work(SpanTree(more).spans)) == counts(agent_work(SpanTree(spans).spans))
 
 
 @given(traces(), st.data())
-@settings(max_examples=100, suppress_health_check=[HealthCheck.too_slow], deadline=None)
+@settings(max_examples=examples(50), suppress_health_check=[HealthCheck.too_slow], deadline=None)
 def test_the_order_of_spans_does_not_matter(spans: list[Span], data: st.DataObject) -> None:
     more = doubled(data, spans)
     shuffled = data.draw(st.permutations(more))

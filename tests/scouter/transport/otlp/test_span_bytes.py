@@ -27,6 +27,7 @@ from scouter.model.span import MAX_DEPTH
 from scouter.transport.otlp.plain_span import plain_span
 from scouter.transport.otlp.span_bytes import write_request
 from tests.contracts.transport_data import nested
+from tests.support.examples import examples
 
 words = st.text(max_size=200)
 scalars = st.one_of(
@@ -96,7 +97,7 @@ def by_span(request: ExportTraceServiceRequest) -> list[Any]:
     )
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(100))
 @given(st.lists(finished(), max_size=5))
 def test_as_opentelemetry_writes_it(spans: list[ReadableSpan]) -> None:
     """Over random spans of several resources and scopes, with every type of attribute."""
@@ -165,7 +166,7 @@ def repaired(value: Any) -> Any:
     st.lists(broken, max_size=1),
     broken,
 )
-@settings(max_examples=200)
+@settings(max_examples=examples(100))
 def test_any_text_arrives_repaired_and_captured_alike(
     name: str, why: str, held: Any, events: Any, linked: Any, resource: Any
 ) -> None:
