@@ -6,7 +6,7 @@ READY  := $(VENV)/.ready
 ROOMS  := $(addprefix tests/scouter/,evaluate replay drift model formats queue alert)
 PYTEST := $(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder
 
-.PHONY: demo test test-quick test-long fuzz check bench docs clean
+.PHONY: demo test test-quick test-failed test-long fuzz check bench docs clean
 
 demo: $(READY) ## the main job, end to end, in about 20 s; KEEP=1 leaves its page open
 	$(BIN)/scouter demo $(if $(KEEP),--keep)
@@ -16,6 +16,9 @@ test: $(READY) ## all tests; what needs Kafka or Prometheus is skipped where the
 
 test-quick: $(READY) ## the minute between two edits; `make test-quick ROOMS=tests/collector/api` for others
 	$(PYTEST) -m "not (long or hypothesis or pace)" $(ROOMS)
+
+test-failed: $(READY) ## the tests that failed in the last run, one after the other
+	$(BIN)/python -m pytest -rA --last-failed --last-failed-no-failures none
 
 test-long: $(READY) ## what `make test` shows in a shorter form: every step, every benchmark
 	$(PYTEST) -m long
