@@ -22,7 +22,7 @@ def is_clock(node: ast.AST) -> bool:
 
 
 def is_span_of_time(node: ast.AST) -> bool:
-    """Whether a time is subtracted from what a clock shows."""
+    """True if a time is subtracted from a clock's time."""
     return (
         isinstance(node, ast.BinOp)
         and isinstance(node.op, ast.Sub)
@@ -31,7 +31,7 @@ def is_span_of_time(node: ast.AST) -> bool:
 
 
 def is_bounded(function: ast.FunctionDef) -> bool:
-    """Whether a test asserts that something takes less than a number of seconds."""
+    """True if a test asserts that something takes less than a number of seconds."""
     names = {
         target.id
         for each in ast.walk(function)

@@ -53,7 +53,7 @@ def collector(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CollectorPro
 
 
 def _stored(lines: bytes) -> Counter[str]:
-    """How often each record is there that was stored before."""
+    """The number of copies of each record that was stored before."""
     uids: Iterator[str] = (json.loads(line)["uid"] for line in lines.splitlines())
     return Counter(uid for uid in uids if uid.startswith("stored"))
 

@@ -41,7 +41,7 @@ from tests.scouter.agent.providers import ENVIRON, MODELS, VARIABLE, entry
     ],
 )
 def test_a_key_twice_is_no_answer(kind: Kind, structured: StructuredOutput, answer: str) -> None:
-    """Whether 1 or 5 is meant nobody knows; it is said that this is what is wrong."""
+    """Nobody knows whether 1 or 5 is meant; the message says so."""
     prompt = Prompt("Rate ${answer}.", MODELS[kind], f"our-{kind}", output_type=Score)
     task = LLMJudgeTask("q", prompt, 3, "score", "GreaterThan")
     with LLMTestServer(answer) as server:

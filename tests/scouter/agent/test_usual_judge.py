@@ -1,4 +1,4 @@
-"""Where no judge is given, the models that prompts name are asked."""
+"""If no judge is given, the models that prompts name are asked."""
 
 import asyncio
 from collections.abc import Callable

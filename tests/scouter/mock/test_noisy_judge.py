@@ -29,7 +29,7 @@ def request(text: str) -> LLMRequest:
 
 
 def share(judge: NoisyJudge, word: Word, text: Callable[[int], str] = str) -> float:
-    """How often it says a word, over questions that are all different."""
+    """The share of answers with a word, over questions that are all different."""
     return sum(judge.verdict(request(text(at))) == word for at in range(COUNT)) / COUNT
 
 

@@ -345,7 +345,7 @@ def test_nesting_is_bounded() -> None:
     ("kind", "levels"), [("arrayValue", 47), ("kvlistValue", 31)], ids=["arrays", "objects"]
 )
 def test_what_json_may_nest_can_be_stored(kind: str, levels: int) -> None:
-    """Where it is deepest, in an event; one level more is cut, as it would not be read again."""
+    """The deepest place is in an event; one level more is cut, as it would not be read again."""
     value: dict[str, object] = {"stringValue": "x"}
     for _ in range(levels):
         value = {

@@ -1,4 +1,4 @@
-"""Where spans go when the process is told several times."""
+"""The way of spans in a process that is told several times."""
 
 import time
 

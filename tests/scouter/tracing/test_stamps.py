@@ -1,4 +1,4 @@
-"""How many spans a process started in a trace is told to the collector, on our copy only."""
+"""The number of spans that a process started in a trace: told on our copy only."""
 
 import threading
 from typing import Any

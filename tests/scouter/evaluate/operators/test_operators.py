@@ -133,7 +133,7 @@ def test_a_text_is_missing_only_where_it_can_be_seen(items: list[JsonValue], par
 
 @given(value=values | st.just(math.nan), expected=values)
 def test_opposites_are_complements(value: JsonValue, expected: JsonValue) -> None:
-    """Where one of a pair can decide, the other decides the opposite; they err together."""
+    """If one of a pair can decide, the other decides the opposite; they err together."""
     for one, other in (
         (Op.Contains, Op.NotContains),
         (Op.ContainsAny, Op.ContainsNone),

@@ -185,7 +185,7 @@ ODD = [
 
 @pytest.mark.parametrize("pattern", ODD)
 def test_odd_corners_mean_what_they_mean_to_re2(pattern: str) -> None:
-    """Whether understood, left to RE2 or refused by it."""
+    """Patterns that are understood, left to RE2, or refused by it."""
     options = re2.Options()
     options.log_errors = False
     try:

@@ -64,7 +64,7 @@ def named(result: EvalTaskResult) -> list[int]:
     ],
 )
 def test_a_trace_task_names_its_spans(assertion: TraceAssertion, expected: list[int]) -> None:
-    """Whether it passes or not, and also where it is errored."""
+    """A task that passes, fails or is errored."""
     for wanted in (True, 10**9):
         assert (
             named(judged(TraceAssertionTask("t", assertion, wanted, Op.Equals), agent_trace()))

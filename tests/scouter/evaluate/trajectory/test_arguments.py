@@ -23,7 +23,7 @@ def call(name: str = "t", **given: Any) -> dict[str, Any]:
 
 
 def agree(called: Any, expected: Any, **options: Any) -> bool:
-    """Whether two calls of one tool are the same."""
+    """True if two calls of one tool are the same."""
     pair = [[{"tool_name": "t", "tool_input": each}] for each in (called, expected)]
     return trajectory_exact_match(*pair, **options) == 1
 
