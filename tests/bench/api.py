@@ -41,7 +41,7 @@ from scouter.evaluate.outcome import Outcome
 from scouter.model.otlp_early import decode_early, early_request
 from tests.bench.collector import Texts, make_profile, process_id, status_mb
 from tests.bench.figures import Figures
-from tests.support.collector_process import CollectorProcess
+from tests.support.collector_process import CollectorProgram
 from tests.support.processes import wait_until
 
 _DAY_NS: Final = 86_400 * 10**9
@@ -427,7 +427,7 @@ def run(folder: Path, options: argparse.Namespace, times: int, figures: Figures)
     now_ns = int((folder / "now_ns").read_text())
     settle = ("--foreign-settle-s", "100ms")
     profile = make_profile().save_to_json(folder / "bench.json")
-    collector = CollectorProcess(folder, *settle, "--profile", profile)
+    collector = CollectorProgram(folder, *settle, "--profile", profile)
     collector.start()
 
     def accepted() -> int:

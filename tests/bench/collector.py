@@ -27,7 +27,7 @@ from scouter.evaluate.operators.comparison import ComparisonOperator as Op
 from scouter.evaluate.tasks.assertion import AssertionTask
 from scouter.evaluate.tasks.trace import TraceAssertion, TraceAssertionTask
 from tests.bench.figures import Figures
-from tests.support.collector_process import CollectorProcess
+from tests.support.collector_process import CollectorProgram
 from tests.support.processes import wait_until
 
 SPAN_BYTES, SPANS_PER_TRACE = 2_800, 10
@@ -223,13 +223,13 @@ def cpu_seconds(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / 100
 
 
-def process_id(collector: CollectorProcess) -> int:
+def process_id(collector: CollectorProgram) -> int:
     """Of a collector that runs."""
     return int(json.loads((collector.folder / "ready.json").read_text())["pid"])
 
 
 def _load(
-    collector: CollectorProcess,
+    collector: CollectorProgram,
     figures: Figures,
     name: str,
     requests: list[Request],
@@ -265,7 +265,7 @@ def _load(
     figures.add(f"{name}: judged later", judged_s, "s")
 
 
-def start_seconds(collector: CollectorProcess) -> float:
+def start_seconds(collector: CollectorProgram) -> float:
     """Start a collector; how long it took until it was ready."""
     began = time.perf_counter()
     collector.start()
@@ -278,7 +278,7 @@ def run(spans: int, figures: Figures) -> None:
     texts = Texts(rng)
     with tempfile.TemporaryDirectory(prefix="scouter-bench-") as folder:
         profile = make_profile().save_to_json(Path(folder) / "bench.json")
-        collector = CollectorProcess(Path(folder), "--profile", profile, "--foreign-settle-s", "7s")
+        collector = CollectorProgram(Path(folder), "--profile", profile, "--foreign-settle-s", "7s")
         figures.add("ready with an empty store", start_seconds(collector), "s", at_most=START_S)
         try:
             for name, source, per_request, share, at_least in (

@@ -31,7 +31,7 @@ from tests.bench.collector import (
     status_mb,
 )
 from tests.bench.figures import Figures
-from tests.support.collector_process import CollectorProcess
+from tests.support.collector_process import CollectorProgram
 from tests.support.kafka_broker import create_topics, run_broker
 from tests.support.processes import wait_until
 
@@ -68,7 +68,7 @@ def run(spans: int, figures: Figures) -> None:
         folder = Path(name)
         create_topics(broker.bootstrap, list(_TOPICS), partitions=PARTITIONS)
         profile = make_profile().save_to_json(folder / "bench.json")
-        collector = CollectorProcess(
+        collector = CollectorProgram(
             folder, "--profile", profile, "--foreign-settle-s", "7s",
             "--kafka", broker.bootstrap, "--kafka-spans-topic", _TOPICS[0],
             "--kafka-records-topic", _TOPICS[1],
@@ -103,12 +103,12 @@ def _write(producer: Any, to_send: list[Message]) -> float:
     return time.perf_counter() - began
 
 
-def _is_ready(collector: CollectorProcess) -> bool:
+def _is_ready(collector: CollectorProgram) -> bool:
     return httpx.get(f"{collector.url}/readyz").status_code == 200
 
 
 def _measure(
-    collector: CollectorProcess,
+    collector: CollectorProgram,
     figures: Figures,
     name: str,
     write: Callable[[], float],
@@ -139,12 +139,12 @@ def _measure(
     figures.add(f"{name}: peak memory", peak_mb, "MB", at_most=PEAK_MB)
 
 
-def _committed(collector: CollectorProcess) -> int:
+def _committed(collector: CollectorProgram) -> int:
     """Spans in the database, as it counts them with each commit; a sixth of the work of asking."""
     return int(collector.metrics().get('scouter_spans_received_total{space="default"}', 0))
 
 
-def _accepted(collector: CollectorProcess) -> int:
+def _accepted(collector: CollectorProgram) -> int:
     return int(collector.get("/api/v1/conservation")["spans"]["accepted"])
 
 

@@ -33,7 +33,7 @@ from tests.bench.collector import (
     status_mb,
 )
 from tests.bench.figures import ROOT, Figures
-from tests.support.collector_process import CollectorProcess
+from tests.support.collector_process import CollectorProgram
 
 RECORDS, CONTEXT_BYTES, EXPORTS = 9_000, 20_000, 2
 PEAK_MB, CLIENT_MB, TABLES_MB = 600, 150, 600
@@ -82,7 +82,7 @@ def records_body(texts: Texts, name: str, count: int, size: int) -> bytes:
     return json.dumps({"records": records}).encode()
 
 
-def fill(collector: CollectorProcess, texts: Texts, records: int, size: int) -> None:
+def fill(collector: CollectorProgram, texts: Texts, records: int, size: int) -> None:
     """Store so many records, and wait until each is judged."""
     connection = http.client.HTTPConnection(collector.address, timeout=120)
     at_once = max(1, _LARGEST_BODY // size)
@@ -145,7 +145,7 @@ def _peak_mb(pid: int) -> float:
         return 0.0  # it has just ended
 
 
-def _live(collector: CollectorProcess, folder: Path, texts: Texts, figures: Figures) -> None:
+def _live(collector: CollectorProgram, folder: Path, texts: Texts, figures: Figures) -> None:
     """Two exports at once, with a sender beside them."""
     requests, _ = make_requests(random.Random(7), texts, 100_000, 50)
     for at in range(0, len(requests), 4):
@@ -207,7 +207,7 @@ def run(records: int, size: int, flags: Sequence[str], figures: Figures) -> None
     with tempfile.TemporaryDirectory(prefix="scouter-bench-") as name:
         folder = Path(name)
         profile = make_profile().save_to_json(folder / "bench.json")
-        collector = CollectorProcess(folder, "--profile", profile, *flags)
+        collector = CollectorProgram(folder, "--profile", profile, *flags)
         collector.start()
         try:
             fill(collector, texts, records, size)

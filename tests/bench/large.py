@@ -30,7 +30,7 @@ from scouter.evaluate.tasks.assertion import AssertionTask
 from scouter.evaluate.tasks.trace import TraceAssertion, TraceAssertionTask
 from tests.bench.collector import status_mb
 from tests.bench.figures import Figures
-from tests.support.collector_process import CollectorProcess
+from tests.support.collector_process import CollectorProgram
 from tests.support.processes import wait_until
 
 PEAK_MB: Final = 600
@@ -67,7 +67,7 @@ class Large:
     def __init__(self, folder: Path, *flags: str) -> None:
         profiles = [p.save_to_json(folder / f"{p.alias}.json") for p in (TRACED, TALK)]
         named = [each for path in profiles for each in ("--profile", path)]
-        self.process = CollectorProcess(
+        self.process = CollectorProgram(
             folder, *named, "--max-item", "17MB", "--session-quiet-s", "3s", *flags
         )
         self._text = random.Random(1)

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from tests.bench.figures import Figures
 from tests.bench.kill import add_counts
-from tests.support.collector_process import CollectorProcess
+from tests.support.collector_process import CollectorProgram
 from tests.support.kafka_broker import KafkaBroker, create_topics, own_broker
 from tests.support.kill_run import KillReport, report_of, wait_settled
 from tests.support.load import (
@@ -57,7 +57,7 @@ def outage(folder: Path, broker: KafkaBroker, away_s: float, items: int) -> Outa
     name = f"outage-{uuid.uuid4().hex[:8]}"
     topics = f"{name}.spans", f"{name}.records"
     create_topics(broker.bootstrap, list(topics), partitions=PARTITIONS)
-    collector = CollectorProcess(
+    collector = CollectorProgram(
         folder, "--profile", load_profile().save_to_json(folder / "load.json"),
         "--kafka", broker.bootstrap, "--kafka-spans-topic", topics[0],
         "--kafka-records-topic", topics[1], "--kafka-group", name,
@@ -92,7 +92,7 @@ def outage(folder: Path, broker: KafkaBroker, away_s: float, items: int) -> Outa
         collector.close()
 
 
-def _is_held(collector: CollectorProcess) -> bool:
+def _is_held(collector: CollectorProgram) -> bool:
     return collector.metrics()["scouter_join_input_caught_up"] == 0
 
 

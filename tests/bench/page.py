@@ -30,7 +30,7 @@ from tests.bench.api import PROFILES, TASKS, fill, write
 from tests.bench.collector import cpu_seconds, process_id, status_mb
 from tests.bench.figures import Figures
 from tests.support.browser import browser_page
-from tests.support.collector_process import CollectorProcess
+from tests.support.collector_process import CollectorProgram
 from tests.support.page_story import long_trace
 from tests.support.processes import wait_until
 
@@ -67,7 +67,7 @@ def views(http: httpx.Client) -> Iterator[tuple[str, str]]:
         yield f"{name}: counts", f"/facets/{name}"
 
 
-def measure(collector: CollectorProcess, options: Any, figures: Figures) -> None:
+def measure(collector: CollectorProgram, options: Any, figures: Figures) -> None:
     """Ask for everything, then let a browser open it."""
     with httpx.Client(base_url=collector.url, timeout=60) as http:
         _send_long(http, options.long)
@@ -115,7 +115,7 @@ def _rest(pid: int) -> None:
     wait_until(is_idle, what="rest", timeout_s=_REST_S, every_s=_LOOK_EVERY_S)
 
 
-def browse(collector: CollectorProcess, options: Any, figures: Figures) -> None:
+def browse(collector: CollectorProgram, options: Any, figures: Figures) -> None:
     """Let readers go through all views while spans come in; report times and memory."""
     pid = process_id(collector)
     before_mb = status_mb(pid, "VmRSS")
@@ -207,7 +207,7 @@ def main() -> int:
             print(f"stored in {time.perf_counter() - began:.0f} s", flush=True)
         figures = Figures("page", is_short=options.short)
         named = (word for path in _profiles(folder) for word in ("--profile", path))
-        collector = CollectorProcess(folder, *named)
+        collector = CollectorProgram(folder, *named)
         collector.start()
         try:
             measure(collector, options, figures)

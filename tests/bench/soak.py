@@ -31,7 +31,7 @@ from tests.bench.collector import (
     status_mb,
 )
 from tests.bench.figures import Figures
-from tests.support.collector_process import CollectorProcess
+from tests.support.collector_process import CollectorProgram
 
 RATE: Final = 1_000
 PER_REQUEST: Final = 100
@@ -72,7 +72,7 @@ def run(figures: Figures, minutes: float, warm_up: int = _WARM_UP) -> None:
     with tempfile.TemporaryDirectory(prefix="scouter-soak-") as name:
         folder = Path(name)
         profile = make_profile().save_to_json(folder / "bench.json")
-        collector = CollectorProcess(folder, "--profile", profile, "--foreign-settle-s", "7s")
+        collector = CollectorProgram(folder, "--profile", profile, "--foreign-settle-s", "7s")
         collector.start()
         try:
             _measure(collector, figures, Sender(collector.address), minutes, warm_up)
@@ -121,7 +121,7 @@ class Sender:
 
 
 def _measure(
-    collector: CollectorProcess, figures: Figures, sender: Sender, minutes: float, warm_up: int
+    collector: CollectorProgram, figures: Figures, sender: Sender, minutes: float, warm_up: int
 ) -> None:
     while sender.spans < warm_up:
         sender.send()

@@ -39,7 +39,7 @@ from tests.bench.collector import (
     status_mb,
 )
 from tests.bench.figures import Figures
-from tests.support.collector_process import CollectorProcess
+from tests.support.collector_process import CollectorProgram
 from tests.support.processes import wait_until
 
 _BATCH: Final = 5_000
@@ -100,7 +100,7 @@ def measure(folder: Path, stored: int, sent: int) -> Round:
     """Start on a filled folder, send, kill and start again."""
     rng = random.Random()  # not the same spans as in the last round
     profile = make_profile().save_to_json(folder / "bench.json")
-    collector = CollectorProcess(folder, "--profile", profile, "--foreign-settle-s", "7s")
+    collector = CollectorProgram(folder, "--profile", profile, "--foreign-settle-s", "7s")
     first_s = start_seconds(collector)
     try:
         requests, last = make_requests(rng, Texts(rng), sent, 500)

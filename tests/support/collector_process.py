@@ -2,6 +2,7 @@
 
 import json
 import os
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, cast
@@ -147,6 +148,13 @@ class CollectorProcess:
         lines = self._http.get("/metrics").text.splitlines()
         pairs = (line.rsplit(" ", 1) for line in lines if line and not line.startswith("#"))
         return {name: float(value) for name, value in pairs}
+
+
+class CollectorProgram(CollectorProcess):
+    """A collector whose interpreter is started, too, as a user starts it: for benchmarks."""
+
+    def command(self) -> list[str]:
+        return [sys.executable, "-m"]
 
 
 def tasks_by_id(evaluation: Mapping[str, Any]) -> dict[str, dict[str, Any]]:

@@ -14,7 +14,7 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import IO, Any, Final
 
@@ -23,6 +23,7 @@ from tests.support.processes import ManagedProcess, Process
 _IMPORTED: Final = ("collector.commands", "collector.service", "scouter.cli.app", "uvicorn")
 _LONGEST: Final = 1 << 17
 """Bytes of a request, at most."""
+_ROOT: Final = Path(__file__).parents[2]
 _lock: Final = threading.Lock()
 _servers: Final[dict[int, socket.socket]] = {}
 """The way to the fork server of each process; a fork of a test starts its own."""
@@ -32,24 +33,26 @@ class ManagedFork(ManagedProcess):
     """A module of Python that runs as a managed program in a fork; its first argument names it."""
 
     def _spawn(self, output: IO[bytes], env: Mapping[str, str] | None, cwd: Path | None) -> Process:
-        assert cwd is None, "a fork stays in its folder"
-        return _Fork(self.args, output.fileno(), dict(os.environ if env is None else env))
+        request = {
+            "args": self.args,
+            "env": dict(os.environ if env is None else env),
+            "cwd": str(cwd or Path.cwd()),
+        }
+        return _Fork(request, output.fileno())
 
 
 class _Fork:
     """A module that runs as a program in a fork.
 
     Args:
-        args: `MODULE ARGUMENT…`.
+        request: Its arguments (`MODULE ARGUMENT…`), environment and folder.
         output: File descriptor of its standard output and error.
-        env: Its whole environment.
     """
 
-    def __init__(self, args: Sequence[str], output: int, env: dict[str, str]) -> None:
+    def __init__(self, request: dict[str, Any], output: int) -> None:
         reader, writer = os.pipe()
-        request = json.dumps({"args": list(args), "env": env}).encode()
         with _lock:
-            socket.send_fds(_server(), [request], [output, writer])
+            socket.send_fds(_server(), [json.dumps(request).encode()], [output, writer])
         os.close(writer)
         self._told = os.fdopen(reader, "rb", buffering=0)
         told = self._told.read(8)
@@ -89,6 +92,7 @@ def _server() -> socket.socket:
         with its:
             process = subprocess.Popen(
                 [sys.executable, "-m", __name__, str(its.fileno())],
+                cwd=_ROOT,
                 stdin=subprocess.DEVNULL,
                 pass_fds=[its.fileno()],
                 start_new_session=True,
@@ -145,6 +149,7 @@ def _start(output: int, told: int) -> None:
 def _main() -> None:
     with socket.socket(fileno=int(sys.argv[1])) as requests:
         request = _fork_for_each(requests)
+    os.chdir(request["cwd"])
     os.environ.clear()
     os.environ.update(request["env"])
     sys.argv = request["args"]
