@@ -26,7 +26,6 @@ from collector.storage.duckdb.evaluations import (
     read_evaluations,
     read_versions,
 )
-from collector.storage.duckdb.facets import read_trace_facets
 from collector.storage.duckdb.judges import (
     read_calibrations,
     read_gold,
@@ -56,6 +55,7 @@ from collector.storage.duckdb.settle import superseded_sql
 from collector.storage.duckdb.task_values import read_task_values
 from collector.storage.duckdb.tasks import read_rate_lines, read_task_counts, read_task_series
 from collector.storage.duckdb.trace import read_trace
+from collector.storage.duckdb.trace_facets import read_trace_facets
 from collector.storage.duckdb.trace_steps import read_trace_steps
 from collector.storage.duckdb.usage import read_usage
 from collector.storage.duckdb.waiting import count_waiting, read_waiting, read_waiting_spaces
