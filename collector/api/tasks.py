@@ -1,10 +1,11 @@
 """Pass rates and scores of tasks: over all time, and bucket by bucket."""
 
 import time
+from collections.abc import Callable
 from functools import cache
-from typing import Any, Final
+from typing import Annotated, Any, Final, NamedTuple, Self
 
-from fastapi import APIRouter, Response
+from fastapi import APIRouter, Query, Response
 from pydantic import BaseModel, ConfigDict, JsonValue
 
 from collector.api.answers import json_response
@@ -24,12 +25,24 @@ from collector.api.parts import TheNames, TheStandings, TheStore
 from collector.problem import ProblemError
 from collector.receivers.times import format_time
 from collector.storage.port.counts import SeriesItem, SeriesQuery, TaskCounts, TaskQuery
-from scouter.client.models.tasks import TaskRate, TaskRates
+from collector.storage.port.reading import ReadStore
+from scouter.client.models.tasks import RatedTask, RateLine, TaskRate, TaskRates
 from scouter.evaluate.intervals import wilson
 
 _MOST_BUCKETS: Final = 2_000
 _MOST_ITEMS: Final = 50_000
+_MOST_PLACES: Final = 500_000
+"""Buckets of all lines together; one takes a twentieth of what an item does."""
 _USUAL_BUCKETS: Final = 24
+
+LineBucket = Annotated[
+    str | None,
+    Query(
+        max_length=8,
+        description="Minutes, hours or days, such as 1h: each task has its `line` then, its rate "
+        "over time. It needs `since`.",
+    ),
+]
 
 
 class SeriesPoint(TaskRate):
@@ -65,6 +78,7 @@ def tasks_router() -> APIRouter:
         environment: Text = None,
         since: Time = None,
         until: Time = None,
+        bucket: LineBucket = None,
     ) -> TaskRates:
         """Outcomes and pass rate of every task; times are those of evaluation."""
         query = TaskQuery(
@@ -82,8 +96,16 @@ def tasks_router() -> APIRouter:
         if not found:
             names.check(caller.space, profile)
         judges = standings.reader(caller.space)
+        line_of = None if bucket is None else _lines(store, query, bucket, len(found))
         return TaskRates(
-            items=tuple(TaskRate(**_rate(each), judge=judges.of(each, span)) for each in found)
+            items=tuple(
+                RatedTask(
+                    **_rate(each),
+                    judge=judges.of(each, span),
+                    line=line_of and line_of(each.profile_uid, each.task_id),
+                )
+                for each in found
+            )
         )
 
     @router.get("/tasks/series", response_model=TaskSeries, responses=NOT_FOUND)
@@ -104,20 +126,7 @@ def tasks_router() -> APIRouter:
 
         Without `until` it ends with the bucket of now, without `since` it is the last 24 buckets.
         """
-        bucket_ns = read_bucket(bucket)
-        until_ns = read_time("until", until)
-        if until_ns is None:
-            until_ns = (time.time_ns() // bucket_ns + 1) * bucket_ns
-        since_ns = read_time("since", since)
-        if since_ns is None:
-            since_ns = max(0, (-(-until_ns // bucket_ns) - _USUAL_BUCKETS) * bucket_ns)
-        buckets = -(-until_ns // bucket_ns) - since_ns // bucket_ns
-        if buckets > _MOST_BUCKETS:
-            raise ProblemError(
-                400,
-                f"bucket: {buckets:,} buckets of {bucket}; at most {_MOST_BUCKETS:,} are computed: "
-                "take longer buckets, or a later since",
-            )
+        buckets = _Buckets.read(bucket, read_time("since", since), read_time("until", until))
         found = store.task_series(
             SeriesQuery(
                 space=caller.space,
@@ -125,10 +134,8 @@ def tasks_router() -> APIRouter:
                 task_id=task_id,
                 service_version=service_version,
                 environment=environment,
-                since_ns=since_ns,
-                until_ns=until_ns,
-                bucket_ns=bucket_ns,
                 limit=_MOST_ITEMS + 1,
+                **buckets._asdict(),
             )
         )
         if not found:
@@ -141,8 +148,8 @@ def tasks_router() -> APIRouter:
 
         def point(each: SeriesItem) -> dict[str, JsonValue]:
             span = Span(
-                since_ns=max(since_ns, each.start_ns),
-                until_ns=min(until_ns, each.start_ns + bucket_ns),
+                since_ns=max(buckets.since_ns, each.start_ns),
+                until_ns=min(buckets.until_ns, each.start_ns + buckets.bucket_ns),
                 service_version=service_version,
             )
             judge = judges.of(each.counts, span)
@@ -156,6 +163,77 @@ def tasks_router() -> APIRouter:
         return json_response({"items": [point(each) for each in found]})
 
     return router
+
+
+class _Buckets(NamedTuple):
+    """A time that is cut into buckets."""
+
+    since_ns: int
+    until_ns: int
+    bucket_ns: int
+
+    @classmethod
+    def read(cls, bucket: str, since_ns: int | None, until_ns: int | None) -> Self:
+        """Read the length of buckets, and find the time that is not given.
+
+        Raises:
+            ProblemError: 400; it is no length, or there are too many buckets.
+        """
+        bucket_ns = read_bucket(bucket)
+        if until_ns is None:
+            until_ns = (time.time_ns() // bucket_ns + 1) * bucket_ns
+        if since_ns is None:
+            since_ns = max(0, (-(-until_ns // bucket_ns) - _USUAL_BUCKETS) * bucket_ns)
+        buckets = cls(since_ns, until_ns, bucket_ns)
+        if buckets.number > _MOST_BUCKETS:
+            raise ProblemError(
+                400,
+                f"bucket: {buckets.number:,} buckets of {bucket}; at most {_MOST_BUCKETS:,} are "
+                "computed: take longer buckets, or a later since",
+            )
+        return buckets
+
+    @property
+    def number(self) -> int:
+        """How many there are, those that are cut included."""
+        return -(-self.until_ns // self.bucket_ns) - self.since_ns // self.bucket_ns
+
+
+def _lines(
+    store: ReadStore, query: TaskQuery, bucket: str, tasks: int
+) -> Callable[[str, str], RateLine]:
+    """The rates over time of the tasks that a query counts, by profile uid and task."""
+    if query.since_ns is None:
+        raise ProblemError(400, "bucket: a rate over time needs since, too")
+    buckets = _Buckets.read(bucket, query.since_ns, query.until_ns)
+    if tasks * buckets.number > _MOST_PLACES:
+        raise ProblemError(
+            400,
+            f"bucket: {buckets.number:,} buckets for each of {tasks:,} tasks are more than "
+            f"{_MOST_PLACES:,}: take longer buckets, a later since, or name a profile",
+        )
+    asked = SeriesQuery(
+        space=query.space,
+        profile=query.profile,
+        service_version=query.service_version,
+        environment=query.environment,
+        **buckets._asdict(),
+    )
+    found = {(each.profile_uid, each.task_id): each for each in store.rate_lines(asked)}
+
+    def line(profile_uid: str, task_id: str) -> RateLine:
+        each = found.get((profile_uid, task_id))
+        if each is None:
+            return RateLine(start_s=(), pass_rate=(), total=())
+        return RateLine(
+            start_s=tuple(start_ns // 10**9 for start_ns in each.start_ns),
+            pass_rate=tuple(
+                passed / total for passed, total in zip(each.passed, each.total, strict=True)
+            ),
+            total=tuple(each.total),
+        )
+
+    return line
 
 
 def _rate(counts: TaskCounts) -> dict[str, Any]:

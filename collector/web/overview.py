@@ -4,14 +4,11 @@ import asyncio
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import datetime
-from http import HTTPStatus
-from itertools import chain, groupby
 from typing import Final, Literal, TypeAlias
 
 from collector.web.period import Period, Traffic
-from collector.web.source import Answer, AskError, Source
-from scouter.evaluate.show.rate_plot import Plot, Point, beginning, sketch_rates
+from collector.web.source import Answer, Source
+from scouter.evaluate.show.rate_plot import Plot, beginning, sketch_rates
 
 State: TypeAlias = Literal["regressed", "alert", "few", "silent", "watched", "unwatched"]
 
@@ -19,9 +16,6 @@ _URGENT: Final = {"regressed": 0, "alert": 1}
 """States whose tasks come first; the others stay in the order of the profile."""
 FEW: Final = 30
 """Results below which a rate says little: its interval is wider than 0.3."""
-
-_ASKED_ALONE: Final = 8
-"""Profiles whose plots are asked for one by one, so that those that are not active cost nothing."""
 _WIDTH: Final = 120.0
 _HEIGHT: Final = 26.0
 
@@ -67,22 +61,19 @@ async def overview(source: Source, period: Period, traffic: Traffic, now_s: floa
     Raises:
         AskError: The API refused.
     """
-    since, coarse_s = period.since(now_s), period.coarse_s
-    asked = {"since": since, **traffic.asked}
-    profiles = (await source.get("profiles"))["items"]
-    shown = [each["alias"] for each in profiles if each["is_active"]]
-    rates, alerts, standings, records, series = await asyncio.gather(
-        _items(source, "tasks", **asked),
+    since = period.since(now_s)
+    profiles, rates, alerts, standings, records = await asyncio.gather(
+        _items(source, "profiles"),
+        _items(source, "tasks", since=since, bucket=period.coarse, **traffic.asked),
         source.get("alerts"),
         _items(source, "drift/series"),
         source.get("conservation/records"),
-        _series(source, shown, period, {**asked, "since": since // coarse_s * coarse_s}),
     )
     falls = [each for each in alerts["drift"] if each["state"] != "resolved"]
     rows = _rows(
         profiles,
         rates,
-        _plots(series, since // coarse_s * coarse_s, now_s, coarse_s),
+        _plots(rates, since, now_s, period.coarse_s),
         alerts["items"],
         falls,
         standings,
@@ -100,65 +91,35 @@ async def overview(source: Source, period: Period, traffic: Traffic, now_s: floa
     }
 
 
-async def _series(
-    source: Source, profiles: Sequence[str], period: Period, asked: Answer
-) -> list[Answer]:
-    """Points of the plots: of each profile alone, or of many in one answer if they fit in it."""
-    if len(profiles) > _ASKED_ALONE:
-        try:
-            return await _items(source, "tasks/series", bucket=period.coarse, **asked)
-        except AskError as error:
-            if error.status != HTTPStatus.BAD_REQUEST:
-                raise
-    found = await asyncio.gather(
-        *(
-            _items(source, "tasks/series", bucket=period.coarse, profile=alias, **asked)
-            for alias in profiles
-        )
-    )
-    return list(chain.from_iterable(found))
-
-
 async def _items(source: Source, path: str, **query: str | int | None) -> list[Answer]:
     return (await source.get(path, **query))["items"]
 
 
-def points_of(items: Iterable[Answer], bucket_s: float) -> list[Point]:
-    """Buckets of a series that have a rate, as points in the middle of each."""
-    return [
-        Point(
-            at_s=datetime.fromisoformat(each["start"]).timestamp() + bucket_s / 2,
-            rate=each["pass_rate"],
-            lower=each["lower"],
-            upper=each["upper"],
-            n=each["total"],
-        )
-        for each in items
-        if each["pass_rate"] is not None
-    ]
-
-
 def _plots(
-    series: Iterable[Answer], since_s: float, until_s: float, bucket_s: float
+    rates: Iterable[Answer], since_s: float, until_s: float, bucket_s: float
 ) -> dict[tuple[str, str], Plot]:
-    by_task: dict[tuple[str, str], list[Answer]] = defaultdict(list)
-    for each in series:
-        by_task[each["profile"], each["task_id"]].append(each)
+    """The plot of each task, by alias and id."""
+    lines: dict[tuple[str, str], list[Answer]] = defaultdict(list)
+    for each in rates:
+        lines[each["profile"], each["task_id"]].append(each["line"])
     found: dict[tuple[str, str], Plot] = {}
     end_s = until_s + bucket_s
-    for key, items in by_task.items():
-        points = points_of(_merged(items), bucket_s)
-        begin_s = beginning(points, since_s, end_s, bucket_s)
-        found[key] = sketch_rates(points, begin_s, end_s, bucket_s, _WIDTH, _HEIGHT)
+    for key, versions in lines.items():
+        places = [(start_s + bucket_s / 2, rate) for start_s, rate in _merged(versions)]
+        begin_s = beginning(places[0][0] if places else None, since_s, end_s, bucket_s)
+        found[key] = sketch_rates(places, begin_s, end_s, bucket_s, _WIDTH, _HEIGHT)
     return found
 
 
-def _merged(items: Iterable[Answer]) -> list[Answer]:
-    """Version with more results, where versions of a profile share a bucket."""
-    return [
-        max(same, key=lambda each: each["total"])
-        for _, same in groupby(items, key=lambda each: each["start"])
-    ]
+def _merged(lines: Sequence[Answer]) -> Iterable[tuple[float, float]]:
+    """Begin and rate of each bucket; where versions of a profile share one, of that with more."""
+    if len(lines) == 1:
+        return zip(lines[0]["start_s"], lines[0]["pass_rate"], strict=True)
+    most: dict[float, tuple[int, float]] = {}
+    for each in lines:
+        for at, rate, total in zip(each["start_s"], each["pass_rate"], each["total"], strict=True):
+            most[at] = max(most.get(at, (0, 0.0)), (total, rate))
+    return [(at, rate) for at, (_, rate) in sorted(most.items())]
 
 
 def _rows(

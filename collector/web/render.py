@@ -2,8 +2,10 @@
 
 import datetime
 import gzip
+import hashlib
 import json
 from collections.abc import Mapping
+from functools import cache
 from http import HTTPStatus
 from pathlib import Path
 from typing import Final, cast
@@ -28,10 +30,14 @@ HEADERS: Final[Mapping[str, str]] = {
 """Of every view. Agents' output is hostile: no script or style of a page's text runs, and nothing
 is fetched from or sent to another site."""
 
+VERSION: Final = "v"
+"""Parameter of a static file's address that changes with its content."""
+
 CUT: Final = 4_000
 """Characters of a value that a view shows; the rest is told by its size."""
 
 _FOLDER: Final = Path(__file__).parent
+STATIC: Final = _FOLDER / "static"
 
 
 async def render(
@@ -164,6 +170,19 @@ def query(values: Mapping[str, object]) -> str:
     return urlencode({name: value for name, value in values.items() if value not in (None, "")})
 
 
+@cache
+def static(name: str) -> str:
+    """The address of a file of the page itself, with a digest of its content.
+
+    A browser keeps what it has from there, and asks again only for what changed.
+
+    Args:
+        name: Of the file.
+    """
+    digest = hashlib.blake2b((STATIC / name).read_bytes(), digest_size=6).hexdigest()
+    return f"/static/{name}?{VERSION}={digest}"
+
+
 _ENVIRONMENT: Final = Environment(
     loader=FileSystemLoader(_FOLDER / "templates"),
     autoescape=True,
@@ -184,3 +203,4 @@ _ENVIRONMENT.filters.update(
     pruned=pruned,
     words=text_of,
 )
+_ENVIRONMENT.globals.update(static=static)

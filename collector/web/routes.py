@@ -3,7 +3,6 @@
 import time
 from collections.abc import AsyncIterator
 from http import HTTPStatus
-from pathlib import Path
 from typing import Final
 from urllib.parse import quote
 
@@ -13,6 +12,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response, StreamingResponse
 from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
+from starlette.types import Scope
 
 from collector.access.caller import CALLER, Caller
 from collector.problem import ProblemError
@@ -22,7 +22,7 @@ from collector.web.lists import LISTS, as_parquet, download_list, facets_view, l
 from collector.web.overview import overview
 from collector.web.period import PERIODS, Traffic, read_period
 from collector.web.record import record_view
-from collector.web.render import HEADERS, query, render
+from collector.web.render import HEADERS, STATIC, VERSION, query, render
 from collector.web.review import review_routes
 from collector.web.session import COOKIE, SessionFront, is_local
 from collector.web.source import AskError, Source
@@ -30,7 +30,6 @@ from collector.web.spread import spread_view
 from collector.web.task import task_view
 from collector.web.trace import pass_on, path_of, span_detail, trace_view
 
-_STATIC: Final = Path(__file__).parent / "static"
 _FORMS: Final = {
     "csv": "text/csv",
     "jsonl": "application/x-ndjson",
@@ -40,6 +39,7 @@ _FORMS: Final = {
 _REPLAYED: Final = ("accepted", "waiting", "refused")
 """Outcomes of a dead letter that is taken in again."""
 _PASSED_ON: Final = ("columns", "matches", "export")
+_FOR_GOOD: Final = "public, max-age=31536000, immutable"
 _OF_OTHER_SITES: Final = (HTTPStatus.FORBIDDEN, HTTPStatus.MISDIRECTED_REQUEST)
 
 
@@ -60,7 +60,7 @@ def page_routes() -> list[BaseRoute]:
         Routes of an application that also serves the API, and whose requests pass `SessionFront`.
     """
     return [
-        Mount("/static", GZipMiddleware(_StaticFiles(directory=_STATIC))),
+        Mount("/static", GZipMiddleware(_StaticFiles(directory=STATIC))),
         Route("/login", _login, methods=["GET", "POST"]),
         Route("/logout", _logout, methods=["POST"]),
         Route("/", endpoint(_overview)),
@@ -91,10 +91,12 @@ def page_routes() -> list[BaseRoute]:
 
 
 class _StaticFiles(StaticFiles):
-    """Files of the page itself; their names carry versions or their content seldom changes."""
+    """Files of the page itself: kept for good from an address with a version, else compared."""
 
-    async def get_response(self, path: str, scope: object) -> Response:
-        answer = await super().get_response(path, scope)  # type: ignore[arg-type]
+    async def get_response(self, path: str, scope: Scope) -> Response:
+        answer = await super().get_response(path, scope)
+        is_kept = scope["query_string"].startswith(f"{VERSION}=".encode())
+        answer.headers["Cache-Control"] = _FOR_GOOD if is_kept else "no-cache"
         answer.headers["X-Content-Type-Options"] = "nosniff"
         return answer
 

@@ -6,7 +6,6 @@ from datetime import UTC, datetime
 from typing import Final
 from urllib.parse import quote
 
-from collector.web.overview import points_of
 from collector.web.period import Period, Traffic
 from collector.web.source import Answer, Source
 from scouter.evaluate.show.rate_plot import Point, beginning, plot_rates
@@ -41,9 +40,10 @@ async def task_view(
         source.get("alerts"),
         source.get("drift/series"),
     )
-    points = points_of(series["items"], period.bucket_s)
+    points = _points(series["items"], period.bucket_s)
     until_s = now_s + period.bucket_s
-    begin_s = beginning(points, since, until_s, period.bucket_s)
+    first_s = points[0].at_s if points else None
+    begin_s = beginning(first_s, since, until_s, period.bucket_s)
     falls = [each for each in found["drift"] if _is_about(each, profile, task_id)]
     stands = [each for each in standings["items"] if _is_about(each, profile, task_id)]
     opened = next((each for each in falls if each["state"] != "resolved"), None)
@@ -66,6 +66,21 @@ async def task_view(
         "plot_since": _clock(begin_s) if begin_s > since else "",
         "alert": next((each for each in found["items"] if each["profile"] == profile), None),
     }
+
+
+def _points(items: Iterable[Answer], bucket_s: float) -> list[Point]:
+    """Buckets of a series that have a rate, as points in the middle of each."""
+    return [
+        Point(
+            at_s=datetime.fromisoformat(each["start"]).timestamp() + bucket_s / 2,
+            rate=each["pass_rate"],
+            lower=each["lower"],
+            upper=each["upper"],
+            n=each["total"],
+        )
+        for each in items
+        if each["pass_rate"] is not None
+    ]
 
 
 def _is_about(each: Answer, profile: str, task_id: str) -> bool:

@@ -176,6 +176,29 @@ class StoreFacetsContract:
         assert found.looked_until_ns is None
         assert found.counts == wanted
 
+    def test_columns_of_many_values_are_counted(self, store: Store) -> None:
+        """A hundred traces of two spans: 70 tools, 40 agents and 30 versions in turn."""
+        rows = [
+            span(
+                number, trace_id=f"{trace:032x}",
+                resource=Resource(attributes={"service.version": f"v{trace % 30}"}),
+                attributes={
+                    "gen_ai.operation.name": "execute_tool",
+                    "gen_ai.tool.name": f"tool {trace % 70}",
+                    "gen_ai.agent.name": f"agent {trace % 40}",
+                },
+                status=StatusCode.ERROR if number % 2 else StatusCode.UNSET,
+            )
+            for trace in range(1, 101)
+            for number in (2 * trace, 2 * trace + 1)
+        ]  # fmt: skip
+        store.append_spans(SPACE, rows, 1).result()
+        found = store.trace_facets(SpanQuery(space=SPACE), lambda _: False).counts
+        assert found["tool_name"] == {f"tool {n}": 2 if 1 <= n <= 30 else 1 for n in range(70)}
+        assert found["agent_name"] == {f"agent {n}": 3 if 1 <= n <= 20 else 2 for n in range(40)}
+        assert found["service_version"] == {f"v{n}": 4 if 1 <= n <= 10 else 3 for n in range(30)}
+        assert found["status"] == {"unset": 100, "error": 100}
+
     @_IN_CLASS
     @given(data=st.data())
     def test_a_count_of_records_or_sessions_is_the_length_of_the_list(

@@ -585,12 +585,11 @@ class StoreListsContract:
         bucket_ns = data.draw(
             st.sampled_from([_MINUTE_NS, 45 * _MINUTE_NS, HOUR_NS, 2 * HOUR_NS, 24 * HOUR_NS])
         )
-        found = store.task_series(
-            SeriesQuery(
-                space=space, task_id=task_id, service_version=version, since_ns=since_ns,
-                until_ns=until_ns, bucket_ns=bucket_ns,
-            )
+        asked = SeriesQuery(
+            space=space, task_id=task_id, service_version=version, since_ns=since_ns,
+            until_ns=until_ns, bucket_ns=bucket_ns,
         )  # fmt: skip
+        found = store.task_series(asked)
 
         wanted: Counter[tuple[int, str, str, str]] = Counter()
         for row in latest.values():
@@ -615,6 +614,23 @@ class StoreListsContract:
             }
         )
         assert +got == wanted
+        rated = (Outcome.PASSED.value, Outcome.FAILED.value, Outcome.ERRORED.value, "gated")
+        rates: dict[tuple[str, str], dict[int, tuple[int, int]]] = {}
+        for start_ns, uid, name in sorted({key[:3] for key in wanted}):
+            at = start_ns, uid, name
+            if total := sum(wanted[*at, word] for word in rated):
+                line = rates.setdefault((uid, name), {})
+                line[start_ns] = wanted[*at, Outcome.PASSED.value], total
+        lines = {
+            (each.profile_uid, each.task_id): [
+                *zip(each.start_ns, each.passed, each.total, strict=True)
+            ]
+            for each in store.rate_lines(asked)
+        }
+        assert lines == {
+            key: [(start_ns, *counts) for start_ns, counts in line.items()]
+            for key, line in rates.items()
+        }
         places = [(each.start_ns, each.counts.task_id) for each in found]
         assert places == sorted(places)
         assert len(set((each.start_ns, each.counts.profile_uid, each.counts.task_id)

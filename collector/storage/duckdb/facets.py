@@ -5,24 +5,15 @@ at in steps that grow. Each step counts everything anew that it reaches: so one 
 having to remember what it has seen, and the steps before the last one cost a seventh of it.
 """
 
-from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Final, TypeAlias
 
 from collector.storage.duckdb.commit_ranges import Stretch, within
 from collector.storage.duckdb.database import Database, NoMemoryError
-from collector.storage.duckdb.read import StoredSpans
-from collector.storage.duckdb.search import commit_steps, span_conditions
-from collector.storage.port.facets import Facets
-from collector.storage.port.search import SpanQuery
-from scouter.model.span import StatusCode
+from collector.storage.duckdb.search import commit_steps
 
 # All SQL is put together from this module's own words; values always travel as parameters.
 # ruff: noqa: S608
-
-_SERVICE: Final = ("service_name", "service_version", "environment")
-_OF_SPANS: Final = (*_SERVICE, "agent_name", "tool_name", "response_model", "error_type")
-_STATUS: Final = "status"
 
 _FREE: Final = 2000
 """Rows that are counted whatever the time: to plan a query takes longer."""
@@ -86,46 +77,3 @@ def reached_ns(
     earliest, newest = of_space % ("min", ">="), of_space % ("max", "<")
     sql = f"SELECT coalesce(({earliest}), ({newest}))"
     return database.read(sql, [first, space])[0][0]
-
-
-def read_trace_facets(stored: StoredSpans, query: SpanQuery, is_over: IsOver) -> Facets:
-    """Count traces by the values of their matching spans.
-
-    Args:
-        stored: The spans.
-        query: The filter; says as of when. Of `attributes` a span counts that has one with the same
-            hash, which one in four thousand million others has.
-        is_over: Ends the search.
-
-    Cost: linear in the spans that are looked at.
-    """
-    where, given = span_conditions(query, None)
-    counts, first = count_in_steps(
-        stored.database,
-        "spans",
-        query.as_of or 0,
-        is_over,
-        lambda stretch: _by_column(stored.database, where, given, stretch),
-    )
-    at = reached_ns(stored.database, "spans", "received_ns", query.space, first)
-    return Facets(counts=counts, looked_until_ns=at)
-
-
-def _by_column(
-    database: Database, where: str, given: Sequence[object], stretch: Stretch
-) -> Mapping[str, Mapping[str, int]]:
-    """Counts by name and value; a query for each column is half as dear as one that unfolds all."""
-    columns = {_STATUS: "status::VARCHAR", **{name: name for name in _OF_SPANS}}
-    rows = database.read(
-        " UNION ALL ".join(
-            f"SELECT '{name}', {value} AS value, count(DISTINCT trace_hash) FROM spans"
-            f" WHERE {within([stretch])} AND {where} AND {value} <> '' GROUP BY value"
-            for name, value in columns.items()
-        ),
-        [*given] * len(columns),
-    )
-    counts: defaultdict[str, dict[str, int]] = defaultdict(dict)
-    for name, value, count in rows:
-        told = StatusCode(int(value)).name.lower() if name == _STATUS else value
-        counts[name][told] = count
-    return counts

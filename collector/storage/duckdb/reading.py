@@ -26,7 +26,6 @@ from collector.storage.duckdb.evaluations import (
     read_evaluations,
     read_versions,
 )
-from collector.storage.duckdb.facets import read_trace_facets
 from collector.storage.duckdb.judges import (
     read_calibrations,
     read_gold,
@@ -54,12 +53,14 @@ from collector.storage.duckdb.sessions import (
 )
 from collector.storage.duckdb.settle import superseded_sql
 from collector.storage.duckdb.task_values import read_task_values
-from collector.storage.duckdb.tasks import read_task_counts, read_task_series
+from collector.storage.duckdb.tasks import read_rate_lines, read_task_counts, read_task_series
 from collector.storage.duckdb.trace import read_trace
+from collector.storage.duckdb.trace_facets import read_trace_facets
 from collector.storage.duckdb.trace_steps import read_trace_steps
 from collector.storage.duckdb.usage import read_usage
 from collector.storage.duckdb.waiting import count_waiting, read_waiting, read_waiting_spaces
 from collector.storage.port.counts import (
+    RateLine,
     SeriesItem,
     SeriesQuery,
     TaskCounts,
@@ -192,6 +193,10 @@ class Reading(Opened):
     def task_series(self, query: SeriesQuery) -> list[SeriesItem]:
         """Count outcomes per bucket, profile and task."""
         return read_task_series(self._database, query)
+
+    def rate_lines(self, query: SeriesQuery) -> list[RateLine]:
+        """Count outcomes per bucket as a line for each profile and task."""
+        return read_rate_lines(self._database, query)
 
     def newest_results(self, query: NewestResultsQuery) -> list[NewestResult]:
         """The newest results of a task on records."""

@@ -7,7 +7,13 @@ from collector.storage.duckdb.database import Database
 from collector.storage.duckdb.evaluations import Filter, conditions, profile_filter
 from collector.storage.duckdb.read import LATEST
 from collector.storage.duckdb.rollup import HOUR_NS
-from collector.storage.port.counts import SeriesItem, SeriesQuery, TaskCounts, TaskQuery
+from collector.storage.port.counts import (
+    RateLine,
+    SeriesItem,
+    SeriesQuery,
+    TaskCounts,
+    TaskQuery,
+)
 from scouter.evaluate.outcome import DECIDED, Outcome
 
 # All SQL is put together from this module's own words; values always travel as parameters.
@@ -64,22 +70,10 @@ def read_task_series(database: Database, query: SeriesQuery) -> list[SeriesItem]
     Cost: as for `read_task_counts`; where a bucket is no number of whole hours, all results of the
     time asked for.
     """
-    filters: list[Filter] = [
-        ("e.space = ?", query.space),
-        profile_filter(database, query.profile),
-        ("e.task_id = ?", query.task_id),
-    ]
-    if query.bucket_ns % HOUR_NS:
-        own = [*filters, ("e.evaluated_ns >= ?", query.since_ns)]
-        parts = _from_results(database, own, query.until_ns, _service(query), query.space)
-    else:
-        parts = _parts(
-            database, filters, query.since_ns, query.until_ns, _service(query), query.space
-        )
-    bucket = int(query.bucket_ns)
+    parts = _bucket_parts(database, query, has_scores=True)
     rows = database.read(
         f"""
-        SELECT at_ns // {bucket} * {bucket} AS start_ns, profile_uid, {_COUNTS}
+        SELECT {_start(query)} AS start_ns, profile_uid, {_COUNTS}
         FROM ({" UNION ALL ".join(sql for sql, _ in parts)})
         GROUP BY start_ns, profile_uid, task_id {_HAVING}
         ORDER BY start_ns, any_value(alias), min(position), task_id, profile_uid
@@ -93,6 +87,46 @@ def read_task_series(database: Database, query: SeriesQuery) -> list[SeriesItem]
     ]
 
 
+def read_rate_lines(database: Database, query: SeriesQuery) -> list[RateLine]:
+    """The rate of each profile and task over time, in columns; without those that have none.
+
+    Cost: as for `read_task_counts`, but no result is read for its score.
+    """
+    parts = _bucket_parts(database, query, has_scores=False)
+    rows = database.read(
+        f"""
+        SELECT profile_uid, task_id, list(start_ns), list(passed), list(total) FROM (
+            SELECT {_start(query)} AS start_ns, profile_uid, task_id,
+                {_count(Outcome.PASSED)} AS passed,
+                (sum(n) FILTER (gated OR outcome <> 'skipped'))::BIGINT AS total
+            FROM ({" UNION ALL ".join(sql for sql, _ in parts)})
+            GROUP BY start_ns, profile_uid, task_id HAVING total > 0 ORDER BY start_ns
+        ) GROUP BY profile_uid, task_id
+        """,
+        [value for _, values in parts for value in values],
+    )
+    return [RateLine(*row) for row in rows]
+
+
+def _start(query: SeriesQuery) -> str:
+    return f"at_ns // {query.bucket_ns:d} * {query.bucket_ns:d}"
+
+
+def _bucket_parts(database: Database, query: SeriesQuery, *, has_scores: bool) -> list[Part]:
+    filters: list[Filter] = [
+        ("e.space = ?", query.space),
+        profile_filter(database, query.profile),
+        ("e.task_id = ?", query.task_id),
+    ]
+    service, space = _service(query), query.space
+    if query.bucket_ns % HOUR_NS:
+        own = [*filters, ("e.evaluated_ns >= ?", query.since_ns)]
+        return _from_results(database, own, query.until_ns, service, space)
+    return _parts(
+        database, filters, query.since_ns, query.until_ns, service, space, has_scores=has_scores
+    )
+
+
 def _parts(
     database: Database,
     filters: list[Filter],
@@ -100,6 +134,8 @@ def _parts(
     until_ns: int | None,
     service: Mapping[str, str],
     space: str,
+    *,
+    has_scores: bool = True,
 ) -> list[Part]:
     """Choose the sources of counts of a time: rollups for whole hours, results for the rest."""
     first = None if since_ns is None else -(-since_ns // HOUR_NS) * HOUR_NS
@@ -116,10 +152,11 @@ def _parts(
             given,
         )
     ]
-    where, given = conditions(
-        *filters, ("e.evaluated_ns >= ?", first), ("e.evaluated_ns < ?", last)
-    )
-    parts.append(_results(f"{where} AND e.score IS NOT NULL", given, n=0))
+    if has_scores:
+        where, given = conditions(
+            *filters, ("e.evaluated_ns >= ?", first), ("e.evaluated_ns < ?", last)
+        )
+        parts.append(_results(f"{where} AND e.score IS NOT NULL", given, n=0))
     if first != since_ns:
         parts += _from_results(database, [*filters, from_since], first, {}, space)
     if last != until_ns:

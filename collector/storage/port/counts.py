@@ -83,7 +83,7 @@ class SeriesQuery:
     bucket_ns: int
     """Buckets begin at multiples of it since 1970; the first and the last may be cut."""
     limit: int = 50_000
-    """Most items; the first ones are taken."""
+    """Most items; the first ones are taken. Lines of rates have no limit."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,6 +92,18 @@ class SeriesItem:
 
     start_ns: int
     counts: TaskCounts
+
+
+class RateLine(NamedTuple):
+    """The rate of one task over time, in columns: one place for each bucket with a rate."""
+
+    profile_uid: str
+    task_id: str
+    start_ns: list[int]
+    """Beginnings of the buckets, in order."""
+    passed: list[int]
+    total: list[int]
+    """Results that the rate counts, 1 at least."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,6 +6,7 @@ from typing import Protocol
 from collector.storage.port.commits import CommittedStore
 from collector.storage.port.counts import (
     Conservation,
+    RateLine,
     RecordSheet,
     SeriesItem,
     SeriesQuery,
@@ -119,6 +120,10 @@ class ReadStore(CommittedStore, Protocol):
 
         Sorted by time, alias and task; a bucket without any result is left out.
         """
+        ...
+
+    def rate_lines(self, query: SeriesQuery) -> list[RateLine]:
+        """Count as `task_series` does, without scores: a line for each profile and task."""
         ...
 
     def newest_results(self, query: NewestResultsQuery) -> list[NewestResult]:

@@ -43,6 +43,16 @@ class TaskScores(Answer):
     n_error: int = Field(default=0, description="Results that errored, and so have none.")
 
 
+class RateLine(Answer):
+    """Pass rate of one task over time, in columns; a bucket without a rate has no place in them."""
+
+    start_s: tuple[int, ...] = Field(
+        description="Start of each bucket, in order, in seconds since 1970."
+    )
+    pass_rate: tuple[float, ...]
+    total: tuple[int, ...] = Field(description="Results that each rate counts.")
+
+
 class TaskRate(Answer):
     """Outcomes of one task, and its pass rate with a 95 % Wilson interval."""
 
@@ -67,10 +77,16 @@ class TaskRate(Answer):
     )
 
 
+class RatedTask(TaskRate):
+    """The same, with the rate over time where it is asked for."""
+
+    line: RateLine | None = Field(default=None, description="Null without `bucket`.")
+
+
 class TaskRates(Answer):
     """Rates of all tasks."""
 
-    items: tuple[TaskRate, ...]
+    items: tuple[RatedTask, ...]
 
 
 class TaskBucket(TaskRate):

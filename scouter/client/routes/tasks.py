@@ -12,6 +12,7 @@ def tasks(
     environment: str | None = None,
     since: Moment | None = None,
     until: Moment | None = None,
+    bucket: str | None = None,
 ) -> Call[TaskRates]:
     """Outcomes and pass rate of every task.
 
@@ -21,6 +22,8 @@ def tasks(
         environment: Of the records' service.
         since: Evaluated at this time or later.
         until: Evaluated before this time.
+        bucket: Length of a bucket, such as `1h`: each rate has its `line` over time then. It needs
+            `since`.
     """
     return get("/tasks", TaskRates, query=dict(locals()))
 

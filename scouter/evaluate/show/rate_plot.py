@@ -1,6 +1,6 @@
 """Plots of rates as SVG: numbers in attributes, so that they need neither script nor style."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 
@@ -46,16 +46,16 @@ class Plot:
     """`points` of a polyline for each run of buckets without a gap."""
 
 
-def beginning(points: Sequence[Point], since_s: float, until_s: float, bucket_s: float) -> float:
+def beginning(first_s: float | None, since_s: float, until_s: float, bucket_s: float) -> float:
     """The beginning of a plot: its first results, so that a young series is not a dot at the edge.
 
     Args:
-        points: By time.
+        first_s: Middle of the first bucket; None where there is none.
         since_s: The earliest beginning, seconds since 1970.
         until_s: The end.
         bucket_s: Length of a bucket; the plot shows twelve at least.
     """
-    first = points[0].at_s - bucket_s if points else since_s
+    first = since_s if first_s is None else first_s - bucket_s
     return max(since_s, min(first, until_s - 12 * bucket_s))
 
 
@@ -77,27 +77,37 @@ def plot_rates(
         width: Of the plot, in its units.
         height: Of the plot.
     """
-    plot = sketch_rates(points, since_s, until_s, bucket_s, width, height)
+    places = [(each.at_s, each.rate) for each in points]
+    plot = sketch_rates(places, since_s, until_s, bucket_s, width, height)
     return replace(plot, dots=tuple(_dots(points, since_s, until_s, width, height)))
 
 
 def sketch_rates(
-    points: Sequence[Point],
+    places: Iterable[tuple[float, float]],
     since_s: float,
     until_s: float,
     bucket_s: float,
     width: float,
     height: float,
 ) -> Plot:
-    """The same without dots, for plots that are too small for them."""
+    """The same without dots, for plots that are too small for them.
+
+    Args:
+        places: Middle of each bucket in seconds since 1970, and its rate; by time.
+        since_s: Left end, seconds since 1970.
+        until_s: Right end; after the left one.
+        bucket_s: Distance of two buckets that follow each other.
+        width: Of the plot, in its units.
+        height: Of the plot.
+    """
     lines: list[list[str]] = []
     last_s = float("-inf")
-    for point in points:
-        x = (point.at_s - since_s) / (until_s - since_s) * width
-        if point.at_s - last_s > 1.5 * bucket_s:
+    for at_s, rate in places:
+        x = (at_s - since_s) / (until_s - since_s) * width
+        if at_s - last_s > 1.5 * bucket_s:
             lines.append([])  # a bucket without results is a gap, not a straight line
-        lines[-1].append(f"{x:.1f},{(1 - point.rate) * height:.1f}")
-        last_s = point.at_s
+        lines[-1].append(f"{x:.1f},{(1 - rate) * height:.1f}")
+        last_s = at_s
     return Plot(width=width, height=height, dots=(), lines=tuple(map(" ".join, lines)))
 
 

@@ -120,6 +120,9 @@ def test_filters_of_evaluations(service: Service) -> None:
         ("records?state=lost", "state:"),
         ("tasks/series?bucket=59s", "bucket: '59s' is no length"),
         ("tasks/series?bucket=0h", "bucket: '0h' is no length"),
+        ("tasks?bucket=0h&since=0", "bucket: '0h' is no length"),
+        ("tasks?bucket=1h", "a rate over time needs since"),
+        ("tasks?bucket=1m&since=0&until=1970-01-02T09:21:00Z", "2,001 buckets of 1m"),
         ("tasks/series?bucket=1m&since=0&until=1970-01-02T09:21:00Z", "2,001 buckets of 1m"),
         ("export/profiles", "kind:"),
         ("export/records?format=xml", "format:"),
@@ -206,6 +209,22 @@ def test_task_series(service: Service, bucket: str) -> None:
         "/api/v1/tasks/series", bucket=bucket, since=most, until=start_ns + length_ns
     )
     assert whole["items"]
+
+
+@pytest.mark.parametrize("bucket", ["1h", "30m", "1d"])
+def test_a_task_has_its_rate_over_time(service: Service, bucket: str) -> None:
+    """3 of 4 passed, all in one bucket or, as one began meanwhile, in two."""
+    length_ns = {"1h": HOUR_NS, "30m": HOUR_NS // 2, "1d": 24 * HOUR_NS}[bucket]
+    made = service.get("/api/v1/evaluations", limit=1000)["items"]
+    made_ns = sorted(parse_time_ns(each["evaluated_at"]) for each in made)
+    starts = {at_ns // length_ns * length_ns // 10**9 for at_ns in made_ns}
+    (rate,) = service.get("/api/v1/tasks", since=made_ns[0], bucket=bucket)["items"]
+    line = rate["line"]
+    assert line["start_s"] == sorted(starts)
+    assert sum(line["total"]) == 4
+    passed = [each * n for each, n in zip(line["pass_rate"], line["total"], strict=True)]
+    assert sum(passed) == pytest.approx(3)
+    assert service.get("/api/v1/tasks")["items"][0]["line"] is None
 
 
 def test_export_as_json_lines(service: Service) -> None:

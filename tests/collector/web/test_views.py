@@ -1,5 +1,6 @@
 """Every view of the page: on stored data, on nothing, and on what is hostile."""
 
+import hashlib
 import html
 import re
 from html.parser import HTMLParser
@@ -11,6 +12,7 @@ from typing_extensions import override
 
 from collector.access.caller import Scope
 from collector.access.tokens import TokenFile
+from collector.web import render
 from scouter.drift.profile import AgentEvalProfile
 from scouter.evaluate.operators.comparison import ComparisonOperator
 from scouter.evaluate.tasks.trace import TraceAssertion, TraceAssertionTask
@@ -22,6 +24,7 @@ from tests.collector.web.conftest import HOSTILE, PROTOBUF, Shown, trace_of
 from tests.contracts.store_data import TRACE, span
 from tests.support.processes import wait_until
 
+_STATIC: Final = Path(render.__file__).parent / "static"
 VIEWS: Final = (
     "/", "/task?profile=answers&task=right", "/evaluations", "/records", "/traces",
     "/conversations", "/alerts", "/health", f"/traces/{TRACE}",
@@ -310,6 +313,20 @@ def test_unsigned_views_are_no_guesses(start: Start, tmp_path: Path) -> None:
     for _ in range(20):
         assert http.get("/", follow_redirects=False).status_code == 303
     assert http.get("/static/page.css").status_code == 200
+
+
+def test_a_browser_keeps_files_until_they_change(start: Start) -> None:
+    http = start().http
+    data = (_STATIC / "page.css").read_bytes()
+    address = f"/static/page.css?v={hashlib.blake2b(data, digest_size=6).hexdigest()}"
+    assert f'<link rel="stylesheet" href="{address}">' in http.get("/").text
+    kept = http.get(address)
+    assert kept.content == data
+    assert kept.headers["cache-control"] == "public, max-age=31536000, immutable"
+    bare = http.get("/static/page.css")
+    assert bare.headers["cache-control"] == "no-cache"
+    same = http.get("/static/page.css", headers={"If-None-Match": bare.headers["etag"]})
+    assert same.status_code == 304
 
 
 def test_version_and_environment_stay_in_the_addresses(filled: Service) -> None:
