@@ -20,6 +20,7 @@ from scouter.model.genai.work import agent_work
 from scouter.model.span import AttributeValue, Scope, Span, StatusCode
 from tests.support.act_traces import doubled, traces
 from tests.support.agent_traces import PREFIXES, find_clients, load_client
+from tests.support.examples import examples
 
 SPACE, HOUR, MS = "default", 3600 * 10**9, 10**6
 MODEL: dict[str, AttributeValue] = {"gen_ai.operation.name": "chat", "gen_ai.request.model": "m"}
@@ -274,7 +275,7 @@ SPACES: Final = itertools.count()
 
 
 @given(traces(), st.data())
-@settings(max_examples=150, suppress_health_check=[HealthCheck.too_slow], deadline=None)
+@settings(max_examples=examples(40), suppress_health_check=[HealthCheck.too_slow], deadline=None)
 def test_views_count_the_calls_that_evaluations_count(
     of_traces: DuckDBStore, spans: list[Span], data: st.DataObject
 ) -> None:
