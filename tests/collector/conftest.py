@@ -98,6 +98,15 @@ def start(tmp_path: Path) -> Iterator[Start]:
         service.stop()
 
 
+@pytest.fixture(scope="module")
+def untouched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    """A collector with the profile `answers`, for the tests of a module that store nothing."""
+    folder = tmp_path_factory.mktemp("untouched")
+    service = Service(folder, profile=[str(save_answers(folder))])
+    yield service
+    service.stop()
+
+
 @pytest.fixture
 def answers(tmp_path: Path) -> Path:
     """A profile without spans and with an alert: `context.answer` is 42."""

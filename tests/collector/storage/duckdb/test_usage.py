@@ -53,6 +53,17 @@ def span(
     )  # fmt: skip
 
 
+@pytest.fixture(scope="module")
+def of_traces(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DuckDBStore]:
+    """Traces of many tests, those of each in a space of their own."""
+    store = DuckDBStore(tmp_path_factory.mktemp("traces"))
+    yield store
+    store.close()
+
+
+SPACES: Final = itertools.count()
+
+
 def used(
     store: DuckDBStore,
     spans: Sequence[Span],
@@ -60,11 +71,12 @@ def used(
     bucket_ns: int | None = None,
     since_ns: int | None = None,
     until_ns: int | None = None,
+    space: str = SPACE,
 ) -> tuple[Usage, ...]:
     for each in spans:  # each in a request of its own: no rule may need them together
-        store.append_spans(SPACE, [each], 1).result()
+        store.append_spans(space, [each], 1).result()
     query = UsageQuery(
-        space=SPACE, group_by=group_by, bucket_ns=bucket_ns, since_ns=since_ns, until_ns=until_ns
+        space=space, group_by=group_by, bucket_ns=bucket_ns, since_ns=since_ns, until_ns=until_ns
     )
     return store.usage(query).items
 
@@ -194,9 +206,10 @@ def test_parts_of_tokens(store: DuckDBStore) -> None:
         ),
     ],
 )  # fmt: skip
-def test_calls_of_models(store: DuckDBStore, spans: Sequence[Span], calls: int) -> None:
+def test_calls_of_models(of_traces: DuckDBStore, spans: Sequence[Span], calls: int) -> None:
     """However many spans tell of a call, its ten tokens of input count once."""
-    assert tokens(used(store, spans)) == {"m": (calls, 10 * calls, 5 * calls, 0, 0)}
+    found = used(of_traces, spans, space=f"s{next(SPACES)}")
+    assert tokens(found) == {"m": (calls, 10 * calls, 5 * calls, 0, 0)}
 
 
 def pay(call_id: str = "", name: str = "pay", arguments: str = "") -> dict[str, AttributeValue]:
@@ -259,19 +272,9 @@ def pay(call_id: str = "", name: str = "pay", arguments: str = "") -> dict[str, 
         ),
     ],
 )  # fmt: skip
-def test_calls_of_tools(store: DuckDBStore, spans: Sequence[Span], calls: int) -> None:
-    assert tokens(used(store, spans, UsageGroup.TOOL)) == {"pay": (calls, 0, 0, 0, 0)}
-
-
-@pytest.fixture(scope="module")
-def of_traces(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DuckDBStore]:
-    """Traces of one property test, each in a space of its own."""
-    store = DuckDBStore(tmp_path_factory.mktemp("traces"))
-    yield store
-    store.close()
-
-
-SPACES: Final = itertools.count()
+def test_calls_of_tools(of_traces: DuckDBStore, spans: Sequence[Span], calls: int) -> None:
+    found = used(of_traces, spans, UsageGroup.TOOL, space=f"s{next(SPACES)}")
+    assert tokens(found) == {"pay": (calls, 0, 0, 0, 0)}
 
 
 @given(traces(), st.data())
