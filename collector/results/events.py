@@ -7,13 +7,13 @@ Source: OpenTelemetry semantic conventions for generative AI, events.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from importlib.metadata import version
 from typing import Final, TypeAlias
 
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from opentelemetry.proto.common.v1.common_pb2 import KeyValue
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord, ResourceLogs, SeverityNumber
 
+from collector.metrics import own_version
 from collector.results.links import Link
 from collector.storage.port.rows import EvaluationRow, TaskRow
 from scouter.evaluate.outcome import Outcome
@@ -71,7 +71,7 @@ def _resource_logs(row: EvaluationRow, link: Link, behind: Behind) -> ResourceLo
         )
     )
     logs = found.scope_logs.add()
-    logs.scope.name, logs.scope.version = "scouter", version("scouter-agents")
+    logs.scope.name, logs.scope.version = "scouter", own_version()
     logs.log_records.extend(
         _event(row, task, link, behind(row, task))
         for task in row.tasks

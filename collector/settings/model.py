@@ -1,5 +1,6 @@
 """The collector's settings: one model for flags, environment, file and documentation."""
 
+import os
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, cast
 
@@ -543,8 +544,10 @@ class CollectorSettings(BaseSettings):
             dict(cast(InitSettingsSource, init_settings).init_kwargs),  # pyright: ignore[reportUnknownArgumentType] - typed as a bare dict there
         )
         file = cast(dict[str, Any], flags.pop("_file", {}))
+        # To look for each setting in an environment without any takes most of the time.
+        is_in_environment = any(name.upper().startswith(ENV_PREFIX) for name in os.environ)
         return (
             InitSettingsSource(settings_cls, init_kwargs=flags),
-            env_settings,
+            *((env_settings,) if is_in_environment else ()),
             InitSettingsSource(settings_cls, init_kwargs=file),
         )

@@ -57,16 +57,17 @@ class Service:
         return answer.json()
 
     def wait_for(self, count: int, state: str = "evaluated") -> None:
-        """Wait until so many records are in a state; to count them takes longer than most tests."""
+        """Wait until so many records of the first space are in a state."""
+        store, space = self.collector.store, self.collector.settings.space
         counted: int | None = None
 
         def is_enough() -> bool:
             nonlocal counted
-            last = self.collector.store.last_seq()
+            last = store.last_seq()
             if last == counted:  # states change with commits alone
                 return False
             counted = last
-            return bool(self.get("/api/v1/conservation")["records"][state] >= count)
+            return bool(getattr(store.record_sheet(space), state) >= count)
 
         wait_until(is_enough, what=f"{count} records {state}", timeout_s=20)
 
@@ -95,6 +96,15 @@ def start(tmp_path: Path) -> Iterator[Start]:
     yield start_one
     for service in running:
         service.stop()
+
+
+@pytest.fixture(scope="module")
+def untouched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    """A collector with the profile `answers`, for the tests of a module that store nothing."""
+    folder = tmp_path_factory.mktemp("untouched")
+    service = Service(folder, profile=[str(save_answers(folder))])
+    yield service
+    service.stop()
 
 
 @pytest.fixture

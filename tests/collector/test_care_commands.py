@@ -6,7 +6,6 @@ import shutil
 from pathlib import Path
 
 import duckdb
-import httpx
 import pytest
 from typer.testing import CliRunner
 
@@ -29,8 +28,7 @@ from scouter.errors import ConfigError, TransientError
 from scouter.evaluate.judge.port import JudgeReply
 from tests.collector.conftest import Start
 from tests.contracts.store_data import SPACE, evaluation, letter, record, span
-from tests.support.collector_process import CollectorProcess
-from tests.support.processes import wait_until
+from tests.support.served import serve
 
 
 def run(*words: object) -> tuple[int, str]:
@@ -290,26 +288,22 @@ def test_a_store_that_a_collector_has_open(start: Start, tmp_path: Path) -> None
         run("check", "--data", tmp_path / "data")
 
 
-def test_a_running_collector_is_backed_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_running_collector_is_backed_up(
+    start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """By its name below the collector's folder of backups; what is restored is whole."""
     monkeypatch.delenv("SCOUTER_AUTH_TOKEN", raising=False)
-    collector = CollectorProcess(tmp_path, "--backups", tmp_path / "backups")
-    collector.start()
-    try:
-        body = {"records": [{"uid": f"u{n}", "profile": "later"} for n in range(3)]}
-        assert httpx.post(f"{collector.url}/v1/records", json=body).status_code == 200
-        wait_until(
-            lambda: collector.get("/api/v1/conservation")["records"]["accepted"] == 3, what="both"
-        )
-        done = run("backup", "monday", "--server", collector.url)
+    service = start(backups=tmp_path / "backups", deadline_s="1h")
+    service.send(*({"uid": f"u{n}", "profile": "later"} for n in range(3)))
+    service.wait_for(3, "accepted")
+    with serve(service.collector.app) as url:
+        done = run("backup", "monday", "--server", url)
         assert done == (0, f"{tmp_path / 'backups' / 'monday'}, on the collector's machine\n")
         for name in ("monday", "../elsewhere", str(tmp_path / "elsewhere"), ""):
-            code, _ = run("backup", name, "--server", collector.url)
+            code, _ = run("backup", name, "--server", url)
             assert code != 0, name
         assert [each.name for each in (tmp_path / "backups").iterdir()] == ["monday"]
-    finally:
-        collector.stop()
-    code, _ = run("backup", "tuesday", "--server", collector.url)
+    code, _ = run("backup", "tuesday", "--server", url)
     assert code != 0
     assert run("restore", tmp_path / "backups" / "monday", "--data", tmp_path / "y")[0] == 0
     code, output = run("check", "--data", tmp_path / "y")
@@ -330,21 +324,17 @@ def test_a_backup_by_nobody_names_the_option_that_the_command_has() -> None:
 
 
 def test_a_backup_of_a_guarded_collector_needs_its_token(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One with the scope `admin`, from the environment and never from the command line."""
     monkeypatch.delenv("SCOUTER_AUTH_TOKEN", raising=False)
     tokens = TokenFile(tmp_path / "data")
     texts = {each: tokens.create(each, [each], SPACE)[1] for each in (Scope.READ, Scope.ADMIN)}
-    collector = CollectorProcess(tmp_path, "--backups", tmp_path / "backups")
-    collector.start()
-    try:
-        codes = [run("backup", "none", "--server", collector.url)[0]]
+    with serve(start(backups=tmp_path / "backups").collector.app) as url:
+        codes = [run("backup", "none", "--server", url)[0]]
         for name, made in texts.items():
             monkeypatch.setenv("SCOUTER_AUTH_TOKEN", made)
-            codes.append(run("backup", name, "--server", collector.url)[0])
-    finally:
-        collector.stop()
+            codes.append(run("backup", name, "--server", url)[0])
     assert [code == 0 for code in codes] == [False, False, True]
     assert [each.name for each in (tmp_path / "backups").iterdir()] == ["admin"]
 

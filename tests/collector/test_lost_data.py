@@ -1,7 +1,5 @@
 """Lost data as those see it who run a collector: its exit, its answers, its series, its check."""
 
-import subprocess
-import sys
 from pathlib import Path
 
 import httpx
@@ -11,13 +9,17 @@ from typer.testing import CliRunner
 from collector.access.caller import Scope
 from collector.access.tokens import TokenFile
 from collector.judging.answers import FILE_NAME as ANSWERS_NAME
+from collector.service import run_collector
+from collector.settings.load import load_settings
+from collector.storage.duckdb.store import DuckDBStore
 from scouter.cli.app import make_app
+from scouter.errors import ConfigError
 from tests.collector.conftest import Start
 from tests.support.collector_process import CollectorProcess
 
 
 def test_a_collector_without_its_database(tmp_path: Path) -> None:
-    """It ends with the code of wrong input and three ways out; who takes the last one is told."""
+    """It ends as on wrong input and names three ways out; who takes the last one is told."""
     first = CollectorProcess(tmp_path)
     first.start()
     try:
@@ -29,13 +31,11 @@ def test_a_collector_without_its_database(tmp_path: Path) -> None:
         (tmp_path / "data" / each).unlink(missing_ok=True)
 
     data = ["--data", str(tmp_path / "data")]
-    program = [sys.executable, "-m", "scouter.cli.app", "collector", *data]
-    where = ["--listen", "127.0.0.1:0", "--grpc", "off"]
-    refused = subprocess.run([*program, *where], capture_output=True, text=True, timeout=60)
-    assert refused.returncode == 2
-    assert len(refused.stderr.splitlines()) == 1
+    settings = {"data": tmp_path / "data", "listen": "127.0.0.1:0", "grpc": "off"}
+    with pytest.raises(ConfigError) as refused:
+        run_collector(load_settings(settings))
     for said in ("scouter.duckdb is gone", "restore", "check --data", "--accept-loss"):
-        assert said in refused.stderr
+        assert said in str(refused.value)
     checked = CliRunner().invoke(make_app(), ["collector", "check", *data])
     assert (checked.exit_code, "is gone" in checked.output) == (1, True), checked.output
 
@@ -51,9 +51,7 @@ def test_a_collector_without_its_database(tmp_path: Path) -> None:
     checked = CliRunner().invoke(make_app(), ["collector", "check", *data])
     assert checked.exit_code == 0, checked.output
     assert "3 records and 0 spans were lost" in " ".join(checked.output.split())
-    again = CollectorProcess(tmp_path)
-    again.start()
-    assert again.stop() == 0
+    DuckDBStore(tmp_path / "data").close()  # is opened again as any other
 
 
 def test_a_broken_cache_of_answers_begins_anew(

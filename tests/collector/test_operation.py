@@ -105,8 +105,8 @@ def test_a_record_that_waits_for_its_trace_is_never_judged(start: Start, traced:
         pytest.param({"space": "other", "session_id": "a"}, id="a-space"),
     ],
 )
-def test_what_cannot_be_erased(start: Start, body: object) -> None:
-    assert start().http.post("/api/v1/erase", json=body).status_code == 400
+def test_what_cannot_be_erased(untouched: Service, body: object) -> None:
+    assert untouched.http.post("/api/v1/erase", json=body).status_code == 400
 
 
 def test_a_trace_is_named_in_either_case(start: Start) -> None:
@@ -249,12 +249,12 @@ def test_two_backups_at_once(start: Start, tmp_path: Path) -> None:
     assert {Path(each["path"]).name for each in listed} == set(names)
 
 
-@pytest.mark.parametrize("name", ["..", "../x", "/etc/x", "a/b", ".hidden", "", "a\x00b"])
-def test_a_backup_stays_below_its_folder(start: Start, tmp_path: Path, name: str) -> None:
+def test_a_backup_stays_below_its_folder(start: Start, tmp_path: Path) -> None:
     service = start(backups=tmp_path / "backups")
-    answer = service.http.post("/api/v1/backup", json={"folder": name})
-    assert answer.status_code in (400, 409), answer.text
-    assert not (tmp_path / "backups").exists()
+    for name in ("..", "../x", "/etc/x", "a/b", ".hidden", "", "a\x00b"):
+        answer = service.http.post("/api/v1/backup", json={"folder": name})
+        assert answer.status_code in (400, 409), (name, answer.text)
+        assert not (tmp_path / "backups").exists(), name
 
 
 def test_the_size_and_its_bounds_are_shown(start: Start) -> None:

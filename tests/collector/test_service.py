@@ -1,4 +1,4 @@
-"""The collector as a program of its own: start, stop, and `kill -9` in the middle of work."""
+"""The collector as a program of its own: its start and its end. `test_kill` kills it in traffic."""
 
 import json
 import os
@@ -7,27 +7,22 @@ import resource
 import shutil
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, cast
 
 import httpx
 import pytest
 
+from collector.service import run_collector
+from collector.settings.load import load_settings
 from collector.storage.duckdb.store import DuckDBStore
-from scouter.model.attributes import PROCESS_ID, PROCESS_SPAN_COUNT
-from scouter.model.otlp import encode_request
-from scouter.model.span import Resource, Span
+from scouter.errors import ConfigError
 from tests.contracts.store_data import record
 from tests.support.collector_process import CollectorProcess
 from tests.support.processes import wait_until
 
 Launch = Callable[..., CollectorProcess]
-
-KILLS = 3
-BETWEEN_KILLS = 25
 
 
 @pytest.fixture
@@ -45,21 +40,15 @@ def launch(tmp_path: Path) -> Iterator[Launch]:
         each.close()
 
 
-def test_small_answers_are_not_held_back(launch: Launch, answers: Path) -> None:
-    """Where a socket waits for acknowledgements (Nagle), each of them takes 40 ms."""
-    collector = launch("--profile", answers)
-    took: list[float] = []
-    for _ in range(20):
-        began = time.monotonic()
-        assert collector.get("/api/v1/profiles")["items"]
-        took.append(time.monotonic() - began)
-    assert min(took) < 0.03
-
-
 @pytest.mark.pace
-def test_says_where_it_is_and_ends_with_0(launch: Launch, answers: Path) -> None:
+def test_says_where_it_is_answers_at_once_and_finishes_what_it_took(
+    launch: Launch, answers: Path, tmp_path: Path
+) -> None:
+    """Its settings come from a file. A socket that waits for acknowledgements takes 40 ms."""
+    file = tmp_path / "scouter.yaml"
+    file.write_text(f"space: of-file\nprofile: [{answers}]\n")
     began = time.monotonic()
-    collector = launch("--profile", answers)
+    collector = launch("--config", file)
     took_s = time.monotonic() - began
     told = json.loads((collector.folder / "ready.json").read_text())
     assert told == {"listen": collector.address, "grpc": None, "pid": collector.process.pid}
@@ -67,28 +56,41 @@ def test_says_where_it_is_and_ends_with_0(launch: Launch, answers: Path) -> None
     assert f"listening on http://{collector.address} (API /openapi.json, metrics /metrics)" in log
     assert "profiles: answers" in log
     assert httpx.get(f"{collector.url}/openapi.json").status_code == 200
-    assert collector.stop() == 0
+    answered: list[float] = []
+    for _ in range(20):
+        asked = time.monotonic()
+        (item,) = collector.get("/api/v1/profiles")["items"]
+        answered.append(time.monotonic() - asked)
+        assert item["space"] == "of-file"
+    batch = [{"uid": f"u{n}", "profile": "answers", "context": {"answer": 42}} for n in range(1000)]
+    httpx.post(f"{collector.url}/v1/records", json={"records": batch}).raise_for_status()
+    assert collector.stop() == 0  # what was taken is finished
     # The last word: neither the interpreter nor a library complains of how it ends.
     assert (collector.folder / "collector.log").read_text().endswith(" INFO stopped\n")
+    collector.start()
+    collector.wait_evaluated(1000)
+    assert min(answered) < 0.03
     assert took_s < 10  # 1.5 s on a machine with nothing else to do
 
 
 def test_a_second_one_on_the_same_folder_or_port_is_refused(launch: Launch) -> None:
     collector = launch()
     data = str(collector.folder / "data")
-    command = [sys.executable, "-m", "scouter.cli.app", "collector"]
-    for flags, message in (
-        (["--data", data, "--listen", "127.0.0.1:0", "--grpc", "off"], "cannot open the store"),
-        (["--data", data + "2", "--listen", collector.address], "cannot listen on"),
-        (
-            ["--data", data + "2", "--listen", "127.0.0.1:0", "--grpc", collector.address],
-            "for gRPC: the address is in use",
-        ),
+    command = [
+        sys.executable, "-m", "scouter.cli.app", "collector",
+        "--data", data, "--listen", "127.0.0.1:0", "--grpc", "off",
+    ]  # fmt: skip
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert len(done.stderr.splitlines()) == 1
+    assert "cannot open the store" in done.stderr
+    for listen, grpc, message in (
+        (collector.address, "off", "cannot listen on"),
+        ("127.0.0.1:0", collector.address, "for gRPC: the address is in use"),
     ):
-        done = subprocess.run([*command, *flags], capture_output=True, text=True, check=False)
-        assert done.returncode == 2
-        assert len(done.stderr.splitlines()) == 1
-        assert message in done.stderr
+        settings = load_settings({"data": data + "2", "listen": listen, "grpc": grpc})
+        with pytest.raises(ConfigError, match=message):
+            run_collector(settings)
 
 
 def test_nobody_else_may_read_what_is_stored(launch: Launch, answers: Path, tmp_path: Path) -> None:
@@ -120,14 +122,6 @@ def test_nobody_else_may_read_what_is_stored(launch: Launch, answers: Path, tmp_
         assert http.post("/api/v1/backup", json={"folder": "one"}).status_code == 201
     assert (backups / "one" / "scouter.duckdb").exists()
     assert readable() == []
-
-
-def test_settings_come_from_a_file(launch: Launch, answers: Path, tmp_path: Path) -> None:
-    file = tmp_path / "scouter.yaml"
-    file.write_text(f"space: of-file\nprofile: [{answers}]\n")
-    collector = launch("--config", file)
-    (item,) = collector.get("/api/v1/profiles")["items"]
-    assert item["space"] == "of-file"
 
 
 @pytest.mark.pace
@@ -175,127 +169,3 @@ def test_goes_on_after_a_checkpoint_that_found_no_room(launch: Launch, answers: 
     sheet = collector.get("/api/v1/conservation")["records"]
     assert sheet["evaluated"] == sheet["accepted"]
     assert sheet["accepted"] in (acknowledged, acknowledged + 1)  # one answer may be lost
-
-
-# --- kill -9 ----------------------------------------------------------------------------------
-
-
-def conversation(number: int) -> tuple[list[Span], dict[str, Any]]:
-    """A stamped trace of three spans, and its record."""
-    trace_id = f"{number + 1:032x}"
-    resource = Resource(attributes={PROCESS_ID: "p", "service.name": "agent"})
-
-    def span(span_id: int, parent: int | None, **attributes: int) -> Span:
-        return Span(
-            trace_id=trace_id, span_id=f"{span_id:016x}", name="step" if parent else "root",
-            parent_span_id=f"{parent:016x}" if parent else None, parent_is_remote=False,
-            start_ns=1, end_ns=2, resource=resource, attributes=dict(attributes),
-        )  # fmt: skip
-
-    spans = [span(1, None, **{PROCESS_SPAN_COUNT: 3}), span(2, 1), span(3, 1)]
-    record: dict[str, Any] = {
-        "uid": f"u{number}",
-        "profile": "traced",
-        "trace_id": trace_id,
-        "context": {},
-    }
-    return spans, record
-
-
-class Sender(threading.Thread):
-    """Sends conversations one after the other, each part until it is acknowledged."""
-
-    def __init__(self, url: str, seed: int) -> None:
-        super().__init__(name="sender")
-        self._url, self._rng = url, random.Random(seed)
-        self.ending = threading.Event()
-        self.done: list[int] = []
-        self.broken: list[int] = []
-        """Status codes that are neither 200 nor worth another try."""
-
-    def run(self) -> None:
-        number = 0
-        with httpx.Client(base_url=self._url, timeout=10) as client:
-            while not self.ending.is_set():
-                spans, record = conversation(number)
-                parts: list[Any] = [spans[:1], spans[1:], record]
-                self._rng.shuffle(parts)
-                parts.append(self._rng.choice(parts))  # and one of them again
-                if all([self._send(client, part) for part in parts]):
-                    self.done.append(number)
-                number += 1
-
-    def _send(self, client: httpx.Client, part: Any) -> bool:
-        while not self.ending.is_set():
-            try:
-                if isinstance(part, list):
-                    spans = cast("list[Span]", part)
-                    data = encode_request(spans).SerializeToString()
-                    headers = {"Content-Type": "application/x-protobuf"}
-                    answer = client.post("/v1/traces", content=data, headers=headers)
-                else:
-                    answer = client.post("/v1/records", json={"records": [part]})
-            except httpx.TransportError:
-                self.ending.wait(0.02)
-                continue
-            if answer.status_code == 200:
-                return True
-            if answer.status_code not in (429, 503):
-                self.broken.append(answer.status_code)
-                return False
-        return False
-
-
-def test_kill_in_the_middle_loses_nothing_and_counts_nothing_twice(
-    launch: Launch, traced: Path
-) -> None:
-    """Every acknowledged conversation has one evaluation, complete, and each span once."""
-    collector = launch("--profile", traced, "--quiet-s", "20s")
-    sender = Sender(collector.url, seed=1)
-    sender.start()
-    for _ in range(KILLS):
-        enough = len(sender.done) + BETWEEN_KILLS
-        wait_until(lambda enough=enough: len(sender.done) >= enough, what="traffic", timeout_s=60)
-        collector.kill()
-        collector.start()
-    enough = len(sender.done) + BETWEEN_KILLS
-    wait_until(lambda: len(sender.done) >= enough, what="traffic", timeout_s=60)
-    sender.ending.set()
-    sender.join(30)
-    assert not sender.broken
-
-    acknowledged = {f"u{n}" for n in sender.done}
-    wait_until(
-        lambda: acknowledged <= {item["uid"] for item in collector.evaluations()},
-        what="an evaluation for each acknowledged record",
-        timeout_s=60,
-        every_s=0.2,
-    )
-    items = [item for item in collector.evaluations() if item["uid"] in acknowledged]
-    assert len(items) == len(acknowledged)
-    assert {(item["outcome"], item["completeness"]) for item in items} == {("passed", "complete")}
-    sheet = collector.get("/api/v1/conservation")
-    records, spans = sheet["records"], sheet["spans"]
-    states = ("waiting", "evaluated", "skipped", "expired", "dead_lettered", "erased")
-    assert records["accepted"] == sum(records[state] for state in states)
-    assert spans["accepted"] == spans["stored"] >= 3 * len(acknowledged)
-    assert records["duplicates"] + spans["duplicates"] > 0
-    for number in random.Random(5).sample(sender.done, 10):
-        found = collector.get(f"/api/v1/traces/{number + 1:032x}")["spans"]
-        assert [span["spanId"] for span in found] == [f"{n:016x}" for n in (1, 2, 3)]
-    passed = [
-        value
-        for name, value in collector.metrics().items()
-        if name.startswith("scouter_evaluations_total{") and 'outcome="passed"' in name
-    ]
-    assert passed == [records["evaluated"]]
-
-
-def test_sigterm_finishes_what_was_taken(launch: Launch, answers: Path) -> None:
-    """A thousand records are acknowledged; the program is told to end at once."""
-    collector = launch("--profile", answers)
-    batch = [{"uid": f"u{n}", "profile": "answers", "context": {"answer": 42}} for n in range(1000)]
-    httpx.post(f"{collector.url}/v1/records", json={"records": batch}).raise_for_status()
-    assert collector.stop() == 0
-    collector.start()
-    collector.wait_evaluated(1000)

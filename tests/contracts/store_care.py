@@ -1,8 +1,8 @@
 """Erasure, retention, backup and size in any store."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import pytest
 
@@ -15,6 +15,7 @@ from collector.storage.port.judges import GoldOutcome, GoldQuery
 from collector.storage.port.lists import EvaluationQuery
 from collector.storage.port.rows import (
     OpenSession,
+    RecordRow,
     Scope,
     TaskRow,
 )
@@ -59,91 +60,111 @@ def fill(store: Store) -> None:
     store.append_dead_letters([gone]).result()
 
 
+@dataclass(frozen=True)
+class Erasure:
+    """The same rows in a space of its own, and what is erased of them."""
+
+    space: str
+    field: str
+    value: Any
+    uids: set[str]
+    spans_gone: set[int]
+
+    @property
+    def foreign(self) -> str:
+        return f"beside {self.space}"
+
+    @property
+    def target(self) -> EraseTarget:
+        return EraseTarget(space=self.space, **{self.field: self.value})
+
+    def rows(self) -> list[RecordRow]:
+        rows = [
+            record("a1", session_id="a", trace_id=trace(1), tags={"user": "ann"}),
+            record("a2", session_id="a", trace_id=trace(2), tags={"user": "bob"}),
+            record("b1", session_id="b", trace_id=trace(2), tags={"user": "ann"}),
+            record("alone", trace_id=trace(3), tags={}),
+        ]
+        return [replace(row, space=self.space) for row in rows]
+
+    def send(self, store: Store) -> None:
+        store.append_records(self.rows()).result()
+        for n in range(1, 5):
+            store.append_spans(self.space, [span(n, trace_id=trace(n))], 1).result()
+        judged = [
+            evaluation(row.uid, space=self.space, session_id=row.session_id,
+                       trace_id=row.trace_id, tags=row.tags)
+            for row in self.rows()
+        ]  # fmt: skip
+        store.append_evaluations(judged).result()
+
+    def check(self, store: Store) -> None:
+        uids = {row.uid for row in self.rows()}
+        kept = uids - self.uids
+        assert {row.uid for row in store.records_of(self.space, sorted(uids))} == kept
+        listed = store.evaluations(EvaluationQuery(space=self.space)).items
+        assert {row.record_uid for row in listed} == kept
+        found = store.spans_of(self.space, [trace(n) for n in range(1, 5)])
+        numbers = {int(each.span_id, 16) for some in found.values() for each in some}
+        assert numbers == {1, 2, 3, 4} - self.spans_gone
+        (counts,) = store.task_counts(TaskQuery(space=self.space))
+        assert counts.passed == len(kept)
+        sheet = store.conservation(self.space)
+        states = sheet.records
+        assert store.record_sheet(self.space) == states
+        assert (states.accepted, states.evaluated, states.waiting, states.erased) == (
+            4, len(kept), 0, len(self.uids),
+        )  # fmt: skip
+        assert (sheet.spans.accepted, sheet.spans.stored, sheet.spans.erased) == (
+            4, 4 - len(self.spans_gone), len(self.spans_gone),
+        )  # fmt: skip
+        key = TotalKey(TotalName.ERASED, self.space, label="record")
+        assert store.totals().get(key, 0) == len(self.uids)
+        assert {store.record_history(self.space, uid) for uid in self.uids} <= {None}
+        assert store.record_history(self.foreign, "a1") is not None
+
+
+ERASURES: Final = (
+    Erasure("one record", "record_uid", "a1", {"a1"}, {1}),
+    Erasure("one of two records of a trace", "record_uid", "a2", {"a2"}, _NONE),
+    Erasure("a session", "session_id", "a", {"a1", "a2"}, {1}),
+    Erasure("a session that shares its trace", "session_id", "b", {"b1"}, _NONE),
+    Erasure("a record that is its own session", "session_id", "alone", {"alone"}, {3}),
+    Erasure("a trace", "trace_id", trace(2), {"a2", "b1"}, {2}),
+    Erasure("a trace of no record", "trace_id", trace(4), _NOBODY, {4}),
+    Erasure("a tag", "tag", ("user", "ann"), {"a1", "b1"}, {1}),
+    Erasure("a tag that nobody has", "tag", ("user", "an"), _NOBODY, _NONE),
+    Erasure("nobody", "record_uid", "nobody", _NOBODY, _NONE),
+)
+
+
 class CareContract(OpenedStore):
     """See `store.StoreContract`."""
 
-    @pytest.mark.parametrize(
-        ("target", "uids", "spans_gone"),
-        [
-            ({"record_uid": "a1"}, {"a1"}, {1}),
-            ({"record_uid": "a2"}, {"a2"}, _NONE),  # its trace is another record's, too
-            ({"session_id": "a"}, {"a1", "a2"}, {1}),
-            ({"session_id": "b"}, {"b1"}, _NONE),
-            ({"session_id": "alone"}, {"alone"}, {3}),  # a record without one is its own
-            ({"trace_id": f"{2:032x}"}, {"a2", "b1"}, {2}),
-            ({"trace_id": f"{4:032x}"}, _NOBODY, {4}),  # of no record
-            ({"tag": ("user", "ann")}, {"a1", "b1"}, {1}),
-            ({"tag": ("user", "an")}, _NOBODY, _NONE),
-            ({"record_uid": "nobody"}, _NOBODY, _NONE),
-        ],
-    )
-    def test_what_is_erased_is_gone_for_good(
-        self, open_store: Open, target: dict[str, Any], uids: set[str], spans_gone: set[int]
-    ) -> None:
+    def test_what_is_erased_is_gone_for_good(self, open_store: Open) -> None:
         """Listings, counts and rates lose it, the sheet says so, and it does not come again."""
-        rows = [
-            record("a1", session_id="a", trace_id=f"{1:032x}", tags={"user": "ann"}),
-            record("a2", session_id="a", trace_id=f"{2:032x}", tags={"user": "bob"}),
-            record("b1", session_id="b", trace_id=f"{2:032x}", tags={"user": "ann"}),
-            record("alone", trace_id=f"{3:032x}", tags={}),
-        ]
-        stored = [span(n, trace_id=f"{n:032x}") for n in range(1, 5)]
-        judged = [
-            evaluation(row.uid, session_id=row.session_id, trace_id=row.trace_id, tags=row.tags)
-            for row in rows
-        ]
-        letters = [letter(uid="a1"), letter(source="another", payload=b"{}")]
         store = open_store()
-
-        def send() -> None:
-            store.append_records(rows).result()
-            for each in stored:
-                store.append_spans(SPACE, [each], 1).result()
-            store.append_evaluations(judged).result()
-
-        send()
-        store.append_dead_letters(letters).result()
-        foreign = "another space"
-        store.append_records([record("a1", space=foreign, session_id="a")]).result()
-        done = store.erase(EraseTarget(space=SPACE, **target)).result()
-        assert (done.uids, done.spans, done.evaluations) == (uids, len(spans_gone), len(uids))
-        kept = {row.uid for row in rows} - uids
-
-        def check() -> None:
-            assert {row.uid for row in store.records_of(SPACE, [x.uid for x in rows])} == kept
-            listed = store.evaluations(EvaluationQuery(space=SPACE)).items
-            assert {row.record_uid for row in listed} == kept
-            found = store.spans_of(SPACE, [each.trace_id for each in stored])
-            numbers = {int(each.span_id, 16) for some in found.values() for each in some}
-            assert numbers == {1, 2, 3, 4} - spans_gone
-            (counts,) = store.task_counts(TaskQuery(space=SPACE))
-            assert counts.passed == len(kept)
-            sheet = store.conservation(SPACE)
-            states = sheet.records
-            assert store.record_sheet(SPACE) == states
-            assert (states.accepted, states.evaluated, states.waiting, states.erased) == (
-                4, len(kept), 0, len(uids),
-            )  # fmt: skip
-            assert (sheet.spans.accepted, sheet.spans.stored, sheet.spans.erased) == (
-                4, 4 - len(spans_gone), len(spans_gone),
-            )  # fmt: skip
-            totals = store.totals()
-            assert totals.get(TotalKey(TotalName.ERASED, SPACE, label="record"), 0) == len(uids)
-            assert {store.record_history(SPACE, uid) for uid in uids} <= {None}
-            assert store.record_history(foreign, "a1") is not None
-
-        check()
-        left = [each.letter.uid for each in store.dead_letters(LetterQuery(space=SPACE))]
-        assert sorted(left) == sorted(["", *(["a1"] if "a1" not in uids else [])])
-        send()
-        check()
+        for each in ERASURES:
+            each.send(store)
+            letters = [letter(uid="a1"), letter(source="another", payload=b"{}")]
+            store.append_dead_letters([replace(row, space=each.space) for row in letters]).result()
+            store.append_records([record("a1", space=each.foreign, session_id="a")]).result()
+            done = store.erase(each.target).result()
+            counts = (len(each.spans_gone), len(each.uids))
+            assert (done.uids, done.spans, done.evaluations) == (each.uids, *counts)
+            each.check(store)
+            left = [row.letter.uid for row in store.dead_letters(LetterQuery(space=each.space))]
+            assert sorted(left) == sorted(["", *(["a1"] if "a1" not in each.uids else [])])
+            each.send(store)
+            each.check(store)
         store.close()
         store = open_store()
-        check()
-        send()
-        check()
-        again = store.erase(EraseTarget(space=SPACE, **target)).result()
-        assert (again.uids, again.spans) == (set(), 0)
+        for each in ERASURES:
+            each.check(store)
+            each.send(store)
+            each.check(store)
+            again = store.erase(each.target).result()
+            assert (again.uids, again.spans) == (set(), 0)
         store.close()
 
     def test_an_evaluation_that_read_what_was_erased_keeps_its_outcome_without_texts(

@@ -3,12 +3,11 @@
 The law: a value's count is the length of the list that has the value as a further filter.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from collector.storage.port.lists import EvaluationQuery, RecordQuery, RecordState, SessionQuery
@@ -18,16 +17,8 @@ from collector.storage.port.store import Store
 from scouter.evaluate.outcome import Outcome
 from scouter.model.span import Resource, StatusCode
 from tests.contracts.store_data import SPACE, evaluation, letter, record, span
+from tests.contracts.store_opened import IN_CLASS, OpenedStore
 
-_IN_CLASS = settings(
-    max_examples=30,
-    deadline=None,
-    suppress_health_check=[
-        HealthCheck.function_scoped_fixture,
-        HealthCheck.too_slow,
-        HealthCheck.differing_executors,
-    ],
-)
 _COLUMNS = ("service_name", "service_version", "tool_name", "agent_name", "error_type")
 WORDS = st.sampled_from(["", "a", "b"])
 
@@ -43,16 +34,10 @@ def lengths(
     return {name: counts for name, counts in found.items() if counts}
 
 
-class StoreFacetsContract:
+class StoreFacetsContract(OpenedStore):
     """Subclass it and give the fixture `open_store`."""
 
-    @pytest.fixture
-    def store(self, open_store: Callable[[], Store]) -> Iterator[Store]:
-        store = open_store()
-        yield store
-        store.close()
-
-    @_IN_CLASS
+    @IN_CLASS
     @given(data=st.data())
     def test_a_count_of_evaluations_is_the_length_of_the_list(
         self, store: Store, data: st.DataObject
@@ -120,7 +105,7 @@ class StoreFacetsContract:
         assert found.looked_until_ns is None
         assert found.counts == wanted
 
-    @_IN_CLASS
+    @IN_CLASS
     @given(data=st.data())
     def test_a_count_of_traces_is_the_length_of_the_list(
         self, store: Store, data: st.DataObject
@@ -199,7 +184,7 @@ class StoreFacetsContract:
         assert found["service_version"] == {f"v{n}": 4 if 1 <= n <= 10 else 3 for n in range(30)}
         assert found["status"] == {"unset": 100, "error": 100}
 
-    @_IN_CLASS
+    @IN_CLASS
     @given(data=st.data())
     def test_a_count_of_records_or_sessions_is_the_length_of_the_list(
         self, store: Store, data: st.DataObject
@@ -256,24 +241,24 @@ class StoreFacetsContract:
         assert found.counts == lengths({"profile": sessions}, {"profile": ["a", "b"]})
 
     def test_counts_that_end_early_say_how_far_they_looked(self, store: Store) -> None:
-        """Some of the newest of 5,000 evaluations, in commits of twenty.
+        """Some of the newest of 6,000 evaluations, in 40 commits.
 
         Those of another space came before, and are not reached: that is no whole answer.
         """
         store.append_evaluations([evaluation("early", space="early", evaluated_ns=7)]).result()
-        for first in range(0, 5000, 20):
+        for first in range(0, 6000, 150):
             rows = [
                 evaluation(f"u{n}", evaluation_id=f"e{n}", evaluated_ns=n)
-                for n in range(first, first + 20)
+                for n in range(first, first + 150)
             ]
             store.append_evaluations(rows).result()
         query = EvaluationQuery(space=SPACE)
         found = store.evaluation_facets(query, lambda _: True)
         counted = found.counts["outcome"]["passed"]
-        assert 2000 <= counted < 5000
-        assert found.looked_until_ns == 5000 - counted
+        assert 2000 <= counted < 6000
+        assert found.looked_until_ns == 6000 - counted
         whole = store.evaluation_facets(query, lambda _: False)
-        assert whole.counts["outcome"] == {"passed": 5000}
+        assert whole.counts["outcome"] == {"passed": 6000}
         assert whole.looked_until_ns is None
         early = store.evaluation_facets(replace(query, space="early"), lambda _: True)
         assert (early.counts, early.looked_until_ns) == ({}, 7)
@@ -281,11 +266,11 @@ class StoreFacetsContract:
         assert (none.counts, none.looked_until_ns) == ({}, None)
 
     def test_counts_of_traces_end_before_a_step_that_is_too_long(self, store: Store) -> None:
-        """In 250 commits of twenty traces each."""
-        for commit in range(1, 251):
+        """In 40 commits of 150 traces each."""
+        for commit in range(1, 41):
             rows = [
                 span(n, trace_id=f"{n:032x}", resource=_SHOP)
-                for n in range(20 * commit, 20 * commit + 20)
+                for n in range(150 * commit, 150 * commit + 150)
             ]
             store.append_spans(SPACE, rows, 1000 + commit).result()
         asked: list[float] = []
@@ -296,8 +281,8 @@ class StoreFacetsContract:
 
         found = store.trace_facets(SpanQuery(space=SPACE), end)
         counted = found.counts["service_name"]["shop"]
-        assert 2000 <= counted < 5000
-        assert found.looked_until_ns == 1251 - counted / 20
+        assert 2000 <= counted < 6000
+        assert found.looked_until_ns == 1041 - counted / 150
         assert min(asked) >= 1
         assert store.trace_facets(SpanQuery(space="other"), end).counts == {}
 

@@ -6,12 +6,12 @@ Expected values are counted by hand, or by going through everything that was put
 import json
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from collector.storage.duckdb.rollup import HOUR_NS
@@ -23,16 +23,8 @@ from collector.storage.port.task_values import TaskValuesQuery
 from scouter.evaluate.outcome import DECIDED, Outcome
 from scouter.model.span import Resource
 from tests.contracts.store_data import SPACE, TRACE, evaluation, letter, record, span
+from tests.contracts.store_opened import IN_CLASS, OpenedStore
 
-_IN_CLASS = settings(
-    max_examples=40,
-    deadline=None,
-    suppress_health_check=[
-        HealthCheck.function_scoped_fixture,
-        HealthCheck.too_slow,
-        HealthCheck.differing_executors,
-    ],
-)
 _MINUTE_NS = HOUR_NS // 60
 
 
@@ -46,18 +38,12 @@ def uids_by_page(store: Store, query: EvaluationQuery) -> Iterator[str]:
         query = replace(query, before=page.next_before)
 
 
-class StoreListsContract:
+class StoreListsContract(OpenedStore):
     """Subclass it and give the fixture `open_store`."""
-
-    @pytest.fixture
-    def store(self, open_store: Callable[[], Store]) -> Iterator[Store]:
-        store = open_store()
-        yield store
-        store.close()
 
     # --- evaluations ---------------------------------------------------------------------------
 
-    @_IN_CLASS
+    @IN_CLASS
     @given(data=st.data())
     def test_a_listing_is_that_of_a_brute_force_filter(
         self, store: Store, data: st.DataObject
@@ -462,7 +448,7 @@ class StoreListsContract:
 
     # --- sessions ---------------------------------------------------------------------------
 
-    @_IN_CLASS
+    @IN_CLASS
     @given(data=st.data())
     def test_sessions_are_those_of_a_brute_force_count(
         self, store: Store, data: st.DataObject
@@ -550,7 +536,7 @@ class StoreListsContract:
 
     # --- time series ------------------------------------------------------------------------
 
-    @_IN_CLASS
+    @IN_CLASS
     @given(data=st.data())
     def test_a_series_is_that_of_a_brute_force_count(
         self, store: Store, data: st.DataObject

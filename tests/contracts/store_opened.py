@@ -8,6 +8,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from collector.storage.port.store import Store
+from tests.support.examples import examples
 
 Open = Callable[[], Store]
 """Opens the store of this test; opened again it holds what was stored before."""
@@ -15,7 +16,7 @@ OpenCopy = Callable[[Path], Store]
 """Opens what a backup put into a folder."""
 
 IN_CLASS: Final = settings(
-    max_examples=25,
+    max_examples=examples(16),
     deadline=None,
     suppress_health_check=[
         HealthCheck.function_scoped_fixture,

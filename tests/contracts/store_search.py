@@ -5,13 +5,13 @@ Expected values are counted by hand, or by going through everything that was put
 
 import itertools
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 from zlib import crc32
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from collector.storage.port.search import (
@@ -26,16 +26,8 @@ from collector.storage.port.store import Store
 from collector.storage.port.trace_steps import Step
 from scouter.model.span import AttributeValue, Resource, Span, StatusCode
 from tests.contracts.store_data import SPACE, TRACE, span
+from tests.contracts.store_opened import IN_CLASS, OpenedStore
 
-_IN_CLASS = settings(
-    max_examples=40,
-    deadline=None,
-    suppress_health_check=[
-        HealthCheck.function_scoped_fixture,
-        HealthCheck.too_slow,
-        HealthCheck.differing_executors,
-    ],
-)
 _SERVICES = {name: Resource(attributes={"service.name": name}) for name in ("shop", "bank")}
 
 
@@ -126,6 +118,24 @@ _queries = st.builds(
     limit=st.integers(1, 4),
 )
 _numbers = itertools.count(1)
+_TEXTS: Final[Sequence[tuple[AttributeValue, list[str], list[str]]]] = (
+    ("red", ["red"], ["Red", "re", "red "]),
+    ("", [""], [" "]),
+    ("naïve ☃", ["naïve ☃"], ["naive ☃"]),
+    ("12", ["12"], ["12.0", "012"]),
+    (12, ["12"], ["12.0", "+12", "012", "1_2"]),
+    (-(2**63), [str(-(2**63))], [str(2**63)]),
+    (True, ["true"], ["True", "1"]),
+    (False, ["false"], ["0", ""]),
+    (0.5, ["0.5", "5e-1"], ["0.50001"]),
+    (3.0, ["3.0", "3"], ["true"]),
+    (-0.0, ["-0.0", "0.0"], ["x"]),
+    ("x" * 200, ["x" * 200], ["x" * 199]),
+    ("x" * 300, [], ["x" * 300]),
+    (("a", "b"), [], ["a", "('a', 'b')"]),
+    (None, [], ["", "None"]),
+)
+"""Values of attributes, the texts that find them, and some that do not."""
 
 
 def put(store: Store, space: str, batches: Any) -> list[Stored]:
@@ -170,16 +180,10 @@ def trace_pages(store: Store, query: SpanQuery) -> Iterator[TraceSummary]:
         query = replace(query, before=page.next_before, as_of=page.as_of)
 
 
-class StoreSearchContract:
+class StoreSearchContract(OpenedStore):
     """Subclass it and give the fixture `open_store`."""
 
-    @pytest.fixture
-    def store(self, open_store: Callable[[], Store]) -> Iterator[Store]:
-        store = open_store()
-        yield store
-        store.close()
-
-    @_IN_CLASS
+    @IN_CLASS
     @given(batches=_batches, query=_queries)
     def test_spans_are_those_of_a_brute_force(
         self, store: Store, batches: Any, query: SpanQuery
@@ -192,7 +196,7 @@ class StoreSearchContract:
         )
         assert list(span_pages(store, query)) == expected
 
-    @_IN_CLASS
+    @IN_CLASS
     @given(batches=_batches, query=_queries)
     def test_traces_are_those_of_a_brute_force(
         self, store: Store, batches: Any, query: SpanQuery
@@ -242,35 +246,18 @@ class StoreSearchContract:
             "environment": "prod",
         }  # fmt: skip
 
-    @pytest.mark.parametrize(
-        ("value", "found_by", "not_by"),
-        [
-            ("red", ["red"], ["Red", "re", "red "]),
-            ("", [""], [" "]),
-            ("naïve ☃", ["naïve ☃"], ["naive ☃"]),
-            ("12", ["12"], ["12.0", "012"]),
-            (12, ["12"], ["12.0", "+12", "012", "1_2"]),
-            (-(2**63), [str(-(2**63))], [str(2**63)]),
-            (True, ["true"], ["True", "1"]),
-            (False, ["false"], ["0", ""]),
-            (0.5, ["0.5", "5e-1"], ["0.50001"]),
-            (3.0, ["3.0", "3"], ["true"]),
-            (-0.0, ["-0.0", "0.0"], ["x"]),
-            ("x" * 200, ["x" * 200], ["x" * 199]),
-            ("x" * 300, [], ["x" * 300]),
-            (("a", "b"), [], ["a", "('a', 'b')"]),
-            (None, [], ["", "None"]),
-        ],
-        ids=repr,
-    )
-    def test_attributes_by_their_text(
-        self, store: Store, value: AttributeValue, found_by: list[str], not_by: list[str]
-    ) -> None:
+    def test_attributes_by_their_text(self, store: Store) -> None:
         """Texts, numbers and booleans; what is longer than 256 bytes with its key is not found."""
-        store.append_spans(SPACE, [span(1, attributes={"key": value, "k": "red"})], 1).result()
-        for text in (*found_by, *not_by):
-            page = store.spans(SpanQuery(space=SPACE, attributes=(("key", text),)))
-            assert len(page.items) == (text in found_by), text
+        spans = [
+            span(at, attributes={f"key {at}": value, "k": "red"})
+            for at, (value, _, _) in enumerate(_TEXTS, start=1)
+        ]
+        store.append_spans(SPACE, spans, 1).result()
+        for at, (value, found_by, not_by) in enumerate(_TEXTS, start=1):
+            for text in (*found_by, *not_by):
+                page = store.spans(SpanQuery(space=SPACE, attributes=((f"key {at}", text),)))
+                found = [int(each.position.span_id, 16) for each in page.items]
+                assert found == ([at] if text in found_by else []), (value, text)
 
     def test_attributes_that_share_a_hash_are_told_apart(self, store: Store) -> None:
         """Of 200,000 texts some pairs have the same CRC-32, behind the same bytes, too."""
@@ -321,10 +308,10 @@ class StoreSearchContract:
         for space, count in (("a", 1), ("b", 1), ("c", 0)):
             query = SpanQuery(space=space, name="same")
             assert len(store.spans(query).items) == len(store.traces(query).items) == count
-            usage = UsageQuery(space=space, group_by=UsageGroup.MODEL)
-            assert store.usage(usage).items == ()
 
-    # --- usage ------------------------------------------------------------------------------
+
+class StoreUsageContract(OpenedStore):
+    """Subclass it and give the fixture `open_store`."""
 
     def test_tokens_are_those_of_model_calls(self, store: Store) -> None:
         """An agent's span repeats the sum; a call without a model has an empty key."""

@@ -1,26 +1,16 @@
 """Answers of every store about records that hold a text."""
 
-from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from collector.storage.port.lists import RecordQuery, RecordState
 from collector.storage.port.store import Store
 from tests.contracts.store_data import SPACE, evaluation, record
-
-_IN_CLASS = settings(
-    max_examples=60,
-    deadline=None,
-    suppress_health_check=[
-        HealthCheck.function_scoped_fixture,
-        HealthCheck.too_slow,
-        HealthCheck.differing_executors,
-    ],
-)
+from tests.contracts.store_opened import IN_CLASS, OpenedStore
 
 
 def never() -> bool:
@@ -33,14 +23,8 @@ def found(store: Store, text: str, **filters: Any) -> list[str]:
     return [each.record.uid for each in page.items]
 
 
-class StoreTextContract:
+class StoreTextContract(OpenedStore):
     """Subclass it and give the fixture `open_store`."""
-
-    @pytest.fixture
-    def store(self, open_store: Callable[[], Store]) -> Iterator[Store]:
-        store = open_store()
-        yield store
-        store.close()
 
     @pytest.mark.parametrize(
         ("context", "text", "is_found"),
@@ -71,7 +55,7 @@ class StoreTextContract:
         store.append_records([record(context=context)]).result()
         assert found(store, text) == ["u1"] * is_found
 
-    @_IN_CLASS
+    @IN_CLASS
     @given(said=st.text(max_size=12), text=st.text(min_size=1, max_size=3))
     def test_a_text_is_found_where_python_finds_it(
         self, store: Store, said: str, text: str
@@ -87,11 +71,11 @@ class StoreTextContract:
 
     def test_other_filters_and_pages_join_the_text(self, store: Store) -> None:
         """Every third of 100 records has the word; every second of all was evaluated."""
-        for n in range(100):
-            said = "blue" if n % 3 == 0 else "red"
-            store.append_records([record(f"u{n}", received_ns=n, context={"a": said})]).result()
-            if n % 2 == 0:
-                store.append_evaluations([evaluation(f"u{n}")]).result()
+        for first in range(0, 100, 4):
+            said = {n: "red" if n % 3 else "blue" for n in range(first, first + 4)}
+            rows = [record(f"u{n}", received_ns=n, context={"a": said[n]}) for n in said]
+            store.append_records(rows).result()
+            store.append_evaluations([evaluation(f"u{n}") for n in said if n % 2 == 0]).result()
         query = RecordQuery(
             space=SPACE, limit=4, since_ns=10, until_ns=90, state=RecordState.EVALUATED
         )
@@ -108,9 +92,10 @@ class StoreTextContract:
 
     def test_a_search_that_ends_early_goes_on_where_it_ended(self, store: Store) -> None:
         """Time is always up: each page has read one part more, and all of them are the whole."""
-        for n in range(200):
-            said = "rare" if n in (3, 150) else "common"
-            store.append_records([record(f"u{n}", received_ns=n, context={"a": said})]).result()
+        for first in range(0, 200, 4):
+            said = {n: "rare" if n in (3, 150) else "common" for n in range(first, first + 4)}
+            rows = [record(f"u{n}", received_ns=n, context={"a": said[n]}) for n in said]
+            store.append_records(rows).result()
         query, uids, reached = RecordQuery(space=SPACE), list[str](), list[int]()
         while True:
             page = store.search_records(query, "rare", lambda: True)

@@ -191,8 +191,6 @@ class Committer:
 
 def last_seq(database: Database) -> int:
     """Number of the last commit that left rows."""
-    numbers = (
-        database.read(f"SELECT coalesce(max(seq), 0) FROM {table}")[0][0]  # noqa: S608
-        for table in TABLES
-    )
-    return max(numbers)
+    numbers = " UNION ALL ".join(f"SELECT max(seq) AS seq FROM {table}" for table in TABLES)  # noqa: S608
+    ((found,),) = database.read(f"SELECT coalesce(max(seq), 0) FROM ({numbers})")  # noqa: S608
+    return found

@@ -442,7 +442,8 @@ def migrate(connection: duckdb.DuckDBPyConnection, catalog: str, path: Path) -> 
             f"the store {path} has version {done}; this program knows versions up to "
             f"{len(MIGRATIONS)}: use the program that wrote it, or a newer one"
         )
-    if not done and run(connection, "SHOW TABLES") == [("migrations",)]:
+    tables = "SELECT table_name FROM duckdb_tables() WHERE database_name = ?"
+    if not done and run(connection, tables, [catalog]) == [("migrations",)]:
         versions = f"INSERT INTO migrations SELECT unnest(range(1, {len(MIGRATIONS) + 1}))"
         run(connection, f"BEGIN; {tables_after(MIGRATIONS)}; {versions}; COMMIT")
         return

@@ -103,6 +103,8 @@ class SpanFill:
 
     def _stretches(self) -> list[tuple[Stretch, int]]:
         """Ranges of commits with spans left to fill, newest first, and their numbers of spans."""
+        if not self._database.read("SELECT 1 FROM spans WHERE genai_kind IS NULL LIMIT 1"):
+            return []
         rows = self._database.read(
             f"""
             SELECT min(seq), max(seq), sum(n)::BIGINT FROM (

@@ -77,7 +77,8 @@ class StoredKeys:
     Args:
         table: Its name.
         column: A column of 64-bit hashes, or SQL for one.
-        seq: Number of the last commit; the next ones are told of by `add_all`.
+        seq: Number of the last commit, below 1 in a new store; the next ones are told of by
+            `add_all`.
     """
 
     def __init__(self, table: str, column: str, seq: int) -> None:
@@ -85,7 +86,7 @@ class StoredKeys:
         self._changing = threading.Lock()
         self._layers = (Layer(Stretch(seq + 1, LAST), KeyFilter(_BITS)),)
         """The last one is being filled."""
-        self._is_loaded = False
+        self._is_loaded = seq < 1
 
     def add_all(self, numbers: Iterable[int], seq: int) -> None:
         """Remember the keys of a commit, before its rows can be read.
@@ -130,6 +131,8 @@ class StoredKeys:
 
         Cost: 0.2 µs for each row, outside of the interpreter.
         """
+        if self._is_loaded:
+            return
         try:
             for layer in self._stored(read):
                 with self._changing:

@@ -342,8 +342,8 @@ def test_a_foreign_token_sees_and_changes_nothing(guarded: Guarded) -> None:
     assert seen(shop) == own
 
 
-def test_the_host_header_while_there_is_no_token(start: Start) -> None:
-    http = start().http
+def test_the_host_header_while_there_is_no_token(untouched: Service) -> None:
+    http = untouched.http
     for path in ("/api/v1/evaluations", "/metrics", "/openapi.json"):
         answer = http.get(path, headers={"Host": "attacker.example"})
         assert (answer.status_code, answer.json()["title"]) == (421, "Misdirected Request")
@@ -354,10 +354,10 @@ def test_the_host_header_while_there_is_no_token(start: Start) -> None:
 
 @pytest.mark.parametrize("media", ["text/plain", "application/x-www-form-urlencoded", None])
 def test_what_a_form_of_another_site_can_send_changes_nothing(
-    start: Start, media: str | None
+    untouched: Service, media: str | None
 ) -> None:
     """Browsers send such a body without asking first; one without a type names its origin."""
-    http = start().http
+    http = untouched.http
     sent = {"Content-Type": media} if media else {"Origin": "https://attacker.example"}
     for path in ("/v1/records", "/api/v1/dead-letters/replay"):
         answer = http.post(path, content=b'{"records": []}', headers=sent)
@@ -367,8 +367,8 @@ def test_what_a_form_of_another_site_can_send_changes_nothing(
     assert "access-control-allow-origin" not in preflight.headers
 
 
-def test_a_parameter_that_is_not_there_is_named(start: Start) -> None:
-    answer = start().http.get("/api/v1/evaluations?profil=a")
+def test_a_parameter_that_is_not_there_is_named(untouched: Service) -> None:
+    answer = untouched.http.get("/api/v1/evaluations?profil=a")
     assert answer.status_code == 400
     assert answer.json()["detail"].startswith("profil: no such parameter; this route has: profile,")
 
@@ -393,7 +393,7 @@ def test_nobody_writes_lines_of_the_log(
     assert "forged" in ours[0].getMessage()
 
 
-def test_bodies_of_strangers_are_not_read_and_others_are_bounded(guarded: Guarded) -> None:
+def test_bodies_of_strangers_are_not_read_and_others_are_bounded(unchanged: Guarded) -> None:
     """Nothing parses a body before it is known who sends it."""
     asked: list[int] = []
 
@@ -402,34 +402,34 @@ def test_bodies_of_strangers_are_not_read_and_others_are_bounded(guarded: Guarde
             asked.append(1)
             yield b" " * 2**16
 
-    http, media = guarded.service.http, {"Content-Type": "application/json"}
+    http, media = unchanged.service.http, {"Content-Type": "application/json"}
     for path in ("/api/v1/erase", "/api/v1/reevaluations", "/api/v1/profiles", "/api/v1/backup"):
         answer = http.post(path, content=b"{" * 5000, headers=media)
         assert answer.status_code == 401
-        admin = {**media, **headers(guarded.everything)}
+        admin = {**media, **headers(unchanged.everything)}
         answer = http.post(path, content=endless(), headers=admin)
         assert (answer.status_code, "1048576 bytes" in answer.text) == (413, True)
-        answer = http.post(path, content=iter([b"{}"]), headers=headers(guarded.everything))
+        answer = http.post(path, content=iter([b"{}"]), headers=headers(unchanged.everything))
         assert answer.status_code == 415, "chunked, and it does not say what it is"
 
 
-def test_bodies_are_not_read_of_tokens_that_may_change_nothing(guarded: Guarded) -> None:
+def test_bodies_are_not_read_of_tokens_that_may_change_nothing(unchanged: Guarded) -> None:
     """The others are told at once which scope they lack."""
     routes = [(m, path, needed) for m, path, needed, *_ in ROUTES if path.startswith("/api/")]
     takers = {path: needed for method, path, needed in routes if method != "GET"}
     assert takers["/api/v1/runs"] == "ingest"
     assert takers["/api/v1/labels"] == "label"
     assert set(takers.values()) == {"admin", "profile", "ingest", "label"}
-    http, media = guarded.service.http, {"Content-Type": "application/json"}
+    http, media = unchanged.service.http, {"Content-Type": "application/json"}
     for method, path, needed in routes:
         if method == "GET":
             continue
         for scope in {"ingest", "read"} - {needed}:
-            sent = {**media, **headers(guarded.tokens[scope])}
+            sent = {**media, **headers(unchanged.tokens[scope])}
             answer = http.request(method, path, content=b"{" * 2**21, headers=sent)
             assert answer.status_code == 403
             assert f"needs the scope {needed}" in answer.text
-    sent = {**media, **headers(guarded.tokens["ingest"])}
+    sent = {**media, **headers(unchanged.tokens["ingest"])}
     assert http.post("/api/v1/nothing", content=b"{", headers=sent).status_code == 404
 
 
@@ -511,8 +511,8 @@ def test_a_guarded_collector_stays_guarded(
     assert guarded.service.http.get("/api/v1/tasks").status_code == 401
 
 
-def test_a_collector_without_tokens_answers_no_other_machine(start: Start) -> None:
-    service = start()
+def test_a_collector_without_tokens_answers_no_other_machine(untouched: Service) -> None:
+    service = untouched
     for address, status in (("127.0.0.1", 200), ("::1", 200), ("10.0.0.7", 403)):
         answer = service.client(address).get("/api/v1/tasks")
         assert answer.status_code == status, (address, answer.text)
@@ -555,10 +555,10 @@ def test_a_probe_tells_strangers_one_word(
 
 
 def test_a_probe_tells_this_machine_everything_while_there_is_no_token(
-    start: Start, monkeypatch: pytest.MonkeyPatch
+    untouched: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """But no page of another site."""
-    service = start()
+    service = untouched
     with monkeypatch.context() as patch:
         patch.setattr(service.collector, "message_receivers", [AWAY])
         assert AWAY.where in service.http.get("/readyz").json()["detail"]

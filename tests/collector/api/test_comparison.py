@@ -186,9 +186,9 @@ def test_a_run_is_compared_with_what_is_live(service: Service) -> None:
     ],
 )
 def test_what_cannot_be_compared_is_refused(
-    service: Service, query: str, status: int, words: str
+    untouched: Service, query: str, status: int, words: str
 ) -> None:
-    answer = service.http.get(f"/api/v1/comparison{query}")
+    answer = untouched.http.get(f"/api/v1/comparison{query}")
     assert answer.status_code == status
     assert words in answer.json()["detail"]
 
@@ -206,13 +206,13 @@ def body_with(provenance: str) -> bytes:
         body_with(r'{"agent": "\ud800"}'),
     ],
 )  # fmt: skip
-def test_what_is_no_run_is_refused(service: Service, body: bytes) -> None:
-    answer = service.http.post(
+def test_what_is_no_run_is_refused(untouched: Service, body: bytes) -> None:
+    answer = untouched.http.post(
         "/api/v1/runs", content=body, headers={"Content-Type": "application/json"}
     )
     assert answer.status_code == 422
     assert answer.json()["detail"]
-    assert service.get("/api/v1/runs")["items"] == []
+    assert untouched.get("/api/v1/runs")["items"] == []
 
 
 def test_an_erasure_takes_a_run_that_speaks_of_the_record(service: Service, tmp_path: Path) -> None:

@@ -30,13 +30,15 @@ JSON = {"Content-Type": "application/json"}
 def service(start: Start, answers: Path) -> Service:
     """Six records; the last two fail."""
     service = start(profile=[str(answers)])
-    for number in range(6):
-        answer = 42 if number < 4 else 41
-        service.send(
-            {"uid": f"u{number}", "record_id": f"r{number}", "profile": "answers",
-             "session_id": f"s{number}", "context": {"answer": answer}},
-        )  # fmt: skip
-        service.wait_for(number + 1)
+    records = [
+        {"uid": f"u{number}", "record_id": f"r{number}", "profile": "answers",
+         "session_id": f"s{number}", "context": {"answer": 42 if number < 4 else 41}}
+        for number in range(6)
+    ]  # fmt: skip
+    service.send(*records[:5])
+    service.wait_for(5)
+    service.send(records[5])  # is the last one that is evaluated
+    service.wait_for(6)
     return service
 
 

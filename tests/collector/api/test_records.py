@@ -2,6 +2,7 @@
 
 import csv
 import io
+import itertools
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,15 +13,13 @@ import pytest
 from collector.api.tasks import _USUAL_BUCKETS  # pyright: ignore[reportPrivateUsage]
 from collector.receivers.times import format_time, parse_time_ns
 from collector.storage.duckdb.rollup import HOUR_NS
-from tests.collector.conftest import Service, Start
+from tests.collector.conftest import Service, Start, save_answers
 
 _WAITS = {"uid": "a/b c", "profile": "nobody", "context": {"answer": 42}}
 
 
-@pytest.fixture
-def service(start: Start, answers: Path) -> Service:
+def fill(service: Service) -> Service:
     """Two right answers and a wrong one in a session, one right alone, one that waits."""
-    service = start(profile=[str(answers)], deadline_s="1h")
     for n, answer in enumerate([42, 41, 42, 42]):
         service.send({
             "uid": f"u{n}", "profile": "answers", "record_id": f"=r{n}",
@@ -31,6 +30,21 @@ def service(start: Start, answers: Path) -> Service:
         service.wait_for(n + 1)
     service.send(_WAITS)
     return service
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    """One for all tests that only read."""
+    folder = tmp_path_factory.mktemp("records")
+    service = Service(folder, profile=[str(save_answers(folder))], deadline_s="1h")
+    yield fill(service)
+    service.stop()
+
+
+@pytest.fixture
+def own(start: Start, answers: Path) -> Service:
+    """One that a test may change."""
+    return fill(start(profile=[str(answers)], deadline_s="1h"))
 
 
 def pages(service: Service, path: str, **params: str | int) -> Iterator[Any]:
@@ -128,27 +142,27 @@ def test_filters_of_evaluations(service: Service) -> None:
         ("export/records?format=xml", "format:"),
     ],
 )
-def test_what_cannot_be_asked(start: Start, path: str, detail: str) -> None:
-    answer = start().http.get(f"/api/v1/{path}")
+def test_what_cannot_be_asked(service: Service, path: str, detail: str) -> None:
+    answer = service.http.get(f"/api/v1/{path}")
     assert answer.status_code == 400
     assert detail in answer.json()["detail"]
 
 
-def test_a_walk_misses_nothing_that_changes_meanwhile(service: Service) -> None:
+def test_a_walk_misses_nothing_that_changes_meanwhile(own: Service) -> None:
     """The record and the session of the last page get a newer evaluation and a newer record."""
     seen: dict[str, list[Any]] = {}
     for path, name in (("evaluations", "uid"), ("sessions", "session_id")):
-        walk = pages(service, f"/api/v1/{path}")
+        walk = pages(own, f"/api/v1/{path}")
         seen[path] = [next(walk)[name], next(walk)[name]]
         body = {"profile": "answers", "record_id": "u0", "dry_run": False}
         if path == "sessions":
-            service.send({**_WAITS, "uid": "new", "session_id": "talk"})
+            own.send({**_WAITS, "uid": "new", "session_id": "talk"})
         else:
-            active = service.get("/api/v1/profiles")["items"][0]
-            profile = service.get(f"/api/v1/profiles/{active['uid']}")["body"]
+            active = own.get("/api/v1/profiles")["items"][0]
+            profile = own.get(f"/api/v1/profiles/{active['uid']}")["body"]
             profile["tasks"][0]["expected_value"] = 43
-            body["profile"] = service.http.post("/api/v1/profiles", json=profile).json()["uid"]
-            assert service.http.post("/api/v1/reevaluations", json=body).json()["stored"] == 1
+            body["profile"] = own.http.post("/api/v1/profiles", json=profile).json()["uid"]
+            assert own.http.post("/api/v1/reevaluations", json=body).json()["stored"] == 1
         seen[path] += [each[name] for each in walk]
     assert seen == {
         "evaluations": ["u3", "u2", "u1", "u0"],
@@ -290,31 +304,32 @@ def test_an_export_reads_in_parts(start: Start, answers: Path) -> None:
         assert set(found) == {f"u{n} {m}" for n in range(10) for m in range(50)}
 
 
-@pytest.mark.parametrize("kind", ["records", "evaluations", "task_results"])
-@pytest.mark.parametrize("form", ["jsonl", "csv"])
-def test_the_parts_of_an_export_are_the_whole(service: Service, kind: str, form: str) -> None:
+def test_the_parts_of_an_export_are_the_whole(own: Service) -> None:
     """With one header in CSV, and as of the first part: nothing of what comes meanwhile."""
-    params = {"format": form, "part_bytes": "1"}
-    path = f"/api/v1/export/{kind}"
-    for n in range(8):  # a part has four records, or evaluations, at least
-        service.send({"uid": f"v{n}", "profile": "answers", "context": {"answer": n}})
-        service.wait_for(n + 5)
-    whole = service.http.get(path, params={"format": form}).text
-    parts: list[str] = []
-    while True:
-        answer = service.http.get(path, params=params)
-        assert answer.status_code == 200, answer.text
-        parts.append(answer.text)
-        cursor = answer.headers.get("Scouter-Next-Cursor")
-        if cursor is None:
-            break
-        params["cursor"] = cursor
-        if len(parts) == 1:
-            service.send({"uid": "late", "profile": "answers", "context": {"answer": 1}})
-            service.wait_for(13)
-    assert "".join(parts) == whole
-    assert len(parts) > 2
-    assert "late" not in whole
+    own.send(
+        *({"uid": f"v{n}", "profile": "answers", "context": {"answer": n}} for n in range(8))
+    )  # a part has four records, or evaluations, at least
+    own.wait_for(12)
+    forms = itertools.product(("records", "evaluations", "task_results"), ("jsonl", "csv"))
+    for late, (kind, form) in enumerate(forms):
+        params = {"format": form, "part_bytes": "1"}
+        path = f"/api/v1/export/{kind}"
+        whole = own.http.get(path, params={"format": form}).text
+        parts: list[str] = []
+        while True:
+            answer = own.http.get(path, params=params)
+            assert answer.status_code == 200, answer.text
+            parts.append(answer.text)
+            cursor = answer.headers.get("Scouter-Next-Cursor")
+            if cursor is None:
+                break
+            params["cursor"] = cursor
+            if len(parts) == 1:
+                own.send({"uid": f"late {late}", "profile": "answers", "context": {"answer": 1}})
+                own.wait_for(13 + late)
+        assert "".join(parts) == whole
+        assert len(parts) > 2
+        assert f"late {late}" not in whole
 
 
 def test_cursors_of_lists_are_none_of_an_export(service: Service) -> None:
@@ -325,8 +340,7 @@ def test_cursors_of_lists_are_none_of_an_export(service: Service) -> None:
         assert (answer.status_code, *params) == (400, *params)
 
 
-@pytest.mark.parametrize("form", ["jsonl", "csv"])
-def test_a_context_is_exported_as_it_was_sent(start: Start, form: str) -> None:
+def test_a_context_is_exported_as_it_was_sent(start: Start) -> None:
     """Also one that is no object; half a character is U+FFFD."""
     service = start()
     contexts: list[Any] = [
@@ -340,15 +354,17 @@ def test_a_context_is_exported_as_it_was_sent(start: Start, form: str) -> None:
         "/v1/records", content=json.dumps(body), headers={"Content-Type": "application/json"}
     )
     assert answer.status_code == 200, answer.text
-    text = service.http.get("/api/v1/export/records", params={"format": form}).text
-    wanted = ["half \ufffd" if each == "half \ud83d" else each for each in contexts]
-    if form == "jsonl":
-        found = {row["uid"]: row["context"] for row in map(json.loads, text.splitlines())}
-    else:
-        rows = csv.DictReader(io.StringIO(text, newline=""))
-        found = {row["uid"]: row["context"] for row in rows}
-        wanted = [
-            '{"a":[1,2.5,null]}', "[]", "plain é", "'=1+1", "7", "true", "",
-            '{"half":"\\\\ud83d"}', "half \ufffd", "\U0001f600", '{"\U0001f600":"\\""}',
-        ]  # fmt: skip
-    assert found == {f"u{n}": each for n, each in enumerate(wanted)}
+    path = "/api/v1/export/records"
+    lines = service.http.get(path, params={"format": "jsonl"}).text.splitlines()
+    assert {row["uid"]: row["context"] for row in map(json.loads, lines)} == {
+        f"u{n}": "half \ufffd" if each == "half \ud83d" else each for n, each in enumerate(contexts)
+    }
+    text = service.http.get(path, params={"format": "csv"}).text
+    rows = csv.DictReader(io.StringIO(text, newline=""))
+    cells = [
+        '{"a":[1,2.5,null]}', "[]", "plain é", "'=1+1", "7", "true", "",
+        '{"half":"\\\\ud83d"}', "half \ufffd", "\U0001f600", '{"\U0001f600":"\\""}',
+    ]  # fmt: skip
+    assert {row["uid"]: row["context"] for row in rows} == {
+        f"u{n}": cell for n, cell in enumerate(cells)
+    }

@@ -3,6 +3,7 @@
 import json
 import re
 import time
+from collections.abc import Iterator
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -13,13 +14,11 @@ from collector.api.parameters import read_cursor, write_cursor
 from collector.problem import ProblemError
 from collector.storage.port.counts import RecordSheet, SpanSheet
 from scouter.client.models.operation import RecordStates, SpanStates
-from tests.collector.conftest import Service, Start
+from tests.collector.conftest import Service, Start, save_answers
 
 
-@pytest.fixture
-def service(start: Start, answers: Path) -> Service:
+def fill(service: Service) -> Service:
     """Six right answers, three wrong ones and one without an answer."""
-    service = start(profile=[str(answers)])
     contexts: list[Any] = [{"answer": 42}] * 6 + [{"answer": 41}] * 3 + [{"question": "?"}]
     for n, context in enumerate(contexts):
         service.send({"uid": f"u{n}", "profile": "answers", "record_id": f"r{n}",
@@ -27,6 +26,21 @@ def service(start: Start, answers: Path) -> Service:
         if n >= 8:  # so that the last evaluation is made later than the others
             service.wait_for(n + 1)
     return service
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    """One for all tests that only read."""
+    folder = tmp_path_factory.mktemp("routes")
+    service = Service(folder, profile=[str(save_answers(folder))])
+    yield fill(service)
+    service.stop()
+
+
+@pytest.fixture
+def own(start: Start, answers: Path) -> Service:
+    """One that a test may change."""
+    return fill(start(profile=[str(answers)]))
 
 
 def test_pages(service: Service) -> None:
@@ -129,21 +143,21 @@ def test_a_filter_that_nothing_can_meet_is_no_empty_list(service: Service, path:
         )
 
 
-def test_alerts(service: Service) -> None:
+def test_alerts(own: Service) -> None:
     """Baseline 0.9 ± 0.1: the upper bound 0.8318 of 6 in 10 is not below 0.8; 6 in 12 is."""
-    (alert,) = service.get("/api/v1/alerts")["items"]
+    (alert,) = own.get("/api/v1/alerts")["items"]
     assert (alert["state"], alert["since"]) == ("inactive", None)
     assert (alert["passed"], alert["n"], alert["window"], alert["min_samples"]) == (6, 10, 20, 5)
     line = 'scouter_alert_firing{alias="answers",profile="deep-thought",space="default"}'
-    assert service.sample(line) == 0
+    assert own.sample(line) == 0
     for n in (10, 11):
-        service.send({"uid": f"u{n}", "profile": "answers", "context": {"answer": 0}})
-    service.wait_for(12)
-    (alert,) = service.get("/api/v1/alerts")["items"]
+        own.send({"uid": f"u{n}", "profile": "answers", "context": {"answer": 0}})
+    own.wait_for(12)
+    (alert,) = own.get("/api/v1/alerts")["items"]
     assert (alert["state"], alert["pass_rate"]) == ("firing", 0.5)
     assert alert["condition"] == "pass rate below 80.0%"
     assert alert["since"].endswith("Z")
-    assert service.sample(line) == 1
+    assert own.sample(line) == 1
 
 
 def test_profiles(service: Service) -> None:
@@ -154,7 +168,7 @@ def test_profiles(service: Service) -> None:
 
 
 def test_metrics_and_api_agree_and_survive_a_restart(
-    service: Service, start: Start, answers: Path
+    own: Service, start: Start, answers: Path
 ) -> None:
     def counts(of: Service) -> list[float | None]:
         labels = 'profile="deep-thought",space="default"'
@@ -168,13 +182,13 @@ def test_metrics_and_api_agree_and_survive_a_restart(
         lines.append(f'scouter_records_received_total{{alias="answers",{labels}}}')
         return [of.sample(line) for line in lines]
 
-    assert counts(service) == [6, 3, 1, 0, 3, 10]
+    assert counts(own) == [6, 3, 1, 0, 3, 10]
     assert counts(start(profile=[str(answers)])) == [6, 3, 1, 0, 3, 10]
 
 
-def test_counters_begin_at_zero(start: Start, answers: Path) -> None:
+def test_counters_begin_at_zero(untouched: Service) -> None:
     """So that Prometheus sees an increase from the first evaluation on."""
-    text = start(profile=[str(answers)]).http.get("/metrics").text
+    text = untouched.http.get("/metrics").text
     for outcome in ("passed", "failed", "errored", "skipped"):
         assert f'scouter_evaluations_total{{alias="answers",outcome="{outcome}",' in text
     assert 'scouter_spans_received_total{space="default"} 0.0' in text
@@ -198,8 +212,10 @@ def test_counters_begin_at_zero(start: Start, answers: Path) -> None:
         ("/v1/records", 405, "GET is not for this route; it takes POST"),
     ],
 )
-def test_errors_are_problem_documents(start: Start, path: str, status: int, detail: str) -> None:
-    answer = start().http.get(path)
+def test_errors_are_problem_documents(
+    untouched: Service, path: str, status: int, detail: str
+) -> None:
+    answer = untouched.http.get(path)
     problem = answer.json()
     assert (answer.status_code, problem["status"]) == (status, status)
     assert answer.headers["content-type"] == "application/problem+json"
@@ -207,9 +223,9 @@ def test_errors_are_problem_documents(start: Start, path: str, status: int, deta
 
 
 def test_a_fault_is_a_problem_document_too(
-    start: Start, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    untouched: Service, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    service = start()
+    service = untouched
 
     def broken(space: str) -> None:
         raise ZeroDivisionError("secret detail")
@@ -227,15 +243,14 @@ def test_the_sheet_tells_everything_that_the_store_counts() -> None:
         assert set(answer.model_fields) == {each.name for each in fields(sheet)}
 
 
-def test_probes(start: Start) -> None:
-    service = start()
-    assert service.get("/healthz")["status"] == "ok"
-    assert service.get("/readyz")["status"] == "ready"
+def test_probes(untouched: Service) -> None:
+    assert untouched.get("/healthz")["status"] == "ok"
+    assert untouched.get("/readyz")["status"] == "ready"
 
 
-def test_the_openapi_document_has_the_bodies_that_are_read_here(start: Start) -> None:
+def test_the_openapi_document_has_the_bodies_that_are_read_here(untouched: Service) -> None:
     """The routes are those of `tests/cases/routes.txt`; every reference leads somewhere."""
-    document = start().get("/openapi.json")
+    document = untouched.get("/openapi.json")
     for path, field in (("/v1/records", "records"), ("/api/v1/profiles", "tasks")):
         body = document["paths"][path]["post"]["requestBody"]["content"]["application/json"]
         assert field in body["schema"]["properties"]

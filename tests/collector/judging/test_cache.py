@@ -242,8 +242,8 @@ def test_clients_read_what_the_collector_asked_and_it_reads_nothing_of_theirs(
         ("0" * 64, {"response": " " * 2_000_000}, 413),
     ],
 )  # fmt: skip
-def test_what_cannot_be_kept(start: Start, key: str, body: object, status: int) -> None:
-    answer = start().http.put(f"/api/v1/judge-answers/{key}", json=body)
+def test_what_cannot_be_kept(untouched: Service, key: str, body: object, status: int) -> None:
+    answer = untouched.http.put(f"/api/v1/judge-answers/{key}", json=body)
     assert answer.status_code == status, answer.text
 
 

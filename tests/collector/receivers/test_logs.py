@@ -156,7 +156,7 @@ def test_json(service: Service) -> None:
     "body",
     [b"[]", b'{"resourceLogs": 1}', b'{"resourceLogs": [1]}', b'{"resourceSpans": []}', b"{"],
 )
-def test_a_body_that_is_something_else(service: Service, body: bytes) -> None:
+def test_a_body_that_is_something_else(untouched: Service, body: bytes) -> None:
     headers = {"Content-Type": "application/json"}
-    assert service.http.post("/v1/logs", content=body, headers=headers).status_code == 400
+    assert untouched.http.post("/v1/logs", content=body, headers=headers).status_code == 400
     assert decode_logs_json(b"{}").items == []

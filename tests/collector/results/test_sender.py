@@ -98,7 +98,7 @@ class Setting:
 
 @pytest.fixture(params=[OtlpLogsServer, OtlpGrpcLogsServer], ids=["http", "grpc"])
 def server(request: pytest.FixtureRequest) -> LogsServer:
-    """An endpoint of each protocol."""
+    """An endpoint of each protocol, where a test does not name one."""
     return request.param()
 
 
@@ -430,22 +430,23 @@ def test_the_collector_sends_what_it_decides(
     assert service.sample("scouter_results_sent_total") == 3
 
 
+@pytest.mark.parametrize("server", [OtlpLogsServer], indirect=True)
 def test_kill_9_loses_nothing_and_keeps_the_order(
     tmp_path: Path, answers: Path, endpoint: LogsServer
 ) -> None:
     """Killed while it sends, with an endpoint that fails now and then."""
     collector = CollectorProcess(tmp_path, "--profile", answers, "--results-otlp", endpoint.url)
     try:
-        for round_ in range(3):
+        for round_ in range(2):
             collector.start()
-            endpoint.faults.extend([Fault(endpoint.unavailable, 0)] * round_)
+            endpoint.faults.extend([Fault(endpoint.unavailable, 0)] * (round_ + 1))
             for n in range(40):
                 record = {"uid": f"{round_}-{n}", "profile": "answers", "context": {"answer": n}}
                 httpx.post(f"{collector.url}/v1/records", json={"records": [record]})
             collector.kill()
         collector.start()
         wait_until(
-            lambda: len({each for each in endpoint.names()}) == 120,
+            lambda: len({each for each in endpoint.names()}) == 80,
             what="every evaluation", timeout_s=30,
         )  # fmt: skip
         stored = [item["uid"] for item in reversed(collector.evaluations())]
@@ -453,4 +454,4 @@ def test_kill_9_loses_nothing_and_keeps_the_order(
         collector.close()
     first_seen = list(dict.fromkeys(uid for uid, _, _ in endpoint.names()))
     assert first_seen == stored
-    assert len(stored) == 120
+    assert len(stored) == 80

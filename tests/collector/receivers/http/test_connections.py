@@ -28,9 +28,9 @@ class FewFiles(CollectorProcess):
         return ["sh", "-c", 'ulimit -n 240 && exec "$@"', "sh", sys.executable, "-m"]
 
 
-@pytest.fixture
-def few_files(tmp_path: Path) -> Iterator[CollectorProcess]:
-    collector = FewFiles(tmp_path)
+@pytest.fixture(scope="module")
+def few_files(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CollectorProcess]:
+    collector = FewFiles(tmp_path_factory.mktemp("few"))
     collector.start()
     yield collector
     collector.close()
@@ -83,10 +83,10 @@ def push(connections: Sequence[socket.socket], data: bytes) -> None:
 
 @pytest.mark.parametrize("request_", [b"GET / HTTP/1.1\r\n\r\n", HEALTH], ids=["404", "200"])
 def test_a_burst_of_requests_is_not_kept(
-    start_collector: Callable[..., CollectorProcess], sockets: Connect, request_: bytes
+    module_collector: CollectorProcess, sockets: Connect, request_: bytes
 ) -> None:
     """Ten times 250 kB of requests, whose answers nobody reads, took 330 MB once."""
-    collector = start_collector()
+    collector = module_collector
     assert is_healthy(sockets(collector))
     before_mb = status_mb(process_id(collector), "VmHWM")
     push([sockets(collector) for _ in range(10)], request_ * (250_000 // len(request_)))

@@ -24,10 +24,10 @@ _LITTLE = 24 * 10**6
 """DuckDB's memory in the tests; the texts of one table take three times as much."""
 
 
-@pytest.fixture
-def filled(tmp_path: Path) -> Path:
+@pytest.fixture(scope="module")
+def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Contexts of 60 MB in all, some of 4 MB among small ones; long evaluations and spans, too."""
-    folder = tmp_path / "data"
+    folder = tmp_path_factory.mktemp("filled") / "data"
     store = DuckDBStore(folder, _FILL_BYTES)
     for part in range(6):
         contexts = [{"n": n, "text": chr(97 + part) * 20_000} for n in range(300)]

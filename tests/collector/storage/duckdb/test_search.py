@@ -1,6 +1,6 @@
 """Searching the DuckDB store: the contract, in one step and in many, and what else it promises."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 
@@ -20,7 +20,7 @@ from collector.storage.port.store import Store
 from scouter.evaluate.outcome import Outcome
 from scouter.model.span import AttributeValue
 from tests.contracts.store_data import SPACE, evaluation, span
-from tests.contracts.store_search import StoreSearchContract
+from tests.contracts.store_search import StoreSearchContract, StoreUsageContract
 from tests.support.old_stores import take_texts_out
 
 
@@ -30,20 +30,26 @@ class TestDuckDBSearch(StoreSearchContract):
         return lambda: DuckDBStore(tmp_path / "data")
 
 
+class TestDuckDBUsage(StoreUsageContract):
+    @pytest.fixture
+    def open_store(self, tmp_path: Path) -> Callable[[], Store]:
+        return lambda: DuckDBStore(tmp_path / "data")
+
+
 class TestSearchInManySteps(StoreSearchContract):
-    """A step is of one commit, and the next one no larger."""
+    """The first step is of one commit, and the next ones of twice as many as before."""
 
     @pytest.fixture
     def open_store(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], Store]:
         monkeypatch.setattr(search, "_STEP", 1)
-        monkeypatch.setattr(search, "_GROWTH", 1)
+        monkeypatch.setattr(search, "_GROWTH", 2)
         return lambda: DuckDBStore(tmp_path / "data")
 
 
 def test_many_conversations_take_little_memory(tmp_path: Path) -> None:
-    """To estimate a quantile of each would take some 200 MB of the 56 that there are."""
+    """To estimate a quantile of each would take some 100 MB of the 56 that there are."""
     with closing(DuckDBStore(tmp_path / "data", 56 * 10**6)) as store:
-        for first in range(0, 40_000, 5_000):
+        for first in range(0, 20_000, 5_000):
             spans = [
                 span(
                     n + 1,
@@ -126,17 +132,24 @@ def test_a_store_of_the_version_before(tmp_path: Path) -> None:
     assert (trace.spans, trace.input_tokens) == (2, 10)
 
 
+@pytest.fixture(scope="module")
+def connection() -> Iterator[duckdb.DuckDBPyConnection]:
+    with duckdb.connect() as connection:
+        yield connection
+
+
 @given(
     firsts=st.lists(st.integers(0, 10**6), min_size=1, max_size=200, unique=True),
     size=st.integers(0, 50),
 )
-def test_ranges_hold_all_that_was_asked_for(firsts: list[int], size: int) -> None:
+def test_ranges_hold_all_that_was_asked_for(
+    connection: duckdb.DuckDBPyConnection, firsts: list[int], size: int
+) -> None:
     """And are few, whatever was asked for."""
     asked = [Stretch(first, first + size) for first in sorted(firsts, reverse=True)]
     disjoint = [each for at, each in enumerate(asked) if at == 0 or each.last < asked[at - 1].first]
     condition = within(disjoint)
     assert condition.count("BETWEEN") <= 32
-    with duckdb.connect() as connection:
-        ends = [n for each in disjoint for n in each]
-        sql = f"SELECT count(*) FROM (SELECT unnest(?::BIGINT[]) AS seq) WHERE {condition}"  # noqa: S608
-        assert connection.execute(sql, [ends]).fetchall() == [(len(ends),)]
+    ends = [n for each in disjoint for n in each]
+    sql = f"SELECT count(*) FROM (SELECT unnest(?::BIGINT[]) AS seq) WHERE {condition}"  # noqa: S608
+    assert connection.execute(sql, [ends]).fetchall() == [(len(ends),)]

@@ -1,5 +1,6 @@
 """Spans of an earlier version of the program get the columns that it did not know."""
 
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
@@ -36,16 +37,23 @@ def spans(first: int, count: int) -> list[Span]:
     return found
 
 
-@pytest.fixture
-def old(tmp_path: Path) -> Path:
+@pytest.fixture(scope="module")
+def unfilled_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Three parts to fill, of which two have a block."""
-    store = DuckDBStore(tmp_path)
+    folder = tmp_path_factory.mktemp("old")
+    store = DuckDBStore(folder)
     for part in range(2):
         store.append_spans(SPACE, spans(part * IN_ONE_COMMIT, IN_ONE_COMMIT), 1).result()
     store.append_spans(SPACE, spans(2 * IN_ONE_COMMIT, 100), 1).result()
     store.close()
-    take_facts_out(tmp_path)
-    return tmp_path
+    take_facts_out(folder)
+    return folder
+
+
+@pytest.fixture
+def old(unfilled_folder: Path, tmp_path: Path) -> Path:
+    """A copy that a test may fill."""
+    return Path(shutil.copytree(unfilled_folder, tmp_path / "data"))
 
 
 def calls(store: DuckDBStore, group_by: UsageGroup) -> dict[str, int]:

@@ -20,6 +20,7 @@ from scouter.model.genai.work import agent_work
 from scouter.model.span import AttributeValue, Scope, Span, StatusCode
 from tests.support.act_traces import doubled, traces
 from tests.support.agent_traces import PREFIXES, find_clients, load_client
+from tests.support.examples import examples
 
 SPACE, HOUR, MS = "default", 3600 * 10**9, 10**6
 MODEL: dict[str, AttributeValue] = {"gen_ai.operation.name": "chat", "gen_ai.request.model": "m"}
@@ -52,6 +53,17 @@ def span(
     )  # fmt: skip
 
 
+@pytest.fixture(scope="module")
+def of_traces(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DuckDBStore]:
+    """Traces of many tests, those of each in a space of their own."""
+    store = DuckDBStore(tmp_path_factory.mktemp("traces"))
+    yield store
+    store.close()
+
+
+SPACES: Final = itertools.count()
+
+
 def used(
     store: DuckDBStore,
     spans: Sequence[Span],
@@ -59,11 +71,12 @@ def used(
     bucket_ns: int | None = None,
     since_ns: int | None = None,
     until_ns: int | None = None,
+    space: str = SPACE,
 ) -> tuple[Usage, ...]:
     for each in spans:  # each in a request of its own: no rule may need them together
-        store.append_spans(SPACE, [each], 1).result()
+        store.append_spans(space, [each], 1).result()
     query = UsageQuery(
-        space=SPACE, group_by=group_by, bucket_ns=bucket_ns, since_ns=since_ns, until_ns=until_ns
+        space=space, group_by=group_by, bucket_ns=bucket_ns, since_ns=since_ns, until_ns=until_ns
     )
     return store.usage(query).items
 
@@ -193,9 +206,10 @@ def test_parts_of_tokens(store: DuckDBStore) -> None:
         ),
     ],
 )  # fmt: skip
-def test_calls_of_models(store: DuckDBStore, spans: Sequence[Span], calls: int) -> None:
+def test_calls_of_models(of_traces: DuckDBStore, spans: Sequence[Span], calls: int) -> None:
     """However many spans tell of a call, its ten tokens of input count once."""
-    assert tokens(used(store, spans)) == {"m": (calls, 10 * calls, 5 * calls, 0, 0)}
+    found = used(of_traces, spans, space=f"s{next(SPACES)}")
+    assert tokens(found) == {"m": (calls, 10 * calls, 5 * calls, 0, 0)}
 
 
 def pay(call_id: str = "", name: str = "pay", arguments: str = "") -> dict[str, AttributeValue]:
@@ -258,23 +272,13 @@ def pay(call_id: str = "", name: str = "pay", arguments: str = "") -> dict[str, 
         ),
     ],
 )  # fmt: skip
-def test_calls_of_tools(store: DuckDBStore, spans: Sequence[Span], calls: int) -> None:
-    assert tokens(used(store, spans, UsageGroup.TOOL)) == {"pay": (calls, 0, 0, 0, 0)}
-
-
-@pytest.fixture(scope="module")
-def of_traces(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DuckDBStore]:
-    """Traces of one property test, each in a space of its own."""
-    store = DuckDBStore(tmp_path_factory.mktemp("traces"))
-    yield store
-    store.close()
-
-
-SPACES: Final = itertools.count()
+def test_calls_of_tools(of_traces: DuckDBStore, spans: Sequence[Span], calls: int) -> None:
+    found = used(of_traces, spans, UsageGroup.TOOL, space=f"s{next(SPACES)}")
+    assert tokens(found) == {"pay": (calls, 0, 0, 0, 0)}
 
 
 @given(traces(), st.data())
-@settings(max_examples=150, suppress_health_check=[HealthCheck.too_slow], deadline=None)
+@settings(max_examples=examples(40), suppress_health_check=[HealthCheck.too_slow], deadline=None)
 def test_views_count_the_calls_that_evaluations_count(
     of_traces: DuckDBStore, spans: list[Span], data: st.DataObject
 ) -> None:
