@@ -153,6 +153,7 @@ def _main() -> None:
     os.environ.clear()
     os.environ.update(request["env"])
     sys.argv = request["args"]
+    sys.modules.pop(sys.argv[0], None)  # it runs as `__main__`
     runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
 
 

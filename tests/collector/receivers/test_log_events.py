@@ -295,7 +295,7 @@ def test_real_clients(start: Start, client: str) -> None:
 
 def test_log_requests_of_a_kafka_topic(start: Start) -> None:
     """Records and events of one; what cannot be read is put aside, and the rest goes on."""
-    service = start()
+    service = start(deadline_s="1h")
     intake = KafkaIntake(
         service.collector.ingest, "scouter.spans", threading.Event(), logs_topic="otlp_logs"
     )
