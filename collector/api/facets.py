@@ -97,13 +97,13 @@ def facets_router() -> APIRouter:
     def sessions(
         store: TheStore, names: TheNames, query: Annotated[SessionQuery, Depends(session_filter)]
     ) -> FacetList:
-        """Sessions by the profiles of their records.
+        """Sessions by profile, outcome, task, tag, tool and model.
 
         The newest are counted first. After 0.3 s the answer is what was counted so far.
         """
         found = store.session_facets(query, Pace(time.monotonic))
         if not found.counts:
-            names.check(query.space, query.profile)
+            names.check(query.space, query.profile, query.task_id)
         return _answer(found)
 
     @router.get("/traces")

@@ -48,6 +48,7 @@ _RANGE: Final = "range"
 _TAG: Final = "tag"
 _TEXT: Final = "text"
 """A list that a text filters is neither counted nor exported: it takes reading everything."""
+_OUTCOMES: Final = ("failed", "errored", "passed", "skipped", "pending")
 _PERIOD: Final = (
     Filter(name=_RANGE, label="Last", choices=tuple(each.name for each in PERIODS)),
     Filter(name="since", label="Since"),
@@ -66,12 +67,12 @@ LISTS: Final[Mapping[str, Listing]] = {
                 Filter(name="profile", label="Profile"),
                 Filter(
                     name="outcome", label="Outcome of the record",
-                    choices=("failed", "errored", "passed", "skipped"),
+                    choices=_OUTCOMES[:-1],
                 ),
                 Filter(name="task_id", label="Task"),
                 Filter(
                     name="task_outcome", label="Outcome of the task",
-                    choices=("failed", "errored", "passed", "skipped"),
+                    choices=_OUTCOMES[:-1],
                 ),
                 Filter(name="record_id", label="Record id"),
                 Filter(name="service_name", label="Service"),
@@ -124,6 +125,14 @@ LISTS: Final[Mapping[str, Listing]] = {
             path="sessions",
             filters=(
                 Filter(name="profile", label="Profile"),
+                Filter(name="outcome", label="Outcome", choices=_OUTCOMES),
+                Filter(name="task_id", label="Task"),
+                Filter(name="task_outcome", label="Outcome of the task", choices=_OUTCOMES[:-1]),
+                Filter(name=_TAG, label="Tag (key=value)"),
+                Filter(name="tool_name", label="Tool"),
+                Filter(name="response_model", label="Model"),
+                Filter(name="min_duration_ms", label="At least ms"),
+                Filter(name="min_tokens", label="At least tokens"),
                 *_PERIOD,
             ),
         ),

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from collector.storage.port.lists import EvaluationQuery, RecordQuery, RecordState, SessionQuery
+from collector.storage.port.lists import EvaluationQuery, RecordQuery, RecordState
 from collector.storage.port.rows import TaskRow
 from collector.storage.port.search import SpanQuery
 from collector.storage.port.store import Store
@@ -178,7 +178,7 @@ class StoreFacetsContract:
 
     @_IN_CLASS
     @given(data=st.data())
-    def test_a_count_of_records_or_sessions_is_the_length_of_the_list(
+    def test_a_count_of_records_is_the_length_of_the_list(
         self, store: Store, data: st.DataObject
     ) -> None:
         """Random records; some wait, some have revisions, some a dead letter."""
@@ -221,16 +221,6 @@ class StoreFacetsContract:
         )
         found = store.record_facets(query, lambda _: False)
         assert (found.counts, found.looked_until_ns) == (wanted, None)
-
-        of_sessions = SessionQuery(space=space, profile=name, since_ns=since)
-
-        def sessions(value: str) -> int:
-            if name not in (None, value):
-                return 0
-            return len(store.sessions(replace(of_sessions, profile=value)).items)
-
-        found = store.session_facets(of_sessions, lambda _: False)
-        assert found.counts == lengths({"profile": sessions}, {"profile": ["a", "b"]})
 
     def test_counts_that_end_early_say_how_far_they_looked(self, store: Store) -> None:
         """Some of the newest of 5,000 evaluations, in commits of twenty.

@@ -36,17 +36,17 @@ from collector.storage.duckdb.late import read_judged_traces, read_late_traces, 
 from collector.storage.duckdb.newest_results import read_newest_results
 from collector.storage.duckdb.opened import Opened
 from collector.storage.duckdb.pending import read_pending, read_pending_spaces
-from collector.storage.duckdb.record_facets import read_record_facets, read_session_facets
+from collector.storage.duckdb.record_facets import read_record_facets
 from collector.storage.duckdb.record_text import read_text_page
-from collector.storage.duckdb.records import (
-    read_history,
-    read_record_page,
+from collector.storage.duckdb.records import read_history, read_record_page
+from collector.storage.duckdb.runs import read_run, read_runs
+from collector.storage.duckdb.search import read_span_page, read_trace_page
+from collector.storage.duckdb.session_facets import read_session_facets
+from collector.storage.duckdb.session_list import (
     read_session,
     read_session_traces,
     read_sessions,
 )
-from collector.storage.duckdb.runs import read_run, read_runs
-from collector.storage.duckdb.search import read_span_page, read_trace_page
 from collector.storage.duckdb.sessions import (
     read_open_sessions,
     read_session_records,
@@ -225,11 +225,13 @@ class Reading(Opened):
         """A record and all that was decided about it."""
         return read_history(self._database, space, uid)
 
-    def sessions(self, query: SessionQuery) -> SessionPage:
+    def sessions(
+        self, query: SessionQuery, is_over: Callable[[], bool] = lambda: False
+    ) -> SessionPage:
         """List sessions, the one with the newest record first."""
         if query.as_of is None:
             query = replace(query, as_of=self.last_seq())
-        return read_sessions(self._database, query)
+        return read_sessions(self._spans, query, is_over)
 
     def session_facets(self, query: SessionQuery, is_over: Callable[[float], bool]) -> Facets:
         """Count sessions by value."""
@@ -239,7 +241,7 @@ class Reading(Opened):
 
     def session(self, space: str, session_id: str) -> SessionSummary | None:
         """One session, counted."""
-        return read_session(self._database, space, session_id)
+        return read_session(self._spans, space, session_id)
 
     def session_traces(self, space: str, session_id: str, limit: int) -> list[str]:
         """Traces of a session's records."""

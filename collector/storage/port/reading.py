@@ -169,16 +169,23 @@ class ReadStore(CommittedStore, Protocol):
         """A record and all that was decided about it; None if it is not, or no longer, stored."""
         ...
 
-    def sessions(self, query: SessionQuery) -> SessionPage:
+    def sessions(
+        self, query: SessionQuery, is_over: Callable[[], bool] = lambda: False
+    ) -> SessionPage:
         """List sessions, the one with the newest record that is asked for first.
 
         A record without a session id is a session of its own, called by the record's uid. Without
         `as_of` the listing is as of now.
+
+        Args:
+            query: The filter.
+            is_over: Asked between two parts; true ends a search by a condition on whole sessions
+                there.
         """
         ...
 
     def session_facets(self, query: SessionQuery, is_over: Callable[[float], bool]) -> Facets:
-        """Count what `sessions` lists, by profile.
+        """Count what `sessions` lists, by profile, outcome, task, tag, tool and model.
 
         Args:
             query: The filter; its limit and its place are not looked at.

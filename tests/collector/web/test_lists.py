@@ -67,7 +67,9 @@ def test_a_count_leads_to_so_many_rows(listed: Service) -> None:
         ("/traces", {("Service", "shop"): 2, ("Service", "bank"): 1, ("Status", "ok"): 2,
                      ("Status", "error"): 1, ("Tool", "tool shop"): 2, ("Tool", "tool bank"): 1}),
         ("/records", {("Profile", "answers"): 3, ("State", "evaluated"): 3}),
-        ("/conversations", {("Profile", "answers"): 3}),
+        ("/conversations", {("Profile", "answers"): 3, ("Outcome", "failed"): 2,
+                            ("Outcome", "passed"): 1, ("Task", "right"): 3,
+                            ("Tag (key=value)", "team=blue"): 1}),
     ):  # fmt: skip
         assert f'hx-get="/facets{address}?"' in view(listed, address)
         found = links(view(listed, f"/facets{address}"))
@@ -75,6 +77,31 @@ def test_a_count_leads_to_so_many_rows(listed: Service) -> None:
         for link, count in found.values():
             assert urlsplit(link).path == address
             assert rows(view(listed, link)) == count
+
+
+def test_conversations_are_found_by_what_they_are_as_a_whole(listed: Service) -> None:
+    """Two turns of one conversation: the first passes, the second fails and calls a tool."""
+    answered = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "tool talk"}
+    row = span(9, trace_id=f"{9:032x}", attributes=answered, start_ns=0, end_ns=3 * 10**9)
+    data = encode_request([row]).SerializeToString()
+    assert listed.http.post("/v1/traces", content=data, headers=PROTOBUF).is_success
+    turn = {"profile": "answers", "session_id": "talk"}
+    listed.send(
+        {**turn, "uid": "one", "context": {"answer": 42}},
+        {**turn, "uid": "two", "context": {"answer": 1}, "trace_id": f"{9:032x}"},
+    )
+    listed.wait_for(5)
+    for query, wanted in (
+        ("outcome=failed", 3), ("outcome=passed", 1), ("outcome=errored", 0),
+        ("task_id=right&task_outcome=passed", 2), ("tag=team%3Dblue", 1),
+        ("tool_name=tool+talk", 1), ("min_duration_ms=2999", 1), ("min_duration_ms=3001", 0),
+        ("min_tokens=1", 0), ("outcome=failed&tool_name=tool+talk&range=1h", 1),
+    ):  # fmt: skip
+        assert rows(view(listed, f"/conversations?{query}")) == wanted, query
+    row_text = view(listed, "/conversations?tool_name=tool+talk").partition("<tbody>")[2]
+    assert ">3.0 s<" in row_text
+    assert listed.http.get("/api/v1/sessions?tag=x").status_code == 400
+    assert listed.http.get("/api/v1/sessions?task_id=nobody").status_code == 404
 
 
 def test_one_tag_at_a_time_is_a_filter(listed: Service) -> None:
