@@ -18,8 +18,8 @@ from collector.api.parameters import (
     caught_up,
     read_trace_id,
 )
-from collector.api.parts import TheJudges, TheStore
-from collector.api.span_search import span_query, write_span_cursor
+from collector.api.parts import TheJudges, TheNames, TheStore
+from collector.api.span_search import check_judged, span_query, write_span_cursor
 from collector.problem import ProblemError
 from collector.receivers.times import format_time
 from collector.storage.port.reading import ReadStore
@@ -115,10 +115,18 @@ def traces_router() -> APIRouter:
     """Make the routes below `/api/v1/traces`."""
     router = APIRouter(prefix="/api/v1", tags=["results"], responses=PROBLEMS, dependencies=COMMON)
 
-    @router.get("/traces", dependencies=[Depends(caught_up)])
-    def traces(store: TheStore, query: Annotated[SpanQuery, Depends(span_query)]) -> TracePage:
-        """Traces with a span that everything given is true of."""
+    @router.get("/traces", responses=NOT_FOUND, dependencies=[Depends(caught_up)])
+    def traces(
+        store: TheStore, names: TheNames, query: Annotated[SpanQuery, Depends(span_query)]
+    ) -> TracePage:
+        """Traces with a span that everything given is true of, and such an evaluation.
+
+        `profile`, `outcome`, `task_id`, `task_outcome` and `tag` are of the latest evaluation on a
+        record of the trace, all of the same one.
+        """
         page = store.traces(query)
+        if not page.items and query.before is None:
+            check_judged(names, query)
         return TracePage(
             items=[_item(each) for each in page.items],
             next_cursor=write_span_cursor(page.next_before, page.as_of),

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from collector.storage.port.lists import EvaluationQuery, RecordQuery, RecordState
 from collector.storage.port.rows import TaskRow
-from collector.storage.port.search import SpanQuery
+from collector.storage.port.search import JudgedBy, SpanQuery
 from collector.storage.port.store import Store
 from scouter.evaluate.outcome import Outcome
 from scouter.model.span import Resource, StatusCode
@@ -41,6 +41,33 @@ def lengths(
         for name in names
     }
     return {name: counts for name, counts in found.items() if counts}
+
+
+def evaluate_some(store: Store, data: st.DataObject, space: str) -> JudgedBy:
+    """Random evaluations and revisions on four traces; a filter by some of what they tell."""
+    revisions: dict[str, int] = {}
+    for number in range(data.draw(st.integers(0, 5))):
+        uid = f"{space} {data.draw(st.sampled_from('klm'))}"
+        revisions[uid] = revisions.get(uid, 0) + 1
+        tasks = tuple(
+            TaskRow(task_id=each, task_type="x", outcome=data.draw(st.sampled_from(Outcome)))
+            for each in data.draw(st.sets(st.sampled_from("ab")))
+        )
+        row = evaluation(
+            uid, data.draw(st.sampled_from(Outcome)), tasks, space=space, revision=revisions[uid],
+            evaluation_id=f"{space} {number}", alias=data.draw(st.sampled_from("ab")),
+            profile_uid="", profile_name="", trace_id=f"{data.draw(st.integers(1, 4)):032x}",
+            tags={"k": data.draw(WORDS)},
+        )  # fmt: skip
+        store.append_evaluations([row]).result()
+    maybe = st.none() | st.sampled_from("ab")
+    return JudgedBy(
+        profile=data.draw(maybe),
+        outcome=data.draw(st.none() | st.sampled_from(Outcome)),
+        task_id=data.draw(maybe),
+        task_outcome=data.draw(st.none() | st.sampled_from(Outcome)),
+        tags=data.draw(st.just(()) | WORDS.map(lambda word: (("k", word),))),
+    )
 
 
 class StoreFacetsContract:
@@ -140,6 +167,7 @@ class StoreFacetsContract:
                 end_ns=number + data.draw(st.integers(0, 3)),
             )  # fmt: skip
             store.append_spans(space, [row], number).result()
+        judged = evaluate_some(store, data, space)
         given_columns = {
             name: data.draw(st.none() | st.sampled_from("ab")) for name in _COLUMNS[:3]
         }
@@ -148,6 +176,7 @@ class StoreFacetsContract:
             columns={name: value for name, value in given_columns.items() if value},
             min_duration_ns=data.draw(st.none() | st.integers(0, 3)),
             since_ns=data.draw(st.none() | st.integers(0, 10)),
+            judged=data.draw(st.none() | st.just(judged)),
         )  # fmt: skip
 
         def of_column(name: str) -> Callable[[str], int]:
@@ -165,10 +194,37 @@ class StoreFacetsContract:
                 return 0
             return len(store.traces(replace(query, status=status)).items)
 
+        def of_judged(name: str) -> Callable[[str], int]:
+            def count(value: str) -> int:
+                before = query.judged or JudgedBy()
+                asked = Outcome(value) if name == "outcome" else value
+                if getattr(before, name) not in (None, asked):
+                    return 0
+                return len(
+                    store.traces(replace(query, judged=replace(before, **{name: asked}))).items
+                )
+
+            return count
+
+        def of_tag(text: str) -> int:
+            before = query.judged or JudgedBy()
+            key, _, value = text.partition("=")
+            tags = (*before.tags, (key, value))
+            return len(store.traces(replace(query, judged=replace(before, tags=tags))).items)
+
         wanted = lengths(
-            {"status": of_status, **{name: of_column(name) for name in _COLUMNS}},
+            {
+                "status": of_status,
+                "tag": of_tag,
+                **{name: of_column(name) for name in _COLUMNS},
+                **{name: of_judged(name) for name in ("profile", "outcome", "task_id")},
+            },
             {
                 "status": [each.name.lower() for each in StatusCode],
+                "tag": ["k=", "k=a", "k=b"],
+                "profile": ["a", "b"],
+                "task_id": ["a", "b"],
+                "outcome": [each.value for each in Outcome],
                 **{name: ["a", "b"] for name in _COLUMNS},
             },
         )

@@ -65,8 +65,8 @@ class Life:
     def matches(self, query: SessionQuery) -> bool:
         """The conditions on a whole session."""
         results = [task for each in self.latest.values() for task in each.tasks]
-        lengths = [max(each.end_ns for each in self.spans) - min(each.start_ns for each in self.spans)
-                   ] if self.spans else []  # fmt: skip
+        first = min((each.start_ns for each in self.spans), default=0)
+        last = max((each.end_ns for each in self.spans), default=0)
         return (
             (query.outcome is None or query.outcome in self.outcomes())
             and (
@@ -83,12 +83,15 @@ class Life:
                 query.response_model is None
                 or query.response_model in self.told("gen_ai.response.model")
             )
-            and (query.min_duration_ns is None or any(n >= query.min_duration_ns for n in lengths))
+            and (
+                query.min_duration_ns is None
+                or (bool(self.spans) and last - first >= query.min_duration_ns)
+            )
             and (query.min_tokens is None or (bool(self.spans) and self.tokens >= query.min_tokens))
         )
 
-    def told(self, key: str) -> set[Any]:
-        return {each.attributes.get(key) for each in self.spans}
+    def told(self, key: str) -> set[str]:
+        return {str(each.attributes.get(key)) for each in self.spans}
 
     @property
     def tokens(self) -> int:

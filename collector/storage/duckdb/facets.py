@@ -11,6 +11,7 @@ from typing import Final, TypeAlias
 
 from collector.storage.duckdb.commit_ranges import Stretch, within
 from collector.storage.duckdb.database import Database, NoMemoryError
+from collector.storage.duckdb.judged_traces import count_judged
 from collector.storage.duckdb.read import StoredSpans
 from collector.storage.duckdb.search import commit_steps, span_conditions
 from collector.storage.port.facets import Facets
@@ -89,7 +90,7 @@ def reached_ns(
 
 
 def read_trace_facets(stored: StoredSpans, query: SpanQuery, is_over: IsOver) -> Facets:
-    """Count traces by the values of their matching spans.
+    """Count traces by the values of their matching spans, and by the evaluations on their records.
 
     Args:
         stored: The spans.
@@ -105,7 +106,15 @@ def read_trace_facets(stored: StoredSpans, query: SpanQuery, is_over: IsOver) ->
         "spans",
         query.as_of or 0,
         is_over,
-        lambda stretch: _by_column(stored.database, where, given, stretch),
+        lambda stretch: {
+            **_by_column(stored.database, where, given, stretch),
+            **count_judged(
+                stored.database,
+                query,
+                (f"SELECT trace_hash FROM spans WHERE {within([stretch])} AND {where}", given),
+                stretch.first,
+            ),
+        },
     )
     at = reached_ns(stored.database, "spans", "received_ns", query.space, first)
     return Facets(counts=counts, looked_until_ns=at)

@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from collector.storage.duckdb.commit_ranges import Stretch, within
+from collector.storage.duckdb.judged_traces import judged_traces
 from collector.storage.duckdb.read import StoredSpans
 from collector.storage.duckdb.transaction import one_of
 from collector.storage.log.attribute_hashes import has_attribute, possible_hashes
@@ -182,6 +183,10 @@ def span_conditions(
         # One call for each is twenty times as fast as `list_has_any`.
         each = (f"list_contains(attribute_hashes, {number}::UINTEGER)" for number in hashes)
         where.append(f"({' OR '.join(each) or 'false'})")
+    if query.judged is not None:
+        judged, values = judged_traces(query)
+        where.append(f"trace_hash IN ({judged})")
+        given += values
     if trace_ids is not None:
         where.append(one_of("trace_hash", trace_ids))
         given += map(trace_hash, trace_ids)

@@ -1,9 +1,6 @@
 """Counts of conversations by profile, outcome, task, tag, tool and model."""
 
-import json
-from collections import Counter, defaultdict
 from collections.abc import Iterator
-from typing import Final
 
 from collector.storage.duckdb.commit_ranges import Stretch, within
 from collector.storage.duckdb.database import Database
@@ -17,16 +14,14 @@ from collector.storage.duckdb.session_filter import (
     session_conditions,
     session_tables,
     span_conditions,
-    tag_conditions,
     task_conditions,
 )
+from collector.storage.duckdb.tag_counts import TAGS, counts_by_name, tag_conditions, tag_sets_sql
 from collector.storage.port.facets import Facets
 from collector.storage.port.lists import SessionQuery
 
 # All SQL is put together from this module's own words; values always travel as parameters.
 # ruff: noqa: S608
-
-_TAGS: Final = "tags"
 
 
 def read_session_facets(database: Database, query: SessionQuery, is_over: IsOver) -> Facets:
@@ -73,7 +68,7 @@ def _count(database: Database, query: SessionQuery, stretch: Stretch) -> Counts:
         """,
         given,
     )
-    return _by_name(rows)
+    return counts_by_name(rows)
 
 
 def _parts(query: SessionQuery) -> Iterator[tuple[str, str, list[object]]]:
@@ -93,13 +88,8 @@ def _parts(query: SessionQuery) -> Iterator[tuple[str, str, list[object]]]:
         f" WHERE {of_chosen} AND {where}",
         given,
     )
-    where, given = tag_conditions(query)
-    yield (
-        _TAGS,  # of each session all at once: two records may share a tag
-        "SELECT sid, to_json(list_sort(list(DISTINCT tags)))::VARCHAR AS value FROM own"
-        f" WHERE {of_chosen} AND {where} GROUP BY sid",
-        given,
-    )
+    where, given = tag_conditions(query.tags)
+    yield TAGS, tag_sets_sql("sid", f"own WHERE {of_chosen} AND {where}"), given
     for column in OF_SPANS:
         where, given = span_conditions(query, column)
         yield (
@@ -107,20 +97,3 @@ def _parts(query: SessionQuery) -> Iterator[tuple[str, str, list[object]]]:
             f"SELECT sid, s.{column} AS value FROM {SPANS_OF_TRACES} WHERE {of_chosen} AND {where}",
             given,
         )
-
-
-def _by_name(rows: list[tuple[str, str, int]]) -> Counts:
-    counts: defaultdict[str, Counter[str]] = defaultdict(Counter)
-    for name, value, n in rows:
-        if name == _TAGS:
-            for tag in _tags_of(json.loads(value)):
-                counts["tag"][tag] += n
-        elif value:
-            counts[name][value] += n
-    return counts
-
-
-def _tags_of(texts: list[str]) -> set[str]:
-    """The tags of a session's records, as a filter takes them."""
-    pairs = (pair for text in texts for pair in json.loads(text or "{}").items())
-    return {f"{key}={value}" for key, value in pairs if key and "=" not in key}

@@ -3,8 +3,9 @@
 from typing import Final
 
 from collector.storage.duckdb.database import literal
-from collector.storage.duckdb.evaluations import tag_texts
+from collector.storage.duckdb.evaluations import conditions
 from collector.storage.duckdb.stored_keys import TRACE_HASH
+from collector.storage.duckdb.tag_counts import tag_conditions
 from collector.storage.log.span_codec import IS_SPAN
 from collector.storage.port.lists import SessionQuery
 
@@ -84,7 +85,7 @@ def session_conditions(query: SessionQuery) -> tuple[str, list[object]]:
         sql, values = task_conditions(query)
         add(f"task_results t JOIN latest USING (evaluation_id) WHERE {sql}", *values)
     if query.tags:
-        sql, values = tag_conditions(query)
+        sql, values = tag_conditions(query.tags)
         add(f"own WHERE {sql}", *values)
     for column in OF_SPANS:
         if getattr(query, column) is not None:
@@ -114,21 +115,8 @@ def _of_spans(query: SessionQuery) -> str:
 
 def task_conditions(query: SessionQuery) -> tuple[str, list[object]]:
     """The filter of results `t` by their task, as SQL, and its values."""
-    outcome = query.task_outcome and query.task_outcome.value
-    asked = [("t.task_id = ?", query.task_id), ("t.outcome = ?", outcome)]
-    asked = [each for each in asked if each[1] is not None]
-    where = [f"t.space = {literal(query.space)}", *(sql for sql, _ in asked)]
-    return " AND ".join(where), [value for _, value in asked]
-
-
-def tag_conditions(query: SessionQuery) -> tuple[str, list[object]]:
-    """The filter of records by their tags, as SQL, and its values.
-
-    A quote inside a text is escaped: behind a comma or a brace stands one that begins a key.
-    """
-    where, given = ["true"], list[object]()
-    for pair in query.tags:
-        texts = [before + text for text in tag_texts(*pair) for before in "{,"]
-        where.append(f"({' OR '.join(['contains(tags, ?)'] * len(texts))})")
-        given += texts
-    return " AND ".join(where), given
+    return conditions(
+        ("t.space = ?", query.space),
+        ("t.task_id = ?", query.task_id),
+        ("t.outcome = ?", query.task_outcome and query.task_outcome.value),
+    )

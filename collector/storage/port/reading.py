@@ -59,6 +59,8 @@ class ReadStore(CommittedStore, Protocol):
     def trace_facets(self, query: SpanQuery, is_over: Callable[[float], bool]) -> Facets:
         """Count traces by status, service, agent, tool, model and error of their matching spans.
 
+        And by profile, outcome, task and tag of the latest evaluations on their records.
+
         Args:
             query: The filter; its limit and its place are not looked at. Attributes that share the
                 hash of one that is asked for count, too.

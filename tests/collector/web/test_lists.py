@@ -104,6 +104,34 @@ def test_conversations_are_found_by_what_they_are_as_a_whole(listed: Service) ->
     assert listed.http.get("/api/v1/sessions?task_id=nobody").status_code == 404
 
 
+def test_traces_are_found_by_the_evaluations_on_their_records(listed: Service) -> None:
+    """Of three traces one has a record that passed, and one a record that failed."""
+    turn = {"profile": "answers", "tags": {"team": "red"}}
+    listed.send(
+        {**turn, "uid": "one", "context": {"answer": 42}, "trace_id": f"{1:032x}"},
+        {**turn, "uid": "two", "context": {"answer": 1}, "trace_id": f"{3:032x}"},
+    )
+    listed.wait_for(5)
+    for query, wanted in (
+        ("", 3), ("profile=answers", 2), ("outcome=failed", 1), ("outcome=errored", 0),
+        ("task_id=right&task_outcome=passed", 1), ("tag=team%3Dred", 2), ("tag=team%3Dblue", 0),
+        ("outcome=failed&service_name=bank", 1), ("outcome=failed&service_name=shop", 0),
+    ):  # fmt: skip
+        assert rows(view(listed, f"/traces?{query}")) == wanted, query
+        items = listed.http.get(f"/api/v1/spans?{query}").json()["items"]
+        assert len({each["trace_id"] for each in items}) == wanted, query
+    found = links(view(listed, "/facets/traces?service_name=bank"))
+    assert found["Outcome of a record", "failed"][1] == 1
+    assert found["Task", "right"][1] == found["Tag (key=value)", "team=red"][1] == 1
+    for (_, value), (link, count) in found.items():
+        if not value.endswith("(remove)"):
+            assert rows(view(listed, link)) == count, value
+    for path in ("traces", "spans", "facets/traces"):
+        unknown = listed.http.get(f"/api/v1/{path}?profile=answer")
+        assert unknown.status_code == 404
+        assert "answers" in unknown.json()["detail"]
+
+
 def test_one_tag_at_a_time_is_a_filter(listed: Service) -> None:
     record = {"uid": "x", "profile": "answers", "context": {}, "tags": {"team": "blue", "of": "x"}}
     listed.send(record)
