@@ -57,6 +57,7 @@ from collector.storage.duckdb.task_values import read_task_values
 from collector.storage.duckdb.tasks import read_task_counts, read_task_series
 from collector.storage.duckdb.trace import read_trace
 from collector.storage.duckdb.trace_steps import read_trace_steps
+from collector.storage.duckdb.trace_text import read_trace_text_page
 from collector.storage.duckdb.usage import read_usage
 from collector.storage.duckdb.waiting import count_waiting, read_waiting, read_waiting_spaces
 from collector.storage.port.counts import (
@@ -152,6 +153,12 @@ class Reading(Opened):
         if query.as_of is None:
             query = replace(query, as_of=self.last_seq())
         return read_trace_page(self._spans, query)
+
+    def search_traces(self, query: SpanQuery, text: str, is_over: Callable[[], bool]) -> TracePage:
+        """List traces with a text in a span."""
+        if query.as_of is None:
+            query = replace(query, as_of=self.last_seq())
+        return read_trace_text_page(self._spans, query, text, is_over)
 
     def trace_facets(self, query: SpanQuery, is_over: Callable[[float], bool]) -> Facets:
         """Count traces by the values of their matching spans."""

@@ -56,6 +56,19 @@ class ReadStore(CommittedStore, Protocol):
         """
         ...
 
+    def search_traces(self, query: SpanQuery, text: str, is_over: Callable[[], bool]) -> TracePage:
+        """List traces with a text in a span, in the order of the newest such spans.
+
+        The text may be in a span's name or status, in the value of an attribute, in an event or a
+        log event; of values that are JSON, in a name or a value inside.
+
+        Args:
+            query: The other filters.
+            text: Not empty; upper and lower case are the same.
+            is_over: Asked between two parts; true ends the search there.
+        """
+        ...
+
     def trace_facets(self, query: SpanQuery, is_over: Callable[[float], bool]) -> Facets:
         """Count traces by status, service, agent, tool, model and error of their matching spans.
 

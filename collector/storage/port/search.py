@@ -115,6 +115,9 @@ class TracePage:
     next_before: SpanPosition | None
     as_of: int
     """Last commit that the listing includes; the query for the next page needs it."""
+    looked_until_ns: int | None = None
+    """Arrival of the last span that a search for a text looked at, if it ended before the page was
+    full and before the last span; else None."""
 
 
 class UsageGroup(StrEnum):

@@ -80,9 +80,19 @@ def spans(*, limit: int | None = None, **search: Unpack[SpanSearch]) -> PagedCal
     return pages("/spans", SpanItem, {**_query(search), "limit": limit})
 
 
-def traces(*, limit: int | None = None, **search: Unpack[SpanSearch]) -> PagedCall[TraceItem]:
-    """Traces that have a span with all of these properties, newest first; see `spans`."""
-    return pages("/traces", TraceItem, {**_query(search), "limit": limit})
+def traces(
+    *, text: str | None = None, limit: int | None = None, **search: Unpack[SpanSearch]
+) -> PagedCall[TraceItem]:
+    """Traces that have a span with all of these properties, newest first; see `spans`.
+
+    Args:
+        text: In a span's name, its status, the value of an attribute or an event, in upper or
+            lower case. Without `since` the 24 hours before `until`, or before now, are searched. A
+            page holds what one second of search finds.
+        limit: Items per page, 1 to 1000; all pages are read, one after the other.
+        search: See `spans`.
+    """
+    return pages("/traces", TraceItem, {**_query(search), "text": text, "limit": limit})
 
 
 def trace_facets(**search: Unpack[SpanSearch]) -> Call[FacetList]:

@@ -3,6 +3,7 @@
 import html
 import json
 import re
+import time
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
@@ -237,7 +238,7 @@ def test_a_search_that_ends_early_says_so_and_goes_on(
     listed: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With no time at all each page reads sixteen records; the links lead to the oldest one."""
-    monkeypatch.setattr("collector.api.records._SEARCH_S", 0.0)
+    monkeypatch.setattr("collector.api.records.SEARCH_S", 0.0)
     for n in range(40):
         listed.send({"uid": f"n{n}", "profile": "answers", "context": {"answer": "other"}})
     listed.wait_for(43)
@@ -250,6 +251,49 @@ def test_a_search_that_ends_early_says_so_and_goes_on(
         assert parse_qs(urlsplit(address).query)["text"] == ["42"]
     assert pages >= 1
     assert rows(text) == 1
+
+
+def test_traces_are_found_by_a_text_in_their_spans(
+    listed: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of the last 24 hours unless a period is given; a search that ends early goes on."""
+    said, now_ns = 'refund "now" <b>&', time.time_ns()
+    day_ns = 24 * 3600 * 10**9
+    for number, start_ns in ((7, now_ns), (8, now_ns - 2 * day_ns)):
+        row = span(
+            number, trace_id=f"{number:032x}", start_ns=start_ns, end_ns=start_ns,
+            attributes={"gen_ai.input.messages": json.dumps([{"content": said}])},
+        )  # fmt: skip
+        data = encode_request([row]).SerializeToString()
+        assert listed.http.post("/v1/traces", content=data, headers=PROTOBUF).is_success
+    for query, wanted in (
+        ({"text": "REFUND"}, 1), ({"text": '"now" <b>&'}, 1), ({"text": "none"}, 0),
+        ({"text": "refund", "range": "7d"}, 2), ({"text": "tool", "range": "7d"}, 0),
+        ({"text": "refund", "until": str(now_ns - day_ns)}, 1),
+        ({"text": "refund", "service_name": "shop"}, 0),
+    ):  # fmt: skip
+        shown = listed.http.get("/traces", params=query)
+        assert shown.status_code == 200
+        assert rows(shown.text) == wanted, query
+        parts = Parts(shown.text)
+        assert ("input", "value", query["text"]) in parts.attributes
+        assert "b" not in parts.tags
+        assert "/facets/traces" not in shown.text
+        assert ("last 24 hours" in shown.text) == (not query.keys() & {"range", "until"}), query
+    assert listed.http.get("/api/v1/traces?text=").status_code == 400
+    assert listed.http.get("/api/v1/facets/traces?text=a").status_code == 400
+    monkeypatch.setattr("collector.api.traces.SEARCH_S", 0.0)
+    shown = listed.http.get("/api/v1/traces?text=none&since=1").json()
+    assert (shown["items"], shown["is_partial"]) == ([], True)
+    address, pages = "/traces?text=refund&range=7d", 0
+    found = 0
+    while "ended for want of time" in (text := view(listed, address)):
+        found, pages = found + rows(text), pages + 1
+        link = re.search(r'<a href="([^"]*)" rel="next">Look further back', text)
+        assert link
+        address = "/traces" + html.unescape(link[1])
+        assert parse_qs(urlsplit(address).query)["text"] == ["refund"]
+    assert (found + rows(text), pages >= 1) == (2, True)
 
 
 def test_a_list_is_downloaded_with_its_filters(
