@@ -13,7 +13,7 @@ from collector.api.parameters import COMMON, NOT_FOUND, PROBLEMS, caught_up
 from collector.api.parts import TheNames, TheStore
 from collector.api.records import record_filter
 from collector.api.sessions import session_filter
-from collector.api.span_search import span_filter
+from collector.api.span_search import check_judged, span_filter
 from collector.receivers.times import format_time
 from collector.storage.port.facets import Facets
 from collector.storage.port.lists import EvaluationQuery, RecordQuery, SessionQuery
@@ -97,22 +97,28 @@ def facets_router() -> APIRouter:
     def sessions(
         store: TheStore, names: TheNames, query: Annotated[SessionQuery, Depends(session_filter)]
     ) -> FacetList:
-        """Sessions by the profiles of their records.
+        """Sessions by profile, outcome, task, tag, tool and model.
 
         The newest are counted first. After 0.3 s the answer is what was counted so far.
         """
         found = store.session_facets(query, Pace(time.monotonic))
         if not found.counts:
-            names.check(query.space, query.profile)
+            names.check(query.space, query.profile, query.task_id)
         return _answer(found)
 
-    @router.get("/traces")
-    def traces(store: TheStore, query: Annotated[SpanQuery, Depends(span_filter)]) -> FacetList:
+    @router.get("/traces", responses=NOT_FOUND)
+    def traces(
+        store: TheStore, names: TheNames, query: Annotated[SpanQuery, Depends(span_filter)]
+    ) -> FacetList:
         """Traces by status, service, agent, tool, model and error of the spans that match.
 
-        The newest are counted first. After 0.3 s the answer is what was counted so far.
+        And by profile, outcome, task and tag of the evaluations on their records. The newest are
+        counted first. After 0.3 s the answer is what was counted so far.
         """
-        return _answer(store.trace_facets(query, Pace(time.monotonic)))
+        found = store.trace_facets(query, Pace(time.monotonic))
+        if not found.counts:
+            check_judged(names, query)
+        return _answer(found)
 
     return router
 

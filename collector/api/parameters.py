@@ -22,6 +22,8 @@ from scouter.model.ids import is_trace_id
 PROBLEMS: Final = problems(400, 401, 403, 408, 413, 415, 421, 429, 503)
 """Error answers that every route may give."""
 NOT_FOUND: Final = problems(404)
+SEARCH_S: Final = 1.0
+"""Time after which a search reads nothing more: its answer is partial and can be continued."""
 
 Reader: TypeAlias = Annotated[Caller, Depends(Needs(Scope.READ))]
 Sender: TypeAlias = Annotated[Caller, Depends(Needs(Scope.INGEST))]

@@ -3,7 +3,7 @@
 import time
 from dataclasses import replace
 from functools import cache
-from typing import Annotated, Final
+from typing import Annotated
 
 from fastapi import APIRouter, Depends, Path, Query
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
@@ -12,6 +12,7 @@ from collector.api import models
 from collector.api.evaluations import evaluation_answer
 from collector.api.parameters import (
     NOT_FOUND,
+    SEARCH_S,
     Cursor,
     Limit,
     Profile,
@@ -32,9 +33,6 @@ from collector.storage.port.reading import ReadStore
 from collector.storage.port.rows import RecordRow
 from scouter.client.models.records import LetterReason
 from scouter.evaluate.outcome import Outcome
-
-_SEARCH_S: Final = 1.0
-"""Time after which no further contexts are read."""
 
 
 class RecordItem(BaseModel):
@@ -197,7 +195,7 @@ def records_router() -> APIRouter:
 
 
 def _search(store: ReadStore, query: RecordQuery, text: str) -> RecordPage:
-    end = time.monotonic() + _SEARCH_S
+    end = time.monotonic() + SEARCH_S
     page = store.search_records(query, text, lambda: time.monotonic() >= end)
     at = page.looked_until_ns
     return RecordPage(

@@ -1,23 +1,29 @@
 """Sessions: which there are, and what one consists of."""
 
+import math
+import time
 from dataclasses import replace
 from functools import cache
 from typing import Annotated, Any, Final
 
-from fastapi import APIRouter, Depends, Path
+from fastapi import APIRouter, Depends, Path, Query
 from pydantic import BaseModel, ConfigDict, Field
 
 from collector.api import models
 from collector.api.evaluations import evaluation_answer
 from collector.api.parameters import (
     NOT_FOUND,
+    SEARCH_S,
     Cursor,
     Limit,
     Profile,
     Reader,
+    Tags,
+    Text,
     Time,
     caught_up_router,
     read_cursor,
+    read_tags,
     read_time,
     write_cursor,
 )
@@ -26,6 +32,7 @@ from collector.api.records import RecordItem, record_item
 from collector.problem import ProblemError
 from collector.receivers.times import format_time
 from collector.storage.port.lists import EvaluationQuery, RecordQuery, SessionQuery, SessionSummary
+from scouter.evaluate.outcome import Outcome
 
 _MOST: Final = 1000
 
@@ -47,6 +54,11 @@ class SessionItem(BaseModel):
     undecided: int = Field(
         description="Records without an evaluation: waiting, pending or dead-lettered."
     )
+    duration_ms: float | None = Field(
+        description="From the start of the first span of its traces to the end of the last."
+    )
+    input_tokens: int | None = Field(description="Of the model calls of its traces.")
+    output_tokens: int | None
 
 
 class SessionPage(BaseModel):
@@ -56,6 +68,12 @@ class SessionPage(BaseModel):
 
     items: list[SessionItem]
     next_cursor: str | None = Field(description="Pass it as `cursor` for the next page.")
+    is_partial: bool = Field(
+        default=False, description="A search ended for want of time; `next_cursor` goes on with it."
+    )
+    looked_until: str | None = Field(
+        default=None, description="When the oldest record was received that such a search read."
+    )
 
 
 class SessionDetail(SessionItem):
@@ -73,12 +91,43 @@ class SessionDetail(SessionItem):
 
 
 async def session_filter(
-    caller: Reader, profile: Profile = None, since: Time = None, until: Time = None
+    caller: Reader,
+    profile: Profile = None,
+    outcome: Annotated[
+        Outcome | None,
+        Query(
+            description="`failed`, `errored`, `pending`: of one record at least, or of the session "
+            "itself. `passed`: of all, skipped ones aside. `skipped`: of all."
+        ),
+    ] = None,
+    task_id: Text = None,
+    task_outcome: Outcome | None = None,
+    tag: Tags = [],  # noqa: B006 FastAPI copies it
+    tool_name: Text = None,
+    response_model: Text = None,
+    min_duration_ms: Annotated[
+        float | None,
+        Query(ge=0, le=1e12, description="From the start of its first span to the end of its last"),
+    ] = None,
+    min_tokens: Annotated[
+        int | None,
+        Query(ge=0, le=2**40, description="Of all calls of models, input and output together."),
+    ] = None,
+    since: Time = None,
+    until: Time = None,
 ) -> SessionQuery:
     """A dependency of routes: reads the filter."""
     return SessionQuery(
         space=caller.space,
         profile=profile,
+        outcome=outcome,
+        task_id=task_id,
+        task_outcome=task_outcome,
+        tags=read_tags(tag),
+        tool_name=tool_name,
+        response_model=response_model,
+        min_duration_ns=math.ceil(min_duration_ms * 1e6) if min_duration_ms else None,
+        min_tokens=min_tokens or None,
         since_ns=read_time("since", since),
         until_ns=read_time("until", until),
     )
@@ -99,15 +148,24 @@ def sessions_router() -> APIRouter:
     ) -> SessionPage:
         """Sessions with a record that is asked for, the one with the newest such record first.
 
-        Times are those of acceptance. The counts include all records of a session.
+        `profile` and times, which are those of acceptance, ask for a record; all other filters ask
+        something of the whole session. The counts include all records of a session. A search by
+        such a filter ends after a second: the answer then is partial and says how far it looked.
         """
         before, as_of = read_cursor(cursor)
-        page = store.sessions(replace(query, as_of=as_of, limit=limit, before=before))
+        end = time.monotonic() + SEARCH_S
+        page = store.sessions(
+            replace(query, as_of=as_of, limit=limit, before=before),
+            lambda: time.monotonic() >= end,
+        )
         if not page.items and cursor is None:
-            names.check(query.space, query.profile)
+            names.check(query.space, query.profile, query.task_id)
+        at = page.looked_until_ns
         return SessionPage(
             items=[SessionItem(**_counts(each)) for each in page.items],
             next_cursor=write_cursor(page.next_before, page.as_of),
+            is_partial=at is not None,
+            looked_until=None if at is None else format_time(at),
         )
 
     @router.get("/sessions/{session_id:path}", responses=NOT_FOUND)
@@ -146,4 +204,7 @@ def _counts(summary: SessionSummary) -> dict[str, Any]:
         "errored": summary.errored,
         "skipped": summary.skipped,
         "undecided": summary.undecided,
+        "duration_ms": None if summary.duration_ns is None else max(0, summary.duration_ns) / 1e6,
+        "input_tokens": summary.input_tokens,
+        "output_tokens": summary.output_tokens,
     }

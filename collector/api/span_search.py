@@ -11,10 +11,22 @@ from typing import Annotated, Final
 
 from fastapi import Depends, Query
 
-from collector.api.parameters import BAD_CURSOR, Cursor, Limit, Reader, Text, Time, read_time
+from collector.api.known_names import KnownNames
+from collector.api.parameters import (
+    BAD_CURSOR,
+    Cursor,
+    Limit,
+    Reader,
+    Tags,
+    Text,
+    Time,
+    read_tags,
+    read_time,
+)
 from collector.problem import ProblemError
 from collector.storage.log.attribute_hashes import MAX_ATTRIBUTE_BYTES, is_searched
-from collector.storage.port.search import SpanPosition, SpanQuery
+from collector.storage.port.search import JudgedBy, SpanPosition, SpanQuery
+from scouter.evaluate.outcome import Outcome
 from scouter.model.span import StatusCode
 
 _CURSOR: Final = struct.Struct(">QQQ16s8s")
@@ -40,6 +52,31 @@ class Status(StrEnum):
     UNSET = "unset"
 
 
+async def judged_filter(
+    profile: Annotated[
+        str | None,
+        Query(
+            max_length=512,
+            description="Alias, name, uid or digest of the latest evaluation on a record of the "
+            "span's trace. The next four are of the same evaluation.",
+        ),
+    ] = None,
+    outcome: Outcome | None = None,
+    task_id: Text = None,
+    task_outcome: Outcome | None = None,
+    tag: Tags = [],  # noqa: B006 FastAPI copies it
+) -> JudgedBy | None:
+    """A dependency of routes: reads the filter by evaluations; None without any."""
+    judged = JudgedBy(
+        profile=profile,
+        outcome=outcome,
+        task_id=task_id,
+        task_outcome=task_outcome,
+        tags=read_tags(tag),
+    )
+    return None if judged == JudgedBy() else judged
+
+
 async def span_filter(
     caller: Reader,
     name: Text = None,
@@ -63,6 +100,7 @@ async def span_filter(
         int | None,
         Query(ge=0, le=2**40, description="Of one call of a model, input and output together."),
     ] = None,
+    judged: Annotated[JudgedBy | None, Depends(judged_filter)] = None,
     since: Time = None,
     until: Time = None,
 ) -> SpanQuery:
@@ -90,6 +128,7 @@ async def span_filter(
         status=None if status is None else StatusCode[status.name],
         min_duration_ns=math.ceil(min_duration_ms * 1e6) if min_duration_ms else None,
         min_tokens=min_tokens or None,
+        judged=judged,
         since_ns=read_time("since", since),
         until_ns=read_time("until", until),
     )
@@ -101,6 +140,16 @@ async def span_query(
     """A dependency of routes: reads the filter and which page is asked for."""
     before, as_of = (None, None) if cursor is None else read_span_cursor(cursor)
     return replace(query, limit=limit, before=before, as_of=as_of)
+
+
+def check_judged(names: KnownNames, query: SpanQuery) -> None:
+    """Look whether the profile and the task of a filter exist.
+
+    Raises:
+        ProblemError: 404; names the nearest ones that do.
+    """
+    if query.judged is not None:
+        names.check(query.space, query.judged.profile, query.judged.task_id)
 
 
 def _attributes(values: Sequence[str]) -> tuple[tuple[str, str], ...]:

@@ -6,9 +6,9 @@ from typing import Annotated
 from fastapi import APIRouter, Depends
 from pydantic import BaseModel, ConfigDict, Field
 
-from collector.api.parameters import caught_up_router
-from collector.api.parts import TheStore
-from collector.api.span_search import Status, span_query, write_span_cursor
+from collector.api.parameters import NOT_FOUND, caught_up_router
+from collector.api.parts import TheNames, TheStore
+from collector.api.span_search import Status, check_judged, span_query, write_span_cursor
 from collector.receivers.times import format_time
 from collector.storage.port.search import SpanQuery, SpanSummary
 
@@ -59,10 +59,18 @@ def spans_router() -> APIRouter:
     """Make the route `/api/v1/spans`."""
     router = caught_up_router()
 
-    @router.get("/spans", response_model_exclude_unset=True)
-    def spans(store: TheStore, query: Annotated[SpanQuery, Depends(span_query)]) -> SpanPage:
-        """Spans that everything given is true of; times are those of their beginnings."""
+    @router.get("/spans", response_model_exclude_unset=True, responses=NOT_FOUND)
+    def spans(
+        store: TheStore, names: TheNames, query: Annotated[SpanQuery, Depends(span_query)]
+    ) -> SpanPage:
+        """Spans that everything given is true of; times are those of their beginnings.
+
+        `profile`, `outcome`, `task_id`, `task_outcome` and `tag` are of the latest evaluation on a
+        record of the span's trace, all of the same one.
+        """
         page = store.spans(query)
+        if not page.items and query.before is None:
+            check_judged(names, query)
         return SpanPage(
             items=[_item(each) for each in page.items],
             next_cursor=write_span_cursor(page.next_before),

@@ -1,9 +1,11 @@
 """Traces: listed by what their spans are like, and one with all its spans and evaluations."""
 
+import time
+from dataclasses import replace
 from functools import cache
 from typing import Annotated, Final
 
-from fastapi import APIRouter, Depends, Path, Response
+from fastapi import APIRouter, Depends, Path, Query, Response
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, TypeAdapter
 
 from collector.api import models
@@ -13,15 +15,17 @@ from collector.api.parameters import (
     COMMON,
     NOT_FOUND,
     PROBLEMS,
+    SEARCH_S,
     Limit,
     Reader,
     caught_up,
     read_trace_id,
 )
-from collector.api.parts import TheJudges, TheStore
-from collector.api.span_search import span_query, write_span_cursor
+from collector.api.parts import TheJudges, TheNames, TheStore
+from collector.api.span_search import check_judged, span_query, write_span_cursor
 from collector.problem import ProblemError
 from collector.receivers.times import format_time
+from collector.storage.port import search
 from collector.storage.port.reading import ReadStore
 from collector.storage.port.rows import EvaluationRow, StoredTrace, TaskRow
 from collector.storage.port.search import SpanQuery, TraceSummary
@@ -32,6 +36,8 @@ from scouter.model.otlp_json import spans_to_flat_json
 
 _TRACE_ID: Final = "^[0-9A-Fa-f]{32}$"
 MOST_EVALUATIONS: Final = 1000
+_SEARCHED_NS: Final = 24 * 3600 * 10**9
+"""Time that a search for a text looks at where none is given."""
 _VIEWS: Final = TypeAdapter(TraceView)
 TraceId = Annotated[
     str, Path(description="32 hex digits.", json_schema_extra={"pattern": _TRACE_ID})
@@ -108,6 +114,13 @@ class TracePage(BaseModel):
 
     items: list[TraceItem]
     next_cursor: str | None = Field(description="Pass it as `cursor` for the next page.")
+    is_partial: bool = Field(
+        default=False,
+        description="A search for a text ended for want of time; `next_cursor` goes on with it.",
+    )
+    looked_until: str | None = Field(
+        default=None, description="When the oldest span was received that such a search read."
+    )
 
 
 @cache
@@ -115,13 +128,37 @@ def traces_router() -> APIRouter:
     """Make the routes below `/api/v1/traces`."""
     router = APIRouter(prefix="/api/v1", tags=["results"], responses=PROBLEMS, dependencies=COMMON)
 
-    @router.get("/traces", dependencies=[Depends(caught_up)])
-    def traces(store: TheStore, query: Annotated[SpanQuery, Depends(span_query)]) -> TracePage:
-        """Traces with a span that everything given is true of."""
-        page = store.traces(query)
+    @router.get("/traces", responses=NOT_FOUND, dependencies=[Depends(caught_up)])
+    def traces(
+        store: TheStore,
+        names: TheNames,
+        query: Annotated[SpanQuery, Depends(span_query)],
+        text: Annotated[
+            str | None,
+            Query(
+                min_length=1,
+                max_length=512,
+                description="In a span's name, its status, the value of an attribute, or an event; "
+                "in upper or lower case.",
+            ),
+        ] = None,
+    ) -> TracePage:
+        """Traces with a span that everything given is true of, and such an evaluation.
+
+        `profile`, `outcome`, `task_id`, `task_outcome` and `tag` are of the latest evaluation on a
+        record of the trace, all of the same one. A search for a text looks at the 24 hours before
+        `until`, or before now, unless `since` is given. It ends after a second: the answer then is
+        partial and says how far the search looked.
+        """
+        page = store.traces(query) if text is None else _search(store, query, text)
+        if not page.items and query.before is None:
+            check_judged(names, query)
+        at = page.looked_until_ns
         return TracePage(
             items=[_item(each) for each in page.items],
             next_cursor=write_span_cursor(page.next_before, page.as_of),
+            is_partial=at is not None,
+            looked_until=None if at is None else format_time(at),
         )
 
     @router.get("/traces/{trace_id}", response_model=Trace, responses=NOT_FOUND)
@@ -166,6 +203,14 @@ def traces_router() -> APIRouter:
         )
 
     return router
+
+
+def _search(store: ReadStore, query: SpanQuery, text: str) -> search.TracePage:
+    if query.since_ns is None:
+        until_ns = time.time_ns() if query.until_ns is None else query.until_ns
+        query = replace(query, since_ns=until_ns - _SEARCHED_NS)
+    end = time.monotonic() + SEARCH_S
+    return store.search_traces(query, text, lambda: time.monotonic() >= end)
 
 
 def read_stored(store: ReadStore, space: str, trace_id: str) -> tuple[str, StoredTrace]:

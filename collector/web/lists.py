@@ -48,6 +48,9 @@ _RANGE: Final = "range"
 _TAG: Final = "tag"
 _TEXT: Final = "text"
 """A list that a text filters is neither counted nor exported: it takes reading everything."""
+_OUTCOMES: Final = ("failed", "errored", "passed", "skipped", "pending")
+_BOUNDS: Final = frozenset(("since", "until"))
+"""Without any of these the API searches the last day of spans for a text."""
 _PERIOD: Final = (
     Filter(name=_RANGE, label="Last", choices=tuple(each.name for each in PERIODS)),
     Filter(name="since", label="Since"),
@@ -66,12 +69,12 @@ LISTS: Final[Mapping[str, Listing]] = {
                 Filter(name="profile", label="Profile"),
                 Filter(
                     name="outcome", label="Outcome of the record",
-                    choices=("failed", "errored", "passed", "skipped"),
+                    choices=_OUTCOMES[:-1],
                 ),
                 Filter(name="task_id", label="Task"),
                 Filter(
                     name="task_outcome", label="Outcome of the task",
-                    choices=("failed", "errored", "passed", "skipped"),
+                    choices=_OUTCOMES[:-1],
                 ),
                 Filter(name="record_id", label="Record id"),
                 Filter(name="service_name", label="Service"),
@@ -105,6 +108,7 @@ LISTS: Final[Mapping[str, Listing]] = {
             path="traces",
             filters=(
                 Filter(name="name", label="Span name"),
+                Filter(name=_TEXT, label="Text in the spans"),
                 Filter(name="service_name", label="Service"),
                 Filter(name="service_version", label="Version"),
                 Filter(name="environment", label="Environment"),
@@ -115,6 +119,11 @@ LISTS: Final[Mapping[str, Listing]] = {
                 Filter(name="error_type", label="Error type"),
                 Filter(name="min_duration_ms", label="At least ms"),
                 Filter(name="min_tokens", label="Tokens of a call"),
+                Filter(name="profile", label="Profile"),
+                Filter(name="outcome", label="Outcome of a record", choices=_OUTCOMES),
+                Filter(name="task_id", label="Task"),
+                Filter(name="task_outcome", label="Outcome of the task", choices=_OUTCOMES),
+                Filter(name=_TAG, label="Tag (key=value)"),
                 *_PERIOD,
             ),
         ),
@@ -124,6 +133,14 @@ LISTS: Final[Mapping[str, Listing]] = {
             path="sessions",
             filters=(
                 Filter(name="profile", label="Profile"),
+                Filter(name="outcome", label="Outcome", choices=_OUTCOMES),
+                Filter(name="task_id", label="Task"),
+                Filter(name="task_outcome", label="Outcome of the task", choices=_OUTCOMES),
+                Filter(name=_TAG, label="Tag (key=value)"),
+                Filter(name="tool_name", label="Tool"),
+                Filter(name="response_model", label="Model"),
+                Filter(name="min_duration_ms", label="At least ms"),
+                Filter(name="min_tokens", label="At least tokens"),
                 *_PERIOD,
             ),
         ),
@@ -157,6 +174,7 @@ async def list_view(
         "is_first": not given.get("cursor"),
         "is_exported": bool(listing.export) and _TEXT not in filters,
         "has_facets": _TEXT not in filters,
+        "is_of_a_day": listing.name == "traces" and _TEXT in filters and not _BOUNDS & asked.keys(),
     }
 
 

@@ -10,9 +10,9 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from collector.storage.port.lists import EvaluationQuery, RecordQuery, RecordState, SessionQuery
+from collector.storage.port.lists import EvaluationQuery, RecordQuery, RecordState
 from collector.storage.port.rows import TaskRow
-from collector.storage.port.search import SpanQuery
+from collector.storage.port.search import JudgedBy, SpanQuery
 from collector.storage.port.store import Store
 from scouter.evaluate.outcome import Outcome
 from scouter.model.span import Resource, StatusCode
@@ -32,6 +32,33 @@ def lengths(
         for name in names
     }
     return {name: counts for name, counts in found.items() if counts}
+
+
+def evaluate_some(store: Store, data: st.DataObject, space: str) -> JudgedBy:
+    """Random evaluations and revisions on four traces; a filter by some of what they tell."""
+    revisions: dict[str, int] = {}
+    for number in range(data.draw(st.integers(0, 5))):
+        uid = f"{space} {data.draw(st.sampled_from('klm'))}"
+        revisions[uid] = revisions.get(uid, 0) + 1
+        tasks = tuple(
+            TaskRow(task_id=each, task_type="x", outcome=data.draw(st.sampled_from(Outcome)))
+            for each in data.draw(st.sets(st.sampled_from("ab")))
+        )
+        row = evaluation(
+            uid, data.draw(st.sampled_from(Outcome)), tasks, space=space, revision=revisions[uid],
+            evaluation_id=f"{space} {number}", alias=data.draw(st.sampled_from("ab")),
+            profile_uid="", profile_name="", trace_id=f"{data.draw(st.integers(1, 4)):032x}",
+            tags={"k": data.draw(WORDS)},
+        )  # fmt: skip
+        store.append_evaluations([row]).result()
+    maybe = st.none() | st.sampled_from("ab")
+    return JudgedBy(
+        profile=data.draw(maybe),
+        outcome=data.draw(st.none() | st.sampled_from(Outcome)),
+        task_id=data.draw(maybe),
+        task_outcome=data.draw(st.none() | st.sampled_from(Outcome)),
+        tags=data.draw(st.just(()) | WORDS.map(lambda word: (("k", word),))),
+    )
 
 
 class StoreFacetsContract(OpenedStore):
@@ -125,6 +152,7 @@ class StoreFacetsContract(OpenedStore):
                 end_ns=number + data.draw(st.integers(0, 3)),
             )  # fmt: skip
             store.append_spans(space, [row], number).result()
+        judged = evaluate_some(store, data, space)
         given_columns = {
             name: data.draw(st.none() | st.sampled_from("ab")) for name in _COLUMNS[:3]
         }
@@ -133,6 +161,7 @@ class StoreFacetsContract(OpenedStore):
             columns={name: value for name, value in given_columns.items() if value},
             min_duration_ns=data.draw(st.none() | st.integers(0, 3)),
             since_ns=data.draw(st.none() | st.integers(0, 10)),
+            judged=data.draw(st.none() | st.just(judged)),
         )  # fmt: skip
 
         def of_column(name: str) -> Callable[[str], int]:
@@ -150,10 +179,37 @@ class StoreFacetsContract(OpenedStore):
                 return 0
             return len(store.traces(replace(query, status=status)).items)
 
+        def of_judged(name: str) -> Callable[[str], int]:
+            def count(value: str) -> int:
+                before = query.judged or JudgedBy()
+                asked = Outcome(value) if name == "outcome" else value
+                if getattr(before, name) not in (None, asked):
+                    return 0
+                return len(
+                    store.traces(replace(query, judged=replace(before, **{name: asked}))).items
+                )
+
+            return count
+
+        def of_tag(text: str) -> int:
+            before = query.judged or JudgedBy()
+            key, _, value = text.partition("=")
+            tags = (*before.tags, (key, value))
+            return len(store.traces(replace(query, judged=replace(before, tags=tags))).items)
+
         wanted = lengths(
-            {"status": of_status, **{name: of_column(name) for name in _COLUMNS}},
+            {
+                "status": of_status,
+                "tag": of_tag,
+                **{name: of_column(name) for name in _COLUMNS},
+                **{name: of_judged(name) for name in ("profile", "outcome", "task_id")},
+            },
             {
                 "status": [each.name.lower() for each in StatusCode],
+                "tag": ["k=", "k=a", "k=b"],
+                "profile": ["a", "b"],
+                "task_id": ["a", "b"],
+                "outcome": [each.value for each in Outcome],
                 **{name: ["a", "b"] for name in _COLUMNS},
             },
         )
@@ -186,7 +242,7 @@ class StoreFacetsContract(OpenedStore):
 
     @IN_CLASS
     @given(data=st.data())
-    def test_a_count_of_records_or_sessions_is_the_length_of_the_list(
+    def test_a_count_of_records_is_the_length_of_the_list(
         self, store: Store, data: st.DataObject
     ) -> None:
         """Random records; some wait, some have revisions, some a dead letter."""
@@ -229,16 +285,6 @@ class StoreFacetsContract(OpenedStore):
         )
         found = store.record_facets(query, lambda _: False)
         assert (found.counts, found.looked_until_ns) == (wanted, None)
-
-        of_sessions = SessionQuery(space=space, profile=name, since_ns=since)
-
-        def sessions(value: str) -> int:
-            if name not in (None, value):
-                return 0
-            return len(store.sessions(replace(of_sessions, profile=value)).items)
-
-        found = store.session_facets(of_sessions, lambda _: False)
-        assert found.counts == lengths({"profile": sessions}, {"profile": ["a", "b"]})
 
     def test_counts_that_end_early_say_how_far_they_looked(self, store: Store) -> None:
         """Some of the newest of 6,000 evaluations, in 40 commits.

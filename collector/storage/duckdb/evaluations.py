@@ -261,7 +261,7 @@ def evaluation_conditions(
         where += " AND (e.session_id = ? OR (e.session_id = '' AND e.uid_hash = ?))"
         given += [query.session_id, text_hash(query.session_id)]
     for pair in query.tags:
-        texts = _tag_texts(*pair)
+        texts = tag_texts(*pair)
         where += f" AND ({' OR '.join('contains(e.tags, ?)' for _ in texts)})"
         given += texts
     if before is not None:
@@ -290,7 +290,7 @@ def conditions(*filters: Filter) -> _Where:
     return " AND ".join(sql for sql, _ in given), [value for _, value in given]
 
 
-def _tag_texts(key: str, value: str) -> list[str]:
+def tag_texts(key: str, value: str) -> list[str]:
     """List the forms of a tag in its column: plain, or escaped beside text that is not Unicode."""
     plain = f"{dump_json(key)}:{dump_json(value)}"
     return sorted({plain, f"{json.dumps(key)}:{json.dumps(value)}"})

@@ -35,17 +35,17 @@ from collector.storage.duckdb.late import read_judged_traces, read_late_traces, 
 from collector.storage.duckdb.newest_results import read_newest_results
 from collector.storage.duckdb.opened import Opened
 from collector.storage.duckdb.pending import read_pending, read_pending_spaces
-from collector.storage.duckdb.record_facets import read_record_facets, read_session_facets
+from collector.storage.duckdb.record_facets import read_record_facets
 from collector.storage.duckdb.record_text import read_text_page
-from collector.storage.duckdb.records import (
-    read_history,
-    read_record_page,
+from collector.storage.duckdb.records import read_history, read_record_page
+from collector.storage.duckdb.runs import read_run, read_runs
+from collector.storage.duckdb.search import read_span_page, read_trace_page
+from collector.storage.duckdb.session_facets import read_session_facets
+from collector.storage.duckdb.session_list import (
     read_session,
     read_session_traces,
     read_sessions,
 )
-from collector.storage.duckdb.runs import read_run, read_runs
-from collector.storage.duckdb.search import read_span_page, read_trace_page
 from collector.storage.duckdb.sessions import (
     read_open_sessions,
     read_session_records,
@@ -57,6 +57,7 @@ from collector.storage.duckdb.tasks import read_rate_lines, read_task_counts, re
 from collector.storage.duckdb.trace import read_trace
 from collector.storage.duckdb.trace_facets import read_trace_facets
 from collector.storage.duckdb.trace_steps import read_trace_steps
+from collector.storage.duckdb.trace_text import read_trace_text_page
 from collector.storage.duckdb.usage import read_usage
 from collector.storage.duckdb.waiting import count_waiting, read_waiting, read_waiting_spaces
 from collector.storage.port.counts import (
@@ -154,6 +155,12 @@ class Reading(Opened):
             query = replace(query, as_of=self.last_seq())
         return read_trace_page(self._spans, query)
 
+    def search_traces(self, query: SpanQuery, text: str, is_over: Callable[[], bool]) -> TracePage:
+        """List traces with a text in a span."""
+        if query.as_of is None:
+            query = replace(query, as_of=self.last_seq())
+        return read_trace_text_page(self._spans, query, text, is_over)
+
     def trace_facets(self, query: SpanQuery, is_over: Callable[[float], bool]) -> Facets:
         """Count traces by the values of their matching spans."""
         if query.as_of is None:
@@ -230,11 +237,13 @@ class Reading(Opened):
         """A record and all that was decided about it."""
         return read_history(self._database, space, uid)
 
-    def sessions(self, query: SessionQuery) -> SessionPage:
+    def sessions(
+        self, query: SessionQuery, is_over: Callable[[], bool] = lambda: False
+    ) -> SessionPage:
         """List sessions, the one with the newest record first."""
         if query.as_of is None:
             query = replace(query, as_of=self.last_seq())
-        return read_sessions(self._database, query)
+        return read_sessions(self._spans, query, is_over)
 
     def session_facets(self, query: SessionQuery, is_over: Callable[[float], bool]) -> Facets:
         """Count sessions by value."""
@@ -244,7 +253,7 @@ class Reading(Opened):
 
     def session(self, space: str, session_id: str) -> SessionSummary | None:
         """One session, counted."""
-        return read_session(self._database, space, session_id)
+        return read_session(self._spans, space, session_id)
 
     def session_traces(self, space: str, session_id: str, limit: int) -> list[str]:
         """Traces of a session's records."""

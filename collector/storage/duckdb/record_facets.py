@@ -1,22 +1,17 @@
-"""Counts of records by profile and state, and of conversations by profile."""
+"""Counts of records by profile and state."""
 
 from collections import Counter, defaultdict
-from collections.abc import Callable
-from typing import Final
 
 from collector.storage.duckdb.commit_ranges import Stretch, within
 from collector.storage.duckdb.database import Database, literal
 from collector.storage.duckdb.facets import Counts, IsOver, count_in_steps, reached_ns
-from collector.storage.duckdb.records import NEVER, SESSION, record_conditions
+from collector.storage.duckdb.records import NEVER, RECORD_PROFILE, record_conditions
 from collector.storage.port.facets import Facets
-from collector.storage.port.lists import RecordQuery, RecordState, SessionQuery
+from collector.storage.port.lists import RecordQuery, RecordState
 from scouter.evaluate.outcome import Outcome
 
 # All SQL is put together from this module's own words; values always travel as parameters.
 # ruff: noqa: S608
-
-_PROFILE: Final = "coalesce(nullif(r.alias, ''), r.profile_ref)"
-"""The profile as lists show it."""
 
 
 def read_record_facets(database: Database, query: RecordQuery, is_over: IsOver) -> Facets:
@@ -31,39 +26,13 @@ def read_record_facets(database: Database, query: RecordQuery, is_over: IsOver) 
     """
     if query.state in NEVER:
         return Facets(counts={}, looked_until_ns=None)
-    return _facets(database, query, is_over, lambda stretch: _by_state(database, query, stretch))
-
-
-def read_session_facets(database: Database, query: SessionQuery, is_over: IsOver) -> Facets:
-    """Count conversations by the profiles of their records.
-
-    Args:
-        database: The open file.
-        query: The filter; says as of when.
-        is_over: Ends the search.
-
-    Cost: linear in the records that are looked at, 0.1 µs for each.
-    """
-
-    def count(stretch: Stretch) -> Counts:
-        where, given = record_conditions(query)
-        rows = database.read(
-            f"SELECT {_PROFILE} AS profile, count(DISTINCT hash({SESSION})) FROM records r"
-            f" WHERE {within([stretch])} AND {where} GROUP BY profile",
-            given,
-        )
-        return {"profile": {profile: n for profile, n in rows if profile}} if rows else {}
-
-    return _facets(database, query, is_over, count)
-
-
-def _facets(
-    database: Database,
-    query: RecordQuery | SessionQuery,
-    is_over: IsOver,
-    count: Callable[[Stretch], Counts],
-) -> Facets:
-    counts, first = count_in_steps(database, "records", query.as_of or 0, is_over, count)
+    counts, first = count_in_steps(
+        database,
+        "records",
+        query.as_of or 0,
+        is_over,
+        lambda stretch: _by_state(database, query, stretch),
+    )
     at = reached_ns(database, "records", "received_ns", query.space, first)
     return Facets(counts=counts, looked_until_ns=at)
 
@@ -82,7 +51,7 @@ def _by_state(database: Database, query: RecordQuery, stretch: Stretch) -> Count
     rows = database.read(
         f"""
         SELECT profile, state, count(*) FROM (
-            SELECT {_PROFILE} AS profile, CASE
+            SELECT {RECORD_PROFILE} AS profile, CASE
                 WHEN r.uid_hash IN ({skipped}) THEN '{RecordState.SKIPPED.value}'
                 WHEN r.uid_hash IN ({evaluated} AND e.revision = 1)
                     THEN '{RecordState.EVALUATED.value}'

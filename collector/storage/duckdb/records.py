@@ -1,4 +1,4 @@
-"""Queries about accepted records: the listing, one record with its history, and sessions.
+"""Queries about accepted records: the listing, and one record with its history.
 
 A record's state is not in its row: it follows from evaluations and dead letters. As in the listing
 of evaluations, some records are taken by their places, and their states are looked up.
@@ -26,11 +26,9 @@ from collector.storage.port.lists import (
     RecordQuery,
     RecordState,
     RecordSummary,
-    SessionPage,
     SessionQuery,
-    SessionSummary,
 )
-from scouter.evaluate.outcome import DECIDED, Outcome
+from scouter.evaluate.outcome import Outcome
 
 # All SQL is put together from this module's own words; values always travel as parameters.
 # ruff: noqa: S608
@@ -49,7 +47,8 @@ _STATED: Final[Mapping[RecordState | None, str]] = {
 }
 """SQL conditions for states that few records have, so that few candidates are looked at."""
 _IN: Final = "SEMI JOIN (SELECT unnest(?::BIGINT[]) AS uid_hash) k ON k.uid_hash = "
-SESSION: Final = "coalesce(nullif(r.session_id, ''), r.uid)"
+RECORD_PROFILE: Final = "coalesce(nullif(r.alias, ''), r.profile_ref)"
+"""The profile of a record `r` as lists show it."""
 _PROFILE: Final = PROFILE.replace("e.", "r.").replace("r.profile_digest", "r.profile_ref")
 """A record keeps the name that its sender used, which may be a digest."""
 
@@ -152,12 +151,10 @@ def _candidates(database: Database, query: RecordQuery) -> Iterator[Sequence[Rec
         before, size = part[-1][:2], min(size * _GROWTH, _MOST)
 
 
-def record_conditions(query: RecordQuery | SessionQuery) -> tuple[str, list[object]]:
+def record_conditions(query: RecordQuery) -> tuple[str, list[object]]:
     """The filter of records `r` without their state, as SQL, and its values."""
-    if isinstance(query, SessionQuery):
-        return conditions(*_asked(query))
     where, given = conditions(
-        *_asked(query),
+        *asked_of_record(query),
         ("? IN (r.record_id, r.uid)", query.record_id),
         ("r.trace_id = ?", query.trace_id),
     )
@@ -267,114 +264,10 @@ def _with_contexts(
     return tuple(items), count
 
 
-def read_sessions(database: Database, query: SessionQuery) -> SessionPage:
-    """One page of sessions, each at the place of its newest record that is asked for.
-
-    Args:
-        database: The open file.
-        query: Says as of when.
-
-    Cost: a look at the session ids of all records, and at the keys of the evaluations that came
-    since the first record of these sessions: 10 ms among a million that are young, 45 ms else.
-    """
-    assert query.as_of is not None  # noqa: S101 the store has filled it in
-    found: list[tuple[tuple[int, int], str]] = []
-    before, size = query.before, 4 * (query.limit + 1)
-    while len(found) <= query.limit:
-        where, given = conditions(*_asked(query))
-        if before is not None:
-            where += " AND r.seq <= ? AND (r.seq, r.uid_hash) < (?, ?)"
-            given += [before[0], *before]
-        rows = database.read(
-            f"SELECT r.seq, r.uid_hash, {SESSION} FROM records r WHERE {where}"
-            " ORDER BY r.seq DESC, r.uid_hash DESC LIMIT ?",
-            [*given, size],
-        )
-        last: dict[str, tuple[int, int]] = {}
-        for seq, uid_hash, session_id in rows:
-            last.setdefault(session_id, (seq, uid_hash))
-        newest = _last_places(database, query, list(last), rows[-1][0] if rows else 0)
-        found += [(at, each) for each, at in last.items() if newest.get(each, at) == at]
-        if len(rows) < size:
-            break
-        before, size = rows[-1][:2], min(size * _GROWTH, _MOST)
-    page = found[: query.limit]
-    ids = [session_id for _, session_id in page]
-    counts = _session_counts(database, query.space, ids)
-    items = tuple(counts[each] for _, each in page if each in counts)
-    next_before = page[-1][0] if len(found) > query.limit else None
-    return SessionPage(items=items, next_before=next_before, as_of=query.as_of)
-
-
-def _asked(query: RecordQuery | SessionQuery) -> Iterator[tuple[str, object]]:
+def asked_of_record(query: RecordQuery | SessionQuery) -> Iterator[tuple[str, object]]:
     """Conditions on a record that both kinds of listing share."""
     yield "r.space = ?", query.space
     yield _PROFILE, query.profile
     yield "r.received_ns >= ?", query.since_ns
     yield "r.received_ns < ?", query.until_ns
     yield "r.seq <= ?", query.as_of
-
-
-def _last_places(
-    database: Database, query: SessionQuery, session_ids: Sequence[str], since: int
-) -> Mapping[str, tuple[int, int]]:
-    where, given = conditions(*_asked(query), ("r.seq >= ?", since))
-    rows = database.read(
-        f"""
-        SELECT k.id, max((r.seq, r.uid_hash)) FROM records r
-        JOIN (SELECT unnest(?::VARCHAR[]) AS id) k ON k.id = {SESSION}
-        WHERE {where} GROUP BY k.id
-        """,
-        [session_ids, *given],
-    )
-    return {session_id: tuple(place) for session_id, place in rows}
-
-
-def _session_counts(
-    database: Database, space: str, session_ids: Sequence[str]
-) -> Mapping[str, SessionSummary]:
-    """The records of some sessions, counted by what the latest evaluation says of each."""
-    if not session_ids:
-        return {}
-    columns = "r.seq, r.uid, r.uid_hash, r.trace_id, r.created_ns"
-    rows = database.read(
-        f"""
-        WITH own AS MATERIALIZED (
-            SELECT r.session_id AS id, {columns} FROM records r
-            WHERE r.space = $2 AND r.session_id IN (SELECT unnest($1::VARCHAR[]))
-            UNION ALL
-            SELECT r.uid, {columns} FROM records r WHERE r.space = $2 AND r.session_id = ''
-                AND r.uid_hash IN (SELECT unnest($3::BIGINT[]))
-                AND r.uid IN (SELECT unnest($1::VARCHAR[]))
-        ), evaluations AS (
-            SELECT e.record_uid, arg_max(e.outcome, e.revision) AS outcome FROM evaluations e
-            SEMI JOIN own ON own.uid_hash = e.uid_hash
-            WHERE e.seq >= (SELECT min(seq) FROM own) AND e.space = $2 AND e.scope = 'record'
-            GROUP BY e.record_uid
-        )
-        SELECT own.id, count(*), count(DISTINCT own.trace_id), min(own.created_ns),
-            max(own.created_ns),
-            {", ".join(f"count(*) FILTER (v.outcome = '{word.value}')" for word in DECIDED)},
-            count(*) FILTER (coalesce(v.outcome, 'pending') = 'pending')
-        FROM own LEFT JOIN evaluations v ON v.record_uid = own.uid GROUP BY own.id
-        """,
-        [list(session_ids), space, list(map(text_hash, session_ids))],
-    )
-    names = tuple(SessionSummary.__dataclass_fields__)
-    return {row[0]: SessionSummary(**dict(zip(names, row, strict=True))) for row in rows}
-
-
-def read_session(database: Database, space: str, session_id: str) -> SessionSummary | None:
-    """One session; None if no record of it is stored."""
-    return _session_counts(database, space, [session_id]).get(session_id)
-
-
-def read_session_traces(database: Database, space: str, session_id: str, limit: int) -> list[str]:
-    """Traces of a session's records, in the order of their first records."""
-    rows = database.read(
-        "SELECT r.trace_id FROM records r WHERE r.trace_id IS NOT NULL"
-        " AND r.space = ? AND (r.session_id = ? OR (r.session_id = '' AND r.uid_hash = ?))"
-        " GROUP BY r.trace_id ORDER BY min(r.seq), r.trace_id LIMIT ?",
-        [space, session_id, text_hash(session_id), limit],
-    )
-    return [row[0] for row in rows]

@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from collector.storage.duckdb.commit_ranges import Stretch, within
+from collector.storage.duckdb.judged_traces import judged_traces
 from collector.storage.duckdb.read import StoredSpans
 from collector.storage.duckdb.transaction import one_of
 from collector.storage.log.attribute_hashes import has_attribute, possible_hashes
@@ -59,7 +60,7 @@ def read_span_page(stored: StoredSpans, query: SpanQuery) -> SpanPage:
     asked for of every span in the time asked for, 5 ns each.
     """
     found: list[SpanSummary] = []
-    for rows in _matching(stored, query, _COLUMNS, query.limit + 1):
+    for rows in matching_spans(stored, query, _COLUMNS, query.limit + 1):
         found += map(_summary, rows)
         if len(found) > query.limit:
             break
@@ -78,7 +79,7 @@ def read_trace_page(stored: StoredSpans, query: SpanQuery) -> TracePage:
     places: dict[str, SpanPosition] = {}
     seen: set[str] = set()
     size = min((query.limit + 1) * _TRACE_ROWS, _MOST)
-    for rows in _matching(stored, query, _POSITION, size, passed_over=seen):
+    for rows in matching_spans(stored, query, _POSITION, size, passed_over=seen):
         new: dict[str, SpanPosition] = {}
         for row in rows:
             if row[2] not in seen:
@@ -90,7 +91,7 @@ def read_trace_page(stored: StoredSpans, query: SpanQuery) -> TracePage:
         if len(places) > query.limit:
             break
     page = list(places)[: query.limit]
-    summaries = _summaries(stored, query.space, page)
+    summaries = read_summaries(stored, query.space, page)
     last = places[page[-1]] if len(places) > len(page) else None
     return TracePage(
         items=tuple(summaries[each] for each in page if each in summaries),
@@ -102,7 +103,7 @@ def read_trace_page(stored: StoredSpans, query: SpanQuery) -> TracePage:
 # --- spans that match ---------------------------------------------------------------------------
 
 
-def _matching(
+def matching_spans(
     stored: StoredSpans,
     query: SpanQuery,
     columns: Sequence[str],
@@ -111,6 +112,7 @@ def _matching(
     trace_ids: Collection[str] | None = None,
     passed_over: Collection[str] = (),
     first: int = 0,
+    has_events: bool = False,
 ) -> Iterator[list[tuple[Any, ...]]]:
     """Rows of the spans that match, in order, so many at a time at most.
 
@@ -123,8 +125,9 @@ def _matching(
         passed_over: No spans of these traces. It may grow from part to part: without it a trace of
             100,000 spans is 160 parts of which each finds the trace that the first one found.
         first: Only spans of this commit and later ones.
+        has_events: Log events, too.
     """
-    where, given = span_conditions(query, trace_ids)
+    where, given = span_conditions(query, trace_ids, has_events=has_events)
     columns = (*columns, *READ_COLUMNS) if query.attributes else columns
     before = query.before
     if trace_ids is None:
@@ -161,9 +164,9 @@ _TOKENS: Final = "coalesce(input_tokens, 0)::BIGINT + coalesce(output_tokens, 0)
 
 
 def span_conditions(
-    query: SpanQuery, trace_ids: Collection[str] | None
+    query: SpanQuery, trace_ids: Collection[str] | None, *, has_events: bool = False
 ) -> tuple[str, list[object]]:
-    """The filter as SQL, and its values."""
+    """The filter as SQL, and its values; without log events unless they are asked for."""
     filters: list[tuple[str, object]] = [
         ("space = ?", query.space),
         ("name = ?", query.name),
@@ -175,13 +178,19 @@ def span_conditions(
         ("seq <= ?", query.as_of),
         *((f"{name} = ?", query.columns.get(name)) for name in SEARCHED),
     ]
-    where = [IS_SPAN, *(sql for sql, value in filters if value is not None)]
+    where = [sql for sql, value in filters if value is not None]
+    if not has_events:
+        where.append(IS_SPAN)
     given = [value for _, value in filters if value is not None]
     for key, value in query.attributes:
         hashes = possible_hashes(key, value)
         # One call for each is twenty times as fast as `list_has_any`.
         each = (f"list_contains(attribute_hashes, {number}::UINTEGER)" for number in hashes)
         where.append(f"({' OR '.join(each) or 'false'})")
+    if query.judged is not None:
+        judged, values = judged_traces(query)
+        where.append(f"trace_hash IN ({judged})")
+        given += values
     if trace_ids is not None:
         where.append(one_of("trace_hash", trace_ids))
         given += map(trace_hash, trace_ids)
@@ -238,7 +247,7 @@ def _shown_before(stored: StoredSpans, query: SpanQuery, trace_ids: Collection[s
     """Select the traces that belong on an earlier page: a newer span of theirs matches, too."""
     if query.before is None or not trace_ids:
         return set()
-    rows = _matching(
+    rows = matching_spans(
         stored,
         replace(query, before=None),
         _POSITION,
@@ -249,7 +258,7 @@ def _shown_before(stored: StoredSpans, query: SpanQuery, trace_ids: Collection[s
     return {row[2] for part in rows for row in part if row[:4] >= query.before}
 
 
-def _summaries(
+def read_summaries(
     stored: StoredSpans, space: str, trace_ids: Sequence[str]
 ) -> dict[str, TraceSummary]:
     """Traces by id, counted over all of their spans."""

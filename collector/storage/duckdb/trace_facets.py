@@ -4,9 +4,10 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from collector.storage.duckdb.commit_ranges import within
+from collector.storage.duckdb.commit_ranges import Stretch, within
 from collector.storage.duckdb.database import Database
 from collector.storage.duckdb.facets import Counts, IsOver, count_in_steps, reached_ns
+from collector.storage.duckdb.judged_traces import count_judged
 from collector.storage.duckdb.read import StoredSpans
 from collector.storage.duckdb.search import span_conditions
 from collector.storage.port.facets import Facets
@@ -26,7 +27,7 @@ _BITS: Final = 62
 
 
 def read_trace_facets(stored: StoredSpans, query: SpanQuery, is_over: IsOver) -> Facets:
-    """Count traces by the values of their matching spans.
+    """Count traces by the values of their matching spans, and by the evaluations on their records.
 
     Args:
         stored: The spans.
@@ -42,12 +43,23 @@ def read_trace_facets(stored: StoredSpans, query: SpanQuery, is_over: IsOver) ->
         "spans",
         query.as_of or 0,
         is_over,
-        lambda stretch: _count(
-            stored.database, f"FROM spans WHERE {within([stretch])} AND {where}", given
-        ),
+        lambda stretch: _of_stretch(stored.database, query, (where, given), stretch),
     )
     at = reached_ns(stored.database, "spans", "received_ns", query.space, first)
     return Facets(counts=counts, looked_until_ns=at)
+
+
+def _of_stretch(
+    database: Database, query: SpanQuery, conditions: tuple[str, Sequence[object]], stretch: Stretch
+) -> Counts:
+    """Counts of a stretch of commits, in whose spans the conditions hold."""
+    where, given = conditions
+    spans = f"FROM spans WHERE {within([stretch])} AND {where}"
+    traces = f"SELECT trace_hash {spans}", given
+    return {
+        **_count(database, spans, given),
+        **count_judged(database, query, traces, stretch.first),
+    }
 
 
 def _count(database: Database, spans: str, given: Sequence[object]) -> Counts:

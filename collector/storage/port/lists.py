@@ -140,7 +140,10 @@ class RecordHistory:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionQuery:
-    """Filter of the sessions to list: those with a record that meets all conditions."""
+    """Filter of the sessions to list; None means any.
+
+    Profile and times ask for a record; all others ask something of the whole session.
+    """
 
     space: str
     profile: str | None = None
@@ -148,12 +151,38 @@ class SessionQuery:
     since_ns: int | None = None
     """Received from then on."""
     until_ns: int | None = None
+    outcome: Outcome | None = None
+    """Failed, errored or pending: of one latest evaluation, on a record or on the session itself.
+    A record without an evaluation is pending. Passed: of all of them, skipped ones aside. Skipped:
+    of all of them."""
+    task_id: str | None = None
+    """A latest evaluation has such a task; with `task_outcome`, with that outcome of it."""
+    task_outcome: Outcome | None = None
+    tags: tuple[tuple[str, str], ...] = ()
+    """Keys and values that are all among the tags of one record."""
+    tool_name: str | None = None
+    """Of a span of the session's traces."""
+    response_model: str | None = None
+    """Likewise."""
+    min_duration_ns: int | None = None
+    """From the start of the first span of the session's traces to the end of the last."""
+    min_tokens: int | None = None
+    """Of all model calls of these traces: input and output together."""
     as_of: int | None = None
     """In the order that records up to this commit give, so that pages read over a long time hold
     each session once."""
     limit: int = 100
     before: tuple[int, int] | None = None
     """Continue with those whose last such record is below this place."""
+
+    @property
+    def asks_of_sessions(self) -> bool:
+        """True if a condition is about whole sessions."""
+        asked = (
+            self.outcome, self.task_id, self.task_outcome, self.tool_name, self.response_model,
+            self.min_duration_ns, self.min_tokens,
+        )  # fmt: skip
+        return bool(self.tags) or any(each is not None for each in asked)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -172,6 +201,11 @@ class SessionSummary:
     skipped: int
     undecided: int
     """Records without an evaluation: waiting, pending or dead-lettered."""
+    duration_ns: int | None = None
+    """From the start of the first span of its traces to the end of the last; None without spans."""
+    input_tokens: int | None = None
+    """Input tokens of the model calls of its traces; None if no call tells them."""
+    output_tokens: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -182,3 +216,6 @@ class SessionPage:
     next_before: tuple[int, int] | None
     as_of: int
     """Last commit that the listing includes; the query for the next page needs it."""
+    looked_until_ns: int | None = None
+    """Arrival of the last record that was looked at, if the search ended before the page was full
+    and before the last record; else None."""

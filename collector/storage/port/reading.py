@@ -57,8 +57,23 @@ class ReadStore(CommittedStore, Protocol):
         """
         ...
 
+    def search_traces(self, query: SpanQuery, text: str, is_over: Callable[[], bool]) -> TracePage:
+        """List traces with a text in a span, in the order of the newest such spans.
+
+        The text may be in a span's name or status, in the value of an attribute, in an event or a
+        log event; of values that are JSON, in a name or a value inside.
+
+        Args:
+            query: The other filters.
+            text: Not empty; upper and lower case are the same.
+            is_over: Asked between two parts; true ends the search there.
+        """
+        ...
+
     def trace_facets(self, query: SpanQuery, is_over: Callable[[float], bool]) -> Facets:
         """Count traces by status, service, agent, tool, model and error of their matching spans.
+
+        And by profile, outcome, task and tag of the latest evaluations on their records.
 
         Args:
             query: The filter; its limit and its place are not looked at. Attributes that share the
@@ -174,16 +189,23 @@ class ReadStore(CommittedStore, Protocol):
         """A record and all that was decided about it; None if it is not, or no longer, stored."""
         ...
 
-    def sessions(self, query: SessionQuery) -> SessionPage:
+    def sessions(
+        self, query: SessionQuery, is_over: Callable[[], bool] = lambda: False
+    ) -> SessionPage:
         """List sessions, the one with the newest record that is asked for first.
 
         A record without a session id is a session of its own, called by the record's uid. Without
         `as_of` the listing is as of now.
+
+        Args:
+            query: The filter.
+            is_over: Asked between two parts; true ends a search by a condition on whole sessions
+                there.
         """
         ...
 
     def session_facets(self, query: SessionQuery, is_over: Callable[[float], bool]) -> Facets:
-        """Count what `sessions` lists, by profile.
+        """Count what `sessions` lists, by profile, outcome, task, tag, tool and model.
 
         Args:
             query: The filter; its limit and its place are not looked at.

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple
 
+from scouter.evaluate.outcome import Outcome
 from scouter.model.span import SpanKind, StatusCode
 from scouter.model.struct import struct
 
@@ -17,6 +18,20 @@ class SpanPosition(NamedTuple):
     start_ns: int
     trace_id: str
     span_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgedBy:
+    """An evaluation that a record of the trace has as its latest; None means any."""
+
+    profile: str | None = None
+    """Alias, name, uid or digest."""
+    outcome: Outcome | None = None
+    task_id: str | None = None
+    """It has such a task; with `task_outcome`, with that outcome of it."""
+    task_outcome: Outcome | None = None
+    tags: tuple[tuple[str, str], ...] = ()
+    """Keys and values that are all among its tags."""
 
 
 def _no_columns() -> Mapping[str, str]:
@@ -41,6 +56,8 @@ class SpanQuery:
     """Spans that began then or later."""
     until_ns: int | None = None
     """Spans that began before."""
+    judged: JudgedBy | None = None
+    """Spans of traces that have such an evaluation; None for any, with one or without."""
     limit: int = 100
     before: SpanPosition | None = None
     """Continue below this position."""
@@ -98,6 +115,9 @@ class TracePage:
     next_before: SpanPosition | None
     as_of: int
     """Last commit that the listing includes; the query for the next page needs it."""
+    looked_until_ns: int | None = None
+    """Arrival of the last span that a search for a text looked at, if it ended before the page was
+    full and before the last span; else None."""
 
 
 class UsageGroup(StrEnum):

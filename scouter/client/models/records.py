@@ -67,6 +67,11 @@ class SessionItem(Answer):
     skipped: int
     undecided: int
     """Records without an evaluation: waiting or dead-lettered."""
+    duration_ms: float | None = None
+    """From the start of the first span of its traces to the end of the last."""
+    input_tokens: int | None = None
+    """Of the model calls of its traces."""
+    output_tokens: int | None = None
 
 
 class Session(SessionItem):

@@ -1,6 +1,19 @@
 """Routes of records and sessions."""
 
-from scouter.client.call import Call, Moment, PagedCall, Request, StreamCall, get, pages
+from collections.abc import Mapping
+from typing import TypedDict, Unpack
+
+from scouter.client.call import (
+    Call,
+    Moment,
+    PagedCall,
+    QueryValue,
+    Request,
+    StreamCall,
+    get,
+    pages,
+    query_of,
+)
 from scouter.client.models.facets import FacetList
 from scouter.client.models.records import Record, RecordItem, Session, SessionItem, TaskTrajectories
 
@@ -51,14 +64,28 @@ def record_facets(
     return get("/facets/records", FacetList, query=dict(locals()))
 
 
-def session_facets(
-    *, profile: str | None = None, since: Moment | None = None, until: Moment | None = None
-) -> Call[FacetList]:
-    """Sessions by the profiles of their records; the filters are those of `sessions`.
+class SessionSearch(TypedDict, total=False):
+    """Properties that a session has, all of them."""
+
+    profile: str | None
+    outcome: str | None
+    task_id: str | None
+    task_outcome: str | None
+    tags: Mapping[str, str] | None
+    tool_name: str | None
+    response_model: str | None
+    min_duration_ms: float | None
+    min_tokens: int | None
+    since: Moment | None
+    until: Moment | None
+
+
+def session_facets(**search: Unpack[SessionSearch]) -> Call[FacetList]:
+    """Sessions by profile, outcome, task, tag, tool and model; the filters are those of `sessions`.
 
     The newest are counted first, for about 0.3 s.
     """
-    return get("/facets/sessions", FacetList, query=dict(locals()))
+    return get("/facets/sessions", FacetList, query=_query(search))
 
 
 def record(uid: str) -> Call[Record]:
@@ -89,21 +116,31 @@ def trajectories(uid: str) -> Call[TaskTrajectories]:
 
 
 def sessions(
-    *,
-    profile: str | None = None,
-    since: Moment | None = None,
-    until: Moment | None = None,
-    limit: int | None = None,
+    *, limit: int | None = None, **search: Unpack[SessionSearch]
 ) -> PagedCall[SessionItem]:
     """Sessions with a record that is asked for, the one with the newest such record first.
 
     Args:
+        limit: Items per page, 1 to 1000; all pages are read, one after the other. With a filter
+            other than profile and times a page holds what one second of search finds.
         profile: Alias, name, uid or digest of that of a record.
+        outcome: `failed`, `errored` or `pending` of one record at least, or of the session itself;
+            `passed` of all, skipped ones aside; `skipped` of all.
+        task_id: Of its evaluations.
+        task_outcome: How that task, or any task, ended.
+        tags: All of them on one record.
+        tool_name: Of a span of its traces.
+        response_model: Of a span of its traces.
+        min_duration_ms: From the start of its first span to the end of its last.
+        min_tokens: Fewest tokens of all its calls of models, input and output together.
         since: A record was accepted at this time or later.
         until: A record was accepted before this time.
-        limit: Items per page, 1 to 1000; all pages are read, one after the other.
     """
-    return pages("/sessions", SessionItem, dict(locals()))
+    return pages("/sessions", SessionItem, {**_query(search), "limit": limit})
+
+
+def _query(search: SessionSearch) -> dict[str, QueryValue]:
+    return query_of(SessionSearch, search, tags="tag")
 
 
 def session(session_id: str) -> Call[Session]:

@@ -35,6 +35,11 @@ class SpanSearch(TypedDict, total=False):
     session_id: str | None
     finish_reason: str | None
     attributes: Mapping[str, str] | None
+    profile: str | None
+    outcome: str | None
+    task_id: str | None
+    task_outcome: str | None
+    tags: Mapping[str, str] | None
     since: Moment | None
     until: Moment | None
 
@@ -64,27 +69,43 @@ def spans(*, limit: int | None = None, **search: Unpack[SpanSearch]) -> PagedCal
             `error`, or the provider's own word in small letters.
         attributes: Values of any other attributes; all of them. Longer ones than 256 bytes, key
             and value, are not searched, and refused.
+        profile: Of the latest evaluation on a record of the span's trace, as the next four.
+        outcome: Of that evaluation.
+        task_id: Of that evaluation.
+        task_outcome: How that task, or any task, ended.
+        tags: Of that evaluation; all of them.
         since: Started at this time or later.
         until: Started before this time.
     """
     return pages("/spans", SpanItem, {**_query(search), "limit": limit})
 
 
-def traces(*, limit: int | None = None, **search: Unpack[SpanSearch]) -> PagedCall[TraceItem]:
-    """Traces that have a span with all of these properties, newest first; see `spans`."""
-    return pages("/traces", TraceItem, {**_query(search), "limit": limit})
+def traces(
+    *, text: str | None = None, limit: int | None = None, **search: Unpack[SpanSearch]
+) -> PagedCall[TraceItem]:
+    """Traces that have a span with all of these properties, newest first; see `spans`.
+
+    Args:
+        text: In a span's name, its status, the value of an attribute or an event, in upper or
+            lower case. Without `since` the 24 hours before `until`, or before now, are searched. A
+            page holds what one second of search finds.
+        limit: Items per page, 1 to 1000; all pages are read, one after the other.
+        search: See `spans`.
+    """
+    return pages("/traces", TraceItem, {**_query(search), "text": text, "limit": limit})
 
 
 def trace_facets(**search: Unpack[SpanSearch]) -> Call[FacetList]:
     """Traces by status, service, agent, tool, model and error of the spans that match; see `spans`.
 
-    The newest are counted first, for about 0.3 s.
+    And by profile, outcome, task and tag of the evaluations on their records. The newest are
+    counted first, for about 0.3 s.
     """
     return get("/facets/traces", FacetList, query=_query(search))
 
 
 def _query(search: SpanSearch) -> dict[str, QueryValue]:
-    return query_of(SpanSearch, search, attributes="attribute")
+    return query_of(SpanSearch, search, attributes="attribute", tags="tag")
 
 
 def trace(trace_id: str) -> Call[Trace]:

@@ -3,6 +3,7 @@
 import html
 import json
 import re
+import time
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
@@ -67,7 +68,9 @@ def test_a_count_leads_to_so_many_rows(listed: Service) -> None:
         ("/traces", {("Service", "shop"): 2, ("Service", "bank"): 1, ("Status", "ok"): 2,
                      ("Status", "error"): 1, ("Tool", "tool shop"): 2, ("Tool", "tool bank"): 1}),
         ("/records", {("Profile", "answers"): 3, ("State", "evaluated"): 3}),
-        ("/conversations", {("Profile", "answers"): 3}),
+        ("/conversations", {("Profile", "answers"): 3, ("Outcome", "failed"): 2,
+                            ("Outcome", "passed"): 1, ("Task", "right"): 3,
+                            ("Tag (key=value)", "team=blue"): 1}),
     ):  # fmt: skip
         assert f'hx-get="/facets{address}?"' in view(listed, address)
         found = links(view(listed, f"/facets{address}"))
@@ -75,6 +78,59 @@ def test_a_count_leads_to_so_many_rows(listed: Service) -> None:
         for link, count in found.values():
             assert urlsplit(link).path == address
             assert rows(view(listed, link)) == count
+
+
+def test_conversations_are_found_by_what_they_are_as_a_whole(listed: Service) -> None:
+    """Two turns of one conversation: the first passes, the second fails and calls a tool."""
+    answered = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "tool talk"}
+    row = span(9, trace_id=f"{9:032x}", attributes=answered, start_ns=0, end_ns=3 * 10**9)
+    data = encode_request([row]).SerializeToString()
+    assert listed.http.post("/v1/traces", content=data, headers=PROTOBUF).is_success
+    turn = {"profile": "answers", "session_id": "talk"}
+    listed.send(
+        {**turn, "uid": "one", "context": {"answer": 42}},
+        {**turn, "uid": "two", "context": {"answer": 1}, "trace_id": f"{9:032x}"},
+    )
+    listed.wait_for(5)
+    for query, wanted in (
+        ("outcome=failed", 3), ("outcome=passed", 1), ("outcome=errored", 0),
+        ("task_id=right&task_outcome=passed", 2), ("tag=team%3Dblue", 1),
+        ("tool_name=tool+talk", 1), ("min_duration_ms=2999", 1), ("min_duration_ms=3001", 0),
+        ("min_tokens=1", 0), ("outcome=failed&tool_name=tool+talk&range=1h", 1),
+    ):  # fmt: skip
+        assert rows(view(listed, f"/conversations?{query}")) == wanted, query
+    row_text = view(listed, "/conversations?tool_name=tool+talk").partition("<tbody>")[2]
+    assert ">3.0 s<" in row_text
+    assert listed.http.get("/api/v1/sessions?tag=x").status_code == 400
+    assert listed.http.get("/api/v1/sessions?task_id=nobody").status_code == 404
+
+
+def test_traces_are_found_by_the_evaluations_on_their_records(listed: Service) -> None:
+    """Of three traces one has a record that passed, and one a record that failed."""
+    turn = {"profile": "answers", "tags": {"team": "red"}}
+    listed.send(
+        {**turn, "uid": "one", "context": {"answer": 42}, "trace_id": f"{1:032x}"},
+        {**turn, "uid": "two", "context": {"answer": 1}, "trace_id": f"{3:032x}"},
+    )
+    listed.wait_for(5)
+    for query, wanted in (
+        ("", 3), ("profile=answers", 2), ("outcome=failed", 1), ("outcome=errored", 0),
+        ("task_id=right&task_outcome=passed", 1), ("tag=team%3Dred", 2), ("tag=team%3Dblue", 0),
+        ("outcome=failed&service_name=bank", 1), ("outcome=failed&service_name=shop", 0),
+    ):  # fmt: skip
+        assert rows(view(listed, f"/traces?{query}")) == wanted, query
+        items = listed.http.get(f"/api/v1/spans?{query}").json()["items"]
+        assert len({each["trace_id"] for each in items}) == wanted, query
+    found = links(view(listed, "/facets/traces?service_name=bank"))
+    assert found["Outcome of a record", "failed"][1] == 1
+    assert found["Task", "right"][1] == found["Tag (key=value)", "team=red"][1] == 1
+    for (_, value), (link, count) in found.items():
+        if not value.endswith("(remove)"):
+            assert rows(view(listed, link)) == count, value
+    for path in ("traces", "spans", "facets/traces"):
+        unknown = listed.http.get(f"/api/v1/{path}?profile=answer")
+        assert unknown.status_code == 404
+        assert "answers" in unknown.json()["detail"]
 
 
 def test_one_tag_at_a_time_is_a_filter(listed: Service) -> None:
@@ -182,7 +238,7 @@ def test_a_search_that_ends_early_says_so_and_goes_on(
     listed: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With no time at all each page reads sixteen records; the links lead to the oldest one."""
-    monkeypatch.setattr("collector.api.records._SEARCH_S", 0.0)
+    monkeypatch.setattr("collector.api.records.SEARCH_S", 0.0)
     for n in range(40):
         listed.send({"uid": f"n{n}", "profile": "answers", "context": {"answer": "other"}})
     listed.wait_for(43)
@@ -195,6 +251,49 @@ def test_a_search_that_ends_early_says_so_and_goes_on(
         assert parse_qs(urlsplit(address).query)["text"] == ["42"]
     assert pages >= 1
     assert rows(text) == 1
+
+
+def test_traces_are_found_by_a_text_in_their_spans(
+    listed: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of the last 24 hours unless a period is given; a search that ends early goes on."""
+    said, now_ns = 'refund "now" <b>&', time.time_ns()
+    day_ns = 24 * 3600 * 10**9
+    for number, start_ns in ((7, now_ns), (8, now_ns - 2 * day_ns)):
+        row = span(
+            number, trace_id=f"{number:032x}", start_ns=start_ns, end_ns=start_ns,
+            attributes={"gen_ai.input.messages": json.dumps([{"content": said}])},
+        )  # fmt: skip
+        data = encode_request([row]).SerializeToString()
+        assert listed.http.post("/v1/traces", content=data, headers=PROTOBUF).is_success
+    for query, wanted in (
+        ({"text": "REFUND"}, 1), ({"text": '"now" <b>&'}, 1), ({"text": "none"}, 0),
+        ({"text": "refund", "range": "7d"}, 2), ({"text": "tool", "range": "7d"}, 0),
+        ({"text": "refund", "until": str(now_ns - day_ns)}, 1),
+        ({"text": "refund", "service_name": "shop"}, 0),
+    ):  # fmt: skip
+        shown = listed.http.get("/traces", params=query)
+        assert shown.status_code == 200
+        assert rows(shown.text) == wanted, query
+        parts = Parts(shown.text)
+        assert ("input", "value", query["text"]) in parts.attributes
+        assert "b" not in parts.tags
+        assert "/facets/traces" not in shown.text
+        assert ("last 24 hours" in shown.text) == (not query.keys() & {"range", "until"}), query
+    assert listed.http.get("/api/v1/traces?text=").status_code == 400
+    assert listed.http.get("/api/v1/facets/traces?text=a").status_code == 400
+    monkeypatch.setattr("collector.api.traces.SEARCH_S", 0.0)
+    shown = listed.http.get("/api/v1/traces?text=none&since=1").json()
+    assert (shown["items"], shown["is_partial"]) == ([], True)
+    address, pages = "/traces?text=refund&range=7d", 0
+    found = 0
+    while "ended for want of time" in (text := view(listed, address)):
+        found, pages = found + rows(text), pages + 1
+        link = re.search(r'<a href="([^"]*)" rel="next">Look further back', text)
+        assert link
+        address = "/traces" + html.unescape(link[1])
+        assert parse_qs(urlsplit(address).query)["text"] == ["refund"]
+    assert (found + rows(text), pages >= 1) == (2, True)
 
 
 def test_a_list_is_downloaded_with_its_filters(
