@@ -8,8 +8,8 @@ from pathlib import Path
 from tests.bench.kill import over_http, over_kafka
 from tests.support.kafka_broker import ExternalBroker, KafkaBroker
 
-KILLS = 3
-ITEMS = 300
+KILLS = 2
+ITEMS = 150
 
 
 def test_over_http(tmp_path: Path) -> None:

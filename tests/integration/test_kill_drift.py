@@ -51,7 +51,7 @@ def taken(collector: CollectorProcess) -> int:
     return sum(each["records"] for each in found if (each["task"], each["kind"]) == ("", "pass"))
 
 
-@pytest.mark.parametrize("kills", [3, pytest.param(6, marks=pytest.mark.long)])
+@pytest.mark.parametrize("kills", [2, pytest.param(6, marks=pytest.mark.long)])
 def test_a_killed_detector_goes_on_exactly(tmp_path: Path, kills: int) -> None:
     task = AssertionTask("right", "answer", 42, ComparisonOperator.Equals)
     profile = AgentEvalProfile([task], alias="answers").save_to_json(tmp_path / "p.json")

@@ -20,8 +20,8 @@ from scouter.mock.llm_server import LLMTestServer
 from tests.support.collector_process import CollectorProcess
 from tests.support.processes import wait_until
 
-RECORDS: Final = 120
-KILLS: Final = 4
+RECORDS: Final = 60
+KILLS: Final = 2
 CONCURRENCY: Final = 8
 _NUMBER: Final = re.compile(r"Rate (?:<[^>]*>)?(\d+)")
 

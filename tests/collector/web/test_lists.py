@@ -4,6 +4,7 @@ import html
 import json
 import re
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
@@ -15,8 +16,8 @@ from scouter.evaluate.operators.comparison import ComparisonOperator
 from scouter.evaluate.tasks.assertion import AssertionTask
 from scouter.model.otlp import encode_request
 from scouter.model.span import Resource, StatusCode
-from tests.collector.conftest import Service, Start
-from tests.collector.web.conftest import HOSTILE, PROTOBUF, Shown
+from tests.collector.conftest import Service, Start, save_answers
+from tests.collector.web.conftest import PROTOBUF
 from tests.collector.web.test_views import Parts, view
 from tests.contracts.store_data import span
 
@@ -38,10 +39,8 @@ def rows(text: str) -> int:
     return text.count('<th scope="row"')
 
 
-@pytest.fixture
-def listed(start: Start, answers: Path) -> Service:
-    """Three records, two of which fail; three traces of two services, one with an error."""
-    service = start(profile=[str(answers)])
+def tell(service: Service) -> Service:
+    """Send three records, two of which fail; three traces of two services, one with an error."""
     for number, name in enumerate(("shop", "shop", "bank"), 1):
         tool = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": f"tool {name}"}
         row = span(
@@ -57,6 +56,21 @@ def listed(start: Start, answers: Path) -> Service:
     )
     service.wait_for(3)
     return service
+
+
+@pytest.fixture(scope="module")
+def listed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    """For tests that send nothing more."""
+    folder = tmp_path_factory.mktemp("lists")
+    service = Service(folder, profile=[str(save_answers(folder))])
+    yield tell(service)
+    service.stop()
+
+
+@pytest.fixture
+def growing(start: Start, answers: Path) -> Service:
+    """The same for a test that sends more."""
+    return tell(start(profile=[str(answers)]))
 
 
 def test_a_count_leads_to_so_many_rows(listed: Service) -> None:
@@ -80,66 +94,66 @@ def test_a_count_leads_to_so_many_rows(listed: Service) -> None:
             assert rows(view(listed, link)) == count
 
 
-def test_conversations_are_found_by_what_they_are_as_a_whole(listed: Service) -> None:
+def test_conversations_are_found_by_what_they_are_as_a_whole(growing: Service) -> None:
     """Two turns of one conversation: the first passes, the second fails and calls a tool."""
     answered = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "tool talk"}
     row = span(9, trace_id=f"{9:032x}", attributes=answered, start_ns=0, end_ns=3 * 10**9)
     data = encode_request([row]).SerializeToString()
-    assert listed.http.post("/v1/traces", content=data, headers=PROTOBUF).is_success
+    assert growing.http.post("/v1/traces", content=data, headers=PROTOBUF).is_success
     turn = {"profile": "answers", "session_id": "talk"}
-    listed.send(
+    growing.send(
         {**turn, "uid": "one", "context": {"answer": 42}},
         {**turn, "uid": "two", "context": {"answer": 1}, "trace_id": f"{9:032x}"},
     )
-    listed.wait_for(5)
+    growing.wait_for(5)
     for query, wanted in (
         ("outcome=failed", 3), ("outcome=passed", 1), ("outcome=errored", 0),
         ("task_id=right&task_outcome=passed", 2), ("tag=team%3Dblue", 1),
         ("tool_name=tool+talk", 1), ("min_duration_ms=2999", 1), ("min_duration_ms=3001", 0),
         ("min_tokens=1", 0), ("outcome=failed&tool_name=tool+talk&range=1h", 1),
     ):  # fmt: skip
-        assert rows(view(listed, f"/conversations?{query}")) == wanted, query
-    row_text = view(listed, "/conversations?tool_name=tool+talk").partition("<tbody>")[2]
+        assert rows(view(growing, f"/conversations?{query}")) == wanted, query
+    row_text = view(growing, "/conversations?tool_name=tool+talk").partition("<tbody>")[2]
     assert ">3.0 s<" in row_text
-    assert listed.http.get("/api/v1/sessions?tag=x").status_code == 400
-    assert listed.http.get("/api/v1/sessions?task_id=nobody").status_code == 404
+    assert growing.http.get("/api/v1/sessions?tag=x").status_code == 400
+    assert growing.http.get("/api/v1/sessions?task_id=nobody").status_code == 404
 
 
-def test_traces_are_found_by_the_evaluations_on_their_records(listed: Service) -> None:
+def test_traces_are_found_by_the_evaluations_on_their_records(growing: Service) -> None:
     """Of three traces one has a record that passed, and one a record that failed."""
     turn = {"profile": "answers", "tags": {"team": "red"}}
-    listed.send(
+    growing.send(
         {**turn, "uid": "one", "context": {"answer": 42}, "trace_id": f"{1:032x}"},
         {**turn, "uid": "two", "context": {"answer": 1}, "trace_id": f"{3:032x}"},
     )
-    listed.wait_for(5)
+    growing.wait_for(5)
     for query, wanted in (
         ("", 3), ("profile=answers", 2), ("outcome=failed", 1), ("outcome=errored", 0),
         ("task_id=right&task_outcome=passed", 1), ("tag=team%3Dred", 2), ("tag=team%3Dblue", 0),
         ("outcome=failed&service_name=bank", 1), ("outcome=failed&service_name=shop", 0),
     ):  # fmt: skip
-        assert rows(view(listed, f"/traces?{query}")) == wanted, query
-        items = listed.http.get(f"/api/v1/spans?{query}").json()["items"]
+        assert rows(view(growing, f"/traces?{query}")) == wanted, query
+        items = growing.http.get(f"/api/v1/spans?{query}").json()["items"]
         assert len({each["trace_id"] for each in items}) == wanted, query
-    found = links(view(listed, "/facets/traces?service_name=bank"))
+    found = links(view(growing, "/facets/traces?service_name=bank"))
     assert found["Outcome of a record", "failed"][1] == 1
     assert found["Task", "right"][1] == found["Tag (key=value)", "team=red"][1] == 1
     for (_, value), (link, count) in found.items():
         if not value.endswith("(remove)"):
-            assert rows(view(listed, link)) == count, value
+            assert rows(view(growing, link)) == count, value
     for path in ("traces", "spans", "facets/traces"):
-        unknown = listed.http.get(f"/api/v1/{path}?profile=answer")
+        unknown = growing.http.get(f"/api/v1/{path}?profile=answer")
         assert unknown.status_code == 404
         assert "answers" in unknown.json()["detail"]
 
 
-def test_one_tag_at_a_time_is_a_filter(listed: Service) -> None:
+def test_one_tag_at_a_time_is_a_filter(growing: Service) -> None:
     record = {"uid": "x", "profile": "answers", "context": {}, "tags": {"team": "blue", "of": "x"}}
-    listed.send(record)
-    listed.wait_for(4)
-    found = links(view(listed, "/facets/evaluations?tag=of%3Dx"))
+    growing.send(record)
+    growing.wait_for(4)
+    found = links(view(growing, "/facets/evaluations?tag=of%3Dx"))
     assert [value for label, value in found if label.startswith("Tag")] == ["of=x (remove)"]
-    found = links(view(listed, "/facets/evaluations"))
+    found = links(view(growing, "/facets/evaluations"))
     assert found["Tag (key=value)", "team=blue"][1] == 2
 
 
@@ -197,53 +211,30 @@ def test_what_a_text_leaves_is_not_counted(listed: Service) -> None:
     assert "/facets/records" in view(listed, "/records")
 
 
-def test_values_that_are_hostile_stay_text(shown: Shown) -> None:
-    """Every text is a tool's name there; the links lead to its traces, and nowhere else."""
-    text = view(shown.service, "/facets/traces")
-    parts = Parts(text)
-    assert not [name for _, name, _ in parts.attributes if name.startswith("on")]
-    assert all(
-        value.startswith(("/", "#", "?"))
-        for _, name, value in parts.attributes
-        if name in ("href", "src", "action", "hx-get")
-    )
-    assert not {"iframe", "img", "object", "base"} & set(parts.tags)
-    names = {
-        each["value"]
-        for facet in shown.service.get("/api/v1/facets/traces")["items"]
-        for each in facet["values"]
-        if facet["name"] == "tool_name"
-    }
-    assert names & set(HOSTILE)
-    for (label, value), (link, count) in links(text).items():
-        if label == "Tool":
-            assert rows(view(shown.service, link)) == count, value
-
-
-def test_records_are_found_by_a_text_in_their_context(listed: Service) -> None:
+def test_records_are_found_by_a_text_in_their_context(growing: Service) -> None:
     said = 'refund "now" <b>&'
-    listed.send({"uid": "late", "profile": "answers", "context": {"answer": said}})
-    listed.wait_for(4)
+    growing.send({"uid": "late", "profile": "answers", "context": {"answer": said}})
+    growing.wait_for(4)
     for text, wanted in (("REFUND", 1), ('"now" <b>&', 1), ("answer", 4), ("none", 0)):
-        shown = listed.http.get("/records", params={"text": text})
+        shown = growing.http.get("/records", params={"text": text})
         assert shown.status_code == 200
         assert rows(shown.text) == wanted, text
         parts = Parts(shown.text)
         assert ("input", "value", text) in parts.attributes
         assert "b" not in parts.tags
-    assert listed.http.get("/api/v1/records?text=").status_code == 400
+    assert growing.http.get("/api/v1/records?text=").status_code == 400
 
 
 def test_a_search_that_ends_early_says_so_and_goes_on(
-    listed: Service, monkeypatch: pytest.MonkeyPatch
+    growing: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With no time at all each page reads sixteen records; the links lead to the oldest one."""
     monkeypatch.setattr("collector.api.records.SEARCH_S", 0.0)
     for n in range(40):
-        listed.send({"uid": f"n{n}", "profile": "answers", "context": {"answer": "other"}})
-    listed.wait_for(43)
+        growing.send({"uid": f"n{n}", "profile": "answers", "context": {"answer": "other"}})
+    growing.wait_for(43)
     address, pages = "/records?text=42", 0
-    while "ended for want of time" in (text := view(listed, address)):
+    while "ended for want of time" in (text := view(growing, address)):
         link = re.search(r'<a href="([^"]*)" rel="next">Look further back', text)
         assert link
         assert "found nothing so far" in text
@@ -254,7 +245,7 @@ def test_a_search_that_ends_early_says_so_and_goes_on(
 
 
 def test_traces_are_found_by_a_text_in_their_spans(
-    listed: Service, monkeypatch: pytest.MonkeyPatch
+    growing: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of the last 24 hours unless a period is given; a search that ends early goes on."""
     said, now_ns = 'refund "now" <b>&', time.time_ns()
@@ -265,14 +256,14 @@ def test_traces_are_found_by_a_text_in_their_spans(
             attributes={"gen_ai.input.messages": json.dumps([{"content": said}])},
         )  # fmt: skip
         data = encode_request([row]).SerializeToString()
-        assert listed.http.post("/v1/traces", content=data, headers=PROTOBUF).is_success
+        assert growing.http.post("/v1/traces", content=data, headers=PROTOBUF).is_success
     for query, wanted in (
         ({"text": "REFUND"}, 1), ({"text": '"now" <b>&'}, 1), ({"text": "none"}, 0),
         ({"text": "refund", "range": "7d"}, 2), ({"text": "tool", "range": "7d"}, 0),
         ({"text": "refund", "until": str(now_ns - day_ns)}, 1),
         ({"text": "refund", "service_name": "shop"}, 0),
     ):  # fmt: skip
-        shown = listed.http.get("/traces", params=query)
+        shown = growing.http.get("/traces", params=query)
         assert shown.status_code == 200
         assert rows(shown.text) == wanted, query
         parts = Parts(shown.text)
@@ -280,14 +271,14 @@ def test_traces_are_found_by_a_text_in_their_spans(
         assert "b" not in parts.tags
         assert "/facets/traces" not in shown.text
         assert ("last 24 hours" in shown.text) == (not query.keys() & {"range", "until"}), query
-    assert listed.http.get("/api/v1/traces?text=").status_code == 400
-    assert listed.http.get("/api/v1/facets/traces?text=a").status_code == 400
+    assert growing.http.get("/api/v1/traces?text=").status_code == 400
+    assert growing.http.get("/api/v1/facets/traces?text=a").status_code == 400
     monkeypatch.setattr("collector.api.traces.SEARCH_S", 0.0)
-    shown = listed.http.get("/api/v1/traces?text=none&since=1").json()
+    shown = growing.http.get("/api/v1/traces?text=none&since=1").json()
     assert (shown["items"], shown["is_partial"]) == ([], True)
     address, pages = "/traces?text=refund&range=7d", 0
     found = 0
-    while "ended for want of time" in (text := view(listed, address)):
+    while "ended for want of time" in (text := view(growing, address)):
         found, pages = found + rows(text), pages + 1
         link = re.search(r'<a href="([^"]*)" rel="next">Look further back', text)
         assert link

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
 
 from collector.storage.port.rows import TaskRow
 from collector.web.citations import Marker, citations_of, within
@@ -16,7 +15,7 @@ from scouter.evaluate.outcome import Outcome
 from scouter.evaluate.scenario import EvalScenarios
 from tests.collector.conftest import Service, Start
 from tests.collector.web.conftest import HOSTILE
-from tests.support.browser import browser_page
+from tests.support.browser import PHONE_PX, assert_everybody_can_read, browser_page
 from tests.support.judged_desk import ANSWER, judged_desk, profile
 from tests.support.served import serve
 
@@ -139,16 +138,10 @@ def test_the_buttons_of_a_record(desk: tuple[Service, str], tmp_path: Path) -> N
     assert service.get("/api/v1/labels")["items"] == []
 
 
-@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
-def test_the_record_is_accessible_and_narrow(desk: tuple[Service, str], dark: bool) -> None:
+def test_everybody_can_read_the_record(desk: tuple[Service, str]) -> None:
     _, url = desk
-    with browser_page(url, dark=dark, width=390, height=844) as (page, seen):
-        page.goto(RECORD)
-        for each in page.locator("details").all():
-            each.evaluate("each => each.open = true")
-        found = Axe().run(page)
-        assert found.violations_count == 0, found.generate_report()
-        assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    with browser_page(url, width=PHONE_PX, height=844) as (page, seen):
+        assert_everybody_can_read(page, RECORD)
         assert seen.problems == []
 
 
