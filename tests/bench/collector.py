@@ -27,7 +27,7 @@ from scouter.evaluate.operators.comparison import ComparisonOperator as Op
 from scouter.evaluate.tasks.assertion import AssertionTask
 from scouter.evaluate.tasks.trace import TraceAssertion, TraceAssertionTask
 from tests.bench.figures import Figures
-from tests.support.collector_process import CollectorProgram
+from tests.support.collector_process import CollectorProcess, CollectorProgram
 from tests.support.processes import wait_until
 
 SPAN_BYTES, SPANS_PER_TRACE = 2_800, 10
@@ -223,7 +223,7 @@ def cpu_seconds(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / 100
 
 
-def process_id(collector: CollectorProgram) -> int:
+def process_id(collector: CollectorProcess) -> int:
     """Of a collector that runs."""
     return int(json.loads((collector.folder / "ready.json").read_text())["pid"])
 

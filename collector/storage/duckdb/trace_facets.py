@@ -55,7 +55,7 @@ def _of_stretch(
     """Counts of a stretch of commits, in whose spans the conditions hold."""
     where, given = conditions
     spans = f"FROM spans WHERE {within([stretch])} AND {where}"
-    traces = f"SELECT trace_hash {spans}", given
+    traces = f"SELECT trace_hash {spans}", [*given]
     return {
         **_count(database, spans, given),
         **count_judged(database, query, traces, stretch.first),
