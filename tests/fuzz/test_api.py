@@ -24,7 +24,7 @@ from tests.contracts.store_data import TRACE, span
 from tests.support.collector_process import CollectorProcess
 from tests.support.processes import wait_until
 
-SECONDS: Final = int(os.environ.get("SCOUTER_FUZZ_SECONDS", "8"))
+SECONDS: Final = int(os.environ.get("SCOUTER_FUZZ_SECONDS", "5"))
 """For each way of asking; `make bench` takes longer."""
 
 

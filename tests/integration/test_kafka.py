@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from scouter.transport.config import KafkaConfig
+from tests.bench.kill import over_kafka
 from tests.support.collector_process import CollectorProcess, tasks_by_id
 from tests.support.components import ROOT
 from tests.support.kafka_broker import (
@@ -23,6 +24,9 @@ from tests.support.processes import wait_until
 from tests.support.traced_agent import Moment, agent_process, helper_profile, traced_agent
 
 StartCollector = Callable[..., CollectorProcess]
+KILLS = 2
+"""One of them while it cannot store what it has read."""
+ITEMS = 150
 _NUMBERS = itertools.count()
 
 
@@ -157,3 +161,10 @@ def test_the_broker_may_restart(line: Line, kafka: KafkaBroker | ExternalBroker)
 
     assert sorted(item["record_id"] for item in evaluations) == ["later", "meanwhile", "one", "two"]
     assert {item["outcome"] for item in evaluations} == {"passed"}
+
+
+def test_kills_lose_and_double_nothing(tmp_path: Path, kafka: KafkaBroker | ExternalBroker) -> None:
+    report = over_kafka(tmp_path, kafka.bootstrap, KILLS, ITEMS)
+    assert report.items >= ITEMS
+    assert report.redelivered > 0, "no kill met a message that was stored, its offset not committed"
+    assert report.is_clean, report

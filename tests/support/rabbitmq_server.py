@@ -13,6 +13,8 @@ from tests.support.processes import ManagedProcess, free_ports
 
 _PROGRAMS: Final = ("/usr/lib/rabbitmq/bin/rabbitmq-server",)
 """Debian's program on the path would change the user and the folder."""
+_ERLANG: Final = "+S 1:1 +sbwt none +sbwtdcpu none +sbwtdio none"
+"""One scheduler, and none that waits for work in a loop: that takes half of all the server does."""
 
 
 class RabbitServer:
@@ -39,6 +41,7 @@ class RabbitServer:
             "ERL_EPMD_ADDRESS": "127.0.0.1",
             "RABBITMQ_NODENAME": f"scouter{self.port}@localhost",
             "RABBITMQ_DIST_PORT": str(distribution),
+            "RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS": _ERLANG,
             "RABBITMQ_CONFIG_FILE": str(config),
             "RABBITMQ_MNESIA_BASE": str(folder / "data"),
             "RABBITMQ_LOG_BASE": str(folder / "log"),
