@@ -89,7 +89,7 @@ def _parts(query: SessionQuery) -> Iterator[tuple[str, str, list[object]]]:
         given,
     )
     where, given = tag_conditions(query.tags)
-    yield TAGS, tag_sets_sql("sid", f"own WHERE {of_chosen} AND {where}"), given
+    yield TAGS, tag_sets_sql("sid", "own", f"{of_chosen} AND {where}"), given
     for column in OF_SPANS:
         where, given = span_conditions(query, column)
         yield (
