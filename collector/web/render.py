@@ -4,6 +4,7 @@ import datetime
 import gzip
 import hashlib
 import json
+import math
 from collections.abc import Mapping
 from functools import cache
 from http import HTTPStatus
@@ -36,6 +37,11 @@ VERSION: Final = "v"
 CUT: Final = 4_000
 """Characters of a value that a view shows; the rest is told by its size."""
 
+_UNITS: Final = (
+    (120_000, 1000, "s"), (7_200_000, 60_000, "min"), (172_800_000, 3_600_000, "h"),
+    (math.inf, 86_400_000, "d"),
+)  # fmt: skip
+"""Milliseconds below which a length of time is told in a unit, and milliseconds of that unit."""
 _FOLDER: Final = Path(__file__).parent
 STATIC: Final = _FOLDER / "static"
 
@@ -137,11 +143,8 @@ def took(milliseconds: float) -> str:
         return f"{milliseconds * 1000:.0f} µs"
     if milliseconds < 1_000:
         return f"{milliseconds:.0f} ms"
-    return (
-        f"{milliseconds / 1000:.1f} s"
-        if milliseconds < 120_000
-        else f"{milliseconds / 60_000:.1f} min"
-    )
+    _, unit_ms, unit = next(each for each in _UNITS if milliseconds < each[0])
+    return f"{milliseconds / unit_ms:.1f} {unit}"
 
 
 def clock(at_ns: int) -> str:

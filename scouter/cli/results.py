@@ -31,6 +31,7 @@ from scouter.cli.look_text import (
     session_lines,
     trace_lines,
 )
+from scouter.cli.result_lists import sessions, traces
 from scouter.errors import ConfigError
 from scouter.model.visible import visible
 
@@ -246,6 +247,10 @@ def usage(
                 for each in found
             ),
         )  # fmt: skip
+
+
+results.command()(sessions)
+results.command()(traces)
 
 
 @results.command()

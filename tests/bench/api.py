@@ -282,6 +282,7 @@ MOST_MS: Final = {
     "attribute": 1000,
     "attribute, one span": 1000,
     "attribute, absent": 1000,
+    "traces by text, absent": 1500,
     **dict.fromkeys(
         (
             "name, common", "name, rare", "name, absent", "conversation_id",
@@ -338,6 +339,8 @@ def questions(rng: random.Random, samples: Sequence[dict[str, Any]], now_ns: int
         ("traces by conversation",
          lambda _: ("traces", {"conversation_id": sample()["conversation_id"]}), "some"),
         ("traces by error_type", lambda _: ("traces", {"error_type": "Timeout"}), "some"),
+        ("traces by outcome", lambda _: ("traces", {"outcome": "failed"}), "some"),
+        ("traces by text, absent", lambda n: ("traces", {"text": f"nobody {n}"}), "none"),
         ("usage by model, an hour",
          lambda _: ("genai/usage", {"group_by": "model", "since": now_ns - _HOUR_NS}), "all"),
         ("usage by model", lambda _: ("genai/usage", {"group_by": "model"}), "some"),

@@ -277,6 +277,34 @@ def test_a_session(url: str, scouter: Scouter) -> None:  # noqa: F811
     assert {each["uid"] for each in json.loads(text)["items"]} == {"u-good", "u-bad"}
 
 
+def test_sessions_and_traces_by_what_they_have(url: str, scouter: Scouter) -> None:  # noqa: F811
+    """Two turns of one session: one passed, one errored, in which the refund failed."""
+    for words, wanted in (
+        (("sessions", "--outcome", "errored"), 1),
+        (("sessions", "--outcome", "passed"), 0),
+        (("sessions", "--task", "no_errors", "--task-outcome", "failed", "--tool", "refund"), 1),
+        (("sessions", "--tag", "who=me"), 1),
+        (("sessions", "--tag", "who=you"), 0),
+        (("sessions", "--min-tokens", "256"), 1),
+        (("sessions", "--min-tokens", "257"), 0),
+        (("traces", "--outcome", "errored"), 1),
+        (("traces", "--outcome", "passed", "--tool", "refund"), 1),
+        (("traces", "--text", "i PAY it", "--since", "0"), 2),
+        (("traces", "--text", '"a-17"', "--since", "0"), 0),
+        (("traces", "--text", "a-17", "--since", "0", "--status", "error"), 1),
+    ):
+        done = scouter("results", *words, "--json")
+        assert done.returncode == 0, done.stderr
+        assert len(done.stdout.splitlines()) == wanted, words
+    (_, line) = scouter("results", "sessions").stdout.splitlines()
+    assert line.split()[2:9] == ["talk", "2", "2", "1", "0", "1", "0"]
+    assert line.split()[-2:] == ["240", "16"]
+    (_, line) = scouter("results", "traces", "--outcome", "errored").stdout.splitlines()
+    assert BAD in line
+    refused = scouter("results", "traces", "--tag", "who")
+    assert (refused.returncode, "KEY=VALUE" in refused.stderr) == (2, True)
+
+
 def test_a_record_by_an_id_that_repeats(
     service: Service,
     url: str,

@@ -48,8 +48,6 @@ def read_session_facets(database: Database, query: SessionQuery, is_over: IsOver
 
 def _count(database: Database, query: SessionQuery, stretch: Stretch) -> Counts:
     """Counts of the sessions with a record in some commits; one query, so that it looks once."""
-    if len(dict(query.tags)) < len(set(query.tags)):
-        return {}  # one key with two values
     asked, given = conditions(*asked_of_record(query))
     chosen, values = session_conditions(query)
     given += values
@@ -89,7 +87,7 @@ def _parts(query: SessionQuery) -> Iterator[tuple[str, str, list[object]]]:
         given,
     )
     where, given = tag_conditions(query.tags)
-    yield TAGS, tag_sets_sql("sid", f"own WHERE {of_chosen} AND {where}"), given
+    yield TAGS, tag_sets_sql("sid", "own", f"{of_chosen} AND {where}"), given
     for column in OF_SPANS:
         where, given = span_conditions(query, column)
         yield (

@@ -24,15 +24,17 @@ def tag_conditions(tags: Iterable[tuple[str, str]]) -> tuple[str, list[object]]:
     return " AND ".join(where), given
 
 
-def tag_sets_sql(key: str, rows: str) -> str:
+def tag_sets_sql(key: str, rows: str, condition: str = "true") -> str:
     """A query for all tags of an item together: two of its rows may share some.
 
     Args:
         key: The column that tells items apart.
-        rows: SQL behind FROM; it has that column and `tags`.
+        rows: A table with that column and `tags`.
+        condition: SQL that is true of the rows that count.
     """
     sets = "to_json(list_sort(list(DISTINCT tags)))::VARCHAR AS value"
-    return f"SELECT {key}, {sets} FROM {rows} GROUP BY {key}"  # noqa: S608 our own words
+    has_some = f"tags <> '{{}}' AND {condition}"
+    return f"SELECT {key}, {sets} FROM {rows} WHERE {has_some} GROUP BY {key}"  # noqa: S608 our own words
 
 
 def counts_by_name(rows: Sequence[tuple[str, str, int]]) -> Mapping[str, Mapping[str, int]]:

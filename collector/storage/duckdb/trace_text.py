@@ -117,6 +117,8 @@ def _shown_before(
         newer = [row for row in rows if row[: len(_POSITION)] >= query.before]
         for each in _found(finder, newer, found, len(trace_ids)):
             found.update(each)
+        if len(found) == len(trace_ids):
+            break
     return found
 
 

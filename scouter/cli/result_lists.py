@@ -1,0 +1,194 @@
+"""The commands `scouter results sessions` and `scouter results traces`."""
+
+from itertools import islice
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from scouter.cli.asking import (
+    Json,
+    ProfileName,
+    Since,
+    TokenFile,
+    Until,
+    Url,
+    clock,
+    connect,
+    moment,
+    print_lines,
+    print_table,
+)
+from scouter.errors import ConfigError
+
+if TYPE_CHECKING:
+    from scouter.client.models.records import SessionItem
+    from scouter.client.models.traces import TraceItem
+
+Outcome = Annotated[
+    str | None, typer.Option(metavar="OUTCOME", help="passed, failed, errored, skipped or pending.")
+]
+Task = Annotated[str | None, typer.Option(metavar="TASK", help="Of an evaluation.")]
+TaskOutcome = Annotated[
+    str | None, typer.Option(metavar="OUTCOME", help="How that task, or any task, ended.")
+]
+Tags = Annotated[
+    list[str] | None, typer.Option("--tag", metavar="KEY=VALUE", help="Repeatable: all of them.")
+]
+Tool = Annotated[str | None, typer.Option(metavar="NAME", help="Of a span.")]
+Model = Annotated[str | None, typer.Option(metavar="NAME", help="That answered.")]
+MinMs = Annotated[float | None, typer.Option("--min-ms", min=0, help="Shortest duration.")]
+Limit = Annotated[int, typer.Option(min=1, help="Most lines.")]
+
+
+def sessions(
+    profile: ProfileName = None,
+    outcome: Outcome = None,
+    task: Task = None,
+    task_outcome: TaskOutcome = None,
+    tags: Tags = None,
+    tool: Tool = None,
+    model: Model = None,
+    min_ms: MinMs = None,
+    min_tokens: Annotated[int | None, typer.Option(min=0, help="Of all its calls.")] = None,
+    since: Since = None,
+    until: Until = None,
+    limit: Limit = 20,
+    json: Json = False,
+    url: Url = None,
+    token_file: TokenFile = None,
+) -> None:
+    """List sessions, the one with the newest record first.
+
+    Profile and times are those of a record; all else is asked of the whole session. It failed or
+    errored if one of its records did; it passed if all did.
+
+        scouter results sessions --outcome failed --since 24h
+        scouter results sessions --tool book_flight --min-tokens 50000
+    """
+    with connect(url, token_file) as client:
+        found = client.sessions(
+            profile=profile,
+            outcome=outcome,
+            task_id=task,
+            task_outcome=task_outcome,
+            tags=_pairs(tags),
+            tool_name=tool,
+            response_model=model,
+            min_duration_ms=min_ms,
+            min_tokens=min_tokens,
+            since=moment(since, "--since"),
+            until=moment(until, "--until"),
+            limit=min(limit, 1000),
+        )
+        some = islice(found, limit)
+        if json:
+            print_lines(some)
+            return
+        columns = (
+            "last record", "session", "records", "traces", "passed", "failed", "errored",
+            "undecided", "seconds", "tokens in", "tokens out",
+        )  # fmt: skip
+        print_table(columns, map(_session, some))
+
+
+def traces(
+    text: Annotated[
+        str | None,
+        typer.Option(
+            help="In messages, arguments, results or events; of the last 24 hours unless --since "
+            "is given."
+        ),
+    ] = None,
+    profile: ProfileName = None,
+    outcome: Outcome = None,
+    task: Task = None,
+    task_outcome: TaskOutcome = None,
+    tags: Tags = None,
+    service: Annotated[str | None, typer.Option(metavar="NAME", help="Of a span.")] = None,
+    tool: Tool = None,
+    model: Model = None,
+    status: Annotated[
+        str | None, typer.Option(metavar="STATUS", help="Of a span: error, ok or unset.")
+    ] = None,
+    min_ms: MinMs = None,
+    since: Since = None,
+    until: Until = None,
+    limit: Limit = 20,
+    json: Json = False,
+    url: Url = None,
+    token_file: TokenFile = None,
+) -> None:
+    """List traces with a span that all is true of, and an evaluation on a record of theirs.
+
+    Profile, outcome, task and tags are asked of one evaluation, text and all else of one span.
+
+        scouter results traces --text "order 4711" --since 7d
+        scouter results traces --task polite --task-outcome failed --tool book_flight
+    """
+    with connect(url, token_file) as client:
+        found = client.traces(
+            text=text,
+            profile=profile,
+            outcome=outcome,
+            task_id=task,
+            task_outcome=task_outcome,
+            tags=_pairs(tags),
+            service_name=service,
+            tool_name=tool,
+            response_model=model,
+            status=status,  # pyright: ignore[reportArgumentType] the collector names the three
+            min_duration_ms=min_ms,
+            since=moment(since, "--since"),
+            until=moment(until, "--until"),
+            limit=min(limit, 1000),
+        )
+        some = islice(found, limit)
+        if json:
+            print_lines(some)
+            return
+        columns = (
+            "started", "trace", "name", "service", "seconds", "spans", "errors", "tokens in",
+            "tokens out",
+        )  # fmt: skip
+        print_table(columns, map(_trace, some))
+
+
+def _pairs(tags: list[str] | None) -> dict[str, str] | None:
+    pairs: dict[str, str] = {}
+    for text in tags or ():
+        key, sign, value = text.partition("=")
+        if not sign or not key:
+            raise ConfigError(f"--tag: expected KEY=VALUE, got {text!r}")
+        if pairs.setdefault(key, value) != value:
+            raise ConfigError(f"--tag: {key!r} cannot have two values at once")
+    return pairs or None
+
+
+def _session(each: "SessionItem") -> tuple[object, ...]:
+    return (
+        clock(each.last_at),
+        each.session_id,
+        each.records,
+        each.traces,
+        each.passed,
+        each.failed,
+        each.errored,
+        each.undecided,
+        "" if each.duration_ms is None else f"{each.duration_ms / 1000:.1f}",
+        "" if each.input_tokens is None else each.input_tokens,
+        "" if each.output_tokens is None else each.output_tokens,
+    )
+
+
+def _trace(each: "TraceItem") -> tuple[object, ...]:
+    return (
+        clock(each.start),
+        each.trace_id,
+        each.name,
+        each.service_name,
+        f"{each.duration_ms / 1000:.1f}",
+        each.spans,
+        each.errors,
+        "" if each.input_tokens is None else each.input_tokens,
+        "" if each.output_tokens is None else each.output_tokens,
+    )

@@ -1,0 +1,24 @@
+"""Values as the page writes them."""
+
+import pytest
+
+from collector.web.render import took
+
+
+@pytest.mark.parametrize(
+    ("milliseconds", "words"),
+    [
+        (0, "0 µs"),
+        (0.5, "500 µs"),
+        (1, "1 ms"),
+        (999, "999 ms"),
+        (3_000, "3.0 s"),
+        (119_900, "119.9 s"),
+        (120_000, "2.0 min"),
+        (71_616_000, "19.9 h"),
+        (172_800_000, "2.0 d"),
+        (1e12, "11574.1 d"),
+    ],
+)
+def test_a_length_of_time_is_told_in_a_fit_unit(milliseconds: float, words: str) -> None:
+    assert took(milliseconds) == words
