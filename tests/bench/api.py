@@ -26,6 +26,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
+from functools import cache
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlencode
@@ -37,7 +38,10 @@ from collector.storage.duckdb.store import DuckDBStore
 from collector.storage.log.span_codec import EARLY_KEYS
 from collector.storage.log.span_places import span_places
 from collector.storage.port.rows import Completeness, EvaluationRow, RecordRow, TaskRow
+from scouter.drift.profile import AgentEvalProfile
+from scouter.evaluate.operators.comparison import ComparisonOperator as Op
 from scouter.evaluate.outcome import Outcome
+from scouter.evaluate.tasks.assertion import AssertionTask
 from scouter.model.otlp_early import decode_early, early_request
 from tests.bench.collector import Texts, make_profile, process_id, status_mb
 from tests.bench.figures import Figures
@@ -206,15 +210,24 @@ def fill(
         store.close()
 
 
+@cache
+def profile_of(alias: str) -> AgentEvalProfile:
+    """The profile behind the stored evaluations of an alias."""
+    tasks = [AssertionTask(each, "answer.text", "answer", Op.StartsWith) for each in TASKS]
+    return AgentEvalProfile(alias=alias, tasks=tasks)
+
+
 def _evaluation(number: int, trace_id: str, at_ns: int) -> EvaluationRow:
     is_bad = number // len(PROFILES) % 10 == 3  # of every profile a tenth
     outcome = Outcome.FAILED if is_bad else Outcome.PASSED
     message = f"answer {number} of {trace_id} was looked at"
     shop = PROFILES[number % len(PROFILES)]
+    profile = profile_of(shop)
     return EvaluationRow(
         space="default", evaluation_id=f"e{number}", record_uid=f"u{number}",
         record_id=f"r{number}", session_id=f"s{number // 5}", trace_id=trace_id,
-        profile_uid=shop, profile_digest=shop, profile_name=shop, alias=shop, outcome=outcome,
+        profile_uid=profile.uid, profile_digest=profile.digest, profile_name=profile.name,
+        alias=shop, outcome=outcome,
         completeness=Completeness.COMPLETE, reads_spans=True, service_name="shop",
         service_version="1.4.0", created_ns=at_ns, evaluated_ns=at_ns, input_seq=2**60,
         tasks=tuple(

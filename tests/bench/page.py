@@ -22,11 +22,8 @@ from typing import Any, Final
 
 import httpx
 
-from scouter.drift.profile import AgentEvalProfile
-from scouter.evaluate.operators.comparison import ComparisonOperator as Op
-from scouter.evaluate.tasks.assertion import AssertionTask
 from scouter.model.otlp import encode_request
-from tests.bench.api import PROFILES, TASKS, fill, write
+from tests.bench.api import PROFILES, fill, profile_of, write
 from tests.bench.collector import cpu_seconds, process_id, status_mb
 from tests.bench.figures import Figures
 from tests.support.browser import browser_page
@@ -172,9 +169,7 @@ def _add_times(
 def _profiles(folder: Path) -> Iterator[Path]:
     """Files of the profiles that the stored evaluations name."""
     for alias in PROFILES:
-        tasks = [AssertionTask(each, "answer.text", "answer", Op.StartsWith) for each in TASKS]
-        profile = AgentEvalProfile(alias=alias, tasks=tasks)
-        yield profile.save_to_json(folder / f"{alias}.json")
+        yield profile_of(alias).save_to_json(folder / f"{alias}.json")
 
 
 def _send_long(http: httpx.Client, spans: int) -> None:

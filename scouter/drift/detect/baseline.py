@@ -8,6 +8,7 @@ for the bound.
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 
 from scouter.drift.detect.detector import ALPHA, Design
@@ -20,6 +21,8 @@ PATIENCE: Final = 2_000
 """Outcomes within which a fall should be seen to be called visible."""
 _HALVINGS: Final = 100
 _LARGEST_BET: Final = 0.5
+_KEPT: Final = 4_096
+"""Baselines of which it is known what they can see."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,16 +61,7 @@ class Baseline:
         Source: Wald's approximation: the evidence grows by the divergence of the two means with
             each outcome, up to -ln(alpha / 2).
         """
-        needed = -math.log(self.alpha / 2) / patience
-        if not 0 < self.lower < 1 or divergence(0.0, self.lower) < needed:
-            return None
-        low, high = 0.0, self.lower
-        for _ in range(_HALVINGS):
-            middle = (low + high) / 2
-            low, high = (
-                (middle, high) if divergence(middle, self.lower) >= needed else (low, middle)
-            )
-        return low
+        return _highest_seen(self.lower, -math.log(self.alpha / 2) / patience)
 
     def sentence(self) -> str:
         """Say what this baseline can see, and what would help."""
@@ -77,6 +71,21 @@ class Baseline:
         else:
             text = f"with {self.count:,} outcomes: a fall below {seen:.0%}"
         return text if self.count >= ENOUGH else f"{text}; ask for {ENOUGH:,}"
+
+
+@lru_cache(_KEPT)
+def _highest_seen(lower: float, needed: float) -> float | None:
+    """The highest mean whose divergence from a bound is so large.
+
+    It is asked for each time that people look at a baseline, which stays the same for long.
+    """
+    if not 0 < lower < 1 or divergence(0.0, lower) < needed:
+        return None
+    low, high = 0.0, lower
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        low, high = (middle, high) if divergence(middle, lower) >= needed else (low, middle)
+    return low
 
 
 def of_passes(passed: int, total: int, alpha: float = ALPHA) -> Baseline:
