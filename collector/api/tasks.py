@@ -31,7 +31,7 @@ from scouter.evaluate.intervals import wilson
 
 _MOST_BUCKETS: Final = 2_000
 _MOST_ITEMS: Final = 50_000
-_MOST_PLACES: Final = 500_000
+MOST_PLACES: Final = 500_000
 """Buckets of all lines together; one takes a twentieth of what an item does."""
 _USUAL_BUCKETS: Final = 24
 
@@ -206,11 +206,11 @@ def _lines(
     if query.since_ns is None:
         raise ProblemError(400, "bucket: a rate over time needs since, too")
     buckets = _Buckets.read(bucket, query.since_ns, query.until_ns)
-    if tasks * buckets.number > _MOST_PLACES:
+    if tasks * buckets.number > MOST_PLACES:
         raise ProblemError(
             400,
             f"bucket: {buckets.number:,} buckets for each of {tasks:,} tasks are more than "
-            f"{_MOST_PLACES:,}: take longer buckets, a later since, or name a profile",
+            f"{MOST_PLACES:,}: take longer buckets, a later since, or name a profile",
         )
     asked = SeriesQuery(
         space=query.space,

@@ -4,10 +4,11 @@ import asyncio
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from http import HTTPStatus
 from typing import Final, Literal, TypeAlias
 
 from collector.web.period import Period, Traffic
-from collector.web.source import Answer, Source
+from collector.web.source import Answer, AskError, Source
 from scouter.evaluate.show.rate_plot import Plot, beginning, sketch_rates
 
 State: TypeAlias = Literal["regressed", "alert", "few", "silent", "watched", "unwatched"]
@@ -64,7 +65,7 @@ async def overview(source: Source, period: Period, traffic: Traffic, now_s: floa
     since = period.since(now_s)
     profiles, rates, alerts, standings, records = await asyncio.gather(
         _items(source, "profiles"),
-        _items(source, "tasks", since=since, bucket=period.coarse, **traffic.asked),
+        _rates(source, period, {"since": since, **traffic.asked}),
         source.get("alerts"),
         _items(source, "drift/series"),
         source.get("conservation/records"),
@@ -95,13 +96,24 @@ async def _items(source: Source, path: str, **query: str | int | None) -> list[A
     return (await source.get(path, **query))["items"]
 
 
+async def _rates(source: Source, period: Period, asked: Answer) -> list[Answer]:
+    """The rate of each task with its line; without lines where tasks are too many for them."""
+    try:
+        return await _items(source, "tasks", bucket=period.coarse, **asked)
+    except AskError as error:
+        if error.status != HTTPStatus.BAD_REQUEST:
+            raise
+    return await _items(source, "tasks", **asked)
+
+
 def _plots(
     rates: Iterable[Answer], since_s: float, until_s: float, bucket_s: float
 ) -> dict[tuple[str, str], Plot]:
-    """The plot of each task, by alias and id."""
+    """The plot of each task that has a line, by alias and id."""
     lines: dict[tuple[str, str], list[Answer]] = defaultdict(list)
     for each in rates:
-        lines[each["profile"], each["task_id"]].append(each["line"])
+        if each["line"] is not None:
+            lines[each["profile"], each["task_id"]].append(each["line"])
     found: dict[tuple[str, str], Plot] = {}
     end_s = until_s + bucket_s
     for key, versions in lines.items():

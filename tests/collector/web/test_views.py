@@ -91,6 +91,16 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     service.stop()
 
 
+def test_too_many_tasks_for_their_plots_are_shown_without(
+    filled: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert 'class="spark"' in view(filled, "/")
+    monkeypatch.setattr("collector.api.tasks.MOST_PLACES", 0)
+    text = view(filled, "/")
+    assert 'class="spark"' not in text
+    assert "/task?profile=answers&amp;task=right" in text
+
+
 def test_a_reader_goes_from_the_overview_to_the_guilty_span(filled: Service) -> None:
     """Three links: task, record, trace; each view says why."""
     overview = view(filled, "/")
