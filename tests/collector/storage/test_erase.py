@@ -32,6 +32,7 @@ from scouter.evaluate.outcome import Outcome
 from scouter.model.otlp import encode_request
 from scouter.model.span import Resource, Span
 from tests.contracts.store_data import SPACE, evaluation, letter, record, span, spans
+from tests.support.examples import examples
 from tests.support.files import files_with
 
 UIDS = ("a1", "a2", "b1", "b2", "c1", "w1")
@@ -504,7 +505,7 @@ def test_a_filler_is_a_field_of_that_size(size: int) -> None:
     assert set(SpanMessage.FromString(found).name) <= {"\x00"}
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(25))
 @given(batch=st.lists(spans, min_size=1, max_size=5, unique_by=lambda s: s.span_id), data=st.data())
 def test_the_others_of_a_frame_stay_byte_for_byte(batch: list[Span], data: st.DataObject) -> None:
     """The frame stays a request of the same length, with the other spans at their places."""

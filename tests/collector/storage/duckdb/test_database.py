@@ -18,7 +18,7 @@ from collector.storage.duckdb.store import DuckDBStore
 from collector.storage.duckdb.turns import Turns
 from collector.storage.port.dead_letters import LetterQuery
 from scouter.errors import ConfigError, TransientError
-from tests.contracts.store_care import CareContract
+from tests.contracts.store_care import ERASURES, CareContract
 from tests.contracts.store_data import SPACE, letter, record, span
 from tests.contracts.store_opened import Open, OpenCopy
 from tests.contracts.store_telemetry import TelemetryContract
@@ -44,6 +44,8 @@ def open_copy() -> OpenCopy:
 
 class TestRenewedStore(TelemetryContract, WorkContract, CareContract):
     """The parts of the contract that write most, and look up what was written."""
+
+    erasures = ERASURES[:3]
 
 
 def test_readers_notice_nothing(open_store: Open) -> None:
