@@ -221,10 +221,19 @@ def check(before: State, after: State, expected: Expected) -> None:
             assert row == before.evaluations[name]
 
 
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[DuckDBStore]:
-    store = DuckDBStore(tmp_path / "data")
+@pytest.fixture(scope="module")
+def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("filled") / "data"
+    store = DuckDBStore(folder)
     fill(store)
+    store.close()
+    return folder
+
+
+@pytest.fixture
+def store(filled: Path, tmp_path: Path) -> Iterator[DuckDBStore]:
+    """A copy that a test may change."""
+    store = DuckDBStore(Path(shutil.copytree(filled, tmp_path / "data")))
     yield store
     store.close()
 
@@ -456,14 +465,13 @@ for fatal in itertools.count(1, apart):
 
 
 @pytest.mark.parametrize("apart", [8, pytest.param(1, marks=pytest.mark.long)])
-def test_killed_at_any_step_it_is_finished_later(tmp_path: Path, apart: int) -> None:
+def test_killed_at_any_step_it_is_finished_later(filled: Path, tmp_path: Path, apart: int) -> None:
     """Before the commit everything is there; after it what is erased is, and its bytes go.
 
     The steps that are `apart` from each other are of all kinds; the long test takes each step.
     """
     target, expected = TARGETS["session"]
-    store = DuckDBStore(tmp_path / "base")
-    fill(store)
+    store = DuckDBStore(Path(shutil.copytree(filled, tmp_path / "base")))
     before = state(store)
     store.close()
     (tmp_path / "out").mkdir()
