@@ -105,12 +105,13 @@ class Collector:
             commit_pause_s=_COMMIT_PAUSE_S,
             accept_loss=accept_loss,
         )
+        self.answers: KeptAnswers | None = None
         try:
             self.providers.check_ledger(self.store.missing_files, accept_loss=accept_loss)
             self.calibrations = keep_calibrations(self.store, calibrations)
             self._wire(profiles)
         except BaseException:
-            self.store.close()
+            self._close_files()
             raise
 
     def _wire(self, profiles: Sequence[AgentEvalProfile]) -> None:
@@ -281,6 +282,9 @@ class Collector:
         self.delivery.stop()
         if self.results is not None:
             self.results.stop()
+        self._close_files()
+
+    def _close_files(self) -> None:
         if self.answers is not None:
             self.answers.close()
         self.providers.ledger.close()

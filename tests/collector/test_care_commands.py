@@ -39,10 +39,10 @@ def run(*words: object) -> tuple[int, str]:
     return done.exit_code, done.output
 
 
-@pytest.fixture
-def data(tmp_path: Path) -> Path:
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A closed store with two records, two spans in two frames, an evaluation and a token."""
-    folder = tmp_path / "data"
+    folder = tmp_path_factory.mktemp("whole") / "data"
     store = DuckDBStore(folder)
     store.append_records([record("u1", trace_id="a" * 32), record("u2")]).result()
     for number in (1, 2):
@@ -53,6 +53,12 @@ def data(tmp_path: Path) -> Path:
     store.close()
     TokenFile(folder).create("me", [Scope.ADMIN], SPACE)
     return folder
+
+
+@pytest.fixture
+def data(whole: Path, tmp_path: Path) -> Path:
+    """A copy of it."""
+    return Path(shutil.copytree(whole, tmp_path / "data"))
 
 
 def change(data: Path, *statements: str) -> None:
@@ -124,7 +130,9 @@ def test_check_tells_damage_from_a_torn_end(data: Path) -> None:
     assert run("check", "--data", data)[0] == 1
 
 
-@pytest.mark.parametrize("at", [0, 2, 4, 6, 9, 10, 12, 14, 20])
+@pytest.mark.parametrize(
+    "at", [2, 4, 9, 12, 20], ids=["mark", "checksum", "size", "size of the space", "time"]
+)
 def test_check_tells_a_damaged_header_from_a_torn_end(tmp_path: Path, at: int) -> None:
     """Of the last frame, which looks unfinished then; erasing another span leaves it as it is."""
     data = tmp_path / "data"

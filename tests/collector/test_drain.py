@@ -64,7 +64,7 @@ def test_requests_in_hand_are_finished_and_the_rest_is_cut_off_in_time(
     assert took_s < 3 + 5  # the bound, and the rest of the end
     lines = (collector.folder / "collector.log").read_text().splitlines()
     told: list[dict[str, Any]] = [json.loads(line) for line in lines]
-    assert [set(each) for each in told] == [{"time", "level", "logger", "message"}] * len(told)
+    assert all({"time", "level", "logger", "message"} <= set(each) for each in told)
     assert told[0]["message"].startswith("listening on http://127.0.0.1:")
     assert (told[-1]["message"], told[-1]["level"]) == ("stopped", "INFO")
     assert told[0]["time"].endswith("Z")

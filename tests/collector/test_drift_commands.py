@@ -3,6 +3,7 @@
 import json
 import random
 import re
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -111,11 +112,18 @@ def calls_of(at: int) -> tuple[dict[str, AttributeValue], dict[str, AttributeVal
     )  # fmt: skip
 
 
-@pytest.fixture
-def fallen(tmp_path: Path) -> Path:
+@pytest.fixture(scope="module")
+def fallen_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A data folder: 90 % pass for 1,400 minutes, then 40 % for 200."""
-    fill(tmp_path / "data", bits(0.9, HEALTHY) + bits(0.4, FALLEN))
-    return tmp_path / "data"
+    folder = tmp_path_factory.mktemp("fallen") / "data"
+    fill(folder, bits(0.9, HEALTHY) + bits(0.4, FALLEN))
+    return folder
+
+
+@pytest.fixture
+def fallen(fallen_once: Path, tmp_path: Path) -> Path:
+    """A copy of it."""
+    return Path(shutil.copytree(fallen_once, tmp_path / "data"))
 
 
 def series_of(done: Result) -> dict[tuple[str, str], Any]:

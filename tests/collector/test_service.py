@@ -7,6 +7,7 @@ import resource
 import shutil
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -89,8 +90,10 @@ def test_a_second_one_on_the_same_folder_or_port_is_refused(launch: Launch) -> N
         ("127.0.0.1:0", collector.address, "for gRPC: the address is in use"),
     ):
         settings = load_settings({"data": data + "2", "listen": listen, "grpc": grpc})
+        before = threading.enumerate()
         with pytest.raises(ConfigError, match=message):
             run_collector(settings)
+        assert set(threading.enumerate()) <= set(before), "nothing is left open"
 
 
 def test_nobody_else_may_read_what_is_stored(launch: Launch, answers: Path, tmp_path: Path) -> None:

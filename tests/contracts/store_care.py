@@ -1,8 +1,9 @@
 """Erasure, retention, backup and size in any store."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 import pytest
 
@@ -141,10 +142,12 @@ ERASURES: Final = (
 class CareContract(OpenedStore):
     """See `store.StoreContract`."""
 
+    erasures: ClassVar[Sequence[Erasure]] = ERASURES
+
     def test_what_is_erased_is_gone_for_good(self, open_store: Open) -> None:
         """Listings, counts and rates lose it, the sheet says so, and it does not come again."""
         store = open_store()
-        for each in ERASURES:
+        for each in self.erasures:
             each.send(store)
             letters = [letter(uid="a1"), letter(source="another", payload=b"{}")]
             store.append_dead_letters([replace(row, space=each.space) for row in letters]).result()
@@ -159,7 +162,7 @@ class CareContract(OpenedStore):
             each.check(store)
         store.close()
         store = open_store()
-        for each in ERASURES:
+        for each in self.erasures:
             each.check(store)
             each.send(store)
             each.check(store)

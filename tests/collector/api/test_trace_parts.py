@@ -1,6 +1,7 @@
 """Parts of a trace: rows, agents, one span and its values, matches and files."""
 
 import json
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ from scouter.client.models.trace_parts import CutText
 from scouter.model.otlp import encode_request
 from scouter.model.otlp_json import spans_from_otlp_json
 from scouter.model.span import Span, StatusCode
-from tests.collector.conftest import Service, Start
+from tests.collector.conftest import Service
 from tests.contracts.store_data import TRACE, span
 
 PATH = f"/api/v1/traces/{TRACE}"
@@ -18,10 +19,13 @@ ROOT, TOOL = f"{1:016x}", f"{2:016x}"
 LONG = "word " * 800_000  # four million characters: about what a receiver keeps of one value
 
 
-@pytest.fixture
-def service(start: Start) -> Service:
-    """A collector with a trace of an agent, a tool that failed and a value of 4 MB."""
-    found = start()
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    """A collector with a trace of an agent, a tool that failed and a value of 4 MB.
+
+    One for all tests: they only ask.
+    """
+    found = Service(tmp_path_factory.mktemp("parts"))
     send(found, span(1, name="invoke_agent desk", start_ns=10**9, end_ns=4 * 10**9, attributes={
         "gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "desk"}),
         span(2, name="execute_tool search", parent_span_id=ROOT, start_ns=2 * 10**9,
@@ -29,7 +33,8 @@ def service(start: Start) -> Service:
                  "gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "search",
                  "gen_ai.tool.call.arguments": '{"q": "tea/coffee"}', "long": LONG,
                  "a/b~c": "x"}))  # fmt: skip
-    return found
+    yield found
+    found.stop()
 
 
 def send(service: Service, *spans: Span) -> None:

@@ -82,7 +82,9 @@ def test_one_entry_hangs_and_the_others_are_asked(
             service.wait_for(48)
             service = start(**flags)
         send(service, "fast", 24)
-        wait_until(lambda: decided(service, "fast") == 24, what="the others are decided")
+        wait_until(
+            lambda: decided(service, "fast") == 24, what="the others are decided", every_s=0.1
+        )
         assert (decided(service, "slow"), decided(service, "both")) == (0, 0)
         assert hanging.most_at_once <= 4 * (2 if is_restarted else 1), "four questions to an entry"
 
@@ -95,11 +97,16 @@ def test_one_entry_hangs_and_the_others_are_asked(
         uid = posted.json()["uid"]
         assert service.http.post(f"/api/v1/profiles/{uid}/activate").status_code == 200
         send(service, "later", 9)
-        wait_until(lambda: decided(service, "later") == 9, what="those of a later profile")
+        wait_until(
+            lambda: decided(service, "later") == 9, what="those of a later profile", every_s=0.1
+        )
 
         gate.open()
         for alias in ("slow", "both"):
-            wait_until(lambda alias=alias: decided(service, alias) == 24, what="all are decided")
+            wait_until(
+                lambda alias=alias: decided(service, alias) == 24, what="all are decided",
+                every_s=0.1,
+            )  # fmt: skip
         assert service.collector.store.pending_count() == 0
 
 

@@ -61,10 +61,10 @@ def test_spans_within_the_settle_time_make_one_revision(judged: Process) -> None
 
 
 def test_there_is_at_most_one_revision_per_settle_time(judged: Process) -> None:
-    """For a minute a span comes after pauses of any length; the last revision has seen them all."""
+    """Spans come for half a minute, after any pauses; the last revision has seen them all."""
     chance = random.Random(4)
     number, before, last = 1, 1, judged.now
-    end = judged.now + 60
+    end = judged.now + 30
     while judged.now < end:
         number += 1
         judged.spans(ours(number))
@@ -76,7 +76,7 @@ def test_there_is_at_most_one_revision_per_settle_time(judged: Process) -> None:
     judged.after(20)
     revision, spans = seen(judged)
     assert spans == number
-    assert 2 < revision < 60 / TIMES.settle_s
+    assert 2 < revision < 30 / TIMES.settle_s
 
 
 def test_an_evaluation_stands_whose_profile_cannot_be_read_any_more(

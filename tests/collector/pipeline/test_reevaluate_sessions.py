@@ -51,19 +51,21 @@ RECORDS_ONLY: Final = AgentEvalProfile(
 def service(start: Start, tmp_path: Path) -> Service:
     """Sessions s1 to s4 of so many records, each with a trace of one span; fewer than 3 is short.
 
-    Those of an even number end solved.
+    Those of an even number end solved. Each comes whole: a pause in it would be its end.
     """
     file = profile(3).save_to_json(tmp_path / "profile.json")
     service = start(profile=[str(file)], **QUICK)
-    for n in range(1, 5):
-        for turn in range(n):
-            post_spans(service, span(1, trace_id=trace(10 * n + turn)))
-            last = turn == n - 1
-            service.send(
-                {"uid": f"u{n}-{turn}", "profile": "talk", "session_id": f"s{n}",
-                 "trace_id": trace(10 * n + turn), "created_at": f"2026-01-0{turn + 1}T00:00:00Z",
-                 "context": {"turn": turn, "state": "solved" if last and n % 2 == 0 else "open"}}
-            )  # fmt: skip
+    turns = [(n, turn) for n in range(1, 5) for turn in range(n)]
+    post_spans(service, *(span(1, trace_id=trace(10 * n + turn)) for n, turn in turns))
+    service.send(
+        *(
+            {"uid": f"u{n}-{turn}", "profile": "talk", "session_id": f"s{n}",
+             "trace_id": trace(10 * n + turn), "created_at": f"2026-01-0{turn + 1}T00:00:00Z",
+             "context": {"turn": turn,
+                         "state": "solved" if turn == n - 1 and n % 2 == 0 else "open"}}
+            for n, turn in turns
+        )
+    )  # fmt: skip
     wait_until(lambda: len(sessions(service)) == 4, what="the evaluations on sessions")
     return service
 

@@ -63,7 +63,7 @@ class Setting:
 
     def start(self, **times: Any) -> None:
         self.metrics = CollectorRegistry()
-        given: dict[str, Any] = {"look_every_s": 0.01, "first_wait_s": 0.01, "longest_wait_s": 0.05}
+        given: dict[str, Any] = {"look_every_s": 0.03, "first_wait_s": 0.01, "longest_wait_s": 0.05}
         headers = {"authorization": SecretStr("Bearer x")}
         self.sender = ResultsSender(
             self.store,

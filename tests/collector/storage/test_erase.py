@@ -32,6 +32,7 @@ from scouter.evaluate.outcome import Outcome
 from scouter.model.otlp import encode_request
 from scouter.model.span import Resource, Span
 from tests.contracts.store_data import SPACE, evaluation, letter, record, span, spans
+from tests.support.examples import examples
 from tests.support.files import files_with
 
 UIDS = ("a1", "a2", "b1", "b2", "c1", "w1")
@@ -220,10 +221,19 @@ def check(before: State, after: State, expected: Expected) -> None:
             assert row == before.evaluations[name]
 
 
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[DuckDBStore]:
-    store = DuckDBStore(tmp_path / "data")
+@pytest.fixture(scope="module")
+def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("filled") / "data"
+    store = DuckDBStore(folder)
     fill(store)
+    store.close()
+    return folder
+
+
+@pytest.fixture
+def store(filled: Path, tmp_path: Path) -> Iterator[DuckDBStore]:
+    """A copy that a test may change."""
+    store = DuckDBStore(Path(shutil.copytree(filled, tmp_path / "data")))
     yield store
     store.close()
 
@@ -455,14 +465,13 @@ for fatal in itertools.count(1, apart):
 
 
 @pytest.mark.parametrize("apart", [8, pytest.param(1, marks=pytest.mark.long)])
-def test_killed_at_any_step_it_is_finished_later(tmp_path: Path, apart: int) -> None:
+def test_killed_at_any_step_it_is_finished_later(filled: Path, tmp_path: Path, apart: int) -> None:
     """Before the commit everything is there; after it what is erased is, and its bytes go.
 
     The steps that are `apart` from each other are of all kinds; the long test takes each step.
     """
     target, expected = TARGETS["session"]
-    store = DuckDBStore(tmp_path / "base")
-    fill(store)
+    store = DuckDBStore(Path(shutil.copytree(filled, tmp_path / "base")))
     before = state(store)
     store.close()
     (tmp_path / "out").mkdir()
@@ -504,7 +513,7 @@ def test_a_filler_is_a_field_of_that_size(size: int) -> None:
     assert set(SpanMessage.FromString(found).name) <= {"\x00"}
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(25))
 @given(batch=st.lists(spans, min_size=1, max_size=5, unique_by=lambda s: s.span_id), data=st.data())
 def test_the_others_of_a_frame_stay_byte_for_byte(batch: list[Span], data: st.DataObject) -> None:
     """The frame stays a request of the same length, with the other spans at their places."""

@@ -148,7 +148,7 @@ def test_what_comes_while_others_are_parked_has_its_room(line: str) -> None:
 def test_those_of_an_unknown_profile_hold_up_nobody(tmp_path: Path) -> None:
     """Neither those that come meanwhile, nor each other: they expire as they would in memory."""
     process = Process(tmp_path, TRACED, memory_records=16)
-    for n in range(100):
+    for n in range(40):
         unknown = row(process, n)
         unknown = replace(unknown, uid=f"x{n:02}", profile_uid="", profile_ref="nobody")
         process.records(unknown)
@@ -159,17 +159,17 @@ def test_those_of_an_unknown_profile_hold_up_nobody(tmp_path: Path) -> None:
     process.after(300)
     letters = process.store.dead_letters(LetterQuery(space=SPACE, limit=200))
     process.store.close()
-    assert sorted(each.letter.uid for each in letters) == [f"x{n:02}" for n in range(100)]
+    assert sorted(each.letter.uid for each in letters) == [f"x{n:02}" for n in range(40)]
 
 
 def test_more_than_there_is_room_for_passes(begin: Begin) -> None:
     """5/s that wait for 30 s each fit; what is above them for a moment does not stay for ever."""
     process = begin(memory_records=120, memory_spans=50)
     for second in range(70):
-        for n in range(65 if second == 35 else 5):
-            number = second * 100 + n
-            process.records(replace(row(process, number), session_id=f"{number}"))
-            process.spans(span(2, parent_span_id=f"{1:016x}", trace_id=f"{number + 1:032x}"))
+        numbers = [second * 100 + n for n in range(65 if second == 35 else 5)]
+        process.records(*(replace(row(process, n), session_id=f"{n}") for n in numbers))
+        parent = f"{1:016x}"
+        process.spans(*(span(2, parent_span_id=parent, trace_id=f"{n + 1:032x}") for n in numbers))
         process.after(1)
     assert process.work.waiting < 200
 

@@ -5,7 +5,7 @@ from fastapi import APIRouter, FastAPI, Request, Response
 from fastapi.testclient import TestClient
 
 from collector.receivers.http.fast_path import IngestFront, endpoints_of
-from tests.collector.conftest import Start
+from tests.collector.conftest import Service
 
 PATHS = ("/v1/traces", "/v1/logs", "/v1/metrics", "/v1/records")
 
@@ -34,23 +34,24 @@ def test_only_post_of_the_very_path_goes_the_short_way() -> None:
 
 
 @pytest.mark.parametrize("path", PATHS)
-def test_other_methods_are_told_what_is_allowed(start: Start, path: str) -> None:
-    answer = start().http.get(path)
+def test_other_methods_are_told_what_is_allowed(untouched: Service, path: str) -> None:
+    answer = untouched.http.get(path)
     assert (answer.status_code, answer.headers["allow"]) == (405, "POST")
     assert answer.headers["content-type"] == "application/problem+json"
 
 
 @pytest.mark.parametrize("path", PATHS)
 def test_a_fault_is_a_problem_document(
-    start: Start, path: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    untouched: Service,
+    path: str,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
-    service = start()
-
     def broken() -> None:
         raise ZeroDivisionError("secret detail")
 
-    monkeypatch.setattr(service.collector.ingest, "lease", broken)
-    answer = service.http.post(path, json={})
+    monkeypatch.setattr(untouched.collector.ingest, "lease", broken)
+    answer = untouched.http.post(path, json={})
     assert (answer.status_code, answer.json()["title"]) == (500, "Internal Server Error")
     assert "secret" not in answer.text
     assert f"{path!r} failed" in caplog.text
