@@ -77,7 +77,7 @@ async def judged_filter(
     return None if judged == JudgedBy() else judged
 
 
-async def span_filter(
+async def _of_spans(
     caller: Reader,
     name: Text = None,
     service_name: Text = None,
@@ -100,11 +100,10 @@ async def span_filter(
         int | None,
         Query(ge=0, le=2**40, description="Of one call of a model, input and output together."),
     ] = None,
-    judged: Annotated[JudgedBy | None, Depends(judged_filter)] = None,
     since: Time = None,
     until: Time = None,
 ) -> SpanQuery:
-    """A dependency of routes: reads the filter."""
+    """A dependency: reads the filter by what spans are."""
     columns = {
         "service_name": service_name,
         "service_version": service_version,
@@ -128,10 +127,17 @@ async def span_filter(
         status=None if status is None else StatusCode[status.name],
         min_duration_ns=math.ceil(min_duration_ms * 1e6) if min_duration_ms else None,
         min_tokens=min_tokens or None,
-        judged=judged,
         since_ns=read_time("since", since),
         until_ns=read_time("until", until),
     )
+
+
+async def span_filter(
+    query: Annotated[SpanQuery, Depends(_of_spans)],
+    judged: Annotated[JudgedBy | None, Depends(judged_filter)],
+) -> SpanQuery:
+    """A dependency of routes: reads the filter."""
+    return replace(query, judged=judged)
 
 
 async def span_query(

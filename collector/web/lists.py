@@ -49,8 +49,6 @@ _TAG: Final = "tag"
 _TEXT: Final = "text"
 """A list that a text filters is neither counted nor exported: it takes reading everything."""
 _OUTCOMES: Final = ("failed", "errored", "passed", "skipped", "pending")
-_BOUNDS: Final = frozenset(("since", "until"))
-"""Without any of these the API searches the last day of spans for a text."""
 _PERIOD: Final = (
     Filter(name=_RANGE, label="Last", choices=tuple(each.name for each in PERIODS)),
     Filter(name="since", label="Since"),
@@ -174,7 +172,7 @@ async def list_view(
         "is_first": not given.get("cursor"),
         "is_exported": bool(listing.export) and _TEXT not in filters,
         "has_facets": _TEXT not in filters,
-        "is_of_a_day": listing.name == "traces" and _TEXT in filters and not _BOUNDS & asked.keys(),
+        "is_of_a_day": listing.name == "traces" and _TEXT in filters and "since" not in asked,
     }
 
 

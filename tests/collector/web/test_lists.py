@@ -271,6 +271,7 @@ def test_traces_are_found_by_a_text_in_their_spans(
         assert "b" not in parts.tags
         assert "/facets/traces" not in shown.text
         assert ("last 24 hours" in shown.text) == (not query.keys() & {"range", "until"}), query
+        assert ("24 hours before" in shown.text) == ("until" in query), query
     assert growing.http.get("/api/v1/traces?text=").status_code == 400
     assert growing.http.get("/api/v1/facets/traces?text=a").status_code == 400
     monkeypatch.setattr("collector.api.traces.SEARCH_S", 0.0)

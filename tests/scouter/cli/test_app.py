@@ -70,7 +70,7 @@ def test_help_has_each_example_on_a_line_of_its_own(command: list[str]) -> None:
         (["evaluate"], "No such command 'evaluate'. Did you mean 'reevaluate' or 'eval-traces'?"),
         (["colector"], "No such command 'colector'. Did you mean 'collector'?"),
         (["zzzzzz"], "No such command 'zzzzzz'."),
-        (["results", "taks"], "No such command 'taks'. Did you mean 'tasks'?"),
+        (["results", "taks"], "No such command 'taks'. Did you mean 'tasks', 'traces'?"),
         (["eval", "a.yaml", "--agnet", "a:b"], "No such option: --agnet. Did you mean '--agent'?"),
         (["results", "tasks", "--profle", "a"], "--profle. Did you mean '--profile'?"),
         (["profile", "push", "--actvate"], "--actvate. Did you mean '--activate'?"),
