@@ -7,7 +7,8 @@ from typing import Final
 from collector.storage.duckdb.commit_ranges import Stretch, within
 from collector.storage.duckdb.database import Database, literal
 from collector.storage.duckdb.facets import Counts, IsOver, count_in_steps, reached_ns
-from collector.storage.duckdb.records import NEVER, SESSION, record_conditions
+from collector.storage.duckdb.records import NEVER, record_conditions
+from collector.storage.duckdb.value_bits import MOST_VALUES, Texts, count_keys
 from collector.storage.port.facets import Facets
 from collector.storage.port.lists import RecordQuery, RecordState, SessionQuery
 from scouter.evaluate.outcome import Outcome
@@ -17,6 +18,8 @@ from scouter.evaluate.outcome import Outcome
 
 _PROFILE: Final = "coalesce(nullif(r.alias, ''), r.profile_ref)"
 """The profile as lists show it."""
+_SESSION: Final = "if(r.session_id <> '', hash(r.session_id), hash(r.uid))"
+"""The session of a record as a number; DuckDB finds that of a block's text once."""
 
 
 def read_record_facets(database: Database, query: RecordQuery, is_over: IsOver) -> Facets:
@@ -42,17 +45,23 @@ def read_session_facets(database: Database, query: SessionQuery, is_over: IsOver
         query: The filter; says as of when.
         is_over: Ends the search.
 
-    Cost: linear in the records that are looked at, 0.1 µs for each.
+    Cost: linear in the records that are looked at, 0.06 µs for each; 0.1 µs where they are of
+        more than 62 profiles.
     """
 
     def count(stretch: Stretch) -> Counts:
         where, given = record_conditions(query)
-        rows = database.read(
-            f"SELECT {_PROFILE} AS profile, count(DISTINCT hash({SESSION})) FROM records r"
-            f" WHERE {within([stretch])} AND {where} GROUP BY profile",
+        rows = f"FROM records r WHERE {within([stretch])} AND {where}"
+        pairs = database.read(f"SELECT DISTINCT r.alias, r.profile_ref {rows}", given)
+        profiles = sorted({alias or profile_ref for alias, profile_ref in pairs} - {""})
+        if len(profiles) <= MOST_VALUES:
+            named = Texts("profile", ("r.alias", "r.profile_ref"), profiles)
+            return count_keys(database, _SESSION, rows, given, [named])
+        found = database.read(
+            f"SELECT {_PROFILE} AS profile, count(DISTINCT {_SESSION}) {rows} GROUP BY profile",
             given,
         )
-        return {"profile": {profile: n for profile, n in rows if profile}} if rows else {}
+        return {"profile": {profile: n for profile, n in found if profile}}
 
     return _facets(database, query, is_over, count)
 
