@@ -74,7 +74,7 @@ async def overview(source: Source, period: Period, traffic: Traffic, now_s: floa
     rows = _rows(
         profiles,
         rates,
-        _plots(rates, since, now_s, period.coarse_s),
+        _plots(rates, since // period.coarse_s * period.coarse_s, now_s, period.coarse_s),
         alerts["items"],
         falls,
         standings,

@@ -7,10 +7,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from collector.storage.port.lists import EvaluationQuery, RecordQuery, RecordState
+from collector.storage.port.lists import EvaluationQuery, RecordQuery, RecordState, SessionQuery
 from collector.storage.port.rows import TaskRow
 from collector.storage.port.search import JudgedBy, SpanQuery
 from collector.storage.port.store import Store
@@ -216,6 +217,26 @@ class StoreFacetsContract(OpenedStore):
         found = store.trace_facets(query, lambda _: False)
         assert found.looked_until_ns is None
         assert found.counts == wanted
+
+    @pytest.mark.parametrize("profiles", [3, 70])
+    def test_sessions_of_many_profiles_are_counted(self, store: Store, profiles: int) -> None:
+        """Each profile has two records of one session, which the next one has, too, and one alone.
+
+        Every second record has no alias, but the name that it was sent with.
+        """
+        rows = [
+            record(
+                f"u{profile} {n}", profile_ref=f"p{profile:02}", profile_name="", profile_uid="",
+                alias=f"p{profile:02}" if n % 2 else "", session_id=session_id,
+            )
+            for profile in range(profiles)
+            for n, session_id in enumerate(
+                [f"s{profile}", f"s{profile}", f"s{(profile + 1) % profiles}", ""]
+            )
+        ]  # fmt: skip
+        store.append_records(rows).result()
+        found = store.session_facets(SessionQuery(space=SPACE), lambda _: False).counts
+        assert found["profile"] == {f"p{profile:02}": 3 for profile in range(profiles)}
 
     def test_columns_of_many_values_are_counted(self, store: Store) -> None:
         """A hundred traces of two spans: 70 tools, 40 agents and 30 versions in turn."""
