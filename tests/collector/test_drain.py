@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import pytest
 
 from scouter.model.otlp import encode_request
 from tests.contracts.store_data import TRACE, span
@@ -21,6 +22,7 @@ StartCollector = Callable[..., CollectorProcess]
 PROTOBUF = {"Content-Type": "application/x-protobuf"}
 
 
+@pytest.mark.pace
 def test_requests_in_hand_are_finished_and_the_rest_is_cut_off_in_time(
     start_collector: StartCollector,
 ) -> None:
