@@ -13,6 +13,7 @@ from pydantic import SecretStr
 
 from scouter.errors import DataError, TransientError
 from scouter.transport.http.transport import PROTOBUF, retry_after_s
+from scouter.transport.http.trust import trusted
 from scouter.transport.otlp.http import refused_logs
 
 _CONTENT: Final = frozenset({400, 413, 422})
@@ -37,7 +38,9 @@ class HttpEndpoint:
         self.url: Final = base + _LOGS
         sent = {name: value.get_secret_value() for name, value in headers.items()}
         self._client = httpx.Client(
-            headers={"User-Agent": "scouter-collector", **sent}, timeout=timeout_s
+            headers={"User-Agent": "scouter-collector", **sent},
+            timeout=timeout_s,
+            verify=trusted(),
         )
 
     def send(self, request: ExportLogsServiceRequest) -> int:

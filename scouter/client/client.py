@@ -13,6 +13,7 @@ from scouter.client.call import NEXT_CURSOR, Call, PagedCall, Request, StreamCal
 from scouter.client.connection import Connection, Retry
 from scouter.client.method import Method
 from scouter.transport.config import HttpConfig
+from scouter.transport.http.trust import trusted
 
 P = ParamSpec("P")
 T = TypeVar("T", bound=BaseModel)
@@ -88,6 +89,7 @@ class ScouterClient:
             headers=self._to.headers,
             timeout=timeout_s,
             transport=transport,
+            verify=trusted(),
         )
 
     @property

@@ -47,9 +47,13 @@ def test_bench_can_be_loaded(module: str) -> None:
             marks=LONG,
         ),
         ("away", ["memory after the warm-up, median", "spans dropped and counted"]),
-        ("away --spool", ["dropped from disk and counted"]),
+        pytest.param("away --spool", ["dropped from disk and counted"], marks=LONG),
         pytest.param("calibration", ["coverage kept as promised"], marks=LONG),
-        ("collector", ["texts that differ, 10 a request: seen", "ready after kill -9"]),
+        pytest.param(
+            "collector",
+            ["texts that differ, 10 a request: seen", "ready after kill -9"],
+            marks=LONG,
+        ),
         pytest.param(
             "drift",
             ["0.9 to 0.8 after 0: median delay", "memory of 100,000 series"],

@@ -58,12 +58,13 @@ def url(service: Service, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
         yield address
 
 
-@pytest.fixture
-def idle(start: Start, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:  # noqa: F811
-    """A collector that holds nothing."""
-    with serve(start().collector.app) as address:
-        monkeypatch.setenv("SCOUTER_URL", address)
+@pytest.fixture(scope="module")
+def idle(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of a collector that holds nothing."""
+    service = Service(tmp_path_factory.mktemp("idle"))
+    with serve(service.collector.app) as address:
         yield address
+    service.stop()
 
 
 @pytest.mark.parametrize("route", ["records", "logs"])
@@ -298,7 +299,7 @@ def test_what_is_wrong_is_one_line_and_2(
     args: tuple[str, ...],
     says: str,
 ) -> None:
-    done = scouter(*args)
+    done = scouter(*args, SCOUTER_URL=idle)
     assert done.returncode == 2
     assert says in done.stderr
     assert len(done.stderr.splitlines()) == 1

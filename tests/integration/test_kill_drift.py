@@ -19,6 +19,7 @@ from scouter.drift.series.observed import BEFORE_ALL
 from scouter.drift.series.series_set import SeriesSet
 from scouter.evaluate.operators.comparison import ComparisonOperator
 from scouter.evaluate.tasks.assertion import AssertionTask
+from scouter.transport.http.trust import trusted
 from tests.support.collector_process import CollectorProcess
 from tests.support.processes import wait_until
 
@@ -38,7 +39,9 @@ def deliver(url: str, answers: Sequence[int]) -> None:
         ]
         while True:
             try:
-                answer = httpx.post(f"{url}/v1/records", json={"records": records}, timeout=30)
+                answer = httpx.post(
+                    f"{url}/v1/records", json={"records": records}, timeout=30, verify=trusted()
+                )
                 if answer.is_success:
                     break
             except httpx.HTTPError:  # it was killed: the same records again

@@ -10,6 +10,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+from scouter.transport.http.trust import trusted
 from tests.support.collector_process import CollectorProcess
 from tests.support.components import ROOT
 from tests.support.processes import ManagedProcess, free_ports, wait_until
@@ -77,7 +78,8 @@ def test_every_request_arrives_once(
 def ask(port: int, case: str) -> str:
     """Have a case answered; gives the worker that did it."""
     try:
-        answer = httpx.get(f"http://127.0.0.1:{port}/{case}", timeout=30)
+        url = f"http://127.0.0.1:{port}/{case}"
+        answer = httpx.get(url, timeout=30, verify=trusted())
     except httpx.ConnectError as error:
         raise OSError(str(error)) from error
     assert answer.status_code == 200, answer.text

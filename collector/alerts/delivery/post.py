@@ -9,6 +9,7 @@ from pydantic import SecretStr
 
 from scouter.errors import DataError, TransientError
 from scouter.transport.http.transport import retry_after_s
+from scouter.transport.http.trust import trusted
 
 _TIMEOUT_S: Final = 10.0
 _LONGEST: Final = 300
@@ -41,7 +42,9 @@ class Poster:
         self._secrets = _parts([*secrets, *given.values()])
         sent = {key: value.get_secret_value() for key, value in given.items()}
         self._client = httpx.Client(
-            headers={"User-Agent": "scouter-collector", **sent}, timeout=timeout_s
+            headers={"User-Agent": "scouter-collector", **sent},
+            timeout=timeout_s,
+            verify=trusted(),
         )
 
     def post(self, url: str, body: object, headers: Mapping[str, str] | None = None) -> str:
