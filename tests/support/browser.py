@@ -1,6 +1,5 @@
 """A real browser: Debian's Chromium, driven by Playwright."""
 
-import shutil
 from collections.abc import Generator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -158,8 +157,7 @@ _KEPT: Final = _Kept()
 
 
 def _launch(stack: ExitStack) -> Browser:
-    # Debian's browser without windows does the same work in two thirds of the time.
-    program = shutil.which("chromium-headless-shell") or require_program("chromium", "chromium")
+    program = require_program("chromium", "chromium")
     playwright = stack.enter_context(sync_playwright())
     browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
     stack.callback(browser.close)
