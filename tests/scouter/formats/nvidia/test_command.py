@@ -249,7 +249,7 @@ calls = 0
 def answer(message, history):
     global calls
     calls += 1
-    if calls == 6:
+    if calls == int(os.environ["KILL_AT"]):
         os.kill(os.getpid(), signal.SIGKILL)
     return vss_agent.answer(message, history)
 """
@@ -268,7 +268,7 @@ def test_a_killed_run_goes_on(project: Path) -> None:
     (project / "killing.py").write_text(KILLING, "utf-8")
     command = [sys.executable, "-c", "from scouter.cli.app import main; main()"]
     options = ["eval", "--config", "config.yml", "--agent", "killing:answer", *OWN_JUDGE]
-    environ = {**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{project}"}
+    environ = {**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{project}", "KILL_AT": "6"}
     first = subprocess.run(
         [*command, *options], env=environ, capture_output=True, text=True, timeout=120
     )
@@ -295,10 +295,12 @@ def test_a_conversation_that_was_killed_has_the_same_verdicts_per_turn(project: 
     config = CONFIG.replace("max_concurrency: 10", "max_concurrency: 1")
     (project / "config.yml").write_text(config, "utf-8")
     command = [sys.executable, "-c", "from scouter.cli.app import main; main()"]
-    environ = {**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{project}"}
+    (project / "killing.py").write_text(KILLING, "utf-8")
 
     def verdicts(kill_at: int) -> "tuple[int, Any]":
-        (project / "killing.py").write_text(KILLING.replace("== 6", f"== {kill_at}"), "utf-8")
+        environ = {
+            **os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{project}", "KILL_AT": f"{kill_at}"
+        }  # fmt: skip
         options = ["eval", "--config", "config.yml", "--agent", "killing:answer", *OWN_JUDGE]
         done = subprocess.run([*command, *options], env=environ, capture_output=True, timeout=120)
         names = ("trajectory_evaluator", "qa_evaluator")
