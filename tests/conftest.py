@@ -100,7 +100,7 @@ def start_collector(tmp_path: Path) -> Generator[StartCollector]:
 
 
 FIRST: Final = ("tests/integration/", "tests/bench/", "tests/test_", "tests/fuzz/")
-"""Where files take longest. `--no-loadscope-reorder` keeps the order: at the end of a run the
+"""Files that take longest. `--no-loadscope-reorder` keeps the order: at the end of a run the
 workers share out many short files, and none waits for a long one."""
 
 

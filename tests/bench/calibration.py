@@ -46,7 +46,7 @@ Design: TypeAlias = Literal["sample", "halves"]
 
 @dataclass(slots=True)
 class Tally:
-    """How one interval did."""
+    """The results of one interval."""
 
     said: int = 0
     covered: int = 0

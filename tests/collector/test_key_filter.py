@@ -26,7 +26,7 @@ def among(seen: KeyFilter, numbers: list[int]) -> list[int]:
 @given(NUMBERS, NUMBERS)
 @settings(max_examples=50)
 def test_a_filter_never_forgets(some: list[int], more: list[int]) -> None:
-    """Whether numbers were added at once, or came by merging; in either direction."""
+    """Numbers that were added at once, and that came by merging, in either direction."""
     ways = [of([*some, *more]), of(some), of(more)]
     ways[1].merge(of(more))
     ways[2].merge(of(some))

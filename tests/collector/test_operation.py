@@ -273,7 +273,7 @@ def test_the_size_and_its_bounds_are_shown(start: Start) -> None:
 def test_other_spaces_are_told_of_backups_without_their_places(
     start: Start, tmp_path: Path
 ) -> None:
-    """How many, their names and times; the collector's own space also where they are."""
+    """Their number, names and times; the collector's own space also learns their places."""
     tokens = TokenFile(tmp_path / "data")
     own, foreign = (
         {"Authorization": f"Bearer {tokens.create('', Scope, space)[1]}"}

@@ -122,7 +122,7 @@ class CollectorProcess:
             params["cursor"] = page["next_cursor"]
 
     def records(self) -> dict[str, int]:
-        """How many records are in each state."""
+        """The number of records in each state."""
         return cast(dict[str, int], self.get("/api/v1/conservation")["records"])
 
     def wait_evaluated(self, count: int, *, timeout_s: float = 60.0) -> None:

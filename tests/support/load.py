@@ -99,7 +99,7 @@ class Delivery(Protocol):
     cut_off: int
     """Requests whose connection ended between their first byte and their answer."""
     is_in_flight: bool
-    """Whether a request waits for its answer, where there are such."""
+    """True if a request waits for its answer."""
 
     def __call__(self, items: Sequence[Item]) -> None:
         """Return when the far side has acknowledged spans and records."""

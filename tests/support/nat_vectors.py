@@ -41,7 +41,7 @@ def needed(vector: dict[str, Any] | None) -> dict[str, Any]:
 
 
 def count_line(*areas: str) -> str:
-    """How many vectors of each area there are."""
+    """The number of vectors of each area."""
     counts = {area: sum(each["area"] == area for each in _all()) for area in areas}
     parts = [f"{area} {count}" for area, count in counts.items()]
     return f"vectors: {', '.join(parts)}; together {sum(counts.values())}"

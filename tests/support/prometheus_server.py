@@ -45,7 +45,7 @@ class PrometheusServer:
         return cast(dict[str, object], body["data"])
 
     def is_ready(self) -> bool:
-        """Whether it serves queries."""
+        """True if it serves queries."""
         with contextlib.suppress(httpx.TransportError):
             return self._http.get("/-/ready").status_code == 200
         return False

@@ -43,7 +43,7 @@ class Call:
 
     @property
     def failed(self) -> bool:
-        """Whether the tool answered with an error."""
+        """True if the tool answered with an error."""
         return self.result.startswith("Error")
 
 

@@ -72,7 +72,7 @@ def test_a_process_is_stopped_with_its_children(tmp_path: Path) -> None:
 
 
 def _is_alive(pid: int) -> bool:
-    """Whether a process runs; one that ended and was not collected yet does not."""
+    """True if a process runs; one that ended and was not collected yet does not."""
     try:
         status = Path(f"/proc/{pid}/stat").read_text()
     except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""How often somebody may do something, against a brute force."""
+"""Limits of a rate, against a brute force."""
 
 from fractions import Fraction
 

@@ -1,4 +1,4 @@
-"""How many questions are answered together, and how much of bodies is in memory."""
+"""Bounds on questions that are answered together, and on bodies in memory."""
 
 import asyncio
 from collections.abc import Iterable

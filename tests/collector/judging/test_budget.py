@@ -155,7 +155,7 @@ def test_a_ledger_that_cannot_be_used_is_told_at_the_start(start: Start, tmp_pat
 def test_what_was_spent_is_never_forgotten_silently(
     start: Start, tmp_path: Path, caplog: pytest.LogCaptureFixture, harm: str
 ) -> None:
-    """Where a budget is set, only who accepts the loss begins from nothing; else the log tells."""
+    """With a budget, only who accepts the loss begins from nothing; without one the log tells."""
     start(judge_daily_budget_usd=1).stop()
     path = tmp_path / "data" / LEDGER_NAME
     content = bytearray(path.read_bytes())

@@ -1,4 +1,4 @@
-"""How often spans that come after the evaluation have a record judged again."""
+"""Spans that come after the evaluation: the number of times that a record is judged again."""
 
 import random
 from collections.abc import Iterator

@@ -106,7 +106,7 @@ def trace(draw: st.DrawFn, number: int) -> list[Span]:
 
 
 def is_whole(spans: list[Span]) -> bool:
-    """Whether a trace has everything that its processes say, once all of it came."""
+    """The completeness of a trace, once all of it came."""
     best = {span.span_id: span for span in sorted(spans, key=lambda span: span.end_ns)}
     left: Counter[Any] = Counter()
     for span in best.values():

@@ -1,4 +1,4 @@
-"""How far a consumer is behind its queue, in seconds."""
+"""The seconds that a consumer is behind its queue."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""How much is read at a time from senders that do not say how much there is."""
+"""Bounds on reading from senders that do not say how much there is."""
 
 import threading
 

@@ -58,7 +58,7 @@ def test_every_record_is_in_one_of_three_counts(service: Service) -> None:
 
 
 def test_the_same_conflict_is_one_letter_however_often_it_comes(service: Service) -> None:
-    """Whether or not it says when it was created, and also if it is replayed."""
+    """A record with and without the time of its creation, and one that is replayed."""
     conflicts = [
         {"uid": "u1", "profile": "answers", "context": {"answer": 43}},
         {"uid": "u1", "profile": "answers", "created_at": "2026-01-01T00:00:00Z"},

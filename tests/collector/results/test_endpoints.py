@@ -39,7 +39,7 @@ class TestHttp(EndpointContract):
 
 
 class TestGrpc(EndpointContract):
-    """How servers refuse a message by its size is as C-core, Go, Java, .NET and tonic write it."""
+    """Refusals by size, as C-core, Go, Java, .NET and tonic write them."""
 
     passing: ClassVar = [
         *(Fault(code) for code in sorted(CODES, key=lambda code: code.name)),

@@ -248,7 +248,7 @@ def test_entries_that_are_alike_share_their_limits() -> None:
 
 
 async def _inside(limits: Limits) -> int:
-    """How many are let in without waiting."""
+    """The number that is let in without waiting."""
     tickets = 0
     while True:
         entering = asyncio.create_task(limits.enter())

@@ -1,4 +1,4 @@
-"""What a prompt's settings may do to a request, and what they may not."""
+"""Settings of a prompt: what they may do to a request, and what they may not."""
 
 import asyncio
 import json
@@ -27,7 +27,7 @@ GOOD: dict[str, JsonValue] = {"score": 4, "reason": "good"}
 TABLE = Path(__file__).parents[2] / "cases/refused_settings.txt"
 LIMITS = ("max_tokens", "max_completion_tokens", "max_output_tokens")
 SENT_LIMIT = {"openai": "max_tokens", "anthropic": "max_tokens", "google": "maxOutputTokens"}
-"""What each protocol calls it, at an address of its own."""
+"""The name of a setting in each protocol, at an address of its own."""
 
 
 def cases() -> Iterator[tuple[Kind, Mapping[str, JsonValue], str]]:

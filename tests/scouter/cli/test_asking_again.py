@@ -89,7 +89,7 @@ def shop(project: Path, scouter: Scouter) -> Path:
 
 
 def asked(project: Path) -> "Counter[str]":
-    """How often each city was asked since the last look."""
+    """The number of questions about each city since the last look."""
     file = project / "asked.txt"
     found = Counter(file.read_text(encoding="utf-8").split())
     file.unlink()

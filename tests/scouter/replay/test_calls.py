@@ -1,4 +1,4 @@
-"""How functions are called: directly, in a loop, in threads; and what is left when one stops."""
+"""Calls of functions: directly, in a loop, in threads; and what is left when one stops."""
 
 import asyncio
 import functools

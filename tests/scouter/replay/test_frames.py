@@ -1,4 +1,4 @@
-"""Where an agent's exception came from."""
+"""The origin of an agent's exception."""
 
 import json
 from collections.abc import Callable

@@ -270,7 +270,7 @@ def test_failed_attempts_are_run_again_where_failures_raise(bench: Bench, tmp_pa
 
 
 def test_more_repeats_and_fewer(tmp_path: Path) -> None:
-    """How often is no part of what a journal is about."""
+    """The number of repeats is no part of what a journal is about."""
     path = tmp_path / "journal.jsonl"
     run(path)
     assert run(path, repeats=1)[0].repeats == 1

@@ -284,7 +284,7 @@ def test_what_comes_for_a_judged_attempt_is_lost(bench: Bench, good: ScenarioEva
 
 
 def judged(*names: str) -> list[EvalScenario]:
-    """Whether an answer is good is for a judge to say."""
+    """A judge says whether an answer is good."""
     task = LLMJudgeTask(
         id="good",
         prompt=Prompt("Good? ${response}", model="m", provider="openai"),

@@ -134,7 +134,7 @@ def test_a_scenario_without_tasks_keeps_its_conversation(bench: Bench, tmp_path:
 
 
 def test_duration_and_turns(bench: Bench) -> None:
-    """How long the conversation took, and what was said, even where it has no JSON form."""
+    """The duration of the conversation, and its words, even without a JSON form."""
 
     class Odd(EvalOrchestrator):
         def execute_agent_turn(self, scenario: EvalScenario, message: str) -> Any:

@@ -101,7 +101,7 @@ def opened(folder: Path, *, accept_loss: bool = False) -> "closing[DuckDBStore]"
 
 
 def readable(store: DuckDBStore) -> tuple[int, int]:
-    """How many records and spans are answered, one by one."""
+    """The number of records and spans that are answered, one by one."""
     numbers = range(1, ALL + 1)
     records = store.records_of(SPACE, [f"u{n}" for n in numbers])
     return len(records), sum(len(store.trace(SPACE, trace(n), 9).spans) for n in numbers)
@@ -282,7 +282,7 @@ def test_what_retention_took_is_not_lost(
 def test_a_torn_end_of_the_log_is_no_loss(
     data: Callable[[str], Path], caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Where the power went while a commit was written, nobody was told of it."""
+    """If the power went while a commit was written, nobody was told of it."""
     folder = data("killed")
     damage(folder / "scouter.duckdb.wal", "flip-tail")
     tally = folder / TALLY

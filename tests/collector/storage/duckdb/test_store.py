@@ -338,7 +338,7 @@ def test_evaluations_of_before_get_their_text(tmp_path: Path) -> None:
 
 
 def test_scores_of_before_are_the_numbers_that_judges_gave(tmp_path: Path) -> None:
-    """Where they say more than the outcome; what an evaluation shows and what is counted agree."""
+    """Details beyond the outcome: what an evaluation shows and what is counted agree."""
     version = next(n for n, sql in enumerate(duckdb_schema.MIGRATIONS) if "score DOUBLE" in sql)
     values: list[tuple[str, str, Any]] = [
         ("LLMJudge", "passed", 4), ("LLMJudge", "failed", 2.25), ("LLMJudge", "passed", 1),

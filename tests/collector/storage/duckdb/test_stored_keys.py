@@ -1,4 +1,4 @@
-"""Where keys are stored: no commit that has one is passed over, and few others are looked into."""
+"""Places of stored keys: no commit that has one is passed over, and few others are read."""
 
 import random
 import threading
@@ -56,7 +56,7 @@ def connection() -> Iterator[duckdb.DuckDBPyConnection]:
 def test_a_key_is_looked_for_where_it_is(
     connection: duckdb.DuckDBPyConnection, commits: list[list[int]], before: int
 ) -> None:
-    """Whether this process stored it or one before; at any time of the loading."""
+    """Keys that this process stored and one before, at any time of the loading."""
     connection.execute("CREATE OR REPLACE TABLE t (seq BIGINT, n BIGINT)")
     keys = StoredKeys("t", "n", before - 1)
 

@@ -33,7 +33,7 @@ def brute_force(first: list[float], second: list[float], alpha: float, steps: in
     """Each difference on a grid, and for it each common mean on a finer one."""
 
     def is_kept(one: list[float], other: list[float], gap: float) -> bool:
-        """Whether "mean of the other >= mean of the one + gap" stands for some mean."""
+        """True if "mean of the other >= mean of the one + gap" stands for some mean."""
         flipped = [1 - value for value in other]
         for step in range(8 * steps + 1):
             mean = step / (8 * steps)

@@ -56,7 +56,7 @@ def test_jensen_shannon_is_that_of_scipy(before: dict[str, int], since: dict[str
 
 @given(st.lists(st.tuples(st.integers(10, 90), st.integers(10, 90)), min_size=2, max_size=9))
 def test_the_chance_is_that_of_scipy(cells: list[tuple[int, int]]) -> None:
-    """Where each expected count is 5 or more, no name is rare."""
+    """No name is rare if each expected count is 5 or more."""
     test = chi_square([[b for b, _ in cells], [s for _, s in cells]])
     before = {str(at): count for at, (count, _) in enumerate(cells)}
     since = {str(at): count for at, (_, count) in enumerate(cells)}

@@ -13,7 +13,7 @@ from scouter.formats.agentevals.messages import trajectory_from_messages
 from tests.support.vectors import load_vectors, print_counts
 
 _OPEN: Final = frozenset({"ae_override_empty_list", "ae_superset_greedy_fail", "ae_bool_vs_int"})
-"""Where openevals has agentevals' defects: an empty override, greed, True for 1."""
+"""Defects that openevals shares with agentevals: an empty override, greed, True for 1."""
 
 
 def _vectors(kind: str) -> list[dict[str, Any]]:

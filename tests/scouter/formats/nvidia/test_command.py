@@ -36,7 +36,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """How a command ended."""
+    """The end of a command."""
 
     exit_code: int
     output: str

@@ -251,7 +251,7 @@ def test_the_next_process_goes_on(config: SpoolConfig, far: Far) -> None:
 
 @pytest.mark.parametrize("error", [away(), ConfigError("status 401")])
 def test_the_first_batch_is_kept_too(config: SpoolConfig, far: Far, error: Exception) -> None:
-    """Whether the far side is away or does not know the token yet."""
+    """A far side that is away, and one that does not know the token yet."""
     items = make_items(3)
     far.error = error
     transport = SpoolTransport(lambda: far, config, QUICK)
