@@ -77,8 +77,8 @@ class StoredKeys:
     Args:
         table: Its name.
         column: A column of 64-bit hashes, or SQL for one.
-        seq: Number of the last commit, below 1 in a new store; the next ones are told of by
-            `add_all`.
+        seq: Number of the last commit, 0 in a new store, as commits are counted from 1; the next
+            ones are told of by `add_all`.
     """
 
     def __init__(self, table: str, column: str, seq: int) -> None:
@@ -86,7 +86,7 @@ class StoredKeys:
         self._changing = threading.Lock()
         self._layers = (Layer(Stretch(seq + 1, LAST), KeyFilter(_BITS)),)
         """The last one is being filled."""
-        self._is_loaded = seq < 1
+        self._is_loaded = not seq
 
     def add_all(self, numbers: Iterable[int], seq: int) -> None:
         """Remember the keys of a commit, before its rows can be read.

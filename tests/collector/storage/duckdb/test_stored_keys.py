@@ -58,27 +58,28 @@ def test_a_key_is_looked_for_where_it_is(
 ) -> None:
     """Keys that this process stored and one before, at any time of the loading."""
     connection.execute("CREATE OR REPLACE TABLE t (seq BIGINT, n BIGINT)")
-    keys = StoredKeys("t", "n", before - 1)
+    keys = StoredKeys("t", "n", before)
+    numbered = dict(enumerate(commits, start=1))
 
     def put(seq: int) -> None:
-        connection.execute("INSERT INTO t SELECT ?, unnest(?::BIGINT[])", [seq, commits[seq]])
+        connection.execute("INSERT INTO t SELECT ?, unnest(?::BIGINT[])", [seq, numbered[seq]])
 
     def check(end: int) -> None:
-        for seq in range(end):
-            for key in commits[seq]:
+        for seq in range(1, end + 1):
+            for key in numbered[seq]:
                 assert any(seq in each for each in commits_of(keys, key))
                 assert keys.maybe(key)
 
     end = min(before, len(commits))
-    for seq in range(end):
+    for seq in range(1, end + 1):
         put(seq)
     check(end)
-    for seq in range(end, len(commits)):
-        keys.add_all(commits[seq], seq)
+    for seq in range(end + 1, len(commits) + 1):
+        keys.add_all(numbered[seq], seq)
         put(seq)
-        if seq == (end + len(commits)) // 2:
+        if seq == (end + 1 + len(commits)) // 2:
             keys.load(reader(connection), OPEN)
-        check(seq + 1)
+        check(seq)
     keys.load(reader(connection), OPEN)
     check(len(commits))
 
@@ -87,11 +88,11 @@ def test_a_key_is_looked_for_where_it_is(
 def test_filters_go_with_what_they_are_of() -> None:
     rng = random.Random(5)
     numbers = [rng.getrandbits(63) for _ in range(100)]
-    keys = StoredKeys("t", "n", -1)
+    keys = StoredKeys("t", "n", 0)
     with duckdb.connect() as connection:
         connection.execute("CREATE TABLE t (seq BIGINT, n BIGINT)")
         keys.load(reader(connection), OPEN)
-        for seq, number in enumerate(numbers):
+        for seq, number in enumerate(numbers, start=1):
             keys.add_all([number], seq)
         assert all(commits_of(keys, number) for number in numbers)
         connection.execute("INSERT INTO t VALUES (60, 1)")
