@@ -195,7 +195,7 @@ class _Buckets(NamedTuple):
 
     @property
     def number(self) -> int:
-        """How many there are, those that are cut included."""
+        """The number of buckets, those that are cut included."""
         return -(-self.until_ns // self.bucket_ns) - self.since_ns // self.bucket_ns
 
 

@@ -31,7 +31,7 @@ from scouter.cli.look_text import (
     session_lines,
     trace_lines,
 )
-from scouter.cli.result_lists import sessions, traces
+from scouter.cli.result_lists import Outcome, sessions, traces
 from scouter.errors import ConfigError
 from scouter.model.visible import visible
 
@@ -39,9 +39,6 @@ if TYPE_CHECKING:
     from scouter.client.client import ScouterClient
     from scouter.client.models.evaluations import Evaluation
 
-Outcome = Annotated[
-    str | None, typer.Option(metavar="OUTCOME", help="passed, failed, errored, skipped or pending.")
-]
 
 ServiceVersion = Annotated[
     str | None, typer.Option(metavar="VERSION", help="Of the service that left the records.")
