@@ -12,14 +12,16 @@ from typing import Final
 import pytest
 from hypothesis import settings
 
+from tests.support import same_examples
 from tests.support.collector_process import CollectorProcess
 from tests.support.components import required_parts
 from tests.support.kafka_broker import ExternalBroker, KafkaBroker, run_broker
 
-# Machines are noisy. Examples are the same in each run, so that a change alone can fail a build,
-# but for a few numbers and texts that Hypothesis takes from the modules which a worker has imported
-# by then. `make fuzz` looks for new ones.
-settings.register_profile("same", deadline=None, derandomize=True, max_examples=25)
+# Machines are noisy. Examples are the same in each run, so that a change alone can fail a build.
+# `make fuzz` looks for new ones.
+settings.register_profile(
+    "same", deadline=None, derandomize=True, max_examples=25, backend=same_examples.register()
+)
 settings.register_profile("fuzz", deadline=None, print_blob=True, max_examples=500)
 settings.load_profile("same")
 
