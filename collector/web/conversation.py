@@ -98,7 +98,7 @@ def _turns(records: Sequence[Answer], evaluations: Mapping[str, Answer]) -> list
 
 
 def _checked(record: Answer, evaluation: Answer | None) -> Checked:
-    tasks = evaluation["tasks"] if evaluation else []
+    tasks: Sequence[Answer] = evaluation["tasks"] if evaluation else []
     return Checked(
         record=record,
         evaluation=evaluation,
@@ -108,7 +108,7 @@ def _checked(record: Answer, evaluation: Answer | None) -> Checked:
 
 def _counts(evaluations: Iterable[Answer]) -> dict[str, int]:
     """Tasks by outcome, and all that ran."""
-    counts = dict.fromkeys(("failed", "errored", "ran"), 0)
+    counts: dict[str, int] = {"failed": 0, "errored": 0, "ran": 0}
     for each in evaluations:
         for task in each["tasks"]:
             counts["ran"] += task["outcome"] in ("passed", *_NOT_PASSED)
