@@ -82,12 +82,12 @@ class SessionDetail(SessionItem):
     model_config = ConfigDict(frozen=True)
 
     items: list[RecordItem] = Field(
-        description=f"The {_MOST} newest records; `/records?session_id=` has all."
+        description="The newest records; `/records?session_id=` has all."
     )
     evaluations: list[models.Evaluation] = Field(
-        description=f"The {_MOST} newest evaluations, on its records and on itself."
+        description="The newest evaluations, on its records and on itself."
     )
-    trace_ids: list[str] = Field(description=f"The first {_MOST}, in order of acceptance.")
+    trace_ids: list[str] = Field(description="The first ones, in order of acceptance.")
 
 
 async def session_filter(
@@ -174,19 +174,20 @@ def sessions_router() -> APIRouter:
         judges: TheJudges,
         caller: Reader,
         session_id: Annotated[str, Path(max_length=512)],
+        limit: Limit = _MOST,
     ) -> SessionDetail:
         """One session: its records, evaluations and traces."""
         space = caller.space
         found = store.session(space, session_id)
         if found is None:
             raise ProblemError(404, f"no record of a session {session_id!r} is stored")
-        records = store.records(RecordQuery(space=space, session_id=session_id, limit=_MOST))
-        newest = store.evaluations(EvaluationQuery(space=space, session_id=session_id, limit=_MOST))
+        records = store.records(RecordQuery(space=space, session_id=session_id, limit=limit))
+        newest = store.evaluations(EvaluationQuery(space=space, session_id=session_id, limit=limit))
         return SessionDetail(
             **_counts(found),
             items=[record_item(each) for each in records.items],
             evaluations=[evaluation_answer(each, judges) for each in newest.items],
-            trace_ids=store.session_traces(space, session_id, _MOST),
+            trace_ids=store.session_traces(space, session_id, limit),
         )
 
     return router

@@ -18,13 +18,14 @@ from collector.api.parts import TheJudges, ThePrices, TheStore
 from collector.api.traces import TraceId, read_stored, results_of
 from collector.prices import PriceTable
 from collector.problem import ProblemError
-from scouter.client.models.trace_parts import TraceAgents, TraceMatches
+from scouter.client.models.trace_parts import TraceAgents, TraceMatches, TraceTurn
 from scouter.errors import ConfigError
 from scouter.evaluate.outcome import TaskFault
 from scouter.evaluate.show.agent_lines import agent_lines
 from scouter.evaluate.show.chrome_trace import chrome_trace
 from scouter.evaluate.show.trace_columns import TraceColumns, trace_columns
 from scouter.evaluate.show.trace_view import ResultView
+from scouter.evaluate.show.turn_view import view_turn
 from scouter.evaluate.spans.filters import compile_filter
 from scouter.evaluate.spans.tree import SpanTree
 from scouter.evaluate.tasks.span_filter import SpanFilter
@@ -109,6 +110,12 @@ def trace_parts_router() -> APIRouter:
         return TraceAgents(
             items=tuple(agent_lines(SpanTree(found.spans), partial(cost_of, prices)))
         )
+
+    @router.get("/turn")
+    def turn(store: TheStore, caller: Reader, trace_id: TraceId) -> TraceTurn:
+        """The trace as a turn of a conversation: question, calls of tools, answer."""
+        wanted, found = read_stored(store, caller.space, trace_id)
+        return TraceTurn(trace_id=wanted, turn=view_turn(SpanTree(found.spans)))
 
     @router.get("/matches")
     def matches(

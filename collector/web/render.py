@@ -129,6 +129,11 @@ def pruned(value: object, most: int = 2_000) -> object:
     return prune(value)
 
 
+def short(text: str, most: int = 20) -> str:
+    """The ends of a long id: ids that a clock begins differ at the end."""
+    return text if len(text) <= most else f"{text[:8]}…{text[-8:]}"
+
+
 def moment(text: str | None) -> str:
     """A time of the API as a person reads it: to the second, in UTC."""
     if not text:
@@ -194,6 +199,7 @@ _ENVIRONMENT: Final = Environment(
     lstrip_blocks=True,
 )
 _ENVIRONMENT.filters.update(
+    short=short,
     moment=moment,
     clock=clock,
     step=escaped,

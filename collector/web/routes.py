@@ -17,6 +17,7 @@ from starlette.types import Scope
 from collector.access.caller import CALLER, Caller
 from collector.problem import ProblemError
 from collector.web.answering import View, endpoint, forget, read_form
+from collector.web.conversation import conversation_view
 from collector.web.health import health_view
 from collector.web.lists import LISTS, as_parquet, download_list, facets_view, list_view
 from collector.web.overview import overview
@@ -68,6 +69,7 @@ def page_routes() -> list[BaseRoute]:
         Route("/task/distributions", endpoint(_spread)),
         Route("/task/failures", endpoint(_failures)),
         Route("/records/{uid:path}", endpoint(_record)),
+        Route("/conversations/{session_id:path}", endpoint(_conversation)),
         Route("/traces/{trace_id}", endpoint(_trace)),
         Route("/traces/{trace_id}/agents", endpoint(_agents)),
         Route("/traces/{trace_id}/spans/{span_id}", endpoint(_span)),
@@ -149,6 +151,12 @@ async def _failures(request: Request, source: Source) -> Response:
 async def _record(request: Request, source: Source) -> Response:
     uid, given = request.path_params["uid"], dict(request.query_params)
     return await render(request, "record.html", **await record_view(source, uid, given))
+
+
+async def _conversation(request: Request, source: Source) -> Response:
+    page = request.query_params.get("page", "")
+    shown = await conversation_view(source, request.path_params["session_id"], page)
+    return await render(request, "conversation.html", **shown)
 
 
 async def _trace(request: Request, source: Source) -> Response:

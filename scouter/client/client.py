@@ -103,6 +103,7 @@ class ScouterClient:
     trace_view = _one(routes.traces.trace_view)
     trace_columns = _one(routes.trace_parts.trace_columns)
     trace_agents = _one(routes.trace_parts.trace_agents)
+    trace_turn = _one(routes.trace_parts.trace_turn)
     trace_matches = _one(routes.trace_parts.trace_matches)
     trace_export = _stream(routes.trace_parts.trace_export)
     span = _one(routes.trace_parts.span)

@@ -188,6 +188,7 @@ def test_parts_of_a_trace(url: str, is_async: bool) -> None:
             return [
                 await client.trace_columns(BAD, limit=1),
                 await client.trace_agents(BAD),
+                await client.trace_turn(BAD),
                 await client.trace_matches(BAD, {"WithStatus": {"status": "Error"}}),
                 await client.trace_matches(BAD, "^chat"),
                 await client.span(BAD, GUILTY, text_limit=32),
@@ -200,6 +201,7 @@ def test_parts_of_a_trace(url: str, is_async: bool) -> None:
             return [
                 client.trace_columns(BAD, limit=1),
                 client.trace_agents(BAD),
+                client.trace_turn(BAD),
                 client.trace_matches(BAD, {"WithStatus": {"status": "Error"}}),
                 client.trace_matches(BAD, "^chat"),
                 client.span(BAD, GUILTY, text_limit=32),
@@ -207,10 +209,12 @@ def test_parts_of_a_trace(url: str, is_async: bool) -> None:
                 b"".join(client.trace_export(BAD)),
             ]
 
-    rows, agents, errors, chats, one, value, file = asyncio.run(later()) if is_async else now()
+    found = asyncio.run(later()) if is_async else now()
+    rows, agents, turn, errors, chats, one, value, file = found
     assert (rows.columns.total, rows.columns.span_ids) == (3, f"{1:016x}")
     assert {each.record_id for each in rows.evaluations} == {"bad"}
     assert [(each.model_calls, each.tools[0].name) for each in agents.items] == [(1, "refund")]
+    assert [(each.tool, each.span_id) for each in turn.turn.calls] == [("refund", GUILTY)]
     assert errors.span_ids == (GUILTY,)
     assert chats.span_ids == (f"{2:016x}",)
     message = "TraceErrorCount() is 1, expected Equals 0"

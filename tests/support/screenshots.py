@@ -81,6 +81,7 @@ def views(service: Any) -> Mapping[str, str]:
         "task": "/task?profile=trip_desk&task=seat_confirmed",
         "alert": f"/alerts/{alert['alert_id']}",
         "alerts": "/alerts",
+        "conversation": f"/conversations/{failed['session_id'] or failed['uid']}",
         "record": f"/records/{failed['uid']}",
         "trace": f"/traces/{failed['trace_id']}?span={at}",
         "long-trace": f"/traces/{_LONG}",

@@ -7,6 +7,7 @@ from scouter.client.models.evaluations import Evaluation
 from scouter.evaluate.show.agent_lines import AgentLine
 from scouter.evaluate.show.trace_columns import TraceColumns
 from scouter.evaluate.show.trace_view import ResultView, SpanView
+from scouter.evaluate.show.turn_view import TurnView
 
 
 class TraceRows(Answer):
@@ -22,6 +23,13 @@ class TraceAgents(Answer):
     """The agents of a trace, in the order in which they began."""
 
     items: tuple[AgentLine, ...]
+
+
+class TraceTurn(Answer):
+    """A trace as a turn of a conversation."""
+
+    trace_id: str
+    turn: TurnView
 
 
 class TraceMatches(Answer):

@@ -143,10 +143,12 @@ def _query(search: SessionSearch) -> dict[str, QueryValue]:
     return query_of(SessionSearch, search, tags="tag")
 
 
-def session(session_id: str) -> Call[Session]:
+def session(session_id: str, *, limit: int | None = None) -> Call[Session]:
     """One session: its records, evaluations and traces.
 
     Args:
         session_id: Its id.
+        limit: Most of each, 1 to 1000; 1000 by default.
     """
-    return get("/sessions/{session_id}", Session, at={"session_id": session_id})
+    path, at = "/sessions/{session_id}", {"session_id": session_id}
+    return get(path, Session, at=at, query={"limit": limit})

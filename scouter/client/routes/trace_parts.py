@@ -7,7 +7,13 @@ from typing import Literal, TypeAlias
 from pydantic import JsonValue
 
 from scouter.client.call import Call, Request, StreamCall, get
-from scouter.client.models.trace_parts import SpanDetail, TraceAgents, TraceMatches, TraceRows
+from scouter.client.models.trace_parts import (
+    SpanDetail,
+    TraceAgents,
+    TraceMatches,
+    TraceRows,
+    TraceTurn,
+)
 
 TraceFormat: TypeAlias = Literal["otlp", "chrome"]
 
@@ -30,6 +36,15 @@ def trace_agents(trace_id: str) -> Call[TraceAgents]:
         trace_id: 32 hex digits.
     """
     return get("/traces/{trace_id}/agents", TraceAgents, at={"trace_id": trace_id})
+
+
+def trace_turn(trace_id: str) -> Call[TraceTurn]:
+    """A trace as a turn of a conversation: question, calls of tools, answer.
+
+    Args:
+        trace_id: 32 hex digits.
+    """
+    return get("/traces/{trace_id}/turn", TraceTurn, at={"trace_id": trace_id})
 
 
 def trace_matches(trace_id: str, filter: str | Mapping[str, JsonValue]) -> Call[TraceMatches]:

@@ -86,6 +86,7 @@ def shown(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shown]:
         "/traces", "/conversations", "/alerts", "/health", "/login", "/records/none",
         "/facets/evaluations", "/facets/records", "/facets/traces", "/facets/conversations",
         *(f"/records/u{number}" for number in range(len(HOSTILE) + 1)),
+        *(f"/conversations/u{number}" for number in range(len(HOSTILE) + 1)),
         *(f"/traces/{trace_of(number)}?span={2:016x}" for number in range(len(HOSTILE) + 1)),
     ]  # fmt: skip
     with serve(service.collector.app) as url:

@@ -26,6 +26,7 @@ def test_what_is_hostile_stays_text(shown: Shown) -> None:
         for kind, address in (
             ("record", f"/records/u{number}"),
             ("trace", f"/traces/{trace_of(number)}"),
+            ("conversation", f"/conversations/u{number}"),
         ):
             parts = Parts(view(shown.service, address))
             assert set(parts.tags) == tags.setdefault(kind, set(parts.tags)), text
