@@ -1,6 +1,9 @@
 """Descriptions of the settings: a line of `--help`, and a page of the documentation."""
 
+import re
 import sys
+from collections.abc import Iterator
+from fnmatch import fnmatchcase
 from typing import Final
 
 from collector.settings.model import ENV_PREFIX, CollectorSettings
@@ -26,10 +29,53 @@ with more than 200 levels, is refused with exit code 2 and one line that names t
 A time is `500ms`, `7s`, `5m`, `1h`, `1d` or a number of seconds. A size is `64KiB`, `128MB`, `1GB`
 or a number of bytes.
 
-| setting | default | meaning |
-|---|---|---|
-{rows}
+{tables}
 """
+
+_GROUPS: Final = {
+    "Folder, addresses and log": (
+        "data",
+        "backups",
+        "listen",
+        "grpc",
+        "tls_*",
+        "public_url",
+        "space",
+        "ready_file",
+        "log_format",
+        "drain_s",
+    ),
+    "Profiles": ("profile",),
+    "Waiting for traces and sessions": (
+        "*settle_s",
+        "quiet_s",
+        "*deadline_s",
+        "late_window_s",
+        "session_*",
+        "max_hold_s",
+        "join_*",
+    ),
+    "Limits of senders": (
+        "max_requests_per_s",
+        "max_connections",
+        "keep_alive_s",
+        "trusted_proxies",
+        "max_body",
+        "max_in*",
+        "max_item*",
+        "max_attributes",
+        "max_queued",
+    ),
+    "Memory, age and size of the store": ("memory_limit", "retention_days", "max_store_bytes"),
+    "Kafka": ("kafka*",),
+    "Redis": ("redis*",),
+    "RabbitMQ": ("rabbitmq*",),
+    "Judges": ("providers*", "judge_*", "calibrations", "gold*", "price_file"),
+    "Detectors": ("drift*",),
+    "Channels of alerts": ("alerts_*",),
+    "Results sent on": ("results_*",),
+}
+"""Headings, each with the names of its settings."""
 
 
 def describe(name: str) -> str:
@@ -49,12 +95,34 @@ def default_text(name: str) -> str:
 
 def settings_page() -> str:
     """The page of the documentation that has every setting, as Markdown."""
-    rows = [
-        f"| `{name}` | {default_text(name) and f'`{default_text(name)}`'} | "
-        f"{(field.description or '').replace('|', chr(92) + '|')} |"
-        for name, field in CollectorSettings.model_fields.items()
-    ]
-    return _PAGE.format(prefix=ENV_PREFIX, rows="\n".join(rows))
+    return _PAGE.format(prefix=ENV_PREFIX, tables="\n\n".join(_tables()))
+
+
+def group_of(name: str) -> str:
+    """The heading below which a setting stands.
+
+    Raises:
+        LookupError: It has none.
+    """
+    for heading, patterns in _GROUPS.items():
+        if any(fnmatchcase(name, pattern) for pattern in patterns):
+            return heading
+    raise LookupError(f"{name}: expected a heading for it in collector/settings/page.py")
+
+
+def _tables() -> Iterator[str]:
+    groups: dict[str, list[str]] = {heading: [] for heading in _GROUPS}
+    for name in CollectorSettings.model_fields:
+        groups[group_of(name)].append(_row(name))
+    for heading, rows in groups.items():
+        yield f"## {heading}\n\n| setting | default | meaning |\n|---|---|---|\n" + "\n".join(rows)
+
+
+def _row(name: str) -> str:
+    default = default_text(name)
+    meaning = (CollectorSettings.model_fields[name].description or "").replace("|", "\\|")
+    meaning = re.sub(r"\b(\w+\.md)\b", r"[\1](\1)", meaning)
+    return f"| `{name}` | {default and f'`{default}`'} | {meaning} |"
 
 
 if __name__ == "__main__":
