@@ -41,3 +41,9 @@ def test_every_option_is_there(
     shown = capsys.readouterr().out
     for option in set(re.findall(r"--[a-z][a-z-]+", PAGE)) - {"--scouter-calibration"}:
         assert option in shown, option
+
+
+def test_the_diagnosis_of_the_page(capsys: pytest.CaptureFixture[str]) -> None:
+    example, printed = re.findall(r"```(?:python|text)\n(.*?)```", PAGE, re.DOTALL)
+    exec(compile(example, "docs/calibration.md", "exec"), {})  # noqa: S102 our own page
+    assert capsys.readouterr().out == printed
