@@ -8,7 +8,7 @@ PYTEST := $(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder
 
 .PHONY: demo test test-quick test-failed test-long fuzz check bench docs clean
 
-demo: $(READY) ## the main job, end to end, in about 20 s; KEEP=1 leaves its page open
+demo: $(READY) ## the main job, end to end, in about half a minute; KEEP=1 leaves its page open
 	$(BIN)/scouter demo $(if $(KEEP),--keep)
 
 test: $(READY) ## all tests; what needs Kafka or Prometheus is skipped where they are missing

@@ -85,7 +85,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--scouter-profile",
         action="append",
         metavar="[ALIAS=]FILE|NAME",
-        help="profile that judges the agent's records; can be given several times",
+        help="profile that evaluates the agent's records; can be given several times",
     )
     parser.addini("scouter_scenarios", "scenario files, relative to this file", type="paths")
     parser.addini("scouter_profiles", "profiles: files or ready-made ones", type="linelist")

@@ -33,7 +33,7 @@ def parse_time_ns(value: int | str) -> int:
     if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 20:
         value = int(value)
     if isinstance(value, str):
-        value = _parse_text(value)
+        value = _parse_text(value, "nanoseconds since the epoch")
     if not 0 <= value <= _MAX_NS:
         raise DataError(f"{value} is no time: nanoseconds since 1970 are in [0, 2**63)")
     return value
@@ -55,13 +55,13 @@ def parse_asked_ns(text: str) -> int:
     """
     match = _NUMBER.fullmatch(text)
     if match is None:
-        return parse_time_ns(text)
+        return parse_time_ns(_parse_text(text, "a number since 1970 (seconds to nanoseconds)"))
     whole, fraction = int(match[1]), match[2] or ""
     digits = next((digits for bound, digits in _UNITS if whole < bound), 0)
     return parse_time_ns(whole * 10**digits + int(fraction[:digits].ljust(digits, "0") or "0"))
 
 
-def _parse_text(text: str) -> int:
+def _parse_text(text: str, number: str) -> int:
     match = _RFC3339.fullmatch(text)
     try:
         if match is None:
@@ -71,8 +71,7 @@ def _parse_text(text: str) -> int:
     except ValueError:
         shown = text[:60]
         raise DataError(
-            f"{shown!r} is no time; expected nanoseconds since the epoch or RFC 3339, such as "
-            "2026-01-31T12:00:00Z"
+            f"{shown!r} is no time; expected {number} or RFC 3339, such as 2026-01-31T12:00:00Z"
         ) from None
     return int(moment.timestamp()) * 10**9 + int((fraction or "").ljust(9, "0"))
 

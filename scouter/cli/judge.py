@@ -64,13 +64,14 @@ def calibrate(
         ),
     ] = None,
     repeats: Annotated[
-        int, typer.Option(min=1, metavar="N", help="How often each record is judged.")
+        int,
+        typer.Option(min=1, metavar="N", help="How often the judge is asked about each record."),
     ] = 1,
     swap: Annotated[
         str | None,
         typer.Option(
             metavar="A,B",
-            help="For tasks that pass where the first of two answers is better: judge once more "
+            help="For tasks that pass where the first of two answers is better: ask once more "
             "with these fields of the context exchanged.",
         ),
     ] = None,

@@ -156,7 +156,7 @@ def tasks(
         print_lines(found)
         return
     columns = (
-        "profile", "version", "task", "passed", "failed", "errored", "skipped", "rate", "95 %",
+        "profile", "its version", "task", "passed", "failed", "errored", "skipped", "rate", "95 %",
         "score", "sd",
     )  # fmt: skip
     print_table(

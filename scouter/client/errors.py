@@ -5,8 +5,8 @@ from http import HTTPStatus
 from scouter.errors import ScouterError, TransientError
 
 _ADVICE = {
-    401: "make a token where the collector runs (`scouter token create`) and pass it as `token` "
-    "or in the environment variable SCOUTER_AUTH_TOKEN",
+    401: "make a token where the collector runs (`scouter token create`) and pass it as `token`, "
+    "in the file of a command's --token-file or in the environment variable SCOUTER_AUTH_TOKEN",
     403: "the token lacks a scope; make one that has it with `scouter token create`",
     405: "the collector has no such route; it may be older than this client",
 }

@@ -229,7 +229,16 @@ def test_too_little_history_is_no_evidence(tmp_path: Path) -> None:
     done = scouter(*asked, "--json")
     # The whole record is held against its stated level from the first result on.
     assert done.exit_code == 0
-    assert "nothing to hold it against yet: 500" in series_of(done)["t1", "pass"]["against"]
+    assert "nothing yet: 500" in series_of(done)["t1", "pass"]["against"]
+
+
+def test_one_result_is_drawn(tmp_path: Path) -> None:
+    """Its only bucket is a nanosecond wide, which seconds since 1970 cannot tell from none."""
+    fill(tmp_path / "data", [1])
+    page = tmp_path / "drift.html"
+    done = scouter("drift", "report", "--data", tmp_path / "data", "--output", page)
+    assert done.exit_code == 0, done.output
+    assert "<svg" in page.read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(

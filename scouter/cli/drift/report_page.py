@@ -139,9 +139,10 @@ def _x(at_ns: int, each: SeriesReport) -> float:
 
 
 def _rates(each: SeriesReport) -> Plot:
+    begin_ns, end_ns = _ends(each)  # since the begin: seconds since 1970 cannot tell nanoseconds
     points = [
         Point(
-            at_s=(bucket.start_ns + each.bucket_ns / 2) / 1e9,
+            at_s=(bucket.start_ns - begin_ns + each.bucket_ns / 2) / 1e9,
             rate=bucket.rate,
             lower=bucket.lower,
             upper=bucket.upper,
@@ -149,8 +150,8 @@ def _rates(each: SeriesReport) -> Plot:
         )
         for bucket in each.buckets
     ]
-    begin_ns, end_ns = _ends(each)
-    return plot_rates(points, begin_ns / 1e9, end_ns / 1e9, each.bucket_ns / 1e9, _WIDTH, _HEIGHT)
+    until_s = (end_ns - begin_ns) / 1e9
+    return plot_rates(points, 0, until_s, each.bucket_ns / 1e9, _WIDTH, _HEIGHT)
 
 
 def _evidence(each: SeriesReport, alpha: float) -> Evidence:

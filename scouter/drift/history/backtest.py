@@ -116,7 +116,7 @@ def _look(
 
 def _words(each: Recorder, is_injected: bool, is_last: bool) -> str:
     if each.held_from is None:
-        return f"nothing to hold it against yet: {each.records:,} records, of 1,000 it learns from"
+        return f"nothing yet: {each.records:,} records, of 1,000 that it learns from"
     against = "; ".join(watch.reference.sentence() for watch in each.watches)
     if is_injected or not is_last:
         return against

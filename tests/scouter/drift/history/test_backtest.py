@@ -116,7 +116,7 @@ def test_a_fall_is_put_behind_what_is_learnt() -> None:
 def test_what_still_learns_can_see_nothing() -> None:
     (each, _) = backtest(replayed(stream([("1", bits(0.9, 400))])))
     assert (each.series.held_from, each.alarms, each.injected) == (None, [], ())
-    assert each.words.startswith("nothing to hold it against yet: 400 records")
+    assert each.words.startswith("nothing yet: 400 records")
 
 
 def test_orders_by_lot_do_not_alarm_and_history_may() -> None:
