@@ -2,12 +2,14 @@
 
 import { took } from "./trace-rows.js";
 
-const APART_PX = 44; // from one time to the next, so that no label stands on another
+const LABEL_PX = 44; // room of a label, so that none stands on another
 
 // Writes the labels of the part of an axis that shows. `at` tells the place of a share, in percent.
 export function drawAxis(element, rows, from, to, at) {
-  const { at_ns: points, idle } = rows.axis, gaps = [], labels = [];
-  let free = 14; // percent from which a label stands on no other
+  const { at_ns: points, idle } = rows.axis, first = rows.timeAt(from), last = rows.timeAt(to);
+  const wide = (100 * LABEL_PX) / Math.max(element.clientWidth, LABEL_PX), taken = [[0, 0.7 * wide], [100 - wide, 100]];
+  const gaps = [], labels = [];
+  const isFree = (left, right) => taken.every(([begin, end]) => right <= begin || left >= end);
   idle.forEach((isIdle, stretch) => {
     const left = at(rows.place(points[stretch])), right = at(rows.place(points[stretch + 1]));
     if (!isIdle || !rows.squeezed || right < 0 || left > 100) return;
@@ -15,24 +17,29 @@ export function drawAxis(element, rows, from, to, at) {
     gap.style.width = `max(5px, ${right - left}%)`;
     gap.title = `${waited} in which nothing ran`;
     gaps.push(gap);
-    if (right >= free && right < 76) labels.push(tick("wf-tick", right, `⋯ ${waited}`));
-    if (right >= free) free = right + 16;
+    if (isFree(right, right + 1.4 * wide)) {
+      labels.push(tick("wf-tick", right, `⋯ ${waited}`));
+      taken.push([left, right + 1.4 * wide]);
+    } else taken.push([left, right]);
   });
-  if (!gaps.length) {
-    const first = rows.timeAt(from), last = rows.timeAt(to);
-    const times = between(first, last, ((last - first) * APART_PX) / Math.max(element.clientWidth, APART_PX));
-    labels.push(...times.map((ns) => tick("wf-tick inner", at(rows.place(ns)), took(ns))));
+  // A squeezed axis has no even steps.
+  const times = gaps.length
+    ? [0.25, 0.5, 0.75].map((part) => rows.timeAt(from + part * (to - from)))
+    : between(first, last, ((last - first) * wide) / 100);
+  for (const ns of times) {
+    const left = at(rows.place(ns));
+    if (isFree(left, left + wide)) labels.push(tick("wf-tick inner", left, took(ns)));
   }
-  const ends = [tick("wf-tick", 0, took(rows.timeAt(from))), tick("wf-tick end", 100, took(rows.timeAt(to)))];
+  const ends = [tick("wf-tick", 0, took(first)), tick("wf-tick end", 100, took(last))];
   element.replaceChildren(...ends, ...gaps, ...labels);
 }
 
-// Round times between two others, at least so far from both and from each other.
+// Round times between two others, at least so far from each other.
 function between(first, last, least) {
-  const found = [], end = last - 2 * least; // the label of the last one ends where it stands
-  const power = 10 ** Math.floor(Math.log10(least)), step = [1, 2, 5, 10].map((each) => each * power).find((each) => each >= least);
+  const found = [], power = 10 ** Math.floor(Math.log10(least));
+  const step = [1, 2, 5, 10].map((each) => each * power).find((each) => each >= least);
   if (!step) return found; // the trace takes no time
-  for (let ns = Math.ceil(first / step) * step; ns <= end; ns += step) if (ns >= first + 0.7 * least) found.push(ns);
+  for (let ns = Math.ceil(first / step) * step; ns < last; ns += step) found.push(ns);
   return found;
 }
 

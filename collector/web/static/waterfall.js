@@ -133,7 +133,7 @@ class Waterfall {
     element.setAttribute("aria-selected", row === this.selected);
     if (isParent) element.setAttribute("aria-expanded", !rows.closed[row]);
     else element.removeAttribute("aria-expanded");
-    label.style.paddingLeft = `${Math.min(rows.depth[row], 16) * 14}px`;
+    label.style.setProperty("--depth", Math.min(rows.depth[row], 16));
     twisty.textContent = isParent ? (rows.closed[row] ? "▸" : "▾") : "";
     chip.className = `wf-chip k-${kind}`;
     chip.title = kind;
@@ -178,6 +178,7 @@ class Waterfall {
   // Shows the rows that a choice selects, or all without one; gives how many it selects.
   keep(selects) {
     const found = this.rows.keep(selects);
+    this.tell("");
     this.hasChoice = Boolean(selects);
     this.drawAll();
     if (this.selected >= 0 && this.rows.kept[this.selected]) this.moveTo(this.selected, true);
@@ -191,8 +192,8 @@ class Waterfall {
     this.drawAll();
     this.moveTo(row, true);
     this.select(row);
-    this.section.scrollIntoView({ block: "start" });
-    this.scroll.focus({ preventScroll: true });
+    this.section.scrollIntoView({ block: "nearest" });
+    this.scroll.focus({ preventScroll: true, focusVisible: false });
   }
 
   moveTo(row, centre = false) {
@@ -218,10 +219,9 @@ class Waterfall {
 
   goToMark(step) {
     const row = this.rows.nextMark(this.current, step, this.hasChoice);
-    if (row < 0) return this.tell(step > 0 ? "No further mark below." : "No mark above.");
-    this.rows.openTo(row);
-    this.drawAll();
-    this.moveTo(row, true);
+    if (row >= 0) return this.goTo(row);
+    const hasAny = this.rows.nextMark(-1, 1, this.hasChoice) >= 0;
+    this.tell(!hasAny ? "No row is marked." : step > 0 ? "No mark further down." : "No mark further up.");
   }
 
   tell(words) {
@@ -361,7 +361,7 @@ async function begin(section) {
     else if (show) choice.preset(show);
     const isNew = performance.getEntriesByType("navigation")[0]?.type === "navigate"; // else the browser knows where it was
     if (row >= 0 && isNew && !location.hash.startsWith("#at")) section.scrollIntoView({ block: "start" });
-    if (isFocused) waterfall.scroll.focus({ preventScroll: true });
+    if (isFocused) waterfall.scroll.focus({ preventScroll: true, focusVisible: false });
     reveal();
     section.dataset.ready = Math.round(performance.now()); // milliseconds since the page was asked for
     if (note) note.textContent = "";
