@@ -1,5 +1,6 @@
 """The view of a trace in a real browser: long ones, its keys, its links, values of any size."""
 
+import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,6 +22,13 @@ FEWER = 2_500
 """More than the page holds at a time, or shows without a script."""
 LONG, MIDDLE, SMALL = "10" * 16, "15" * 16, "20" * 16
 TEXT = "word " * 800_000  # four million characters: about what a receiver keeps of one value
+ASKED = json.dumps([
+    {"role": "user", "parts": [{"type": "text", "content": "Tea?"}]},
+    {"role": "assistant", "parts": [
+        {"type": "tool_call", "id": "c1", "name": "search", "arguments": {"q": "tea"}}]},
+    {"role": "user", "parts": [
+        {"type": "tool_call_response", "id": "c1", "response": "green"}]},
+])  # fmt: skip
 OPEN_MS = 6_000
 """On a busy machine; `tests/bench/page.py` has 1.5 s for 30,000 spans on a quiet one."""
 _FIRST_PAINT_MS = "performance.getEntriesByName('first-contentful-paint')[0].startTime"
@@ -43,7 +51,8 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
                              "gen_ai.tool.call.arguments": '{"q": "tea"}'}),
             span(3, trace_id=SMALL, name="chat m", parent_span_id=f"{1:016x}",
                  start_ns=4 * 10**9, end_ns=5 * 10**9,
-                 attributes={"gen_ai.operation.name": "chat", "gen_ai.output.messages":
+                 attributes={"gen_ai.operation.name": "chat", "gen_ai.input.messages": ASKED,
+                             "gen_ai.output.messages":
                              '[{"role": "assistant", "parts": [{"type": "text", '
                              '"content": "Tea it is."}]}]'}),
         ]  # fmt: skip
@@ -167,6 +176,19 @@ def test_links_lead_to_a_value_and_a_message(url: str, link: str, words: str) ->
         assert words in target.inner_text()
         expect(target).to_be_in_viewport()
         assert page.locator(".wf-row.selected").count() == 1
+
+
+def test_messages_stand_as_they_were_said(url: str) -> None:
+    """The question comes before the answer; a result tells its tool, which the call names."""
+    with browser_page(url, script=False) as (page, _):
+        page.goto(f"/traces/{SMALL}?span={3:016x}")
+        said = [" ".join(each.split()) for each in page.locator(".turn").all_inner_texts()]
+        assert said == [
+            "user # Tea?",
+            "assistant # calls search q tea",
+            "tool result sent as user # result of search green",
+            "assistant # Tea it is.",
+        ]
 
 
 def test_an_older_link_opens_its_span(url: str) -> None:
