@@ -8,7 +8,7 @@ from functools import cache, partial
 from typing import Annotated, Final
 
 from fastapi import APIRouter, Query, Response
-from pydantic import BaseModel, ConfigDict, JsonValue, TypeAdapter, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, TypeAdapter, ValidationError
 
 from collector.api import models
 from collector.api.answers import json_response
@@ -43,6 +43,9 @@ class TraceRows(BaseModel):
     model_config = ConfigDict(frozen=True)
 
     trace_id: str
+    service_name: str = Field(description="Of the root, as the next two; empty if it tells none.")
+    service_version: str
+    environment: str
     columns: TraceColumns
     evaluations: list[models.Evaluation]
     tasks: list[ResultView]
@@ -82,9 +85,13 @@ def trace_parts_router() -> APIRouter:
         tree = SpanTree(found.spans)
         known = set(tree.span_ids)
         beside = [each for each in results if known.isdisjoint(each.span_ids)]
+        resource = tree.true_roots[0].resource
         return json_response(
             {
                 "trace_id": wanted,
+                "service_name": resource.service_name,
+                "service_version": resource.service_version,
+                "environment": resource.environment,
                 "columns": _written(trace_columns(tree, results, limit)),
                 "evaluations": [
                     evaluation_answer(each, judges).model_dump(mode="json")

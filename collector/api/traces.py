@@ -244,6 +244,7 @@ def _result(row: EvaluationRow, task: TaskRow) -> ResultView:
         profile=row.alias,
         record=row.record_id or row.record_uid,
         score=task.score,
+        actual=task.actual,
         span_ids=task.span_ids,
     )
 

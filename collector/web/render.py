@@ -5,6 +5,7 @@ import gzip
 import hashlib
 import json
 import math
+import re
 from collections.abc import Mapping
 from functools import cache
 from http import HTTPStatus
@@ -12,6 +13,7 @@ from pathlib import Path
 from typing import Final, cast
 from urllib.parse import quote, urlencode
 
+import orjson
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
@@ -42,6 +44,9 @@ _UNITS: Final = (
     (math.inf, 86_400_000, "d"),
 )  # fmt: skip
 """Milliseconds below which a length of time is told in a unit, and milliseconds of that unit."""
+_TOKENS: Final = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\],:]|[^\s{}\[\],:"]+')
+"""Of JSON: a text, a sign, or a number or word."""
+_DEEPEST: Final = 30
 _FOLDER: Final = Path(__file__).parent
 STATIC: Final = _FOLDER / "static"
 
@@ -87,6 +92,35 @@ def download(data: bytes, name: str, media_type: str) -> Response:
 def text_of(value: object) -> str:
     """A value of an answer as a person reads it: a text as it is, anything else as JSON."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=2)
+
+
+def indented(text: str) -> str:
+    """A text that is JSON with a line for each of its values; any other as it is.
+
+    Numbers and texts in it stay letter by letter as they were written.
+    """
+    if text[:1] not in ("{", "["):
+        return text
+    try:
+        orjson.loads(text)
+    except orjson.JSONDecodeError:
+        return text
+    lines, depth = [""], 0
+    for sign in _TOKENS.findall(text):
+        if sign in "}]":
+            depth -= 1
+            if lines[-1].strip():
+                lines.append("  " * depth)
+            else:  # it was opened just before
+                lines.pop()
+        lines[-1] += f"{sign} " if sign == ":" else sign
+        if sign in "{[":
+            depth += 1
+            if depth > _DEEPEST:
+                return text
+        if sign in "{[,":
+            lines.append("  " * depth)
+    return "\n".join(lines)
 
 
 def cut(value: object) -> tuple[str, int]:
@@ -211,5 +245,6 @@ _ENVIRONMENT.filters.update(
     cut=cut,
     pruned=pruned,
     words=text_of,
+    indented=indented,
 )
 _ENVIRONMENT.globals.update(static=static)

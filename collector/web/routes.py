@@ -160,9 +160,8 @@ async def _conversation(request: Request, source: Source) -> Response:
 
 
 async def _trace(request: Request, source: Source) -> Response:
-    asked, trace_id = request.query_params, request.path_params["trace_id"]
-    shown = await trace_view(source, trace_id, asked.get("span", ""), asked.get("filter", ""))
-    return await render(request, "trace.html", **shown)
+    trace_id, given = request.path_params["trace_id"], dict(request.query_params)
+    return await render(request, "trace.html", **await trace_view(source, trace_id, given))
 
 
 async def _agents(request: Request, source: Source) -> Response:

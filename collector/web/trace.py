@@ -2,16 +2,18 @@
 
 import gzip
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, cast
 from urllib.parse import quote
 
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
+from collector.web.checks import has_bad, read_checks
 from collector.web.render import CUT, HEADERS
 from collector.web.source import Answer, AskError, Source
+from scouter.model.genai.facts import MODEL_CALLS, Kind
 
 FIRST: Final = 2_000
 """Rows in the page itself; a script asks for all of them."""
@@ -39,34 +41,78 @@ class Row:
     is_orphan: bool
     results: list[tuple[str, str]]
     """Task and outcome."""
-    is_hit: bool
+
+    @property
+    def is_bad(self) -> bool:
+        """A check that is about it failed or errored."""
+        return any(outcome in ("failed", "errored") for _, outcome in self.results)
+
+    @property
+    def colour(self) -> str:
+        """Of its bar: its kind, unless something is wrong with it."""
+        outcomes = {outcome for _, outcome in self.results}
+        if self.is_error or "failed" in outcomes:
+            return "bad"
+        return "doubt" if "errored" in outcomes else self.kind
 
 
-async def trace_view(source: Source, trace_id: str, span_id: str, wanted: str) -> Answer:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Preset:
+    """A choice of rows that stands on the page as a link."""
+
+    name: str
+    """As the address has it."""
+    label: str
+    selects: Callable[[Row], bool]
+
+
+PRESETS: Final = (
+    Preset(name="", label="All", selects=lambda _: True),
+    Preset(name="model", label="Model calls", selects=lambda row: row.kind in MODEL_CALLS),
+    Preset(name="tool", label="Tool calls", selects=lambda row: row.kind == Kind.TOOL),
+    Preset(name="error", label="Errors", selects=lambda row: row.is_error),
+    Preset(name="bad", label="Failed checks", selects=lambda row: row.is_bad),
+)
+
+
+async def trace_view(source: Source, trace_id: str, given: Mapping[str, str]) -> Answer:
     """Collect the view of a trace.
 
     Args:
         source: Asks the API.
         trace_id: 32 hex digits.
-        span_id: Of the span whose details are open; empty for none.
-        wanted: A filter of spans; empty for none.
+        given: `span`, whose details are open; `filter`, which rows show, or `show`, the name of a
+            preset.
 
     Raises:
         AskError: The API refused, or no span of it is stored.
     """
-    at = path_of(trace_id)
+    at, wanted, span_id = path_of(trace_id), given.get("filter", ""), given.get("span", "")
     found = await source.get(f"{at}/columns", limit=FIRST)
-    columns = found["columns"]
+    columns, evaluations = found["columns"], found["evaluations"]
+    rows = list(rows_of(columns))
     hits, problem = await _hits(source, at, wanted)
+    preset = next((each for each in PRESETS[1:] if each.name == given.get("show")), None)
+    if preset and not wanted:
+        hits = {row.span_id for row in rows if preset.selects(row)}
     is_long = columns["total"] > FIRST
+    alerts: list[Answer] = []
+    if has_bad(evaluations):
+        alerts = (await source.get("alerts"))["drift"]
     return {
+        "trace": found,
+        "name": rows[0].name,
+        "first": FIRST,
         "trace_id": found["trace_id"],
         "columns": columns,
-        "rows": list(rows_of(columns, frozenset(hits or ()))),
+        "rows": kept_rows(rows, hits),
         "shown_kinds": {columns["kinds"][kind] for kind in columns["kind"]},
         "agents": None if is_long else (await source.get(f"{at}/agents"))["items"],
-        "evaluations": found["evaluations"],
-        "beside": found["tasks"],
+        "checks": read_checks(evaluations, {row.span_id: row.name for row in rows}, alerts),
+        "conversations": sorted({each["session_id"] for each in evaluations} - {""}),
+        "presets": [(each, None if is_long else sum(map(each.selects, rows))) for each in PRESETS],
+        "slowest": slowest_of(columns),
+        "show": preset.name if preset and not wanted else "",
         "filter": wanted,
         "hits": hits,
         "problem": problem,
@@ -80,12 +126,12 @@ def path_of(trace_id: str) -> str:
     return f"traces/{quote(trace_id, safe='')}"
 
 
-async def _hits(source: Source, at: str, wanted: str) -> tuple[list[str] | None, str]:
+async def _hits(source: Source, at: str, wanted: str) -> tuple[set[str] | None, str]:
     """The spans that a filter selects, or why it is none."""
     if not wanted:
         return None, ""
     try:
-        return (await source.get(f"{at}/matches", filter=wanted))["span_ids"], ""
+        return set((await source.get(f"{at}/matches", filter=wanted))["span_ids"]), ""
     except AskError as error:
         return None, error.detail
 
@@ -103,7 +149,24 @@ async def span_detail(source: Source, trace_id: str, span_id: str) -> Answer:
     """
     at = f"{path_of(trace_id)}/spans/{quote(span_id, safe='')}"
     found = await source.get(at, text_limit=CUT)
+    _name_results([*found["span"]["input_messages"], *found["span"]["output_messages"]])
     return {**found, "cuts": {each["pointer"]: each for each in found["cut"]}}
+
+
+def _name_results(messages: Iterable[object]) -> None:
+    """Give each result of a tool the name that its call has, where it says none."""
+    parts = [
+        cast("Answer", part)
+        for message in messages
+        if isinstance(message, dict)
+        and isinstance(of_it := cast("Answer", message).get("parts"), list)
+        for part in cast("list[object]", of_it)
+        if isinstance(part, dict)
+    ]
+    names = {str(part["id"]): part["name"] for part in parts if "id" in part and "name" in part}
+    for part in parts:
+        if part.get("type") == "tool_call_response" and str(part.get("id")) in names:
+            part.setdefault("name", names[str(part["id"])])
 
 
 async def pass_on(source: Source, path: str, accepts: str, **asked: str | int | None) -> Response:
@@ -128,12 +191,11 @@ async def pass_on(source: Source, path: str, accepts: str, **asked: str | int | 
     return Response(body, headers={**headers, "Content-Encoding": "gzip"})
 
 
-def rows_of(columns: Answer, hits: frozenset[str]) -> Iterator[Row]:
+def rows_of(columns: Answer) -> Iterator[Row]:
     """The rows of the waterfall that columns hold.
 
     Args:
         columns: As the API has them.
-        hits: Spans that a filter selected.
     """
     strings, kinds, axis = columns["strings"], columns["kinds"], columns["axis"]
     results: dict[int, list[tuple[str, str]]] = {}
@@ -156,8 +218,43 @@ def rows_of(columns: Answer, hits: frozenset[str]) -> Iterator[Row]:
             is_error=bool(columns["marks"][row] & _ERROR),
             is_orphan=bool(columns["marks"][row] & _ORPHAN),
             results=results.get(row, []),
-            is_hit=span_id in hits,
         )
+
+
+def kept_rows(rows: Sequence[Row], hits: Set[str] | None) -> list[tuple[Row, bool]]:
+    """Rows that a choice selects, and those above them; all rows if there is no choice.
+
+    Args:
+        rows: Each after its parent.
+        hits: Ids of the selected spans.
+
+    Returns:
+        Rows, and whether each is there only for one below it.
+    """
+    if hits is None:
+        return [(row, False) for row in rows]
+    kept: list[tuple[Row, bool]] = []
+    above = 0  # rows of a lesser depth that come next, from the end, are above a kept one
+    for row in reversed(rows):
+        is_hit = row.span_id in hits
+        if is_hit or row.depth < above:
+            kept.append((row, not is_hit))
+            above = row.depth
+    return kept[::-1]
+
+
+def slowest_of(columns: Answer) -> str:
+    """The span that took the longest by itself: time of the spans directly below it is left out.
+
+    Args:
+        columns: As the API has them.
+    """
+    own_ns = list(columns["length_ns"])
+    for row, parent in enumerate(columns["parent"]):
+        if parent >= 0:
+            own_ns[parent] -= columns["length_ns"][row]
+    at = max(range(len(own_ns)), key=own_ns.__getitem__)
+    return columns["span_ids"][16 * at : 16 * at + 16]
 
 
 def place(axis: Answer, at_ns: int) -> float:

@@ -168,7 +168,10 @@ def test_a_trace(url: str, scouter: Scouter) -> None:  # noqa: F811
     found = json.loads(text)
     assert [each["depth"] for each in found["view"]["spans"]] == [0, 1, 1]
     assert found["view"]["spans"][2]["arguments"] == json.loads(ARGUMENTS)
-    assert [each["task_id"] for each in found["view"]["spans"][2]["tasks"]] == ["no_errors", "paid"]
+    results = found["view"]["spans"][2]["tasks"]
+    assert [(each["task_id"], each["actual"]) for each in results] == [
+        ("no_errors", 1), ("paid", None)
+    ]  # fmt: skip
     with ScouterClient(url) as client:
         tree = client.trace_view(BAD, limit=2)
     assert (len(tree.view.spans), tree.view.left_out, tree.view.errors) == (2, 1, 1)

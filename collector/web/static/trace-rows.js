@@ -24,25 +24,58 @@ export class Rows {
     for (const [row] of this.results) this.firstResult[row + 1]++;
     for (let row = 0; row < this.count; row++) this.firstResult[row + 1] += this.firstResult[row];
     this.closed = new Uint8Array(this.count);
-    this.hit = new Uint8Array(this.count);
+    this.hit = new Uint8Array(this.count); // a choice selects it
+    this.kept = new Uint8Array(this.count); // it is selected or above such a row, or there is no choice
+    this.below = new Uint8Array(this.count); // a row directly below it is kept
     this.visible = new Int32Array(this.count);
     this.shown = 0;
     this.left = new Float32Array(this.count);
     this.width = new Float32Array(this.count);
     this.layOut(true);
-    this.rebuild();
+    this.keep();
   }
 
   hasChildren(row) {
-    return row + 1 < this.count && this.parent[row + 1] === row;
+    return this.below[row] === 1;
   }
 
-  // One pass over the rows: those below a closed one are left out.
+  isError(row) {
+    return (this.marks[row] & ERROR) > 0;
+  }
+
+  isBad(row) {
+    return (this.marks[row] & (FAILED | ERRORED)) > 0;
+  }
+
+  // Keeps the rows that a choice selects and those above them, all open; all rows without a choice.
+  // Gives how many are selected.
+  keep(selects) {
+    let found = 0;
+    this.hit.fill(0);
+    this.below.fill(0);
+    if (selects) this.closed.fill(0);
+    for (let row = this.count - 1; row >= 0; row--) {
+      if (selects) found += this.hit[row] = selects(row) ? 1 : 0;
+      this.kept[row] = !selects || this.hit[row] || this.below[row] ? 1 : 0;
+      if (this.kept[row] && this.parent[row] >= 0) this.below[this.parent[row]] = 1;
+    }
+    this.rebuild();
+    return found;
+  }
+
+  // The row that took the longest by itself, without the rows directly below it.
+  slowest() {
+    const own = Float64Array.from(this.lengthNs);
+    this.parent.forEach((above, row) => above >= 0 && (own[above] -= this.lengthNs[row]));
+    return own.reduce((best, ns, row) => (ns > own[best] ? row : best), 0);
+  }
+
+  // One pass over the rows: those that are not kept, or below a closed one, are left out.
   rebuild() {
     let hiddenBelow = Infinity;
     this.shown = 0;
     for (let row = 0; row < this.count; row++) {
-      if (this.depth[row] > hiddenBelow) continue;
+      if (!this.kept[row] || this.depth[row] > hiddenBelow) continue;
       hiddenBelow = this.closed[row] ? this.depth[row] : Infinity;
       this.visible[this.shown++] = row;
     }
@@ -73,13 +106,6 @@ export class Rows {
     let at = id.length === 16 ? this.ids.indexOf(id) : -1;
     while (at >= 0 && at % 16) at = this.ids.indexOf(id, at + 1);
     return at < 0 ? -1 : at / 16;
-  }
-
-  // Marks the rows of some spans; gives how many there are.
-  markHits(ids) {
-    let found = 0;
-    for (let row = 0; row < this.count; row++) found += this.hit[row] = ids.has(this.idOf(row)) ? 1 : 0;
-    return found;
   }
 
   idOf(row) {
@@ -117,7 +143,7 @@ export class Rows {
     }
   }
 
-  // The next row in a direction that is marked; hits of a filter where there are any.
+  // The next row in a direction that is marked; of a choice, that it selects.
   nextMark(row, step, hasHits) {
     for (let at = row + step; at >= 0 && at < this.count; at += step) {
       if (hasHits ? this.hit[at] : this.marks[at] & BAD) return at;

@@ -1,7 +1,10 @@
 // The waterfall of a trace. Columns come as arrays; the document holds only the rows in sight.
 // Nothing here makes markup of stored text: it is set as text content or comes escaped.
 
-import { BAD, ERROR, FAILED, Rows, took } from "./trace-rows.js";
+import { drawAxis } from "./trace-axis.js";
+import { Choice } from "./trace-choice.js";
+import { TraceMap } from "./trace-map.js";
+import { ERROR, ERRORED, FAILED, Rows, took } from "./trace-rows.js";
 
 const ROW_PX = 26;
 const SPARE = 8; // rows above and below those in sight
@@ -12,13 +15,13 @@ class Waterfall {
     this.rows = rows;
     this.section = section;
     this.scroll = section.querySelector(".wf-scroll");
-    this.map = section.querySelector(".wf-map");
+    this.told = section.querySelector(".wf-told");
     this.axis = section.querySelector(".wf-axis");
     this.pane = document.getElementById("detail");
     this.address = `/traces/${encodeURIComponent(section.dataset.trace)}`;
     this.current = 0;
     this.selected = -1;
-    this.hasHits = false;
+    this.hasChoice = false; // of rows that show
     this.pool = [];
     this.version = 0; // of what a row may show beside its columns
     this.fits = rows.count > 500; // the time axis shows the time of the rows in sight
@@ -43,12 +46,12 @@ class Waterfall {
     this.inner.addEventListener("click", (event) => this.onClick(event));
     this.buttons = new Map([...this.section.querySelectorAll("[data-do]")].map((each) => [each.dataset.do, each]));
     this.buttons.forEach((button, name) => button.addEventListener("click", () => this.act(name)));
-    const look = (event) => event.buttons && this.lookAt(event);
-    this.map.addEventListener("pointerdown", look);
-    this.map.addEventListener("pointermove", look);
+    this.map = new TraceMap(this.section.querySelector(".wf-map"), this.rows, (share) => this.lookAt(share));
     new ResizeObserver(() => this.drawAll()).observe(this.scroll);
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.drawAll());
     this.drawAll();
+    this.map.canvas.hidden = this.scroll.scrollHeight <= this.scroll.clientHeight; // all rows are in sight
+    this.drawMap();
     this.scroll.scrollTop = was;
   }
 
@@ -66,13 +69,13 @@ class Waterfall {
 
   drawAll() {
     this.version++;
-    this.buttons.get("squeeze").setAttribute("aria-pressed", this.rows.squeezed);
+    this.buttons.get("squeeze").setAttribute("aria-pressed", this.rows.squeezed && this.hasWaits);
     this.buttons.get("fit").setAttribute("aria-pressed", this.fits);
     this.inner.style.height = `${this.rows.shown * ROW_PX}px`;
     this.fit();
     this.draw();
     this.drawAxis();
-    this.mapBase = undefined;
+    this.map.forget();
     this.drawMap();
   }
 
@@ -124,19 +127,19 @@ class Waterfall {
     const kind = rows.kinds[rows.kind[row]], isParent = rows.hasChildren(row);
     element.style.transform = `translateY(${position * ROW_PX}px)`;
     element.dataset.row = row;
-    element.className = `wf-row${marks & ERROR ? " bad" : ""}${rows.hit[row] ? " hit" : ""}`
+    element.className = `wf-row${marks & ERROR ? " bad" : ""}${this.hasChoice && !rows.hit[row] ? " above" : ""}`
       + `${row === this.current ? " current" : ""}${row === this.selected ? " selected" : ""}`;
     element.setAttribute("aria-level", rows.depth[row] + 1);
     element.setAttribute("aria-selected", row === this.selected);
     if (isParent) element.setAttribute("aria-expanded", !rows.closed[row]);
     else element.removeAttribute("aria-expanded");
-    label.style.paddingLeft = `${Math.min(rows.depth[row], 16) * 14}px`;
+    label.style.setProperty("--depth", Math.min(rows.depth[row], 16));
     twisty.textContent = isParent ? (rows.closed[row] ? "▸" : "▾") : "";
     chip.className = `wf-chip k-${kind}`;
     chip.title = kind;
     name.textContent = rows.strings[rows.name[row]] || "(no name)";
     badges.replaceChildren(...this.badges(row, marks));
-    track.firstChild.className = `wf-bar k-${marks & ERROR ? "bad" : kind}`;
+    track.firstChild.className = `wf-bar k-${marks & (ERROR | FAILED) ? "bad" : marks & ERRORED ? "doubt" : kind}`;
     const left = this.at(rows.left[row]);
     track.firstChild.style.left = `${left}%`;
     track.firstChild.style.width = `max(2px, ${this.at(rows.left[row] + rows.width[row]) - left}%)`;
@@ -144,86 +147,53 @@ class Waterfall {
   }
 
   badges(row, marks) {
-    const found = [];
-    let passed = 0;
+    const found = [], passed = [];
     for (let at = this.rows.firstResult[row]; at < this.rows.firstResult[row + 1]; at++) {
       const [, task, outcome] = this.rows.results[at], word = this.rows.strings[outcome];
-      if (word === "passed") passed++;
+      if (word === "passed") passed.push(this.rows.strings[task]);
       else found.push(badge(word, `${SIGNS[word] ?? ""} ${this.rows.strings[task]}`));
     }
     if (marks & ERROR && !found.length) found.push(badge("failed", "error"));
-    if (passed && !found.length) found.push(badge("passed", `✓ ${passed}`));
+    if (passed.length && !found.length) found.push(badge("passed", `✓ ${passed.length}`, `passed: ${passed.join(", ")}`));
     return found.length > 1 ? [found[0], more(found.slice(1))] : found;
   }
 
   drawAxis() {
-    const { rows } = this, { at_ns: at, idle } = rows.axis;
-    const parts = [tick(0, took(rows.timeAt(this.from))), tick(100, took(rows.timeAt(this.to)))];
-    let free = 14; // percent from which a label stands on no other
-    idle.forEach((isIdle, stretch) => {
-      const left = this.at(rows.place(at[stretch])), right = this.at(rows.place(at[stretch + 1]));
-      if (!isIdle || !rows.squeezed || right < 0 || left > 100) return;
-      const waited = took(at[stretch + 1] - at[stretch]), gap = tick(left, "");
-      gap.className = "wf-gap";
-      gap.style.width = `max(5px, ${right - left}%)`;
-      gap.title = `${waited} in which nothing ran`;
-      parts.push(gap);
-      if (right >= free && right < 76) parts.push(tick(right, `⋯ ${waited}`));
-      if (right >= free) free = right + 16;
-    });
-    this.axis.lastElementChild.replaceChildren(...parts);
+    drawAxis(this.axis.lastElementChild, this.rows, this.from, this.to, (share) => this.at(share));
   }
 
   drawMap() {
-    const ratio = devicePixelRatio, width = this.map.clientWidth, height = this.map.clientHeight;
-    const context = this.map.getContext("2d");
-    this.mapBase ??= this.drawBase(width, height, ratio);
-    this.map.width = width * ratio;
-    this.map.height = height * ratio;
-    context.drawImage(this.mapBase, 0, 0);
-    context.scale(ratio, ratio);
-    const whole = Math.max(1, this.rows.shown * ROW_PX), room = width - 10;
-    const top = (this.scroll.scrollTop / whole) * height;
-    context.strokeStyle = this.colour("wf-view");
-    context.lineWidth = 1.5;
-    context.strokeRect(this.from * room + 0.75, top + 0.75, Math.max(6, (this.to - this.from) * room), Math.max(3, Math.min(height, (this.scroll.clientHeight / whole) * height) - 1.5));
+    const whole = Math.max(1, this.rows.shown * ROW_PX), top = this.scroll.scrollTop / whole;
+    this.map.draw(top, top + this.scroll.clientHeight / whole, this.from, this.to);
   }
 
-  // All visible rows, once for each change of what is visible; bad ones last, so that they stay seen.
-  drawBase(width, height, ratio) {
-    const canvas = document.createElement("canvas"), { rows } = this;
-    canvas.width = Math.max(1, width * ratio);
-    canvas.height = Math.max(1, height * ratio);
-    const context = canvas.getContext("2d");
-    context.scale(ratio, ratio);
-    const colours = rows.kinds.map((kind) => this.colour(`k-${kind}`));
-    const thick = Math.max(1, height / Math.max(1, rows.shown)), room = width - 10;
-    for (let position = 0; position < rows.shown; position++) {
-      const row = rows.visible[position];
-      context.fillStyle = colours[rows.kind[row]];
-      context.fillRect(rows.left[row] * room, (position / rows.shown) * height, Math.max(1, rows.width[row] * room), Math.min(thick, 4));
-    }
-    const bad = this.colour("k-bad"), doubt = this.colour("k-doubt"), hit = this.colour("k-hit");
-    for (let position = 0; position < rows.shown; position++) {
-      const row = rows.visible[position], marks = rows.marks[row] & BAD;
-      if (!marks && !rows.hit[row]) continue;
-      context.fillStyle = rows.hit[row] ? hit : marks & (ERROR | FAILED) ? bad : doubt;
-      const y = (position / rows.shown) * height;
-      context.fillRect(rows.left[row] * room, y, Math.max(2, rows.width[row] * room), Math.max(1.5, Math.min(thick, 4)));
-      context.fillRect(width - 8, y, 8, Math.max(2, Math.min(thick, 4)));
-    }
-    return canvas;
-  }
-
-  colour(name) {
-    this.probe ??= this.section.appendChild(Object.assign(document.createElement("span"), { hidden: true }));
-    this.probe.className = name;
-    return getComputedStyle(this.probe).color;
-  }
-
-  lookAt(event) {
-    const share = event.offsetY / this.map.clientHeight;
+  lookAt(share) {
     this.scroll.scrollTop = share * this.rows.shown * ROW_PX - this.scroll.clientHeight / 2;
+  }
+
+  get hasWaits() {
+    return this.rows.axis.idle.includes(true);
+  }
+
+  // Shows the rows that a choice selects, or all without one; gives how many it selects.
+  keep(selects) {
+    const found = this.rows.keep(selects);
+    this.tell("");
+    this.hasChoice = Boolean(selects);
+    this.drawAll();
+    if (this.selected >= 0 && this.rows.kept[this.selected]) this.moveTo(this.selected, true);
+    else if (selects && found) this.moveTo(this.rows.nextMark(-1, 1, true), true);
+    return found;
+  }
+
+  // Leads to a row from elsewhere in the view.
+  goTo(row) {
+    this.rows.openTo(row);
+    this.drawAll();
+    this.moveTo(row, true);
+    this.select(row);
+    this.section.scrollIntoView({ block: "nearest" });
+    this.scroll.focus({ preventScroll: true, focusVisible: false });
   }
 
   moveTo(row, centre = false) {
@@ -248,21 +218,28 @@ class Waterfall {
   }
 
   goToMark(step) {
-    const row = this.rows.nextMark(this.current, step, this.hasHits);
-    if (row < 0) return;
-    this.rows.openTo(row);
-    this.drawAll();
-    this.moveTo(row, true);
+    const row = this.rows.nextMark(this.current, step, this.hasChoice);
+    if (row >= 0) return this.goTo(row);
+    const hasAny = this.rows.nextMark(-1, 1, this.hasChoice) >= 0;
+    this.tell(!hasAny ? "No row is marked." : step > 0 ? "No mark further down." : "No mark further up.");
+  }
+
+  tell(words) {
+    this.told.textContent = words;
   }
 
   act(name) {
+    this.tell("");
     if (name === "next" || name === "previous") this.goToMark(name === "next" ? 1 : -1);
     else if (name === "squeeze") {
+      if (!this.hasWaits) return this.tell("No wait to shorten: something ran all the time.");
       this.rows.layOut(!this.rows.squeezed);
       this.drawAll();
     } else if (name === "fit") {
       this.fits = !this.fits;
       this.drawAll();
+      const shown = `${took(this.rows.timeAt(this.from))} to ${took(this.rows.timeAt(this.to))}`;
+      if (this.fits) this.tell(this.to - this.from < 1 ? `Time from ${shown}.` : "The rows in sight fill the whole time.");
     } else {
       this.rows.closeAll(name === "collapse");
       this.current = this.rows.visible[this.rows.positionOf(this.current)];
@@ -284,13 +261,13 @@ class Waterfall {
     const at = this.rows.positionOf(this.current), page = Math.floor(this.scroll.clientHeight / ROW_PX) - 1;
     const steps = { ArrowDown: 1, ArrowUp: -1, PageDown: page, PageUp: -page, Home: -at, End: this.rows.shown };
     const buttons = { n: "next", p: "previous", c: "collapse", e: "expand", w: "squeeze", f: "fit" };
-    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    if (event.ctrlKey || event.metaKey || event.altKey || !this.rows.shown) return;
     if (event.key in steps) {
       const to = Math.min(Math.max(at + steps[event.key], 0), this.rows.shown - 1);
       this.moveTo(this.rows.visible[to]);
     } else if (event.key === "ArrowRight") {
       if (this.rows.closed[this.current]) this.toggle(this.current, false);
-      else if (this.rows.hasChildren(this.current)) this.moveTo(this.current + 1);
+      else if (this.rows.hasChildren(this.current)) this.moveTo(this.rows.visible[at + 1]);
     } else if (event.key === "ArrowLeft") {
       if (this.rows.hasChildren(this.current) && !this.rows.closed[this.current]) this.toggle(this.current, true);
       else if (this.rows.parent[this.current] >= 0) this.moveTo(this.rows.parent[this.current]);
@@ -338,19 +315,13 @@ function span(name) {
   return Object.assign(document.createElement("span"), { className: name });
 }
 
-function badge(outcome, words) {
-  return Object.assign(span(`outcome ${outcome}`), { textContent: words, title: words });
+function badge(outcome, words, title = words) {
+  return Object.assign(span(`outcome ${outcome}`), { textContent: words, title });
 }
 
 function more(others) {
   const words = others.map((each) => each.title).join("\n");
   return Object.assign(badge("failed", `+${others.length}`), { title: words });
-}
-
-function tick(percent, words) {
-  const element = Object.assign(span(percent === 100 ? "wf-tick end" : "wf-tick"), { textContent: words });
-  element.style.left = `${percent}%`;
-  return element;
 }
 
 async function ask(address, signal) {
@@ -360,32 +331,38 @@ async function ask(address, signal) {
   return answer;
 }
 
-// Opens what a link into a span leads to.
+// Opens what a link into a span leads to. The panel of a wide window scrolls by itself.
 function reveal() {
   const target = location.hash.startsWith("#at") && document.getElementById(decodeURIComponent(location.hash.slice(1)));
   if (!target) return;
   for (let each = target; each; each = each.parentElement) if (each.tagName === "DETAILS") each.open = true;
-  target.scrollIntoView({ block: "center" });
+  const pane = document.getElementById("detail");
+  if (getComputedStyle(pane).position !== "sticky") return target.scrollIntoView({ block: "center" });
+  document.querySelector(".waterfall").scrollIntoView({ block: "start" });
+  pane.scrollTop += target.getBoundingClientRect().top - pane.getBoundingClientRect().top - 60;
 }
 
 async function begin(section) {
   const address = `/traces/${encodeURIComponent(section.dataset.trace)}`, note = section.querySelector(".wf-note");
+  const { span: chosen, filter, show } = section.dataset;
   try {
     const found = await (await ask(`${address}/columns`)).json();
+    const isFocused = section.contains(document.activeElement);
     const waterfall = new Waterfall(section, new Rows(found.columns)), { rows } = waterfall;
-    const named = section.dataset.span || location.hash.match(/^#s([0-9a-f]{16})$/)?.[1] || "";
-    const row = rows.rowOf(named);
-    if (section.dataset.filter) {
-      const query = new URLSearchParams({ filter: section.dataset.filter });
-      const hits = await (await ask(`${address}/matches?${query}`)).json();
-      waterfall.hasHits = rows.markHits(new Set(hits.span_ids)) > 0;
-      waterfall.drawAll();
-    }
+    const matches = async (text) => (await ask(`${address}/matches?${new URLSearchParams({ filter: text })}`)).json();
+    const choice = new Choice(waterfall, matches);
+    const row = rows.rowOf(chosen || location.hash.match(/^#s([0-9a-f]{16})$/)?.[1] || "");
     if (row >= 0) {
       waterfall.selected = row;
       waterfall.moveTo(row, true);
-      if (!section.dataset.span) await waterfall.select(row);
-    } else if (waterfall.hasHits) waterfall.moveTo(rows.nextMark(-1, 1, true), true);
+      if (!chosen) await waterfall.select(row);
+    }
+    if (filter) await choice.filter(filter);
+    else if (show) choice.preset(show);
+    const isNew = performance.getEntriesByType("navigation")[0]?.type === "navigate"; // else the browser knows where it was
+    if (row >= 0 && isNew && !location.hash.startsWith("#at")) section.scrollIntoView({ block: "start" });
+    if (isFocused) waterfall.scroll.focus({ preventScroll: true, focusVisible: false });
+    reveal();
     section.dataset.ready = Math.round(performance.now()); // milliseconds since the page was asked for
     if (note) note.textContent = "";
   } catch (error) {

@@ -14,6 +14,10 @@ class TraceRows(Answer):
     """A trace as columns, the evaluations of its records, and results that name no span of it."""
 
     trace_id: str
+    service_name: str = ""
+    """Of the root, as the next two; empty if it tells none."""
+    service_version: str = ""
+    environment: str = ""
     columns: TraceColumns
     evaluations: tuple[Evaluation, ...]
     tasks: tuple[ResultView, ...]

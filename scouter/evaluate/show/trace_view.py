@@ -40,6 +40,8 @@ class ResultView:
     """The record's id, or its uid where it has none."""
     score: float | None = None
     """The number beside the outcome."""
+    actual: JsonValue = None
+    """What the task found."""
     span_ids: tuple[str, ...] = ()
 
 

@@ -228,6 +228,7 @@ def _about(check: CheckView, record: RecordView | None = None) -> ResultView:
         profile=record.alias if record else "",
         record=record.name if record else "",
         score=check.score,
+        actual=check.actual,
         span_ids=check.span_ids,
     )
 

@@ -10,7 +10,7 @@ from collector.api.cut_values import cut_texts, value_at
 from scouter.client.models.trace_parts import CutText
 from scouter.model.otlp import encode_request
 from scouter.model.otlp_json import spans_from_otlp_json
-from scouter.model.span import Span, StatusCode
+from scouter.model.span import Resource, Span, StatusCode
 from tests.collector.conftest import Service
 from tests.contracts.store_data import TRACE, span
 
@@ -26,8 +26,16 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     One for all tests: they only ask.
     """
     found = Service(tmp_path_factory.mktemp("parts"))
-    send(found, span(1, name="invoke_agent desk", start_ns=10**9, end_ns=4 * 10**9, attributes={
-        "gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "desk"}),
+    resource = Resource(
+        attributes={
+            "service.name": "shop",
+            "service.version": "1.2",
+            "deployment.environment.name": "prod",
+        }
+    )
+    send(found, span(1, name="invoke_agent desk", start_ns=10**9, end_ns=4 * 10**9,
+        resource=resource, attributes={
+            "gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "desk"}),
         span(2, name="execute_tool search", parent_span_id=ROOT, start_ns=2 * 10**9,
              end_ns=3 * 10**9, status=StatusCode.ERROR, attributes={
                  "gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "search",
@@ -46,7 +54,11 @@ def send(service: Service, *spans: Span) -> None:
 def test_columns_hold_no_values(service: Service) -> None:
     answer = service.http.get(f"{PATH}/columns")
     assert len(answer.content) < 2_000
-    columns = answer.json()["columns"]
+    found = answer.json()
+    assert [found[name] for name in ("service_name", "service_version", "environment")] == [
+        "shop", "1.2", "prod"
+    ]  # fmt: skip
+    columns = found["columns"]
     assert columns["span_ids"] == ROOT + TOOL
     assert (columns["parent"], columns["marks"]) == ([-1, 0], [0, 1])
     assert [columns["kinds"][each] for each in columns["kind"]] == ["agent", "tool"]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from collector.web.render import took
+from collector.web.render import indented, took
 
 
 @pytest.mark.parametrize(
@@ -22,3 +22,25 @@ from collector.web.render import took
 )
 def test_a_length_of_time_is_told_in_a_fit_unit(milliseconds: float, words: str) -> None:
     assert took(milliseconds) == words
+
+
+@pytest.mark.parametrize(
+    ("text", "lines"),
+    [
+        ('{"a":1.50,"b":[{"c":"x, {y}"},[]]}', """{
+  "a": 1.50,
+  "b": [
+    {
+      "c": "x, {y}"
+    },
+    []
+  ]
+}"""),
+        ("[]", "[]"),
+        ('{"a": 1', '{"a": 1'),
+        ("[a](b)", "[a](b)"),
+        ("[" * 31 + "]" * 31, "[" * 31 + "]" * 31),
+    ],
+)  # fmt: skip
+def test_json_is_indented_and_nothing_else_is(text: str, lines: str) -> None:
+    assert indented(text) == lines

@@ -1,11 +1,12 @@
 """The view of a trace in a real browser: long ones, its keys, its links, values of any size."""
 
+import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Page
+from playwright.sync_api import Page, expect
 
 from scouter.model.otlp import encode_request
 from scouter.model.span import StatusCode
@@ -21,6 +22,13 @@ FEWER = 2_500
 """More than the page holds at a time, or shows without a script."""
 LONG, MIDDLE, SMALL = "10" * 16, "15" * 16, "20" * 16
 TEXT = "word " * 800_000  # four million characters: about what a receiver keeps of one value
+ASKED = json.dumps([
+    {"role": "user", "parts": [{"type": "text", "content": "Tea?"}]},
+    {"role": "assistant", "parts": [
+        {"type": "tool_call", "id": "c1", "name": "search", "arguments": {"q": "tea"}}]},
+    {"role": "user", "parts": [
+        {"type": "tool_call_response", "id": "c1", "response": "green"}]},
+])  # fmt: skip
 OPEN_MS = 6_000
 """On a busy machine; `tests/bench/page.py` has 1.5 s for 30,000 spans on a quiet one."""
 _FIRST_PAINT_MS = "performance.getEntriesByName('first-contentful-paint')[0].startTime"
@@ -43,7 +51,8 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
                              "gen_ai.tool.call.arguments": '{"q": "tea"}'}),
             span(3, trace_id=SMALL, name="chat m", parent_span_id=f"{1:016x}",
                  start_ns=4 * 10**9, end_ns=5 * 10**9,
-                 attributes={"gen_ai.operation.name": "chat", "gen_ai.output.messages":
+                 attributes={"gen_ai.operation.name": "chat", "gen_ai.input.messages": ASKED,
+                             "gen_ai.output.messages":
                              '[{"role": "assistant", "parts": [{"type": "text", '
                              '"content": "Tea it is."}]}]'}),
         ]  # fmt: skip
@@ -165,8 +174,21 @@ def test_links_lead_to_a_value_and_a_message(url: str, link: str, words: str) ->
         ready(page, f"/traces/{SMALL}{link}")
         target = page.locator(":target")
         assert words in target.inner_text()
-        assert target.is_visible()
+        expect(target).to_be_in_viewport()
         assert page.locator(".wf-row.selected").count() == 1
+
+
+def test_messages_stand_as_they_were_said(url: str) -> None:
+    """The question comes before the answer; a result tells its tool, which the call names."""
+    with browser_page(url, script=False) as (page, _):
+        page.goto(f"/traces/{SMALL}?span={3:016x}")
+        said = [" ".join(each.split()) for each in page.locator(".turn").all_inner_texts()]
+        assert said == [
+            "user # Tea?",
+            "assistant # calls search q tea",
+            "tool result sent as user # result of search green",
+            "assistant # Tea it is.",
+        ]
 
 
 def test_an_older_link_opens_its_span(url: str) -> None:
@@ -175,17 +197,77 @@ def test_an_older_link_opens_its_span(url: str) -> None:
         page.locator("#detail h2", has_text="chat m").wait_for()
 
 
-def test_a_filter_marks_what_it_selects(url: str) -> None:
-    with browser_page(url) as (page, seen):
-        page.goto(f"/traces/{MIDDLE}")
-        page.get_by_label("Filter of spans").fill('{"WithStatus": {"status": "Error"}}')
-        page.get_by_role("button", name="Mark", exact=True).click()
-        page.get_by_text("2 spans match.").wait_for()
-        page.locator(".waterfall[data-ready]").wait_for()
-        assert page.locator(".wf-row.hit.current").count() == 1, "the first one is in sight"
-        page.goto(f"/traces/{MIDDLE}?filter=%7B")
-        assert "filter:" in page.get_by_role("alert").inner_text()
+@pytest.mark.parametrize("script", [True, False])
+def test_a_link_opens_with_its_span_in_sight(url: str, script: bool) -> None:
+    with browser_page(url, height=800, script=script) as (page, seen):
+        page.goto(f"/traces/{MIDDLE}?span={1_995:016x}")
+        if script:
+            page.locator(".waterfall[data-ready]").wait_for()
+        expect(page.locator(".selected")).to_be_in_viewport()
         assert seen.problems == []
+
+
+def test_a_link_to_a_span_is_copied(url: str) -> None:
+    with browser_page(url) as (page, seen):
+        page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+        ready(page, f"/traces/{SMALL}?span={3:016x}&show=model")
+        page.get_by_role("link", name="Copy link").click()
+        page.get_by_text("Copied.").wait_for()
+        copied = page.evaluate("navigator.clipboard.readText()")
+        assert copied == f"{url}/traces/{SMALL}?span={3:016x}"
+        assert seen.problems == []
+
+
+def test_a_filter_leaves_what_it_selects(url: str) -> None:
+    """Spans 997 and 1,994 have errors; two workers and the lead are above them."""
+    with browser_page(url) as (page, _):
+        ready(page, f"/traces/{MIDDLE}")
+        page.get_by_role("treeitem").nth(2).click()
+        page.locator("#detail h2").wait_for()
+        page.get_by_label("Filter of spans").fill('{"WithStatus": {"status": "Error"}}')
+        was = page.evaluate("scrollY")
+        page.get_by_role("button", name="Filter").click()
+        page.get_by_text("2 spans match.").wait_for()
+        assert page.locator(".wf-row:visible").count() == 5
+        assert page.locator(".wf-row.above:visible").count() == 3
+        assert page.evaluate("scrollY") == was
+        assert "span=" in page.url, "the chosen span is kept"
+        page.get_by_role("link", name="All", exact=True).click()
+        assert page.locator(".wf-row:visible").count() > 20
+        page.get_by_label("Filter of spans").fill("{")
+        page.get_by_role("button", name="Filter").click()
+        assert "filter:" in page.get_by_role("alert").inner_text()
+
+
+@pytest.mark.parametrize("script", [True, False])
+def test_a_preset_leaves_what_it_names(url: str, script: bool) -> None:
+    with browser_page(url, script=script) as (page, _):
+        page.goto(f"/traces/{SMALL}?span={3:016x}")
+        if script:
+            page.locator(".waterfall[data-ready]").wait_for()
+        rows = page.get_by_role("treeitem") if script else page.locator("tbody tr[id]")
+        for label, names in (
+            ("Model calls 1", ["invoke_agent desk", "chat m"]),
+            ("Tool calls 1", ["invoke_agent desk", "execute_tool search"]),
+            ("Errors 1", ["invoke_agent desk", "execute_tool search"]),
+            ("All", ["invoke_agent desk", "execute_tool search", "chat m"]),
+        ):
+            page.get_by_role("link", name=label, exact=True).click()
+            for at, name in enumerate(names):
+                expect(rows.filter(visible=True).nth(at)).to_contain_text(name)
+            expect(rows.filter(visible=True)).to_have_count(len(names))
+            assert page.locator("#detail h2").inner_text() == "chat m"
+        page.get_by_role("link", name="Slowest").click()  # 4 s, of them 2 s in other spans
+        expect(page.locator("#detail h2")).to_have_text("invoke_agent desk")
+
+
+def test_buttons_say_what_they_cannot_do(url: str) -> None:
+    with browser_page(url) as (page, _):
+        ready(page, f"/traces/{SMALL}")
+        page.keyboard.press("w")
+        page.get_by_text("No wait to shorten").wait_for()
+        page.keyboard.press("f")
+        page.get_by_text("Time from 1.0 s to 4.0 s.").wait_for()
 
 
 def test_a_trace_is_readable_without_a_script(url: str) -> None:
