@@ -53,7 +53,12 @@ from collector.storage.duckdb.sessions import (
 )
 from collector.storage.duckdb.settle import superseded_sql
 from collector.storage.duckdb.task_values import read_task_values
-from collector.storage.duckdb.tasks import read_rate_lines, read_task_counts, read_task_series
+from collector.storage.duckdb.tasks import (
+    read_first_result,
+    read_rate_lines,
+    read_task_counts,
+    read_task_series,
+)
 from collector.storage.duckdb.trace import read_trace
 from collector.storage.duckdb.trace_facets import read_trace_facets
 from collector.storage.duckdb.trace_steps import read_trace_steps
@@ -196,6 +201,10 @@ class Reading(Opened):
     def task_counts(self, query: TaskQuery) -> list[TaskCounts]:
         """Count outcomes per profile and task."""
         return read_task_counts(self._database, query)
+
+    def first_result(self, query: TaskQuery) -> int | None:
+        """Find the time of the first result that is counted."""
+        return read_first_result(self._database, query)
 
     def task_series(self, query: SeriesQuery) -> list[SeriesItem]:
         """Count outcomes per bucket, profile and task."""

@@ -64,6 +64,36 @@ def read_task_counts(database: Database, query: TaskQuery) -> list[TaskCounts]:
     return [TaskCounts(**dict(zip(_NAMES, row, strict=True))) for row in rows]
 
 
+def read_first_result(database: Database, query: TaskQuery) -> int | None:
+    """The time of the first result that `read_task_counts` counts; None of none.
+
+    Cost: as for `read_task_counts` without scores, and the results of one hour.
+    """
+    filters: list[Filter] = [("e.space = ?", query.space), profile_filter(database, query.profile)]
+    service, space = _service(query), query.space
+    found = _first(
+        database,
+        _parts(database, filters, query.since_ns, query.until_ns, service, space, has_scores=False),
+    )
+    if found is None or service or found % HOUR_NS:
+        return found
+    # A rollup knows the hour alone; its results know the moment.
+    until_ns = found + HOUR_NS if query.until_ns is None else min(found + HOUR_NS, query.until_ns)
+    own: list[Filter] = [*filters, ("e.evaluated_ns >= ?", max(found, query.since_ns or 0))]
+    return _first(database, _from_results(database, own, until_ns, {}, space)) or found
+
+
+def _first(database: Database, parts: list[Part]) -> int | None:
+    rows = database.read(
+        f"""
+        SELECT at_ns FROM ({" UNION ALL ".join(sql for sql, _ in parts)})
+        GROUP BY at_ns HAVING sum(n) > 0 ORDER BY at_ns LIMIT 1
+        """,
+        [value for _, values in parts for value in values],
+    )
+    return rows[0][0] if rows else None
+
+
 def read_task_series(database: Database, query: SeriesQuery) -> list[SeriesItem]:
     """Outcomes by bucket, profile and task, in this order; buckets without any are left out.
 

@@ -130,6 +130,10 @@ class ReadStore(CommittedStore, Protocol):
         """Count outcomes per profile and task, latest revisions only, sorted by alias and task."""
         ...
 
+    def first_result(self, query: TaskQuery) -> int | None:
+        """Time of the first result that `task_counts` counts; None of none."""
+        ...
+
     def task_series(self, query: SeriesQuery) -> list[SeriesItem]:
         """Count outcomes per bucket, profile and task, latest revisions only.
 
