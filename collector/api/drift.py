@@ -19,7 +19,7 @@ from collector.alerts.drift.alert import (
     TroubleAlert,
     alert_of,
 )
-from collector.alerts.drift.explain import culprits_of, error_of, examples_of
+from collector.alerts.drift.explain import culprits_of, error_of, errored_of, examples_of
 from collector.alerts.drift.message import evidence, headline, proof
 from collector.alerts.drift.standing import Standing
 from collector.alerts.drift.tally import Tally, TaskFall
@@ -125,7 +125,10 @@ def drift_router() -> APIRouter:
         shown = _shown(watcher, history[-1:], opened, conditions)[0]
         return models.DriftAlertLook(
             **shown.model_dump(),
-            examples=[_example(history[-1], each) for each in examples_of(store, history[-1])],
+            examples=[
+                _example(history[-1], each)
+                for each in (*examples_of(store, history[-1]), *errored_of(store, history[-1]))
+            ],
             explained_by=[_culprit(each) for each in culprits_of(store, history[-1])],
             deliveries=[_delivery(each) for each in store.deliveries_of(caller.space, alert_id)],
             history=[_item(each) for each in history],

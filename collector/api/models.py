@@ -142,7 +142,10 @@ class DriftAlertLook(DriftAlert):
         description="Parts that fell, the largest share first; of the kind error empty."
     )
 
-    examples: list[DriftExample] = Field(description="The newest failed records at its opening.")
+    examples: list[DriftExample] = Field(
+        description="The newest failed records at its opening; of passes also those that errored "
+        "last since it began."
+    )
     history: list[DriftAlert] = Field(description="Oldest first.")
     deliveries: list[DriftDelivery] = Field(
         description="Whom it was told to: the last step for each channel and state, oldest first."
