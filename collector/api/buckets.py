@@ -62,15 +62,15 @@ class Buckets(NamedTuple):
             query: Its results; `since_ns` is given.
             points: At most, and as many as that allows.
 
-        Cost: `ReadStore.first_result`, and counting where the buckets may be short.
+        Cost: that of `ReadStore.extent`.
         """
         until_ns = time.time_ns() if query.until_ns is None else query.until_ns
-        first_ns = store.first_result(query)
-        since_ns = (query.since_ns or 0) if first_ns is None else first_ns
+        extent = store.extent(query, _FEW)
+        since_ns = max(query.since_ns or 0, extent.first_ns if extent else 0)
         length_ns = max(0, until_ns - since_ns)
         bucket_ns = next((each for each in _STEPS if length_ns <= (points - 1) * each), _STEPS[-1])
-        if bucket_ns < _HOUR_NS and length_ns > _SHORT_NS and _count(store, query) > _FEW:
-            bucket_ns = _HOUR_NS
+        if extent and extent.results > _FEW and length_ns > _SHORT_NS:
+            bucket_ns = max(bucket_ns, _HOUR_NS)
         since_ns = max(since_ns // bucket_ns * bucket_ns, query.since_ns or 0)
         if query.until_ns is None:
             until_ns = (until_ns // bucket_ns + 1) * bucket_ns
@@ -80,9 +80,3 @@ class Buckets(NamedTuple):
     def number(self) -> int:
         """The number of buckets, those that are cut included."""
         return -(-self.until_ns // self.bucket_ns) - self.since_ns // self.bucket_ns
-
-
-def _count(store: ReadStore, query: TaskQuery) -> int:
-    return sum(
-        each.passed + each.failed + each.errored + each.skipped for each in store.task_counts(query)
-    )

@@ -10,7 +10,8 @@ from collector.web.source import Answer, Source
 from collector.web.split import at_s
 from scouter.evaluate.show.rate_plot import Point
 
-_POINTS: Final = 60
+POINTS: Final = 60
+"""Buckets of a plot at most."""
 _MOST_LINES: Final = 5
 _FEW: Final = 20_000
 """Results of a task in a period, up to which those of each version are read by themselves."""
@@ -26,20 +27,20 @@ class RateLine:
 
 
 async def rate_lines(
-    source: Source, asked: Answer, versions: Sequence[Answer], now_s: float
-) -> tuple[list[RateLine], float]:
+    source: Source, asked: Answer, whole: Answer, versions: Sequence[Answer], now_s: float
+) -> list[RateLine]:
     """Ask for the lines of a task.
 
     Args:
         source: Asks the API.
         asked: Profile, task, traffic and begin of the period, as the API takes them.
+        whole: The series of all together, as the API has it.
         versions: Of the profile, as the API has them, the one that began last first.
         now_s: The end of the period; no point lies behind it.
 
     Returns:
-        The newest version first, and the seconds of a bucket.
+        The newest version first.
     """
-    whole = await source.get("tasks/series", points=_POINTS, **asked)
     bucket_s = whole["bucket_s"]
     points = _points(whole["items"], bucket_s, now_s)
     total = sum(each.n for each in points)
@@ -60,9 +61,9 @@ async def rate_lines(
             for version, each in zip(its, found, strict=True)
         ]
         if sum(each.n for line in lines for each in line.points) >= total:
-            return [line for line in lines if line.points], bucket_s
+            return [line for line in lines if line.points]
     # A result of which nothing tells the version is in no version's line.
-    return [RateLine(version="", points=points)] if points else [], bucket_s
+    return [RateLine(version="", points=points)] if points else []
 
 
 def columns_of(lines: Sequence[RateLine], bucket_s: float) -> Answer:

@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 from collector.web.incidents import incidents_of
 from collector.web.period import Period, Traffic
-from collector.web.rate_lines import RateLine, columns_of, rate_lines
+from collector.web.rate_lines import POINTS, RateLine, columns_of, rate_lines
 from collector.web.source import Answer, Source
 from collector.web.split import at_s, split_of
 from scouter.evaluate.show.rate_plot import Plot, beginning, plot_rates
@@ -46,14 +46,16 @@ async def task_view(
     """
     since = period.since(now_s)
     asked = {"profile": profile, "since": since, **traffic.asked}
-    counted, found, standings, known = await asyncio.gather(
+    counted, whole, found, standings, known = await asyncio.gather(
         source.get("tasks", **asked),
+        source.get("tasks/series", task_id=task_id, points=POINTS, **asked),
         source.get("alerts"),
         source.get("drift/series"),
         source.get("versions", profile=profile),
     )
     versions: list[Answer] = known["items"]
-    lines, bucket_s = await rate_lines(source, {**asked, "task_id": task_id}, versions, now_s)
+    bucket_s = whole["bucket_s"]
+    lines = await rate_lines(source, {**asked, "task_id": task_id}, whole, versions, now_s)
     opened = [each for each in found["drift"] if each["state"] != "resolved"]
     falls = [each for each in found["drift"] if _is_about(each, profile, task_id)]
     stands = [each for each in standings["items"] if _is_about(each, profile, task_id)]

@@ -627,7 +627,8 @@ class StoreListsContract(OpenedStore):
             and version in (None, row.service_version)
             and any(task.outcome in DECIDED for task in row.tasks)
         ]
-        assert store.first_result(counted) == min(moments, default=None)
+        extent = store.extent(counted, 10**6)
+        assert (extent and extent.first_ns) == min(moments, default=None)
         places = [(each.start_ns, each.counts.task_id) for each in found]
         assert places == sorted(places)
         assert len(set((each.start_ns, each.counts.profile_uid, each.counts.task_id)

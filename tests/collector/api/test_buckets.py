@@ -5,7 +5,7 @@ from typing import cast
 import pytest
 
 from collector.api.buckets import Buckets
-from collector.storage.port.counts import TaskCounts, TaskQuery
+from collector.storage.port.counts import Extent, TaskQuery
 from collector.storage.port.reading import ReadStore
 
 S = 10**9
@@ -20,18 +20,9 @@ class Counting:
     def __init__(self, first_ns: int | None, results: int) -> None:
         self._first_ns, self._results = first_ns, results
 
-    def first_result(self, query: TaskQuery) -> int | None:
-        del query
-        return self._first_ns
-
-    def task_counts(self, query: TaskQuery) -> list[TaskCounts]:
-        del query
-        return [
-            TaskCounts(
-                profile_uid="p", profile_digest="d", profile_name="n", alias="a", task_id="t",
-                passed=self._results, failed=0, errored=0, skipped=0, gated=0,
-            )
-        ]  # fmt: skip
+    def extent(self, query: TaskQuery, few: int) -> Extent | None:
+        assert (query.space, few) == ("s", 50_000)
+        return None if self._first_ns is None else Extent(self._first_ns, self._results)
 
 
 def chosen(age_ns: int | None, results: int, points: int = 60) -> tuple[int, int]:
