@@ -48,7 +48,6 @@ def held_by(
 def _alert(status: AlertStatus, channels: Collection[str], now_ns: int) -> DriftAlert:
     profile, at_ns = status.profile, status.since_ns or now_ns
     config = profile.config.alert_config
-    bound = 0.0 if config.alert_condition is None else config.alert_condition.lower_bound()
     return DriftAlert(
         alert_id=alert_id(ConditionKey(status.space, profile.uid), now_ns),
         space=status.space, profile_uid=profile.uid, profile_name=profile.name,
@@ -56,11 +55,18 @@ def _alert(status: AlertStatus, channels: Collection[str], now_ns: int) -> Drift
         service="", environment="", version="", state=DriftAlertState.FIRING,
         opened_ns=at_ns, changed_ns=at_ns, examples=(), condition=status.condition,
         channel=_channel(config, channels),
-        opened=Figures(
-            since_ns=at_ns, records=status.n, failed=status.n - status.passed, evidence=0.0,
-            healthy=bound, lower=max(bound, 0.0),
-            against=f"the condition of the profile: {status.condition}",
-        ),
+        opened=figures_of(status).model_copy(update={"since_ns": at_ns}),
+    )  # fmt: skip
+
+
+def figures_of(status: AlertStatus) -> Figures:
+    """Take the counts of a condition as they are."""
+    condition = status.profile.config.alert_config.alert_condition
+    bound = 0.0 if condition is None else condition.lower_bound()
+    return Figures(
+        since_ns=status.since_ns or 0, records=status.n, failed=status.n - status.passed,
+        evidence=0.0, healthy=bound, lower=max(bound, 0.0),
+        against=f"the condition of the profile: {status.condition}",
     )  # fmt: skip
 
 

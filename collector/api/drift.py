@@ -9,20 +9,44 @@ from typing import Annotated, Final
 from fastapi import APIRouter, Body, Path
 from pydantic import BaseModel, ConfigDict, Field
 
-from collector.alerts.drift.alert import Alert, DriftAlert, Figures, TroubleAlert, alert_of
-from collector.alerts.drift.explain import culprits_of, error_of, examples_of
+from collector.access.caller import Caller
+from collector.access.tokens import TokenFile
+from collector.alerts.conditions import figures_of
+from collector.alerts.drift.alert import (
+    Alert,
+    DriftAlert,
+    Figures,
+    TroubleAlert,
+    alert_of,
+)
+from collector.alerts.drift.explain import culprits_of, error_of, errored_of, examples_of
 from collector.alerts.drift.message import evidence, headline, proof
 from collector.alerts.drift.standing import Standing
+from collector.alerts.drift.tally import Tally, TaskFall
 from collector.alerts.drift.watcher import DriftWatcher
+from collector.alerts.monitor import AlertStatus
 from collector.api import models
 from collector.api.parameters import COMMON, NOT_FOUND, PROBLEMS, Admin, Profiler, Reader
-from collector.api.parts import OwnSpace, TheDelivery, TheStore, TheWatcher
+from collector.api.parts import (
+    OwnSpace,
+    TheDelivery,
+    TheMonitor,
+    TheStore,
+    TheTokens,
+    TheWatcher,
+)
 from collector.problem import ProblemError, problems
 from collector.receivers.times import format_time
 from collector.storage.port.drift import DriftDelivery, DriftStore
 from collector.storage.port.rows import EvaluationRow
 from scouter.client.models.alerts import Culprit as CulpritAnswer
-from scouter.client.models.alerts import DriftExample, TriedChannel, TriedChannels
+from scouter.client.models.alerts import (
+    DriftExample,
+    FallenTask,
+    TriedChannel,
+    TriedChannels,
+    VersionTally,
+)
 from scouter.client.models.drift import DriftSeries, DriftSeriesList
 from scouter.drift.detect.many import e_bh
 from scouter.drift.detect.slices import Culprit
@@ -52,6 +76,9 @@ class _Act(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     note: str = Field(default="", max_length=1_000, description="Why, for people.")
+    name: str = Field(
+        default="", max_length=100, description="Who says so; by default the name of the token."
+    )
 
 
 class _Silence(_Act):
@@ -83,59 +110,91 @@ def drift_router() -> APIRouter:
 
     @router.get("/alerts/{alert_id}", responses=NOT_FOUND)
     def alert(
-        watcher: TheWatcher, store: TheStore, caller: Reader, alert_id: AlertId
+        watcher: TheWatcher,
+        monitor: TheMonitor,
+        store: TheStore,
+        caller: Reader,
+        alert_id: AlertId,
     ) -> models.DriftAlertLook:
         """One alert with examples and history."""
         events = store.drift_history(caller.space, alert_id)
         if not events:
             raise _unknown(alert_id)
         history = [alert_of(event) for event in events]
-        shown = _shown(watcher, history[-1:], watcher.alerts(caller.space))[0]
+        opened, conditions = watcher.alerts(caller.space), monitor.statuses(caller.space)
+        shown = _shown(watcher, history[-1:], opened, conditions)[0]
         return models.DriftAlertLook(
             **shown.model_dump(),
-            examples=[_example(history[-1], each) for each in examples_of(store, history[-1])],
+            examples=[
+                _example(history[-1], each)
+                for each in (*examples_of(store, history[-1]), *errored_of(store, history[-1]))
+            ],
             explained_by=[_culprit(each) for each in culprits_of(store, history[-1])],
             deliveries=[_delivery(each) for each in store.deliveries_of(caller.space, alert_id)],
-            history=[_item(each, None, stands=False) for each in history],
+            history=[_item(each) for each in history],
         )
 
     @router.post("/alerts/{alert_id}/promote", responses=_REFUSED)
     def promote(
-        watcher: TheWatcher, caller: Profiler, alert_id: AlertId, said: Annotated[_Act, Body()]
+        watcher: TheWatcher,
+        tokens: TheTokens,
+        caller: Profiler,
+        alert_id: AlertId,
+        said: Annotated[_Act, Body()],
     ) -> models.DriftAlert:
         """Let an alert that is on trial fire, so that people are told of it."""
         with _refusals():
-            found = watcher.promote(caller.space, alert_id, caller.token_id, said.note)
+            found = watcher.promote(
+                caller.space, alert_id, caller.token_id, said.note, name=_name(said, caller, tokens)
+            )
         return _answer(found, alert_id)
 
     @router.post("/alerts/{alert_id}/acknowledge", responses=_REFUSED)
     def acknowledge(
-        watcher: TheWatcher, caller: Profiler, alert_id: AlertId, said: Annotated[_Act, Body()]
+        watcher: TheWatcher,
+        tokens: TheTokens,
+        caller: Profiler,
+        alert_id: AlertId,
+        said: Annotated[_Act, Body()],
     ) -> models.DriftAlert:
         """Say that somebody looks after an open alert."""
         with _refusals():
-            found = watcher.acknowledge(caller.space, alert_id, caller.token_id, said.note)
+            found = watcher.acknowledge(
+                caller.space, alert_id, caller.token_id, said.note, name=_name(said, caller, tokens)
+            )
         return _answer(found, alert_id)
 
     @router.post("/alerts/{alert_id}/silence", responses=_REFUSED)
     def silence(
-        watcher: TheWatcher, caller: Profiler, alert_id: AlertId, said: Annotated[_Silence, Body()]
+        watcher: TheWatcher,
+        tokens: TheTokens,
+        caller: Profiler,
+        alert_id: AlertId,
+        said: Annotated[_Silence, Body()],
     ) -> models.DriftAlert:
         """Tell nobody of an open alert for a while."""
         until_ns = time.time_ns() + int(said.seconds * _NS)
         with _refusals():
-            found = watcher.silence(caller.space, alert_id, caller.token_id, said.note, until_ns)
+            found = watcher.silence(
+                caller.space, alert_id, caller.token_id, said.note, until_ns,
+                name=_name(said, caller, tokens),
+            )  # fmt: skip
         return _answer(found, alert_id)
 
     @router.post("/alerts/{alert_id}/resolve", responses=_REFUSED)
     def resolve(
-        watcher: TheWatcher, caller: Profiler, alert_id: AlertId, said: Annotated[_Resolve, Body()]
+        watcher: TheWatcher,
+        tokens: TheTokens,
+        caller: Profiler,
+        alert_id: AlertId,
+        said: Annotated[_Resolve, Body()],
     ) -> models.DriftAlert:
         """End an open alert; evidence is gathered anew from here on."""
         with _refusals():
             found = watcher.resolve(
-                caller.space, alert_id, caller.token_id, said.note, accept=said.accept
-            )
+                caller.space, alert_id, caller.token_id, said.note, accept=said.accept,
+                name=_name(said, caller, tokens),
+            )  # fmt: skip
         return _answer(found, alert_id)
 
     @router.post("/alerts/test", responses=NOT_FOUND)
@@ -162,32 +221,58 @@ def drift_router() -> APIRouter:
     return router
 
 
-def drift_alerts(watcher: DriftWatcher, store: DriftStore, space: str) -> list[models.DriftAlert]:
-    """The open alerts of a space, then those that were resolved last."""
+def drift_alerts(
+    watcher: DriftWatcher, store: DriftStore, space: str, conditions: Sequence[AlertStatus]
+) -> list[models.DriftAlert]:
+    """The open alerts of a space, then those that were resolved last.
+
+    Args:
+        watcher: Has the open ones.
+        store: Has the others.
+        space: Theirs.
+        conditions: The standing of the profiles' conditions.
+    """
     latest = [alert_of(event) for event in store.drift_alerts(space)]
     closed = [each for each in latest if isinstance(each, DriftAlert) and not each.is_open]
     opened = watcher.alerts(space)
-    return _shown(watcher, [*opened, *closed[:RESOLVED]], opened)
+    return _shown(watcher, [*opened, *closed[:RESOLVED]], opened, conditions)
 
 
 def _shown(
-    watcher: DriftWatcher, alerts: Sequence[Alert], opened: Sequence[DriftAlert]
+    watcher: DriftWatcher,
+    alerts: Sequence[Alert],
+    opened: Sequence[DriftAlert],
+    conditions: Sequence[AlertStatus],
 ) -> list[models.DriftAlert]:
     """Alerts with the figures of now; `stands` is among all open ones."""
     looks = ((each.alert_id, watcher.standing_of(each)) for each in opened)
     standings = {name: standing for name, standing in looks if standing is not None}
     falls = {name: standing.fall for name, standing in standings.items()}
+    held = {each.profile.uid: figures_of(each) for each in conditions}
+    now = falls | {each.alert_id: held.get(each.profile_uid) for each in opened if each.condition}
+    fell = {each.alert_id: watcher.falls_with(each) for each in opened}
     e_values = [standings[name].evidence for name in falls]
     count = len(watcher.standings(opened[0].space)) if opened else 0
     padded = [*e_values, *[0.0] * max(0, count - len(e_values))]
     stands = dict(zip(falls, e_bh(padded, watcher.alpha), strict=False))
     return [
-        _item(each, falls.get(each.alert_id), stands=stands.get(each.alert_id, False))
+        _item(
+            each,
+            now.get(each.alert_id) if each.is_open else None,
+            fell.get(each.alert_id, ()),
+            stands=stands.get(each.alert_id, False),
+        )
         for each in alerts
     ]
 
 
-def _item(alert: Alert, now: Figures | None, *, stands: bool) -> models.DriftAlert:
+def _item(
+    alert: Alert,
+    now: Figures | None = None,
+    fell: Sequence[TaskFall] = (),
+    *,
+    stands: bool = False,
+) -> models.DriftAlert:
     until_ns = alert.silenced_until_ns
     return models.DriftAlert(
         alert_id=alert.alert_id,
@@ -206,11 +291,13 @@ def _item(alert: Alert, now: Figures | None, *, stands: bool) -> models.DriftAle
         changed_at=format_time(alert.changed_ns),
         silenced_until=None if until_ns is None else format_time(until_ns),
         by=alert.by,
+        name=alert.name,
         note=alert.note,
         title=headline(alert),
         condition=alert.condition,
         opened=_opened(alert),
         now=None if now is None else _figures(now, evidence(now, Kind(alert.kind))),
+        fell=[_fallen(each) for each in fell],
         stands=stands,
     )
 
@@ -236,6 +323,20 @@ def _figures(figures: Figures, message: str) -> models.DriftFigures:
         healthy_lower=figures.lower,
         against=figures.against,
         message=message,
+    )
+
+
+def _fallen(each: TaskFall) -> FallenTask:
+    return FallenTask(task=each.task, now=_tally(each.now), before=_tally(each.before))
+
+
+def _tally(each: Tally) -> VersionTally:
+    return VersionTally(
+        version=each.version,
+        passed=each.passed,
+        failed=each.failed,
+        errored=each.errored,
+        pass_rate=each.rate,
     )
 
 
@@ -280,6 +381,7 @@ def _series(each: Standing, stands: bool) -> DriftSeries:
         profile=each.profile.alias, profile_version=each.profile.digest, task=key.task,
         kind=key.kind.value, service=key.agent.service, environment=key.agent.environment,
         version=key.agent.version, units=each.units, records=each.records, failed=each.failed,
+        errored=each.errored, version_before=each.before and _tally(each.before),
         rate=each.rate, lower=each.lower, upper=each.upper, evidence=each.evidence,
         healthy=each.healthy, healthy_lower=each.healthy_lower, against=each.words,
         state=each.state.value, stands=stands,
@@ -298,7 +400,14 @@ def _refusals() -> Generator[None]:
 def _answer(found: Alert | None, alert_id: str) -> models.DriftAlert:
     if found is None:
         raise _unknown(alert_id)
-    return _item(found, None, stands=False)
+    return _item(found)
+
+
+def _name(said: _Act, caller: Caller, tokens: TokenFile) -> str:
+    """The name that was given, or else that of the token; empty where none was asked for."""
+    if said.name or not caller.token_id:
+        return said.name
+    return next((each.name for each in tokens.all() if each.id == caller.token_id), "")
 
 
 def _unknown(alert_id: str) -> ProblemError:

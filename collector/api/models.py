@@ -2,7 +2,7 @@
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from scouter.client.models.alerts import Culprit, DriftExample, UnwatchedAlert
+from scouter.client.models.alerts import Culprit, DriftExample, FallenTask, UnwatchedAlert
 from scouter.client.models.drift import DriftNumber, DriftOutcome
 from scouter.client.models.evaluations import TaskResult
 from scouter.evaluate.outcome import Outcome
@@ -104,14 +104,21 @@ class DriftAlert(_Answer):
     changed_at: str
     silenced_until: str | None
     by: str = Field(description="Id of the token that changed it last, or empty.")
+    name: str = Field(description="Of the person or token that changed it last, or empty.")
     note: str
     title: str = Field(description="In words: the thing that got worse, its agent, its begin.")
     condition: str = Field(
         default="",
         description="The condition of a profile that holds; empty for what a detector has proven.",
     )
-    opened: DriftFigures = Field(description="As it was proven.")
+    opened: DriftFigures = Field(
+        description="As it was proven; of a condition, as it was when it fired."
+    )
     now: DriftFigures | None = Field(description="With what came since; null once it is over.")
+    fell: list[FallenTask] = Field(
+        description="While it is open, what passes less in its version than in the one before, by "
+        "95 % intervals that are apart: the whole record, then its tasks, the worst first."
+    )
     stands: bool = Field(
         description="Stands among all open alerts of the space looked at together (e-BH)."
     )
@@ -135,7 +142,10 @@ class DriftAlertLook(DriftAlert):
         description="Parts that fell, the largest share first; of the kind error empty."
     )
 
-    examples: list[DriftExample] = Field(description="The newest failed records at its opening.")
+    examples: list[DriftExample] = Field(
+        description="The newest failed records at its opening; of passes also those that errored "
+        "last since it began."
+    )
     history: list[DriftAlert] = Field(description="Oldest first.")
     deliveries: list[DriftDelivery] = Field(
         description="Whom it was told to: the last step for each channel and state, oldest first."

@@ -46,12 +46,12 @@ Tags = Annotated[
     Query(max_length=16, description="`key=value`; several are all asked for.", alias="tag"),
 ]
 Bucket = Annotated[
-    str, Query(max_length=8, description="Minutes, hours or days, such as 5m, 1h, 7d.")
+    str, Query(max_length=8, description="Seconds, minutes, hours or days, such as 5m, 1h, 7d.")
 ]
 Limit = Annotated[int, Query(ge=1, le=1000)]
 Cursor = Annotated[str | None, Query(max_length=100)]
-_UNITS: Final = {"m": 60 * 10**9, "h": 3600 * 10**9, "d": 86_400 * 10**9}
-_BUCKET: Final = re.compile(r"([1-9]\d{0,5})([mhd])")
+_UNITS: Final = {"s": 10**9, "m": 60 * 10**9, "h": 3600 * 10**9, "d": 86_400 * 10**9}
+_BUCKET: Final = re.compile(r"([1-9]\d{0,6})([smhd])")
 BAD_CURSOR: Final = "cursor: not a cursor of this API; pass next_cursor of an answer unchanged"
 
 
@@ -195,6 +195,8 @@ def read_bucket(text: str) -> int:
     match = _BUCKET.fullmatch(text)
     if match is None:
         raise ProblemError(
-            400, f"bucket: {text!r} is no length; expected minutes, hours or days, such as 5m or 1h"
+            400,
+            f"bucket: {text!r} is no length; expected seconds, minutes, hours or days, such as "
+            "5m or 1h",
         )
     return int(match[1]) * _UNITS[match[2]]

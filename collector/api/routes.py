@@ -66,12 +66,10 @@ def api_router() -> APIRouter:
         conditions = {
             each.profile_uid: each for each in watcher.alerts(caller.space) if each.condition
         }
+        statuses = monitor.statuses(caller.space)
         return models.Alerts(
-            items=[
-                _alert(each, conditions.get(each.profile.uid))
-                for each in monitor.statuses(caller.space)
-            ],
-            drift=drift_alerts(watcher, store, caller.space),
+            items=[_alert(each, conditions.get(each.profile.uid)) for each in statuses],
+            drift=drift_alerts(watcher, store, caller.space, statuses),
             trouble=[
                 _trouble(each, troubles.get(each.key)) for each in health.findings(caller.space)
             ],

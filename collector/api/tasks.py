@@ -1,14 +1,14 @@
 """Pass rates and scores of tasks: over all time, and bucket by bucket."""
 
-import time
 from collections.abc import Callable
 from functools import cache
-from typing import Annotated, Any, Final, NamedTuple, Self
+from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Query, Response
-from pydantic import BaseModel, ConfigDict, JsonValue
+from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 from collector.api.answers import json_response
+from collector.api.buckets import Buckets
 from collector.api.judge_standing import Span
 from collector.api.parameters import (
     NOT_FOUND,
@@ -18,7 +18,6 @@ from collector.api.parameters import (
     Text,
     Time,
     caught_up_router,
-    read_bucket,
     read_time,
 )
 from collector.api.parts import TheNames, TheStandings, TheStore
@@ -29,18 +28,25 @@ from collector.storage.port.reading import ReadStore
 from scouter.client.models.tasks import RatedTask, RateLine, TaskRate, TaskRates
 from scouter.evaluate.intervals import wilson
 
-_MOST_BUCKETS: Final = 2_000
 _MOST_ITEMS: Final = 50_000
 MOST_PLACES: Final = 500_000
 """Buckets of all lines together; one takes a twentieth of what an item does."""
-_USUAL_BUCKETS: Final = 24
 
 LineBucket = Annotated[
     str | None,
     Query(
         max_length=8,
-        description="Minutes, hours or days, such as 1h: each task has its `line` then, its rate "
-        "over time. It needs `since`.",
+        description="Seconds, minutes, hours or days, such as 1h: each task has its `line` then, "
+        "its rate over time. It needs `since`.",
+    ),
+]
+Points = Annotated[
+    int | None,
+    Query(
+        ge=2,
+        le=200,
+        description="In place of `bucket`: so many buckets at most from the first result on, of a "
+        "length that the answer tells. It needs `since`.",
     ),
 ]
 
@@ -60,6 +66,7 @@ class TaskSeries(BaseModel):
     model_config = ConfigDict(frozen=True)
 
     items: list[SeriesPoint]
+    bucket_s: int = Field(description="Length of a bucket in seconds.")
 
 
 @cache
@@ -79,6 +86,7 @@ def tasks_router() -> APIRouter:
         since: Time = None,
         until: Time = None,
         bucket: LineBucket = None,
+        points: Points = None,
     ) -> TaskRates:
         """Outcomes and pass rate of every task; times are those of evaluation."""
         query = TaskQuery(
@@ -96,7 +104,8 @@ def tasks_router() -> APIRouter:
         if not found:
             names.check(caller.space, profile)
         judges = standings.reader(caller.space)
-        line_of = None if bucket is None else _lines(store, query, bucket, len(found))
+        buckets = _buckets(store, query, bucket, points)
+        line_of = None if buckets is None else _lines(store, query, buckets, len(found))
         return TaskRates(
             items=tuple(
                 RatedTask(
@@ -105,7 +114,8 @@ def tasks_router() -> APIRouter:
                     line=line_of and line_of(each.profile_uid, each.task_id),
                 )
                 for each in found
-            )
+            ),
+            bucket_s=None if buckets is None else buckets.bucket_ns // 10**9,
         )
 
     @router.get("/tasks/series", response_model=TaskSeries, responses=NOT_FOUND)
@@ -121,12 +131,26 @@ def tasks_router() -> APIRouter:
         since: Time = None,
         until: Time = None,
         bucket: Bucket = "1h",
+        points: Points = None,
     ) -> Response:
         """Outcomes and pass rate of every task over time; times are those of evaluation.
 
         Without `until` it ends with the bucket of now, without `since` it is the last 24 buckets.
         """
-        buckets = _Buckets.read(bucket, read_time("since", since), read_time("until", until))
+        query = TaskQuery(
+            space=caller.space,
+            profile=profile,
+            service_version=service_version,
+            environment=environment,
+            since_ns=read_time("since", since),
+            until_ns=read_time("until", until),
+        )
+        buckets = (
+            Buckets.read(bucket, query.since_ns, query.until_ns)
+            if points is None
+            else _buckets(store, query, None, points)
+        )
+        assert buckets is not None  # noqa: S101 points are given
         found = store.task_series(
             SeriesQuery(
                 space=caller.space,
@@ -160,52 +184,32 @@ def tasks_router() -> APIRouter:
             }
 
         # Not checked against the model: that takes half of the time for a thousand points.
-        return json_response({"items": [point(each) for each in found]})
+        return json_response(
+            {"items": [point(each) for each in found], "bucket_s": buckets.bucket_ns // 10**9}
+        )
 
     return router
 
 
-class _Buckets(NamedTuple):
-    """A time that is cut into buckets."""
-
-    since_ns: int
-    until_ns: int
-    bucket_ns: int
-
-    @classmethod
-    def read(cls, bucket: str, since_ns: int | None, until_ns: int | None) -> Self:
-        """Read the length of buckets, and find the time that is not given.
-
-        Raises:
-            ProblemError: 400; it is no length, or there are too many buckets.
-        """
-        bucket_ns = read_bucket(bucket)
-        if until_ns is None:
-            until_ns = (time.time_ns() // bucket_ns + 1) * bucket_ns
-        if since_ns is None:
-            since_ns = max(0, (-(-until_ns // bucket_ns) - _USUAL_BUCKETS) * bucket_ns)
-        buckets = cls(since_ns, until_ns, bucket_ns)
-        if buckets.number > _MOST_BUCKETS:
-            raise ProblemError(
-                400,
-                f"bucket: {buckets.number:,} buckets of {bucket}; at most {_MOST_BUCKETS:,} are "
-                "computed: take longer buckets, or a later since",
-            )
-        return buckets
-
-    @property
-    def number(self) -> int:
-        """The number of buckets, those that are cut included."""
-        return -(-self.until_ns // self.bucket_ns) - self.since_ns // self.bucket_ns
+def _buckets(
+    store: ReadStore, query: TaskQuery, bucket: str | None, points: int | None
+) -> Buckets | None:
+    """Cut the time of a rate over time; None where none is asked for."""
+    if bucket is None and points is None:
+        return None
+    if query.since_ns is None:
+        name = "points" if bucket is None else "bucket"
+        raise ProblemError(400, f"{name}: a rate over time needs since, too")
+    if bucket is not None:
+        return Buckets.read(bucket, query.since_ns, query.until_ns)
+    assert points is not None  # noqa: S101 one of the two is given
+    return Buckets.chosen(store, query, points)
 
 
 def _lines(
-    store: ReadStore, query: TaskQuery, bucket: str, tasks: int
+    store: ReadStore, query: TaskQuery, buckets: Buckets, tasks: int
 ) -> Callable[[str, str], RateLine]:
     """The rates over time of the tasks that a query counts, by profile uid and task."""
-    if query.since_ns is None:
-        raise ProblemError(400, "bucket: a rate over time needs since, too")
-    buckets = _Buckets.read(bucket, query.since_ns, query.until_ns)
     if tasks * buckets.number > MOST_PLACES:
         raise ProblemError(
             400,

@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Final, Literal, TypeAlias
 
+from collector.web.incidents import Incident, incidents_of
 from collector.web.period import Period, Traffic
 from collector.web.source import Answer, AskError, Source
+from collector.web.split import split_of
 from scouter.evaluate.show.rate_plot import Plot, beginning, sketch_rates
 
 State: TypeAlias = Literal["regressed", "alert", "few", "silent", "watched", "unwatched"]
@@ -17,6 +19,7 @@ _URGENT: Final = {"regressed": 0, "alert": 1}
 """States whose tasks come first; the others stay in the order of the profile."""
 FEW: Final = 30
 """Results below which a rate says little: its interval is wider than 0.3."""
+_POINTS: Final = 30
 _WIDTH: Final = 120.0
 _HEIGHT: Final = 26.0
 
@@ -44,37 +47,46 @@ class ProfileRows:
     name: str
     version: str
     alert: Answer | None
+    incident: Incident | None
+    """Its open alerts."""
     tasks: Sequence[TaskRow]
     is_firing: bool
     environments: Sequence[str]
     """Those that the detectors know, the one whose standings are shown first."""
 
 
-async def overview(source: Source, period: Period, traffic: Traffic, now_s: float) -> Answer:
-    """Collect the overview.
+async def overview(
+    source: Source, period: Period, traffic: Traffic, now_s: float, profile: str = ""
+) -> Answer:
+    """Collect the overview, of all active profiles or of one.
 
     Args:
         source: Asks the API.
         period: That it covers.
         traffic: That it covers.
         now_s: The end of the period.
+        profile: Alias of one profile; empty for all.
 
     Raises:
-        AskError: The API refused.
+        AskError: The API refused, or there is no such profile.
     """
     since = period.since(now_s)
-    profiles, rates, alerts, standings, records = await asyncio.gather(
+    profiles, (rates, bucket_s), alerts, standings, records = await asyncio.gather(
         _items(source, "profiles"),
-        _rates(source, period, {"since": since, **traffic.asked}),
+        _rates(source, {"since": since, "profile": profile, **traffic.asked}),
         source.get("alerts"),
         _items(source, "drift/series"),
         source.get("conservation/records"),
     )
-    falls = [each for each in alerts["drift"] if each["state"] != "resolved"]
+    falls = [
+        each
+        for each in alerts["drift"]
+        if each["state"] != "resolved" and profile in ("", each["profile"])
+    ]
     rows = _rows(
-        profiles,
+        [each for each in profiles if profile in ("", each["alias"])],
         rates,
-        _plots(rates, since // period.coarse_s * period.coarse_s, now_s, period.coarse_s),
+        _plots(rates, since, now_s, bucket_s) if bucket_s else {},
         alerts["items"],
         falls,
         standings,
@@ -83,27 +95,79 @@ async def overview(source: Source, period: Period, traffic: Traffic, now_s: floa
     return {
         "profiles": sorted(rows, key=lambda each: (not each.is_firing, each.alias)),
         "firing": [  # one with an alert is among the falls
-            each for each in alerts["items"] if each["state"] == "firing" and not each["alert_id"]
+            each
+            for each in alerts["items"]
+            if each["state"] == "firing"
+            and not each["alert_id"]
+            and profile in ("", each["profile"])
         ],
-        "falls": falls,
-        "trouble": alerts["trouble"],
+        "incidents": incidents_of(falls),
+        "open": len(falls),
+        "trouble": [each for each in alerts["trouble"] if profile in ("", each["profile"])],
         "records": records,
         "is_empty": not records["accepted"],
+        "versions": _versions(standings),
+        "environments": sorted({each["environment"] for each in standings} - {""}),
     }
+
+
+async def profile_view(
+    source: Source, alias: str, period: Period, traffic: Traffic, now_s: float
+) -> Answer:
+    """Collect the view of one profile: its part of the overview, and where failures are parted.
+
+    Args:
+        source: Asks the API.
+        alias: Of the profile.
+        period: That it covers.
+        traffic: That it covers.
+        now_s: The end of the period.
+
+    Raises:
+        AskError: The API refused, or there is no such profile.
+    """
+    shown, known = await asyncio.gather(
+        overview(source, period, traffic, now_s, alias), source.get("versions", profile=alias)
+    )
+    if not shown["profiles"]:
+        raise AskError(HTTPStatus.NOT_FOUND, f"no active profile is called {alias[:100]!r}")
+    (profile,) = shown["profiles"]
+    return {
+        **shown,
+        "profile": profile,
+        "bad": [
+            each
+            for each in profile.tasks
+            if each.rate and each.rate["failed"] + each.rate["errored"]
+        ],
+        "split": split_of(shown["incidents"], alias, known["items"], period.since(now_s)),
+        "versions": [each["version"] for each in known["items"]],
+    }
+
+
+def _versions(standings: Iterable[Answer]) -> list[str]:
+    """The versions that ran last, then those before them."""
+    now = [each["version"] for each in standings]
+    before = [each["version_before"]["version"] for each in standings if each["version_before"]]
+    return [name for name in dict.fromkeys([*sorted(now), *sorted(before)]) if name]
 
 
 async def _items(source: Source, path: str, **query: str | int | None) -> list[Answer]:
     return (await source.get(path, **query))["items"]
 
 
-async def _rates(source: Source, period: Period, asked: Answer) -> list[Answer]:
-    """The rate of each task with its line; without lines where tasks are too many for them."""
+async def _rates(source: Source, asked: Answer) -> tuple[list[Answer], int | None]:
+    """The rate of each task with its line, and the seconds of a bucket of that.
+
+    There are no lines where tasks are too many for them.
+    """
     try:
-        return await _items(source, "tasks", bucket=period.coarse, **asked)
+        found = await source.get("tasks", points=_POINTS, **asked)
     except AskError as error:
         if error.status != HTTPStatus.BAD_REQUEST:
             raise
-    return await _items(source, "tasks", **asked)
+        found = await source.get("tasks", **asked)
+    return found["items"], found["bucket_s"]
 
 
 def _plots(
@@ -115,11 +179,13 @@ def _plots(
         if each["line"] is not None:
             lines[each["profile"], each["task_id"]].append(each["line"])
     found: dict[tuple[str, str], Plot] = {}
-    end_s = until_s + bucket_s
     for key, versions in lines.items():
-        places = [(start_s + bucket_s / 2, rate) for start_s, rate in _merged(versions)]
-        begin_s = beginning(places[0][0] if places else None, since_s, end_s, bucket_s)
-        found[key] = sketch_rates(places, begin_s, end_s, bucket_s, _WIDTH, _HEIGHT)
+        places = [
+            ((start_s + min(start_s + bucket_s, until_s)) / 2, rate)
+            for start_s, rate in _merged(versions)
+        ]
+        begin_s = beginning(places[0][0] if places else None, since_s, until_s, bucket_s)
+        found[key] = sketch_rates(places, begin_s, until_s, bucket_s, _WIDTH, _HEIGHT)
     return found
 
 
@@ -151,26 +217,34 @@ def _rows(
         for each in standings
         if each["kind"] == "pass"
     }
+    incident_of = {each.profile: each for each in reversed(incidents_of(falls))}
     rows: list[ProfileRows] = []
     for profile in profiles:
         if not profile["is_active"]:
             continue
         alias = profile["alias"]
-        alert = alert_of.get(alias)
+        alert, incident = alert_of.get(alias), incident_of.get(alias)
+        fell = [each["task"] for each in incident.tasks] if incident else []
         environments = environments_of(alias, standings, environment)
         tasks: list[TaskRow] = []
         for task_id in profile["tasks"]:
             rate = rate_of.get((profile["profile_version"], task_id))
             fall = fall_of.get((alias, task_id))
             series = series_of.get((alias, task_id, environments[0])) if environments else None
-            state = state_of(rate, alert, fall, series)
+            is_calm = bool(fell) and task_id not in fell
+            state = state_of(rate, alert, fall, series, is_calm=is_calm)
             plot = plots.get((alias, task_id))
             tasks.append(
                 TaskRow(
                     task_id=task_id, rate=rate, plot=plot, state=state, fall=fall, series=series
                 )
             )
-        tasks.sort(key=lambda each: _URGENT.get(each.state, len(_URGENT)))
+        order = {name: number for number, name in enumerate(fell)}
+        tasks.sort(
+            key=lambda each: (
+                order.get(each.task_id, len(order)), _URGENT.get(each.state, len(_URGENT))
+            )
+        )  # fmt: skip
         is_firing = alert is not None and alert["state"] == "firing"
         rows.append(
             ProfileRows(
@@ -178,6 +252,7 @@ def _rows(
                 name=profile["name"],
                 version=profile["profile_version"],
                 alert=alert,
+                incident=incident,
                 tasks=tasks,
                 is_firing=is_firing or any(name == alias for name, _ in fall_of),
                 environments=environments,
@@ -206,7 +281,12 @@ def environments_of(alias: str, standings: Iterable[Answer], asked: str) -> list
 
 
 def state_of(
-    rate: Answer | None, alert: Answer | None, fall: Answer | None, series: Answer | None
+    rate: Answer | None,
+    alert: Answer | None,
+    fall: Answer | None,
+    series: Answer | None,
+    *,
+    is_calm: bool,
 ) -> State:
     """The state of a task, the most urgent one that is true.
 
@@ -215,12 +295,14 @@ def state_of(
         alert: The condition of its profile.
         fall: An open alert of the detectors about it.
         series: Where the detectors have it.
+        is_calm: Other tasks of the profile fell with its alert, and this one did not.
     """
     if fall is not None:
         return "regressed"
     if rate is None or not rate["total"]:
         return "silent"
-    if alert is not None and alert["state"] == "firing" and rate["passed"] < rate["total"]:
+    is_firing = alert is not None and alert["state"] == "firing" and not is_calm
+    if is_firing and rate["passed"] < rate["total"]:
         return "alert"
     if rate["total"] < FEW:
         return "few"

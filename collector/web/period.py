@@ -1,4 +1,4 @@
-"""The period that a view covers, and the length of the buckets in its plots."""
+"""The period and the traffic that a view covers."""
 
 import time
 from dataclasses import dataclass
@@ -15,28 +15,22 @@ class Period:
         name: As the address has it.
         label: As a person reads it.
         seconds: Its length.
-        bucket: Length of a bucket, as the API takes it.
-        bucket_s: The same in seconds.
-        coarse: Length of a bucket of small plots, which have a tenth of the width.
-        coarse_s: The same in seconds.
+        step_s: It begins at a multiple of that.
     """
 
     name: str
     label: str
     seconds: int
-    bucket: str
-    bucket_s: int
-    coarse: str
-    coarse_s: int
+    step_s: int
 
     def since(self, now_s: float | None = None) -> int:
-        """Begin of the period in seconds since 1970: the beginning of a bucket.
+        """Begin of the period in seconds since 1970.
 
         Args:
             now_s: Its end; None for now.
         """
         now = time.time() if now_s is None else now_s
-        return int((now - self.seconds) // self.bucket_s) * self.bucket_s
+        return int((now - self.seconds) // self.step_s) * self.step_s
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,17 +57,14 @@ class Traffic:
 
 
 PERIODS: Final = tuple(
-    Period(
-        name=name, label=label, seconds=hours * _HOUR_S, bucket=bucket, bucket_s=bucket_s,
-        coarse=coarse, coarse_s=coarse_s,
+    Period(name=name, label=label, seconds=hours * _HOUR_S, step_s=step_s)
+    for name, label, hours, step_s in (
+        ("1h", "hour", 1, 60),
+        ("24h", "day", 24, _HOUR_S),
+        ("7d", "week", 7 * 24, _HOUR_S),
+        ("30d", "month", 30 * 24, _HOUR_S),
     )
-    for name, label, hours, bucket, bucket_s, coarse, coarse_s in (
-        ("1h", "hour", 1, "1m", 60, "4m", 240),
-        ("24h", "day", 24, "1h", _HOUR_S, "2h", 2 * _HOUR_S),
-        ("7d", "week", 7 * 24, "4h", 4 * _HOUR_S, "12h", 12 * _HOUR_S),
-        ("30d", "month", 30 * 24, "1d", 24 * _HOUR_S, "2d", 48 * _HOUR_S),
-    )
-)  # fmt: skip
+)
 USUAL: Final = PERIODS[1]
 
 

@@ -20,6 +20,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
 from collector.api.cut_values import escaped
+from collector.web.incidents import named
 
 HEADERS: Final[Mapping[str, str]] = {
     "Content-Security-Policy": (
@@ -197,6 +198,11 @@ def percent(rate: float | None) -> str:
     return "–" if rate is None else f"{rate:.1%}"
 
 
+def short(rate: float) -> str:
+    """A rate in percent, as short as three digits allow."""
+    return f"{rate * 100:.3g}%"
+
+
 def points(difference: float) -> str:
     """A difference of two rates in points, with its sign."""
     return f"{100 * difference:+.1f}".replace("-", "\u2212")
@@ -239,6 +245,8 @@ _ENVIRONMENT.filters.update(
     step=escaped,
     took=took,
     percent=percent,
+    short=short,
+    named=named,
     points=points,
     part=path_part,
     query=query,

@@ -19,14 +19,15 @@ from collector.problem import ProblemError
 from collector.web.answering import View, endpoint, forget, read_form
 from collector.web.conversation import conversation_view
 from collector.web.health import health_view
+from collector.web.incidents import incidents_of
 from collector.web.lists import LISTS, as_parquet, download_list, facets_view, list_view
-from collector.web.overview import overview
+from collector.web.overview import overview, profile_view
 from collector.web.period import PERIODS, Traffic, read_period
 from collector.web.record import record_view
 from collector.web.render import HEADERS, STATIC, VERSION, query, render
 from collector.web.review import review_routes
 from collector.web.session import COOKIE, SessionFront, is_local
-from collector.web.source import AskError, Source
+from collector.web.source import Answer, AskError, Source
 from collector.web.spread import spread_view
 from collector.web.task import task_view
 from collector.web.trace import pass_on, path_of, span_detail, trace_view
@@ -39,6 +40,8 @@ _FORMS: Final = {
 """Forms of a downloaded list, and their media types."""
 _REPLAYED: Final = ("accepted", "waiting", "refused")
 """Outcomes of a dead letter that is taken in again."""
+_WORDS: Final = 200
+"""Characters of a caption that an address may have."""
 _PASSED_ON: Final = ("columns", "matches", "export")
 _FOR_GOOD: Final = "public, max-age=31536000, immutable"
 _OF_OTHER_SITES: Final = (HTTPStatus.FORBIDDEN, HTTPStatus.MISDIRECTED_REQUEST)
@@ -65,6 +68,7 @@ def page_routes() -> list[BaseRoute]:
         Route("/login", _login, methods=["GET", "POST"]),
         Route("/logout", _logout, methods=["POST"]),
         Route("/", endpoint(_overview)),
+        Route("/profile", endpoint(_profile)),
         Route("/task", endpoint(_task)),
         Route("/task/distributions", endpoint(_spread)),
         Route("/task/failures", endpoint(_failures)),
@@ -111,6 +115,16 @@ async def _overview(request: Request, source: Source) -> Response:
     )
 
 
+async def _profile(request: Request, source: Source) -> Response:
+    period, traffic = read_period(request.query_params.get("range")), _traffic(request)
+    alias = request.query_params.get("profile", "")
+    shown = await profile_view(source, alias, period, traffic, time.time())
+    return await render(
+        request, "profile.html", period=period, periods=PERIODS, traffic=traffic, alias=alias,
+        **shown,
+    )  # fmt: skip
+
+
 async def _task(request: Request, source: Source) -> Response:
     period, traffic = read_period(request.query_params.get("range")), _traffic(request)
     profile, task_id = request.query_params.get("profile", ""), request.query_params.get("task", "")
@@ -137,14 +151,16 @@ async def _spread(request: Request, source: Source) -> Response:
 async def _failures(request: Request, source: Source) -> Response:
     asked = request.query_params
     period, traffic = read_period(asked.get("range")), _traffic(request)
-    profile, task_id, split = (asked.get(name, "") for name in ("profile", "task", "split"))
+    profile, task_id, split, words = (
+        asked.get(name, "") for name in ("profile", "task", "split", "words")
+    )
     shown = await source.get(
         "tasks/failures", profile=profile, task_id=task_id,
         since=period.since(time.time()), split=split, **traffic.asked,
     )  # fmt: skip
     return await render(
         request, "failures.html", layout=_layout(request), period=period, traffic=traffic,
-        profile=profile, task_id=task_id, split=split, **shown,
+        profile=profile, task_id=task_id, split=split, words=words[:_WORDS], **shown,
     )  # fmt: skip
 
 
@@ -209,27 +225,44 @@ def _accepts(request: Request) -> str:
 
 
 async def _alerts(request: Request, source: Source) -> Response:
-    return await render(request, "alerts.html", **await source.get("alerts"))
+    found = await source.get("alerts")
+    opened = [each for each in found["drift"] if each["state"] != "resolved"]
+    return await render(request, "alerts.html", incidents=incidents_of(opened), **found)
 
 
 async def _alert(request: Request, source: Source) -> Response:
-    shown = await source.get(f"alerts/{quote(request.path_params['alert_id'], safe='')}")
-    return await render(request, "alert.html", **shown)
+    alert_id = request.path_params["alert_id"]
+    shown = await source.get(f"alerts/{quote(alert_id, safe='')}")
+    others = await _beside(source, alert_id)
+    return await render(request, "alert.html", others=others, **shown)
+
+
+async def _beside(source: Source, alert_id: str) -> list[Answer]:
+    """The other open alerts of the same incident."""
+    found = (await source.get("alerts"))["drift"]
+    for incident in incidents_of(each for each in found if each["state"] != "resolved"):
+        if any(each["alert_id"] == alert_id for each in incident.alerts):
+            return [each for each in incident.alerts if each["alert_id"] != alert_id]
+    return []
 
 
 async def _act(request: Request, source: Source) -> Response:
-    """Acknowledge, silence or resolve an alert, then show it."""
-    alert_id, act = quote(request.path_params["alert_id"], safe=""), request.path_params["act"]
+    """Acknowledge, silence or resolve an alert, or all of its incident, then show it."""
+    alert_id, act = request.path_params["alert_id"], request.path_params["act"]
     form = await read_form(request)
-    body: dict[str, object] = {"note": form.get("note", "")}
+    body: dict[str, object] = {"note": form.get("note", ""), "name": form.get("name", "")}
     if act == "silence":
         body["seconds"] = form.get("seconds", "")
-    elif act == "resolve":
-        body["accept"] = form.get("accept") == "yes"
-    elif act != "acknowledge":
+    elif act not in ("acknowledge", "resolve"):
         raise AskError(HTTPStatus.NOT_FOUND, f"an alert cannot be told to {act[:100]}")
-    await source.post(f"alerts/{alert_id}/{act}", body)
-    return RedirectResponse(f"/alerts/{alert_id}", 303)
+    others = await _beside(source, alert_id) if form.get("all") == "yes" else []
+    is_new_normal = act == "resolve" and form.get("accept") == "yes"
+    for each in (None, *others):
+        is_held = each is None or not each["condition"]  # a condition is learnt from nothing
+        accepted = {"accept": True} if is_new_normal and is_held else {}
+        wanted = quote(alert_id if each is None else each["alert_id"], safe="")
+        await source.post(f"alerts/{wanted}/{act}", body | accepted)
+    return RedirectResponse(f"/alerts/{quote(alert_id, safe='')}", 303)
 
 
 async def _health(request: Request, source: Source) -> Response:

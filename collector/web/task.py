@@ -2,18 +2,30 @@
 
 import asyncio
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
 from urllib.parse import quote
 
+from collector.web.incidents import incidents_of
 from collector.web.period import Period, Traffic
+from collector.web.rate_lines import POINTS, RateLine, columns_of, rate_lines
 from collector.web.source import Answer, Source
-from scouter.evaluate.show.rate_plot import Point, beginning, plot_rates
+from collector.web.split import at_s, split_of
+from scouter.evaluate.show.rate_plot import Plot, beginning, plot_rates
 
 _WIDTH: Final = 860.0
 _HEIGHT: Final = 180.0
-_TOGETHER_S: Final = 3600
-"""A fall and its alarm within that time share one mark."""
+_TOGETHER: Final = 0.03
+"""Marks that are apart by less of the plot's width share one line."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DrawnLine:
+    """A line of the plot."""
+
+    version: str
+    plot: Plot
 
 
 async def task_view(
@@ -34,52 +46,62 @@ async def task_view(
     """
     since = period.since(now_s)
     asked = {"profile": profile, "since": since, **traffic.asked}
-    counted, series, found, standings = await asyncio.gather(
+    counted, whole, found, standings, known = await asyncio.gather(
         source.get("tasks", **asked),
-        source.get("tasks/series", task_id=task_id, bucket=period.bucket, **asked),
+        source.get("tasks/series", task_id=task_id, points=POINTS, **asked),
         source.get("alerts"),
         source.get("drift/series"),
+        source.get("versions", profile=profile),
     )
-    points = _points(series["items"], period.bucket_s)
-    until_s = now_s + period.bucket_s
-    first_s = points[0].at_s if points else None
-    begin_s = beginning(first_s, since, until_s, period.bucket_s)
+    versions: list[Answer] = known["items"]
+    bucket_s = whole["bucket_s"]
+    lines = await rate_lines(source, {**asked, "task_id": task_id}, whole, versions, now_s)
+    opened = [each for each in found["drift"] if each["state"] != "resolved"]
     falls = [each for each in found["drift"] if _is_about(each, profile, task_id)]
     stands = [each for each in standings["items"] if _is_about(each, profile, task_id)]
-    opened = next((each for each in falls if each["state"] != "resolved"), None)
-    look = await source.get(f"alerts/{quote(opened['alert_id'], safe='')}") if opened else None
+    own = next((each for each in falls if each["state"] != "resolved"), None)
+    look = await source.get(f"alerts/{quote(own['alert_id'], safe='')}") if own else None
     healthy = stands[0]["healthy"] if stands else None
-    plot = plot_rates(points, begin_s, until_s, period.bucket_s, _WIDTH, _HEIGHT)
-    marks = marks_of(falls)
+    first_s = min((line.points[0].at_s for line in lines), default=None)
+    begin_s = beginning(first_s, since, now_s, bucket_s)
+    drawn = _drawn(lines, begin_s, now_s, bucket_s)
+    marks = marks_of(falls, versions if len(versions) > 1 else (), begin_s, now_s)
     return {
         "rates": [each for each in counted["items"] if each["task_id"] == task_id],
-        "plot": plot,
-        "plotted": _plotted(points, begin_s, until_s, healthy, marks, period.bucket_s),
-        "levels": [(1 - healthy) * plot.height] if healthy is not None else [],
-        "lines": [
-            (plot.width * (each["at_s"] - begin_s) / (until_s - begin_s), each)
-            for each in marks
-            if begin_s <= each["at_s"] <= until_s
+        "lines": drawn,
+        "plotted": {
+            **columns_of(lines, bucket_s), "since_s": begin_s, "until_s": now_s,
+            "healthy": healthy, "marks": marks,
+        },
+        "width": _WIDTH,
+        "height": _HEIGHT,
+        "levels": [(1 - healthy) * _HEIGHT] if healthy is not None else [],
+        "marks": [
+            (_WIDTH * (each["at_s"] - begin_s) / (now_s - begin_s), each) for each in marks
         ],
+        "bucket": _length(bucket_s),
         "fall": look,
         "stands": stands,
         "plot_since": _clock(begin_s) if begin_s > since else "",
-        "alert": next((each for each in found["items"] if each["profile"] == profile), None),
-    }
+        "incidents": [each for each in incidents_of(opened) if each.profile == profile],
+        "split": split_of(incidents_of(opened), profile, versions, since),
+        "versions": [each["version"] for each in versions],
+        "environments": sorted(
+            {each["environment"] for each in standings["items"] if each["profile"] == profile}
+            - {""}
+        ),
+    }  # fmt: skip
 
 
-def _points(items: Iterable[Answer], bucket_s: float) -> list[Point]:
-    """Buckets of a series that have a rate, as points in the middle of each."""
+def _drawn(
+    lines: Iterable[RateLine], begin_s: float, end_s: float, bucket_s: float
+) -> list[DrawnLine]:
     return [
-        Point(
-            at_s=datetime.fromisoformat(each["start"]).timestamp() + bucket_s / 2,
-            rate=each["pass_rate"],
-            lower=each["lower"],
-            upper=each["upper"],
-            n=each["total"],
+        DrawnLine(
+            version=line.version,
+            plot=plot_rates(line.points, begin_s, end_s, bucket_s, _WIDTH, _HEIGHT),
         )
-        for each in items
-        if each["pass_rate"] is not None
+        for line in lines
     ]
 
 
@@ -89,44 +111,47 @@ def _is_about(each: Answer, profile: str, task_id: str) -> bool:
     return is_same and not each.get("condition")
 
 
-def marks_of(falls: Iterable[Answer]) -> list[Answer]:
-    """Marks of a plot: when each fall began, with the version that fell, and when it alarmed.
+def marks_of(
+    falls: Iterable[Answer], versions: Sequence[Answer], begin_s: float, end_s: float
+) -> list[Answer]:
+    """Marks of a plot: where a version began, where a fall began, and where it alarmed.
 
     Args:
         falls: Alerts of the detectors, as the API has them.
+        versions: Versions as the API has them.
+        begin_s: Left end of the plot, seconds since 1970.
+        end_s: Right end.
+
+    Returns:
+        Those within the plot, by time; some that stand together are one, an alert if one of them
+        is.
     """
     found: list[Answer] = []
+    for each in versions:
+        label = f"version {each['version']}"
+        found.append({"at_s": at_s(each["first_at"]), "kind": "change", "label": label})
     for each in falls:
-        since_s = datetime.fromisoformat(each["opened"]["since"]).timestamp()
-        opened_s = datetime.fromisoformat(each["opened_at"]).timestamp()
-        version = f"version {each['version']}" if each["version"] else "change"
-        found.append({"at_s": since_s, "kind": "change", "label": f"{version} falls"})
-        found.append({"at_s": opened_s, "kind": "alert", "label": "alert"})
-    if len(found) == 2 and found[1]["at_s"] - found[0]["at_s"] < _TOGETHER_S:
-        return [{**found[1], "label": f"{found[0]['label']}: alert"}]
-    return found
+        found.append({"at_s": at_s(each["opened"]["since"]), "kind": "change", "label": "falls"})
+        found.append({"at_s": at_s(each["opened_at"]), "kind": "alert", "label": "alert"})
+    joined: list[Answer] = []
+    for each in sorted(found, key=lambda mark: mark["at_s"]):
+        if not begin_s <= each["at_s"] <= end_s:
+            continue
+        if joined and each["at_s"] - joined[-1]["at_s"] < _TOGETHER * (end_s - begin_s):
+            last = joined[-1]
+            kind = "alert" if "alert" in (last["kind"], each["kind"]) else "change"
+            joined[-1] = {**last, "kind": kind, "label": f"{last['label']}, {each['label']}"}
+        else:
+            joined.append(each)
+    return joined
 
 
-def _plotted(
-    points: Sequence[Point], since_s: float, until_s: float, healthy: float | None,
-    marks: list[Answer], bucket_s: float,
-) -> Answer:  # fmt: skip
-    """A plot's numbers as columns; a bucket without results is null, so that the line has a gap."""
-    columns: Answer = {name: [] for name in ("x", "rate", "lower", "upper", "n")}
-    last_s = None
-    for each in points:
-        if last_s is not None and each.at_s - last_s > 1.5 * bucket_s:
-            columns["x"].append((each.at_s + last_s) / 2)
-            for name in ("rate", "lower", "upper", "n"):
-                columns[name].append(None)
-        for name, value in zip(
-            columns, (each.at_s, each.rate, each.lower, each.upper, each.n), strict=True
-        ):
-            columns[name].append(value)
-        last_s = each.at_s
-    return {
-        **columns, "since_s": since_s, "until_s": until_s, "healthy": healthy, "marks": marks,
-    }  # fmt: skip
+def _length(seconds: float) -> str:
+    """The length of a bucket, which is a whole number of the unit that a person would choose."""
+    for unit_s, name in ((86_400, "day"), (3_600, "h"), (60, "min")):
+        if seconds >= unit_s:
+            return f"{seconds / unit_s:g} {name}"
+    return f"{seconds:g} s"
 
 
 def _clock(at_s: float) -> str:

@@ -112,7 +112,7 @@ def show(
             for each in found.deliveries
         ),
         *(
-            f"{clock(each.changed_at)} {each.state} {each.by} {each.note}".rstrip()
+            f"{clock(each.changed_at)} {each.state} {each.name or each.by} {each.note}".rstrip()
             for each in found.history
         ),
     ]

@@ -617,6 +617,18 @@ class StoreListsContract(OpenedStore):
             key: [(start_ns, *counts) for start_ns, counts in line.items()]
             for key, line in rates.items()
         }
+        counted = TaskQuery(
+            space=space, service_version=version, since_ns=since_ns, until_ns=until_ns
+        )
+        moments = [
+            row.evaluated_ns
+            for row in latest.values()
+            if since_ns <= row.evaluated_ns < until_ns
+            and version in (None, row.service_version)
+            and any(task.outcome in DECIDED for task in row.tasks)
+        ]
+        extent = store.extent(counted, 10**6)
+        assert (extent and extent.first_ns) == min(moments, default=None)
         places = [(each.start_ns, each.counts.task_id) for each in found]
         assert places == sorted(places)
         assert len(set((each.start_ns, each.counts.profile_uid, each.counts.task_id)

@@ -100,6 +100,8 @@ class _AlertBase(BaseModel):
     silenced_until_ns: int | None = None
     by: str = ""
     """Id of the token that changed it last; empty for the collector itself."""
+    name: str = ""
+    """Name of the person or token that changed it last."""
     note: str = ""
     """Why, in words."""
     condition: str = ""

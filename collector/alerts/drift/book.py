@@ -150,6 +150,7 @@ class AlertBook:
         state: DriftAlertState,
         *,
         by: str = "",
+        name: str = "",
         note: str = "",
         until_ns: int | None = None,
     ) -> Alert:
@@ -158,14 +159,15 @@ class AlertBook:
         Args:
             key: Of the alert.
             state: From now on.
-            by: Person or token that says so; empty for the collector.
+            by: Token that says so; empty for the collector.
+            name: Of the person or token.
             note: Why.
             until_ns: End of a silence.
         """
         alert = self._open[key].model_copy(
             update={
-                "state": state, "changed_ns": self._now_ns(), "by": by, "note": note,
-                "silenced_until_ns": until_ns,
+                "state": state, "changed_ns": self._now_ns(), "by": by, "name": name,
+                "note": note, "silenced_until_ns": until_ns,
             }
         )  # fmt: skip
         if alert.is_open:

@@ -13,7 +13,7 @@ from scouter.drift.series.series_set import results_of
 from scouter.evaluate.outcome import Outcome
 
 EXAMPLES: Final = 3
-"""Newest failed evaluations that are named where a condition holds."""
+"""Newest evaluations that are named where a condition holds, or that errored."""
 CULPRITS: Final = 10
 """Slices that are named."""
 
@@ -32,6 +32,26 @@ def examples_of(store: Store, alert: Alert) -> list[EvaluationRow]:
         return list(store.evaluations(query).items)
     rows = [store.evaluation(alert.space, evaluation_id) for evaluation_id in alert.examples]
     return [row for row in rows if row is not None]
+
+
+def errored_of(store: Store, alert: Alert) -> list[EvaluationRow]:
+    """The newest evaluations that errored since a fall of passes began, which counts them apart.
+
+    They are none of its examples, and may be the larger half of what went wrong.
+    """
+    if isinstance(alert, TroubleAlert) or alert.kind is not Kind.PASS:
+        return []
+    query = EvaluationQuery(
+        space=alert.space,
+        profile=alert.profile_uid,
+        service_version=alert.version or None,
+        since_ns=alert.opened.since_ns,
+        limit=EXAMPLES,
+        outcome=None if alert.task else Outcome.ERRORED,
+        task_id=alert.task or None,
+        task_outcome=Outcome.ERRORED if alert.task else None,
+    )
+    return list(store.evaluations(query).items)
 
 
 def error_of(row: EvaluationRow, task: str) -> str:

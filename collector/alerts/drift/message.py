@@ -29,10 +29,11 @@ _TROUBLES: Final = {
 
 
 _WORSE: Final = {
-    Kind.PASS: "fails more",
-    Kind.ERROR: "errs more",
-    Kind.SCORE: "has lower scores",
+    Kind.PASS: ("more records fail", "fails more"),
+    Kind.ERROR: ("more records err", "errs more"),
+    Kind.SCORE: ("records have lower scores", "has lower scores"),
 }
+"""Of the whole record, and of a task."""
 
 
 def headline(alert: Alert) -> str:
@@ -42,13 +43,12 @@ def headline(alert: Alert) -> str:
         return f"{where}: {_TROUBLES[alert.trouble]} since {moment(alert.opened_ns)}"
     if alert.condition:
         at = moment(alert.opened_ns)
-        return f"{alert.alias}: the condition of its profile holds at {at}: {alert.condition}"
-    what = f"task {alert.task!r}" if alert.task else "the whole record"
-    worse = _WORSE[alert.kind]
-    version = f", version {alert.version}" if alert.version else ""
-    service = f" of {alert.service}" if alert.service else ""
-    since = moment(alert.opened.since_ns)
-    return f"{alert.alias}: {what}{service}{version} {worse} since {since}"
+        return f"{alert.alias}: {alert.condition}, the condition of its profile, since {at}"
+    of_record, of_task = _WORSE[alert.kind]
+    worse = f"task {alert.task!r} {of_task}" if alert.task else of_record
+    version = f" in version {alert.version}" if alert.version else ""
+    service = f" {'of' if version else 'in'} {alert.service}" if alert.service else ""
+    return f"{alert.alias}: {worse}{version}{service} since {moment(alert.opened.since_ns)}"
 
 
 def proof(alert: Alert) -> str:
@@ -73,7 +73,7 @@ def evidence(figures: Figures, kind: Kind) -> str:
     most = math.floor(figures.records * (1 - figures.lower) + _ROUNDING)
     return (
         f"{figures.failed:,} of {figures.records:,} {bad} since {moment(figures.since_ns)}; "
-        f"healthy is at most {most:,}; {_sureness(figures)}"
+        f"healthy is at most {most:,} of {figures.records:,}; {_sureness(figures)}"
     )
 
 
@@ -90,7 +90,7 @@ def bad_word(alert: Alert, reason: str = "") -> str:
 
 def _sureness(figures: Figures) -> str:
     if figures.run_length is None:
-        return f"chance {odds(figures.evidence)}"
+        return f"chance of this while nothing is wrong: {odds(figures.evidence)}"
     return f"while nothing is wrong it comes once in {figures.run_length:,.0f} on average"
 
 

@@ -4,8 +4,11 @@ import math
 from dataclasses import dataclass
 
 from collector.alerts.drift.alert import Figures
+from collector.alerts.drift.tally import Tally
+from scouter.drift.detect.baseline import ENOUGH
 from scouter.drift.profile import AgentEvalProfile
-from scouter.drift.series.series import FEWEST, Series, SeriesKey, SeriesState
+from scouter.drift.series.group import Group
+from scouter.drift.series.series import FEWEST, Kind, Series, SeriesKey, SeriesState
 from scouter.evaluate.intervals import wilson
 
 
@@ -19,6 +22,10 @@ class Standing:
     """Conversations, and records without one."""
     records: int
     failed: int
+    errored: int
+    """Of a series of passes, the results that erred beside its records; of others 0."""
+    before: Tally | None
+    """Of a series of passes, the results under the version before."""
     rate: float
     """Rate of the last 500 to 1,000 units."""
     lower: float
@@ -37,8 +44,11 @@ class Standing:
     """The reference of the series, or the reason why it has none yet."""
 
     @staticmethod
-    def of(series: Series, profile: AgentEvalProfile) -> "Standing":
-        """Look at a series; nobody may feed it meanwhile."""
+    def of(series: Series, profile: AgentEvalProfile, group: Group) -> "Standing":
+        """Look at a series of a group; nobody may feed it meanwhile."""
+        task, is_pass = series.key.task, series.key.kind is Kind.PASS
+        tally = Tally.of(group, task) if is_pass else None
+        before = Tally.of(group.before, task) if is_pass and group.before else None
         units, total = series.recent
         lower, upper = wilson(math.floor(total), units)[0], wilson(math.ceil(total), units)[1]
         fall, known = series.fall(), [watch.reference.baseline for watch in series.watches]
@@ -48,6 +58,8 @@ class Standing:
             units=series.units,
             records=series.records,
             failed=series.failed,
+            errored=tally.errored if tally else 0,
+            before=before,
             rate=total / units,
             lower=lower,
             upper=upper,
@@ -68,8 +80,13 @@ def _words(series: Series) -> str:
             "worse; it is watched once a thousand with good ones are learnt"
         )
     elif series.is_learning:
-        against.append(
-            f"its first records are learnt: {series.sample.records:,} of 1,000, in "
-            f"{series.sample.units:,} of at least {FEWEST:,} conversations or single records"
-        )
+        against.append(f"still learning what is healthy: {_learnt(series)}")
     return "; ".join(against)
+
+
+def _learnt(series: Series) -> str:
+    """Say how far a series has come with its own first results."""
+    sample = series.sample
+    if sample.records < ENOUGH:
+        return f"{sample.records:,} of its first {ENOUGH:,} records"
+    return f"{sample.units:,} of its first {FEWEST:,} conversations"

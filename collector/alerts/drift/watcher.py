@@ -24,6 +24,7 @@ from collector.alerts.drift.alert import (
 from collector.alerts.drift.book import AlertBook
 from collector.alerts.drift.kept import kept_states, restored
 from collector.alerts.drift.standing import Standing
+from collector.alerts.drift.tally import TaskFall, falls_of
 from collector.alerts.drift.trouble import Finding
 from collector.alerts.monitor import AlertMonitor
 from collector.storage.port.store import Store
@@ -175,7 +176,7 @@ class DriftWatcher:
         """
         with self._lock:
             return [
-                Standing.of(series, self._profiles[group.space, group.profile_uid])
+                Standing.of(series, self._profiles[group.space, group.profile_uid], group)
                 for group in self._series.latest()
                 if (group.space, group.profile_uid) in self._active
                 if space in (None, group.space)
@@ -188,28 +189,54 @@ class DriftWatcher:
         if isinstance(key, ConditionKey):
             return None
         with self._lock:
-            series = self._series.find(key)
+            group = self._series.groups.get(GroupKey(*key[:3]))
+            series = group and group.series.get((key.task, key.kind))
             profile = self._profile_of(key.space, key.profile_uid)
-            return None if series is None or profile is None else Standing.of(series, profile)
+            if group is None or series is None or profile is None:
+                return None
+            return Standing.of(series, profile, group)
 
-    def acknowledge(self, space: str, alert_id: str, by: str, note: str) -> Alert | None:
+    def falls_with(self, alert: DriftAlert) -> Sequence[TaskFall]:
+        """The tasks that fell in the version of an alert, or in the newest one for a condition.
+
+        Returns:
+            The whole record first, then its tasks, the worst first; empty where nothing fell, or
+            no version was before.
+        """
+        key = alert.key
+        with self._lock:
+            if isinstance(key, SeriesKey):
+                group = self._series.groups.get(GroupKey(*key[:3]))
+            else:
+                latest = self._series.latest()
+                its = [each for each in latest if (each.space, each.profile_uid) == key]
+                group = its[-1] if its else None
+            return () if group is None else falls_of(group)
+
+    def acknowledge(
+        self, space: str, alert_id: str, by: str, note: str, *, name: str = ""
+    ) -> Alert | None:
         """Note that somebody looks after an alert; None where it is not open."""
-        return self._act(space, alert_id, DriftAlertState.ACKNOWLEDGED, by, note)
+        return self._act(space, alert_id, DriftAlertState.ACKNOWLEDGED, by, note, name=name)
 
-    def promote(self, space: str, alert_id: str, by: str, note: str) -> Alert | None:
+    def promote(
+        self, space: str, alert_id: str, by: str, note: str, *, name: str = ""
+    ) -> Alert | None:
         """Let an alert that is on trial fire, so that people are told; None where it is not open.
 
         Raises:
             ConfigError: It is not on trial.
         """
-        return self._act(space, alert_id, DriftAlertState.FIRING, by, note)
+        return self._act(space, alert_id, DriftAlertState.FIRING, by, note, name=name)
 
-    def silence(self, space: str, alert_id: str, by: str, note: str, until_ns: int) -> Alert | None:
+    def silence(
+        self, space: str, alert_id: str, by: str, note: str, until_ns: int, *, name: str = ""
+    ) -> Alert | None:
         """Tell nobody of an alert until a time; None where it is not open."""
-        return self._act(space, alert_id, DriftAlertState.SILENCED, by, note, until_ns)
+        return self._act(space, alert_id, DriftAlertState.SILENCED, by, note, until_ns, name=name)
 
     def resolve(
-        self, space: str, alert_id: str, by: str, note: str, *, accept: bool
+        self, space: str, alert_id: str, by: str, note: str, *, accept: bool, name: str = ""
     ) -> Alert | None:
         """End an alert; None where it is not open. One about trouble that goes on comes again.
 
@@ -218,15 +245,18 @@ class DriftWatcher:
         Args:
             space: Of the alert.
             alert_id: Its id.
-            by: Person or token that ends it.
+            by: Token that ends it.
             note: Why.
             accept: Take what comes from now on for healthy, and learn it anew. Otherwise evidence
                 is gathered again against the same references: a fall that goes on alarms again.
+            name: Of the person or token.
 
         Raises:
             ConfigError: It is about a condition, or trouble, and nothing can be learnt anew.
         """
-        return self._act(space, alert_id, DriftAlertState.RESOLVED, by, note, accept=accept)
+        return self._act(
+            space, alert_id, DriftAlertState.RESOLVED, by, note, name=name, accept=accept
+        )
 
     # --- the thread -------------------------------------------------------------------------
 
@@ -343,6 +373,7 @@ class DriftWatcher:
         note: str,
         until_ns: int | None = None,
         *,
+        name: str,
         accept: bool = False,
     ) -> Alert | None:
         """Change an alert for a person, and make that durable before it is answered."""
@@ -356,7 +387,7 @@ class DriftWatcher:
                     f"alert {alert_id} is held against nothing that could be learnt anew; a "
                     "condition is changed in its profile"
                 )
-            found = self._book.change(key, state, by=by, note=note, until_ns=until_ns)
+            found = self._book.change(key, state, by=by, name=name, note=note, until_ns=until_ns)
             if state is DriftAlertState.RESOLVED:
                 self._restart(key, accept=accept)
             self.save()

@@ -53,7 +53,12 @@ from collector.storage.duckdb.sessions import (
 )
 from collector.storage.duckdb.settle import superseded_sql
 from collector.storage.duckdb.task_values import read_task_values
-from collector.storage.duckdb.tasks import read_rate_lines, read_task_counts, read_task_series
+from collector.storage.duckdb.tasks import (
+    read_extent,
+    read_rate_lines,
+    read_task_counts,
+    read_task_series,
+)
 from collector.storage.duckdb.trace import read_trace
 from collector.storage.duckdb.trace_facets import read_trace_facets
 from collector.storage.duckdb.trace_steps import read_trace_steps
@@ -61,6 +66,7 @@ from collector.storage.duckdb.trace_text import read_trace_text_page
 from collector.storage.duckdb.usage import read_usage
 from collector.storage.duckdb.waiting import count_waiting, read_waiting, read_waiting_spaces
 from collector.storage.port.counts import (
+    Extent,
     RateLine,
     SeriesItem,
     SeriesQuery,
@@ -196,6 +202,10 @@ class Reading(Opened):
     def task_counts(self, query: TaskQuery) -> list[TaskCounts]:
         """Count outcomes per profile and task."""
         return read_task_counts(self._database, query)
+
+    def extent(self, query: TaskQuery, few: int) -> Extent | None:
+        """Find the time that has results."""
+        return read_extent(self._database, query, few)
 
     def task_series(self, query: SeriesQuery) -> list[SeriesItem]:
         """Count outcomes per bucket, profile and task."""

@@ -106,6 +106,14 @@ class RateLine(NamedTuple):
     """Results that the rate counts, 1 at least."""
 
 
+class Extent(NamedTuple):
+    """The time that has results, and how many there are."""
+
+    first_ns: int
+    """Of the first one; where there are many, the begin of its hour."""
+    results: int
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordSheet:
     """Every accepted record in exactly one state; `accepted` is counted on its own."""

@@ -6,6 +6,7 @@ from typing import Protocol
 from collector.storage.port.commits import CommittedStore
 from collector.storage.port.counts import (
     Conservation,
+    Extent,
     RateLine,
     RecordSheet,
     SeriesItem,
@@ -128,6 +129,15 @@ class ReadStore(CommittedStore, Protocol):
 
     def task_counts(self, query: TaskQuery) -> list[TaskCounts]:
         """Count outcomes per profile and task, latest revisions only, sorted by alias and task."""
+        ...
+
+    def extent(self, query: TaskQuery, few: int) -> Extent | None:
+        """The time that has the results which `task_counts` counts; None without any.
+
+        Args:
+            query: The results.
+            few: Up to so many, the time of the first one is exact.
+        """
         ...
 
     def task_series(self, query: SeriesQuery) -> list[SeriesItem]:

@@ -77,6 +77,24 @@ class DriftExample(Answer):
     )
 
 
+class VersionTally(Answer):
+    """Results of one task, or of the whole record, since a version of the agent began."""
+
+    version: str
+    passed: int
+    failed: int
+    errored: int
+    pass_rate: float = Field(description="Passed ones among all three.")
+
+
+class FallenTask(Answer):
+    """A task that passes less in a version than in the one before."""
+
+    task: str = Field(description="Empty for the whole record.")
+    now: VersionTally
+    before: VersionTally
+
+
 class DriftAlert(Answer):
     """An alert of the detectors that watch every active profile."""
 
@@ -101,15 +119,20 @@ class DriftAlert(Answer):
     changed_at: datetime.datetime
     silenced_until: datetime.datetime | None = None
     by: str = ""
+    name: str = ""
+    """Name of the person or token that changed it last."""
     note: str = ""
     title: str
     """One sentence: the task, the version and the time of the fall."""
     condition: str = ""
     """Condition of a profile that holds; empty for what a detector proved."""
     opened: DriftFigures
-    """As it was proven."""
+    """As it was proven; of a condition, as it was when it fired."""
     now: DriftFigures | None = None
     """With what came since; None once it is over."""
+    fell: tuple[FallenTask, ...] = ()
+    """Parts that pass less than in the version before, while it is open: the whole record, then
+    its tasks, the worst first."""
     stands: bool = False
     """Stands among all open alerts of the space looked at together (e-BH)."""
 

@@ -4,6 +4,7 @@ import datetime
 
 from pydantic import Field
 
+from scouter.client.models.alerts import VersionTally
 from scouter.client.models.answer import Answer
 from scouter.evaluate.outcome import Outcome
 
@@ -21,6 +22,13 @@ class DriftSeries(Answer):
     units: int = Field(description="Conversations, and records without one.")
     records: int
     failed: int
+    errored: int = Field(
+        default=0, description="Results that erred beside `records`; other kinds than pass: 0."
+    )
+    version_before: VersionTally | None = Field(
+        default=None,
+        description="The version before, where there is one; other kinds than pass: null.",
+    )
     rate: float = Field(description="Of the last 500 to 1,000 units.")
     lower: float
     upper: float

@@ -87,6 +87,9 @@ class TaskRates(Answer):
     """Rates of all tasks."""
 
     items: tuple[RatedTask, ...]
+    bucket_s: int | None = Field(
+        default=None, description="Seconds of a bucket of the lines; null without them."
+    )
 
 
 class TaskBucket(TaskRate):
@@ -99,6 +102,7 @@ class TaskSeries(Answer):
     """Rates over time."""
 
     items: tuple[TaskBucket, ...]
+    bucket_s: int = Field(default=0, description="Seconds of a bucket.")
 
 
 class Bin(Answer):

@@ -13,6 +13,7 @@ def tasks(
     since: Moment | None = None,
     until: Moment | None = None,
     bucket: str | None = None,
+    points: int | None = None,
 ) -> Call[TaskRates]:
     """Outcomes and pass rate of every task.
 
@@ -24,6 +25,7 @@ def tasks(
         until: Evaluated before this time.
         bucket: Length of a bucket, such as `1h`: each rate has its `line` over time then. It needs
             `since`.
+        points: In place of `bucket`: so many buckets at most from the first result on.
     """
     return get("/tasks", TaskRates, query=dict(locals()))
 
@@ -37,6 +39,7 @@ def task_series(
     since: Moment | None = None,
     until: Moment | None = None,
     bucket: str | None = None,
+    points: int | None = None,
 ) -> Call[TaskSeries]:
     """The same, in buckets of time.
 
@@ -47,7 +50,9 @@ def task_series(
         environment: Of the records' service.
         since: Evaluated at this time or later.
         until: Evaluated before this time.
-        bucket: Length of a bucket in minutes, hours or days, such as `1h`.
+        bucket: Length of a bucket in seconds, minutes, hours or days, such as `1h`.
+        points: In place of `bucket`: so many buckets at most from the first result on. It needs
+            `since`.
     """
     return get("/tasks/series", TaskSeries, query=dict(locals()))
 

@@ -69,8 +69,8 @@ def test_people_are_told_that_it_holds_and_that_it_is_over(
         wait_until(lambda: len(script.asked) == 1, what="the message")
         body = script.asked[0].body
         assert body["event"] == "firing"
-        assert body["title"].startswith("bot: the condition of its profile holds at ")
-        assert body["title"].endswith(": pass rate below 80.0%")
+        words = "bot: pass rate below 80.0%, the condition of its profile, since "
+        assert body["title"].startswith(words)
         assert len({each["name"] for each in body["examples"]}) == 3
         assert {each["name"].partition("-")[0] for each in body["examples"]} == {"41"}
         assert shown(service)["state"] == "firing"
@@ -215,6 +215,7 @@ def test_another_condition_is_another_alert(
         begin(start, monkeypatch, script, other)
         wait_until(lambda: len(script.asked) == 3, what="an end and another alert")
         events = {
-            each.body["title"].rpartition(": ")[2]: each.body["event"] for each in script.asked
+            each.body["title"].partition("below ")[2][:5]: each.body["event"]
+            for each in script.asked
         }
-        assert events == {"pass rate below 80.0%": "resolved", "pass rate below 60.0%": "firing"}
+        assert events == {"80.0%": "resolved", "60.0%": "firing"}

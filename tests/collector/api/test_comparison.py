@@ -26,12 +26,15 @@ def trace_id(version: str, number: int) -> str:
 def send_version(
     service: Service,
     version: str,
-    answers: Sequence[int],
+    answers: Sequence[int | None],
     *,
     ids: Sequence[str] = (),
     tools: Sequence[str] = ("search",),
 ) -> None:
-    """Send a record with each answer, each on a trace of a version; the answer 42 passes."""
+    """Send a record with each answer, each on a trace of a version; the answer 42 passes.
+
+    A record without an answer errors, as its path is missing.
+    """
     resource = Resource(attributes={"service.name": "desk", "service.version": version})
     for number, answer in enumerate(answers):
         spans = [
@@ -48,7 +51,8 @@ def send_version(
             {
                 "uid": f"{version}-{number}", "profile": "answers",
                 "trace_id": trace_id(version, number),
-                "record_id": ids[number] if ids else "", "context": {"answer": answer},
+                "record_id": ids[number] if ids else "",
+                "context": {} if answer is None else {"answer": answer},
             }
         )  # fmt: skip
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from collector.api.tasks import _USUAL_BUCKETS  # pyright: ignore[reportPrivateUsage]
+from collector.api.buckets import _USUAL  # pyright: ignore[reportPrivateUsage]
 from collector.receivers.times import format_time, parse_time_ns
 from collector.storage.duckdb.rollup import HOUR_NS
 from tests.collector.conftest import Service, Start, save_answers
@@ -132,10 +132,12 @@ def test_filters_of_evaluations(service: Service) -> None:
         ("evaluations?tag=x", "tag: expected key=value"),
         ("evaluations?tag=a=1&tag=a=2", "cannot have two values"),
         ("records?state=lost", "state:"),
-        ("tasks/series?bucket=59s", "bucket: '59s' is no length"),
+        ("tasks/series?bucket=59x", "bucket: '59x' is no length"),
         ("tasks/series?bucket=0h", "bucket: '0h' is no length"),
         ("tasks?bucket=0h&since=0", "bucket: '0h' is no length"),
-        ("tasks?bucket=1h", "a rate over time needs since"),
+        ("tasks?bucket=1h", "bucket: a rate over time needs since"),
+        ("tasks?points=20", "points: a rate over time needs since"),
+        ("tasks/series?points=1&since=0", "points: "),
         ("tasks?bucket=1m&since=0&until=1970-01-02T09:21:00Z", "2,001 buckets of 1m"),
         ("tasks/series?bucket=1m&since=0&until=1970-01-02T09:21:00Z", "2,001 buckets of 1m"),
         ("export/profiles", "kind:"),
@@ -217,7 +219,7 @@ def test_task_series(service: Service, bucket: str) -> None:
     made = service.get("/api/v1/evaluations", record_id="=r1")["items"][0]["evaluated_at"]
     start_ns = parse_time_ns(made) // length_ns * length_ns
     assert format_time(start_ns) in {item["start"] for item in items}
-    end = start_ns + (_USUAL_BUCKETS + 1) * length_ns
+    end = start_ns + (_USUAL + 1) * length_ns
     assert service.get("/api/v1/tasks/series", bucket=bucket, until=end)["items"] == []
     most = start_ns - 1999 * length_ns  # 2,000 buckets, that of the evaluations the last
     whole = service.get(
@@ -240,6 +242,12 @@ def test_a_task_has_its_rate_over_time(service: Service, bucket: str) -> None:
     passed = [each * n for each, n in zip(line["pass_rate"], line["total"], strict=True)]
     assert sum(passed) == pytest.approx(3)
     assert service.get("/api/v1/tasks")["items"][0]["line"] is None
+    chosen = service.get("/api/v1/tasks", since=0, points=60)
+    assert chosen["items"][0]["line"]["start_s"][0] >= made_ns[0] // 10**9 - chosen["bucket_s"]
+    assert chosen["bucket_s"] <= 10, "the first result is some seconds old, and not 1970"
+    points = service.get("/api/v1/tasks/series", since=0, points=60)
+    assert points["bucket_s"] == chosen["bucket_s"]
+    assert sum(each["total"] for each in points["items"]) == 4
 
 
 def test_export_as_json_lines(service: Service) -> None:

@@ -82,8 +82,9 @@ def shown(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shown]:
     service.send({"uid": "good", "profile": "answers", "context": {"answer": 42}})
     service.wait_for(len(HOSTILE) + 2)
     addresses = [
-        "/", "/?range=1h", "/task?profile=answers&task=right", "/evaluations", "/records",
-        "/traces", "/conversations", "/alerts", "/health", "/login", "/records/none",
+        "/", "/?range=1h", "/task?profile=answers&task=right", "/profile?profile=answers",
+        "/evaluations", "/records", "/traces", "/conversations", "/alerts", "/health", "/login",
+        "/records/none",
         "/facets/evaluations", "/facets/records", "/facets/traces", "/facets/conversations",
         *(f"/records/u{number}" for number in range(len(HOSTILE) + 1)),
         *(f"/conversations/u{number}" for number in range(len(HOSTILE) + 1)),

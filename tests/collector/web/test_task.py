@@ -36,7 +36,7 @@ def test_a_fall_is_drawn_with_its_evidence(fell: Fell) -> None:
         page.goto(TASK)
         page.locator("figure canvas").wait_for()
         assert page.locator("figure > svg").count() == 0, "uPlot stands in its place"
-        assert page.get_by_text("healthy is at most").is_visible()
+        assert page.get_by_text("healthy is at most").first.is_visible()
         assert page.get_by_role("rowheader", name="tag all=x").is_visible()
         over = page.locator(".u-over")
         box = over.bounding_box()
@@ -75,7 +75,7 @@ def test_an_alert_leads_to_its_records_and_is_acted_upon(fell: Fell) -> None:
     found = re.search(r'href="(/alerts/[^"]+)">([^<]*right[^<]*)</a>', overview)
     assert found
     assert "fails more" in found[2]
-    assert re.search(rf'class="outcome failed" href="{found[1]}">regressed<', overview)
+    assert re.search(rf'>regressed</span>.*?<a href="{found[1]}">alert<', overview, re.S)
     text = view(service, found[1])
     for wanted in ("healthy is at most", "tag all=x", 'href="/records/u', "firing"):
         assert wanted in text, wanted
@@ -85,9 +85,18 @@ def test_an_alert_leads_to_its_records_and_is_acted_upon(fell: Fell) -> None:
     assert refused.status_code == 403
     assert service.http.post(f"{found[1]}/silence", data={"seconds": "x"}).status_code == 400
     assert service.http.post(f"{found[1]}/destroy").status_code == 404
-    told = service.http.post(f"{found[1]}/silence", data={"seconds": "60", "note": "later"})
+    said = {"note": "looking", "name": "Ada"}
+    assert (
+        "by <strong>Ada</strong>: looking"
+        in service.http.post(f"{found[1]}/acknowledge", data=said).text
+    )
+    said = {"seconds": "60", "note": "later", "name": "Grace", "all": "yes"}
+    told = service.http.post(f"{found[1]}/silence", data=said)
     assert told.status_code == 200  # after the redirect
-    assert "silenced" in told.text
+    for wanted in ("by <strong>Ada</strong>: looking", "by <strong>Grace</strong>: later"):
+        assert wanted in told.text
+    states = {each["state"] for each in service.get("/api/v1/alerts")["drift"]}
+    assert states == {"silenced"}, "the alert on the whole record is of the same incident"
     told = service.http.post(f"{found[1]}/resolve", data={"accept": "yes"})
     assert "resolved" in told.text
     assert "Acknowledge" not in told.text

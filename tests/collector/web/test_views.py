@@ -165,7 +165,7 @@ def test_a_condition_is_one_alert_on_the_page(start: Start, answers: Path) -> No
     assert "2 open alerts" in overview
     assert overview.count(f'href="/alerts/{alert["alert_id"]}"') == 1
     text = view(service, f"/alerts/{alert['alert_id']}")
-    assert "This is the condition of the profile" in text
+    assert "Condition of the profile: pass rate below 80.0%; now <strong>" in text
     assert "new normal" not in text
     told = service.http.post(f"/alerts/{alert['alert_id']}/acknowledge", data={"note": "on it"})
     assert "acknowledged" in told.text

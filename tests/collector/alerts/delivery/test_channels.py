@@ -34,8 +34,11 @@ from tests.support.vectors import load_vectors
 KEY = "0123456789abcdef0123456789abcdef"
 SECRET = "T0/B0/verysecret"
 HEADERS = {"authorization": SecretStr("Bearer hush-hush")}
-EVIDENCE = "118 of 400 failed since 2027-01-15 08:00 UTC; healthy is at most 40; chance 1 in 10,000"
-TITLE = "answers: task 'right' of bot, version 2 fails more since 2027-01-15 08:00 UTC"
+EVIDENCE = (
+    "118 of 400 failed since 2027-01-15 08:00 UTC; healthy is at most 40 of 400; "
+    "chance of this while nothing is wrong: 1 in 10,000"
+)
+TITLE = "answers: task 'right' fails more in version 2 of bot since 2027-01-15 08:00 UTC"
 HUGE = "<!channel> & words " * 2_000
 
 Open = Callable[[str], Channel]

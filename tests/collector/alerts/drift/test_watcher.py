@@ -136,15 +136,18 @@ def test_the_words_by_hand(watch: Watch) -> None:
     )
     once = said.model_copy(update={"run_length": 200_000.0})
     assert evidence(once, alert.kind).endswith(
-        "at most 40; while nothing is wrong it comes once in 200,000 on average"
+        "at most 40 of 400; while nothing is wrong it comes once in 200,000 on average"
     )
     # 1800000000 is 2027-01-15 08:00:00 UTC; a tenth of 400 may fail.
     assert evidence(said, alert.kind) == (
-        "118 of 400 failed since 2027-01-15 08:00 UTC; healthy is at most 40; chance 1 in 10,000"
+        "118 of 400 failed since 2027-01-15 08:00 UTC; healthy is at most 40 of 400; "
+        "chance of this while nothing is wrong: 1 in 10,000"
     )
     assert headline(alert.model_copy(update={"opened": said, "service": "bot"})) == (
-        "answers: task 't1' of bot, version 1 fails more since 2027-01-15 08:00 UTC"
+        "answers: task 't1' fails more in version 1 of bot since 2027-01-15 08:00 UTC"
     )
+    of_record = alert.model_copy(update={"opened": said, "version": "", "task": ""})
+    assert headline(of_record) == "answers: more records fail since 2027-01-15 08:00 UTC"
 
 
 def test_a_crash_neither_loses_nor_doubles_evidence(
@@ -399,13 +402,13 @@ def test_scores_that_fall_open_an_alert_of_their_own(watch: Watch) -> None:
     (alert,) = watch.alerts
     assert (alert.task, alert.kind, alert.opened.failed) == ("t1", Kind.SCORE, 0)
     assert alert.opened.mean == pytest.approx(0.6)
-    assert headline(alert).startswith("answers: task 't1', version 1 has lower scores since ")
+    assert headline(alert).startswith("answers: task 't1' has lower scores in version 1 since ")
     said = alert.opened.model_copy(
         update={"since_ns": START, "records": 40, "lower": 0.8, "evidence": 250.0, "mean": 0.6}
     )
     assert evidence(said, alert.kind) == (
         "mean 0.600 of 40 records since 2027-01-15 08:00 UTC; healthy is at least 0.800; "
-        "chance 1 in 250"
+        "chance of this while nothing is wrong: 1 in 250"
     )
 
 

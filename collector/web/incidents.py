@@ -1,0 +1,85 @@
+"""Incidents: the open alerts of one version of an agent under one profile, which stand together."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from collector.web.source import Answer
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Incident:
+    """See the module."""
+
+    profile: str
+    """Alias."""
+    service: str
+    environment: str
+    version: str
+    alerts: Sequence[Answer]
+    """Proven falls, that of the whole record first, then the condition of the profile."""
+
+    @property
+    def since(self) -> str:
+        """When it most likely began."""
+        return min(each["opened"]["since"] for each in self.alerts)
+
+    @property
+    def state(self) -> str:
+        """That of its alerts; where they differ, the one that most needs somebody."""
+        states = {each["state"] for each in self.alerts}
+        return next(
+            each for each in ("firing", "acknowledged", "silenced", "shadow") if each in states
+        )
+
+    @property
+    def record(self) -> Answer | None:
+        """How many records passed, in this version and the one before; None where that is alike."""
+        return next((each for each in self._fell if not each["task"]), None)
+
+    @property
+    def tasks(self) -> Sequence[Answer]:
+        """The tasks that pass less than in the version before, the worst first."""
+        return [each for each in self._fell if each["task"]]
+
+    @property
+    def _fell(self) -> Sequence[Answer]:
+        return max((each["fell"] for each in self.alerts), key=len)
+
+
+def incidents_of(alerts: Iterable[Answer]) -> list[Incident]:
+    """Put open alerts together, in the order in which they are given.
+
+    A condition is of all versions of its profile: it joins the version that fell last.
+
+    Args:
+        alerts: As the API has them.
+    """
+    found: dict[tuple[str, ...], list[Answer]] = {}
+    conditions: list[Answer] = []
+    for each in alerts:
+        if each["condition"]:
+            conditions.append(each)
+        else:
+            key = each["profile"], each["service"], each["environment"], each["version"]
+            found.setdefault(key, []).append(each)
+    for each in conditions:
+        key = next((key for key in found if key[0] == each["profile"]), None)
+        version = each["fell"][0]["now"]["version"] if each["fell"] else ""
+        found.setdefault(key or (each["profile"], "", "", version), []).append(each)
+    return [
+        Incident(
+            profile=profile, service=service, environment=environment, version=version,
+            alerts=sorted(its, key=lambda each: (bool(each["condition"]), bool(each["task"]))),
+        )
+        for (profile, service, environment, version), its in found.items()
+    ]  # fmt: skip
+
+
+def named(alert: Answer) -> str:
+    """Say in a few words what an alert is about, below a heading that says of which profile.
+
+    Args:
+        alert: As the API has it.
+    """
+    title = alert["title"].rsplit(" since ", 1)[0].rstrip(",")
+    return title.removeprefix(f"{alert['profile']}: ")

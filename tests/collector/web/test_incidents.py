@@ -1,0 +1,186 @@
+"""A version that fell: its alerts stand together, with the tasks that fell and what errored."""
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from collector.web.incidents import incidents_of, named
+from collector.web.split import split_of
+from collector.web.task import marks_of
+from scouter.drift.profile import AgentEvalProfile
+from scouter.evaluate.operators.comparison import ComparisonOperator
+from scouter.evaluate.tasks.trace import TraceAssertion, TraceAssertionTask
+from tests.collector.api.test_comparison import send_version
+from tests.collector.conftest import Service, save_answers
+from tests.collector.web.test_views import view
+from tests.support.browser import PHONE_PX, assert_everybody_can_read, browser_page
+from tests.support.processes import wait_until
+from tests.support.served import serve
+
+Fell = tuple[Service, str]
+
+
+@pytest.fixture(scope="module")
+def fell(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fell]:
+    """All 12 of version 1.0 passed; of 2.0, 3 of 12 passed, 5 failed and 4 errored."""
+    folder = tmp_path_factory.mktemp("incident")
+    profile = AgentEvalProfile.from_file(save_answers(folder))
+    spans = TraceAssertion.trace_span_count()  # which tell the version
+    traced = TraceAssertionTask("has_spans", spans, 0, ComparisonOperator.GreaterThan)
+    both = AgentEvalProfile([*profile.tasks, traced], profile.config, alias="answers")
+    service = Service(folder, profile=[str(both.save_to_json(folder / "both.json"))])
+    send_version(service, "1.0", [42] * 12)
+    service.wait_for(12)
+    send_version(service, "2.0", [42] * 3 + [41] * 5 + [None] * 4)
+    service.wait_for(24)
+
+    def counted() -> list[Any]:
+        found = service.get("/api/v1/alerts")["drift"]
+        return [each for each in found if each["fell"] and each["fell"][0]["now"]["errored"] == 4]
+
+    wait_until(lambda: any(each["condition"] for each in counted()), what="the condition holds")
+    with serve(service.collector.app) as url:
+        yield service, url
+    service.stop()
+
+
+def words(text: str) -> str:
+    """What a person reads of a view."""
+    return " ".join(
+        re.sub(r"<[^>]*>", "", text.replace("</td>", " ").replace("</th>", " ")).split()
+    )
+
+
+def test_a_condition_tells_what_fell_and_how_it_stands_now(fell: Fell) -> None:
+    """Of the last 20 records 8 of version 1.0 and 3 of 2.0 passed."""
+    service, _ = fell
+    (alert,) = [each for each in service.get("/api/v1/alerts")["drift"] if each["condition"]]
+    assert [(each["task"], each["now"]["passed"]) for each in alert["fell"]] == [
+        ("", 3), ("right", 3),
+    ]  # fmt: skip
+    assert alert["fell"][0]["before"] == {
+        "version": "1.0", "passed": 12, "failed": 0, "errored": 0, "pass_rate": 1.0,
+    }  # fmt: skip
+    assert (alert["now"]["records"], alert["now"]["failed"]) == (20, 9)
+    assert alert["now"]["message"] == "11 of the last 20 records passed"
+    overview = words(view(service, "/"))
+    assert "3 of 12 records passed in version 2.0 (5 failed, 4 errored)" in overview
+    assert "12 of 12 in version 1.0 before" in overview
+    assert "Tasks that fell: right 100% → 25% (5 failed, 4 errored)" in overview
+    assert "now 11 of the last 20 passed" in overview
+    assert "3 of 12 in 2.0, 100% in 1.0 before" in overview
+    shown = words(view(service, f"/alerts/{alert['alert_id']}"))
+    assert "right 100% 12 of 12 25% 3 of 12 5 4" in shown
+    assert "now 11 of the last 20 passed" in shown
+
+
+def test_a_profile_shows_the_failures_of_all_its_tasks(fell: Fell) -> None:
+    """From its alert that is one click; each group says its share since the version that fell."""
+    service, url = fell
+    (alert,) = [each for each in service.get("/api/v1/alerts")["drift"] if each["condition"]]
+    with browser_page(url) as (page, seen):
+        page.goto(f"/alerts/{alert['alert_id']}")
+        page.get_by_role("link", name="Kinds of failure of each task").click()
+        page.get_by_text("5 of the 9 that did not pass since version 2.0 began").wait_for()
+        assert page.get_by_text("4 of the 9 that did not pass since version 2.0 began").is_visible()
+        assert page.get_by_role("heading", name="answers", exact=True).is_visible()
+        assert seen.problems == []
+        assert page.evaluate("window.violations") == []
+    assert service.http.get("/profile?profile=none").status_code == 404
+
+
+def test_each_version_has_a_line_that_ends_now(fell: Fell) -> None:
+    service, url = fell
+    with browser_page(url, script=False) as (page, _):
+        page.goto("/task?profile=answers&task=right")
+        assert page.locator("figcaption .key").all_inner_texts() == [
+            "● version 2.0", "○ version 1.0",
+        ]  # fmt: skip
+        xs = [
+            float(each.get_attribute("cx") or "nan") for each in page.locator("figure circle").all()
+        ]
+        assert 0 <= min(xs) <= max(xs) <= 860
+        assert page.locator("select[name=version] option").all_inner_texts() == [
+            "all", "2.0", "1.0",
+        ]  # fmt: skip
+    text = words(view(service, "/task?profile=answers&task=right"))
+    assert "15 passed, 5 failed, 4 errored" in text
+
+
+def test_everybody_can_read_what_fell(fell: Fell) -> None:
+    service, url = fell
+    alerts = service.get("/api/v1/alerts")["drift"]
+    with browser_page(url, width=PHONE_PX, height=844) as (page, _):
+        for address in (
+            "/", "/alerts", f"/alerts/{alerts[0]['alert_id']}", "/profile?profile=answers",
+            "/task?profile=answers&task=right",
+        ):  # fmt: skip
+            assert_everybody_can_read(page, address)
+
+
+def alert(profile: str, version: str, task: str = "", condition: str = "", since: int = 0) -> Any:
+    return {
+        "profile": profile, "service": "bot", "environment": "", "version": version, "task": task,
+        "condition": condition, "fell": [], "state": "firing",
+        "opened": {"since": f"2026-11-26T10:00:0{since}Z"},
+        "title": f"{profile}: task 'a' fails more in version {version} since 2026-11-26 10:00 UTC",
+    }  # fmt: skip
+
+
+def test_alerts_of_one_version_are_one_incident() -> None:
+    """Others of the profile are apart; its condition joins the version that is named first."""
+    given = [
+        alert("desk", "2", condition="pass rate below 90.0%"),
+        alert("desk", "2", "a", since=5),
+        alert("desk", "2", since=7),
+        alert("desk", "1"),
+        alert("shop", "", condition="pass rate below 80.0%"),
+    ]
+    found = incidents_of(given)
+    assert [(each.profile, each.version, len(each.alerts)) for each in found] == [
+        ("desk", "2", 3), ("desk", "1", 1), ("shop", "", 1),
+    ]  # fmt: skip
+    assert [each["condition"] or each["task"] for each in found[0].alerts] == [
+        "", "a", "pass rate below 90.0%",
+    ]  # fmt: skip
+    assert found[0].since == "2026-11-26T10:00:00Z"
+    assert named(given[1]) == "task 'a' fails more in version 2"
+
+
+VERSIONS: Any = [
+    {"version": "2", "first_at": "2026-11-26T09:30:00Z"},
+    {"version": "1", "first_at": "2026-11-26T09:00:00Z"},
+]
+NINE = 1_795_683_600
+"""2026-11-26 09:00 UTC in seconds since 1970."""
+
+
+@pytest.mark.parametrize(
+    ("versions", "since_s", "moment", "words"),
+    [
+        pytest.param(VERSIONS, NINE, "2026-11-26T09:30:00Z", "version 2 began", id="its-begin"),
+        pytest.param(VERSIONS, NINE + 2_000, "2026-11-26T10:00:03Z", "the fall began", id="older"),
+        pytest.param(VERSIONS[:1], NINE, "2026-11-26T10:00:03Z", "the fall began", id="the-first"),
+        pytest.param(VERSIONS, NINE + 9_000, "", "", id="all-is-older"),
+    ],
+)
+def test_failures_are_parted_where_the_version_that_fell_began(
+    versions: Any, since_s: int, moment: str, words: str
+) -> None:
+    opened = incidents_of([alert("desk", "2", since=3)])
+    found = split_of(opened, "desk", versions, since_s)
+    assert (found["at"], found["words"]) == (moment, words)
+
+
+def test_marks_that_stand_together_are_one() -> None:
+    """In a plot of 1,000 s those that are apart by less than 30 s; what is older has no mark."""
+    falls: Any = [
+        {"opened": {"since": "2026-11-26T09:30:10Z"}, "opened_at": "2026-11-26T09:35:00Z"}
+    ]
+    begin_s = NINE + 1_500
+    assert marks_of(falls, VERSIONS, begin_s, begin_s + 1_000) == [
+        {"at_s": NINE + 1_800, "kind": "change", "label": "version 2, falls"},
+        {"at_s": NINE + 2_100, "kind": "alert", "label": "alert"},
+    ]
