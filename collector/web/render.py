@@ -18,6 +18,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
 from collector.api.cut_values import escaped
+from collector.web.reasons import reason
 
 HEADERS: Final[Mapping[str, str]] = {
     "Content-Security-Policy": (
@@ -84,9 +85,9 @@ def download(data: bytes, name: str, media_type: str) -> Response:
     return Response(data, media_type=media_type, headers={**HEADERS, **disposition})
 
 
-def text_of(value: object) -> str:
+def text_of(value: object, indent: int | None = 2) -> str:
     """A value of an answer as a person reads it: a text as it is, anything else as JSON."""
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=2)
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=indent)
 
 
 def cut(value: object) -> tuple[str, int]:
@@ -204,6 +205,7 @@ _ENVIRONMENT.filters.update(
     query=query,
     cut=cut,
     pruned=pruned,
+    reason=reason,
     words=text_of,
 )
 _ENVIRONMENT.globals.update(static=static)
