@@ -1,5 +1,6 @@
 """The route that compares two versions, two periods, or an offline run with what is live."""
 
+from collections.abc import Sequence
 from functools import cache
 from typing import Annotated, Final
 
@@ -15,15 +16,26 @@ from collector.api.parameters import (
     read_time,
 )
 from collector.api.parts import TheStore
-from collector.comparing.comparison import Compared, compare_sides
-from collector.comparing.looks import looks_of
+from collector.comparing.comparison import Compared, FlippedRecord, compare_sides
+from collector.comparing.figures import figures_of
+from collector.comparing.kinds import Flip, kinds_of
+from collector.comparing.looks import looks_of, record_place
 from collector.comparing.side import MOST, Side, Wanted, read_side
 from collector.problem import ProblemError, problems
 from collector.receivers.times import format_time
-from scouter.client.models.comparison import ComparedChange, ComparedRate, ComparedSide, Comparison
+from scouter.client.models.comparison import (
+    AlikeChange,
+    ComparedChange,
+    ComparedRate,
+    ComparedSide,
+    Comparison,
+    Look,
+    TraceFigures,
+)
 from scouter.evaluate.compare.rows import RateComparison
 
 _CHANGES: Final = 20
+_ALIKE: Final = 20
 _RunId = Annotated[str | None, Query(max_length=64, description="As `GET /api/v1/runs` has it.")]
 
 
@@ -120,24 +132,42 @@ def comparison_router() -> APIRouter:
             read_side(store, caller.space, profile or "", after, is_whole=is_whole),
         )
         found = compare_sides(*sides, require_ruled_out)
-        shown = found.flips[:_CHANGES]
-        looks = looks_of(store, caller.space, sides, shown)
-        changes = [
-            ComparedChange(name=flip.name, is_worse=flip.is_worse, before=was, after=now)
-            for flip, (was, now) in zip(shown, looks, strict=True)
-        ]
-        return _answer(found, sides, (before_run, run), changes)
+        kinds = kinds_of(store, caller.space, sides, found.flips)[:_CHANGES]
+        looks = looks_of(store, caller.space, sides, [first for first, *_ in kinds])
+        changes = [_change(kind, look, sides) for kind, look in zip(kinds, looks, strict=True)]
+        figures = figures_of(store, caller.space, sides)
+        shown = tuple(map(_side, sides, (before_run, run), figures))
+        return _answer(found, shown, changes, sum(map(len, kinds)))
 
     return router
 
 
+def _change(
+    kind: Sequence[Flip], look: tuple[Look, Look], sides: tuple[Side, Side]
+) -> ComparedChange:
+    before, after = look
+    alike = [each for each in kind[1 : 1 + _ALIKE] if isinstance(each, FlippedRecord)]
+    return ComparedChange(
+        name=kind[0].name,
+        is_worse=kind[0].is_worse,
+        before=before,
+        after=after,
+        alike=tuple(
+            AlikeChange(
+                name=each.name,
+                before=record_place(each.before, is_live=sides[0].run is None),
+                after=record_place(each.after, is_live=sides[1].run is None),
+            )
+            for each in alike
+        ),
+        more_alike=len(kind) - 1 - len(alike),
+    )
+
+
 def _answer(
-    found: Compared,
-    sides: tuple[Side, Side],
-    runs: tuple[str | None, str | None],
-    changes: list[ComparedChange],
+    found: Compared, sides: tuple[ComparedSide, ...], changes: list[ComparedChange], told: int
 ) -> Comparison:
-    before, after = map(_side, sides, runs)
+    before, after = sides
     return Comparison(
         word=found.decision.word,
         headline=found.decision.headline,
@@ -149,12 +179,12 @@ def _answer(
         after=after,
         rates=tuple(_rate(row) for row in found.rates),
         changes=tuple(changes),
-        more_changes=len(found.flips) - len(changes),
+        more_changes=len(found.flips) - told,
         notes=tuple(found.notes),
     )
 
 
-def _side(side: Side, run_id: str | None) -> ComparedSide:
+def _side(side: Side, run_id: str | None, figures: TraceFigures | None) -> ComparedSide:
     run = side.run
     parts = [side.results] if run is None else run.dataset_results.values()
     return ComparedSide(
@@ -163,6 +193,7 @@ def _side(side: Side, run_id: str | None) -> ComparedSide:
         scenarios=None if run is None or side.is_bare else len(run.scenario_ids),
         is_cut=side.is_cut,
         run_id=run_id,
+        figures=figures,
     )
 
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 from functools import cache
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Path
+from fastapi import APIRouter, Depends, Path, Query
 
 from collector.api import models
 from collector.api.parameters import (
@@ -26,10 +26,14 @@ from collector.api.parts import TheJudges, TheNames, TheStore
 from collector.judging.known_judges import KnownJudges
 from collector.problem import ProblemError
 from collector.receivers.times import format_time
-from collector.storage.port.lists import EvaluationQuery
+from collector.storage.port.lists import AskedOutcome, EvaluationQuery
 from collector.storage.port.rows import EvaluationRow, TaskRow
 from scouter.client.models.evaluations import TaskResult
-from scouter.evaluate.outcome import Outcome
+
+OutcomeOrBad = Annotated[
+    AskedOutcome | None,
+    Query(description="`not_passed` is what failed or errored."),
+]
 
 
 async def evaluation_filter(
@@ -38,9 +42,9 @@ async def evaluation_filter(
     record_id: Text = None,
     session_id: Text = None,
     trace_id: Text = None,
-    outcome: Outcome | None = None,
+    outcome: OutcomeOrBad = None,
     task_id: Text = None,
-    task_outcome: Outcome | None = None,
+    task_outcome: OutcomeOrBad = None,
     service_name: Text = None,
     service_version: Text = None,
     environment: Text = None,

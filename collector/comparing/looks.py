@@ -1,6 +1,7 @@
 """Both sides of a flip as people look at them: asked, answered, called and judged."""
 
-from collections.abc import Iterable, Sequence
+import datetime
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from pydantic import JsonValue
@@ -8,8 +9,9 @@ from pydantic import JsonValue
 from collector.comparing.comparison import FlippedRecord, FlippedScenario
 from collector.comparing.side import Side
 from collector.pipeline.evaluate.kept_values import kept
+from collector.receivers.times import format_time
 from collector.storage.port.store import Store
-from scouter.client.models.comparison import Look, LookedTask
+from scouter.client.models.comparison import ComparedRecord, Look, LookedTask
 from scouter.client.models.records import ToolCall
 from scouter.evaluate.api.replay import ScenarioEvalResults
 from scouter.evaluate.outcome import Outcome
@@ -17,6 +19,7 @@ from scouter.evaluate.results.record_result import RecordResult
 from scouter.evaluate.results.task_result import EvalTaskResult
 from scouter.model.genai.work import agent_work
 from scouter.model.span import Span
+from scouter.model.tool_call import ToolCall as MadeCall
 
 _MESSAGE: Final = 400
 _VALUE: Final = 4_000
@@ -96,12 +99,21 @@ def _of_record(
     is_live: bool = False,
 ) -> Look:
     return Look(
-        uid=record.record_uid if is_live else "",
-        trace_id=record.trace_id if is_live else None,
+        **dict(record_place(record, is_live=is_live)),
         outcome=record.outcome,
         tasks=tuple(_sorted(map(_task, record.tasks))),
         calls=_calls(spans or ()),
         shown={} if context is None else {"context": kept(context, _VALUE)},
+    )
+
+
+def record_place(record: RecordResult, *, is_live: bool) -> ComparedRecord:
+    """Tell which record it is, and where it is if it is stored."""
+    return ComparedRecord(
+        uid=record.record_uid if is_live else "",
+        trace_id=record.trace_id if is_live else None,
+        session_id=record.session_id,
+        created_at=datetime.datetime.fromisoformat(format_time(record.created_ns)),
     )
 
 
@@ -118,9 +130,18 @@ def _calls(spans: Sequence[Span]) -> tuple[ToolCall, ...] | None:
     if not spans:
         return None
     ordered = sorted(spans, key=lambda span: (span.start_ns, span.end_ns))
-    return tuple(
-        ToolCall(name=call.name, arguments=kept(call.arguments, _VALUE))
-        for call in agent_work(ordered).tool_calls[:_CALLS]
+    by_id = {span.span_id: span for span in ordered}
+    return tuple(_call(call, by_id) for call in agent_work(ordered).tool_calls[:_CALLS])
+
+
+def _call(call: MadeCall, spans: Mapping[str, Span]) -> ToolCall:
+    span = spans[call.span_ids[0]] if call.is_executed else None
+    return ToolCall(
+        name=call.name,
+        arguments=kept(call.arguments, _VALUE),
+        result=kept(call.result, _VALUE),
+        error=call.error[:_MESSAGE],
+        duration_ms=None if span is None else max(0, span.end_ns - span.start_ns) / 1e6,
     )
 
 

@@ -12,7 +12,12 @@ from scouter.evaluate.outcome import TaskFault
 from scouter.evaluate.paths.path import Path
 from scouter.evaluate.responses.read import work_of_spans
 from scouter.evaluate.spans.tree import SpanTree
-from scouter.evaluate.tasks.agent import AgentAssertionTask, ToolCallSequenceAssertion
+from scouter.evaluate.tasks.agent import (
+    AgentAssertion,
+    AgentAssertionTask,
+    ToolCalledAssertion,
+    ToolCallSequenceAssertion,
+)
 from scouter.evaluate.tasks.trajectory import TrajectoryTask
 from scouter.evaluate.trajectory.call import Call, read_trajectory
 from scouter.model.span import Span
@@ -61,13 +66,20 @@ def _wanted(
                 yield task.id, expected, given
             elif (
                 isinstance(task, AgentAssertionTask)
-                and isinstance(task.assertion, ToolCallSequenceAssertion)
                 and task.source == "spans"
+                and (names := _names(task.assertion))
             ):
-                names = enumerate(task.assertion.names)
-                yield task.id, [Call(name, None, at) for at, name in names], _made(tree)
+                calls = [Call(name, None, at) for at, name in enumerate(names)]
+                yield task.id, calls, _made(tree)
         except (TaskFault, DataError):
             continue  # no reference, or no spans: the task's own result says so
+
+
+def _names(assertion: AgentAssertion) -> Sequence[str]:
+    """The tools that an assertion expects; none of one that expects something else."""
+    if isinstance(assertion, ToolCallSequenceAssertion):
+        return assertion.names
+    return [assertion.name] if isinstance(assertion, ToolCalledAssertion) else []
 
 
 def _made(tree: SpanTree) -> list[object]:

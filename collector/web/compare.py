@@ -1,11 +1,13 @@
 """Two versions, two periods, or an offline run and what is live, side by side."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from collector.web.aligned import align
+from collector.storage.port.lists import NOT_PASSED
+from collector.web.aligned import align, align_tasks, align_values
 from collector.web.period import PERIODS
+from collector.web.render import took
 from collector.web.source import Answer, AskError, Source
 
 _NOTHING: Final = (404, 409)
@@ -23,6 +25,26 @@ class Choice:
     value: str
     """As the address has it: `version:1.4`, `run:3f9c…` or `last:24h`."""
     label: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Figure:
+    """A figure of both sides' traces, as text."""
+
+    label: str
+    before: str
+    after: str
+    difference: str
+
+
+_TIMES: Final = 2
+"""Multiple from which a difference is told as such."""
+_FIGURES: Final[Sequence[tuple[str, str, Callable[[float], str]]]] = (
+    ("median_ms", "Duration of a trace, median", took),
+    ("p95_ms", "Duration, 95th percentile", took),
+    ("input_tokens", "Input tokens, mean", "{:,.0f}".format),
+    ("output_tokens", "Output tokens, mean", "{:,.0f}".format),
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,8 +101,10 @@ async def compare_view(source: Source, given: Mapping[str, str], now_s: float) -
         "choices": _choices(versions, runs),
         "runs": runs,
         "comparison": comparison,
+        "figures": [] if comparison is None else _figures(comparison),
         "bars": [bar(each, reach) for each in rates],
         "reach": reach,
+        "better": sum(each["lower"] is not None and each["lower"] > 0 for each in rates),
         "changes": [] if comparison is None else [_change(each) for each in comparison["changes"]],
         "failed": [
             {"when": when, "query": found}
@@ -172,18 +196,58 @@ def bar(rate: Answer, reach: int) -> tuple[float, float, float] | None:
 
 
 def _failed(side: str, profile: str, now_s: float) -> Answer:
-    """The filters of the failed evaluations of a side; of a run there are none."""
+    """The filters of a side's evaluations that did not pass; of a run there are none."""
     if side.startswith("run:"):
         return {}
     asked = _asked(side, "", now_s)
     if version := asked.pop("version", ""):
         asked["service_version"] = version
-    return {"profile": profile, "outcome": "failed", **asked}
+    return {"profile": profile, "outcome": NOT_PASSED, **asked}
+
+
+def _figures(comparison: Answer) -> list[Figure]:
+    """Length and tokens of both sides' traces; a line that neither side knows is left out."""
+    before: Answer = comparison["before"]["figures"] or {}
+    after: Answer = comparison["after"]["figures"] or {}
+    return [
+        _figure(label, shown, before.get(name), after.get(name))
+        for name, label, shown in _FIGURES
+        if before.get(name) is not None or after.get(name) is not None
+    ]
+
+
+def _figure(
+    label: str, shown: Callable[[float], str], before: float | None, after: float | None
+) -> Figure:
+    was, now = ("–" if each is None else shown(each) for each in (before, after))
+    return Figure(label=label, before=was, after=now, difference=_difference(before, after))
+
+
+def _difference(before: float | None, after: float | None) -> str:
+    """A difference as a part or a multiple of what was before; a dash where that says nothing."""
+    if not before or after is None:
+        return "–"
+    if after >= _TIMES * before:
+        return f"{after / before:,.1f} times"
+    return f"{after / before - 1:+.0%}".replace("-", "\u2212")
 
 
 def _change(change: Answer) -> Answer:
-    """A change with its calls side by side; None where one side's are not known."""
-    before, after = change["before"]["calls"], change["after"]["calls"]
-    if before is None or after is None:
-        return {**change, "calls": None}
-    return {**change, "calls": align(before, after)}
+    """A change with both sides' tasks, values and calls side by side."""
+    before, after = change["before"], change["after"]
+    values, left_out = align_values(_shown(before), _shown(after))
+    return {
+        **change,
+        "tasks": align_tasks(before["tasks"], after["tasks"]),
+        "values": values,
+        "values_left_out": left_out,
+        "calls": None
+        if None in (before["calls"], after["calls"])
+        else align(before["calls"], after["calls"]),
+    }
+
+
+def _shown(look: Answer) -> Answer:
+    """What a side shows of itself; of a record that is its context."""
+    shown: Answer = look["shown"]
+    return shown["context"] if isinstance(shown.get("context"), dict) else shown

@@ -9,6 +9,7 @@ from typing import Final
 
 from starlette.concurrency import run_in_threadpool
 
+from collector.storage.port.lists import NOT_PASSED
 from collector.web.period import PERIODS
 from collector.web.source import Answer, AskError, Source
 from scouter.cli.parquet import write_parquet
@@ -29,6 +30,8 @@ class Filter:
     label: str
     choices: Sequence[str] = ()
     """Values to choose from; empty for any text."""
+    is_rare: bool = False
+    """Stands among those that are folded."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,11 +40,13 @@ class Listing:
 
     name: str
     title: str
+    about: str
+    """What one row is."""
     path: str
     """The API's route."""
     filters: Sequence[Filter]
-    export: str = ""
-    """Kind that the API exports of it; empty for none."""
+    exports: Sequence[str] = ()
+    """Kinds that the API exports of it."""
 
 
 _RANGE: Final = "range"
@@ -49,10 +54,11 @@ _TAG: Final = "tag"
 _TEXT: Final = "text"
 """A list that a text filters is neither counted nor exported: it takes reading everything."""
 _OUTCOMES: Final = ("failed", "errored", "passed", "skipped", "pending")
+_ENDED: Final = (NOT_PASSED, *_OUTCOMES[:-1])
 _PERIOD: Final = (
     Filter(name=_RANGE, label="Last", choices=tuple(each.name for each in PERIODS)),
-    Filter(name="since", label="Since"),
-    Filter(name="until", label="Until"),
+    Filter(name="since", label="Since", is_rare=True),
+    Filter(name="until", label="Until", is_rare=True),
 )
 
 LISTS: Final[Mapping[str, Listing]] = {
@@ -61,32 +67,34 @@ LISTS: Final[Mapping[str, Listing]] = {
         Listing(
             name="evaluations",
             title="Evaluations",
+            about="One row is one record, or one conversation, with the results of its checks.",
             path="evaluations",
-            export="evaluations",
+            exports=("evaluations", "task_results"),
             filters=(
                 Filter(name="profile", label="Profile"),
                 Filter(
                     name="outcome", label="Outcome of the record",
-                    choices=_OUTCOMES[:-1],
+                    choices=_ENDED,
                 ),
                 Filter(name="task_id", label="Task"),
                 Filter(
                     name="task_outcome", label="Outcome of the task",
-                    choices=_OUTCOMES[:-1],
+                    choices=_ENDED,
                 ),
-                Filter(name="record_id", label="Record id"),
-                Filter(name="service_name", label="Service"),
+                Filter(name="record_id", label="Record id", is_rare=True),
+                Filter(name="service_name", label="Service", is_rare=True),
                 Filter(name="service_version", label="Version"),
-                Filter(name="environment", label="Environment"),
-                Filter(name=_TAG, label="Tag (key=value)"),
+                Filter(name="environment", label="Environment", is_rare=True),
+                Filter(name=_TAG, label="Tag (key=value)", is_rare=True),
                 *_PERIOD,
             ),
         ),
         Listing(
             name="records",
             title="Records",
+            about="One row is one record as an agent sent it, be it evaluated or not.",
             path="records",
-            export="records",
+            exports=("records",),
             filters=(
                 Filter(name="profile", label="Profile"),
                 Filter(
@@ -96,49 +104,52 @@ LISTS: Final[Mapping[str, Listing]] = {
                 Filter(name="record_id", label="Record id"),
                 Filter(name=_TEXT, label="Text in the context"),
                 Filter(name="session_id", label="Conversation"),
-                Filter(name="trace_id", label="Trace id"),
+                Filter(name="trace_id", label="Trace id", is_rare=True),
                 *_PERIOD,
             ),
         ),
         Listing(
             name="traces",
             title="Traces",
+            about="One row is one trace: all spans of one run of an agent.",
             path="traces",
             filters=(
-                Filter(name="name", label="Span name"),
+                Filter(name="name", label="Span name", is_rare=True),
                 Filter(name=_TEXT, label="Text in the spans"),
-                Filter(name="service_name", label="Service"),
+                Filter(name="service_name", label="Service", is_rare=True),
                 Filter(name="service_version", label="Version"),
-                Filter(name="environment", label="Environment"),
+                Filter(name="environment", label="Environment", is_rare=True),
                 Filter(name="status", label="Status", choices=("error", "ok", "unset")),
                 Filter(name="agent_name", label="Agent"),
                 Filter(name="tool_name", label="Tool"),
-                Filter(name="response_model", label="Model"),
-                Filter(name="error_type", label="Error type"),
-                Filter(name="min_duration_ms", label="At least ms"),
-                Filter(name="min_tokens", label="Tokens of a call"),
+                Filter(name="response_model", label="Model", is_rare=True),
+                Filter(name="error_type", label="Error type", is_rare=True),
+                Filter(name="min_duration_ms", label="At least ms", is_rare=True),
+                Filter(name="min_tokens", label="Tokens of a call", is_rare=True),
                 Filter(name="profile", label="Profile"),
                 Filter(name="outcome", label="Outcome of a record", choices=_OUTCOMES),
                 Filter(name="task_id", label="Task"),
                 Filter(name="task_outcome", label="Outcome of the task", choices=_OUTCOMES),
-                Filter(name=_TAG, label="Tag (key=value)"),
+                Filter(name=_TAG, label="Tag (key=value)", is_rare=True),
                 *_PERIOD,
             ),
         ),
         Listing(
             name="conversations",
             title="Conversations",
+            about="One row is one conversation: all records of one session. One in which a "
+            "record failed and another one errored counts as both.",
             path="sessions",
             filters=(
                 Filter(name="profile", label="Profile"),
                 Filter(name="outcome", label="Outcome", choices=_OUTCOMES),
                 Filter(name="task_id", label="Task"),
                 Filter(name="task_outcome", label="Outcome of the task", choices=_OUTCOMES),
-                Filter(name=_TAG, label="Tag (key=value)"),
+                Filter(name=_TAG, label="Tag (key=value)", is_rare=True),
                 Filter(name="tool_name", label="Tool"),
-                Filter(name="response_model", label="Model"),
-                Filter(name="min_duration_ms", label="At least ms"),
-                Filter(name="min_tokens", label="At least tokens"),
+                Filter(name="response_model", label="Model", is_rare=True),
+                Filter(name="min_duration_ms", label="At least ms", is_rare=True),
+                Filter(name="min_tokens", label="At least tokens", is_rare=True),
                 *_PERIOD,
             ),
         ),
@@ -170,7 +181,7 @@ async def list_view(
         "next_cursor": page["next_cursor"],
         "looked_until": page.get("looked_until"),
         "is_first": not given.get("cursor"),
-        "is_exported": bool(listing.export) and _TEXT not in filters,
+        "exports": () if _TEXT in filters else listing.exports,
         "has_facets": _TEXT not in filters,
         "is_of_a_day": listing.name == "traces" and _TEXT in filters and "since" not in asked,
     }
@@ -204,7 +215,7 @@ async def facets_view(
 
 
 async def download_list(
-    source: Source, listing: Listing, given: Mapping[str, str], form: str, now_s: float
+    source: Source, listing: Listing, given: Mapping[str, str], kind: str, form: str, now_s: float
 ) -> AsyncIterator[bytes]:
     """Read everything that a list holds as a file, in parts of bounded size.
 
@@ -212,6 +223,7 @@ async def download_list(
         source: Asks the API.
         listing: The list.
         given: The filters.
+        kind: One of the list's `exports`.
         form: `csv` or `jsonl`.
         now_s: The end of a period that ends now, in seconds since 1970.
 
@@ -221,7 +233,7 @@ async def download_list(
     asked, cursor = _asked(_known(listing, given), now_s), None
     while True:
         part = await source.file(
-            f"export/{listing.export}", format=form, part_bytes=_PART_BYTES, cursor=cursor, **asked
+            f"export/{kind}", format=form, part_bytes=_PART_BYTES, cursor=cursor, **asked
         )
         yield part.content
         cursor = part.headers.get(NEXT_CURSOR)

@@ -1,15 +1,18 @@
 """One record: why it failed comes first."""
 
+from collections import Counter
 from collections.abc import Mapping
 from typing import Final
 from urllib.parse import quote
 
 from collector.web.aligned import Aligned, align
 from collector.web.citations import Marker, citations_of, within
+from collector.web.definitions import read_definitions
 from collector.web.render import pruned
 from collector.web.source import Answer, Source
 
 _ORDER: Final = {"failed": 0, "errored": 1, "skipped": 2, "passed": 3}
+_BAD: Final = ("failed", "errored")
 _OF_CALLS: Final = frozenset({"Trajectory", "AgentAssertion"})
 """Types of tasks that may expect calls."""
 
@@ -20,8 +23,8 @@ async def record_view(source: Source, uid: str, given: Mapping[str, str]) -> Ans
     Args:
         source: Asks the API.
         uid: Of the record.
-        given: `rater`, who labels, and `task`, for which; `again` and `flipped`, what another
-            evaluation came to.
+        given: `rater`, who labels, and `task`, for which; `again`, `flipped`, `at` and `digest`,
+            what another evaluation came to.
 
     Raises:
         AskError: The API refused, or there is no such record.
@@ -35,10 +38,18 @@ async def record_view(source: Source, uid: str, given: Mapping[str, str]) -> Ans
         task["task_id"]: within(record["context"], citations_of(task["answer"])) for task in tasks
     }
     every = list(dict.fromkeys(each for of_task in cited.values() for each in of_task))
+    label, definitions = "", {}
+    if latest:
+        label, definitions = await read_definitions(
+            source, latest["profile"], latest["profile_version"]
+        )
     return {
         "record": record,
         "latest": latest,
         "tasks": tasks,
+        "profile_label": label,
+        "definitions": definitions,
+        "bad": Counter(each["outcome"] for each in tasks if each["outcome"] in _BAD),
         "earlier": evaluations[1:],
         "pointed": pointed_keys(tasks),
         "cited": {
@@ -51,8 +62,7 @@ async def record_view(source: Source, uid: str, given: Mapping[str, str]) -> Ans
         "labels": (await source.get("labels", uid=uid, limit=200))["items"],
         "rater": given.get("rater", "")[:100],
         "labelled_task": given.get("task", ""),
-        "again": given.get("again", ""),
-        "flipped": given.get("flipped", ""),
+        "told": {name: given.get(name, "") for name in ("again", "flipped", "at", "digest")},
     }
 
 

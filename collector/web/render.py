@@ -21,6 +21,7 @@ from starlette.responses import HTMLResponse, Response
 
 from collector.api.cut_values import escaped
 from collector.web.incidents import named
+from collector.web.reasons import reason
 
 HEADERS: Final[Mapping[str, str]] = {
     "Content-Security-Policy": (
@@ -90,9 +91,9 @@ def download(data: bytes, name: str, media_type: str) -> Response:
     return Response(data, media_type=media_type, headers={**HEADERS, **disposition})
 
 
-def text_of(value: object) -> str:
+def text_of(value: object, indent: int | None = 2) -> str:
     """A value of an answer as a person reads it: a text as it is, anything else as JSON."""
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=2)
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=indent)
 
 
 def indented(text: str) -> str:
@@ -252,6 +253,7 @@ _ENVIRONMENT.filters.update(
     query=query,
     cut=cut,
     pruned=pruned,
+    reason=reason,
     words=text_of,
     indented=indented,
 )

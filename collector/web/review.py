@@ -1,11 +1,15 @@
 """Routes of the views in which people decide: comparisons, labels, and acts on a record."""
 
+import datetime
+import json
 import math
+import re
 import time
 from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Final
 
+from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import UploadFile
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
@@ -21,6 +25,11 @@ _FILE_BYTES: Final = 32 * 2**20
 """Bytes of an uploaded run that the API takes."""
 _FORM_BYTES: Final = 2**16
 """Around the file."""
+TOLD: Final = "scouter_told"
+"""Cookie that says once what another evaluation came to; the address stays the record's own."""
+_TOLD_S: Final = 60
+_UNSAFE: Final = re.compile("[^A-Za-z0-9.]+")
+"""Characters that no name of a downloaded file has."""
 
 
 def review_routes() -> list[BaseRoute]:
@@ -136,14 +145,31 @@ async def _record_json(request: Request, source: Source) -> Response:
     """A record as the API has it; the API itself takes no session."""
     uid = request.query_params.get("uid", "")
     data = (await source.file(f"records/{path_part(uid)}")).content
-    return download(data, "record.json", "application/json")
+    return download(
+        await run_in_threadpool(_indented, data), _file_name(request, "record", "json"),
+        "application/json",
+    )  # fmt: skip
 
 
 async def _record_scenario(request: Request, source: Source) -> Response:
     """A record as a scenario file."""
     uid = request.query_params.get("uid", "")
     data = (await source.file(f"scenarios/{path_part(uid)}")).content
-    return download(data, "scenario.yaml", "application/yaml")
+    return download(data, _file_name(request, "scenario", "yaml"), "application/yaml")
+
+
+def _indented(data: bytes) -> bytes:
+    """JSON for people; half surrogates stay escaped."""
+    return json.dumps(json.loads(data), ensure_ascii=False, indent=2).encode(
+        "utf-8", "backslashreplace"
+    )
+
+
+def _file_name(request: Request, kind: str, ending: str) -> str:
+    """The name of a file that is made of a record, by the record's own name and uid."""
+    asked = request.query_params
+    words = (kind, asked.get("name", "")[:40], asked.get("uid", "")[-8:])
+    return f"{_UNSAFE.sub('-', '-'.join(filter(None, words)))}.{ending}"
 
 
 async def _again(request: Request, source: Source) -> Response:
@@ -155,5 +181,15 @@ async def _again(request: Request, source: Source) -> Response:
         {"profile": form.get("profile", ""), "record_id": uid, "dry_run": False, "limit": 1},
     )
     came = "stored" if done["stored"] else "gone" if done["gone"] else "same"
-    told = query({"again": came, "flipped": done["flipped"] or ""})
-    return RedirectResponse(f"/records/{path_part(uid)}?{told}", HTTPStatus.SEE_OTHER)
+    flipped = sum(len(each["tasks"]) for each in done["items"])
+    told = {
+        "again": came, "flipped": str(flipped), "digest": done["profile_version"],
+        "at": datetime.datetime.now(datetime.UTC).isoformat(),
+    }  # fmt: skip
+    target = f"/records/{path_part(uid)}"
+    answer = RedirectResponse(target, HTTPStatus.SEE_OTHER)
+    answer.set_cookie(
+        TOLD, query(told), max_age=_TOLD_S, path=target, httponly=True, samesite="lax",
+        secure=request.url.scheme == "https",
+    )  # fmt: skip
+    return answer

@@ -4,7 +4,7 @@ import time
 from collections.abc import AsyncIterator
 from http import HTTPStatus
 from typing import Final
-from urllib.parse import quote
+from urllib.parse import parse_qsl, quote
 
 from fastapi import FastAPI
 from starlette.middleware.gzip import GZipMiddleware
@@ -24,8 +24,8 @@ from collector.web.lists import LISTS, as_parquet, download_list, facets_view, l
 from collector.web.overview import overview, profile_view
 from collector.web.period import PERIODS, Traffic, read_period
 from collector.web.record import record_view
-from collector.web.render import HEADERS, STATIC, VERSION, query, render
-from collector.web.review import review_routes
+from collector.web.render import HEADERS, STATIC, VERSION, path_part, query, render
+from collector.web.review import TOLD, review_routes
 from collector.web.session import COOKIE, SessionFront, is_local
 from collector.web.source import Answer, AskError, Source
 from collector.web.spread import spread_view
@@ -88,9 +88,9 @@ def page_routes() -> list[BaseRoute]:
         *(Route(f"/{name}", endpoint(_list(name))) for name in LISTS),
         *(Route(f"/facets/{name}", endpoint(_facets(name))) for name in LISTS),
         *(
-            Route(f"/{each.name}.{form}", endpoint(_file(each.name, form)))
+            Route(f"/{kind}.{form}", endpoint(_file(each.name, kind, form)))
             for each in LISTS.values()
-            if each.export
+            for kind in each.exports
             for form in _FORMS
         ),
     ]
@@ -165,8 +165,12 @@ async def _failures(request: Request, source: Source) -> Response:
 
 
 async def _record(request: Request, source: Source) -> Response:
-    uid, given = request.path_params["uid"], dict(request.query_params)
-    return await render(request, "record.html", **await record_view(source, uid, given))
+    uid, told = request.path_params["uid"], dict(parse_qsl(request.cookies.get(TOLD, "")))
+    given = {**told, **request.query_params}
+    answer = await render(request, "record.html", **await record_view(source, uid, given))
+    if told:
+        answer.delete_cookie(TOLD, path=f"/records/{path_part(uid)}", httponly=True, samesite="lax")
+    return answer
 
 
 async def _conversation(request: Request, source: Source) -> Response:
@@ -299,13 +303,13 @@ def _facets(name: str) -> View:
     return show
 
 
-def _file(name: str, form: str) -> View:
+def _file(name: str, kind: str, form: str) -> View:
     """A list as a file; a refusal is a view, as the first part is there before the answer."""
 
     async def show(request: Request, source: Source) -> Response:
         given = dict(request.query_params)
         written = "jsonl" if form == "parquet" else form
-        parts = download_list(source, LISTS[name], given, written, time.time())
+        parts = download_list(source, LISTS[name], given, kind, written, time.time())
         if form == "parquet":
             parts = as_parquet(parts)
         first = await anext(parts)
@@ -315,7 +319,7 @@ def _file(name: str, form: str) -> View:
             async for part in parts:
                 yield part
 
-        headers = {**HEADERS, "Content-Disposition": f'attachment; filename="{name}.{form}"'}
+        headers = {**HEADERS, "Content-Disposition": f'attachment; filename="{kind}.{form}"'}
         return StreamingResponse(whole(), media_type=_FORMS[form], headers=headers)
 
     return show

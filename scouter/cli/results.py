@@ -31,7 +31,7 @@ from scouter.cli.look_text import (
     session_lines,
     trace_lines,
 )
-from scouter.cli.result_lists import Outcome, sessions, traces
+from scouter.cli.result_lists import sessions, traces
 from scouter.errors import ConfigError
 from scouter.model.visible import visible
 
@@ -67,7 +67,13 @@ def _group() -> None:
 @results.command()
 def evaluations(
     profile: ProfileName = None,
-    outcome: Outcome = None,
+    outcome: Annotated[
+        str | None,
+        typer.Option(
+            metavar="OUTCOME",
+            help="passed, failed, errored, skipped, pending, or not_passed: failed or errored.",
+        ),
+    ] = None,
     task: Annotated[
         str | None, typer.Option(metavar="TASK", help="Evaluations with this task.")
     ] = None,

@@ -11,7 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from collector.storage.port.lists import EvaluationQuery, RecordQuery, RecordState, SessionQuery
+from collector.storage.port.lists import (
+    NOT_PASSED,
+    EvaluationQuery,
+    RecordQuery,
+    RecordState,
+    SessionQuery,
+)
 from collector.storage.port.rows import TaskRow
 from collector.storage.port.search import JudgedBy, SpanQuery
 from collector.storage.port.store import Store
@@ -97,9 +103,9 @@ class StoreFacetsContract(OpenedStore):
             store.append_evaluations([row]).result()
         name = st.none() | st.sampled_from("ab")
         filters: dict[str, Any] = {
-            "outcome": data.draw(st.none() | st.sampled_from(Outcome)),
+            "outcome": data.draw(st.sampled_from((None, NOT_PASSED, *Outcome))),
             "task_id": data.draw(name), "service_name": data.draw(name),
-            "task_outcome": data.draw(st.none() | st.sampled_from(Outcome)),
+            "task_outcome": data.draw(st.sampled_from((None, NOT_PASSED, *Outcome))),
             "service_version": data.draw(name),
             "since_ns": data.draw(st.none() | st.integers(0, 8)),
             "tags": data.draw(st.just(()) | WORDS.map(lambda word: (("k", word),))),
@@ -109,7 +115,9 @@ class StoreFacetsContract(OpenedStore):
         def length(field: str) -> Callable[[str], int]:
             def count(value: str) -> int:
                 asked = Outcome(value) if field == "outcome" else value
-                if filters.get(field) not in (None, asked):
+                has_bad = field == "outcome" and query.outcome == NOT_PASSED
+                known = (Outcome.FAILED, Outcome.ERRORED) if has_bad else (None, asked)
+                if (asked if has_bad else filters.get(field)) not in known:
                     return 0  # both cannot be asked for at once
                 return len(store.evaluations(replace(query, **{field: asked})).items)
 

@@ -16,7 +16,13 @@ from hypothesis import strategies as st
 
 from collector.storage.duckdb.rollup import HOUR_NS
 from collector.storage.port.counts import SeriesQuery, TaskQuery
-from collector.storage.port.lists import EvaluationQuery, RecordQuery, RecordState, SessionQuery
+from collector.storage.port.lists import (
+    NOT_PASSED,
+    EvaluationQuery,
+    RecordQuery,
+    RecordState,
+    SessionQuery,
+)
 from collector.storage.port.rows import EvaluationRow, Scope, TaskRow
 from collector.storage.port.store import Store
 from collector.storage.port.task_values import TaskValuesQuery
@@ -36,6 +42,12 @@ def uids_by_page(store: Store, query: EvaluationQuery) -> Iterator[str]:
         if page.next_before is None:
             return
         query = replace(query, before=page.next_before)
+
+
+def ended(asked: str | None, outcome: Outcome) -> bool:
+    """Tell whether an outcome is one that is asked for."""
+    is_bad = outcome in (Outcome.FAILED, Outcome.ERRORED)
+    return is_bad if asked == NOT_PASSED else asked in (None, outcome)
 
 
 class StoreListsContract(OpenedStore):
@@ -69,9 +81,9 @@ class StoreListsContract(OpenedStore):
             )  # fmt: skip
             store.append_evaluations([latest[uid]]).result()
         filters: dict[str, Any] = {
-            "outcome": data.draw(st.none() | st.sampled_from(Outcome)),
+            "outcome": data.draw(st.sampled_from((None, NOT_PASSED, *Outcome))),
             "task_id": data.draw(st.none() | words),
-            "task_outcome": data.draw(st.none() | st.sampled_from(Outcome)),
+            "task_outcome": data.draw(st.sampled_from((None, NOT_PASSED, *Outcome))),
             "record_id": data.draw(st.none() | words),
             "session_id": data.draw(st.none() | words),
             "service_version": data.draw(st.none() | words),
@@ -81,11 +93,12 @@ class StoreListsContract(OpenedStore):
         }
 
         def is_wanted(row: EvaluationRow) -> bool:
-            plain = ("outcome", "record_id", "session_id", "service_version")
+            plain = ("record_id", "session_id", "service_version")
             given = {name: filters[name] for name in plain if filters[name] is not None}
             wants_task = filters["task_id"] is not None or filters["task_outcome"] is not None
             return (
                 all(getattr(row, name) == value for name, value in given.items())
+                and ended(filters["outcome"], row.outcome)
                 and (filters["since_ns"] is None or row.evaluated_ns >= filters["since_ns"])
                 and (filters["until_ns"] is None or row.evaluated_ns < filters["until_ns"])
                 and set(filters["tags"]) <= set(row.tags.items())
@@ -93,7 +106,7 @@ class StoreListsContract(OpenedStore):
                     not wants_task
                     or any(
                         filters["task_id"] in (None, task.task_id)
-                        and filters["task_outcome"] in (None, task.outcome)
+                        and ended(filters["task_outcome"], task.outcome)
                         for task in row.tasks
                     )
                 )

@@ -7,7 +7,11 @@ from typing import Any
 
 from scouter.drift.profile import AgentEvalProfile
 from scouter.evaluate.judge.prompt import Prompt, Score
-from scouter.evaluate.tasks.agent import AgentAssertionTask, ToolCallSequenceAssertion
+from scouter.evaluate.tasks.agent import (
+    AgentAssertionTask,
+    ToolCalledAssertion,
+    ToolCallSequenceAssertion,
+)
 from scouter.evaluate.tasks.assertion import AssertionTask
 from scouter.evaluate.tasks.judge import LLMJudgeTask
 from scouter.evaluate.tasks.trajectory import TrajectoryTask
@@ -45,6 +49,9 @@ def profile(expected: int = 3) -> AgentEvalProfile:
                 True,
                 "Equals",
                 source="spans",
+            ),
+            AgentAssertionTask(
+                "asked", ToolCalledAssertion(name="refund"), True, "Equals", source="spans"
             ),
         ],
         alias="desk",

@@ -17,7 +17,7 @@ from collector.storage.duckdb.part_reads import LongRow, read_within
 from collector.storage.duckdb.read import read_whole_evaluations
 from collector.storage.duckdb.stored_keys import text_hash
 from collector.storage.duckdb.task_codec import decode_evaluation
-from collector.storage.port.lists import EvaluationPage, EvaluationQuery
+from collector.storage.port.lists import EvaluationPage, EvaluationQuery, outcomes_of
 from collector.storage.port.rows import EvaluationRow
 from collector.storage.port.versions import VersionRow
 
@@ -25,6 +25,7 @@ from collector.storage.port.versions import VersionRow
 # ruff: noqa: S608
 
 PROFILE: Final = "? IN (e.alias, e.profile_name, e.profile_uid, e.profile_digest)"
+_ENDED: Final = "list_contains(?::VARCHAR[], e.outcome)"
 _GROWTH: Final = 4
 _ALL: Final = LAST
 _MOST: Final = 20_000
@@ -216,7 +217,7 @@ def _of_task(
     """Keep the candidates that have the task asked for; its results are found by the places."""
     of_task, values = conditions(
         ("e.space = ?", query.space), ("e.task_id = ?", query.task_id),
-        ("e.outcome = ?", query.task_outcome and query.task_outcome.value),
+        (_ENDED, outcomes_of(query.task_outcome)),
     )  # fmt: skip
     places = [Stretch(each.seq, each.seq) for each in candidates]
     rows = database.read(
@@ -233,10 +234,10 @@ def task_conditions(
     query: EvaluationQuery, before: tuple[int, int] | None, profile: Filter
 ) -> _Where:
     """The filter of results `e` by their task, as SQL, and its values."""
-    outcome = query.task_outcome and query.task_outcome.value
+    outcomes = outcomes_of(query.task_outcome)
     last = None if before is None else before[0] if before[1] else before[0] - 1
     return conditions(
-        ("e.space = ?", query.space), ("e.task_id = ?", query.task_id), ("e.outcome = ?", outcome),
+        ("e.space = ?", query.space), ("e.task_id = ?", query.task_id), (_ENDED, outcomes),
         profile, ("e.session_id IN (?, '')", query.session_id),
         ("e.evaluated_ns >= ?", query.since_ns), ("e.evaluated_ns < ?", query.until_ns),
         ("e.seq <= ?", last),
@@ -252,7 +253,7 @@ def evaluation_conditions(
         profile,
         ("? IN (e.record_id, e.record_uid)", query.record_id),
         ("e.trace_id = ?", query.trace_id),
-        ("e.outcome = ?", query.outcome and query.outcome.value),
+        (_ENDED, outcomes_of(query.outcome)),
         ("e.evaluated_ns >= ?", query.since_ns),
         ("e.evaluated_ns < ?", query.until_ns),
         ("e.seq <= ?", query.as_of),

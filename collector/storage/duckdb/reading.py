@@ -39,7 +39,7 @@ from collector.storage.duckdb.record_facets import read_record_facets
 from collector.storage.duckdb.record_text import read_text_page
 from collector.storage.duckdb.records import read_history, read_record_page
 from collector.storage.duckdb.runs import read_run, read_runs
-from collector.storage.duckdb.search import read_span_page, read_trace_page
+from collector.storage.duckdb.search import read_span_page, read_summaries, read_trace_page
 from collector.storage.duckdb.session_facets import read_session_facets
 from collector.storage.duckdb.session_list import (
     read_session,
@@ -125,6 +125,7 @@ from collector.storage.port.search import (
     SpanPage,
     SpanQuery,
     TracePage,
+    TraceSummary,
     UsagePage,
     UsageQuery,
 )
@@ -226,6 +227,10 @@ class Reading(Opened):
     def trace_steps(self, space: str, trace_ids: Collection[str]) -> dict[str, list[Step]]:
         """Tool calls and errors of traces, in the order in which they began."""
         return read_trace_steps(self._spans, space, trace_ids)
+
+    def trace_summaries(self, space: str, trace_ids: Collection[str]) -> dict[str, TraceSummary]:
+        """Sum up traces."""
+        return read_summaries(self._spans, space, sorted(trace_ids))
 
     def records(self, query: RecordQuery) -> RecordPage:
         """List accepted records, newest first."""

@@ -2,11 +2,23 @@
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Final, Literal, TypeAlias
 
 from collector.storage.port.dead_letters import StoredLetter
 from collector.storage.port.rows import EvaluationRow, RecordRow
 from scouter.evaluate.outcome import Outcome
 from scouter.model.struct import struct
+
+NOT_PASSED: Final = "not_passed"
+AskedOutcome: TypeAlias = Outcome | Literal["not_passed"]
+"""One outcome, or those of what failed or errored."""
+
+
+def outcomes_of(asked: AskedOutcome | None) -> list[str] | None:
+    """The outcomes that a filter names; None for any."""
+    if asked == NOT_PASSED:
+        return [Outcome.FAILED.value, Outcome.ERRORED.value]
+    return None if asked is None else [asked]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,10 +33,10 @@ class EvaluationQuery:
     session_id: str | None = None
     """Or the uid of a record without one, which is a session of its own."""
     trace_id: str | None = None
-    outcome: Outcome | None = None
+    outcome: AskedOutcome | None = None
     task_id: str | None = None
     """Only evaluations with such a task; with `task_outcome`, with that outcome of it."""
-    task_outcome: Outcome | None = None
+    task_outcome: AskedOutcome | None = None
     service_name: str | None = None
     """Service of the evaluation; if it looked at no spans, of a span of its trace.
 

@@ -28,7 +28,14 @@ from collector.storage.port.lists import (
 )
 from collector.storage.port.newest_results import NewestResult, NewestResultsQuery
 from collector.storage.port.rows import EvaluationRow, StoredTrace
-from collector.storage.port.search import SpanPage, SpanQuery, TracePage, UsagePage, UsageQuery
+from collector.storage.port.search import (
+    SpanPage,
+    SpanQuery,
+    TracePage,
+    TraceSummary,
+    UsagePage,
+    UsageQuery,
+)
 from collector.storage.port.task_values import TaskValue, TaskValuesQuery
 from collector.storage.port.trace_steps import Step
 from collector.storage.port.versions import VersionRow
@@ -168,6 +175,10 @@ class ReadStore(CommittedStore, Protocol):
 
         A trace without any is left out.
         """
+        ...
+
+    def trace_summaries(self, space: str, trace_ids: Collection[str]) -> Mapping[str, TraceSummary]:
+        """Sum up traces, over all of their spans; a trace without any is left out."""
         ...
 
     def records(self, query: RecordQuery) -> RecordPage:

@@ -14,6 +14,16 @@ addEventListener("keydown", (event) => {
   else target.click();
 });
 
+// A button with data-copy-text copies that text; without a script it is not there.
+for (const each of document.querySelectorAll("[data-copy-text]")) each.hidden = !navigator.clipboard;
+addEventListener("click", async (event) => {
+  const button = event.target.closest("[data-copy-text]");
+  if (button) await navigator.clipboard.writeText(button.dataset.copyText);
+  if (button) button.textContent = "Copied";
+  const told = event.target.closest("[data-tells]");
+  if (told) document.getElementById("copied").textContent = told.dataset.tells;
+});
+
 // A link with data-copy copies what it leads to; where that cannot be, it stays a download.
 addEventListener("click", async (event) => {
   const link = event.target.closest("a[data-copy]");

@@ -25,6 +25,18 @@ class Versions(Answer):
     items: tuple[VersionItem, ...]
 
 
+class TraceFigures(Answer):
+    """Length and tokens of the traces behind a side's newest records."""
+
+    traces: int
+    median_ms: float = Field(description="From the first span's start to the last one's end.")
+    p95_ms: float
+    input_tokens: float | None = Field(
+        default=None, description="A trace's mean; null where no model call tells its tokens."
+    )
+    output_tokens: float | None = None
+
+
 class ComparedSide(Answer):
     """One side of a comparison."""
 
@@ -33,6 +45,9 @@ class ComparedSide(Answer):
     scenarios: int | None = Field(default=None, description="Of a run with scenarios.")
     is_cut: bool = Field(default=False, description="There are more records, which are older.")
     run_id: str | None = None
+    figures: TraceFigures | None = Field(
+        default=None, description="Of a live side's newest 100 records; null without spans."
+    )
 
 
 class ComparedRate(Answer):
@@ -71,11 +86,20 @@ class LookedTask(Answer):
     message: str
 
 
-class Look(Answer):
-    """A record, or an attempt of a scenario, on one side of a comparison."""
+class ComparedRecord(Answer):
+    """A record on one side of a change."""
 
     uid: str = Field(default="", description="Of a live record; else empty.")
     trace_id: str | None = Field(default=None, description="Of a live record.")
+    session_id: str = ""
+    created_at: datetime.datetime | None = Field(
+        default=None, description="When the record was made; null of a scenario."
+    )
+
+
+class Look(ComparedRecord):
+    """A record, or an attempt of a scenario, on one side of a comparison."""
+
     outcome: Outcome
     tasks: tuple[LookedTask, ...]
     calls: tuple[ToolCall, ...] | None = Field(
@@ -87,6 +111,14 @@ class Look(Answer):
     )
 
 
+class AlikeChange(Answer):
+    """One more record that changed as another one did."""
+
+    name: str
+    before: ComparedRecord
+    after: ComparedRecord
+
+
 class ComparedChange(Answer):
     """A record or scenario that passed on one side only."""
 
@@ -94,6 +126,12 @@ class ComparedChange(Answer):
     is_worse: bool
     before: Look
     after: Look
+    alike: tuple[AlikeChange, ...] = Field(
+        default=(),
+        description="Live records, 20 at most, of which the same tasks ended otherwise and "
+        "the same tools were called.",
+    )
+    more_alike: int = Field(default=0, description="Such records that are left out.")
 
 
 class Comparison(Answer):
@@ -114,7 +152,8 @@ class Comparison(Answer):
     after: ComparedSide
     rates: tuple[ComparedRate, ...]
     changes: tuple[ComparedChange, ...] = Field(
-        description="At most 20, those that got worse first; none of two samples."
+        description="At most 20, those that got worse first, then those with the most alike; "
+        "none of two samples."
     )
     more_changes: int = Field(description="Changes that are left out.")
     notes: tuple[str, ...]

@@ -87,6 +87,11 @@ class ToolCall(Answer):
 
     name: str
     arguments: JsonValue = Field(default=None, description="Null where any will do.")
+    result: JsonValue = Field(default=None, description="Null where none is known.")
+    error: str = Field(default="", description="Of a call that failed.")
+    duration_ms: float | None = Field(
+        default=None, description="Of its execution; null where no span tells of it."
+    )
 
 
 class TaskTrajectory(Answer):

@@ -38,9 +38,9 @@ def evaluations(
         record_id: The user's name for a record.
         session_id: Of the record.
         trace_id: Of the record.
-        outcome: Of the record.
+        outcome: Of the record; `not_passed` is what failed or errored.
         task_id: Evaluations with this task.
-        task_outcome: How that task, or any task, ended.
+        task_outcome: How that task, or any task, ended; as `outcome`.
         service_name: Of the record's service.
         service_version: Of the record's service.
         environment: Of the record's service.

@@ -108,12 +108,58 @@ def test_versions_with_common_ids_are_paired(service: Service) -> None:
     assert changes == [("b", True), ("d", False)]
     worse = found["changes"][0]
     assert worse["before"]["shown"] == {"context": {"answer": 42}}
-    assert [each["name"] for each in worse["before"]["calls"]] == ["search"]
+    (call,) = worse["before"]["calls"]
+    assert (call["name"], call["duration_ms"], call["result"]) == ("search", 1e-6, None)
     assert [each["name"] for each in worse["after"]["calls"]] == ["look", "tell"]
     assert worse["after"]["uid"] == "2.0-1"
     assert worse["after"]["trace_id"] == trace_id("2.0", 1)
     assert worse["after"]["tasks"][0]["outcome"] == "failed"
     assert any("4 of 5 before and of 4 now" in note for note in found["notes"])
+
+
+def test_records_that_changed_alike_are_one_change(service: Service) -> None:
+    """By tools: one record calls another one, and of the other two the newer one comes first."""
+    ids = ["a", "b", "c"]
+    send_version(service, "1.0", [42] * 3, ids=ids)
+    send_version(service, "2.0", [41] * 2, ids=ids)
+    send_version(service, "2.1", [41], ids=["c"], tools=("look",))
+    service.wait_for(6)
+    (border,) = {
+        each["created_at"] for each in service.get("/api/v1/evaluations")["items"]
+        if each["uid"] == "2.0-0"
+    }  # fmt: skip
+    found = service.get("/api/v1/comparison", profile="answers", before_version="1.0", since=border)
+    assert [each["name"] for each in found["changes"]] == ["b", "c"]
+    (alike,) = found["changes"][0]["alike"]
+    assert (alike["name"], alike["before"]["uid"], alike["after"]["uid"]) == ("a", "1.0-0", "2.0-0")
+    assert alike["after"]["created_at"] == border
+    assert found["changes"][1]["alike"] == []
+    assert (found["more_changes"], found["changes"][0]["more_alike"]) == (0, 0)
+
+
+def test_a_side_tells_how_long_its_traces_are_and_their_tokens(service: Service) -> None:
+    """Of 1, 2, 3 and 10 ms half last 2.5 at most; nothing tells tokens before."""
+    for number, took_ms in enumerate((3, 1, 10, 2)):
+        chat = Span(
+            trace_id=trace_id("2.0", number), span_id=f"{9:016x}", name="chat", start_ns=0,
+            end_ns=took_ms * 10**6,
+            attributes={
+                "gen_ai.operation.name": "chat", "gen_ai.usage.input_tokens": 10 * number,
+                "gen_ai.usage.output_tokens": 1,
+            },
+        )  # fmt: skip
+        data = encode_request([chat]).SerializeToString()
+        assert service.http.post("/v1/traces", content=data, headers=PROTOBUF).is_success
+    send_version(service, "1.0", [42])
+    send_version(service, "2.0", [42] * 4)
+    service.wait_for(5)
+    found = service.get(
+        "/api/v1/comparison", profile="answers", before_version="1.0", version="2.0"
+    )
+    assert found["after"]["figures"] == {
+        "traces": 4, "median_ms": 2.5, "p95_ms": 10.0, "input_tokens": 15.0, "output_tokens": 1.0,
+    }  # fmt: skip
+    assert found["before"]["figures"]["input_tokens"] is None
 
 
 def test_versions_of_a_profile_are_listed(service: Service) -> None:

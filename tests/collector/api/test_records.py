@@ -112,6 +112,7 @@ def test_filters_of_evaluations(service: Service) -> None:
         return uids(service, "evaluations", **params)
 
     assert found(task_id="right", task_outcome="failed") == found(task_outcome="failed") == ["u1"]
+    assert found(task_outcome="not_passed") == found(outcome="not_passed") == ["u1"]
     assert found(task_id="right") == found() == ["u3", "u2", "u1", "u0"]
     assert found(service_version="9") == found(environment="x") == []
     assert found(tag="team=blue") == ["u3", "u2", "u1"]

@@ -8,7 +8,7 @@ import pytest
 
 from collector.access.caller import Scope
 from collector.access.tokens import TokenFile
-from collector.web.aligned import align
+from collector.web.aligned import Aligned, align, align_tasks, align_values
 from collector.web.compare import bar, reach_of
 from tests.collector.api.test_comparison import push, send_version
 from tests.collector.conftest import Service, Start, save_answers
@@ -56,6 +56,40 @@ def test_calls_are_aligned_by_their_tools() -> None:
     ]  # fmt: skip
 
 
+def test_values_are_aligned_by_their_paths() -> None:
+    """A value that one side lacks is told from null; texts stand as they are."""
+    lines, left_out = align_values(
+        {"order": {"id": 7, "days": None}, "said": ["a"]}, {"order": {"id": 8}, "said": ["a", "b"]}
+    )
+    assert [(each.path, each.kind, each.before, each.after) for each in lines] == [
+        ("order.id", "changed", "7", "8"), ("order.days", "gone", "null", None),
+        ("said[0]", "same", "a", "a"), ("said[1]", "new", None, "b"),
+    ]  # fmt: skip
+    assert left_out == 0
+    many, left_out = align_values({"a": list(range(205))}, {})
+    assert (len(many), left_out) == (200, 5)
+
+
+def test_tasks_that_end_otherwise_come_first() -> None:
+    before = [{"task_id": name, "outcome": "passed"} for name in "abc"]
+    after = [{"task_id": "a", "outcome": "passed"}, {"task_id": "c", "outcome": "errored"}]
+    lines = align_tasks(before, after)
+    assert [(each.task_id, each.is_changed) for each in lines] == [
+        ("c", True), ("b", True), ("a", False),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "is_slower"),
+    [(4, 250, True), (100, 201, True), (100, 200, False), (1, 9, False), (None, 9, False)],
+)
+def test_a_call_that_takes_twice_the_time_is_slower(
+    before: float | None, after: float, is_slower: bool
+) -> None:
+    line = Aligned(kind="same", before={"duration_ms": before}, after={"duration_ms": after})
+    assert line.is_slower is is_slower
+
+
 def test_the_last_two_versions_are_chosen(compared: tuple[Service, str]) -> None:
     _, url = compared
     with browser_page(url) as (page, seen):
@@ -67,10 +101,13 @@ def test_the_last_two_versions_are_chosen(compared: tuple[Service, str]) -> None
         assert "regressed" in panel.inner_text()
         assert "4 of 12 records passed, 12 of 12 in the baseline" in panel.inner_text()
         change = page.locator("details.change").first
-        assert "q10" in change.inner_text()
+        assert "and 7 more records like it" in change.locator("summary").inner_text()
+        assert "right failed" in change.locator("summary").inner_text()
+        assert change.locator(".alike li").count() == 7
+        assert page.locator("details.change").count() == 1
         assert change.locator("tr.gone code").first.inner_text() == "answer"
         assert change.locator("tr.new code").first.inner_text() == "refund"
-        change.get_by_role("link", name="Record").last.click()
+        change.locator("thead").first.get_by_role("link", name="record of").last.click()
         page.get_by_role("heading", name=re.compile("Record q")).wait_for()
         assert seen.problems == []
         assert page.evaluate("window.violations") == []

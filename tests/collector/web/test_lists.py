@@ -189,6 +189,28 @@ def test_the_outcomes_of_record_and_task_are_told_apart(start: Start, tmp_path: 
     assert rows(view(service, f"/evaluations{html.unescape(link)}")) == 0
 
 
+def test_what_failed_and_what_errored_are_one_choice(start: Start, tmp_path: Path) -> None:
+    """One record fails, one errors, one passes; the counts of tasks lead to their own outcome."""
+    task = AssertionTask("right", "answer", 42, ComparisonOperator.Equals)
+    profile = AgentEvalProfile([task], alias="one").save_to_json(tmp_path / "one.json")
+    service = start(profile=[str(profile)])
+    for uid, context in (("good", {"answer": 42}), ("bad", {"answer": 1}), ("none", {})):
+        service.send({"uid": uid, "profile": "one", "context": context})
+    service.wait_for(3)
+    text = view(service, "/evaluations?outcome=not_passed")
+    assert rows(text) == 2
+    assert '<option value="not_passed" selected>failed or errored</option>' in text
+    facets = view(service, "/facets/evaluations?outcome=not_passed")
+    assert "whatever its own outcome" in facets
+    assert "whatever its own outcome" not in view(service, "/facets/evaluations?profile=one")
+    (link,) = re.findall(r'<a href="([^"]*)">Only tasks that failed or errored', facets)
+    assert links(view(service, f"/facets{html.unescape(link)}"))["Task", "right"][1] == 2
+    lines = service.http.get("/task_results.csv?outcome=not_passed").text.splitlines()
+    assert len(lines) == 3
+    assert "message" in lines[0].split(",")
+    assert "no answer" in lines[1]
+
+
 def test_a_period_that_ends_now_is_a_filter(listed: Service) -> None:
     """The records are of now; the spans of `listed` began in 1970."""
     assert rows(view(listed, "/evaluations?range=1h")) == 3

@@ -78,6 +78,8 @@ def test_a_record_shows_citations_calls_and_calibration(desk: tuple[Service, str
         path = page.locator("section.task", has=page.get_by_role("link", name="path", exact=True))
         assert path.locator("tr.new code").first.inner_text() == "ask_colleague"
         assert "other arguments" in path.locator("tr.changed").inner_text()
+        assert "asks a judge" in judge.inner_text()
+        assert "2 of 5 checks did not pass: 2 failed" in page.locator(".figures").inner_text()
         tools = page.locator("section.task", has=page.get_by_role("link", name="tools", exact=True))
         assert tools.locator("tr.changed").count() == 0
         assert seen.problems == []
@@ -119,14 +121,20 @@ def test_the_buttons_of_a_record(desk: tuple[Service, str], tmp_path: Path) -> N
         page.context.grant_permissions(["clipboard-read", "clipboard-write"])
         page.goto(RECORD)
         with page.expect_download() as started:
-            page.get_by_role("link", name="Add to a scenario file").click()
+            page.get_by_role("link", name="Download as a scenario").click()
+        assert started.value.suggested_filename == "scenario-case-1-r-1.yaml"
+        page.get_by_text("add it to your scenarios").wait_for()
         started.value.save_as(tmp_path / "scenario.yaml")
         (scenario,) = EvalScenarios.from_path(tmp_path / "scenario.yaml").scenarios
         assert scenario.initial_query == "Where is my money?"
         page.get_by_role("link", name="Copy as JSON").click()
         page.get_by_text("Copied.").wait_for()
-        copied = json.loads(page.evaluate("navigator.clipboard.readText()"))
-        assert copied["context"]["answer"] == ANSWER
+        copied = page.evaluate("navigator.clipboard.readText()")
+        assert json.loads(copied)["context"]["answer"] == ANSWER
+        assert copied.startswith('{\n  "uid": "r/1"')
+        page.get_by_role("button", name="Copy id").click()
+        page.get_by_role("button", name="Copied").wait_for()
+        assert page.evaluate("navigator.clipboard.readText()") == "r/1"
         page.get_by_label("Your name").fill("ada")
         page.locator("select[name=task]").select_option("truthful")
         page.get_by_role("button", name="Bad", exact=True).click()
@@ -151,14 +159,17 @@ def test_a_record_is_evaluated_again_by_its_button(desk: tuple[Service, str]) ->
     with browser_page(url) as (page, seen):
         page.goto(RECORD)
         page.get_by_role("button", name="Evaluate again").click()
-        page.get_by_text(re.compile("Evaluated again: ")).wait_for()
+        page.get_by_text(re.compile("Evaluated again at .*same results")).wait_for()
+        page.wait_for_url(f"**{RECORD}")
+        page.reload()
+        assert page.get_by_text("Evaluated again").count() == 0
         body = profile(1).model_dump_json()
         media = {"Content-Type": "application/json"}
         answer = service.http.post("/api/v1/profiles?activate=true", content=body, headers=media)
         assert answer.status_code == 201, answer.text
         page.goto(RECORD)
         page.get_by_role("button", name="Evaluate again").click()
-        page.get_by_text("a task ends otherwise now").wait_for()
+        page.get_by_text("1 check ends otherwise now").wait_for()
         assert page.get_by_text("Earlier revisions").is_visible()
         assert seen.problems == []
         refused = service.http.post(

@@ -1,0 +1,79 @@
+"""Messages of tasks as people read them: filters in words, units, patterns as they were written."""
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from collector.web.source import Answer
+
+_OF_SPANS: Final = re.compile(r"(Span[A-Za-z]+)\(filter=(?=\{)")
+_OF_TIME: Final = re.compile(r"((?:Span|Trace)Duration\()")
+_NUMBER: Final = re.compile(r"( is |(?:Than|Equal|Equals) )(-?\d+(?:\.\d+)?)(?![\d.])")
+_REGEX: Final = re.compile(r'( Matches(?:Regex)? )("(?:[^"\\]|\\.)*")')
+_DECODER: Final = json.JSONDecoder()
+_MEASURES: Final = {
+    "SpanDuration": "Duration of", "SpanCount": "Number of", "SpanExists": "Existence of",
+}  # fmt: skip
+_PHRASES: Final[Mapping[str, Callable[[Any], str]]] = {
+    "ByName": lambda given: f"named '{given['name']}'",
+    "ByNamePattern": lambda given: f"with a name like /{given['pattern']}/",
+    "ByService": lambda given: f"of the service '{given['name']}'",
+    "WithAttribute": lambda given: f"with {given['key']}",
+    "WithAttributeValue": lambda given: f"with {given['key']} = {json.dumps(given['value'])}",
+    "WithStatus": lambda given: f"with the status {given['status']}",
+    "Sequence": lambda given: f"named {' → '.join(given['names'])} in this order",
+    "And": lambda given: " and ".join(map(_words, given["filters"])),
+    "Or": lambda given: " or ".join(map(_words, given["filters"])),
+    "Not": lambda given: f"not ({_words(given['filter'])})",
+}
+
+
+def reason(message: str) -> str:
+    """A task's message for a reader.
+
+    Args:
+        message: `SpanDuration(filter={"ByName": {"name": "look"}}) is 250, expected LessThan 150`.
+
+    Returns:
+        `Duration of spans named 'look' is 250 ms, expected LessThan 150 ms`; a message of another
+        form as it is.
+    """
+    label, rest = _label(message)
+    if _OF_TIME.match(message):
+        rest = _NUMBER.sub(r"\1\2 ms", rest)
+    return label + _REGEX.sub(lambda found: found[1] + _as_written(found[2]), rest)
+
+
+def _label(message: str) -> tuple[str, str]:
+    """The words for a measure on spans, and what the message says of it."""
+    found = _OF_SPANS.match(message)
+    if found is None:
+        return "", message
+    try:
+        given, end = _DECODER.raw_decode(message, found.end())
+        spans = f"spans {_words(given)}"
+    except (
+        ValueError,
+        AttributeError,
+        KeyError,
+        TypeError,
+        RecursionError,
+    ):  # it was cut, or is another filter
+        return "", message
+    if message[end : end + 1] == ")" and found[1] in _MEASURES:
+        return f"{_MEASURES[found[1]]} {spans}", message[end + 1 :]
+    return f"{found[1]}({spans}", message[end:]
+
+
+def _words(given: Answer) -> str:
+    [(kind, arguments)] = given.items()
+    return _PHRASES[kind](arguments)
+
+
+def _as_written(text: str) -> str:
+    """A pattern without the escapes of JSON."""
+    try:
+        return f"/{json.loads(text)}/"
+    except ValueError:
+        return text
