@@ -22,13 +22,13 @@ from collector.api.parameters import (
     read_trace_id,
 )
 from collector.api.parts import TheJudges, TheNames, TheStore
-from collector.api.span_search import check_judged, span_query, write_span_cursor
+from collector.api.span_search import check_judged, trace_query, write_span_cursor
 from collector.problem import ProblemError
 from collector.receivers.times import format_time
 from collector.storage.port import search
 from collector.storage.port.reading import ReadStore
 from collector.storage.port.rows import EvaluationRow, StoredTrace, TaskRow
-from collector.storage.port.search import SpanQuery, TraceSummary
+from collector.storage.port.search import TraceQuery, TraceSummary
 from scouter.evaluate.show.trace_view import ResultView, TraceView, view_trace
 from scouter.evaluate.spans.tree import SpanTree
 from scouter.model.evaluation_event import ForeignResult, foreign_results
@@ -108,7 +108,10 @@ class TraceItem(BaseModel):
 
 
 class TracePage(BaseModel):
-    """Traces, that with the matching span that was stored last first."""
+    """Traces, newest first: as the newest span came that meets one filter, or has the text.
+
+    It is the same filter on all pages.
+    """
 
     model_config = ConfigDict(frozen=True)
 
@@ -132,7 +135,7 @@ def traces_router() -> APIRouter:
     def traces(
         store: TheStore,
         names: TheNames,
-        query: Annotated[SpanQuery, Depends(span_query)],
+        query: Annotated[TraceQuery, Depends(trace_query)],
         text: Annotated[
             str | None,
             Query(
@@ -143,12 +146,14 @@ def traces_router() -> APIRouter:
             ),
         ] = None,
     ) -> TracePage:
-        """Traces with a span that everything given is true of, and such an evaluation.
+        """Traces that have, for each filter by spans, a span that meets it.
 
-        `profile`, `outcome`, `task_id`, `task_outcome` and `tag` are of the latest evaluation on a
-        record of the trace, all of the same one. A search for a text looks at the 24 hours before
-        `until`, or before now, unless `since` is given. It ends after a second: the answer then is
-        partial and says how far the search looked.
+        It need not be the same span, but for service, version and environment; `same_span` asks for
+        one that meets all. Only spans that began in the period count. `profile`, `outcome`,
+        `task_id`, `task_outcome` and `tag` are of the latest evaluation on a record of the trace,
+        all of the same one. A search for a text looks at the 24 hours before `until`, or before
+        now, unless `since` is given. It ends after a second: the answer then is partial and says
+        how far the search looked.
         """
         page = store.traces(query) if text is None else _search(store, query, text)
         if not page.items and query.before is None:
@@ -205,7 +210,7 @@ def traces_router() -> APIRouter:
     return router
 
 
-def _search(store: ReadStore, query: SpanQuery, text: str) -> search.TracePage:
+def _search(store: ReadStore, query: TraceQuery, text: str) -> search.TracePage:
     if query.since_ns is None:
         until_ns = time.time_ns() if query.until_ns is None else query.until_ns
         query = replace(query, since_ns=until_ns - _SEARCHED_NS)

@@ -119,6 +119,7 @@ from collector.storage.port.search import (
     SpanPage,
     SpanQuery,
     TracePage,
+    TraceQuery,
     UsagePage,
     UsageQuery,
 )
@@ -149,20 +150,20 @@ class Reading(Opened):
             query = replace(query, as_of=self.last_seq())
         return read_span_page(self._spans, query)
 
-    def traces(self, query: SpanQuery) -> TracePage:
-        """List traces that have a matching span."""
+    def traces(self, query: TraceQuery) -> TracePage:
+        """List traces that meet all conditions."""
         if query.as_of is None:
             query = replace(query, as_of=self.last_seq())
         return read_trace_page(self._spans, query)
 
-    def search_traces(self, query: SpanQuery, text: str, is_over: Callable[[], bool]) -> TracePage:
+    def search_traces(self, query: TraceQuery, text: str, is_over: Callable[[], bool]) -> TracePage:
         """List traces with a text in a span."""
         if query.as_of is None:
             query = replace(query, as_of=self.last_seq())
         return read_trace_text_page(self._spans, query, text, is_over)
 
-    def trace_facets(self, query: SpanQuery, is_over: Callable[[float], bool]) -> Facets:
-        """Count traces by the values of their matching spans."""
+    def trace_facets(self, query: TraceQuery, is_over: Callable[[float], bool]) -> Facets:
+        """Count traces by the values of their spans."""
         if query.as_of is None:
             query = replace(query, as_of=self.last_seq())
         return read_trace_facets(self._spans, query, is_over)

@@ -2,6 +2,10 @@
 
 A search goes from the newest commits to the oldest ones in steps that grow, and stops once the page
 is full: what is common is found in the first step.
+
+A search for traces goes over the spans that meet its first condition. Of the traces that it meets
+the other conditions are looked up by their ids, some hundred at a time: that is a look at few row
+groups. Where most traces fail, one query for all that is left joins whole conditions instead.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -27,6 +31,7 @@ from collector.storage.port.search import (
     SpanQuery,
     SpanSummary,
     TracePage,
+    TraceQuery,
     TraceSummary,
 )
 from scouter.model.span import SpanKind, StatusCode
@@ -47,6 +52,8 @@ _TRACE_ROWS: Final = 12
 """Matching spans that are read at once for each trace of a page."""
 _MOST: Final = 4000
 """Matching spans that are read at once."""
+_FAILED: Final = 8
+"""Traces that fail for each one that does not, from which on whole conditions are joined."""
 
 
 def read_span_page(stored: StoredSpans, query: SpanQuery) -> SpanPage:
@@ -68,8 +75,8 @@ def read_span_page(stored: StoredSpans, query: SpanQuery) -> SpanPage:
     return SpanPage(items=page, next_before=page[-1].position if len(found) > len(page) else None)
 
 
-def read_trace_page(stored: StoredSpans, query: SpanQuery) -> TracePage:
-    """One page of the traces that have a matching span, each at the place of the newest one.
+def read_trace_page(stored: StoredSpans, query: TraceQuery) -> TracePage:
+    """One page of the traces that meet all conditions, each at the place of its newest match.
 
     Args:
         stored: The spans.
@@ -77,15 +84,13 @@ def read_trace_page(stored: StoredSpans, query: SpanQuery) -> TracePage:
     """
     assert query.as_of is not None  # noqa: S101 the store has filled it in
     places: dict[str, SpanPosition] = {}
-    seen: set[str] = set()
     size = min((query.limit + 1) * _TRACE_ROWS, _MOST)
-    for rows in matching_spans(stored, query, _POSITION, size, passed_over=seen):
+    search = TraceSearch(stored, query)
+    for rows in search.spans(_POSITION, size, is_each_once=True):
         new: dict[str, SpanPosition] = {}
         for row in rows:
-            if row[2] not in seen:
-                new.setdefault(row[2], SpanPosition(*row[:4]))
-        seen.update(new)
-        for trace_id in _shown_before(stored, query, new):
+            new.setdefault(row[2], SpanPosition(*row[:4]))
+        for trace_id in _shown_before(stored, search.first, new):
             del new[trace_id]
         places |= new
         if len(places) > query.limit:
@@ -98,6 +103,124 @@ def read_trace_page(stored: StoredSpans, query: SpanQuery) -> TracePage:
         next_before=last,
         as_of=query.as_of,
     )
+
+
+class TraceSearch:
+    """Spans of the traces that meet the conditions of a query.
+
+    Args:
+        stored: The spans.
+        query: Says as of when.
+        is_any_span: The spans that are gone over are all of the period, instead of those that meet
+            the first condition; all conditions of one span stay as they are.
+    """
+
+    def __init__(
+        self, stored: StoredSpans, query: TraceQuery, *, is_any_span: bool = False
+    ) -> None:
+        self._stored, self._query = stored, query
+        criteria = query.criteria()
+        own = replace(
+            query, name=None, columns={}, attributes=(), status=None, min_duration_ns=None,
+            min_tokens=None,
+        )  # fmt: skip
+        if not criteria or (is_any_span and not query.is_same_span):
+            self.first: SpanQuery = own
+            """Filter of the spans that are gone over, with the place to begin below."""
+            self._others: Sequence[SpanQuery] = criteria
+        else:
+            head, *self._others = criteria
+            self.first = replace(head, judged=query.judged, before=query.before)
+        self._seen: set[str] = set()
+        self._met: set[str] = set()
+
+    def spans(
+        self,
+        columns: Sequence[str],
+        size: int,
+        *,
+        is_each_once: bool = False,
+        has_events: bool = False,
+    ) -> Iterator[list[tuple[Any, ...]]]:
+        """Rows of the spans that are gone over, of the traces that meet all, in parts.
+
+        Args:
+            columns: As of `matching_spans`, as `size` and `has_events`.
+            size: Rows of one part at most.
+            is_each_once: A trace is in one part only.
+            has_events: Log events, too.
+        """
+        first, joined = self.first, ("", list[object]())
+        while True:
+            parts = matching_spans(
+                self._stored,
+                first,
+                columns,
+                size,
+                passed_over=self._seen if is_each_once else (),
+                has_events=has_events,
+                joined=joined,
+            )
+            for rows in parts:
+                yield self._of_met(rows)
+                if not joined[0] and self._fail_mostly():
+                    joined = trace_conditions(self._query, self._others)
+                    first = replace(first, before=SpanPosition(*rows[-1][:4]))
+                    break
+            else:
+                return
+
+    def _fail_mostly(self) -> bool:
+        failed = len(self._seen) - len(self._met)
+        return failed > self._query.limit + _FAILED * len(self._met)
+
+    def _of_met(self, rows: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+        new = {row[2] for row in rows} - self._seen
+        left = new
+        for each in self._others:
+            left = self._that_have(each, left)
+        refused = self._query.refused()
+        if refused is not None:
+            left = left - self._that_have(refused, left)
+        self._seen |= new
+        self._met |= left
+        return [row for row in rows if row[2] in self._met]
+
+    def _that_have(self, criterion: SpanQuery, trace_ids: Collection[str]) -> set[str]:
+        """The traces, among some, with a span that meets a condition."""
+        found: set[str] = set()
+        if not trace_ids:
+            return found
+        parts = matching_spans(
+            self._stored, criterion, _POSITION, _MOST, trace_ids=trace_ids, passed_over=found
+        )
+        for rows in parts:
+            found.update(row[2] for row in rows)
+            if len(found) == len(trace_ids):
+                break
+        return found
+
+
+def trace_conditions(
+    query: TraceQuery, criteria: Sequence[SpanQuery], commits: str = "true"
+) -> tuple[str, list[object]]:
+    """What holds of the spans of traces that meet conditions, as SQL, and its values.
+
+    Args:
+        query: The filter; says what the traces must not have.
+        criteria: The conditions.
+        commits: SQL for the commits in which the spans that meet them are.
+    """
+    where, given = "", list[object]()
+    parts = [(f"IN (SELECT trace_hash FROM spans WHERE {commits} AND", each) for each in criteria]
+    refused = query.refused()
+    if refused is not None:
+        parts.append(("NOT IN (SELECT trace_hash FROM spans WHERE", refused))
+    for begin, each in parts:
+        sql, values = span_conditions(each, None)
+        where += f" AND trace_hash {begin} {sql})"
+        given += values
+    return where, given
 
 
 # --- spans that match ---------------------------------------------------------------------------
@@ -113,6 +236,7 @@ def matching_spans(
     passed_over: Collection[str] = (),
     first: int = 0,
     has_events: bool = False,
+    joined: tuple[str, Sequence[object]] = ("", ()),
 ) -> Iterator[list[tuple[Any, ...]]]:
     """Rows of the spans that match, in order, so many at a time at most.
 
@@ -126,14 +250,20 @@ def matching_spans(
             100,000 spans is 160 parts of which each finds the trace that the first one found.
         first: Only spans of this commit and later ones.
         has_events: Log events, too.
+        joined: A further condition that costs the same however few spans are looked at, as SQL with
+            its values: all commits are then one step.
     """
     where, given = span_conditions(query, trace_ids, has_events=has_events)
+    where += joined[0]
+    given += joined[1]
     columns = (*columns, *READ_COLUMNS) if query.attributes else columns
     before = query.before
     if trace_ids is None:
         assert query.as_of is not None  # noqa: S101 the store has filled it in
         last = query.as_of if before is None else min(query.as_of, before.seq)
-        steps: Iterable[Sequence[Stretch]] = commit_steps(last, first)
+        steps: Iterable[Sequence[Stretch]] = (
+            [[Stretch(first, last)]] if joined[0] else commit_steps(last, first)
+        )
     else:
         steps = [stored.traces.stretches(map(trace_hash, trace_ids))]
         where += " AND seq >= ?"
