@@ -29,6 +29,7 @@ from collector.storage.port import search
 from collector.storage.port.reading import ReadStore
 from collector.storage.port.rows import EvaluationRow, StoredTrace, TaskRow
 from collector.storage.port.search import TraceQuery, TraceSummary
+from scouter.evaluate.outcome import Outcome
 from scouter.evaluate.show.trace_view import ResultView, TraceView, view_trace
 from scouter.evaluate.spans.tree import SpanTree
 from scouter.model.evaluation_event import ForeignResult, foreign_results
@@ -99,12 +100,22 @@ class TraceItem(BaseModel):
     trace_id: str
     name: str = Field(description="Of the root; without one, of the span that began first.")
     service_name: str
+    service_version: str
     start: str
     duration_ms: float
     spans: int
     errors: int = Field(description="Spans with the status error.")
     input_tokens: int | None = Field(description="Of its model calls.")
     output_tokens: int | None
+    tools: list[str] = Field(
+        description="Of its first 200 calls, each once, in the order of their first calls."
+    )
+    records: int = Field(description="Evaluated ones.")
+    uid: str | None = Field(description="Of the record that was evaluated last.")
+    record_id: str | None = Field(description="Of that record.")
+    outcomes: list[Outcome] = Field(
+        description="That the latest evaluation of at least one record has."
+    )
 
 
 class TracePage(BaseModel):
@@ -267,14 +278,21 @@ def _foreign(result: ForeignResult) -> dict[str, JsonValue]:
 
 
 def _item(trace: TraceSummary) -> TraceItem:
+    records = trace.records
     return TraceItem(
         trace_id=trace.trace_id,
         name=trace.name,
         service_name=trace.service_name,
+        service_version=trace.service_version,
         start=format_time(trace.start_ns),
         duration_ms=max(0, trace.end_ns - trace.start_ns) / 1e6,
         spans=trace.spans,
         errors=trace.errors,
         input_tokens=trace.input_tokens,
         output_tokens=trace.output_tokens,
+        tools=list(trace.tools),
+        records=0 if records is None else records.count,
+        uid=None if records is None else records.uid,
+        record_id=None if records is None else records.record_id,
+        outcomes=[] if records is None else list(records.outcomes),
     )

@@ -157,8 +157,8 @@ def traces(
             print_lines(some)
             return
         columns = (
-            "started", "trace", "name", "service", "seconds", "spans", "errors", "tokens in",
-            "tokens out",
+            "started", "trace", "name", "service", "version", "record", "outcome", "tools",
+            "seconds", "spans", "errors", "tokens in", "tokens out",
         )  # fmt: skip
         print_table(columns, map(_trace, some))
 
@@ -196,6 +196,10 @@ def _trace(each: "TraceItem") -> tuple[object, ...]:
         each.trace_id,
         each.name,
         each.service_name,
+        each.service_version,
+        each.record_id or each.uid or "",
+        " ".join(each.outcomes),
+        " > ".join(each.tools[:5]),
         f"{each.duration_ms / 1000:.1f}",
         each.spans,
         each.errors,

@@ -93,6 +93,13 @@ class StoreJudgedContract:
                 pages += [each.trace_id for each in page.items]
                 query = replace(query, before=page.next_before, as_of=page.as_of)
             pages += [each.trace_id for each in page.items]
+            for item in page.items:
+                own = [row for row in latest.values() if row.trace_id == item.trace_id]
+                assert (item.records is None) is (not own)
+                if item.records is not None:
+                    assert item.records.count == len(own)
+                    assert set(item.records.outcomes) == {row.outcome for row in own}
+                    assert item.records.uid in {row.record_uid for row in own}
             assert pages == [each for each in newest if each in found]
 
     @pytest.mark.parametrize(

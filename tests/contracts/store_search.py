@@ -46,12 +46,10 @@ class Stored:
 
 def matches(each: Span, query: SpanQuery) -> bool:
     """The filter, read once more."""
-    told = (each.attributes.get(f"gen_ai.{name}.name") for name in ("operation", "tool"))
-    operation, tool = told
-    is_tool = operation == "execute_tool" or (tool is not None and operation is None)
+    tool, operation = tool_of(each), each.attributes.get("gen_ai.operation.name")
     attributes = {
-        "operation": "execute_tool" if is_tool else operation,
-        "tool_name": (tool or each.name) if is_tool else None,
+        "operation": operation if tool is None else "execute_tool",
+        "tool_name": tool,
         "service_name": each.service_name,
     }
     return (
@@ -64,6 +62,14 @@ def matches(each: Span, query: SpanQuery) -> bool:
         and (query.since_ns is None or each.start_ns >= query.since_ns)
         and (query.until_ns is None or each.start_ns < query.until_ns)
     )
+
+
+def tool_of(each: Span) -> str | None:
+    """The tool that a span calls."""
+    told = (each.attributes.get(f"gen_ai.{name}.name") for name in ("operation", "tool"))
+    operation, tool = told
+    is_tool = operation == "execute_tool" or (tool is not None and operation is None)
+    return str(tool or each.name) if is_tool else None
 
 
 def conditions(query: TraceQuery) -> list[SpanQuery]:
@@ -254,6 +260,9 @@ class StoreSearchContract(OpenedStore):
             assert trace.end_ns == max(each.end_ns for each in spans)
             assert trace.spans == len(spans)
             assert trace.errors == sum(each.status is StatusCode.ERROR for each in spans)
+            tools = {tool_of(each) for each in spans} - {None}
+            assert set(trace.tools) == tools
+            assert len(trace.tools) == len(tools)
             assert trace.name in {each.name for each in spans if each.start_ns == first_ns}
 
     def test_the_few_traces_that_meet_all_are_found_among_many(self, store: Store) -> None:

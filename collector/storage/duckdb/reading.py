@@ -39,7 +39,7 @@ from collector.storage.duckdb.record_facets import read_record_facets
 from collector.storage.duckdb.record_text import read_text_page
 from collector.storage.duckdb.records import read_history, read_record_page
 from collector.storage.duckdb.runs import read_run, read_runs
-from collector.storage.duckdb.search import read_span_page, read_trace_page
+from collector.storage.duckdb.search import read_span_page
 from collector.storage.duckdb.session_facets import read_session_facets
 from collector.storage.duckdb.session_list import (
     read_session,
@@ -56,6 +56,7 @@ from collector.storage.duckdb.task_values import read_task_values
 from collector.storage.duckdb.tasks import read_rate_lines, read_task_counts, read_task_series
 from collector.storage.duckdb.trace import read_trace
 from collector.storage.duckdb.trace_facets import read_trace_facets
+from collector.storage.duckdb.trace_search import read_trace_page
 from collector.storage.duckdb.trace_steps import read_trace_steps
 from collector.storage.duckdb.trace_text import read_trace_text_page
 from collector.storage.duckdb.usage import read_usage

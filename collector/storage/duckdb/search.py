@@ -1,15 +1,10 @@
-"""Spans and traces by filter: what was stored last comes first.
+"""Spans by filter: what was stored last comes first.
 
 A search goes from the newest commits to the oldest ones in steps that grow, and stops once the page
 is full: what is common is found in the first step.
-
-A search for traces goes over the spans that meet its first condition. Of the traces that it meets
-the other conditions are looked up by their ids, some hundred at a time: that is a look at few row
-groups. Where most traces fail, one query for all that is left joins whole conditions instead.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import replace
 from typing import Any, Final
 
 from collector.storage.duckdb.commit_ranges import Stretch, within
@@ -30,9 +25,6 @@ from collector.storage.port.search import (
     SpanPosition,
     SpanQuery,
     SpanSummary,
-    TracePage,
-    TraceQuery,
-    TraceSummary,
 )
 from scouter.model.span import SpanKind, StatusCode
 
@@ -41,19 +33,16 @@ from scouter.model.span import SpanKind, StatusCode
 
 SEARCHED: Final = ("service_name", "service_version", "environment", *PROMOTED)
 """Columns that attributes have for themselves."""
-_POSITION: Final = SpanPosition._fields
+POSITION: Final = SpanPosition._fields
+"""Columns of a position, the first ones of all rows."""
 _OWN: Final = ("parent_span_id", "name", "kind", "status", "end_ns")
-_COLUMNS: Final = (*_POSITION, *_OWN, *SEARCHED)
+_COLUMNS: Final = (*POSITION, *_OWN, *SEARCHED)
 _ORDER: Final = "ORDER BY seq DESC, start_ns DESC, trace_id DESC, span_id DESC LIMIT ?"
 _STEP: Final = 16
 """Commits of the first step."""
 _GROWTH: Final = 8
-_TRACE_ROWS: Final = 12
-"""Matching spans that are read at once for each trace of a page."""
-_MOST: Final = 4000
+MOST: Final = 4000
 """Matching spans that are read at once."""
-_FAILED: Final = 8
-"""Traces that fail for each one that does not, from which on whole conditions are joined."""
 
 
 def read_span_page(stored: StoredSpans, query: SpanQuery) -> SpanPage:
@@ -73,157 +62,6 @@ def read_span_page(stored: StoredSpans, query: SpanQuery) -> SpanPage:
             break
     page = tuple(found[: query.limit])
     return SpanPage(items=page, next_before=page[-1].position if len(found) > len(page) else None)
-
-
-def read_trace_page(stored: StoredSpans, query: TraceQuery) -> TracePage:
-    """One page of the traces that meet all conditions, each at the place of its newest match.
-
-    Args:
-        stored: The spans.
-        query: Says as of when.
-    """
-    assert query.as_of is not None  # noqa: S101 the store has filled it in
-    places: dict[str, SpanPosition] = {}
-    size = min((query.limit + 1) * _TRACE_ROWS, _MOST)
-    search = TraceSearch(stored, query)
-    for rows in search.spans(_POSITION, size, is_each_once=True):
-        new: dict[str, SpanPosition] = {}
-        for row in rows:
-            new.setdefault(row[2], SpanPosition(*row[:4]))
-        for trace_id in _shown_before(stored, search.first, new):
-            del new[trace_id]
-        places |= new
-        if len(places) > query.limit:
-            break
-    page = list(places)[: query.limit]
-    summaries = read_summaries(stored, query.space, page)
-    last = places[page[-1]] if len(places) > len(page) else None
-    return TracePage(
-        items=tuple(summaries[each] for each in page if each in summaries),
-        next_before=last,
-        as_of=query.as_of,
-    )
-
-
-class TraceSearch:
-    """Spans of the traces that meet the conditions of a query.
-
-    Args:
-        stored: The spans.
-        query: Says as of when.
-        is_any_span: The spans that are gone over are all of the period, instead of those that meet
-            the first condition; all conditions of one span stay as they are.
-    """
-
-    def __init__(
-        self, stored: StoredSpans, query: TraceQuery, *, is_any_span: bool = False
-    ) -> None:
-        self._stored, self._query = stored, query
-        criteria = query.criteria()
-        own = replace(
-            query, name=None, columns={}, attributes=(), status=None, min_duration_ns=None,
-            min_tokens=None,
-        )  # fmt: skip
-        if not criteria or (is_any_span and not query.is_same_span):
-            self.first: SpanQuery = own
-            """Filter of the spans that are gone over, with the place to begin below."""
-            self._others: Sequence[SpanQuery] = criteria
-        else:
-            head, *self._others = criteria
-            self.first = replace(head, judged=query.judged, before=query.before)
-        self._seen: set[str] = set()
-        self._met: set[str] = set()
-
-    def spans(
-        self,
-        columns: Sequence[str],
-        size: int,
-        *,
-        is_each_once: bool = False,
-        has_events: bool = False,
-    ) -> Iterator[list[tuple[Any, ...]]]:
-        """Rows of the spans that are gone over, of the traces that meet all, in parts.
-
-        Args:
-            columns: As of `matching_spans`, as `size` and `has_events`.
-            size: Rows of one part at most.
-            is_each_once: A trace is in one part only.
-            has_events: Log events, too.
-        """
-        first, joined = self.first, ("", list[object]())
-        while True:
-            parts = matching_spans(
-                self._stored,
-                first,
-                columns,
-                size,
-                passed_over=self._seen if is_each_once else (),
-                has_events=has_events,
-                joined=joined,
-            )
-            for rows in parts:
-                yield self._of_met(rows)
-                if not joined[0] and self._fail_mostly():
-                    joined = trace_conditions(self._query, self._others)
-                    first = replace(first, before=SpanPosition(*rows[-1][:4]))
-                    break
-            else:
-                return
-
-    def _fail_mostly(self) -> bool:
-        failed = len(self._seen) - len(self._met)
-        return failed > self._query.limit + _FAILED * len(self._met)
-
-    def _of_met(self, rows: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
-        new = {row[2] for row in rows} - self._seen
-        left = new
-        for each in self._others:
-            left = self._that_have(each, left)
-        refused = self._query.refused()
-        if refused is not None:
-            left = left - self._that_have(refused, left)
-        self._seen |= new
-        self._met |= left
-        return [row for row in rows if row[2] in self._met]
-
-    def _that_have(self, criterion: SpanQuery, trace_ids: Collection[str]) -> set[str]:
-        """The traces, among some, with a span that meets a condition."""
-        found: set[str] = set()
-        if not trace_ids:
-            return found
-        parts = matching_spans(
-            self._stored, criterion, _POSITION, _MOST, trace_ids=trace_ids, passed_over=found
-        )
-        for rows in parts:
-            found.update(row[2] for row in rows)
-            if len(found) == len(trace_ids):
-                break
-        return found
-
-
-def trace_conditions(
-    query: TraceQuery, criteria: Sequence[SpanQuery], commits: str = "true"
-) -> tuple[str, list[object]]:
-    """What holds of the spans of traces that meet conditions, as SQL, and its values.
-
-    Args:
-        query: The filter; says what the traces must not have.
-        criteria: The conditions.
-        commits: SQL for the commits in which the spans that meet them are.
-    """
-    where, given = "", list[object]()
-    parts = [(f"IN (SELECT trace_hash FROM spans WHERE {commits} AND", each) for each in criteria]
-    refused = query.refused()
-    if refused is not None:
-        parts.append(("NOT IN (SELECT trace_hash FROM spans WHERE", refused))
-    for begin, each in parts:
-        sql, values = span_conditions(each, None)
-        where += f" AND trace_hash {begin} {sql})"
-        given += values
-    return where, given
-
-
-# --- spans that match ---------------------------------------------------------------------------
 
 
 def matching_spans(
@@ -262,30 +100,45 @@ def matching_spans(
         assert query.as_of is not None  # noqa: S101 the store has filled it in
         last = query.as_of if before is None else min(query.as_of, before.seq)
         steps: Iterable[Sequence[Stretch]] = (
-            [[Stretch(first, last)]] if joined[0] else commit_steps(last, first)
+            _beside(first, last, before) if joined[0] else commit_steps(last, first)
         )
     else:
         steps = [stored.traces.stretches(map(trace_hash, trace_ids))]
         where += " AND seq >= ?"
         given.append(first)
     for step in steps:
-        while True:
-            below, position = ("", ()) if before is None else _below(before)
+        parts = [step]
+        while parts:
+            part = parts.pop()
+            is_reached = before is not None and part and part[0].last >= before.seq
+            below, position = _below(before) if before is not None and is_reached else ("", ())
             others = f" AND NOT {one_of('trace_id', passed_over)}" if passed_over else ""
             rows = stored.database.read(
-                f"SELECT {', '.join(columns)} FROM spans WHERE {within(step)} AND {where}{below}"
+                f"SELECT {', '.join(columns)} FROM spans WHERE {within(part)} AND {where}{below}"
                 f"{others} {_ORDER}",
                 [*given, *position, *passed_over, size],
             )
             yield list(_verified(stored.log, query, rows)) if query.attributes else rows
-            if len(rows) < size:
-                break
-            before = SpanPosition(*rows[-1][:4])
+            if len(rows) == size:
+                before = SpanPosition(*rows[-1][:4])
+                parts += (
+                    reversed(_beside(part[-1].first, before.seq, before)) if joined[0] else [part]
+                )
+
+
+def _beside(first: int, last: int, before: SpanPosition | None) -> list[Sequence[Stretch]]:
+    """Commits, newest first, with that of a position apart.
+
+    To compare each span with the position reads the ids of all: eight times the cost of a join.
+    """
+    if before is None or last < before.seq:
+        return [[Stretch(first, last)]]
+    return [[Stretch(before.seq, before.seq)], [Stretch(first, before.seq - 1)]]
 
 
 def _below(position: SpanPosition) -> tuple[str, tuple[object, ...]]:
     return (
-        f" AND seq <= ? AND ({', '.join(_POSITION)}) < (?, ?, ?, ?)",
+        f" AND seq <= ? AND ({', '.join(POSITION)}) < (?, ?, ?, ?)",
         (position.seq, *position),
     )
 
@@ -368,49 +221,3 @@ def _summary(row: Sequence[Any]) -> SpanSummary:
         end_ns=end_ns,
         columns={key: value for key, value in columns.items() if value},
     )
-
-
-# --- traces -------------------------------------------------------------------------------------
-
-
-def _shown_before(stored: StoredSpans, query: SpanQuery, trace_ids: Collection[str]) -> set[str]:
-    """Select the traces that belong on an earlier page: a newer span of theirs matches, too."""
-    if query.before is None or not trace_ids:
-        return set()
-    rows = matching_spans(
-        stored,
-        replace(query, before=None),
-        _POSITION,
-        _MOST,
-        trace_ids=trace_ids,
-        first=query.before.seq,
-    )
-    return {row[2] for part in rows for row in part if row[:4] >= query.before}
-
-
-def read_summaries(
-    stored: StoredSpans, space: str, trace_ids: Sequence[str]
-) -> dict[str, TraceSummary]:
-    """Traces by id, counted over all of their spans."""
-    if not trace_ids:
-        return {}
-    hashes = list(map(trace_hash, trace_ids))
-    rows = stored.database.read(
-        f"""
-        SELECT trace_id,
-            coalesce(arg_min(name, start_ns) FILTER (parent_span_id IS NULL),
-                     arg_min(name, start_ns)),
-            coalesce(arg_min(service_name, start_ns) FILTER (parent_span_id IS NULL),
-                     arg_min(service_name, start_ns)),
-            min(start_ns), max(end_ns), count(*), count(*) FILTER (status = ?),
-            sum(input_tokens)::BIGINT, sum(output_tokens)::BIGINT
-        FROM spans
-        SEMI JOIN (SELECT unnest(?::BIGINT[]) AS trace_hash) k USING (trace_hash)
-        WHERE {within(stored.traces.stretches(hashes))} AND space = ? AND {IS_SPAN}
-        GROUP BY trace_id
-        """,
-        [StatusCode.ERROR.value, hashes, space],
-    )
-    fields = tuple(TraceSummary.__dataclass_fields__)
-    found = {row[0]: TraceSummary(**dict(zip(fields, row, strict=True))) for row in rows}
-    return {each: found[each] for each in trace_ids if each in found}  # a hash may be another's

@@ -9,7 +9,8 @@ from collector.storage.duckdb.database import Database
 from collector.storage.duckdb.facets import Counts, IsOver, count_in_steps, reached_ns
 from collector.storage.duckdb.judged_traces import count_judged
 from collector.storage.duckdb.read import StoredSpans
-from collector.storage.duckdb.search import span_conditions, trace_conditions
+from collector.storage.duckdb.search import span_conditions
+from collector.storage.duckdb.trace_search import trace_conditions
 from collector.storage.duckdb.value_bits import MOST_VALUES, Numbers, Texts, count_keys
 from collector.storage.port.facets import Facets
 from collector.storage.port.search import SpanQuery, TraceQuery

@@ -9,7 +9,9 @@ from dataclasses import replace
 from typing import Any, Final
 
 from collector.storage.duckdb.read import StoredSpans
-from collector.storage.duckdb.search import TraceSearch, matching_spans, read_summaries
+from collector.storage.duckdb.search import matching_spans
+from collector.storage.duckdb.trace_search import TraceSearch
+from collector.storage.duckdb.trace_summaries import read_summaries
 from collector.storage.log.span_codec import READ_COLUMNS
 from collector.storage.log.span_text import SpanText
 from collector.storage.port.search import SpanPosition, SpanQuery, TracePage, TraceQuery

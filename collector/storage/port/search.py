@@ -164,6 +164,19 @@ class SpanPage:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TraceRecords:
+    """The evaluated records of a trace, by the latest evaluation of each."""
+
+    uid: str
+    """Of the one that was evaluated last."""
+    record_id: str
+    """Likewise."""
+    count: int
+    outcomes: tuple[Outcome, ...]
+    """That at least one has, in the order of their definition."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TraceSummary:
     """A trace, counted over all of its stored spans."""
 
@@ -171,6 +184,8 @@ class TraceSummary:
     name: str
     """Name of the root span; without a root, of the span that began first."""
     service_name: str
+    """Likewise."""
+    service_version: str
     """Likewise."""
     start_ns: int
     end_ns: int
@@ -180,6 +195,10 @@ class TraceSummary:
     input_tokens: int | None
     """Input tokens of its model calls; None if no call tells them."""
     output_tokens: int | None
+    tools: tuple[str, ...]
+    """The tools of its first 200 calls, each once, in the order of their first calls."""
+    records: TraceRecords | None
+    """None without an evaluated record."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
