@@ -13,11 +13,11 @@ from collector.api.parameters import COMMON, NOT_FOUND, PROBLEMS, caught_up
 from collector.api.parts import TheNames, TheStore
 from collector.api.records import record_filter
 from collector.api.sessions import session_filter
-from collector.api.span_search import check_judged, span_filter
+from collector.api.span_search import check_judged, trace_filter
 from collector.receivers.times import format_time
 from collector.storage.port.facets import Facets
 from collector.storage.port.lists import EvaluationQuery, RecordQuery, SessionQuery
-from collector.storage.port.search import SpanQuery
+from collector.storage.port.search import TraceQuery
 
 _VALUES: Final = 20
 _LOOK_S: Final = 0.3
@@ -108,9 +108,9 @@ def facets_router() -> APIRouter:
 
     @router.get("/traces", responses=NOT_FOUND)
     def traces(
-        store: TheStore, names: TheNames, query: Annotated[SpanQuery, Depends(span_filter)]
+        store: TheStore, names: TheNames, query: Annotated[TraceQuery, Depends(trace_filter)]
     ) -> FacetList:
-        """Traces by status, service, agent, tool, model and error of the spans that match.
+        """Traces by status, service, agent, tool, model and error of their spans.
 
         And by profile, outcome, task and tag of the evaluations on their records. The newest are
         counted first. After 0.3 s the answer is what was counted so far.

@@ -1,13 +1,13 @@
-"""The span filter that `/spans` and `/traces` share, and their cursors."""
+"""The filters of `/spans` and `/traces`, and their cursors."""
 
 import base64
 import binascii
 import math
 import struct
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from enum import StrEnum
-from typing import Annotated, Final
+from typing import Annotated, Final, TypeVar
 
 from fastapi import Depends, Query
 
@@ -25,13 +25,14 @@ from collector.api.parameters import (
 )
 from collector.problem import ProblemError
 from collector.storage.log.attribute_hashes import MAX_ATTRIBUTE_BYTES, is_searched
-from collector.storage.port.search import JudgedBy, SpanPosition, SpanQuery
+from collector.storage.port.search import JudgedBy, SpanPosition, SpanQuery, TraceQuery
 from scouter.evaluate.outcome import Outcome
 from scouter.model.span import StatusCode
 
 _CURSOR: Final = struct.Struct(">QQQ16s8s")
 """As of which commit (0 for none), commit, start, trace id, span id."""
 _MOST_NS: Final = 2**63
+_Q = TypeVar("_Q", bound=SpanQuery)
 
 Attribute = Annotated[
     list[str],
@@ -144,8 +145,36 @@ async def span_query(
     query: Annotated[SpanQuery, Depends(span_filter)], limit: Limit = 100, cursor: Cursor = None
 ) -> SpanQuery:
     """A dependency of routes: reads the filter and which page is asked for."""
-    before, as_of = (None, None) if cursor is None else read_span_cursor(cursor)
-    return replace(query, limit=limit, before=before, as_of=as_of)
+    return _at_page(query, limit, cursor)
+
+
+async def trace_filter(
+    query: Annotated[SpanQuery, Depends(span_filter)],
+    without_tool: Annotated[
+        str | None,
+        Query(
+            max_length=512,
+            description="No span of the trace, whatever its time, is a call of this tool.",
+        ),
+    ] = None,
+    same_span: Annotated[
+        bool,
+        Query(
+            description="One span of the trace meets all filters by spans, and has the text, if "
+            "there is one; else each filter is met by some span."
+        ),
+    ] = False,
+) -> TraceQuery:
+    """A dependency of routes: reads the filter of traces."""
+    given = {each.name: getattr(query, each.name) for each in fields(query)}
+    return TraceQuery(**given, without_tool=without_tool, is_same_span=same_span)
+
+
+async def trace_query(
+    query: Annotated[TraceQuery, Depends(trace_filter)], limit: Limit = 100, cursor: Cursor = None
+) -> TraceQuery:
+    """A dependency of routes: reads the filter of traces and which page is asked for."""
+    return _at_page(query, limit, cursor)
 
 
 def check_judged(names: KnownNames, query: SpanQuery) -> None:
@@ -156,6 +185,11 @@ def check_judged(names: KnownNames, query: SpanQuery) -> None:
     """
     if query.judged is not None:
         names.check(query.space, query.judged.profile, query.judged.task_id)
+
+
+def _at_page(query: _Q, limit: int, cursor: str | None) -> _Q:
+    before, as_of = (None, None) if cursor is None else read_span_cursor(cursor)
+    return replace(query, limit=limit, before=before, as_of=as_of)
 
 
 def _attributes(values: Sequence[str]) -> tuple[tuple[str, str], ...]:

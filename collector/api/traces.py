@@ -22,13 +22,14 @@ from collector.api.parameters import (
     read_trace_id,
 )
 from collector.api.parts import TheJudges, TheNames, TheStore
-from collector.api.span_search import check_judged, span_query, write_span_cursor
+from collector.api.span_search import check_judged, trace_query, write_span_cursor
 from collector.problem import ProblemError
 from collector.receivers.times import format_time
 from collector.storage.port import search
 from collector.storage.port.reading import ReadStore
 from collector.storage.port.rows import EvaluationRow, StoredTrace, TaskRow
-from collector.storage.port.search import SpanQuery, TraceSummary
+from collector.storage.port.search import TraceQuery, TraceSummary
+from scouter.evaluate.outcome import Outcome
 from scouter.evaluate.show.trace_view import ResultView, TraceView, view_trace
 from scouter.evaluate.spans.tree import SpanTree
 from scouter.model.evaluation_event import ForeignResult, foreign_results
@@ -99,16 +100,29 @@ class TraceItem(BaseModel):
     trace_id: str
     name: str = Field(description="Of the root; without one, of the span that began first.")
     service_name: str
+    service_version: str
     start: str
     duration_ms: float
     spans: int
     errors: int = Field(description="Spans with the status error.")
     input_tokens: int | None = Field(description="Of its model calls.")
     output_tokens: int | None
+    tools: list[str] = Field(
+        description="Of its first 200 calls, each once, in the order of their first calls."
+    )
+    records: int = Field(description="Evaluated ones.")
+    uid: str | None = Field(description="Of the record that was evaluated last.")
+    record_id: str | None = Field(description="Of that record.")
+    outcomes: list[Outcome] = Field(
+        description="That the latest evaluation of at least one record has."
+    )
 
 
 class TracePage(BaseModel):
-    """Traces, that with the matching span that was stored last first."""
+    """Traces, newest first: as the newest span came that meets one filter, or has the text.
+
+    It is the same filter on all pages.
+    """
 
     model_config = ConfigDict(frozen=True)
 
@@ -132,7 +146,7 @@ def traces_router() -> APIRouter:
     def traces(
         store: TheStore,
         names: TheNames,
-        query: Annotated[SpanQuery, Depends(span_query)],
+        query: Annotated[TraceQuery, Depends(trace_query)],
         text: Annotated[
             str | None,
             Query(
@@ -143,12 +157,14 @@ def traces_router() -> APIRouter:
             ),
         ] = None,
     ) -> TracePage:
-        """Traces with a span that everything given is true of, and such an evaluation.
+        """Traces that have, for each filter by spans, a span that meets it.
 
-        `profile`, `outcome`, `task_id`, `task_outcome` and `tag` are of the latest evaluation on a
-        record of the trace, all of the same one. A search for a text looks at the 24 hours before
-        `until`, or before now, unless `since` is given. It ends after a second: the answer then is
-        partial and says how far the search looked.
+        It need not be the same span, but for service, version and environment; `same_span` asks for
+        one that meets all. Only spans that began in the period count. `profile`, `outcome`,
+        `task_id`, `task_outcome` and `tag` are of the latest evaluation on a record of the trace,
+        all of the same one. A search for a text looks at the 24 hours before `until`, or before
+        now, unless `since` is given. It ends after a second: the answer then is partial and says
+        how far the search looked.
         """
         page = store.traces(query) if text is None else _search(store, query, text)
         if not page.items and query.before is None:
@@ -205,7 +221,7 @@ def traces_router() -> APIRouter:
     return router
 
 
-def _search(store: ReadStore, query: SpanQuery, text: str) -> search.TracePage:
+def _search(store: ReadStore, query: TraceQuery, text: str) -> search.TracePage:
     if query.since_ns is None:
         until_ns = time.time_ns() if query.until_ns is None else query.until_ns
         query = replace(query, since_ns=until_ns - _SEARCHED_NS)
@@ -263,14 +279,21 @@ def _foreign(result: ForeignResult) -> dict[str, JsonValue]:
 
 
 def _item(trace: TraceSummary) -> TraceItem:
+    records = trace.records
     return TraceItem(
         trace_id=trace.trace_id,
         name=trace.name,
         service_name=trace.service_name,
+        service_version=trace.service_version,
         start=format_time(trace.start_ns),
         duration_ms=max(0, trace.end_ns - trace.start_ns) / 1e6,
         spans=trace.spans,
         errors=trace.errors,
         input_tokens=trace.input_tokens,
         output_tokens=trace.output_tokens,
+        tools=list(trace.tools),
+        records=0 if records is None else records.count,
+        uid=None if records is None else records.uid,
+        record_id=None if records is None else records.record_id,
+        outcomes=[] if records is None else list(records.outcomes),
     )

@@ -32,6 +32,8 @@ class Filter:
     """Values to choose from; empty for any text."""
     is_rare: bool = False
     """Stands among those that are folded."""
+    is_switch: bool = False
+    """It is on, or not given."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,10 +124,12 @@ LISTS: Final[Mapping[str, Listing]] = {
                 Filter(name="status", label="Status", choices=("error", "ok", "unset")),
                 Filter(name="agent_name", label="Agent"),
                 Filter(name="tool_name", label="Tool"),
+                Filter(name="without_tool", label="Tool not called"),
                 Filter(name="response_model", label="Model", is_rare=True),
                 Filter(name="error_type", label="Error type", is_rare=True),
                 Filter(name="min_duration_ms", label="At least ms", is_rare=True),
                 Filter(name="min_tokens", label="Tokens of a call", is_rare=True),
+                Filter(name="same_span", label="All on one span", is_switch=True, is_rare=True),
                 Filter(name="profile", label="Profile"),
                 Filter(name="outcome", label="Outcome of a record", choices=_OUTCOMES),
                 Filter(name="task_id", label="Task"),

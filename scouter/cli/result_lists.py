@@ -107,10 +107,16 @@ def traces(
     service: Annotated[str | None, typer.Option(metavar="NAME", help="Of a span.")] = None,
     tool: Tool = None,
     model: Model = None,
+    without_tool: Annotated[
+        str | None, typer.Option(metavar="NAME", help="That no span of the trace calls.")
+    ] = None,
     status: Annotated[
         str | None, typer.Option(metavar="STATUS", help="Of a span: error, ok or unset.")
     ] = None,
     min_ms: MinMs = None,
+    same_span: Annotated[
+        bool, typer.Option("--same-span", help="One span meets all that is asked of spans.")
+    ] = False,
     since: Since = None,
     until: Until = None,
     limit: Limit = 20,
@@ -118,12 +124,14 @@ def traces(
     url: Url = None,
     token_file: TokenFile = None,
 ) -> None:
-    """List traces with a span that all is true of, and an evaluation on a record of theirs.
+    """List traces by their spans, and by an evaluation on a record of theirs.
 
-    Profile, outcome, task and tags are asked of one evaluation, text and all else of one span.
+    Profile, outcome, task and tags are asked of one evaluation. Text and all else are asked of the
+    spans: each may be true of another one, unless --same-span is given.
 
         scouter results traces --text "order 4711" --since 7d
         scouter results traces --task polite --task-outcome failed --tool book_flight
+        scouter results traces --service support_desk --without-tool return_policy
     """
     with connect(url, token_file) as client:
         found = client.traces(
@@ -135,9 +143,11 @@ def traces(
             tags=_pairs(tags),
             service_name=service,
             tool_name=tool,
+            without_tool=without_tool,
             response_model=model,
             status=status,  # pyright: ignore[reportArgumentType] the collector names the three
             min_duration_ms=min_ms,
+            same_span=same_span or None,
             since=moment(since, "--since"),
             until=moment(until, "--until"),
             limit=min(limit, 1000),
@@ -147,8 +157,8 @@ def traces(
             print_lines(some)
             return
         columns = (
-            "started", "trace", "name", "service", "seconds", "spans", "errors", "tokens in",
-            "tokens out",
+            "started", "trace", "name", "service", "version", "record", "outcome", "tools",
+            "seconds", "spans", "errors", "tokens in", "tokens out",
         )  # fmt: skip
         print_table(columns, map(_trace, some))
 
@@ -186,6 +196,10 @@ def _trace(each: "TraceItem") -> tuple[object, ...]:
         each.trace_id,
         each.name,
         each.service_name,
+        each.service_version,
+        each.record_id or each.uid or "",
+        " ".join(each.outcomes),
+        " > ".join(each.tools[:5]),
         f"{each.duration_ms / 1000:.1f}",
         each.spans,
         each.errors,

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from collector.storage.port.erase import EraseTarget
-from collector.storage.port.search import SpanQuery, UsageGroup, UsageQuery
+from collector.storage.port.search import SpanQuery, TraceQuery, UsageGroup, UsageQuery
 from collector.storage.port.store import Store
 from scouter.evaluate.spans.tree import SpanTree
 from scouter.model.otlp_logs import log_event
@@ -82,7 +82,7 @@ class StoreEventsContract:
             "step 1"
         ]
         assert not store.spans(SpanQuery(space=SPACE, limit=9, name="gen_ai.choice")).items
-        (trace,) = store.traces(SpanQuery(space=SPACE, limit=9)).items
+        (trace,) = store.traces(TraceQuery(space=SPACE, limit=9)).items
         assert (trace.name, trace.start_ns, trace.end_ns, trace.spans) == ("step 1", 10, 20, 1)
         assert trace.input_tokens == 5
         for group, key in ((UsageGroup.MODEL, "m"), (UsageGroup.AGENT, "a")):

@@ -19,7 +19,7 @@ from collector.storage.port.lists import (
     SessionQuery,
 )
 from collector.storage.port.rows import TaskRow
-from collector.storage.port.search import JudgedBy, SpanQuery
+from collector.storage.port.search import JudgedBy, TraceQuery
 from collector.storage.port.store import Store
 from scouter.evaluate.outcome import Outcome
 from scouter.model.span import Resource, StatusCode
@@ -162,15 +162,14 @@ class StoreFacetsContract(OpenedStore):
             )  # fmt: skip
             store.append_spans(space, [row], number).result()
         judged = evaluate_some(store, data, space)
-        given_columns = {
-            name: data.draw(st.none() | st.sampled_from("ab")) for name in _COLUMNS[:3]
-        }
-        query = SpanQuery(
+        given_columns = {name: data.draw(st.none() | st.sampled_from("ab")) for name in _COLUMNS}
+        query = TraceQuery(
             space=space, status=data.draw(st.none() | st.sampled_from(StatusCode)),
             columns={name: value for name, value in given_columns.items() if value},
             min_duration_ns=data.draw(st.none() | st.integers(0, 3)),
             since_ns=data.draw(st.none() | st.integers(0, 10)),
-            judged=data.draw(st.none() | st.just(judged)),
+            judged=data.draw(st.none() | st.just(judged)), is_same_span=data.draw(st.booleans()),
+            without_tool=data.draw(st.none() | st.sampled_from("ab")),
         )  # fmt: skip
 
         def of_column(name: str) -> Callable[[str], int]:
@@ -263,7 +262,7 @@ class StoreFacetsContract(OpenedStore):
             for number in (2 * trace, 2 * trace + 1)
         ]  # fmt: skip
         store.append_spans(SPACE, rows, 1).result()
-        found = store.trace_facets(SpanQuery(space=SPACE), lambda _: False).counts
+        found = store.trace_facets(TraceQuery(space=SPACE), lambda _: False).counts
         assert found["tool_name"] == {f"tool {n}": 2 if 1 <= n <= 30 else 1 for n in range(70)}
         assert found["agent_name"] == {f"agent {n}": 3 if 1 <= n <= 20 else 2 for n in range(40)}
         assert found["service_version"] == {f"v{n}": 4 if 1 <= n <= 10 else 3 for n in range(30)}
@@ -354,12 +353,12 @@ class StoreFacetsContract(OpenedStore):
             asked.append(growth)
             return True
 
-        found = store.trace_facets(SpanQuery(space=SPACE), end)
+        found = store.trace_facets(TraceQuery(space=SPACE), end)
         counted = found.counts["service_name"]["shop"]
         assert 2000 <= counted < 6000
         assert found.looked_until_ns == 1041 - counted / 150
         assert min(asked) >= 1
-        assert store.trace_facets(SpanQuery(space="other"), end).counts == {}
+        assert store.trace_facets(TraceQuery(space="other"), end).counts == {}
 
 
 _SHOP = Resource(attributes={"service.name": "shop"})

@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from collector.storage.port.rows import EvaluationRow, TaskRow
-from collector.storage.port.search import JudgedBy, SpanQuery
+from collector.storage.port.search import JudgedBy, TraceQuery
 from collector.storage.port.store import Store
 from scouter.evaluate.outcome import Outcome
 from tests.contracts.store_data import SPACE, evaluation, span
@@ -87,12 +87,19 @@ class StoreJudgedContract:
                 tags=tuple(tags.items()) if data.draw(st.booleans()) else (),
             )
             found = {row.trace_id for row in latest.values() if meets(row, judged)}
-            query = SpanQuery(space=space, judged=judged, limit=1)
+            query = TraceQuery(space=space, judged=judged, limit=1)
             pages: list[str] = []
             while (page := store.traces(query)).next_before is not None:
                 pages += [each.trace_id for each in page.items]
                 query = replace(query, before=page.next_before, as_of=page.as_of)
             pages += [each.trace_id for each in page.items]
+            for item in page.items:
+                own = [row for row in latest.values() if row.trace_id == item.trace_id]
+                assert (item.records is None) is (not own)
+                if item.records is not None:
+                    assert item.records.count == len(own)
+                    assert set(item.records.outcomes) == {row.outcome for row in own}
+                    assert item.records.uid in {row.record_uid for row in own}
             assert pages == [each for each in newest if each in found]
 
     @pytest.mark.parametrize(
@@ -116,5 +123,5 @@ class StoreJudgedContract:
         row = evaluation(trace_id=f"{1:032x}", tags=tags)
         store.append_spans(SPACE, [span(1, trace_id=f"{1:032x}")], 1).result()
         store.append_evaluations([row]).result()
-        query = SpanQuery(space=SPACE, judged=JudgedBy(tags=(asked,)))
+        query = TraceQuery(space=SPACE, judged=JudgedBy(tags=(asked,)))
         assert len(store.traces(query).items) == is_found

@@ -18,6 +18,7 @@ from collector.storage.port.search import (
     ModelTokens,
     SpanPosition,
     SpanQuery,
+    TraceQuery,
     TraceSummary,
     UsageGroup,
     UsageQuery,
@@ -45,12 +46,10 @@ class Stored:
 
 def matches(each: Span, query: SpanQuery) -> bool:
     """The filter, read once more."""
-    told = (each.attributes.get(f"gen_ai.{name}.name") for name in ("operation", "tool"))
-    operation, tool = told
-    is_tool = operation == "execute_tool" or (tool is not None and operation is None)
+    tool, operation = tool_of(each), each.attributes.get("gen_ai.operation.name")
     attributes = {
-        "operation": "execute_tool" if is_tool else operation,
-        "tool_name": (tool or each.name) if is_tool else None,
+        "operation": operation if tool is None else "execute_tool",
+        "tool_name": tool,
         "service_name": each.service_name,
     }
     return (
@@ -63,6 +62,45 @@ def matches(each: Span, query: SpanQuery) -> bool:
         and (query.since_ns is None or each.start_ns >= query.since_ns)
         and (query.until_ns is None or each.start_ns < query.until_ns)
     )
+
+
+def tool_of(each: Span) -> str | None:
+    """The tool that a span calls."""
+    told = (each.attributes.get(f"gen_ai.{name}.name") for name in ("operation", "tool"))
+    operation, tool = told
+    is_tool = operation == "execute_tool" or (tool is not None and operation is None)
+    return str(tool or each.name) if is_tool else None
+
+
+def conditions(query: TraceQuery) -> list[SpanQuery]:
+    """The filter's conditions apart, in the order of which the first one gives the place."""
+    if query.is_same_span:
+        return [query]
+    any_span = SpanQuery(space="", since_ns=query.since_ns, until_ns=query.until_ns)
+    columns = [(name, query.columns.get(name)) for name in ("tool_name", "operation")]
+    service = query.columns.get("service_name")
+    apart = [
+        *(replace(any_span, attributes=(each,)) for each in query.attributes),
+        *(replace(any_span, columns={name: value}) for name, value in columns if value),
+        *([replace(any_span, name=query.name)] if query.name else ()),
+        *([replace(any_span, status=query.status)] if query.status is not None else ()),
+        *([replace(any_span, min_tokens=query.min_tokens)] if query.min_tokens else ()),
+        *([replace(any_span, min_duration_ns=query.min_duration_ns)] * bool(query.min_duration_ns)),
+        *([replace(any_span, columns={"service_name": service})] if service else ()),
+    ]
+    return apart or [any_span]
+
+
+def place(spans: Sequence["Stored"], query: TraceQuery) -> SpanPosition | None:
+    """The newest span of a trace that meets the first condition; None if one is met by no span."""
+    called = SpanQuery(space="", columns={"tool_name": query.without_tool or ""})
+    if query.without_tool and any(matches(each.span, called) for each in spans):
+        return None
+    met = [
+        [each.position for each in spans if matches(each.span, condition)]
+        for condition in conditions(query)
+    ]
+    return max(met[0]) if all(met) else None
 
 
 def tokens(each: Span) -> int:
@@ -98,13 +136,13 @@ _batches = st.lists(
     st.lists(st.tuples(st.integers(1, 5), _rows), min_size=1, max_size=6), min_size=1, max_size=5
 )
 _queries = st.builds(
-    SpanQuery,
+    TraceQuery,
     space=st.just(""),
     name=st.sampled_from([None, None, "chat", "step", "nobody"]),
-    columns=st.dictionaries(
-        st.sampled_from(["operation", "tool_name", "service_name"]),
-        st.sampled_from(["chat", "execute_tool", "search", "shop"]),
-        max_size=1,
+    columns=st.fixed_dictionaries(
+        {}, optional={"operation": st.sampled_from(["chat", "execute_tool"]),
+                      "tool_name": st.sampled_from(["search", "pay"]),
+                      "service_name": st.just("shop")}
     ),
     attributes=st.lists(
         st.sampled_from([("color", "red"), ("n", "2"), ("n", "x"), ("gen_ai.tool.name", "pay")]),
@@ -115,8 +153,10 @@ _queries = st.builds(
     min_tokens=st.sampled_from([None, None, 1, 4]),
     since_ns=st.sampled_from([None, 3]),
     until_ns=st.sampled_from([None, 7]),
+    is_same_span=st.booleans(),
+    without_tool=st.sampled_from([None, None, "search"]),
     limit=st.integers(1, 4),
-)
+)  # fmt: skip
 _numbers = itertools.count(1)
 _TEXTS: Final[Sequence[tuple[AttributeValue, list[str], list[str]]]] = (
     ("red", ["red"], ["Red", "re", "red "]),
@@ -170,7 +210,7 @@ def span_pages(store: Store, query: SpanQuery) -> Iterator[SpanPosition]:
         query = replace(query, before=page.next_before)
 
 
-def trace_pages(store: Store, query: SpanQuery) -> Iterator[TraceSummary]:
+def trace_pages(store: Store, query: TraceQuery) -> Iterator[TraceSummary]:
     while True:
         page = store.traces(query)
         assert len(page.items) <= query.limit
@@ -186,7 +226,7 @@ class StoreSearchContract(OpenedStore):
     @IN_CLASS
     @given(batches=_batches, query=_queries)
     def test_spans_are_those_of_a_brute_force(
-        self, store: Store, batches: Any, query: SpanQuery
+        self, store: Store, batches: Any, query: TraceQuery
     ) -> None:
         """All pages together, in their order."""
         query = replace(query, space=f"space {next(_numbers)}")
@@ -199,16 +239,16 @@ class StoreSearchContract(OpenedStore):
     @IN_CLASS
     @given(batches=_batches, query=_queries)
     def test_traces_are_those_of_a_brute_force(
-        self, store: Store, batches: Any, query: SpanQuery
+        self, store: Store, batches: Any, query: TraceQuery
     ) -> None:
         """Each once, at the place of its newest match, counted over all of its spans."""
         query = replace(query, space=f"space {next(_numbers)}")
         stored = put(store, query.space, batches)
         newest: dict[str, SpanPosition] = {}
-        for each in stored:
-            if matches(each.span, query):
-                trace_id = each.span.trace_id
-                newest[trace_id] = max(newest.get(trace_id, each.position), each.position)
+        for trace_id in {each.span.trace_id for each in stored}:
+            at = place([each for each in stored if each.span.trace_id == trace_id], query)
+            if at is not None:
+                newest[trace_id] = at
         found = list(trace_pages(store, query))
         assert [each.trace_id for each in found] == sorted(
             newest, key=lambda trace_id: newest[trace_id], reverse=True
@@ -220,7 +260,37 @@ class StoreSearchContract(OpenedStore):
             assert trace.end_ns == max(each.end_ns for each in spans)
             assert trace.spans == len(spans)
             assert trace.errors == sum(each.status is StatusCode.ERROR for each in spans)
+            tools = {tool_of(each) for each in spans} - {None}
+            assert set(trace.tools) == tools
+            assert len(trace.tools) == len(tools)
             assert trace.name in {each.name for each in spans if each.start_ns == first_ns}
+
+    def test_the_few_traces_that_meet_all_are_found_among_many(self, store: Store) -> None:
+        """Every trace calls the tool; the first three have an error on another span.
+
+        The third also calls another tool.
+        """
+        tool: dict[str, AttributeValue] = {"gen_ai.operation.name": "execute_tool"}
+        for n in range(1, 81):
+            called = "refund" if n == 3 else "plan"
+            rows = [
+                span(1, trace_id=f"{n:032x}", attributes={**tool, "gen_ai.tool.name": "search"}),
+                span(2, trace_id=f"{n:032x}", attributes={**tool, "gen_ai.tool.name": called},
+                     status=StatusCode.ERROR if n < 4 else StatusCode.OK),
+            ]  # fmt: skip
+            store.append_spans(SPACE, rows, 1).result()
+        query = TraceQuery(
+            space=SPACE, columns={"tool_name": "search"}, status=StatusCode.ERROR, limit=1
+        )
+        for asked, wanted in (
+            (query, [3, 2, 1]),
+            (replace(query, without_tool="refund"), [2, 1]),
+            (replace(query, without_tool="plan"), [3]),
+            (replace(query, is_same_span=True), []),
+        ):
+            assert [int(each.trace_id, 16) for each in trace_pages(store, asked)] == wanted
+            found = store.search_traces(replace(asked, limit=9), "SEARCH", lambda: False)
+            assert [int(each.trace_id, 16) for each in found.items] == wanted
 
     def test_a_span_comes_as_it_was_put_in(self, store: Store) -> None:
         attributes: dict[str, AttributeValue] = {
@@ -279,13 +349,13 @@ class StoreSearchContract(OpenedStore):
         assert store.spans(SpanQuery(space=SPACE, name="early")).items == ()
         (found,) = store.spans(SpanQuery(space=SPACE, name="late")).items
         assert found.end_ns == 21
-        assert [each.spans for each in store.traces(SpanQuery(space=SPACE)).items] == [2]
+        assert [each.spans for each in store.traces(TraceQuery(space=SPACE)).items] == [2]
 
     def test_what_comes_while_pages_are_read_does_not_move_them(self, store: Store) -> None:
         """A trace that gets a new span keeps its place in a listing that has begun."""
         for n in range(1, 5):
             store.append_spans(SPACE, [span(n, trace_id=f"{n:032x}")], 1).result()
-        query = SpanQuery(space=SPACE, limit=2)
+        query = TraceQuery(space=SPACE, limit=2)
         first = store.traces(query)
         store.append_spans(SPACE, [span(9, trace_id=f"{1:032x}")], 1).result()
         second = store.traces(replace(query, before=first.next_before, as_of=first.as_of))
@@ -297,16 +367,16 @@ class StoreSearchContract(OpenedStore):
         child = span(1, parent_span_id=f"{2:016x}", start_ns=5, name="child")
         root = span(2, name="root", start_ns=10, resource=_SERVICES["shop"])
         store.append_spans(SPACE, [child], 1).result()
-        assert store.traces(SpanQuery(space=SPACE)).items[0].name == "child"
+        assert store.traces(TraceQuery(space=SPACE)).items[0].name == "child"
         store.append_spans(SPACE, [root], 1).result()
-        (found,) = store.traces(SpanQuery(space=SPACE, name="child")).items
+        (found,) = store.traces(TraceQuery(space=SPACE, name="child")).items
         assert (found.name, found.service_name, found.start_ns) == ("root", "shop", 5)
 
     def test_spaces_are_apart(self, store: Store) -> None:
         store.append_spans("a", [span(1, name="same")], 1).result()
         store.append_spans("b", [span(1, name="same")], 1).result()
         for space, count in (("a", 1), ("b", 1), ("c", 0)):
-            query = SpanQuery(space=space, name="same")
+            query = TraceQuery(space=space, name="same")
             assert len(store.spans(query).items) == len(store.traces(query).items) == count
 
 
@@ -371,7 +441,7 @@ class StoreUsageContract(OpenedStore):
         models = store.usage(UsageQuery(space=SPACE, group_by=UsageGroup.MODEL)).items
         assert [each.key for each in models] == ["a", "", "a-2026", "b"]
         assert models[2].tokens[0].models == ("a-2026", "a")
-        (trace,) = store.traces(SpanQuery(space=SPACE)).items
+        (trace,) = store.traces(TraceQuery(space=SPACE)).items
         assert (trace.input_tokens, trace.output_tokens) == (72, 4)
 
     def test_the_95th_percentile_is_near_the_true_one(self, store: Store) -> None:
@@ -435,7 +505,7 @@ class StoreUsageContract(OpenedStore):
     ) -> None:
         attributes = {"gen_ai.operation.name": "chat", "gen_ai.usage.input_tokens": number}
         store.append_spans(SPACE, [span(1, attributes=attributes)], 1).result()
-        (trace,) = store.traces(SpanQuery(space=SPACE)).items
+        (trace,) = store.traces(TraceQuery(space=SPACE)).items
         assert trace.input_tokens is None
 
     def test_steps_are_tool_calls_and_errors_in_order(self, store: Store) -> None:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from collector.storage.port.search import JudgedBy, SpanQuery
+from collector.storage.port.search import JudgedBy, TraceQuery
 from collector.storage.port.store import Store
 from scouter.evaluate.outcome import Outcome
 from scouter.model.log_event import EVENT_SCOPE
@@ -32,7 +32,7 @@ def never() -> bool:
 
 
 def found(store: Store, text: str, **filters: Any) -> list[str]:
-    page = store.search_traces(SpanQuery(space=SPACE, **filters), text, never)
+    page = store.search_traces(TraceQuery(space=SPACE, **filters), text, never)
     assert page.looked_until_ns is None
     return [each.trace_id for each in page.items]
 
@@ -135,7 +135,7 @@ class StoreTraceTextContract:
             if n % 2 == 0:
                 row = evaluation(f"u{n}", Outcome.FAILED, trace_id=trace(n + 1))
                 store.append_evaluations([replace(row, evaluation_id=f"e{n}")]).result()
-        query = SpanQuery(
+        query = TraceQuery(
             space=SPACE, limit=3, since_ns=10, until_ns=50, columns={"operation": "chat"},
             judged=JudgedBy(outcome=Outcome.FAILED),
         )  # fmt: skip
@@ -170,7 +170,7 @@ class StoreTraceTextContract:
             for row in rows:
                 if row.attributes["said"] == "blue":
                     wanted = [row.trace_id, *(each for each in wanted if each != row.trace_id)]
-        query = SpanQuery(space=space, limit=data.draw(st.integers(1, 2)))
+        query = TraceQuery(space=space, limit=data.draw(st.integers(1, 2)))
         is_over = data.draw(st.booleans())
         pages: list[str] = []
         while True:
@@ -187,7 +187,7 @@ class StoreTraceTextContract:
             said = {"said": "x" * 100_000 + ("needle" if n == 0 else "")}
             row = span(1, trace_id=trace(n + 1), attributes=said)
             store.append_spans(SPACE, [row], 1000 + n).result()
-        query, reached = SpanQuery(space=SPACE), list[int]()
+        query, reached = TraceQuery(space=SPACE), list[int]()
         while (page := store.search_traces(query, "needle", lambda: True)).looked_until_ns:
             reached.append(page.looked_until_ns)
             if page.items:
@@ -201,5 +201,5 @@ class StoreTraceTextContract:
     def test_nothing_of_another_space_is_found(self, store: Store) -> None:
         store.append_spans("other", [span(1, attributes={"said": "blue"})], 1).result()
         assert found(store, "blue") == []
-        page = store.search_traces(SpanQuery(space="other"), "blue", never)
+        page = store.search_traces(TraceQuery(space="other"), "blue", never)
         assert [each.trace_id for each in page.items] == [TRACE]

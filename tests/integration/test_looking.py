@@ -299,6 +299,8 @@ def test_sessions_and_traces_by_what_they_have(url: str, scouter: Scouter) -> No
         (("traces", "--text", "i PAY it", "--since", "0"), 2),
         (("traces", "--text", '"a-17"', "--since", "0"), 0),
         (("traces", "--text", "a-17", "--since", "0", "--status", "error"), 1),
+        (("traces", "--tool", "refund", "--same-span"), 2),
+        (("traces", "--without-tool", "refund"), 0),
     ):
         done = scouter("results", *words, "--json")
         assert done.returncode == 0, done.stderr

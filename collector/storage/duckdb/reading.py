@@ -39,7 +39,7 @@ from collector.storage.duckdb.record_facets import read_record_facets
 from collector.storage.duckdb.record_text import read_text_page
 from collector.storage.duckdb.records import read_history, read_record_page
 from collector.storage.duckdb.runs import read_run, read_runs
-from collector.storage.duckdb.search import read_span_page, read_summaries, read_trace_page
+from collector.storage.duckdb.search import read_span_page
 from collector.storage.duckdb.session_facets import read_session_facets
 from collector.storage.duckdb.session_list import (
     read_session,
@@ -61,7 +61,9 @@ from collector.storage.duckdb.tasks import (
 )
 from collector.storage.duckdb.trace import read_trace
 from collector.storage.duckdb.trace_facets import read_trace_facets
+from collector.storage.duckdb.trace_search import read_trace_page
 from collector.storage.duckdb.trace_steps import read_trace_steps
+from collector.storage.duckdb.trace_summaries import read_summaries
 from collector.storage.duckdb.trace_text import read_trace_text_page
 from collector.storage.duckdb.usage import read_usage
 from collector.storage.duckdb.waiting import count_waiting, read_waiting, read_waiting_spaces
@@ -125,6 +127,7 @@ from collector.storage.port.search import (
     SpanPage,
     SpanQuery,
     TracePage,
+    TraceQuery,
     TraceSummary,
     UsagePage,
     UsageQuery,
@@ -156,20 +159,20 @@ class Reading(Opened):
             query = replace(query, as_of=self.last_seq())
         return read_span_page(self._spans, query)
 
-    def traces(self, query: SpanQuery) -> TracePage:
-        """List traces that have a matching span."""
+    def traces(self, query: TraceQuery) -> TracePage:
+        """List traces that meet all conditions."""
         if query.as_of is None:
             query = replace(query, as_of=self.last_seq())
         return read_trace_page(self._spans, query)
 
-    def search_traces(self, query: SpanQuery, text: str, is_over: Callable[[], bool]) -> TracePage:
+    def search_traces(self, query: TraceQuery, text: str, is_over: Callable[[], bool]) -> TracePage:
         """List traces with a text in a span."""
         if query.as_of is None:
             query = replace(query, as_of=self.last_seq())
         return read_trace_text_page(self._spans, query, text, is_over)
 
-    def trace_facets(self, query: SpanQuery, is_over: Callable[[float], bool]) -> Facets:
-        """Count traces by the values of their matching spans."""
+    def trace_facets(self, query: TraceQuery, is_over: Callable[[float], bool]) -> Facets:
+        """Count traces by the values of their spans."""
         if query.as_of is None:
             query = replace(query, as_of=self.last_seq())
         return read_trace_facets(self._spans, query, is_over)

@@ -1,11 +1,10 @@
-"""Spans and traces by filter: what was stored last comes first.
+"""Spans by filter: what was stored last comes first.
 
 A search goes from the newest commits to the oldest ones in steps that grow, and stops once the page
 is full: what is common is found in the first step.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import replace
 from typing import Any, Final
 
 from collector.storage.duckdb.commit_ranges import Stretch, within
@@ -26,8 +25,6 @@ from collector.storage.port.search import (
     SpanPosition,
     SpanQuery,
     SpanSummary,
-    TracePage,
-    TraceSummary,
 )
 from scouter.model.span import SpanKind, StatusCode
 
@@ -36,16 +33,15 @@ from scouter.model.span import SpanKind, StatusCode
 
 SEARCHED: Final = ("service_name", "service_version", "environment", *PROMOTED)
 """Columns that attributes have for themselves."""
-_POSITION: Final = SpanPosition._fields
+POSITION: Final = SpanPosition._fields
+"""Columns of a position, the first ones of all rows."""
 _OWN: Final = ("parent_span_id", "name", "kind", "status", "end_ns")
-_COLUMNS: Final = (*_POSITION, *_OWN, *SEARCHED)
+_COLUMNS: Final = (*POSITION, *_OWN, *SEARCHED)
 _ORDER: Final = "ORDER BY seq DESC, start_ns DESC, trace_id DESC, span_id DESC LIMIT ?"
 _STEP: Final = 16
 """Commits of the first step."""
 _GROWTH: Final = 8
-_TRACE_ROWS: Final = 12
-"""Matching spans that are read at once for each trace of a page."""
-_MOST: Final = 4000
+MOST: Final = 4000
 """Matching spans that are read at once."""
 
 
@@ -68,41 +64,6 @@ def read_span_page(stored: StoredSpans, query: SpanQuery) -> SpanPage:
     return SpanPage(items=page, next_before=page[-1].position if len(found) > len(page) else None)
 
 
-def read_trace_page(stored: StoredSpans, query: SpanQuery) -> TracePage:
-    """One page of the traces that have a matching span, each at the place of the newest one.
-
-    Args:
-        stored: The spans.
-        query: Says as of when.
-    """
-    assert query.as_of is not None  # noqa: S101 the store has filled it in
-    places: dict[str, SpanPosition] = {}
-    seen: set[str] = set()
-    size = min((query.limit + 1) * _TRACE_ROWS, _MOST)
-    for rows in matching_spans(stored, query, _POSITION, size, passed_over=seen):
-        new: dict[str, SpanPosition] = {}
-        for row in rows:
-            if row[2] not in seen:
-                new.setdefault(row[2], SpanPosition(*row[:4]))
-        seen.update(new)
-        for trace_id in _shown_before(stored, query, new):
-            del new[trace_id]
-        places |= new
-        if len(places) > query.limit:
-            break
-    page = list(places)[: query.limit]
-    summaries = read_summaries(stored, query.space, page)
-    last = places[page[-1]] if len(places) > len(page) else None
-    return TracePage(
-        items=tuple(summaries[each] for each in page if each in summaries),
-        next_before=last,
-        as_of=query.as_of,
-    )
-
-
-# --- spans that match ---------------------------------------------------------------------------
-
-
 def matching_spans(
     stored: StoredSpans,
     query: SpanQuery,
@@ -113,6 +74,7 @@ def matching_spans(
     passed_over: Collection[str] = (),
     first: int = 0,
     has_events: bool = False,
+    joined: tuple[str, Sequence[object]] = ("", ()),
 ) -> Iterator[list[tuple[Any, ...]]]:
     """Rows of the spans that match, in order, so many at a time at most.
 
@@ -126,36 +88,57 @@ def matching_spans(
             100,000 spans is 160 parts of which each finds the trace that the first one found.
         first: Only spans of this commit and later ones.
         has_events: Log events, too.
+        joined: A further condition that costs the same however few spans are looked at, as SQL with
+            its values: all commits are then one step.
     """
     where, given = span_conditions(query, trace_ids, has_events=has_events)
+    where += joined[0]
+    given += joined[1]
     columns = (*columns, *READ_COLUMNS) if query.attributes else columns
     before = query.before
     if trace_ids is None:
         assert query.as_of is not None  # noqa: S101 the store has filled it in
         last = query.as_of if before is None else min(query.as_of, before.seq)
-        steps: Iterable[Sequence[Stretch]] = commit_steps(last, first)
+        steps: Iterable[Sequence[Stretch]] = (
+            _beside(first, last, before) if joined[0] else commit_steps(last, first)
+        )
     else:
         steps = [stored.traces.stretches(map(trace_hash, trace_ids))]
         where += " AND seq >= ?"
         given.append(first)
     for step in steps:
-        while True:
-            below, position = ("", ()) if before is None else _below(before)
+        parts = [step]
+        while parts:
+            part = parts.pop()
+            is_reached = before is not None and part and part[0].last >= before.seq
+            below, position = _below(before) if before is not None and is_reached else ("", ())
             others = f" AND NOT {one_of('trace_id', passed_over)}" if passed_over else ""
             rows = stored.database.read(
-                f"SELECT {', '.join(columns)} FROM spans WHERE {within(step)} AND {where}{below}"
+                f"SELECT {', '.join(columns)} FROM spans WHERE {within(part)} AND {where}{below}"
                 f"{others} {_ORDER}",
                 [*given, *position, *passed_over, size],
             )
             yield list(_verified(stored.log, query, rows)) if query.attributes else rows
-            if len(rows) < size:
-                break
-            before = SpanPosition(*rows[-1][:4])
+            if len(rows) == size:
+                before = SpanPosition(*rows[-1][:4])
+                parts += (
+                    reversed(_beside(part[-1].first, before.seq, before)) if joined[0] else [part]
+                )
+
+
+def _beside(first: int, last: int, before: SpanPosition | None) -> list[Sequence[Stretch]]:
+    """Commits, newest first, with that of a position apart.
+
+    To compare each span with the position reads the ids of all: eight times the cost of a join.
+    """
+    if before is None or last < before.seq:
+        return [[Stretch(first, last)]]
+    return [[Stretch(before.seq, before.seq)], [Stretch(first, before.seq - 1)]]
 
 
 def _below(position: SpanPosition) -> tuple[str, tuple[object, ...]]:
     return (
-        f" AND seq <= ? AND ({', '.join(_POSITION)}) < (?, ?, ?, ?)",
+        f" AND seq <= ? AND ({', '.join(POSITION)}) < (?, ?, ?, ?)",
         (position.seq, *position),
     )
 
@@ -238,49 +221,3 @@ def _summary(row: Sequence[Any]) -> SpanSummary:
         end_ns=end_ns,
         columns={key: value for key, value in columns.items() if value},
     )
-
-
-# --- traces -------------------------------------------------------------------------------------
-
-
-def _shown_before(stored: StoredSpans, query: SpanQuery, trace_ids: Collection[str]) -> set[str]:
-    """Select the traces that belong on an earlier page: a newer span of theirs matches, too."""
-    if query.before is None or not trace_ids:
-        return set()
-    rows = matching_spans(
-        stored,
-        replace(query, before=None),
-        _POSITION,
-        _MOST,
-        trace_ids=trace_ids,
-        first=query.before.seq,
-    )
-    return {row[2] for part in rows for row in part if row[:4] >= query.before}
-
-
-def read_summaries(
-    stored: StoredSpans, space: str, trace_ids: Sequence[str]
-) -> dict[str, TraceSummary]:
-    """Traces by id, counted over all of their spans."""
-    if not trace_ids:
-        return {}
-    hashes = list(map(trace_hash, trace_ids))
-    rows = stored.database.read(
-        f"""
-        SELECT trace_id,
-            coalesce(arg_min(name, start_ns) FILTER (parent_span_id IS NULL),
-                     arg_min(name, start_ns)),
-            coalesce(arg_min(service_name, start_ns) FILTER (parent_span_id IS NULL),
-                     arg_min(service_name, start_ns)),
-            min(start_ns), max(end_ns), count(*), count(*) FILTER (status = ?),
-            sum(input_tokens)::BIGINT, sum(output_tokens)::BIGINT
-        FROM spans
-        SEMI JOIN (SELECT unnest(?::BIGINT[]) AS trace_hash) k USING (trace_hash)
-        WHERE {within(stored.traces.stretches(hashes))} AND space = ? AND {IS_SPAN}
-        GROUP BY trace_id
-        """,
-        [StatusCode.ERROR.value, hashes, space],
-    )
-    fields = tuple(TraceSummary.__dataclass_fields__)
-    found = {row[0]: TraceSummary(**dict(zip(fields, row, strict=True))) for row in rows}
-    return {each: found[each] for each in trace_ids if each in found}  # a hash may be another's

@@ -1,7 +1,7 @@
 """Traces with a text in their spans: the newest first, for as long as there is time.
 
-There is no index of words: the bytes of the spans that the other filters name are read, some at a
-time. Log events are spans of their own, so that a message is found however it came.
+There is no index of words: the bytes of the spans of traces that the other filters name are read,
+some at a time. Log events are spans of their own, so that a message is found however it came.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -9,10 +9,12 @@ from dataclasses import replace
 from typing import Any, Final
 
 from collector.storage.duckdb.read import StoredSpans
-from collector.storage.duckdb.search import matching_spans, read_summaries
+from collector.storage.duckdb.search import matching_spans
+from collector.storage.duckdb.trace_search import TraceSearch
+from collector.storage.duckdb.trace_summaries import read_summaries
 from collector.storage.log.span_codec import READ_COLUMNS
 from collector.storage.log.span_text import SpanText
-from collector.storage.port.search import SpanPosition, SpanQuery, TracePage
+from collector.storage.port.search import SpanPosition, SpanQuery, TracePage, TraceQuery
 
 _POSITION: Final = SpanPosition._fields
 _COLUMNS: Final = (*_POSITION, "received_ns", *READ_COLUMNS)
@@ -27,7 +29,7 @@ _Row = tuple[Any, ...]
 
 
 def read_trace_text_page(
-    stored: StoredSpans, query: SpanQuery, text: str, is_over: Callable[[], bool]
+    stored: StoredSpans, query: TraceQuery, text: str, is_over: Callable[[], bool]
 ) -> TracePage:
     """One page of the traces that have a span, or a log event, with a text.
 
@@ -44,9 +46,10 @@ def read_trace_text_page(
     places: dict[str, SpanPosition] = {}
     seen: set[str] = set()
     next_before, looked_until_ns = None, None
-    for part in _parts(stored, query):
+    search = TraceSearch(stored, query, is_any_span=True)
+    for part in _parts(search):
         for found in _found(finder, part, seen, query.limit + 1):
-            earlier = _shown_before(stored, query, finder, list(found))
+            earlier = _shown_before(stored, search.first, finder, list(found))
             places |= {each: at for each, at in found.items() if each not in earlier}
             if len(places) > query.limit:
                 break
@@ -67,10 +70,10 @@ def read_trace_text_page(
     )
 
 
-def _parts(stored: StoredSpans, query: SpanQuery) -> Iterator[Sequence[_Row]]:
+def _parts(search: TraceSearch) -> Iterator[Sequence[_Row]]:
     """Everything that the other filters name, newest first, in parts of so many bytes."""
     most = _FIRST_BYTES
-    for rows in matching_spans(stored, query, _COLUMNS, _ROWS, has_events=True):
+    for rows in search.spans(_COLUMNS, _ROWS, has_events=True):
         begin = size = 0
         for at, row in enumerate(rows):
             size += row[_SIZE]

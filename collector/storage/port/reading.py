@@ -32,6 +32,7 @@ from collector.storage.port.search import (
     SpanPage,
     SpanQuery,
     TracePage,
+    TraceQuery,
     TraceSummary,
     UsagePage,
     UsageQuery,
@@ -58,28 +59,28 @@ class ReadStore(CommittedStore, Protocol):
         """List spans by filter, what was stored last first; of one commit, what began last."""
         ...
 
-    def traces(self, query: SpanQuery) -> TracePage:
-        """List traces that have a matching span, once each, in the order of the newest ones.
+    def traces(self, query: TraceQuery) -> TracePage:
+        """List traces that meet all conditions, once each, as their newest spans came.
 
-        Without `as_of` the listing is as of now.
+        These are the spans that meet the first condition. Without `as_of` the listing is as of now.
         """
         ...
 
-    def search_traces(self, query: SpanQuery, text: str, is_over: Callable[[], bool]) -> TracePage:
-        """List traces with a text in a span, in the order of the newest such spans.
+    def search_traces(self, query: TraceQuery, text: str, is_over: Callable[[], bool]) -> TracePage:
+        """List traces that meet all conditions with a text in a span, as the newest such came.
 
         The text may be in a span's name or status, in the value of an attribute, in an event or a
         log event; of values that are JSON, in a name or a value inside.
 
         Args:
-            query: The other filters.
+            query: The other conditions.
             text: Not empty; upper and lower case are the same.
             is_over: Asked between two parts; true ends the search there.
         """
         ...
 
-    def trace_facets(self, query: SpanQuery, is_over: Callable[[float], bool]) -> Facets:
-        """Count traces by status, service, agent, tool, model and error of their matching spans.
+    def trace_facets(self, query: TraceQuery, is_over: Callable[[float], bool]) -> Facets:
+        """Count what `traces` lists, by status, service, agent, tool, model and error of spans.
 
         And by profile, outcome, task and tag of the latest evaluations on their records.
 

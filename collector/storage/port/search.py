@@ -1,9 +1,9 @@
 """Queries for spans, traces and the use of models, and their answers: plain rows."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from scouter.evaluate.outcome import Outcome
 from scouter.model.span import SpanKind, StatusCode
@@ -66,6 +66,81 @@ class SpanQuery:
     together while more comes in."""
 
 
+_OF_SERVICE: Final = ("service_name", "service_version", "environment")
+"""Columns that tell of one service: a version is that of the service that is asked for."""
+_BY_RARITY: Final = (
+    "conversation_id", "session_id", "error_type", "tool_name", "agent_name", "finish_reason",
+    "response_model", "request_model", "provider", "operation",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TraceQuery(SpanQuery):
+    """Filter of the traces to list: some span of a trace meets each condition, not one span all.
+
+    Service, version and environment are one condition. The spans are those of the period.
+    """
+
+    is_same_span: bool = False
+    """One span meets all conditions, a text among them."""
+    without_tool: str | None = None
+    """No span of the trace, whatever its time, is a call of this tool."""
+
+    def criteria(self) -> list[SpanQuery]:
+        """The conditions, each as a filter of spans, in an order that is always the same.
+
+        Those of which few spans are first, as a rule. None without a condition on spans; all as
+        one for `is_same_span`.
+        """
+        any_span = SpanQuery(
+            space=self.space, since_ns=self.since_ns, until_ns=self.until_ns, as_of=self.as_of
+        )
+        service = {name: self.columns[name] for name in _OF_SERVICE if name in self.columns}
+        each: list[SpanQuery] = [
+            *(replace(any_span, attributes=(pair,)) for pair in self.attributes),
+            *(
+                replace(any_span, columns={name: self.columns[name]})
+                for name in _BY_RARITY
+                if name in self.columns
+            ),
+            replace(any_span, name=self.name),
+            replace(any_span, status=self.status),
+            replace(any_span, min_tokens=self.min_tokens),
+            replace(any_span, min_duration_ns=self.min_duration_ns),
+            replace(any_span, columns=service),
+        ]
+        given = [criterion for criterion in each if criterion != any_span]
+        if not self.is_same_span or not given:
+            return given
+        return [
+            replace(
+                any_span, name=self.name, columns=self.columns, attributes=self.attributes,
+                status=self.status, min_duration_ns=self.min_duration_ns,
+                min_tokens=self.min_tokens,
+            )
+        ]  # fmt: skip
+
+    def beside(self, name: str) -> SpanQuery | None:
+        """The condition that a span has to meet whose value of a column joins the filter.
+
+        None where any span of a trace does.
+        """
+        for each in self.criteria():
+            of_service = name in _OF_SERVICE and not each.columns.keys().isdisjoint(_OF_SERVICE)
+            is_asked = name in each.columns or (name == "status" and each.status is not None)
+            if self.is_same_span or of_service or is_asked:
+                return each
+        return None
+
+    def refused(self) -> SpanQuery | None:
+        """The spans that a trace must not have; None for no such condition."""
+        if self.without_tool is None:
+            return None
+        return SpanQuery(
+            space=self.space, columns={"tool_name": self.without_tool}, as_of=self.as_of
+        )
+
+
 @struct
 class SpanSummary:
     """A span without what only the span log has."""
@@ -89,6 +164,19 @@ class SpanPage:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TraceRecords:
+    """The evaluated records of a trace, by the latest evaluation of each."""
+
+    uid: str
+    """Of the one that was evaluated last."""
+    record_id: str
+    """Likewise."""
+    count: int
+    outcomes: tuple[Outcome, ...]
+    """That at least one has, in the order of their definition."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TraceSummary:
     """A trace, counted over all of its stored spans."""
 
@@ -96,6 +184,8 @@ class TraceSummary:
     name: str
     """Name of the root span; without a root, of the span that began first."""
     service_name: str
+    """Likewise."""
+    service_version: str
     """Likewise."""
     start_ns: int
     end_ns: int
@@ -105,11 +195,15 @@ class TraceSummary:
     input_tokens: int | None
     """Input tokens of its model calls; None if no call tells them."""
     output_tokens: int | None
+    tools: tuple[str, ...]
+    """The tools of its first 200 calls, each once, in the order of their first calls."""
+    records: TraceRecords | None
+    """None without an evaluated record."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TracePage:
-    """Traces, that with the matching span that was stored last first."""
+    """Traces in the order of their newest spans with the text, or that meet the first condition."""
 
     items: tuple[TraceSummary, ...]
     next_before: SpanPosition | None

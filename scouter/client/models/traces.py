@@ -42,12 +42,23 @@ class TraceItem(Answer):
     name: str | None = None
     """Name of the root span, where that span is stored."""
     service_name: str | None = None
+    service_version: str | None = None
     start: datetime.datetime
     duration_ms: float
     spans: int
     errors: int
     input_tokens: int | None = None
     output_tokens: int | None = None
+    tools: tuple[str, ...] = ()
+    """Of its first 200 calls, each once, in the order of their first calls."""
+    records: int = 0
+    """Evaluated ones."""
+    uid: str | None = None
+    """Of the record that was evaluated last."""
+    record_id: str | None = None
+    """Of that record."""
+    outcomes: tuple[str, ...] = ()
+    """That the latest evaluation of at least one record has."""
 
 
 class GenAIUsage(Answer):

@@ -44,6 +44,13 @@ class SpanSearch(TypedDict, total=False):
     until: Moment | None
 
 
+class TraceSearch(SpanSearch, total=False):
+    """Properties that a trace has, all of them: each in some span."""
+
+    without_tool: str | None
+    same_span: bool | None
+
+
 def spans(*, limit: int | None = None, **search: Unpack[SpanSearch]) -> PagedCall[SpanItem]:
     """Spans, newest first, without their attributes.
 
@@ -77,35 +84,41 @@ def spans(*, limit: int | None = None, **search: Unpack[SpanSearch]) -> PagedCal
         since: Started at this time or later.
         until: Started before this time.
     """
-    return pages("/spans", SpanItem, {**_query(search), "limit": limit})
+    return pages("/spans", SpanItem, {**_query(SpanSearch, search), "limit": limit})
 
 
 def traces(
-    *, text: str | None = None, limit: int | None = None, **search: Unpack[SpanSearch]
+    *, text: str | None = None, limit: int | None = None, **search: Unpack[TraceSearch]
 ) -> PagedCall[TraceItem]:
-    """Traces that have a span with all of these properties, newest first; see `spans`.
+    """Traces with all of these properties, newest first; see `spans`.
+
+    Some span of the trace has each property, not one span all of them; service, version and
+    environment are one property.
 
     Args:
         text: In a span's name, its status, the value of an attribute or an event, in upper or
             lower case. Without `since` the 24 hours before `until`, or before now, are searched. A
             page holds what one second of search finds.
         limit: Items per page, 1 to 1000; all pages are read, one after the other.
+        without_tool: No span of the trace is a call of this tool.
+        same_span: One span has all properties, and the text.
         search: See `spans`.
     """
-    return pages("/traces", TraceItem, {**_query(search), "text": text, "limit": limit})
+    query = _query(TraceSearch, search)
+    return pages("/traces", TraceItem, {**query, "text": text, "limit": limit})
 
 
-def trace_facets(**search: Unpack[SpanSearch]) -> Call[FacetList]:
-    """Traces by status, service, agent, tool, model and error of the spans that match; see `spans`.
+def trace_facets(**search: Unpack[TraceSearch]) -> Call[FacetList]:
+    """Traces by status, service, agent, tool, model and error of their spans; see `traces`.
 
     And by profile, outcome, task and tag of the evaluations on their records. The newest are
     counted first, for about 0.3 s.
     """
-    return get("/facets/traces", FacetList, query=_query(search))
+    return get("/facets/traces", FacetList, query=_query(TraceSearch, search))
 
 
-def _query(search: SpanSearch) -> dict[str, QueryValue]:
-    return query_of(SpanSearch, search, attributes="attribute", tags="tag")
+def _query(known: type[object], search: Mapping[str, object]) -> dict[str, QueryValue]:
+    return query_of(known, search, attributes="attribute", tags="tag")
 
 
 def trace(trace_id: str) -> Call[Trace]:

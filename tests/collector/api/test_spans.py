@@ -120,12 +120,43 @@ def test_filters(service: Service, query: str, spans: list[str]) -> None:
     """By number of the trace and of the span in it; the last sent first, the last begun first."""
 
     def items(path: str) -> list[dict[str, str]]:
-        return service.http.get(f"/api/v1/{path}?{quote(query, safe='=&')}").json()["items"]
+        asked = quote(query, safe="=&")
+        return service.http.get(f"/api/v1/{path}{asked}").json()["items"]
 
-    assert [f"{each['span_id'][7]}{each['span_id'][15]}" for each in items("spans")] == spans
-    assert [each["trace_id"][31] for each in items("traces")] == list(
+    assert [f"{each['span_id'][7]}{each['span_id'][15]}" for each in items("spans?")] == spans
+    assert [each["trace_id"][31] for each in items("traces?same_span=true&")] == list(
         dict.fromkeys(n[0] for n in spans)
     )
+
+
+@pytest.mark.parametrize(
+    ("query", "traces"),
+    [
+        ("agent_name=shop&tool_name=pay", "4321"),
+        ("agent_name=shop&tool_name=pay&same_span=true", ""),
+        ("agent_name=shop&status=error&request_model=local", "4"),
+        ("agent_name=shop&tool_name=pay&text=PAY", "4321"),
+        ("text=pay&agent_name=shop&same_span=true", ""),
+        ("text=pay&tool_name=pay&same_span=true", "4321"),
+        ("agent_name=shop&attribute=shop.customer=2&attribute=shop.is_test=true", "2"),
+        ("service_name=shop&service_version=1.2&status=error", "2"),
+        ("service_name=bank&service_version=1.2", ""),
+        ("without_tool=pay", ""),
+        ("without_tool=refund&request_model=local", "4"),
+        ("text=pay&without_tool=pay", ""),
+    ],
+)
+def test_each_filter_is_met_by_some_span_of_a_trace(
+    service: Service, query: str, traces: str
+) -> None:
+    """By number of the trace; agent, model and tool are spans of their own."""
+    asked = quote(f"since=2023-11-14T00:00:00Z&{query}", safe="=&")
+    found = service.http.get(f"/api/v1/traces?{asked}").json()["items"]
+    assert "".join(each["trace_id"][31] for each in found) == traces
+    if "text" not in query:
+        facets = service.http.get(f"/api/v1/facets/traces?{asked}").json()["items"]
+        counted = {each["name"]: each["values"] for each in facets}.get("service_name", [])
+        assert sum(each["count"] for each in counted) == len(traces)
 
 
 def test_what_a_span_and_a_trace_look_like(service: Service) -> None:
@@ -142,8 +173,9 @@ def test_what_a_span_and_a_trace_look_like(service: Service) -> None:
     (summary,) = service.get("/api/v1/traces", request_model="local")["items"]
     assert summary == {
         "trace_id": f"{4:032x}", "name": "invoke_agent shop", "service_name": "shop",
-        "start": "2023-11-14T22:13:24.000000Z", "duration_ms": 400.0, "spans": 3, "errors": 1,
-        "input_tokens": 1000, "output_tokens": 200,
+        "service_version": "1.4", "start": "2023-11-14T22:13:24.000000Z", "duration_ms": 400.0,
+        "spans": 3, "errors": 1, "input_tokens": 1000, "output_tokens": 200, "tools": ["pay"],
+        "records": 1, "uid": "u4", "record_id": "", "outcomes": ["failed"],
     }  # fmt: skip
 
 

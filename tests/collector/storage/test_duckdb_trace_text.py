@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from collector.storage.duckdb.store import DuckDBStore
-from collector.storage.port.search import SpanQuery
+from collector.storage.port.search import TraceQuery
 from collector.storage.port.store import Store
 from tests.contracts.store_data import SPACE, span
 from tests.contracts.store_trace_text import StoreTraceTextContract
@@ -27,6 +27,6 @@ def test_spans_whose_bytes_are_gone_are_passed_over(tmp_path: Path) -> None:
     files = sorted((tmp_path / "data" / "spans").glob("*.spans"), key=lambda each: int(each.stem))
     assert len(files) == 4
     files[1].write_bytes(b"")
-    page = store.search_traces(SpanQuery(space=SPACE), "needle", lambda: False)
+    page = store.search_traces(TraceQuery(space=SPACE), "needle", lambda: False)
     store.close()
     assert [int(each.trace_id, 16) for each in page.items] == [4, 3, 1]

@@ -135,6 +135,13 @@ def test_traces_are_found_by_the_evaluations_on_their_records(growing: Service) 
         assert rows(view(growing, f"/traces?{query}")) == wanted, query
         items = growing.http.get(f"/api/v1/spans?{query}").json()["items"]
         assert len({each["trace_id"] for each in items}) == wanted, query
+    text = view(growing, "/traces?without_tool=tool+shop&same_span=true")
+    assert rows(text) == 1
+    for told in (
+        'name="same_span" value="true" checked', 'href="/records/two">two</a>',
+        '<span class="outcome failed">', "tool bank",
+    ):  # fmt: skip
+        assert told in text
     found = links(view(growing, "/facets/traces?service_name=bank"))
     assert found["Outcome of a record", "failed"][1] == 1
     assert found["Task", "right"][1] == found["Tag (key=value)", "team=red"][1] == 1

@@ -15,7 +15,7 @@ from collector.storage.duckdb.database import FILE_NAME, run
 from collector.storage.duckdb.schema import MIGRATIONS
 from collector.storage.duckdb.store import DuckDBStore
 from collector.storage.port.lists import EvaluationQuery
-from collector.storage.port.search import SpanQuery, UsageGroup, UsageQuery
+from collector.storage.port.search import SpanQuery, TraceQuery, UsageGroup, UsageQuery
 from collector.storage.port.store import Store
 from scouter.evaluate.outcome import Outcome
 from scouter.model.span import AttributeValue
@@ -119,7 +119,7 @@ def test_a_store_of_the_version_before(tmp_path: Path) -> None:
     by_column = store.spans(SpanQuery(space=SPACE, columns={"operation": "chat"})).items
     by_other = store.spans(SpanQuery(space=SPACE, attributes=(("color", "red"),))).items
     (usage,) = store.usage(UsageQuery(space=SPACE, group_by=UsageGroup.MODEL)).items
-    (trace,) = store.traces(SpanQuery(space=SPACE)).items
+    (trace,) = store.traces(TraceQuery(space=SPACE)).items
     assert {row.evaluation_id: row for row in evaluations[1:]} == {
         row.evaluation_id: row for row in store.evaluations(EvaluationQuery(space=SPACE)).items
     }

@@ -23,7 +23,7 @@ from collector.storage.port.counts import TaskQuery
 from collector.storage.port.labels import LabelQuery, LabelRow
 from collector.storage.port.lists import EvaluationQuery
 from collector.storage.port.rows import START, Completeness, EvaluationRow, TaskRow
-from collector.storage.port.search import SpanQuery
+from collector.storage.port.search import TraceQuery
 from collector.storage.port.store import TooLargeError
 from scouter.errors import ConfigError, DataError, TransientError
 from scouter.evaluate.judge.usage import JudgeUsage
@@ -131,7 +131,7 @@ def test_a_long_trace_does_not_lengthen_the_search_for_others(
         return read(self, sql, parameters)
 
     monkeypatch.setattr(Database, "read", counted)
-    found = store.traces(SpanQuery(space=SPACE, limit=2)).items
+    found = store.traces(TraceQuery(space=SPACE, limit=2)).items
     assert [each.trace_id for each in found] == ["f" * 32, f"{2:032x}"]
     assert reads <= 4, "two parts, and the sums of the page"
 
