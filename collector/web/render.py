@@ -165,7 +165,7 @@ def pruned(value: object, most: int = 2_000) -> object:
     return prune(value)
 
 
-def short(text: str, most: int = 20) -> str:
+def ends(text: str, most: int = 20) -> str:
     """The ends of a long id: ids that a clock begins differ at the end."""
     return text if len(text) <= most else f"{text[:8]}…{text[-8:]}"
 
@@ -240,7 +240,7 @@ _ENVIRONMENT: Final = Environment(
     lstrip_blocks=True,
 )
 _ENVIRONMENT.filters.update(
-    short=short,
+    ends=ends,
     moment=moment,
     clock=clock,
     step=escaped,

@@ -234,7 +234,7 @@ def test_too_little_history_is_no_evidence(tmp_path: Path) -> None:
 
 def test_one_result_is_drawn(tmp_path: Path) -> None:
     """Its only bucket is a nanosecond wide, which seconds since 1970 cannot tell from none."""
-    fill(tmp_path / "data", [1])
+    fill(tmp_path / "data", [True])
     page = tmp_path / "drift.html"
     done = scouter("drift", "report", "--data", tmp_path / "data", "--output", page)
     assert done.exit_code == 0, done.output
