@@ -34,6 +34,7 @@ def test_what_erred_is_counted_beside_what_failed() -> None:
     )  # fmt: skip
     found = Tally.of(second, "slow")
     assert found == Tally(version="2", passed=10, failed=20, errored=10)
+    assert found is not None
     assert (found.total, found.rate) == (40, 0.25)
     assert Tally.of(second, "unknown") is None
 
