@@ -17,6 +17,8 @@ State: TypeAlias = Literal["regressed", "alert", "few", "silent", "watched", "un
 
 _URGENT: Final = {"regressed": 0, "alert": 1}
 """States whose tasks come first; the others stay in the order of the profile."""
+_OPEN: Final = ("firing", "acknowledged", "silenced")
+"""States of a condition that holds, whether or not somebody looks after it."""
 FEW: Final = 30
 """Results below which a rate says little: its interval is wider than 0.3."""
 _POINTS: Final = 30
@@ -301,8 +303,8 @@ def state_of(
         return "regressed"
     if rate is None or not rate["total"]:
         return "silent"
-    is_firing = alert is not None and alert["state"] == "firing" and not is_calm
-    if is_firing and rate["passed"] < rate["total"]:
+    is_open = alert is not None and alert["state"] in _OPEN and not is_calm
+    if is_open and rate["passed"] < rate["total"]:
         return "alert"
     if rate["total"] < FEW:
         return "few"
