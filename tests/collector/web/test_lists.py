@@ -142,6 +142,9 @@ def test_traces_are_found_by_the_evaluations_on_their_records(growing: Service) 
         '<span class="outcome failed">', "tool bank",
     ):  # fmt: skip
         assert told in text
+    text = view(growing, "/traces?tool_name=tool+shop&status=error&same_span=true")
+    assert rows(text) == 0
+    assert 'href="?tool_name=tool+shop&amp;status=error">Traces in which some span' in text
     found = links(view(growing, "/facets/traces?service_name=bank"))
     assert found["Outcome of a record", "failed"][1] == 1
     assert found["Task", "right"][1] == found["Tag (key=value)", "team=red"][1] == 1
