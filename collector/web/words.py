@@ -177,7 +177,7 @@ _FILTERS: Final[Mapping[str, str]] = {
     "WithAttribute": "with the attribute {key}",
     "WithAttributeValue": "whose attribute {key} is {value}",
     "WithStatus": "with the status {status}",
-    "Sequence": "that follow each other with the names {names}",
+    "Sequence": "in a run of the names {names}",
     "ByKind": "of the kind {span_kind}",
     "ByService": "of the service {name}",
     "ByScope": "made by the library {name}",
@@ -210,16 +210,20 @@ def _selected(wire: Mapping[str, Any]) -> Words:
     ((tag, fields),) = wire.items()
     if tag in _JOINED:
         parts: list[Mapping[str, Any]] = fields["filters"]
-        inner = [
-            told("({one})", one=_selected(each)) if _JOINED.keys() & each else _selected(each)
-            for each in parts[:_MOST_PARTS]
-        ]
-        return _shortened(listed(inner, _JOINED[tag]))
+        return _shortened(listed([_inner(each) for each in parts[:_MOST_PARTS]], _JOINED[tag]))
     if tag == "WithDuration":
         bounds = (("at least", fields.get("min_ms")), ("at most", fields.get("max_ms")))
         each = [told(f"{word} {{ms}} ms", ms=ms) for word, ms in bounds if ms is not None]
         return told("that took {bounds}", bounds=listed(each, " and "))
+    if "filter" in fields:
+        fields = {**fields, "filter": _inner(fields["filter"])}
     return _filled(_FILTERS, tag, fields)
+
+
+def _inner(wire: Mapping[str, Any]) -> Words:
+    """A filter inside of another one."""
+    words = _selected(wire)
+    return told("({words})", words=words) if _JOINED.keys() & wire else words
 
 
 def _filled(forms: Mapping[str, str], tag: str, fields: Mapping[str, Any]) -> Words:
@@ -228,8 +232,8 @@ def _filled(forms: Mapping[str, str], tag: str, fields: Mapping[str, Any]) -> Wo
         return told("of {tag}: {fields}", tag=tag, fields=fields)
     given: dict[str, object] = {}
     for name, value in fields.items():
-        if name == "filter":
-            given[name] = _selected(value)
+        if name == "filter" and isinstance(value, dict):
+            given[name] = _selected(cast("dict[str, Any]", value))
         else:
             given[name] = listed(cast("list[object]", value)) if isinstance(value, list) else value
     return told(forms[tag], **given)
