@@ -6,7 +6,6 @@ from typing import Any, Final
 
 from collector.web.words import (
     Measure,
-    Part,
     Words,
     at_path,
     listed,
@@ -158,8 +157,9 @@ def _judged(task: Mapping[str, Any], judge: Prompt | None) -> tuple[Measure, Wor
 def _trajectory(task: Mapping[str, Any], judge: Prompt | None) -> tuple[Measure, Words]:
     metric, reference = task.get("metric"), task.get("reference")
     reads = _calls(task)
-    if isinstance(reference, str):
-        reads = (*reads, Part(text="; expected calls: "), *_at(reference))
+    if reference is not None:
+        expected = _at(reference) if isinstance(reference, str) else told("those of the task")
+        reads = told("{reads}; expected calls: {expected}", reads=reads, expected=expected)
     if judge is not None:
         return Measure(subject=told("the judge's score of the calls")), reads
     if metric == "single_tool_use":

@@ -1,10 +1,10 @@
 """One profile: what its tasks check, on what, how that ends, and why one does not run."""
 
 import asyncio
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeAlias
 from urllib.parse import quote
 
 from collector.web.definition import Definition, definition_of
@@ -12,8 +12,10 @@ from collector.web.period import Period, Traffic
 from collector.web.source import Answer, AskError, Source
 from collector.web.words import Words, listed, selected, told
 
-NEWEST: Final = 50
+_NEWEST: Final = 50
 """Evaluations that are looked at for the last run, for reasons and for the cost of judges."""
+_RESULTS: Final = 1_000
+"""Results that they have together, about: of a profile with many tasks fewer are looked at."""
 FIRST: Final = 200
 """Tasks that the view shows at a time; a profile has a thousand at most."""
 _REASONS: Final[Mapping[str, str]] = {
@@ -34,6 +36,8 @@ _REASONS: Final[Mapping[str, str]] = {
     "sampled": "not among the sampled records",
     "budget": "the judges' budget is spent",
 }
+Results: TypeAlias = Sequence[tuple[str, Answer]]
+"""Results of one task, the newest first, with the time of each."""
 _UNDECIDED: Final = ("skipped", "pending")
 
 
@@ -96,18 +100,19 @@ async def profile_view(
     versions = await _versions(source, alias)
     item = _chosen(versions, alias, given.get("digest", ""))
     uid = item["uid"]
+    limit = max(1, min(_NEWEST, _RESULTS // max(1, len(item["tasks"]))))
     whole, rates, standings, alerts, newest = await asyncio.gather(
         _whole(source, item),
         source.get("tasks", profile=uid, since=period.since(now_s), **traffic.asked),
         source.get("drift/series"),
         source.get("alerts"),
-        source.get("evaluations", profile=uid, limit=NEWEST, **traffic.asked),
+        source.get("evaluations", profile=uid, limit=limit, **traffic.asked),
     )
     body: Answer = whole["body"] if whole else {}
     tasks: list[Answer] = body.get("tasks", [])
     begin = int(given["from"]) if given.get("from", "").isdecimal() else 0
     rate_of = {each["task_id"]: each for each in rates["items"]}
-    trouble = [each for each in alerts["trouble"] if each["profile"] == alias]
+    results = results_of(newest["items"])
     return {
         "alias": alias,
         "digest": given.get("digest", ""),
@@ -122,11 +127,12 @@ async def profile_view(
             for each in alerts["drift"]
             if each["profile"] == alias and each["state"] != "resolved"
         ],
-        "trouble": trouble,
+        "trouble": [each for each in alerts["trouble"] if each["profile"] == alias],
         "looks": [
-            look(task, rate_of.get(task["id"]), newest["items"], item, traffic)
+            _look(task, rate_of.get(task["id"]), results.get(task["id"], ()), item, traffic)
             for task in tasks[begin : begin + FIRST]
         ],
+        "newest": len(newest["items"]),
         "begin": begin,
         "total": len(tasks),
         "judges": sum(1 for each in tasks if _asks(each)),
@@ -184,21 +190,11 @@ async def _whole(source: Source, item: Answer) -> Answer | None:
     return await source.get(f"profiles/{quote(item['uid'], safe='')}")
 
 
-def look(
-    task: Answer, rate: Answer | None, evaluations: Sequence[Answer], profile: Answer,
-    traffic: Traffic,
-) -> TaskLook:  # fmt: skip
-    """Put together what is known of a task.
-
-    Args:
-        task: As the profile has it.
-        rate: Its counts in the period; None where it has no result.
-        evaluations: The newest ones of the profile.
-        profile: As `GET /api/v1/profiles` lists it.
-        traffic: That the counts cover.
-    """
+def _look(
+    task: Answer, rate: Answer | None, results: Results, profile: Answer, traffic: Traffic
+) -> TaskLook:
     definition = definition_of(task)
-    newest = newest_of(task["id"], evaluations)
+    newest = newest_of(results)
     return TaskLook(
         definition=definition,
         rate=rate,
@@ -207,24 +203,29 @@ def look(
     )
 
 
-def newest_of(task_id: str, evaluations: Iterable[Answer]) -> Newest:
-    """Sum up a task among evaluations, the newest first."""
-    seen, last_at = 0, None
+def results_of(evaluations: Iterable[Answer]) -> Mapping[str, Results]:
+    """The results of each task in evaluations, in their order, with the time of each."""
+    found: defaultdict[str, list[tuple[str, Answer]]] = defaultdict(list)
+    for each in evaluations:
+        for task in each["tasks"]:
+            found[task["task_id"]].append((each["evaluated_at"], task))
+    return found
+
+
+def newest_of(results: Results) -> Newest:
+    """Sum up results of a task, the newest first."""
+    last_at = None
     reasons: Counter[tuple[str, str]] = Counter()
     usages: list[Answer] = []
-    for evaluation in evaluations:
-        for task in evaluation["tasks"]:
-            if task["task_id"] != task_id:
-                continue
-            seen += 1
-            if task["outcome"] not in _UNDECIDED:
-                last_at = last_at or evaluation["evaluated_at"]
-            if task["outcome"] not in ("passed", "failed"):
-                reasons[task["outcome"], task["reason"] or ""] += 1
-            if task["usage"] is not None:
-                usages.append(task["usage"])
+    for at, task in results:
+        if task["outcome"] not in _UNDECIDED:
+            last_at = last_at or at
+        if task["outcome"] not in ("passed", "failed"):
+            reasons[task["outcome"], task["reason"] or ""] += 1
+        if task["usage"] is not None:
+            usages.append(task["usage"])
     return Newest(
-        seen=seen,
+        seen=len(results),
         last_at=last_at,
         reasons=[
             (count, outcome, _REASONS.get(reason, reason))
@@ -253,7 +254,7 @@ def idle(
     if rate is not None and rate["passed"] + rate["failed"] + rate["errored"]:
         return ""
     if not profile["is_active"]:
-        return "This version is not active: records that come by the alias go to another one."
+        return "This version is not active."
     if rate is not None and rate["skipped"]:
         whys = [f": {why}" for _, outcome, why in newest.reasons if outcome == "skipped" and why]
         return f"All {rate['skipped']:,} were skipped{''.join(whys[:1])}."

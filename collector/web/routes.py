@@ -21,7 +21,7 @@ from collector.web.health import health_view
 from collector.web.lists import LISTS, as_parquet, download_list, facets_view, list_view
 from collector.web.overview import overview
 from collector.web.period import PERIODS, Traffic, read_period
-from collector.web.profile import NEWEST, definition_in, profile_body, profile_view
+from collector.web.profile import definition_in, profile_body, profile_view
 from collector.web.record import record_view
 from collector.web.render import HEADERS, STATIC, VERSION, download, query, render, text_of
 from collector.web.review import review_routes
@@ -117,9 +117,8 @@ async def _profile(request: Request, source: Source) -> Response:
     given = dict(request.query_params)
     shown = await profile_view(source, given, period, traffic, time.time())
     return await render(
-        request, "profile.html", period=period, periods=PERIODS, traffic=traffic,
-        newest_most=NEWEST, **shown,
-    )  # fmt: skip
+        request, "profile.html", period=period, periods=PERIODS, traffic=traffic, **shown
+    )
 
 
 async def _profile_file(request: Request, source: Source) -> Response:

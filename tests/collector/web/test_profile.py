@@ -8,7 +8,7 @@ import pytest
 
 from collector.web.definition import definition_of
 from collector.web.period import Traffic
-from collector.web.profile import Cost, idle, newest_of
+from collector.web.profile import Cost, idle, newest_of, results_of
 from scouter.drift.profile import AgentEvalProfile
 from scouter.drift.watch import Watch, WatchMatch
 from scouter.evaluate.tasks.assertion import AssertionTask
@@ -46,16 +46,17 @@ def counts(**given: int) -> dict[str, int]:
 
 
 def test_the_newest_results_of_a_task_are_summed_up() -> None:
-    found = newest_of(
-        "t",
+    results = results_of(
         evaluations(
             result("skipped", "sampled"),
             result("passed", usage=usage(2, 100, 0.25)),
             result("errored", "no_spans"),
             result("skipped", "sampled"),
             result("failed", usage=usage(3, None, None)),
-        ),
+        )
     )
+    assert [task["outcome"] for _, task in results["other"]] == ["errored"] * 5
+    found = newest_of(results["t"])
     assert (found.seen, found.last_at) == (5, "2026-01-01T00:08:00Z")
     assert found.reasons == [
         (2, "skipped", "not among the sampled records"),
@@ -64,14 +65,14 @@ def test_the_newest_results_of_a_task_are_summed_up() -> None:
     assert found.cost == Cost(
         calls=5, cached=2, input_tokens=100, output_tokens=100, cost_usd=0.25, unpriced_calls=3
     )
-    assert newest_of("none", evaluations(result("passed"))).seen == 0
+    assert newest_of(()).last_at is None
 
 
 @pytest.mark.parametrize(
     ("rate", "results", "profile", "traffic", "why"),
     [
         (counts(failed=1), (), ACTIVE, ALL, ""),
-        (None, (), {"is_active": False}, ALL, "This version is not active"),
+        (None, (), {"is_active": False}, ALL, "This version is not active."),
         (counts(skipped=1_200), (result("skipped", "gate"),), ACTIVE, ALL,
          "All 1,200 were skipped: a gate before it did not pass."),
         (counts(skipped=2), (), ACTIVE, ALL, "All 2 were skipped."),
@@ -83,7 +84,7 @@ def test_the_newest_results_of_a_task_are_summed_up() -> None:
 def test_an_idle_task_says_why(
     rate: dict[str, int] | None, results: tuple[Any, ...], profile: Any, traffic: Traffic, why: str
 ) -> None:
-    newest = newest_of("t", evaluations(*results))
+    newest = newest_of(results_of(evaluations(*results))["t"])
     found = idle(definition_of(TASK), rate, newest, profile, traffic)
     assert found.startswith(why)
     assert bool(found) is bool(why)
@@ -91,7 +92,7 @@ def test_an_idle_task_says_why(
 
 def test_a_task_of_conversations_waits_for_their_end() -> None:
     task = {**TASK, "scope": "session"}
-    found = idle(definition_of(task), None, newest_of("t", ()), ACTIVE, ALL)
+    found = idle(definition_of(task), None, newest_of(()), ACTIVE, ALL)
     assert found.startswith("It runs once a conversation is over")
 
 
@@ -101,7 +102,13 @@ def test_versions_and_their_tasks_are_a_link_away(start: Start, tmp_path: Path) 
     service.send({"uid": "u1", "profile": "answers", "context": {"answer": 41}})
     service.wait_for(1)
     text = view(service, "/profile?profile=answers")
-    for wanted in ("deep-thought", "4.2", "no judge", "pass rate below 80.0%", "in the last 20"):
+    for wanted in (
+        "deep-thought",
+        "4.2",
+        "no judge",
+        "pass rate below 80.0%",
+        "of the last 20 records, once there are 5",
+    ):
         assert wanted in text, wanted
     assert "1 result in the last day: 1 failed." in text
     for address in ("/", "/task?profile=answers&task=right", "/records/u1"):
@@ -144,5 +151,5 @@ def test_a_judge_has_its_question_and_its_cost(
         words = " ".join(" ".join(Parts(text).text).split())
         assert "asks model-1 of house" in words
         assert "Rate ${answer}." in words
-        assert "The judge, for the newest 1: 1 call;" in words
+        assert "Its judge in the newest 1: 1 call;" in words
         assert "4, 1 of them asks a judge" in words
