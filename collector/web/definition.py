@@ -1,9 +1,11 @@
 """The definition of a task, as a person reads it."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from collector.web.render import text_of
 from collector.web.words import (
     Measure,
     Words,
@@ -34,6 +36,8 @@ _METRICS: Final[Mapping[str, str]] = {
     "precision": "part of the calls that are expected",
     "recall": "part of the expected calls that were made",
 }
+_TEMPLATE: Final = re.compile(r"(?<!\$)\$\{([^{}]+)\}")
+"""A path in an expected value; a doubled dollar stands for itself."""
 _SPANS: Final = told("the spans of the trace")
 _WORK: Final = told("calls, messages and tokens on the spans of the trace")
 _CALLS: Final = told("the calls of tools on the spans of the trace")
@@ -88,7 +92,7 @@ def definition_of(task: Mapping[str, Any]) -> Definition:
         description=task.get("description") or "",
         kind=_KINDS.get(kind, kind),
         passes=sentence(measure, task["operator"], task["expected_value"]),
-        reads=reads,
+        reads=_with_expected(reads, task["expected_value"]),
         judge=None if judge is None else _judge(task, judge),
         depends_on=task.get("depends_on", ()),
         is_gate=task.get("condition", False),
@@ -96,6 +100,14 @@ def definition_of(task: Mapping[str, Any]) -> Definition:
         is_of_session=task.get("scope", "record") == "session",
         written=task,
     )
+
+
+def _with_expected(reads: Words, expected: object) -> Words:
+    """Add the paths that the expected value is read from."""
+    paths = dict.fromkeys(_TEMPLATE.findall(text_of(expected)))
+    if not paths:
+        return reads
+    return told("{reads}; expected value: {paths}", reads=reads, paths=listed([*paths]))
 
 
 def _judge(task: Mapping[str, Any], prompt: Prompt) -> Judge:

@@ -99,20 +99,16 @@ async def profile_view(
     alias = given.get("profile", "")
     versions = await _versions(source, alias)
     item = _chosen(versions, alias, given.get("digest", ""))
-    uid = item["uid"]
-    limit = max(1, min(_NEWEST, _RESULTS // max(1, len(item["tasks"]))))
-    whole, rates, standings, alerts, newest = await asyncio.gather(
-        _whole(source, item),
-        source.get("tasks", profile=uid, since=period.since(now_s), **traffic.asked),
+    standings, alerts, (body, rates, newest) = await asyncio.gather(
         source.get("drift/series"),
         source.get("alerts"),
-        source.get("evaluations", profile=uid, limit=limit, **traffic.asked),
+        _content(source, item, period.since(now_s), traffic),
     )
-    body: Answer = whole["body"] if whole else {}
     tasks: list[Answer] = body.get("tasks", [])
-    begin = int(given["from"]) if given.get("from", "").isdecimal() else 0
-    rate_of = {each["task_id"]: each for each in rates["items"]}
-    results = results_of(newest["items"])
+    start = given.get("from", "")[:6]
+    begin = int(start) if start.isdecimal() else 0
+    rate_of = {each["task_id"]: each for each in rates}
+    results = results_of(newest)
     return {
         "alias": alias,
         "digest": given.get("digest", ""),
@@ -132,7 +128,7 @@ async def profile_view(
             _look(task, rate_of.get(task["id"]), results.get(task["id"], ()), item, traffic)
             for task in tasks[begin : begin + FIRST]
         ],
-        "newest": len(newest["items"]),
+        "newest": len(newest),
         "begin": begin,
         "total": len(tasks),
         "judges": sum(1 for each in tasks if _asks(each)),
@@ -153,10 +149,9 @@ async def definition_in(source: Source, alias: str, task_id: str) -> Definition 
     Raises:
         AskError: The API refused.
     """
-    found = (await source.get("profiles", alias=alias))["items"]
-    item = next((each for each in found if task_id in each["tasks"]), None)
-    whole = await _whole(source, item) if item else None
-    tasks: list[Answer] = whole["body"]["tasks"] if whole else []
+    versions = await _versions(source, alias)
+    item = next((each for each in versions if task_id in each["tasks"]), None)
+    tasks: list[Answer] = (await _body(source, item))["tasks"] if item else []
     return next((definition_of(each) for each in tasks if each["id"] == task_id), None)
 
 
@@ -167,12 +162,15 @@ async def profile_body(source: Source, alias: str, digest: str) -> Answer:
         AskError: The API refused, or there is no such profile or version.
     """
     item = _chosen(await _versions(source, alias), alias, digest)
-    return (await source.get(f"profiles/{quote(item['uid'], safe='')}"))["body"]
+    return await _body(source, item)
 
 
 async def _versions(source: Source, alias: str) -> list[Answer]:
-    """The versions of a profile, the active one first, then the newest."""
-    return (await source.get("profiles", alias=alias))["items"] if alias else []
+    """The versions of a profile, the active one first, then the newest, then the unusable."""
+    if not alias:
+        return []
+    found: list[Answer] = (await source.get("profiles", alias=alias))["items"]
+    return sorted(found, key=lambda each: not each["is_active"])
 
 
 def _chosen(versions: Sequence[Answer], alias: str, digest: str) -> Answer:
@@ -184,10 +182,23 @@ def _chosen(versions: Sequence[Answer], alias: str, digest: str) -> Answer:
     raise AskError(404, f"profile: {alias[:100]!r} is not registered")
 
 
-async def _whole(source: Source, item: Answer) -> Answer | None:
+async def _body(source: Source, item: Answer) -> Answer:
+    return (await source.get(f"profiles/{quote(item['uid'], safe='')}"))["body"]
+
+
+async def _content(
+    source: Source, item: Answer, since_s: int, traffic: Traffic
+) -> tuple[Answer, list[Answer], list[Answer]]:
+    """All that a version says, its rates, and its newest evaluations; nothing of one of no use."""
     if item["unusable"]:
-        return None
-    return await source.get(f"profiles/{quote(item['uid'], safe='')}")
+        return {}, [], []
+    uid, limit = item["uid"], max(1, min(_NEWEST, _RESULTS // len(item["tasks"])))
+    body, rates, newest = await asyncio.gather(
+        _body(source, item),
+        source.get("tasks", profile=uid, since=since_s, **traffic.asked),
+        source.get("evaluations", profile=uid, limit=limit, **traffic.asked),
+    )
+    return body, rates["items"], newest["items"]
 
 
 def _look(

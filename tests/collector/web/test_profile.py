@@ -138,6 +138,8 @@ def test_versions_and_their_tasks_are_a_link_away(start: Start, tmp_path: Path) 
     assert AgentEvalProfile.model_validate(answer.json()).digest == first["profile_version"]
     assert "attachment" in answer.headers["content-disposition"]
     assert "42" in view(service, "/task?profile=answers&task=right"), "an older version has it"
+    beyond = view(service, f"{older}&from={'9' * 5_000}")
+    assert "Passes where" not in beyond
     missing = service.http.get("/profile?profile=answers&digest=0")
     assert (missing.status_code, "has no version" in missing.text) == (404, True)
 

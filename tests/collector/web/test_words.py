@@ -155,6 +155,10 @@ def test_a_condition_is_a_sentence(task: TaskBase, passes: str) -> None:
     ("task", "reads"),
     [
         (AssertionTask("t", "a.b", 1, "Equals"), "[a.b] of the context"),
+        (
+            AssertionTask("t", "a", ["${b.c}", "to ${d}, $${e}"], "ContainsAll"),
+            "[a] of the context; expected value: [b.c], [d]",
+        ),
         (trace(TraceAssertion.trace_max_depth(), 1), "the spans of the trace"),
         (
             agent(AgentAssertion.response_content(), "x"),
