@@ -80,7 +80,7 @@ class TaskLook:
     """Why nothing was decided in the period; empty where something was."""
 
 
-async def profile_view(
+async def tasks_view(
     source: Source, given: Mapping[str, str], period: Period, traffic: Traffic, now_s: float
 ) -> Answer:
     """Collect the view of a profile.

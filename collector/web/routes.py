@@ -21,7 +21,7 @@ from collector.web.health import health_view
 from collector.web.lists import LISTS, as_parquet, download_list, facets_view, list_view
 from collector.web.overview import overview
 from collector.web.period import PERIODS, Traffic, read_period
-from collector.web.profile import definition_in, profile_body, profile_view
+from collector.web.profile import definition_in, profile_body, tasks_view
 from collector.web.record import record_view
 from collector.web.render import HEADERS, STATIC, VERSION, download, query, render, text_of
 from collector.web.review import review_routes
@@ -65,7 +65,7 @@ def page_routes() -> list[BaseRoute]:
         Route("/login", _login, methods=["GET", "POST"]),
         Route("/logout", _logout, methods=["POST"]),
         Route("/", endpoint(_overview)),
-        Route("/profile", endpoint(_profile)),
+        Route("/profile/tasks", endpoint(_profile_tasks)),
         Route("/profile.json", endpoint(_profile_file)),
         Route("/task", endpoint(_task)),
         Route("/task/distributions", endpoint(_spread)),
@@ -112,12 +112,12 @@ async def _overview(request: Request, source: Source) -> Response:
     )
 
 
-async def _profile(request: Request, source: Source) -> Response:
+async def _profile_tasks(request: Request, source: Source) -> Response:
     period, traffic = read_period(request.query_params.get("range")), _traffic(request)
     given = dict(request.query_params)
-    shown = await profile_view(source, given, period, traffic, time.time())
+    shown = await tasks_view(source, given, period, traffic, time.time())
     return await render(
-        request, "profile.html", period=period, periods=PERIODS, traffic=traffic, **shown
+        request, "profile_tasks.html", period=period, periods=PERIODS, traffic=traffic, **shown
     )
 
 

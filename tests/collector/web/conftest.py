@@ -105,7 +105,7 @@ def shown(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shown]:
     service.send({"uid": "good", "profile": "answers", "context": {"answer": 42}})
     service.wait_for(len(HOSTILE) + 2)
     addresses = [
-        "/", "/?range=1h", "/task?profile=answers&task=right", "/profile?profile=hostile",
+        "/", "/?range=1h", "/task?profile=answers&task=right", "/profile/tasks?profile=hostile",
         "/task?profile=hostile&task=t0", "/evaluations", "/records",
         "/traces", "/conversations", "/alerts", "/health", "/login", "/records/none",
         "/facets/evaluations", "/facets/records", "/facets/traces", "/facets/conversations",

@@ -101,7 +101,7 @@ def test_versions_and_their_tasks_are_a_link_away(start: Start, tmp_path: Path) 
     service = start(profile=[str(save_answers(tmp_path))])
     service.send({"uid": "u1", "profile": "answers", "context": {"answer": 41}})
     service.wait_for(1)
-    text = view(service, "/profile?profile=answers")
+    text = view(service, "/profile/tasks?profile=answers")
     for wanted in (
         "deep-thought",
         "4.2",
@@ -112,7 +112,7 @@ def test_versions_and_their_tasks_are_a_link_away(start: Start, tmp_path: Path) 
         assert wanted in text, wanted
     assert "1 result in the last day: 1 failed." in text
     for address in ("/", "/task?profile=answers&task=right", "/records/u1"):
-        assert 'href="/profile?profile=answers' in view(service, address), address
+        assert 'href="/profile/tasks?profile=answers' in view(service, address), address
     assert "Passes where <code>answer</code> is <code>42</code>." in view(
         service, "/task?profile=answers&task=right"
     )
@@ -125,22 +125,22 @@ def test_versions_and_their_tasks_are_a_link_away(start: Start, tmp_path: Path) 
     headers = {"Content-Type": "application/json"}
     kept = service.http.post("/api/v1/profiles?activate=true", content=body, headers=headers)
     assert kept.is_success, kept.text
-    text = view(service, "/profile?profile=answers")
+    text = view(service, "/profile/tasks?profile=answers")
     words = " ".join(" ".join(Parts(text).text).split())
     assert "also traces with a span of the service desk , 25.0% of these" in words
     assert "It runs once a conversation is over" in words
-    older = f"/profile?profile=answers&digest={first['profile_version']}"
+    older = f"/profile/tasks?profile=answers&digest={first['profile_version']}"
     assert f'href="{older}"' in html.unescape(text)
     text = view(service, older)
     assert ">not active<" in text
     assert "1 result in the last day: 1 failed." in text
-    answer = service.http.get(older.replace("/profile?", "/profile.json?"))
+    answer = service.http.get(older.replace("/profile/tasks?", "/profile.json?"))
     assert AgentEvalProfile.model_validate(answer.json()).digest == first["profile_version"]
     assert "attachment" in answer.headers["content-disposition"]
     assert "42" in view(service, "/task?profile=answers&task=right"), "an older version has it"
     beyond = view(service, f"{older}&from={'9' * 5_000}")
     assert "Passes where" not in beyond
-    missing = service.http.get("/profile?profile=answers&digest=0")
+    missing = service.http.get("/profile/tasks?profile=answers&digest=0")
     assert (missing.status_code, "has no version" in missing.text) == (404, True)
 
 
@@ -149,7 +149,7 @@ def test_a_judge_has_its_question_and_its_cost(
 ) -> None:
     monkeypatch.setenv("HOUSE_KEY", "sk-house")
     with judged_desk(tmp_path) as service:
-        text = view(service, "/profile?profile=desk")
+        text = view(service, "/profile/tasks?profile=desk")
         words = " ".join(" ".join(Parts(text).text).split())
         assert "asks model-1 of house" in words
         assert "Rate ${answer}." in words

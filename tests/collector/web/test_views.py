@@ -26,8 +26,8 @@ from tests.support.processes import wait_until
 
 _STATIC: Final = Path(render.__file__).parent / "static"
 VIEWS: Final = (
-    "/", "/task?profile=answers&task=right", "/profile?profile=answers", "/evaluations", "/records",
-    "/traces", "/conversations", "/alerts", "/health", f"/traces/{TRACE}",
+    "/", "/task?profile=answers&task=right", "/profile/tasks?profile=answers", "/evaluations",
+    "/records", "/traces", "/conversations", "/alerts", "/health", f"/traces/{TRACE}",
 )  # fmt: skip
 
 
