@@ -23,8 +23,18 @@ from collector.web.incidents import incidents_of
 from collector.web.lists import LISTS, as_parquet, download_list, facets_view, list_view
 from collector.web.overview import overview, profile_view
 from collector.web.period import PERIODS, Traffic, read_period
+from collector.web.profile import definition_in, profile_body, tasks_view
 from collector.web.record import record_view
-from collector.web.render import HEADERS, STATIC, VERSION, path_part, query, render
+from collector.web.render import (
+    HEADERS,
+    STATIC,
+    VERSION,
+    download,
+    path_part,
+    query,
+    render,
+    text_of,
+)
 from collector.web.review import TOLD, review_routes
 from collector.web.session import COOKIE, SessionFront, is_local
 from collector.web.source import Answer, AskError, Source
@@ -69,6 +79,8 @@ def page_routes() -> list[BaseRoute]:
         Route("/logout", _logout, methods=["POST"]),
         Route("/", endpoint(_overview)),
         Route("/profile", endpoint(_profile)),
+        Route("/profile/tasks", endpoint(_profile_tasks)),
+        Route("/profile.json", endpoint(_profile_file)),
         Route("/task", endpoint(_task)),
         Route("/task/distributions", endpoint(_spread)),
         Route("/task/failures", endpoint(_failures)),
@@ -125,13 +137,29 @@ async def _profile(request: Request, source: Source) -> Response:
     )  # fmt: skip
 
 
+async def _profile_tasks(request: Request, source: Source) -> Response:
+    period, traffic = read_period(request.query_params.get("range")), _traffic(request)
+    given = dict(request.query_params)
+    shown = await tasks_view(source, given, period, traffic, time.time())
+    return await render(
+        request, "profile_tasks.html", period=period, periods=PERIODS, traffic=traffic, **shown
+    )
+
+
+async def _profile_file(request: Request, source: Source) -> Response:
+    asked = request.query_params
+    body = await profile_body(source, asked.get("profile", ""), asked.get("digest", ""))
+    return download(text_of(body).encode(), "profile.json", "application/json")
+
+
 async def _task(request: Request, source: Source) -> Response:
     period, traffic = read_period(request.query_params.get("range")), _traffic(request)
     profile, task_id = request.query_params.get("profile", ""), request.query_params.get("task", "")
     shown = await task_view(source, profile, task_id, period, traffic, time.time())
     return await render(
         request, "task.html", period=period, periods=PERIODS, traffic=traffic,
-        profile=profile, task_id=task_id, **shown,
+        profile=profile, task_id=task_id,
+        definition=await definition_in(source, profile, task_id), **shown,
     )  # fmt: skip
 
 

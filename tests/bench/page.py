@@ -54,6 +54,7 @@ def views(http: httpx.Client) -> Iterator[tuple[str, str]]:
     task = evaluation["tasks"][0]["task_id"]
     yield "overview", "/"
     yield "task", f"/task?profile={evaluation['profile']}&task={task}"
+    yield "profile: tasks", f"/profile/tasks?profile={evaluation['profile']}"
     yield "record", f"/records/{evaluation['uid']}"
     yield _TRACE_VIEW, f"/traces/{evaluation['trace_id']}"
     lists = ("evaluations", "records", "traces", "conversations")

@@ -79,6 +79,7 @@ def views(service: Any) -> Mapping[str, str]:
     return {
         "overview": "/",
         "task": "/task?profile=trip_desk&task=seat_confirmed",
+        "profile-tasks": "/profile/tasks?profile=trip_desk",
         "alert": f"/alerts/{alert['alert_id']}",
         "alerts": "/alerts",
         "conversation": f"/conversations/{failed['session_id'] or failed['uid']}",

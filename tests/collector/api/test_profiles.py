@@ -1,6 +1,7 @@
 """Profiles through the API: registered, activated, followed by everything that depends on them."""
 
 import gzip
+import html
 import json
 import threading
 import time
@@ -337,6 +338,7 @@ def test_a_profile_of_earlier_times_that_is_refused_now(
     items = {item["alias"]: item for item in service.get("/api/v1/profiles")["items"]}
     assert why in items["old"]["unusable"]
     assert (items["old"]["is_active"], items["good"]["unusable"]) == (True, "")
+    assert why in html.unescape(service.http.get("/profile/tasks?profile=old").text)
     ready = service.get("/readyz")
     assert ready["status"] == "ready"
     assert why in ready["detail"]

@@ -8,6 +8,8 @@ from typing import Final
 
 import pytest
 
+from scouter.drift.profile import AgentEvalProfile
+from scouter.evaluate.tasks.assertion import AssertionTask
 from scouter.model.otlp import encode_request
 from scouter.model.span import Span, StatusCode
 from tests.collector.conftest import Service, save_answers
@@ -65,6 +67,26 @@ def send_text(service: Service, number: int, text: str) -> None:
     service.send(record)
 
 
+def register_texts(service: Service) -> None:
+    """Register a profile, which is not active, with each text in every place that it has."""
+    tasks = [
+        AssertionTask(f"t{at}", expected_value=text, operator="Equals", description=text,
+                      depends_on=["t0"] if at else [])
+        for at, text in enumerate(filter(is_utf8, HOSTILE))
+    ]  # fmt: skip
+    body = AgentEvalProfile(
+        tasks, alias="hostile", description="".join(filter(is_utf8, HOSTILE[:9]))
+    )
+    headers = {"Content-Type": "application/json"}
+    answer = service.http.post("/api/v1/profiles", content=body.model_dump_json(), headers=headers)
+    assert answer.is_success, answer.text
+
+
+def is_utf8(text: str) -> bool:
+    """Tell whether a text has no half surrogates, which no profile has."""
+    return not any("\ud800" <= each <= "\udfff" for each in text)
+
+
 @pytest.fixture(scope="module", autouse=True)
 def one_browser() -> Iterator[None]:
     """Pages of a module's tests are of one browser."""
@@ -79,12 +101,13 @@ def shown(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shown]:
     service = Service(folder, profile=[str(save_answers(folder))])
     for number, text in enumerate(["plain", *HOSTILE]):
         send_text(service, number, text)
+    register_texts(service)
     service.send({"uid": "good", "profile": "answers", "context": {"answer": 42}})
     service.wait_for(len(HOSTILE) + 2)
     addresses = [
         "/", "/?range=1h", "/task?profile=answers&task=right", "/profile?profile=answers",
-        "/evaluations", "/records", "/traces", "/conversations", "/alerts", "/health", "/login",
-        "/records/none",
+        "/profile/tasks?profile=hostile", "/task?profile=hostile&task=t0", "/evaluations",
+        "/records", "/traces", "/conversations", "/alerts", "/health", "/login", "/records/none",
         "/facets/evaluations", "/facets/records", "/facets/traces", "/facets/conversations",
         *(f"/records/u{number}" for number in range(len(HOSTILE) + 1)),
         *(f"/conversations/u{number}" for number in range(len(HOSTILE) + 1)),

@@ -26,9 +26,9 @@ from tests.support.processes import wait_until
 
 _STATIC: Final = Path(render.__file__).parent / "static"
 VIEWS: Final = (
-    "/", "/task?profile=answers&task=right", "/evaluations", "/records", "/traces",
-    "/conversations", "/alerts", "/health", f"/traces/{TRACE}",
-    "/conversations/s1",
+    "/", "/task?profile=answers&task=right", "/profile?profile=answers",
+    "/profile/tasks?profile=answers", "/evaluations", "/records", "/traces", "/conversations",
+    "/alerts", "/health", f"/traces/{TRACE}", "/conversations/s1",
 )  # fmt: skip
 
 
@@ -129,9 +129,7 @@ def test_a_reader_goes_from_the_overview_to_the_guilty_span(filled: Service) -> 
 @pytest.mark.parametrize("address", VIEWS)
 def test_every_view_of_nothing_says_what_to_do(empty: Service, address: str) -> None:
     answer = empty.http.get(address)
-    assert answer.status_code == (
-        404 if "traces/" in address or "task?" in address or address.endswith("s1") else 200
-    )
+    assert answer.status_code == (404 if re.search(r"traces/|[a-z]\?|/s1", address) else 200)
     words = " ".join(Parts(answer.text).text)
     assert re.search(
         "come yet|no alert|accepted|No active profile|no span|is not registered|no record of",

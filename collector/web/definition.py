@@ -1,0 +1,187 @@
+"""The definition of a task, as a person reads it."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from collector.web.render import text_of
+from collector.web.words import (
+    Measure,
+    Words,
+    at_path,
+    listed,
+    measured,
+    sentence,
+    told,
+)
+from scouter.evaluate.judge.prompt import Prompt
+
+_KINDS: Final[Mapping[str, str]] = {
+    "Assertion": "assertion",
+    "TraceAssertion": "trace assertion",
+    "AgentAssertion": "agent assertion",
+    "LLMJudge": "judge",
+    "QA": "judge of answers (QA)",
+    "Accuracy": "judge of accuracy",
+    "Trajectory": "trajectory",
+    "Journey": "journey",
+    "Report": "report",
+    "Reliability": "reliability of calls",
+}
+_METRICS: Final[Mapping[str, str]] = {
+    "exact_match": "exact match (1 or 0) of the calls with the expected ones",
+    "in_order_match": "match in order (1 or 0) of the calls with the expected ones",
+    "any_order_match": "match in any order (1 or 0) of the calls with the expected ones",
+    "precision": "part of the calls that are expected",
+    "recall": "part of the expected calls that were made",
+}
+_TEMPLATE: Final = re.compile(r"(?<!\$)\$\{([^{}]+)\}")
+"""A path in an expected value; a doubled dollar stands for itself."""
+_SPANS: Final = told("the spans of the trace")
+_WORK: Final = told("calls, messages and tokens on the spans of the trace")
+_CALLS: Final = told("the calls of tools on the spans of the trace")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judge:
+    """The judge of a task."""
+
+    model: str
+    provider: str
+    samples: int
+    sample_rate: float
+    """Part of the records that it is asked about."""
+    messages: Sequence[tuple[str, str]]
+    """Role and text, with the variables."""
+    criteria: Sequence[tuple[str, str]]
+    """Id and question of each criterion of a rubric."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Definition:
+    """All that a task says, in words."""
+
+    task_id: str
+    description: str
+    kind: str
+    passes: Words
+    """The condition of passing, behind `Passes where`."""
+    reads: Words
+    judge: Judge | None
+    depends_on: Sequence[str]
+    is_gate: bool
+    is_required: bool
+    is_of_session: bool
+    written: Mapping[str, Any]
+    """The task as the profile has it."""
+
+
+def definition_of(task: Mapping[str, Any]) -> Definition:
+    """Put a task into words.
+
+    Args:
+        task: As `GET /api/v1/profiles/{uid}` has it.
+    """
+    prompt = task.get("prompt") or task.get("prompt_without_reference")
+    judge = None if prompt is None else Prompt.model_validate(prompt)
+    measure, reads = _read(task, judge)
+    kind: str = task["task_type"]
+    return Definition(
+        task_id=task["id"],
+        description=task.get("description") or "",
+        kind=_KINDS.get(kind, kind),
+        passes=sentence(measure, task["operator"], task["expected_value"]),
+        reads=_with_expected(reads, task["expected_value"]),
+        judge=None if judge is None else _judge(task, judge),
+        depends_on=task.get("depends_on", ()),
+        is_gate=task.get("condition", False),
+        is_required=task.get("required", False),
+        is_of_session=task.get("scope", "record") == "session",
+        written=task,
+    )
+
+
+def _with_expected(reads: Words, expected: object) -> Words:
+    """Add the paths that the expected value is read from."""
+    paths = dict.fromkeys(_TEMPLATE.findall(text_of(expected)))
+    if not paths:
+        return reads
+    return told("{reads}; expected value: {paths}", reads=reads, paths=listed([*paths]))
+
+
+def _judge(task: Mapping[str, Any], prompt: Prompt) -> Judge:
+    return Judge(
+        model=prompt.model,
+        provider=str(prompt.provider),
+        samples=task.get("samples", 1),
+        sample_rate=task.get("sample_rate", 1.0),
+        messages=[(each.role.value, each.content) for each in prompt.all_messages],
+        criteria=[(each["id"], each["text"]) for each in task.get("rubric") or ()],
+    )
+
+
+def _read(task: Mapping[str, Any], judge: Prompt | None) -> tuple[Measure, Words]:
+    """The value that a task compares, and the data that it is read from."""
+    match task["task_type"]:
+        case "Assertion":
+            return at_path(task), _at(task["context_path"])
+        case "TraceAssertion":
+            return measured(task["assertion"]), _SPANS
+        case "AgentAssertion":
+            path = task.get("context_path")
+            reads = _at(path) if task["source"] == "context" else _WORK
+            return measured(task["assertion"]), reads
+        case "Trajectory":
+            return _trajectory(task, judge)
+        case "Reliability":
+            return _reliability(task), _calls(task)
+        case "Journey":
+            measure = told("the {measure} of the journey", measure=task["measure"])
+            path = task.get("messages")
+            return Measure(subject=measure), _SPANS if path is None else _at(path)
+        case "Report":
+            return Measure(subject=told("the score of the report")), _at(task["report"])
+        case _:
+            return _judged(task, judge)
+
+
+def _at(path: str | None) -> Words:
+    return told("the whole context") if path is None else told("{path} of the context", path=path)
+
+
+def _calls(task: Mapping[str, Any]) -> Words:
+    path = task.get("predicted")
+    return _CALLS if path is None else _at(path)
+
+
+def _judged(task: Mapping[str, Any], judge: Prompt | None) -> tuple[Measure, Words]:
+    path = task.get("context_path")
+    answer = told("the judge's answer")
+    subject = answer if path is None else told("{path} of {answer}", path=path, answer=answer)
+    paths = [*(() if judge is None else judge.parameters)]
+    if task.get("reference") is not None:
+        paths.append(task["reference"])
+    reads = told("{paths} of the context", paths=listed(paths)) if paths else told("nothing")
+    return Measure(subject=subject), reads
+
+
+def _trajectory(task: Mapping[str, Any], judge: Prompt | None) -> tuple[Measure, Words]:
+    metric, reference = task.get("metric"), task.get("reference")
+    reads = _calls(task)
+    if reference is not None:
+        expected = _at(reference) if isinstance(reference, str) else told("those of the task")
+        reads = told("{reads}; expected calls: {expected}", reads=reads, expected=expected)
+    if judge is not None:
+        return Measure(subject=told("the judge's score of the calls")), reads
+    if metric == "single_tool_use":
+        called = told("the use of {tool} (1 or 0)", tool=task["tool_name"])
+        return Measure(subject=called), reads
+    return Measure(subject=told(f"the {_METRICS.get(str(metric), str(metric))}")), reads
+
+
+def _reliability(task: Mapping[str, Any]) -> Measure:
+    form = "the score (1 or 0) for calls of {tools}"
+    form += " in this order" if task["order_matters"] else ""
+    form += " and of nothing else" if task["exact_match"] else ""
+    return Measure(subject=told(form, tools=listed(task["expected_tool_calls"])))

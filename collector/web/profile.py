@@ -1,0 +1,310 @@
+"""One profile: what its tasks check, on what, how that ends, and why one does not run."""
+
+import asyncio
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+from urllib.parse import quote
+
+from collector.web.definition import Definition, definition_of
+from collector.web.period import Period, Traffic
+from collector.web.source import Answer, AskError, Source
+from collector.web.words import Words, listed, selected, told
+
+_NEWEST: Final = 50
+"""Evaluations that are looked at for the last run, for reasons and for the cost of judges."""
+_RESULTS: Final = 1_000
+"""Results that they have together, about: of a profile with many tasks fewer are looked at."""
+FIRST: Final = 200
+"""Tasks that the view shows at a time; a profile has a thousand at most."""
+_REASONS: Final[Mapping[str, str]] = {
+    "missing_path": "a path leads nowhere in the record",
+    "type": "a value has another type",
+    "expected": "the expected value does not fit",
+    "limit": "a value is too large",
+    "no_spans": "there are no spans",
+    "incomplete": "spans are missing",
+    "not_told": "nobody tells of the calls",
+    "parse": "an answer has another form",
+    "provider": "nobody answered for the judge",
+    "refusal": "the judge declined",
+    "abstained": "the judge cannot tell",
+    "dependency": "a task before it errored",
+    "agent": "the agent raised",
+    "gate": "a gate before it did not pass",
+    "sampled": "not among the sampled records",
+    "budget": "the judges' budget is spent",
+}
+Results: TypeAlias = Sequence[tuple[str, Answer]]
+"""Results of one task, the newest first, with the time of each."""
+_UNDECIDED: Final = ("skipped", "pending")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cost:
+    """The questions of a judge task among the newest evaluations."""
+
+    calls: int
+    cached: int
+    input_tokens: int
+    output_tokens: int
+    cost_usd: float | None
+    """None where no answer tells it."""
+    unpriced_calls: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Newest:
+    """A task among the newest evaluations."""
+
+    seen: int
+    """Evaluations that have it."""
+    last_at: str | None
+    """Time of the newest one in which it ran."""
+    reasons: Sequence[tuple[int, str, str]]
+    """Count, outcome and reason of those that did not pass or fail, the largest count first."""
+    cost: Cost | None
+    """Of a judge; None where none was asked."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskLook:
+    """A task with what became of it."""
+
+    definition: Definition
+    rate: Answer | None
+    """As `GET /api/v1/tasks` counts it in the period."""
+    newest: Newest
+    idle: str
+    """Why nothing was decided in the period; empty where something was."""
+
+
+async def tasks_view(
+    source: Source, given: Mapping[str, str], period: Period, traffic: Traffic, now_s: float
+) -> Answer:
+    """Collect the view of a profile.
+
+    Args:
+        source: Asks the API.
+        given: `profile`, its alias; `digest` of a version, by default the active one; `from`, the
+            number of the first task.
+        period: That the rates cover.
+        traffic: That rates and newest evaluations cover.
+        now_s: The end of the period.
+
+    Raises:
+        AskError: The API refused, or there is no such profile or version.
+    """
+    alias = given.get("profile", "")
+    versions = await _versions(source, alias)
+    item = _chosen(versions, alias, given.get("digest", ""))
+    standings, alerts, (body, rates, newest) = await asyncio.gather(
+        source.get("drift/series"),
+        source.get("alerts"),
+        _content(source, item, period.since(now_s), traffic),
+    )
+    tasks: list[Answer] = body.get("tasks", [])
+    start = given.get("from", "")[:6]
+    begin = int(start) if start.isdecimal() else 0
+    rate_of = {each["task_id"]: each for each in rates}
+    results = results_of(newest)
+    return {
+        "alias": alias,
+        "digest": given.get("digest", ""),
+        "item": item,
+        "body": body,
+        "versions": versions,
+        "watched": _watched(body),
+        "users": _users(standings["items"], alias) if item["is_active"] else [],
+        "alert": next((each for each in alerts["items"] if each["profile"] == alias), None),
+        "falls": [
+            each
+            for each in alerts["drift"]
+            if each["profile"] == alias and each["state"] != "resolved"
+        ],
+        "trouble": [each for each in alerts["trouble"] if each["profile"] == alias],
+        "looks": [
+            _look(task, rate_of.get(task["id"]), results.get(task["id"], ()), item, traffic)
+            for task in tasks[begin : begin + FIRST]
+        ],
+        "newest": len(newest),
+        "begin": begin,
+        "total": len(tasks),
+        "judges": sum(1 for each in tasks if _asks(each)),
+    }
+
+
+async def definition_in(source: Source, alias: str, task_id: str) -> Definition | None:
+    """The definition of a task in the active version of its profile, or the newest that has it.
+
+    Args:
+        source: Asks the API.
+        alias: Of the profile.
+        task_id: Of the task.
+
+    Returns:
+        None where no version has it.
+
+    Raises:
+        AskError: The API refused.
+    """
+    versions = await _versions(source, alias)
+    item = next((each for each in versions if task_id in each["tasks"]), None)
+    tasks: list[Answer] = (await _body(source, item))["tasks"] if item else []
+    return next((definition_of(each) for each in tasks if each["id"] == task_id), None)
+
+
+async def profile_body(source: Source, alias: str, digest: str) -> Answer:
+    """All that one version of a profile says, as a profile file has it.
+
+    Raises:
+        AskError: The API refused, or there is no such profile or version.
+    """
+    item = _chosen(await _versions(source, alias), alias, digest)
+    return await _body(source, item)
+
+
+async def _versions(source: Source, alias: str) -> list[Answer]:
+    """The versions of a profile, the active one first, then the newest, then the unusable."""
+    if not alias:
+        return []
+    found: list[Answer] = (await source.get("profiles", alias=alias))["items"]
+    return sorted(found, key=lambda each: not each["is_active"])
+
+
+def _chosen(versions: Sequence[Answer], alias: str, digest: str) -> Answer:
+    for each in versions:
+        if digest in ("", each["profile_version"]):
+            return each
+    if digest and versions:
+        raise AskError(404, f"profile {alias[:100]!r} has no version {digest[:12]!r}")
+    raise AskError(404, f"profile: {alias[:100]!r} is not registered")
+
+
+async def _body(source: Source, item: Answer) -> Answer:
+    return (await source.get(f"profiles/{quote(item['uid'], safe='')}"))["body"]
+
+
+async def _content(
+    source: Source, item: Answer, since_s: int, traffic: Traffic
+) -> tuple[Answer, list[Answer], list[Answer]]:
+    """All that a version says, its rates, and its newest evaluations; nothing of one of no use."""
+    if item["unusable"]:
+        return {}, [], []
+    uid, limit = item["uid"], max(1, min(_NEWEST, _RESULTS // len(item["tasks"])))
+    body, rates, newest = await asyncio.gather(
+        _body(source, item),
+        source.get("tasks", profile=uid, since=since_s, **traffic.asked),
+        source.get("evaluations", profile=uid, limit=limit, **traffic.asked),
+    )
+    return body, rates["items"], newest["items"]
+
+
+def _look(
+    task: Answer, rate: Answer | None, results: Results, profile: Answer, traffic: Traffic
+) -> TaskLook:
+    definition = definition_of(task)
+    newest = newest_of(results)
+    return TaskLook(
+        definition=definition,
+        rate=rate,
+        newest=newest,
+        idle=idle(definition, rate, newest, profile, traffic),
+    )
+
+
+def results_of(evaluations: Iterable[Answer]) -> Mapping[str, Results]:
+    """The results of each task in evaluations, in their order, with the time of each."""
+    found: defaultdict[str, list[tuple[str, Answer]]] = defaultdict(list)
+    for each in evaluations:
+        for task in each["tasks"]:
+            found[task["task_id"]].append((each["evaluated_at"], task))
+    return found
+
+
+def newest_of(results: Results) -> Newest:
+    """Sum up results of a task, the newest first."""
+    last_at = None
+    reasons: Counter[tuple[str, str]] = Counter()
+    usages: list[Answer] = []
+    for at, task in results:
+        if task["outcome"] not in _UNDECIDED:
+            last_at = last_at or at
+        if task["outcome"] not in ("passed", "failed"):
+            reasons[task["outcome"], task["reason"] or ""] += 1
+        if task["usage"] is not None:
+            usages.append(task["usage"])
+    return Newest(
+        seen=len(results),
+        last_at=last_at,
+        reasons=[
+            (count, outcome, _REASONS.get(reason, reason))
+            for (outcome, reason), count in reasons.most_common()
+        ],
+        cost=_cost(usages) if usages else None,
+    )
+
+
+def _cost(usages: Sequence[Answer]) -> Cost:
+    prices = [each["cost_usd"] for each in usages if each["cost_usd"] is not None]
+    return Cost(
+        calls=sum(each["calls"] for each in usages),
+        cached=sum(each["cached"] for each in usages),
+        input_tokens=sum(each["input_tokens"] or 0 for each in usages),
+        output_tokens=sum(each["output_tokens"] or 0 for each in usages),
+        cost_usd=sum(prices) if prices else None,
+        unpriced_calls=sum(each["unpriced_calls"] for each in usages),
+    )
+
+
+def idle(
+    definition: Definition, rate: Answer | None, newest: Newest, profile: Answer, traffic: Traffic
+) -> str:
+    """Say why a task decided nothing in a period; empty where it decided something."""
+    if rate is not None and rate["passed"] + rate["failed"] + rate["errored"]:
+        return ""
+    if not profile["is_active"]:
+        return "This version is not active."
+    if rate is not None and rate["skipped"]:
+        whys = [f": {why}" for _, outcome, why in newest.reasons if outcome == "skipped" and why]
+        return f"All {rate['skipped']:,} were skipped{''.join(whys[:1])}."
+    if any(outcome == "pending" for _, outcome, _ in newest.reasons):
+        return "Its judge has yet to answer."
+    where = f" of version {traffic.version}" if traffic.version else ""
+    where += f" in {traffic.environment}" if traffic.environment else ""
+    if definition.is_of_session:
+        return f"It runs once a conversation is over, and no evaluation{where} has come since."
+    return f"No record{where} was evaluated by this version in the period."
+
+
+def _asks(task: Answer) -> bool:
+    return bool(task.get("prompt") or task.get("prompt_without_reference"))
+
+
+def _watched(body: Answer) -> Words | None:
+    """The traces that a profile evaluates without a record, in words; None for none."""
+    watch = body.get("watch")
+    if watch is None:
+        return None
+    match = watch["match"]
+    parts: list[Words] = []
+    if match["service"] is not None:
+        parts.append(told("of the service {name}", name=match["service"]))
+    for key, value in match["attribute"].items():
+        form = "with the attribute {key}" if value is None else "whose attribute {key} is {value}"
+        parts.append(told(form, key=key, value=value))
+    if match["filter"] is not None:
+        parts.append(selected(match["filter"]))
+    if not parts:
+        return told("all traces")
+    return told("traces with a span {parts}", parts=listed(parts, " and "))
+
+
+def _users(standings: Iterable[Answer], alias: str) -> list[Answer]:
+    """Services that ran last, each in each environment, with the rate of whole records."""
+    return [
+        each
+        for each in standings
+        if each["profile"] == alias and each["kind"] == "pass" and not each["task"]
+    ]

@@ -1,0 +1,157 @@
+"""The view of a profile: its versions, its tasks with what became of them, and why one is idle."""
+
+import html
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from collector.web.definition import definition_of
+from collector.web.period import Traffic
+from collector.web.profile import Cost, idle, newest_of, results_of
+from scouter.drift.profile import AgentEvalProfile
+from scouter.drift.watch import Watch, WatchMatch
+from scouter.evaluate.tasks.assertion import AssertionTask
+from tests.collector.conftest import Start, save_answers
+from tests.collector.web.test_views import Parts, view
+from tests.support.judged_desk import judged_desk
+
+ALL = Traffic(version="", environment="")
+ACTIVE = {"is_active": True}
+TASK: dict[str, Any] = AssertionTask("t", "a", 1, "Equals").model_dump(mode="json")
+
+
+def result(outcome: str, reason: str | None = None, usage: object = None) -> dict[str, Any]:
+    return {"task_id": "t", "outcome": outcome, "reason": reason, "usage": usage}
+
+
+def usage(calls: int, tokens: int | None, cost_usd: float | None) -> dict[str, Any]:
+    return {
+        "calls": calls, "cached": 1, "input_tokens": tokens, "output_tokens": tokens,
+        "cost_usd": cost_usd, "unpriced_calls": 0 if cost_usd is not None else calls,
+    }  # fmt: skip
+
+
+def evaluations(*results: dict[str, Any]) -> list[dict[str, Any]]:
+    """One evaluation of each result, a minute apart, the newest first; all have another task."""
+    other = {**result("errored", "type"), "task_id": "other"}
+    return [
+        {"evaluated_at": f"2026-01-01T00:0{9 - at}:00Z", "tasks": [other, each]}
+        for at, each in enumerate(results)
+    ]
+
+
+def counts(**given: int) -> dict[str, int]:
+    return {"passed": 0, "failed": 0, "errored": 0, "skipped": 0, **given}
+
+
+def test_the_newest_results_of_a_task_are_summed_up() -> None:
+    results = results_of(
+        evaluations(
+            result("skipped", "sampled"),
+            result("passed", usage=usage(2, 100, 0.25)),
+            result("errored", "no_spans"),
+            result("skipped", "sampled"),
+            result("failed", usage=usage(3, None, None)),
+        )
+    )
+    assert [task["outcome"] for _, task in results["other"]] == ["errored"] * 5
+    found = newest_of(results["t"])
+    assert (found.seen, found.last_at) == (5, "2026-01-01T00:08:00Z")
+    assert found.reasons == [
+        (2, "skipped", "not among the sampled records"),
+        (1, "errored", "there are no spans"),
+    ]
+    assert found.cost == Cost(
+        calls=5, cached=2, input_tokens=100, output_tokens=100, cost_usd=0.25, unpriced_calls=3
+    )
+    assert newest_of(()).last_at is None
+
+
+@pytest.mark.parametrize(
+    ("rate", "results", "profile", "traffic", "why"),
+    [
+        (counts(failed=1), (), ACTIVE, ALL, ""),
+        (None, (), {"is_active": False}, ALL, "This version is not active."),
+        (counts(skipped=1_200), (result("skipped", "gate"),), ACTIVE, ALL,
+         "All 1,200 were skipped: a gate before it did not pass."),
+        (counts(skipped=2), (), ACTIVE, ALL, "All 2 were skipped."),
+        (None, (result("pending"),), ACTIVE, ALL, "Its judge has yet to answer."),
+        (None, (), ACTIVE, Traffic(version="2", environment="prod"),
+         "No record of version 2 in prod was evaluated"),
+    ],
+)  # fmt: skip
+def test_an_idle_task_says_why(
+    rate: dict[str, int] | None, results: tuple[Any, ...], profile: Any, traffic: Traffic, why: str
+) -> None:
+    newest = newest_of(results_of(evaluations(*results))["t"])
+    found = idle(definition_of(TASK), rate, newest, profile, traffic)
+    assert found.startswith(why)
+    assert bool(found) is bool(why)
+
+
+def test_a_task_of_conversations_waits_for_their_end() -> None:
+    task = {**TASK, "scope": "session"}
+    found = idle(definition_of(task), None, newest_of(()), ACTIVE, ALL)
+    assert found.startswith("It runs once a conversation is over")
+
+
+def test_versions_and_their_tasks_are_a_link_away(start: Start, tmp_path: Path) -> None:
+    """The newer version watches traces by itself and has a judge; the older one is not active."""
+    service = start(profile=[str(save_answers(tmp_path))])
+    service.send({"uid": "u1", "profile": "answers", "context": {"answer": 41}})
+    service.wait_for(1)
+    text = view(service, "/profile/tasks?profile=answers")
+    for wanted in (
+        "deep-thought",
+        "4.2",
+        "no judge",
+        "pass rate below 80.0%",
+        "of the last 20 records, once there are 5",
+    ):
+        assert wanted in text, wanted
+    assert "1 result in the last day: 1 failed." in text
+    for address in ("/", "/task?profile=answers&task=right", "/records/u1"):
+        assert 'href="/profile/tasks?profile=answers' in view(service, address), address
+    assert "Passes where <code>answer</code> is <code>42</code>." in view(
+        service, "/task?profile=answers&task=right"
+    )
+    (first,) = service.get("/api/v1/profiles")["items"]
+    body = AgentEvalProfile(
+        [AssertionTask("wise", "answer", 42, "Equals", scope="session")],
+        alias="answers",
+        watch=Watch(match=WatchMatch(service="desk"), sample=0.25),
+    ).model_dump_json()
+    headers = {"Content-Type": "application/json"}
+    kept = service.http.post("/api/v1/profiles?activate=true", content=body, headers=headers)
+    assert kept.is_success, kept.text
+    text = view(service, "/profile/tasks?profile=answers")
+    words = " ".join(" ".join(Parts(text).text).split())
+    assert "also traces with a span of the service desk , 25.0% of these" in words
+    assert "It runs once a conversation is over" in words
+    older = f"/profile/tasks?profile=answers&digest={first['profile_version']}"
+    assert f'href="{older}"' in html.unescape(text)
+    text = view(service, older)
+    assert ">not active<" in text
+    assert "1 result in the last day: 1 failed." in text
+    answer = service.http.get(older.replace("/profile/tasks?", "/profile.json?"))
+    assert AgentEvalProfile.model_validate(answer.json()).digest == first["profile_version"]
+    assert "attachment" in answer.headers["content-disposition"]
+    assert "42" in view(service, "/task?profile=answers&task=right"), "an older version has it"
+    beyond = view(service, f"{older}&from={'9' * 5_000}")
+    assert "Passes where" not in beyond
+    missing = service.http.get("/profile/tasks?profile=answers&digest=0")
+    assert (missing.status_code, "has no version" in missing.text) == (404, True)
+
+
+def test_a_judge_has_its_question_and_its_cost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOUSE_KEY", "sk-house")
+    with judged_desk(tmp_path) as service:
+        text = view(service, "/profile/tasks?profile=desk")
+        words = " ".join(" ".join(Parts(text).text).split())
+        assert "asks model-1 of house" in words
+        assert "Rate ${answer}." in words
+        assert "Its judge in the newest 1: 1 call;" in words
+        assert "4, 1 of them asks a judge" in words
