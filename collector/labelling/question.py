@@ -2,18 +2,25 @@
 
 from pydantic import JsonValue
 
+from collector.labelling.condition import condition_of
 from scouter.evaluate.judge.prompt_text import fill, split_variables
 from scouter.evaluate.outcome import TaskFault
 from scouter.evaluate.paths.path import Path
+from scouter.evaluate.tasks.assertion import AssertionTask
 from scouter.evaluate.tasks.judge import LLMJudgeTask
 from scouter.evaluate.tasks.task import Task
 
 
 def question_of(task: Task) -> str:
-    """The judge's prompt as it was written, or the description of another task."""
+    """The judge's prompt as it was written; of a check its description, or else its condition."""
     if isinstance(task, LLMJudgeTask):
         return "\n\n".join(each.content for each in task.prompt.messages)
-    return task.description or f"task {task.id!r}"
+    return task.description or condition_of(task)
+
+
+def is_readable(task: Task) -> bool:
+    """Tell whether the texts of a record are enough to decide a task: of spans they show none."""
+    return isinstance(task, LLMJudgeTask | AssertionTask)
 
 
 def question_about(task: Task, context: JsonValue) -> str:

@@ -1,10 +1,14 @@
 // A key that a button or link shows presses it: data-key="g" on the element, <kbd>G</kbd> in it.
-// The key of a field goes into it, and Escape leads out. Keys do nothing else while somebody types,
+// The key of a field goes into it, and Escape or, in a text, Enter leads out. Keys do nothing else while somebody types,
 // and none with a modifier, which are the browser's.
 "use strict";
 addEventListener("keydown", (event) => {
   const typing = event.target.closest("input, select, textarea, [contenteditable]");
   if (typing && event.key === "Escape") typing.blur();
+  if (event.key === "Enter" && event.target.matches("[data-draft]")) {
+    event.preventDefault();
+    typing.blur();
+  }
   if (event.defaultPrevented || typing || event.ctrlKey || event.altKey || event.metaKey || event.repeat) return;
   const wanted = CSS.escape(event.key.toLowerCase());
   const target = document.querySelector(`[data-key="${wanted}"]`);
@@ -13,6 +17,14 @@ addEventListener("keydown", (event) => {
   if (target.matches("input")) target.focus();
   else target.click();
 });
+
+// A text with data-draft is kept for this tab under that name until its form is sent.
+for (const field of document.querySelectorAll("[data-draft]")) {
+  const name = `draft ${field.dataset.draft}`;
+  field.value = sessionStorage.getItem(name) ?? field.value;
+  field.addEventListener("input", () => sessionStorage.setItem(name, field.value));
+  field.form.addEventListener("submit", () => sessionStorage.removeItem(name));
+}
 
 // A link with data-copy copies what it leads to; where that cannot be, it stays a download.
 addEventListener("click", async (event) => {
