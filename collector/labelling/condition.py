@@ -38,10 +38,12 @@ _WORDS: Final = {
     ComparisonOperator.HasUniqueItems: "has no item twice",
 }
 """Operators whose names are not words enough."""
+_TEXT: Final = 300
+"""Characters of an expected text."""
 
 
 def condition_of(task: Task) -> str:
-    """Say in words when a check passes: `answer contains "14 days"`.
+    """Say in words when a check passes: `answer contains “14 days”`.
 
     Args:
         task: Not a judge's.
@@ -63,8 +65,13 @@ def _subject(task: Task) -> str:
 def _predicate(operator: ComparisonOperator, expected: JsonValue) -> str:
     words = _WORDS.get(operator, _spaced(operator))
     if operator not in NEEDS_NO_EXPECTED:
-        return f"{words} {show(expected)}"
+        return f"{words} {_value(expected)}"
     return words if expected is not False else f"not: {words}"
+
+
+def _value(expected: JsonValue) -> str:
+    """A text as it was written, in quotes that it hardly has inside."""
+    return f"“{expected[:_TEXT]}”" if isinstance(expected, str) else show(expected)
 
 
 def _spaced(name: str) -> str:

@@ -1,5 +1,7 @@
 """The question that a person answers about a record: a task's, with the record's values in it."""
 
+from typing import Final
+
 from pydantic import JsonValue
 
 from collector.labelling.condition import condition_of
@@ -9,6 +11,9 @@ from scouter.evaluate.paths.path import Path
 from scouter.evaluate.tasks.assertion import AssertionTask
 from scouter.evaluate.tasks.judge import LLMJudgeTask
 from scouter.evaluate.tasks.task import Task
+
+_VALUE: Final = 300
+"""Characters of a record's value in the condition of a check."""
 
 
 def question_of(task: Task) -> str:
@@ -33,10 +38,13 @@ def question_about(task: Task, context: JsonValue) -> str:
     Returns:
         A variable that only another task or the trace can fill stands in it as it was written.
     """
-    if not isinstance(task, LLMJudgeTask):
-        return question_of(task)
+    if isinstance(task, LLMJudgeTask):
+        most = task.prompt.max_value_characters
+    elif task.description:
+        return task.description
+    else:
+        most = _VALUE
     scope: JsonValue = context if isinstance(context, dict) else {"context": context}
-    most = task.prompt.max_value_characters
 
     def put(part: str | Path) -> str:
         if isinstance(part, str):

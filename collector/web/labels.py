@@ -87,6 +87,7 @@ async def queue_view(source: Source, given: Mapping[str, str]) -> Answer:
         offset=offset,
         limit="1" if kept["rater"] else "0",
     )
+    kept["rater"] = _spelt(kept["rater"], queue["people"])
     item = queue["items"][0] if queue["items"] and kept["rater"] else None
     elsewhere = 0
     if item is not None:
@@ -111,6 +112,11 @@ async def queue_view(source: Source, given: Mapping[str, str]) -> Answer:
         "orders": _orders(is_judge=queue["is_judge"]),
         "steps": _keyed(queue["scale"]["steps"] if queue["scale"] else ()),
     }
+
+
+def _spelt(name: str, people: Sequence[str]) -> str:
+    """A name as the person spelt it first, as the API keeps it."""
+    return next((each for each in people if each.casefold() == name.casefold()), name)
 
 
 def _orders(*, is_judge: bool) -> list[tuple[str, str]]:
@@ -164,12 +170,12 @@ async def labelled_view(source: Source, given: Mapping[str, str]) -> Answer:
         limit=_PAGE,
     )  # fmt: skip
     queue = await source.get("labels/queue", **asked, limit="0")
+    kept["rater"] = _spelt(kept["rater"], queue["people"])
     it = "judge" if queue["is_judge"] else "check"
     for each in found["items"]:
         each["beginning"] = beginning_of(each["context"])
         if kept["rater"] and not kept["standing"]:  # a list of one's own tells no other's label
-            name = kept["rater"].casefold()
-            each["labels"] = [one for one in each["labels"] if one["rater"].casefold() == name]
+            each["labels"] = [one for one in each["labels"] if one["rater"] == kept["rater"]]
     return {
         "found": found,
         "kept": kept,
