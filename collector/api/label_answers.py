@@ -6,7 +6,7 @@ from typing import Final
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 from collector.labelling.agreement import Agreement, Pair, Scores
-from collector.labelling.question import question_about
+from collector.labelling.question import question_about, question_line
 from collector.labelling.scale import Scale
 from collector.receivers.times import format_time
 from collector.storage.port.labels import LabelRow
@@ -24,6 +24,7 @@ from scouter.client.models.labels import (
 from scouter.evaluate.outcome import Outcome
 from scouter.evaluate.statistics.agreement import Kappa
 from scouter.evaluate.statistics.scores import Estimate
+from scouter.evaluate.tasks.judge import LLMJudgeTask
 from scouter.evaluate.tasks.task import Task
 
 _NAMED_ITEMS: Final = 50
@@ -107,6 +108,9 @@ class LabelledRecords(_Answer):
 
     profile: str
     task_id: str
+    asks: str = Field(description="The task's description, or else its question, cut.")
+    is_judge: bool
+    people: list[str] = Field(description="Names that people labelled under, by first use.")
     total: int = Field(description="All that fit, whatever `offset` and `limit`.")
     items: list[LabelledRecord]
 
@@ -176,12 +180,14 @@ def _result(found: TaskRow) -> QueueResult:
     )
 
 
-def label_agreement(alias: str, task_id: str, found: Agreement) -> LabelAgreement:
+def label_agreement(alias: str, task: Task, found: Agreement) -> LabelAgreement:
     """The agreement on a task as the API tells it."""
     judge = found.judge
     return LabelAgreement(
         profile=alias,
-        task_id=task_id,
+        task_id=task.id,
+        asks=question_line(task),
+        is_judge=isinstance(task, LLMJudgeTask),
         raters=dict(found.raters),
         records=found.items,
         good=found.good,

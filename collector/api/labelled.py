@@ -24,6 +24,7 @@ from collector.api.parts import TheRegistry, TheStore
 from collector.labelling.agreement import agreement_of
 from collector.labelling.labelled import Standing, labelled_of
 from collector.labelling.people import known_name
+from collector.labelling.question import question_line
 from collector.labelling.queue import MOST_LABELS
 from collector.pipeline.profiles import ProfileRegistry
 from collector.problem import ProblemError
@@ -33,6 +34,7 @@ from collector.storage.port.store import Store
 from scouter.client.models.labels import LabelAgreement
 from scouter.evaluate.outcome import Outcome
 from scouter.evaluate.results.score import as_score
+from scouter.evaluate.tasks.judge import LLMJudgeTask
 from scouter.evaluate.tasks.task import Task
 
 _AT_A_TIME: Final = 20
@@ -70,7 +72,7 @@ def labelled_router() -> APIRouter:
         limit: Annotated[int, Query(ge=1, le=100)] = 20,
     ) -> LabelledRecords:
         """Records that have labels, with all labels on them and how the task ended."""
-        task_of(registry, caller.space, profile, task_id)
+        task = task_of(registry, caller.space, profile, task_id)
         rows = _all_labels(store, caller.space, profile, task_id)
         name = known_name(store, caller.space, rater)
         is_judged = standing not in (None, Standing.CONTESTED, Standing.TIED)
@@ -86,6 +88,9 @@ def labelled_router() -> APIRouter:
         return LabelledRecords(
             profile=profile,
             task_id=task_id.lower(),
+            asks=question_line(task),
+            is_judge=isinstance(task, LLMJudgeTask),
+            people=list(store.label_raters(caller.space)),
             total=len(found),
             items=[
                 LabelledRecord(
@@ -106,12 +111,12 @@ def labelled_router() -> APIRouter:
         store: TheStore, registry: TheRegistry, caller: Reader, profile: Alias, task_id: TaskId
     ) -> LabelAgreement:
         """Agreement of people with each other, and of the judge with most of them."""
-        task_of(registry, caller.space, profile, task_id)
+        task = task_of(registry, caller.space, profile, task_id)
         rows = _all_labels(store, caller.space, profile, task_id)
         judged = _judged_of(store, caller.space, rows, task_id.lower())
         outcomes = {uid: each.outcome for uid, each in judged.items()}
         scores = {uid: at for uid, (_, at) in judged.items() if at is not None}
-        return label_agreement(profile, task_id.lower(), agreement_of(rows, outcomes, scores))
+        return label_agreement(profile, task, agreement_of(rows, outcomes, scores))
 
     @router.get("/labels/file", responses=NOT_FOUND, response_class=StreamingResponse)
     def label_file(

@@ -2,7 +2,7 @@
 
 import time
 from functools import cache
-from typing import Annotated, Final, Self
+from typing import Annotated, Self
 
 from fastapi import APIRouter, Query
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
@@ -30,7 +30,7 @@ from collector.api.parameters import (
 )
 from collector.api.parts import TheJudges, TheRegistry, TheStore
 from collector.labelling.people import known_name
-from collector.labelling.question import is_readable, question_of
+from collector.labelling.question import is_readable, question_line, question_of
 from collector.labelling.queue import Asked, Order, queue_of
 from collector.labelling.scale import scale_for
 from collector.problem import ProblemError
@@ -41,8 +41,6 @@ from scouter.client.models.labels import LabelTask, LabelTasks
 from scouter.evaluate.tasks.judge import LLMJudgeTask
 from scouter.evaluate.tasks.task import Task
 
-_ASKS: Final = 200
-"""Characters of a judge's prompt that a list of tasks has."""
 _Rater = Annotated[str, Query(max_length=100, description="The person who labels.")]
 
 
@@ -156,7 +154,7 @@ def labels_router() -> APIRouter:
                 LabelTask(
                     profile=each.profile.alias,
                     task_id=task.id,
-                    asks=task.description or question_of(task)[:_ASKS],
+                    asks=question_line(task),
                     is_judge=isinstance(task, LLMJudgeTask),
                     is_readable=is_readable(task),
                     records=0 if count is None else count.records,

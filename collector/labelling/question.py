@@ -12,6 +12,8 @@ from scouter.evaluate.tasks.assertion import AssertionTask
 from scouter.evaluate.tasks.judge import LLMJudgeTask
 from scouter.evaluate.tasks.task import Task
 
+_LINE: Final = 200
+"""Characters of a question in a list."""
 _VALUE: Final = 300
 """Characters of a record's value in the condition of a check."""
 
@@ -21,6 +23,11 @@ def question_of(task: Task) -> str:
     if isinstance(task, LLMJudgeTask):
         return "\n\n".join(each.content for each in task.prompt.messages)
     return task.description or condition_of(task)
+
+
+def question_line(task: Task) -> str:
+    """A line for lists: the description, or else the begin of the question."""
+    return task.description or question_of(task)[:_LINE]
 
 
 def is_readable(task: Task) -> bool:

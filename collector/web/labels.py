@@ -169,9 +169,8 @@ async def labelled_view(source: Source, given: Mapping[str, str]) -> Answer:
         "labels/records", **asked, standing=kept["standing"], rater=kept["rater"], offset=offset,
         limit=_PAGE,
     )  # fmt: skip
-    queue = await source.get("labels/queue", **asked, limit="0")
-    kept["rater"] = _spelt(kept["rater"], queue["people"])
-    it = "judge" if queue["is_judge"] else "check"
+    kept["rater"] = _spelt(kept["rater"], found["people"])
+    it = "judge" if found["is_judge"] else "check"
     for each in found["items"]:
         each["beginning"] = beginning_of(each["context"])
         if kept["rater"] and not kept["standing"]:  # a list of one's own tells no other's label
@@ -181,8 +180,6 @@ async def labelled_view(source: Source, given: Mapping[str, str]) -> Answer:
         "kept": kept,
         "offset": offset,
         "page": _PAGE,
-        "asks": queue["description"] or ("" if queue["is_judge"] else queue["asks"]),
-        "people": queue["people"],
         "it": it,
         "standings": {name: words.format(it) for name, words in STANDINGS.items()},
     }
@@ -210,7 +207,6 @@ async def agreement_view(source: Source, profile: str, task_id: str) -> Answer:
     """
     asked = {"profile": profile, "task_id": task_id}
     found = await source.get("labels/agreement", **asked)
-    queue = await source.get("labels/queue", **asked, limit="0")
     contested: list[Answer] = []
     if found["contested"]:
         listed = await source.get("labels/records", **asked, standing="contested", limit=5)
@@ -224,8 +220,7 @@ async def agreement_view(source: Source, profile: str, task_id: str) -> Answer:
     return {
         "found": found,
         "contested": contested,
-        "it": "judge" if queue["is_judge"] else "check",
-        "asks": queue["description"] or ("" if queue["is_judge"] else queue["asks"]),
+        "it": "judge" if found["is_judge"] else "check",
         "agreed": agreed,
         "compared": compared,
         "undecided": found["records"] - found["tied"] - compared,

@@ -99,7 +99,7 @@ async def _labelled(request: Request, source: Source) -> Response:
 async def _label(request: Request, source: Source) -> Response:
     """Keep a label, then show the next record, or the one that it was given on."""
     form = await read_form(request)
-    if undone := form.get("undo", ""):
+    if undone := form.get("undo") or form.get("undo_seen"):
         form |= {"uid": undone, "label": "none"}
     if not form.get("task"):
         raise AskError(HTTPStatus.BAD_REQUEST, "choose the task that the label is for")
@@ -130,7 +130,7 @@ def _after(form: Mapping[str, str], *, is_undone: bool) -> str:
     if form.get("back") == "list":
         return f"/labels/records?{query({**kept, 'order': '', 'offset': ''})}"
     if is_undone:
-        kept |= {"uid": form["uid"], "undone": "yes"}
+        kept |= {"uid": form["uid"], "undone": "yes", "seen": form.get("undo_seen", "")}
     return f"/labels/queue?{query(kept)}"
 
 

@@ -18,12 +18,17 @@ addEventListener("keydown", (event) => {
   else target.click();
 });
 
-// A text with data-draft is kept for this tab under that name until its form is sent.
+// A text with data-draft is kept for this tab under that name: before what is stored until its form
+// is sent, and from then on where nothing is stored, as after a label that was taken back.
 for (const field of document.querySelectorAll("[data-draft]")) {
-  const name = `draft ${field.dataset.draft}`;
-  field.value = sessionStorage.getItem(name) ?? field.value;
-  field.addEventListener("input", () => sessionStorage.setItem(name, field.value));
-  field.form.addEventListener("submit", () => sessionStorage.removeItem(name));
+  const draft = `draft ${field.dataset.draft}`;
+  const sent = `sent ${field.dataset.draft}`;
+  field.value = sessionStorage.getItem(draft) ?? (field.value || (sessionStorage.getItem(sent) ?? ""));
+  field.addEventListener("input", () => sessionStorage.setItem(draft, field.value));
+  field.form.addEventListener("submit", () => {
+    sessionStorage.setItem(sent, field.value);
+    sessionStorage.removeItem(draft);
+  });
 }
 
 // A link with data-copy copies what it leads to; where that cannot be, it stays a download.

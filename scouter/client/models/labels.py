@@ -129,6 +129,11 @@ class LabelledRecords(Answer):
 
     profile: str
     task_id: str
+    asks: str = ""
+    """The task's description, or else its question, cut."""
+    is_judge: bool = False
+    people: tuple[str, ...] = ()
+    """Names that people labelled under so far."""
     total: int = Field(description="All that fit, whatever `offset` and `limit`.")
     items: tuple[LabelledRecord, ...]
 
@@ -193,6 +198,8 @@ class LabelAgreement(Answer):
 
     profile: str
     task_id: str
+    asks: str = Field(default="", description="The task's description, or else its question, cut.")
+    is_judge: bool = False
     raters: dict[str, int] = Field(description="Labels by person, the busiest first.")
     records: int = Field(description="Those with a label.")
     good: int = Field(description="Records that most people pass.")

@@ -77,7 +77,7 @@ def test_a_label_is_found_and_changed_with_its_note(labelled: tuple[Service, str
         page.get_by_role("link", name="Change").click()
         page.get_by_text("You said good").wait_for()
         assert page.get_by_label("Notes").input_value() == "why"
-        page.keyboard.press("b")
+        page.get_by_role("button", name="Bad").click()
         page.get_by_role("heading", name="Labels by eve").wait_for()
         (found,) = service.get("/api/v1/labels", rater="eve")["items"]
         assert (found["label"], found["notes"], found["is_blind"]) == (False, "why", True)
@@ -105,12 +105,20 @@ def test_a_note_is_kept_until_its_label(labelled: tuple[Service, str]) -> None:
         page.wait_for_url("**offset=1*")
         assert page.get_by_label("Notes").input_value() == ""
         page.get_by_role("link", name="from the first").click()
-        page.keyboard.press("r")
+        page.wait_for_url(lambda at: "offset" not in at)
+        page.get_by_role("link", name="Reveal outcome").click()
         page.get_by_role("region", name="Outcome").wait_for()
-        page.keyboard.press("h")
+        page.get_by_role("link", name="Hide outcome").click()
+        page.get_by_role("region", name="Outcome").wait_for(state="detached")
         page.get_by_text("Marked as not blind").wait_for()
-        assert page.get_by_label("Notes").input_value() == "half"
-        page.keyboard.press("g")
+        page.wait_for_function("document.querySelector('[name=notes]').value === 'half'")
+        page.get_by_role("button", name="Good").click()
+        page.get_by_text("1 labelled by ned").wait_for()
+        page.get_by_role("button", name="Take back").click()
+        page.get_by_text("0 labelled by ned").wait_for()
+        page.wait_for_function("document.querySelector('[name=notes]').value === 'half'")
+        page.get_by_text("Marked as not blind").wait_for()
+        page.get_by_role("button", name="Good").click()
         page.get_by_text("1 labelled by ned").wait_for()
         assert seen.problems == []
     (found,) = service.get("/api/v1/labels", rater="ned")["items"]
