@@ -196,7 +196,9 @@ def labels_router() -> APIRouter:
         found = queue_of(store, caller.space, profile, task_id.lower(), order, name)
         shown, own = found.items[offset : offset + limit], None
         if uid is not None:
-            _, result = _judged(store, caller, uid, task_id)
+            row, result = _judged(store, caller, uid, task_id)
+            if row.alias != profile:
+                raise ProblemError(404, f"the record {uid!r} is of the profile {row.alias!r}")
             query = LabelQuery(space=caller.space, alias=profile, task_id=task_id.lower(), uid=uid)
             labels = store.labels(query)
             own = next((each for each in labels if each.rater == name), None)

@@ -378,5 +378,8 @@ def test_who_labels_is_kept_and_spaces_hold(start: Start, answers: Path, tmp_pat
     assert ask(labeller, "POST", "/api/v1/labels", body).json()["by"] == token.id
     assert ask(labeller, "GET", "/api/v1/labels").status_code == 403
     assert ask(foreign, "GET", "/api/v1/labels").json()["items"] == []
+    records = "/api/v1/labels/records?profile=answers&task_id=right"
+    assert ask(foreign, "GET", records).status_code == 404
+    assert len(ask(reader, "GET", records).json()["items"]) == 1
     (kept,) = ask(reader, "GET", "/api/v1/labels").json()["items"]
     assert (kept["rater"], kept["by"]) == ("ada", token.id)
