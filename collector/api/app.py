@@ -28,6 +28,7 @@ from collector.api.front import ApiFront
 from collector.api.genai import genai_router
 from collector.api.judge_answers import judge_answers_router
 from collector.api.judges import judges_router
+from collector.api.labelled import labelled_router
 from collector.api.labels import labels_router
 from collector.api.letters import letters_router
 from collector.api.operation import operation_router
@@ -91,6 +92,7 @@ _ROUTERS: Final = (
     runs_router,
     comparison_router,
     labels_router,
+    labelled_router,
     judges_router,
     export_router,
     letters_router,

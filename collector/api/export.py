@@ -293,17 +293,17 @@ def _csv(columns: Sequence[str], rows: Sequence[Row], *, has_header: bool) -> st
     if has_header:
         writer.writerow(columns)
     for values, context in rows:
-        cells = [_cell(values[name]) for name in columns if name != _CONTEXT]
+        cells = [cell(values[name]) for name in columns if name != _CONTEXT]
         writer.writerow(cells if context is None else [*cells, _context_cell(context)])
     return out.getvalue()
 
 
 def _context_cell(context: str) -> str | int | float:
     """Objects and lists as they are stored; of anything else the value."""
-    return context if context.startswith(("{", "[")) else _cell(load_json(context))
+    return context if context.startswith(("{", "[")) else cell(load_json(context))
 
 
-def _cell(value: object) -> str | int | float:
+def cell(value: object) -> str | int | float:
     """A value of a CSV file: a text that a spreadsheet would take for a formula is quoted."""
     if value is None:
         return ""

@@ -6,7 +6,7 @@ from typing import Final
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 from collector.labelling.agreement import Agreement, Pair, Scores
-from collector.labelling.question import question_about
+from collector.labelling.question import question_about, question_line
 from collector.labelling.scale import Scale
 from collector.receivers.times import format_time
 from collector.storage.port.labels import LabelRow
@@ -21,8 +21,10 @@ from scouter.client.models.labels import (
     ScoreAgreement,
     ScoreFigure,
 )
+from scouter.evaluate.outcome import Outcome
 from scouter.evaluate.statistics.agreement import Kappa
 from scouter.evaluate.statistics.scores import Estimate
+from scouter.evaluate.tasks.judge import LLMJudgeTask
 from scouter.evaluate.tasks.task import Task
 
 _NAMED_ITEMS: Final = 50
@@ -45,6 +47,9 @@ class LabelItem(_Answer):
     notes: str
     at: str
     by: str = Field(description="Id of the token that it came with.")
+    is_blind: bool | None = Field(
+        description="False if the person had seen the outcome or other labels; null: nobody said."
+    )
 
 
 class LabelPage(_Answer):
@@ -66,6 +71,7 @@ class QueueItem(_Answer):
     asks: str = Field(description="The question with the record's values in it.")
     result: QueueResult | None = Field(description="Null unless it is asked for.")
     labels: list[LabelItem] = Field(description="Of others; empty unless asked for.")
+    own: LabelItem | None = Field(description="The person's own, of a record that was named.")
 
 
 class LabelQueue(_Answer):
@@ -73,12 +79,40 @@ class LabelQueue(_Answer):
 
     profile: str
     task_id: str
-    asks: str = Field(description="The question to decide: the judge's prompt, or the assertion.")
+    asks: str = Field(
+        description="The question to decide: the judge's prompt; of a check its description, or "
+        "else its condition in words."
+    )
+    description: str = Field(description="Of the task; may be empty.")
     is_judge: bool
     scale: LabelScale | None = Field(description="Null where a label is good or bad.")
     labelled: int = Field(description="Records that this person has labelled.")
     waiting: int = Field(description="Records of the newest 500 results that wait for a label.")
+    people: list[str] = Field(description="Names that people labelled under, by first use.")
     items: list[QueueItem]
+
+
+class LabelledRecord(_Answer):
+    """A record with its labels on one task."""
+
+    uid: str
+    record_id: str
+    trace_id: str | None
+    context: JsonValue
+    outcome: Outcome | None = Field(description="How the task ended; null if no longer stored.")
+    labels: list[LabelItem]
+
+
+class LabelledRecords(_Answer):
+    """Records that have labels, those of the newest label first."""
+
+    profile: str
+    task_id: str
+    asks: str = Field(description="The task's description, or else its question, cut.")
+    is_judge: bool
+    people: list[str] = Field(description="Names that people labelled under, by first use.")
+    total: int = Field(description="All that fit, whatever `offset` and `limit`.")
+    items: list[LabelledRecord]
 
 
 def label_item(row: LabelRow) -> LabelItem:
@@ -94,6 +128,7 @@ def label_item(row: LabelRow) -> LabelItem:
         notes=row.notes,
         at=format_time(row.at_ns),
         by=row.by,
+        is_blind=row.is_blind,
     )
 
 
@@ -105,7 +140,11 @@ def label_scale(scale: Scale | None) -> LabelScale | None:
 
 
 def queue_item(
-    record: RecordRow, task: Task, evaluation: EvaluationRow | None, labels: Sequence[LabelRow]
+    record: RecordRow,
+    task: Task,
+    evaluation: EvaluationRow | None,
+    labels: Sequence[LabelRow],
+    own: LabelRow | None,
 ) -> QueueItem:
     """A record that is asked about.
 
@@ -114,6 +153,7 @@ def queue_item(
         task: The task that is asked about.
         evaluation: The record's, for those who asked how the task ended.
         labels: Those that are told.
+        own: The person's, where they return to it.
     """
     results = () if evaluation is None else evaluation.tasks
     return QueueItem(
@@ -126,6 +166,7 @@ def queue_item(
         asks=question_about(task, record.context),
         result=next((_result(each) for each in results if each.task_id == task.id), None),
         labels=[label_item(each) for each in labels],
+        own=None if own is None else label_item(own),
     )
 
 
@@ -139,12 +180,14 @@ def _result(found: TaskRow) -> QueueResult:
     )
 
 
-def label_agreement(alias: str, task_id: str, found: Agreement) -> LabelAgreement:
+def label_agreement(alias: str, task: Task, found: Agreement) -> LabelAgreement:
     """The agreement on a task as the API tells it."""
     judge = found.judge
     return LabelAgreement(
         profile=alias,
-        task_id=task_id,
+        task_id=task.id,
+        asks=question_line(task),
+        is_judge=isinstance(task, LLMJudgeTask),
         raters=dict(found.raters),
         records=found.items,
         good=found.good,
@@ -163,6 +206,7 @@ def label_agreement(alias: str, task_id: str, found: Agreement) -> LabelAgreemen
             specificity_interval=judge.specificity_interval(),
             kappa=_kappa(found.judge_kappa),
         ),
+        not_blind=found.not_blind,
         contested=tuple(found.contested[:_NAMED_ITEMS]),
         scores=None if found.scores is None else _scores(found.scores),
     )

@@ -1,25 +1,22 @@
-"""Labels: what people say of stored records, whom to ask next, and how far they agree."""
+"""Labels: what people say of stored records, and whom to ask next."""
 
-import json
 import time
-from collections.abc import Iterator
 from functools import cache
-from typing import Annotated, Final, NamedTuple, Self
+from typing import Annotated, Self
 
 from fastapi import APIRouter, Query
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
-from starlette.responses import Response, StreamingResponse
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
 
 from collector.access.caller import Caller
 from collector.api.label_answers import (
     LabelItem,
     LabelPage,
     LabelQueue,
-    label_agreement,
     label_item,
     label_scale,
     queue_item,
 )
+from collector.api.labelled import Alias, TaskId, task_of
 from collector.api.parameters import (
     NOT_FOUND,
     Cursor,
@@ -32,25 +29,18 @@ from collector.api.parameters import (
     write_cursor,
 )
 from collector.api.parts import TheJudges, TheRegistry, TheStore
-from collector.labelling.agreement import agreement_of
-from collector.labelling.question import question_of
-from collector.labelling.queue import MOST_LABELS, Order, queue_of
+from collector.labelling.people import known_name
+from collector.labelling.question import is_readable, question_line, question_of
+from collector.labelling.queue import Asked, Order, queue_of
 from collector.labelling.scale import scale_for
-from collector.pipeline.profiles import ProfileRegistry
 from collector.problem import ProblemError
 from collector.storage.port.labels import LabelQuery, LabelRow
 from collector.storage.port.rows import EvaluationRow, TaskRow
 from collector.storage.port.store import Store
-from scouter.client.models.labels import LabelAgreement, LabelTask, LabelTasks
-from scouter.evaluate.outcome import Outcome
-from scouter.evaluate.results.score import as_score
+from scouter.client.models.labels import LabelTask, LabelTasks
 from scouter.evaluate.tasks.judge import LLMJudgeTask
 from scouter.evaluate.tasks.task import Task
 
-_AT_A_TIME: Final = 20
-"""Contexts that are read together."""
-_Alias = Annotated[str, Query(min_length=1, max_length=512, description="Alias of the profile.")]
-_TaskId = Annotated[str, Query(min_length=1, max_length=512)]
 _Rater = Annotated[str, Query(max_length=100, description="The person who labels.")]
 
 
@@ -71,8 +61,16 @@ class LabelBody(BaseModel):
         allow_inf_nan=False,
         description="In place of the label: a number on the scale of the task.",
     )
-    rater: str = Field(min_length=1, max_length=100, description="The person.")
+    rater: Annotated[str, StringConstraints(strip_whitespace=True)] = Field(
+        min_length=1,
+        max_length=100,
+        description="The person. Case is ignored: a name is kept as it was spelt first.",
+    )
     notes: str = Field(default="", max_length=2000)
+    is_blind: bool | None = Field(
+        default=None,
+        description="False if they had seen the outcome or other labels before; null: not said.",
+    )
 
     @model_validator(mode="after")
     def _says_one_thing(self) -> Self:
@@ -88,15 +86,6 @@ def labels_router() -> APIRouter:
     """Make the routes below `/api/v1/labels`."""
     router = caught_up_router(tag="labels")
 
-    def task_of(registry: ProfileRegistry, space: str, alias: str, task_id: str) -> Task:
-        """The task of that name of a registered profile."""
-        profiles = [each.profile for each in registry.all(space) if each.profile.alias == alias]
-        for profile in profiles:
-            for task in profile.tasks:
-                if task.id == task_id.lower():
-                    return task
-        raise ProblemError(404, f"no registered profile {alias!r} has a task {task_id!r}")
-
     @router.get("/labels")
     def labels(
         store: TheStore,
@@ -111,7 +100,8 @@ def labels_router() -> APIRouter:
         """Labels, newest first: of a person, task and record the last one."""
         before, _ = read_cursor(cursor)
         query = LabelQuery(
-            space=caller.space, alias=profile, task_id=task_id, rater=rater, uid=uid,
+            space=caller.space, alias=profile, task_id=task_id, uid=uid,
+            rater=rater and known_name(store, caller.space, rater),
             limit=limit + 1, before=before,
         )  # fmt: skip
         found = store.labels(query)
@@ -130,7 +120,7 @@ def labels_router() -> APIRouter:
 
         A later label of the same person on the same task and record takes its place.
         """
-        row, task = _judged(store, caller, body)
+        row, task = _judged(store, caller, body.uid, body.task_id)
         is_good = body.label
         if body.score is not None:
             registered = registry.get(caller.space, row.profile_uid)
@@ -142,12 +132,13 @@ def labels_router() -> APIRouter:
             record_id=row.record_id,
             alias=row.alias,
             task_id=task.task_id,
-            rater=body.rater,
+            rater=known_name(store, caller.space, body.rater),
             is_good=is_good,
             notes=body.notes,
             at_ns=time.time_ns(),
             by=caller.token_id,
             score=body.score,
+            is_blind=body.is_blind,
         )
         store.append_labels([kept]).result()
         return label_item(kept)
@@ -163,7 +154,9 @@ def labels_router() -> APIRouter:
                 LabelTask(
                     profile=each.profile.alias,
                     task_id=task.id,
+                    asks=question_line(task),
                     is_judge=isinstance(task, LLMJudgeTask),
+                    is_readable=is_readable(task),
                     records=0 if count is None else count.records,
                     raters=0 if count is None else count.raters,
                     calibration=judges.newest(caller.space, each.uid, task.id),
@@ -180,20 +173,36 @@ def labels_router() -> APIRouter:
         store: TheStore,
         registry: TheRegistry,
         caller: Reader,
-        profile: _Alias,
-        task_id: _TaskId,
+        profile: Alias,
+        task_id: TaskId,
         rater: _Rater = "",
         order: Order = Order.RANDOM,
         reveal: Annotated[
             bool, Query(description="Tell how the task ended, and what others said.")
         ] = False,
+        uid: Annotated[
+            str | None,
+            Query(
+                max_length=512,
+                description="This record in place of the next, whether labelled or not.",
+            ),
+        ] = None,
         offset: Annotated[int, Query(ge=0, le=500)] = 0,
         limit: Annotated[int, Query(ge=0, le=20, description="0 counts only.")] = 1,
     ) -> LabelQueue:
         """Records that a person has not labelled, in order."""
         task = task_of(registry, caller.space, profile, task_id)
-        found = queue_of(store, caller.space, profile, task_id.lower(), order, rater)
-        shown = found.items[offset : offset + limit]
+        name = known_name(store, caller.space, rater)
+        found = queue_of(store, caller.space, profile, task_id.lower(), order, name)
+        shown, own = found.items[offset : offset + limit], None
+        if uid is not None:
+            row, result = _judged(store, caller, uid, task_id)
+            if row.alias != profile:
+                raise ProblemError(404, f"the record {uid!r} is of the profile {row.alias!r}")
+            query = LabelQuery(space=caller.space, alias=profile, task_id=task_id.lower(), uid=uid)
+            labels = store.labels(query)
+            own = next((each for each in labels if each.rater == name), None)
+            shown = [Asked(uid=uid, task=result, labels=[e for e in labels if e is not own])]
         records = {
             row.uid: row for row in store.records_of(caller.space, [each.uid for each in shown])
         }
@@ -202,71 +211,40 @@ def labels_router() -> APIRouter:
             profile=profile,
             task_id=task_id.lower(),
             asks=question_of(task),
+            description=task.description or "",
             is_judge=isinstance(task, LLMJudgeTask),
             scale=label_scale(scale_for(task)),
             labelled=found.labelled,
             waiting=len(found.items),
+            people=list(store.label_raters(caller.space)),
             items=[
                 queue_item(
                     record,
                     task,
                     latest.get((caller.space, each.uid)),
                     each.labels if reveal else (),
+                    own,
                 )
                 for each in shown
                 if (record := records.get(each.uid)) is not None
             ],
         )
 
-    @router.get("/labels/agreement", responses=NOT_FOUND)
-    def agreement(
-        store: TheStore, registry: TheRegistry, caller: Reader, profile: _Alias, task_id: _TaskId
-    ) -> LabelAgreement:
-        """Agreement of people with each other, and of the judge with most of them."""
-        task_of(registry, caller.space, profile, task_id)
-        rows = _all_labels(store, caller.space, profile, task_id)
-        judged = _judged_of(store, caller.space, rows, task_id.lower())
-        outcomes = {uid: each.outcome for uid, each in judged.items()}
-        scores = {uid: at for uid, (_, at) in judged.items() if at is not None}
-        return label_agreement(profile, task_id.lower(), agreement_of(rows, outcomes, scores))
-
-    @router.get("/labels/file", responses=NOT_FOUND, response_class=StreamingResponse)
-    def label_file(
-        store: TheStore,
-        registry: TheRegistry,
-        caller: Reader,
-        profile: _Alias,
-        task_id: _TaskId,
-        contexts: Annotated[
-            bool, Query(description="With the records' contexts, so that a judge can be asked.")
-        ] = True,
-    ) -> Response:
-        """Labels as the lines that `scouter judge calibrate` reads, with the judge's answers."""
-        task_of(registry, caller.space, profile, task_id)
-        rows = _all_labels(store, caller.space, profile, task_id)
-        lines = _lines(store, caller.space, rows, task_id.lower(), contexts=contexts)
-        return StreamingResponse(lines, media_type="application/x-ndjson")
-
     return router
 
 
-def _judged(store: Store, caller: Caller, body: LabelBody) -> tuple[EvaluationRow, TaskRow]:
+def _judged(store: Store, caller: Caller, uid: str, task_id: str) -> tuple[EvaluationRow, TaskRow]:
     """The latest evaluation of a record, and the task that is labelled."""
-    key = caller.space, body.uid
+    key = caller.space, uid
     row = store.latest_evaluations([key]).get(key)
     if row is None:
-        raise ProblemError(404, f"no record {body.uid!r} was evaluated")
-    wanted = body.task_id.lower()
+        raise ProblemError(404, f"no record {uid!r} was evaluated")
+    wanted = task_id.lower()
     for task in row.tasks:
         if task.task_id == wanted:
             return row, task
     has = ", ".join(task.task_id for task in row.tasks)
-    raise ProblemError(404, f"the record {body.uid!r} has no task {body.task_id!r}; it has: {has}")
-
-
-def _all_labels(store: Store, space: str, alias: str, task_id: str) -> list[LabelRow]:
-    query = LabelQuery(space=space, alias=alias, task_id=task_id.lower(), limit=MOST_LABELS)
-    return list(store.labels(query))[::-1]
+    raise ProblemError(404, f"the record {uid!r} has no task {task_id!r}; it has: {has}")
 
 
 def _passes(score: float, task: Task | None) -> bool:
@@ -279,55 +257,3 @@ def _passes(score: float, task: Task | None) -> bool:
             400, f"score: expected a number from {scale.least:g} to {scale.most:g}, got {score:g}"
         )
     return scale.passes(score)
-
-
-def _judge_score(task: TaskRow) -> float | None:
-    """The number that a judge gave and its task compared."""
-    is_decided = task.outcome in (Outcome.PASSED, Outcome.FAILED)
-    return as_score(task.actual) if is_decided and task.task_type == "LLMJudge" else None
-
-
-class _Judged(NamedTuple):
-    """All that is kept of a task's result, which has texts."""
-
-    outcome: Outcome
-    score: float | None
-
-
-def _judged_of(store: Store, space: str, rows: list[LabelRow], task_id: str) -> dict[str, _Judged]:
-    """By uid how a task ended in the latest evaluation."""
-    uids = list(dict.fromkeys(each.uid for each in rows))
-    found: dict[str, _Judged] = {}
-    for at in range(0, len(uids), 1_000):  # an evaluation has texts, so not all at once
-        keys = [(space, uid) for uid in uids[at : at + 1_000]]
-        for row in store.latest_evaluations(keys).values():
-            for task in row.tasks:
-                if task.task_id == task_id:
-                    found[row.record_uid] = _Judged(task.outcome, _judge_score(task))
-    return found
-
-
-def _lines(
-    store: Store, space: str, rows: list[LabelRow], task_id: str, *, contexts: bool
-) -> Iterator[bytes]:
-    for at in range(0, len(rows), _AT_A_TIME):
-        part = rows[at : at + _AT_A_TIME]
-        judged = _judged_of(store, space, part, task_id)
-        uids = {each.uid for each in part}
-        known = {r.uid: r.context for r in store.records_of(space, uids)} if contexts else {}
-        for row in part:
-            said: JsonValue = row.is_good if row.score is None else row.score
-            line: dict[str, JsonValue] = {
-                "uid": row.uid, "record_id": row.record_id, "task": row.task_id,
-                "label" if row.score is None else "score": said, "rater": row.rater,
-            }  # fmt: skip
-            result = judged.get(row.uid)
-            if result is not None and result.outcome in (Outcome.PASSED, Outcome.FAILED):
-                line["judge"] = result.outcome is Outcome.PASSED
-                if result.score is not None:
-                    line["judge_score"] = result.score
-            if row.notes:
-                line["notes"] = row.notes
-            if row.uid in known:
-                line["context"] = known[row.uid]
-            yield json.dumps(line).encode() + b"\n"

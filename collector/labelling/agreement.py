@@ -67,6 +67,8 @@ class Agreement:
     judge: Confusion
     """The judge beside the majority."""
     judge_kappa: Kappa
+    not_blind: int
+    """Labels of people who had seen the outcome or other labels."""
     contested: Sequence[str]
     """Uids of records on which people do not say the same."""
     scores: Scores | None = None
@@ -115,6 +117,7 @@ def agreement_of(
         everybody=fleiss_kappa(counts),
         judge=judge,
         judge_kappa=cohen_kappa(judge.table),
+        not_blind=sum(each.is_blind is False for each in labels),
         contested=[uid for uid, (good, bad) in zip(by_item, counts, strict=True) if good and bad],
         scores=_scores(by_item, judged),
     )

@@ -1,37 +1,58 @@
-"""Labelling: the tasks that there are, the record that is next, and how far people agree."""
+"""Labelling: the tasks that there are, the record that is next, and what people said."""
 
 from collections.abc import Mapping, Sequence
-from typing import Final
+from typing import Final, cast
 
-from collector.web.render import pruned
+from collector.web.render import pruned, text_of
 from collector.web.source import Answer, Source
-
-ORDERS: Final = (
-    ("random", "at random"),
-    ("failed", "failed"),
-    ("uncertain", "judge uncertain"),
-    ("disagrees", "judge disagrees with people"),
-)
-
 
 _TEN: Final = "t"
 """Key of the number 10, which has no digit of its own."""
+_LAST: Final = 3
+"""A person's newest labels, which the queue offers to take back."""
+_PAGE: Final = 20
+"""Labelled records that a view shows."""
+_FIELDS: Final = 4
+"""Fields of a record that a row of a list shows."""
+_BEGINNING: Final = 160
+"""Characters of each."""
+_SURE: Final = 0.4
+"""Width of an interval of kappa beyond which there are too few labels to say anything."""
+STANDINGS: Final = {
+    "contested": "people differ",
+    "tied": "people are tied",
+    "differs": "the {} and people differ",
+    "undecided": "the {} did not decide",
+    "good_passed": "most people say good, the {} passes",
+    "good_failed": "most people say good, the {} fails",
+    "bad_passed": "most people say bad, the {} passes",
+    "bad_failed": "most people say bad, the {} fails",
+}
+"""In words, with a place for `judge` or `check`."""
 
 
-async def label_tasks_view(source: Source) -> Answer:
-    """Collect the tasks that can be labelled, those that ask a judge first.
+async def label_tasks_view(source: Source, rater: str) -> Answer:
+    """Collect the tasks that can be labelled: judges' first, then checks of a record's texts.
 
     Args:
         source: Asks the API.
+        rater: The person, as far as the browser knows.
 
     Raises:
         AskError: The API refused.
     """
     rows = (await source.get("labels/tasks"))["items"]
     newest = (await source.get("labels", limit=10))["items"]
+    mine: list[Answer] = []
+    if rater:
+        mine = (await source.get("labels", rater=rater, limit=5))["items"]
+    ordered = sorted(rows, key=lambda each: (not each["is_judge"], each["profile"]))
     return {
-        "rows": sorted(rows, key=lambda each: (not each["is_judge"], each["profile"])),
+        "rows": [each for each in ordered if each["is_readable"]],
+        "of_spans": [each for each in ordered if not each["is_readable"]],
         "newest": newest,
+        "mine": mine,
+        "rater": rater,
     }
 
 
@@ -40,8 +61,9 @@ async def queue_view(source: Source, given: Mapping[str, str]) -> Answer:
 
     Args:
         source: Asks the API.
-        given: `profile`, `task`, `rater`, `order`, `reveal`, `offset`, and `last`, the record
-            that was labelled before.
+        given: `profile`, `task`, `rater`, `order`, `reveal`, `offset`; `uid`, a record in place of
+            the next one, and `back`, the view that led to it; `seen`, a record whose outcome was
+            shown before; `undone`, that a label was taken back.
 
     Raises:
         AskError: The API refused.
@@ -55,29 +77,65 @@ async def queue_view(source: Source, given: Mapping[str, str]) -> Answer:
     offset = given.get("offset", "")
     offset = offset if offset.isdigit() else "0"
     is_shown = given.get("reveal") == "yes"
+    asked = {"profile": kept["profile"], "task_id": kept["task"], "rater": kept["rater"]}
     queue = await source.get(
         "labels/queue",
-        profile=kept["profile"],
-        task_id=kept["task"],
-        rater=kept["rater"],
+        **asked,
         order=kept["order"],
         reveal="true" if is_shown else "false",
+        uid=given.get("uid"),
         offset=offset,
         limit="1" if kept["rater"] else "0",
     )
-    item = queue["items"][0] if queue["items"] else None
+    kept["rater"] = _spelt(kept["rater"], queue["people"])
+    item = queue["items"][0] if queue["items"] and kept["rater"] else None
+    elsewhere = 0
     if item is not None:
         item["context"] = pruned(item["context"])
+    elif kept["rater"] and kept["order"] != "random":
+        elsewhere = (await source.get("labels/queue", **asked, limit="0"))["waiting"]
+    last: list[Answer] = []
+    if kept["rater"]:
+        last = (await source.get("labels", **asked, limit=_LAST))["items"]
     return {
         "queue": queue,
         "item": item,
         "kept": kept,
         "offset": int(offset),
-        "last": given.get("last", ""),
+        "last": last,
+        "is_undone": given.get("undone") == "yes",
+        "back": given.get("back", ""),
         "is_shown": is_shown,
-        "orders": ORDERS,
+        "is_blind": not is_shown and _is_blind(item, given.get("seen", ""), kept["order"]),
+        "elsewhere": elsewhere,
+        "it": "judge" if queue["is_judge"] else "check",
+        "orders": _orders(is_judge=queue["is_judge"]),
         "steps": _keyed(queue["scale"]["steps"] if queue["scale"] else ()),
     }
+
+
+def _spelt(name: str, people: Sequence[str]) -> str:
+    """A name as the person spelt it first, as the API keeps it."""
+    return next((each for each in people if each.casefold() == name.casefold()), name)
+
+
+def _orders(*, is_judge: bool) -> list[tuple[str, str]]:
+    """Orders that can apply, in words; a check is never uncertain."""
+    it = "judge" if is_judge else "check"
+    doubts = [("uncertain", "judge uncertain")] if is_judge else []
+    return [
+        ("random", "at random"),
+        ("failed", f"{it} failed"),
+        *doubts,
+        ("disagrees", f"{it} differs from people"),
+    ]
+
+
+def _is_blind(item: Answer | None, seen: str, order: str) -> bool:
+    """Tell whether a person who does not see the outcome now has not seen it before either."""
+    if item is None or item["uid"] == seen or order == "failed":
+        return False
+    return item["own"] is None or item["own"]["is_blind"] is not False
 
 
 def _keyed(steps: Sequence[float]) -> list[tuple[float, str]]:
@@ -85,6 +143,55 @@ def _keyed(steps: Sequence[float]) -> list[tuple[float, str]]:
     digits = [*map(str, range(10)), _TEN]
     is_own = all(each in range(11) for each in steps)
     return [(each, digits[int(each)] if is_own else digits[at]) for at, each in enumerate(steps)]
+
+
+async def labelled_view(source: Source, given: Mapping[str, str]) -> Answer:
+    """Collect records that have labels on a task.
+
+    Args:
+        source: Asks the API.
+        given: `profile`, `task`; `standing`, how people and task stand to each other; `rater`, who
+            labelled them; `offset`.
+
+    Raises:
+        AskError: The API refused.
+    """
+    kept = {
+        "profile": given.get("profile", ""),
+        "task": given.get("task", ""),
+        "standing": given.get("standing", ""),
+        "rater": given.get("rater", "").strip()[:100],
+    }
+    offset = given.get("offset", "")
+    offset = int(offset) if offset.isdigit() else 0
+    asked = {"profile": kept["profile"], "task_id": kept["task"]}
+    found = await source.get(
+        "labels/records", **asked, standing=kept["standing"], rater=kept["rater"], offset=offset,
+        limit=_PAGE,
+    )  # fmt: skip
+    kept["rater"] = _spelt(kept["rater"], found["people"])
+    it = "judge" if found["is_judge"] else "check"
+    for each in found["items"]:
+        each["beginning"] = beginning_of(each["context"])
+        if kept["rater"] and not kept["standing"]:  # a list of one's own tells no other's label
+            each["labels"] = [one for one in each["labels"] if one["rater"] == kept["rater"]]
+    return {
+        "found": found,
+        "kept": kept,
+        "offset": offset,
+        "page": _PAGE,
+        "it": it,
+        "standings": {name: words.format(it) for name, words in STANDINGS.items()},
+    }
+
+
+def beginning_of(context: object) -> list[tuple[str, str]]:
+    """The first fields of a record, and the beginning of each."""
+    fields = cast("dict[str, object]", context) if isinstance(context, dict) else {"": context}
+    shown = [(name, text_of(value)) for name, value in list(fields.items())[:_FIELDS]]
+    return [
+        (name, text[:_BEGINNING] + ("…" if len(text) > _BEGINNING else "")) for name, text in shown
+    ]
 
 
 async def agreement_view(source: Source, profile: str, task_id: str) -> Answer:
@@ -98,4 +205,24 @@ async def agreement_view(source: Source, profile: str, task_id: str) -> Answer:
     Raises:
         AskError: The API refused.
     """
-    return {"found": await source.get("labels/agreement", profile=profile, task_id=task_id)}
+    asked = {"profile": profile, "task_id": task_id}
+    found = await source.get("labels/agreement", **asked)
+    contested: list[Answer] = []
+    if found["contested"]:
+        listed = await source.get("labels/records", **asked, standing="contested", limit=5)
+        contested = listed["items"]
+    for each in contested:
+        each["beginning"] = beginning_of(each["context"])
+    judge = found["judge"]
+    agreed = judge["good_passed"] + judge["bad_failed"]
+    compared = agreed + judge["good_failed"] + judge["bad_passed"]
+    kappas = [judge["kappa"], *(each["kappa"] for each in found["pairs"])]
+    return {
+        "found": found,
+        "contested": contested,
+        "it": "judge" if found["is_judge"] else "check",
+        "agreed": agreed,
+        "compared": compared,
+        "undecided": found["records"] - found["tied"] - compared,
+        "is_sure": all(each["upper"] - each["lower"] <= _SURE for each in kappas),
+    }

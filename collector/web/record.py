@@ -37,6 +37,8 @@ async def record_view(source: Source, uid: str, given: Mapping[str, str]) -> Ans
     cited = {
         task["task_id"]: within(record["context"], citations_of(task["answer"])) for task in tasks
     }
+    labels = (await source.get("labels", uid=uid, limit=200))["items"]
+    rater = given.get("rater", "").strip()[:100]
     every = list(dict.fromkeys(each for of_task in cited.values() for each in of_task))
     label, definitions = "", {}
     if latest:
@@ -59,10 +61,19 @@ async def record_view(source: Source, uid: str, given: Mapping[str, str]) -> Ans
         "cited_keys": _keys_with(record["context"], every),
         "marker": Marker(every),
         "calls": await _calls(source, uid, tasks),
-        "labels": (await source.get("labels", uid=uid, limit=200))["items"],
-        "rater": given.get("rater", "")[:100],
+        "labels": labels,
+        "rater": rater,
         "labelled_task": given.get("task", ""),
         "told": {name: given.get(name, "") for name in ("again", "flipped", "at", "digest")},
+        "own": next(
+            (
+                each
+                for each in labels
+                if each["rater"].casefold() == rater.casefold()
+                and each["task_id"] == given.get("task", "")
+            ),
+            None,
+        ),
     }
 
 

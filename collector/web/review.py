@@ -8,6 +8,7 @@ import time
 from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Final
+from urllib.parse import quote, unquote
 
 from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import UploadFile
@@ -17,7 +18,7 @@ from starlette.routing import BaseRoute, Route
 
 from collector.web.answering import endpoint, read_form
 from collector.web.compare import compare_view
-from collector.web.labels import agreement_view, label_tasks_view, queue_view
+from collector.web.labels import agreement_view, label_tasks_view, labelled_view, queue_view
 from collector.web.render import download, path_part, query, render
 from collector.web.source import Answer, AskError, Source
 
@@ -30,6 +31,9 @@ TOLD: Final = "scouter_told"
 _TOLD_S: Final = 60
 _UNSAFE: Final = re.compile("[^A-Za-z0-9.]+")
 """Characters that no name of a downloaded file has."""
+_NAME: Final = "scouter_rater"
+"""Cookie with the name under which this browser's reader labels."""
+_YEAR_S: Final = 365 * 86_400
 
 
 def review_routes() -> list[BaseRoute]:
@@ -44,6 +48,7 @@ def review_routes() -> list[BaseRoute]:
         Route("/labels", endpoint(_labels)),
         Route("/labels", endpoint(_label), methods=["POST"]),
         Route("/labels/queue", endpoint(_queue)),
+        Route("/labels/records", endpoint(_labelled)),
         Route("/labels/agreement", endpoint(_agreement)),
         Route("/labels/file", endpoint(_label_file)),
     ]
@@ -74,36 +79,68 @@ async def _remove(request: Request, source: Source) -> Response:
 
 
 async def _labels(request: Request, source: Source) -> Response:
-    return await render(request, "labels.html", **await label_tasks_view(source))
+    return await render(request, "labels.html", **await label_tasks_view(source, _name(request)))
 
 
 async def _queue(request: Request, source: Source) -> Response:
-    shown = await queue_view(source, dict(request.query_params))
-    return await render(request, "label_queue.html", **shown)
+    """Show the next record to the person named, or else to the one whom the browser knows."""
+    given = dict(request.query_params)
+    if "rater" not in given and "rename" not in given:
+        given["rater"] = _name(request)
+    answer = await render(request, "label_queue.html", **await queue_view(source, given))
+    if given.get("begin") == "yes":  # not by a link that somebody sent
+        answer.set_cookie(
+            _NAME, quote(given.get("rater", "").strip()[:100]), max_age=_YEAR_S, path="/",
+            httponly=True, samesite="lax", secure=request.url.scheme == "https",
+        )  # fmt: skip
+    return answer
+
+
+def _name(request: Request) -> str:
+    return unquote(request.cookies.get(_NAME, ""))[:100]
+
+
+async def _labelled(request: Request, source: Source) -> Response:
+    shown = await labelled_view(source, dict(request.query_params))
+    return await render(request, "label_records.html", **shown)
 
 
 async def _label(request: Request, source: Source) -> Response:
     """Keep a label, then show the next record, or the one that it was given on."""
     form = await read_form(request)
+    if undone := form.get("undo") or form.get("undo_seen"):
+        form |= {"uid": undone, "label": "none"}
+    if not form.get("task"):
+        raise AskError(HTTPStatus.BAD_REQUEST, "choose the task that the label is for")
     await source.post(
         "labels",
         {
             "uid": form.get("uid", ""),
-            "task_id": form.get("task", ""),
+            "task_id": form["task"],
             **_said(form),
             "rater": form.get("rater", "").strip(),
             "notes": form.get("notes", ""),
+            "is_blind": form.get("blind") == "yes",
         },
     )
+    return RedirectResponse(_after(form, is_undone=bool(undone)), HTTPStatus.SEE_OTHER)
+
+
+def _after(form: Mapping[str, str], *, is_undone: bool) -> str:
+    """The address that a label leads to: the view that the form names, or the next record.
+
+    A label that was taken back leads to its record again.
+    """
+    names = ("profile", "task", "rater", "order", "offset")
+    kept = {name: form.get(name, "") for name in names}
     if form.get("back") == "record":
-        filled = {name: form.get(name, "") for name in ("rater", "task")}
-        target = f"/records/{path_part(form['uid'])}?{query(filled)}#labels"
-    else:
-        names = ("profile", "task", "rater", "order", "offset")
-        last = "" if form.get("label") == "none" else form.get("uid", "")
-        kept = {name: form.get(name, "") for name in names} | {"last": last}
-        target = f"/labels/queue?{query(kept)}"
-    return RedirectResponse(target, HTTPStatus.SEE_OTHER)
+        filled = {name: kept[name] for name in ("rater", "task")}
+        return f"/records/{path_part(form['uid'])}?{query(filled)}#labels"
+    if form.get("back") == "list":
+        return f"/labels/records?{query({**kept, 'order': '', 'offset': ''})}"
+    if is_undone:
+        kept |= {"uid": form["uid"], "undone": "yes", "seen": form.get("undo_seen", "")}
+    return f"/labels/queue?{query(kept)}"
 
 
 def _said(form: Mapping[str, str]) -> Answer:
@@ -134,11 +171,14 @@ async def _agreement(request: Request, source: Source) -> Response:
 
 async def _label_file(request: Request, source: Source) -> Response:
     asked = request.query_params
+    form = "csv" if asked.get("format") == "csv" else "jsonl"
     found = await source.file(
-        "labels/file", profile=asked.get("profile", ""), task_id=asked.get("task", "")
+        "labels/file",
+        profile=asked.get("profile", ""),
+        task_id=asked.get("task", ""),
+        format=form,
     )
-    data = found.content
-    return download(data, "labels.jsonl", "application/x-ndjson")
+    return download(found.content, f"labels.{form}", found.headers["content-type"])
 
 
 async def _record_json(request: Request, source: Source) -> Response:

@@ -150,6 +150,7 @@ class AsyncScouterClient:
     label = _one(routes.labels.label)
     label_tasks = _one(routes.labels.label_tasks)
     label_queue = _one(routes.labels.label_queue)
+    label_records = _one(routes.labels.label_records)
     label_agreement = _one(routes.labels.label_agreement)
     label_file = _stream(routes.labels.label_file)
     profiles = _all(routes.profiles.profiles)

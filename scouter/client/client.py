@@ -147,6 +147,7 @@ class ScouterClient:
     label = _one(routes.labels.label)
     label_tasks = _one(routes.labels.label_tasks)
     label_queue = _one(routes.labels.label_queue)
+    label_records = _one(routes.labels.label_records)
     label_agreement = _one(routes.labels.label_agreement)
     label_file = _stream(routes.labels.label_file)
     profiles = _all(routes.profiles.profiles)

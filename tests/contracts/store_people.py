@@ -78,16 +78,28 @@ class PeopleContract(OpenedStore):
         }
         assert counts == {("answers", "t1"): (2, 2), ("answers", "t2"): (1, 1)}
 
+    def test_a_person_is_named_as_they_were_first(self, store: Store) -> None:
+        """Case and outer spaces make no other person; names of another space are not told."""
+        store.append_records([record("u1")]).result()
+        for name in ("Ben", "Anna", " anna", "BEN"):
+            store.append_labels([label("u1", name)]).result()
+        store.append_labels([label("u1", "Cy", space="other")]).result()
+        assert list(store.label_raters(SPACE)) == ["Ben", "Anna"]
+
     def test_a_label_keeps_its_score(self, open_store: Open) -> None:
-        """A later label without one takes its place; 0 is a score."""
+        """A later label without one takes its place; 0 is a score. The mark is kept, too."""
         store = open_store()
         store.append_records([record("u1")]).result()
         store.append_labels([label("u1", score=0.0), label("u1", "bob", score=3.25)]).result()
+        store.append_labels([label("u1", "dan", is_blind=False)]).result()
         store.append_labels([label("u1")]).result()
         store.append_labels([label("u1", "cy", score=-7.0, is_good=False)]).result()
         store.close()
         found = open_store().labels(LabelQuery(space=SPACE))
-        assert {each.rater: each.score for each in found} == {"ada": None, "bob": 3.25, "cy": -7.0}
+        assert {each.rater: each.score for each in found} == {
+            "ada": None, "bob": 3.25, "cy": -7.0, "dan": None,
+        }  # fmt: skip
+        assert [each.rater for each in found if each.is_blind is False] == ["dan"]
 
     def test_pages_of_labels_hold_each_once(self, store: Store) -> None:
         store.append_records([record(f"u{n}") for n in range(5)]).result()

@@ -15,7 +15,7 @@ from collector.storage.port.labels import LabelCount, LabelQuery, LabelRow
 
 _COLUMNS: Final = (
     "space", "uid", "record_id", "alias", "task_id", "rater", "is_good", "notes", "at_ns", "by",
-    "score",
+    "score", "is_blind",
 )  # fmt: skip
 _STORED: Final = ", ".join({"by": "added_by"}.get(name, name) for name in _COLUMNS)
 
@@ -54,6 +54,19 @@ def read_labels(database: Database, query: LabelQuery) -> Sequence[LabelRow]:
         LabelRow(**dict(zip(_COLUMNS, row[:-2], strict=True)), place=(row[-2], row[-1]))
         for row in rows
     ]
+
+
+def read_label_raters(database: Database, space: str) -> Sequence[str]:
+    """Names of people by their first use, each as it was spelt first.
+
+    Cost: linear in the labels of the space.
+    """
+    rows = database.read(
+        "SELECT arg_min(rater, (seq, ordinal)) FROM labels WHERE space = ?"
+        " GROUP BY lower(trim(rater)) ORDER BY min((seq, ordinal))",
+        [space],
+    )
+    return [name for (name,) in rows]
 
 
 def read_label_counts(database: Database, space: str) -> Sequence[LabelCount]:

@@ -30,7 +30,7 @@ from collector.storage.duckdb.judges import (
     read_calibrations,
     read_gold,
 )
-from collector.storage.duckdb.labels import read_label_counts, read_labels
+from collector.storage.duckdb.labels import read_label_counts, read_label_raters, read_labels
 from collector.storage.duckdb.late import read_judged_traces, read_late_traces, read_stored_until
 from collector.storage.duckdb.newest_results import read_newest_results
 from collector.storage.duckdb.opened import Opened
@@ -402,6 +402,10 @@ class Reading(Opened):
     def labels(self, query: LabelQuery) -> Sequence[LabelRow]:
         """Labels that count, the newest first."""
         return read_labels(self._database, query)
+
+    def label_raters(self, space: str) -> Sequence[str]:
+        """Names of people by their first use, each as it was spelt first."""
+        return read_label_raters(self._database, space)
 
     def label_counts(self, space: str) -> Sequence[LabelCount]:
         """Count labels by task."""

@@ -262,6 +262,9 @@ MIGRATIONS: Final[tuple[str, ...]] = (
     """
     ALTER TABLE labels ADD COLUMN IF NOT EXISTS score DOUBLE;
     """,
+    """
+    ALTER TABLE labels ADD COLUMN IF NOT EXISTS is_blind BOOLEAN;
+    """,
 )
 """Step n (counted from 1) takes a store of version n - 1 to version n. Never edit one: add one.
 

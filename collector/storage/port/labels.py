@@ -30,6 +30,8 @@ class LabelRow:
     """Id of the token that it came with; empty where none was asked for."""
     score: float | None = None
     """The person's number on the task's scale, where they gave one."""
+    is_blind: bool | None = None
+    """False where they had seen the outcome or other labels before; None where nobody said."""
     place: tuple[int, int] = (0, 0)
     """Commit and ordinal in it, where it was read from the store."""
 
@@ -72,6 +74,13 @@ class LabelStore(Protocol):
 
     def labels(self, query: LabelQuery) -> Sequence[LabelRow]:
         """Labels that count, the newest first."""
+        ...
+
+    def label_raters(self, space: str) -> Sequence[str]:
+        """Names that people labelled under, by their first use.
+
+        Names that differ in case or outer spaces alone are one, as it was spelt first.
+        """
         ...
 
     def label_counts(self, space: str) -> Sequence[LabelCount]:

@@ -80,6 +80,8 @@ class Label(BaseModel):
     judge_score: _Number = None
     length: _Length = None
     """Length of the answer, in any unit; without it the answer is measured."""
+    is_blind: _Word = None
+    """False where the person had seen the judge's outcome or other labels before."""
     notes: JsonValue = None
     """For people."""
 

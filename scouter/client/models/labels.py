@@ -14,7 +14,14 @@ class LabelTask(Answer):
 
     profile: str
     task_id: str
+    asks: str = Field(
+        default="",
+        description="The task's description; without one its condition, or the judge's prompt.",
+    )
     is_judge: bool
+    is_readable: bool = Field(
+        default=True, description="False if it looks at spans, which a record does not show."
+    )
     records: int = Field(description="Those with a label.")
     raters: int = Field(description="People who gave one.")
     calibration: JudgeKnown | None = Field(
@@ -44,6 +51,8 @@ class LabelItem(Answer):
     at: datetime.datetime
     by: str = ""
     """Id of the token that it came with."""
+    is_blind: bool | None = None
+    """False where the person had seen the outcome or other labels; None where nobody said."""
 
 
 class QueueResult(Answer):
@@ -70,6 +79,8 @@ class QueueItem(Answer):
     result: QueueResult | None = None
     labels: tuple[LabelItem, ...] = ()
     """Labels of other people, where they were asked for."""
+    own: LabelItem | None = None
+    """The person's own, of a record that was named."""
 
 
 class LabelScale(Answer):
@@ -88,13 +99,43 @@ class LabelQueue(Answer):
     profile: str
     task_id: str
     asks: str
-    """The judge's prompt, or the assertion."""
+    """The judge's prompt; of a check its description, or else its condition."""
+    description: str = ""
+    """Of the task."""
     is_judge: bool
     scale: LabelScale | None = None
     """None where a label is good or bad."""
     labelled: int
     waiting: int
+    people: tuple[str, ...] = ()
+    """Names that people labelled under so far."""
     items: tuple[QueueItem, ...]
+
+
+class LabelledRecord(Answer):
+    """A record with its labels on one task."""
+
+    uid: str
+    record_id: str = ""
+    trace_id: str | None = None
+    context: JsonValue = None
+    outcome: Outcome | None = None
+    """How the task ended; None where its result is no longer stored."""
+    labels: tuple[LabelItem, ...]
+
+
+class LabelledRecords(Answer):
+    """Records that have labels, those of the newest label first."""
+
+    profile: str
+    task_id: str
+    asks: str = ""
+    """The task's description, or else its question, cut."""
+    is_judge: bool = False
+    people: tuple[str, ...] = ()
+    """Names that people labelled under so far."""
+    total: int = Field(description="All that fit, whatever `offset` and `limit`.")
+    items: tuple[LabelledRecord, ...]
 
 
 class AgreementKappa(Answer):
@@ -157,6 +198,8 @@ class LabelAgreement(Answer):
 
     profile: str
     task_id: str
+    asks: str = Field(default="", description="The task's description, or else its question, cut.")
+    is_judge: bool = False
     raters: dict[str, int] = Field(description="Labels by person, the busiest first.")
     records: int = Field(description="Those with a label.")
     good: int = Field(description="Records that most people pass.")
@@ -167,5 +210,8 @@ class LabelAgreement(Answer):
     judge: JudgeAgreement
     scores: ScoreAgreement | None = Field(
         default=None, description="Null where nobody gave a score."
+    )
+    not_blind: int = Field(
+        default=0, description="Labels of people who had seen the outcome or other labels."
     )
     contested: tuple[str, ...] = Field(description="Uids of 50 records that people differ on.")

@@ -3,9 +3,19 @@
 from typing import Literal, TypeAlias
 
 from scouter.client.call import Call, PagedCall, Request, StreamCall, get, pages, post
-from scouter.client.models.labels import LabelAgreement, LabelItem, LabelQueue, LabelTasks
+from scouter.client.models.labels import (
+    LabelAgreement,
+    LabelItem,
+    LabelledRecords,
+    LabelQueue,
+    LabelTasks,
+)
 
 LabelOrder: TypeAlias = Literal["random", "failed", "uncertain", "disagrees"]
+LabelStanding: TypeAlias = Literal[
+    "contested", "tied", "differs", "undecided",
+    "good_passed", "good_failed", "bad_passed", "bad_failed",
+]  # fmt: skip
 
 
 def labels(
@@ -36,6 +46,7 @@ def label(
     notes: str = "",
     *,
     score: float | None = None,
+    is_blind: bool | None = None,
 ) -> Call[LabelItem]:
     """Say whether a record is good, as a task on it asks. Needs the scope label.
 
@@ -46,6 +57,7 @@ def label(
         rater: The person.
         notes: For people.
         score: In place of the label: a number on the scale of the task.
+        is_blind: Whether they gave it without having seen the outcome or other labels.
     """
     return post("/labels", LabelItem, body=dict(locals()))
 
@@ -62,6 +74,7 @@ def label_queue(
     rater: str = "",
     order: LabelOrder = "random",
     reveal: bool = False,
+    uid: str | None = None,
     offset: int | None = None,
     limit: int | None = None,
 ) -> Call[LabelQueue]:
@@ -73,10 +86,33 @@ def label_queue(
         rater: The person.
         order: Records that come first.
         reveal: Tell how the task ended, and what others said.
+        uid: This record in place of the next, whether they labelled it or not.
         offset: Records to pass over.
         limit: Records, up to 20; by default one. 0 counts only.
     """
     return get("/labels/queue", LabelQueue, query=dict(locals()))
+
+
+def label_records(
+    profile: str,
+    task_id: str,
+    *,
+    standing: LabelStanding | None = None,
+    rater: str | None = None,
+    offset: int | None = None,
+    limit: int | None = None,
+) -> Call[LabelledRecords]:
+    """Records that have labels, with all labels on them and how the task ended.
+
+    Args:
+        profile: Alias.
+        task_id: Of the task.
+        standing: Those of which people and task stand so to each other.
+        rater: Those that this person labelled.
+        offset: Records to pass over.
+        limit: Records, up to 100; by default 20.
+    """
+    return get("/labels/records", LabelledRecords, query=dict(locals()))
 
 
 def label_agreement(profile: str, task_id: str) -> Call[LabelAgreement]:
@@ -89,12 +125,19 @@ def label_agreement(profile: str, task_id: str) -> Call[LabelAgreement]:
     return get("/labels/agreement", LabelAgreement, query=dict(locals()))
 
 
-def label_file(profile: str, task_id: str, *, contexts: bool | None = None) -> StreamCall:
+def label_file(
+    profile: str,
+    task_id: str,
+    *,
+    contexts: bool | None = None,
+    format: Literal["jsonl", "csv"] | None = None,
+) -> StreamCall:
     """Labels on a task as the lines that `scouter judge calibrate` reads.
 
     Args:
         profile: Alias.
         task_id: Of the task.
         contexts: With the records' contexts, as by default, so that a judge can be asked.
+        format: JSON lines, as by default, or CSV.
     """
     return StreamCall(request=Request(method="GET", path="/labels/file", query=dict(locals())))

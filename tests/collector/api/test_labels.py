@@ -42,7 +42,7 @@ def service(start: Start, answers: Path) -> Service:
     return service
 
 
-def label(service: Service, uid: str, is_good: bool | None, rater: str = "ada", **more: str) -> Any:
+def label(service: Service, uid: str, is_good: bool | None, rater: str = "ada", **more: Any) -> Any:
     body = {"uid": uid, "task_id": "right", "label": is_good, "rater": rater, **more}
     answer = service.http.post("/api/v1/labels", json=body)
     assert answer.status_code == 200, answer.text
@@ -90,6 +90,58 @@ def test_the_last_label_of_a_person_counts_and_can_be_taken_back(service: Servic
     label(service, "u1", None)
     assert [each["uid"] for each in service.get("/api/v1/labels")["items"]] == ["u2"]
     assert "u1" in uids(queue(service, rater="ada"))
+
+
+def test_a_name_is_spelt_as_it_was_first(service: Service) -> None:
+    """Anna, anna and ' ANNA ' are one person, wherever they are named."""
+    label(service, "u1", True, rater="Anna")
+    assert label(service, "u1", False, rater=" anna ")["rater"] == "Anna"
+    (found,) = service.get("/api/v1/labels", rater="ANNA")["items"]
+    assert (found["rater"], found["label"]) == ("Anna", False)
+    asked = queue(service, rater="anna")
+    assert (asked["labelled"], asked["people"]) == (1, ["Anna"])
+    body = {"uid": "u1", "task_id": "right", "label": True, "rater": "  "}
+    assert service.http.post("/api/v1/labels", json=body).status_code == 400
+
+
+def test_a_person_returns_to_a_record(service: Service) -> None:
+    """It comes with their own label, and with those of others where these are asked for."""
+    label(service, "u1", True, notes="fine", is_blind=False)
+    label(service, "u1", False, rater="bob")
+    (item,) = queue(service, rater="ada", uid="u1")["items"]
+    assert (item["uid"], item["labels"], item["result"]) == ("u1", [], None)
+    own = item["own"]
+    assert (own["label"], own["notes"], own["is_blind"]) == (True, "fine", False)
+    (item,) = queue(service, rater="ada", uid="u1", reveal="true")["items"]
+    assert [each["rater"] for each in item["labels"]] == ["bob"]
+    path = "/api/v1/labels/queue?profile=answers&task_id=right&uid=none"
+    assert service.http.get(path).status_code == 404
+
+
+def test_records_by_how_people_and_task_stand(service: Service) -> None:
+    """Of six records u4 and u5 fail; people are tied on u1, and two of three say bad of u2."""
+    said = {"u0": "G", "u1": "GB", "u2": "GBB", "u3": "B", "u4": "G", "u5": "BB"}
+    for uid, letters in said.items():
+        for rater, letter in zip(("ada", "bob", "cy"), letters, strict=False):
+            label(service, uid, letter == "G", rater=rater)
+
+    def listed(**asked: str | int) -> list[str]:
+        path = "/api/v1/labels/records"
+        return uids(service.get(path, profile="answers", task_id="right", **asked))
+
+    standings = {
+        "contested": ["u2", "u1"], "tied": ["u1"], "differs": ["u4", "u3", "u2"],
+        "undecided": [], "good_passed": ["u0"], "good_failed": ["u4"],
+        "bad_passed": ["u3", "u2"], "bad_failed": ["u5"],
+    }  # fmt: skip
+    assert {each: listed(standing=each) for each in standings} == standings
+    assert listed(rater="BOB") == ["u5", "u2", "u1"]
+    assert listed(rater="bob", standing="differs") == ["u2"]
+    assert listed(offset=1, limit=2) == ["u4", "u3"]
+    found = service.get("/api/v1/labels/records", profile="answers", task_id="right", limit=1)
+    (item,) = found["items"]
+    assert (found["total"], item["record_id"], item["outcome"]) == (6, "r5", "failed")
+    assert (item["context"], len(item["labels"])) == ({"answer": 41}, 2)
 
 
 def test_labels_come_in_pages(service: Service) -> None:
@@ -185,10 +237,11 @@ def test_a_judge_beside_the_majority() -> None:
 def test_agreement_is_answered(service: Service) -> None:
     for uid, ada, bob in (("u0", True, True), ("u4", False, False), ("u5", True, False)):
         label(service, uid, ada)
-        label(service, uid, bob, rater="bob")
+        label(service, uid, bob, rater="bob", is_blind=uid != "u5")
     found = service.get("/api/v1/labels/agreement", profile="answers", task_id="right")
     assert (found["raters"], found["left_out"]) == ({"ada": 3, "bob": 3}, 0)
     assert (found["records"], found["tied"], found["contested"]) == (3, 1, ["u5"])
+    assert found["not_blind"] == 1
     assert found["judge"]["good_passed"] == 1
     assert found["judge"]["bad_failed"] == 1
     (pair,) = found["pairs"]
@@ -199,7 +252,7 @@ def test_agreement_is_answered(service: Service) -> None:
 
 def test_the_file_is_what_a_calibration_reads(service: Service, tmp_path: Path) -> None:
     label(service, "u0", True, notes="says 42")
-    label(service, "u5", True, rater="bob")
+    label(service, "u5", True, rater="bob", is_blind=False)
     with serve(service.collector.app) as url, ScouterClient(url) as client:
         data = b"".join(client.label_file("answers", "right"))
         bare = b"".join(client.label_file("answers", "right", contexts=False))
@@ -212,6 +265,7 @@ def test_the_file_is_what_a_calibration_reads(service: Service, tmp_path: Path) 
     assert (first.rater, first.task, first.notes) == ("ada", "right", "says 42")
     assert first.context == {"answer": 42}
     assert (second.label, second.judge, second.rater) == (True, False, "bob")
+    assert (first.is_blind, second.is_blind) == (None, False)
     assert all("context" not in json.loads(line) for line in bare.splitlines())
 
 
@@ -236,7 +290,7 @@ def test_what_is_no_label_is_refused(
 
 
 def test_a_task_that_is_not_there_has_no_queue(service: Service) -> None:
-    for path in ("queue", "agreement", "file"):
+    for path in ("queue", "records", "agreement", "file"):
         answer = service.http.get(f"/api/v1/labels/{path}?profile=answers&task_id=x")
         assert answer.status_code == 404, path
 
@@ -324,5 +378,8 @@ def test_who_labels_is_kept_and_spaces_hold(start: Start, answers: Path, tmp_pat
     assert ask(labeller, "POST", "/api/v1/labels", body).json()["by"] == token.id
     assert ask(labeller, "GET", "/api/v1/labels").status_code == 403
     assert ask(foreign, "GET", "/api/v1/labels").json()["items"] == []
+    records = "/api/v1/labels/records?profile=answers&task_id=right"
+    assert ask(foreign, "GET", records).status_code == 404
+    assert len(ask(reader, "GET", records).json()["items"]) == 1
     (kept,) = ask(reader, "GET", "/api/v1/labels").json()["items"]
     assert (kept["rater"], kept["by"]) == ("ada", token.id)

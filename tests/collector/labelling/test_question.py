@@ -4,11 +4,13 @@ from typing import Any
 
 import pytest
 
-from collector.labelling.question import question_about, question_of
+from collector.labelling.question import is_readable, question_about, question_of
 from scouter.evaluate.judge.prompt import Prompt
 from scouter.evaluate.operators.comparison import ComparisonOperator
 from scouter.evaluate.tasks.assertion import AssertionTask
 from scouter.evaluate.tasks.judge import LLMJudgeTask
+from scouter.evaluate.tasks.span_filter import SpanFilter
+from scouter.evaluate.tasks.trace import TraceAssertion, TraceAssertionTask
 
 ASKED = "Is ${answer.text} right? It cites ${cited}. Costs $${no variable} and ${other_task.score}."
 
@@ -33,6 +35,39 @@ def test_a_record_fills_the_variables_that_it_can(context: Any, said: tuple[str,
     assert question_of(task) == ASKED
 
 
-def test_a_check_asks_what_its_description_says() -> None:
-    task = AssertionTask("right", "answer", 42, ComparisonOperator.Equals)
-    assert question_about(task, {"answer": 1}) == question_of(task) == "task 'right'"
+SPANS = TraceAssertion.span_exists(SpanFilter.by_name("lookup"))
+
+
+@pytest.mark.parametrize(
+    ("task", "said"),
+    [
+        (AssertionTask("a", "answer", 42, "Equals"), "answer is 42"),
+        (AssertionTask("a", "answer", 42, "Equals", description="Right?"), "Right?"),
+        (AssertionTask("a", "answer", "14 days", "Contains"), "answer contains “14 days”"),
+        (AssertionTask("a", "text", "No. ${answer}", "Contains"), "text contains “No. 1”"),
+        (AssertionTask("a", None, 3, "HasLengthLessThan"), "the record is shorter than 3"),
+        (AssertionTask("a", "at", False, "IsIso8601"), "at not: is iso 8601"),
+        (AssertionTask("a", "at", None, "IsEmail"), "at is email"),
+        (AssertionTask("a", "items", 1, "InRange", "price"), "price in items is in the range 1"),
+        (
+            TraceAssertionTask(id="a", assertion=SPANS, operator="Equals", expected_value=True),
+            'span exists {"filter": {"ByName": {"name": "lookup"}}} is true',
+        ),
+        (
+            TraceAssertionTask(
+                id="a", assertion=TraceAssertion.trace_duration(), operator="LessThan",
+                expected_value=500,
+            ),
+            "trace duration is less than 500",
+        ),
+    ],
+)  # fmt: skip
+def test_a_check_asks_what_it_describes_or_else_its_condition(task: Any, said: str) -> None:
+    assert question_about(task, {"answer": 1}) == said
+    assert question_of(task) == said.replace("No. 1", "No. ${answer}")
+
+
+def test_spans_are_not_read_from_a_record() -> None:
+    spans = TraceAssertionTask(id="a", assertion=SPANS, operator="Equals", expected_value=True)
+    assert is_readable(AssertionTask("a", "answer", 42, "Equals"))
+    assert not is_readable(spans)

@@ -65,20 +65,132 @@ def test_a_person_labels_by_keys_and_by_buttons(labelled: tuple[Service, str]) -
     ]  # fmt: skip
 
 
-def test_the_last_label_can_be_changed(labelled: tuple[Service, str]) -> None:
+def test_a_label_is_found_and_changed_with_its_note(labelled: tuple[Service, str]) -> None:
+    """Blind in the queue, from a person's own list; not blind on the view of the record."""
     service, url = labelled
     with browser_page(url) as (page, seen):
         page.goto(f"{QUEUE}&rater=eve")
+        page.get_by_label("Notes").fill("why")
+        page.keyboard.press("Enter")
         page.keyboard.press("g")
-        page.get_by_text("Your last label").get_by_role("link", name="change it").click()
+        page.get_by_role("link", name="1 labelled by eve").click()
+        page.get_by_role("link", name="Change").click()
+        page.get_by_text("You said good").wait_for()
+        assert page.get_by_label("Notes").input_value() == "why"
+        page.get_by_role("button", name="Bad").click()
+        page.get_by_role("heading", name="Labels by eve").wait_for()
+        (found,) = service.get("/api/v1/labels", rater="eve")["items"]
+        assert (found["label"], found["notes"], found["is_blind"]) == (False, "why", True)
+        page.locator("th[scope=row]").get_by_role("link").click()
         assert page.get_by_label("Your name").input_value() == "eve"
         assert page.get_by_label("Task").input_value() == "right"
-        page.get_by_role("button", name="Bad").click()
-        page.locator("#labels").get_by_text("says eve").wait_for()
-        assert page.get_by_label("Task").input_value() == "right"
+        assert page.get_by_label("Notes").input_value() == "why"
+        page.get_by_role("button", name="Good").click()
+        page.locator("#labels").get_by_text("right, says eve").wait_for()
+        page.get_by_role("link", name="Back to labelling right as eve").click()
+        page.get_by_text("1 labelled by eve").wait_for()
         assert seen.problems == []
-    found = service.get("/api/v1/labels")["items"]
-    assert [each["label"] for each in found if each["rater"] == "eve"] == [False]
+    (found,) = service.get("/api/v1/labels", rater="eve")["items"]
+    assert (found["label"], found["notes"], found["is_blind"]) == (True, "why", False)
+
+
+def test_a_note_is_kept_until_its_label(labelled: tuple[Service, str]) -> None:
+    """Through a skip, and through the outcome; whoever has seen that does not label blind."""
+    service, url = labelled
+    with browser_page(url) as (page, seen):
+        page.goto(f"{QUEUE}&rater=ned")
+        page.get_by_label("Notes").fill("half")
+        page.keyboard.press("Escape")
+        page.keyboard.press("s")
+        page.wait_for_url("**offset=1*")
+        assert page.get_by_label("Notes").input_value() == ""
+        page.get_by_role("link", name="from the first").click()
+        page.wait_for_url(lambda at: "offset" not in at)
+        page.get_by_role("link", name="Reveal outcome").click()
+        page.get_by_role("region", name="Outcome").wait_for()
+        page.get_by_role("link", name="Hide outcome").click()
+        page.get_by_role("region", name="Outcome").wait_for(state="detached")
+        page.get_by_text("Marked as not blind").wait_for()
+        page.wait_for_function("document.querySelector('[name=notes]').value === 'half'")
+        page.get_by_role("button", name="Good").click()
+        page.get_by_text("1 labelled by ned").wait_for()
+        page.get_by_role("button", name="Take back").click()
+        page.get_by_text("0 labelled by ned").wait_for()
+        page.wait_for_function("document.querySelector('[name=notes]').value === 'half'")
+        page.get_by_text("Marked as not blind").wait_for()
+        page.get_by_role("button", name="Good").click()
+        page.get_by_text("1 labelled by ned").wait_for()
+        assert seen.problems == []
+    (found,) = service.get("/api/v1/labels", rater="ned")["items"]
+    assert (found["notes"], found["is_blind"]) == ("half", False)
+
+
+def test_the_browser_knows_the_name(labelled: tuple[Service, str]) -> None:
+    """It is asked for once, and suggested to others; a link with another name changes nothing."""
+    _, url = labelled
+    with browser_page(url) as (page, seen):
+        page.goto(QUEUE)
+        page.get_by_label("Your name").fill("Zoë Ö")
+        page.get_by_role("button", name="Begin").click()
+        page.get_by_text("Labelling as Zoë Ö").wait_for()
+        page.keyboard.press("g")
+        page.get_by_text("1 labelled by Zoë Ö").wait_for()
+        page.goto(f"{QUEUE}&rater=ada")
+        page.get_by_text("Labelling as ada").wait_for()
+        page.goto("/labels")
+        page.get_by_role("heading", name="Newest labels by Zoë Ö").wait_for()
+        page.get_by_role("link", name="Label right").click()
+        page.get_by_role("link", name="not you?").click()
+        assert page.get_by_label("Your name").input_value() == ""
+        assert page.locator("datalist option[value='Zoë Ö']").count() == 1
+        assert seen.problems == []
+
+
+def test_what_people_and_check_say_is_listed(start: Start, answers: Path) -> None:
+    """Of four records that pass but the last, ada and bob differ on u1 and say bad of u2."""
+    service = start(profile=[str(answers)])
+    for number, answer in enumerate((42, 42, 42, 41)):
+        service.send({"uid": f"u{number}", "profile": "answers", "context": {"answer": answer}})
+    service.wait_for(4)
+    for rater, letters in (("ada", "GGBB"), ("bob", "GBBB")):
+        for number, letter in enumerate(letters):
+            body = {
+                "uid": f"u{number}", "task_id": "right", "label": letter == "G", "rater": rater,
+                "is_blind": number > 0 or rater == "bob", "notes": f"{rater} on u{number}",
+            }  # fmt: skip
+            assert service.http.post("/api/v1/labels", json=body).is_success
+    agreement = service.http.get("/labels/agreement?profile=answers&task=right").text
+    for words in (
+        "ada and bob agree on 3 of 4.", "The check agrees with most people on 2 of 3.",
+        "These are too few to be sure.", "1 left out, as", "1 label was given by people who had",
+        "The check and people differ on 1", "bob on u1",
+    ):  # fmt: skip
+        assert words in agreement, words
+    assert "bob on u2" not in agreement
+    listed = service.http.get("/labels/records?profile=answers&task=right&standing=bad_passed").text
+    assert "1 record: most people say bad, the check passes." in listed
+    assert "ada on u2" in listed
+    assert "bob on u2" in listed
+    mine = service.http.get("/labels/records?profile=answers&task=right&rater=ADA").text
+    assert "Labels by ada" in mine
+    assert "4 records." in mine
+    assert "ada on u2" in mine
+    assert "bob on u2" not in mine, "nobody's label is told before one's own"
+    none = service.http.get(f"{QUEUE}&rater=cy&order=disagrees").text
+    assert "u2" in none
+    none = service.http.get(f"{QUEUE}&rater=ada&order=disagrees").text
+    assert "You are through" in none
+    form = {"uid": "u0", "task": "", "rater": "ada", "label": "good"}
+    assert service.http.post("/labels", data=form).status_code == 400
+
+
+def test_another_order_has_more(start: Start, answers: Path) -> None:
+    service = start(profile=[str(answers)])
+    service.send({"uid": "u0", "profile": "answers", "context": {"answer": 42}})
+    service.wait_for(1)
+    shown = service.http.get(f"{QUEUE}&rater=ada&order=failed").text
+    assert "No more in this order" in shown
+    assert "1 wait at random" in shown
 
 
 def test_a_wrong_key_is_taken_back_by_a_key(labelled: tuple[Service, str]) -> None:
@@ -91,6 +203,7 @@ def test_a_wrong_key_is_taken_back_by_a_key(labelled: tuple[Service, str]) -> No
         page.keyboard.press("Tab")
         page.keyboard.press("Tab")  # behind the table, which scrolls
         page.keyboard.press("Enter")
+        page.get_by_text("answer is 42").wait_for()
         page.get_by_label("Your name").wait_for()
         page.keyboard.type("kay")
         page.keyboard.press("Enter")
@@ -102,7 +215,8 @@ def test_a_wrong_key_is_taken_back_by_a_key(labelled: tuple[Service, str]) -> No
         page.keyboard.press("u")
         page.get_by_text("0 labelled by kay").wait_for()
         assert heading.inner_text() == first
-        assert page.get_by_text("Your last label").count() == 0
+        page.get_by_text(f"The label of {first} is taken back.").wait_for()
+        assert page.get_by_text("Your last").count() == 0
         assert page.get_by_role("region", name="Outcome").count() == 0
         page.keyboard.press("g")
         page.get_by_text("1 labelled by kay").wait_for()
@@ -112,20 +226,26 @@ def test_a_wrong_key_is_taken_back_by_a_key(labelled: tuple[Service, str]) -> No
     assert [(each["uid"], each["label"]) for each in found] == [(first, True)]
 
 
+@pytest.mark.parametrize(
+    ("link", "name"), [("as JSON lines", "labels.jsonl"), ("as CSV", "labels.csv")]
+)
 def test_labels_are_downloaded_as_a_calibration_reads_them(
-    labelled: tuple[Service, str], tmp_path: Path
+    labelled: tuple[Service, str], tmp_path: Path, link: str, name: str
 ) -> None:
+    """In CSV a text that a spreadsheet would take for a formula is quoted."""
     service, url = labelled
-    body = {"uid": "u0", "task_id": "right", "label": True, "rater": "bob"}
+    body = {"uid": "u0", "task_id": "right", "label": True, "rater": "bob", "notes": "=1+1"}
     assert service.http.post("/api/v1/labels", json=body).is_success
     with browser_page(url) as (page, _):
         page.goto("/labels/agreement?profile=answers&task=right")
         with page.expect_download() as started:
-            page.get_by_role("link", name="Download the labels").click()
-        started.value.save_as(tmp_path / "labels.jsonl")
-    read = read_labels(tmp_path / "labels.jsonl")
+            page.get_by_role("link", name=link).click()
+        started.value.save_as(tmp_path / started.value.suggested_filename)
+    read = read_labels(tmp_path / name)
     assert read.problems == ()
-    assert ("u0", True, "bob") in {(each.uid, each.label, each.rater) for _, each in read.labels}
+    found = {(each.uid, each.label, each.rater): each for _, each in read.labels}
+    assert found["u0", True, "bob"].context == {"answer": 42}
+    assert found["u0", True, "bob"].notes == {"labels.jsonl": "=1+1", "labels.csv": "'=1+1"}[name]
 
 
 def test_everybody_can_read_the_views_of_labels(labelled: tuple[Service, str]) -> None:
@@ -135,6 +255,8 @@ def test_everybody_can_read_the_views_of_labels(labelled: tuple[Service, str]) -
             "/labels", QUEUE, f"{QUEUE}&rater=zoe", f"{QUEUE}&rater=zoe&reveal=yes&order=failed",
             f"{QUEUE}&rater=zoe&order=disagrees&offset=9",
             "/labels/agreement?profile=answers&task=right",
+            "/labels/records?profile=answers&task=right",
+            "/labels/records?profile=answers&task=right&rater=bob",
         ):  # fmt: skip
             assert_everybody_can_read(page, address)
         assert seen.problems == []

@@ -368,7 +368,7 @@ def test_scores_of_before_are_the_numbers_that_judges_gave(tmp_path: Path) -> No
     assert [task.score for task in row.tasks] == wanted
 
 
-def test_labels_of_before_have_no_score(tmp_path: Path) -> None:
+def test_labels_of_before_have_neither_score_nor_mark(tmp_path: Path) -> None:
     step = next(n for n, sql in enumerate(duckdb_schema.MIGRATIONS) if "labels ADD COLUMN" in sql)
     row = LabelRow(
         space=SPACE, uid="u1", record_id="", alias="answers", task_id="t1", rater="ada",
@@ -378,15 +378,16 @@ def test_labels_of_before_have_no_score(tmp_path: Path) -> None:
     store.append_labels([row]).result()
     store.close()
     with duckdb.connect(str(tmp_path / "scouter.duckdb")) as connection:
-        connection.execute("ALTER TABLE labels DROP COLUMN score")
+        for name in ("score", "is_blind"):
+            connection.execute(f"ALTER TABLE labels DROP COLUMN {name}")
         connection.execute("DELETE FROM migrations WHERE version > ?", [step])
 
     store = DuckDBStore(tmp_path)
     store.append_labels([replace(row, uid="u2", is_good=True, score=4.5)]).result()
     found = store.labels(LabelQuery(space=SPACE))
     store.close()
-    assert [(each.uid, each.is_good, each.score) for each in found] == [
-        ("u2", True, 4.5), ("u1", False, None),
+    assert [(each.uid, each.is_good, each.score, each.is_blind) for each in found] == [
+        ("u2", True, 4.5, None), ("u1", False, None, None),
     ]  # fmt: skip
 
 

@@ -1,0 +1,225 @@
+"""Records that people labelled: their lists, agreement, and files."""
+
+import csv
+import io
+import json
+from collections.abc import Iterator
+from functools import cache
+from itertools import chain
+from typing import Annotated, Final, Literal, NamedTuple, TypeAlias
+
+from fastapi import APIRouter, Query
+from pydantic import JsonValue
+from starlette.responses import Response, StreamingResponse
+
+from collector.api.export import cell
+from collector.api.label_answers import (
+    LabelledRecord,
+    LabelledRecords,
+    label_agreement,
+    label_item,
+)
+from collector.api.parameters import NOT_FOUND, Reader, caught_up_router
+from collector.api.parts import TheRegistry, TheStore
+from collector.labelling.agreement import agreement_of
+from collector.labelling.labelled import Standing, labelled_of
+from collector.labelling.people import known_name
+from collector.labelling.question import question_line
+from collector.labelling.queue import MOST_LABELS
+from collector.pipeline.profiles import ProfileRegistry
+from collector.problem import ProblemError
+from collector.storage.port.labels import LabelQuery, LabelRow
+from collector.storage.port.rows import TaskRow
+from collector.storage.port.store import Store
+from scouter.client.models.labels import LabelAgreement
+from scouter.evaluate.outcome import Outcome
+from scouter.evaluate.results.score import as_score
+from scouter.evaluate.tasks.judge import LLMJudgeTask
+from scouter.evaluate.tasks.task import Task
+
+_AT_A_TIME: Final = 20
+"""Contexts that are read together."""
+_COLUMNS: Final = (
+    "uid", "record_id", "task", "label", "score", "rater", "judge", "judge_score", "is_blind",
+    "notes", "context",
+)  # fmt: skip
+Alias: TypeAlias = Annotated[
+    str, Query(min_length=1, max_length=512, description="Alias of the profile.")
+]
+TaskId: TypeAlias = Annotated[str, Query(min_length=1, max_length=512)]
+
+
+@cache
+def labelled_router() -> APIRouter:
+    """Make the routes that sum labels up."""
+    router = caught_up_router(tag="labels")
+
+    @router.get("/labels/records", responses=NOT_FOUND)
+    def labelled_records(
+        store: TheStore,
+        registry: TheRegistry,
+        caller: Reader,
+        profile: Alias,
+        task_id: TaskId,
+        standing: Annotated[
+            Standing | None,
+            Query(description="Records of which people and task stand so to each other."),
+        ] = None,
+        rater: Annotated[
+            str, Query(max_length=100, description="Records that this person labelled.")
+        ] = "",
+        offset: Annotated[int, Query(ge=0, le=MOST_LABELS)] = 0,
+        limit: Annotated[int, Query(ge=1, le=100)] = 20,
+    ) -> LabelledRecords:
+        """Records that have labels, with all labels on them and how the task ended."""
+        task = task_of(registry, caller.space, profile, task_id)
+        rows = _all_labels(store, caller.space, profile, task_id)
+        name = known_name(store, caller.space, rater)
+        is_judged = standing not in (None, Standing.CONTESTED, Standing.TIED)
+        judged = _judged_of(store, caller.space, rows if is_judged else [], task_id.lower())
+        outcomes = {uid: each.outcome for uid, each in judged.items()}
+        found = labelled_of(rows[::-1], outcomes, standing, name)
+        shown = found[offset : offset + limit]
+        if not is_judged:
+            firsts = [each.labels[0] for each in shown]
+            judged = _judged_of(store, caller.space, firsts, task_id.lower())
+        uids = [each.uid for each in shown]
+        records = {row.uid: row for row in store.records_of(caller.space, uids)}
+        return LabelledRecords(
+            profile=profile,
+            task_id=task_id.lower(),
+            asks=question_line(task),
+            is_judge=isinstance(task, LLMJudgeTask),
+            people=list(store.label_raters(caller.space)),
+            total=len(found),
+            items=[
+                LabelledRecord(
+                    uid=each.uid,
+                    record_id=record.record_id,
+                    trace_id=record.trace_id,
+                    context=record.context,
+                    outcome=None if each.uid not in judged else judged[each.uid].outcome,
+                    labels=[label_item(label) for label in each.labels],
+                )
+                for each in shown
+                if (record := records.get(each.uid)) is not None
+            ],
+        )
+
+    @router.get("/labels/agreement", responses=NOT_FOUND)
+    def agreement(
+        store: TheStore, registry: TheRegistry, caller: Reader, profile: Alias, task_id: TaskId
+    ) -> LabelAgreement:
+        """Agreement of people with each other, and of the judge with most of them."""
+        task = task_of(registry, caller.space, profile, task_id)
+        rows = _all_labels(store, caller.space, profile, task_id)
+        judged = _judged_of(store, caller.space, rows, task_id.lower())
+        outcomes = {uid: each.outcome for uid, each in judged.items()}
+        scores = {uid: at for uid, (_, at) in judged.items() if at is not None}
+        return label_agreement(profile, task, agreement_of(rows, outcomes, scores))
+
+    @router.get("/labels/file", responses=NOT_FOUND, response_class=StreamingResponse)
+    def label_file(
+        store: TheStore,
+        registry: TheRegistry,
+        caller: Reader,
+        profile: Alias,
+        task_id: TaskId,
+        contexts: Annotated[
+            bool, Query(description="With the records' contexts, so that a judge can be asked.")
+        ] = True,
+        format: Annotated[Literal["jsonl", "csv"], Query(description="Form of the lines.")] = (
+            "jsonl"
+        ),
+    ) -> Response:
+        """Labels as the lines that `scouter judge calibrate` reads, with the judge's answers."""
+        task_of(registry, caller.space, profile, task_id)
+        rows = _all_labels(store, caller.space, profile, task_id)
+        lines = _lines(store, caller.space, rows, task_id.lower(), contexts=contexts)
+        if format == "csv":
+            return StreamingResponse(_csv(lines, contexts=contexts), media_type="text/csv")
+        texts = (json.dumps(line).encode() + b"\n" for line in lines)
+        return StreamingResponse(texts, media_type="application/x-ndjson")
+
+    return router
+
+
+def task_of(registry: ProfileRegistry, space: str, alias: str, task_id: str) -> Task:
+    """Find a task of a registered profile.
+
+    Raises:
+        ProblemError: 404, there is none of that name.
+    """
+    profiles = [each.profile for each in registry.all(space) if each.profile.alias == alias]
+    for profile in profiles:
+        for task in profile.tasks:
+            if task.id == task_id.lower():
+                return task
+    raise ProblemError(404, f"no registered profile {alias!r} has a task {task_id!r}")
+
+
+def _all_labels(store: Store, space: str, alias: str, task_id: str) -> list[LabelRow]:
+    query = LabelQuery(space=space, alias=alias, task_id=task_id.lower(), limit=MOST_LABELS)
+    return list(store.labels(query))[::-1]
+
+
+def _judge_score(task: TaskRow) -> float | None:
+    """The number that a judge gave and its task compared."""
+    is_decided = task.outcome in (Outcome.PASSED, Outcome.FAILED)
+    return as_score(task.actual) if is_decided and task.task_type == "LLMJudge" else None
+
+
+class _Judged(NamedTuple):
+    """All that is kept of a task's result, which has texts."""
+
+    outcome: Outcome
+    score: float | None
+
+
+def _judged_of(store: Store, space: str, rows: list[LabelRow], task_id: str) -> dict[str, _Judged]:
+    """By uid how a task ended in the latest evaluation."""
+    uids = list(dict.fromkeys(each.uid for each in rows))
+    found: dict[str, _Judged] = {}
+    for at in range(0, len(uids), 1_000):  # an evaluation has texts, so not all at once
+        keys = [(space, uid) for uid in uids[at : at + 1_000]]
+        for row in store.latest_evaluations(keys).values():
+            for task in row.tasks:
+                if task.task_id == task_id:
+                    found[row.record_uid] = _Judged(task.outcome, _judge_score(task))
+    return found
+
+
+def _lines(
+    store: Store, space: str, rows: list[LabelRow], task_id: str, *, contexts: bool
+) -> Iterator[dict[str, JsonValue]]:
+    for at in range(0, len(rows), _AT_A_TIME):
+        part = rows[at : at + _AT_A_TIME]
+        judged = _judged_of(store, space, part, task_id)
+        uids = {each.uid for each in part}
+        known = {r.uid: r.context for r in store.records_of(space, uids)} if contexts else {}
+        for row in part:
+            said: JsonValue = row.is_good if row.score is None else row.score
+            line: dict[str, JsonValue] = {
+                "uid": row.uid, "record_id": row.record_id, "task": row.task_id,
+                "label" if row.score is None else "score": said, "rater": row.rater,
+            }  # fmt: skip
+            result = judged.get(row.uid)
+            if result is not None and result.outcome in (Outcome.PASSED, Outcome.FAILED):
+                line["judge"] = result.outcome is Outcome.PASSED
+                if result.score is not None:
+                    line["judge_score"] = result.score
+            if row.is_blind is not None:
+                line["is_blind"] = row.is_blind
+            if row.notes:
+                line["notes"] = row.notes
+            if row.uid in known:
+                line["context"] = known[row.uid]
+            yield line
+
+
+def _csv(lines: Iterator[dict[str, JsonValue]], *, contexts: bool) -> Iterator[bytes]:
+    columns = _COLUMNS if contexts else _COLUMNS[:-1]
+    for cells in chain([columns], ([cell(line.get(name)) for name in columns] for line in lines)):
+        out = io.StringIO(newline="")
+        csv.writer(out).writerow(cells)
+        yield out.getvalue().encode("utf-8", "replace")
