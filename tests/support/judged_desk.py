@@ -75,26 +75,28 @@ def judged_desk(folder: Path) -> Generator[Service]:
             folder, profile=[str(file)], providers=entries(server), calibrations=str(known),
             drain_s="1s",
         )  # fmt: skip
-        spans = [
-            Span(
-                trace_id=TRACE, span_id=f"{at + 2:016x}", parent_span_id=f"{1:016x}", name=name,
-                start_ns=10 * at + 1, end_ns=10 * at + 9,
-                attributes={
-                    "gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": name,
-                    "gen_ai.tool.call.arguments": arguments,
-                },
-            )
-            for at, (name, arguments) in enumerate(MADE)
-        ]  # fmt: skip
-        root = Span(trace_id=TRACE, span_id=f"{1:016x}", name="desk", start_ns=0, end_ns=99)
-        data = encode_request([root, *spans]).SerializeToString()
-        media = {"Content-Type": "application/x-protobuf"}
-        assert service.http.post("/v1/traces", content=data, headers=media).is_success
-        service.send(
-            {"uid": "r/1", "record_id": "case-1", "profile": "desk", "trace_id": TRACE,
-             "context": {"input": "Where is my money?", "answer": ANSWER, "order": {"id": 7}}},
-        )  # fmt: skip
-        service.wait_for(1)
-        wait_decided(service)
-        yield service
-        service.stop()
+        try:
+            spans = [
+                Span(
+                    trace_id=TRACE, span_id=f"{at + 2:016x}", parent_span_id=f"{1:016x}", name=name,
+                    start_ns=10 * at + 1, end_ns=10 * at + 9,
+                    attributes={
+                        "gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": name,
+                        "gen_ai.tool.call.arguments": arguments,
+                    },
+                )
+                for at, (name, arguments) in enumerate(MADE)
+            ]  # fmt: skip
+            root = Span(trace_id=TRACE, span_id=f"{1:016x}", name="desk", start_ns=0, end_ns=99)
+            data = encode_request([root, *spans]).SerializeToString()
+            media = {"Content-Type": "application/x-protobuf"}
+            assert service.http.post("/v1/traces", content=data, headers=media).is_success
+            service.send(
+                {"uid": "r/1", "record_id": "case-1", "profile": "desk", "trace_id": TRACE,
+                 "context": {"input": "Where is my money?", "answer": ANSWER, "order": {"id": 7}}},
+            )  # fmt: skip
+            service.wait_for(1)
+            wait_decided(service)
+            yield service
+        finally:
+            service.stop()

@@ -111,7 +111,9 @@ def test_versions_and_their_tasks_are_a_link_away(start: Start, tmp_path: Path) 
     ):
         assert wanted in text, wanted
     assert "1 result in the last day: 1 failed." in text
-    for address in ("/", "/task?profile=answers&task=right", "/records/u1"):
+    for address in ("/", "/task?profile=answers&task=right"):
+        assert 'href="/profile?profile=answers' in view(service, address), address
+    for address in ("/profile?profile=answers", "/records/u1"):
         assert 'href="/profile/tasks?profile=answers' in view(service, address), address
     assert "Passes where <code>answer</code> is <code>42</code>." in view(
         service, "/task?profile=answers&task=right"
@@ -154,4 +156,4 @@ def test_a_judge_has_its_question_and_its_cost(
         assert "asks model-1 of house" in words
         assert "Rate ${answer}." in words
         assert "Its judge in the newest 1: 1 call;" in words
-        assert "4, 1 of them asks a judge" in words
+        assert "5, 1 of them asks a judge" in words
