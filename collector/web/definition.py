@@ -36,6 +36,7 @@ _METRICS: Final[Mapping[str, str]] = {
     "precision": "part of the calls that are expected",
     "recall": "part of the expected calls that were made",
 }
+_TIMES: Final = frozenset({"SpanDuration", "TraceDuration"})
 _TEMPLATE: Final = re.compile(r"(?<!\$)\$\{([^{}]+)\}")
 """A path in an expected value; a doubled dollar stands for itself."""
 _SPANS: Final = told("the spans of the trace")
@@ -68,6 +69,10 @@ class Definition:
     passes: Words
     """The condition of passing, behind `Passes where`."""
     reads: Words
+    is_of_spans: bool
+    """It reads spans of the trace, alone or beside other data."""
+    unit: str
+    """Of expected and actual value; empty where they have none."""
     judge: Judge | None
     depends_on: Sequence[str]
     is_gate: bool
@@ -87,12 +92,15 @@ def definition_of(task: Mapping[str, Any]) -> Definition:
     judge = None if prompt is None else Prompt.model_validate(prompt)
     measure, reads = _read(task, judge)
     kind: str = task["task_type"]
+    reads = _with_expected(reads, task["expected_value"])
     return Definition(
         task_id=task["id"],
         description=task.get("description") or "",
         kind=_KINDS.get(kind, kind),
         passes=sentence(measure, task["operator"], task["expected_value"]),
-        reads=_with_expected(reads, task["expected_value"]),
+        reads=reads,
+        is_of_spans=any("spans of the trace" in each.text for each in reads),
+        unit="ms" if _TIMES & (task.get("assertion") or {}).keys() else "",
         judge=None if judge is None else _judge(task, judge),
         depends_on=task.get("depends_on", ()),
         is_gate=task.get("condition", False),

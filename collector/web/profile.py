@@ -155,6 +155,25 @@ async def definition_in(source: Source, alias: str, task_id: str) -> Definition 
     return next((definition_of(each) for each in tasks if each["id"] == task_id), None)
 
 
+async def definitions_in(
+    source: Source, alias: str, digest: str
+) -> tuple[str, Mapping[str, Definition]]:
+    """The version of a profile as it calls itself, and the definitions of its tasks.
+
+    Returns:
+        Nothing where that version is not registered any more, or is of no use.
+
+    Raises:
+        AskError: The API refused.
+    """
+    versions = await _versions(source, alias)
+    item = next((each for each in versions if each["profile_version"] == digest), None)
+    if item is None or item["unusable"]:
+        return "", {}
+    tasks = (await _body(source, item))["tasks"]
+    return item["version"], {each["id"]: definition_of(each) for each in tasks}
+
+
 async def profile_body(source: Source, alias: str, digest: str) -> Answer:
     """All that one version of a profile says, as a profile file has it.
 

@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 from collector.web.aligned import Aligned, align
 from collector.web.citations import Marker, citations_of, within
-from collector.web.definitions import read_definitions
+from collector.web.profile import definitions_in
 from collector.web.render import pruned
 from collector.web.source import Answer, Source
 
@@ -42,7 +42,7 @@ async def record_view(source: Source, uid: str, given: Mapping[str, str]) -> Ans
     every = list(dict.fromkeys(each for of_task in cited.values() for each in of_task))
     label, definitions = "", {}
     if latest:
-        label, definitions = await read_definitions(
+        label, definitions = await definitions_in(
             source, latest["profile"], latest["profile_version"]
         )
     return {

@@ -78,7 +78,7 @@ def test_a_record_shows_citations_calls_and_calibration(desk: tuple[Service, str
         path = page.locator("section.task", has=page.get_by_role("link", name="path", exact=True))
         assert path.locator("tr.new code").first.inner_text() == "ask_colleague"
         assert "other arguments" in path.locator("tr.changed").inner_text()
-        assert "asks a judge" in judge.inner_text()
+        assert "Judge, reads answer of the context" in judge.inner_text()
         assert "2 of 5 checks did not pass: 2 failed" in page.locator(".figures").inner_text()
         tools = page.locator("section.task", has=page.get_by_role("link", name="tools", exact=True))
         assert tools.locator("tr.changed").count() == 0
