@@ -100,4 +100,6 @@ def _item(each: Trajectory) -> TaskTrajectory:
 
 
 def _call(call: Call) -> ToolCall:
-    return ToolCall(name=call.name, arguments=call.arguments)
+    return ToolCall(
+        name=call.name, arguments=call.arguments, result=None, error="", duration_ms=None
+    )

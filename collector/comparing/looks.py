@@ -75,6 +75,8 @@ def look_at_attempt(run: ScenarioEvalResults, scenario_id: str, attempt: int) ->
     return Look(
         uid="",
         trace_id=None,
+        session_id="",
+        created_at=None,
         outcome=detail.outcome,
         tasks=tuple(_sorted([*own, *map(_task, left)])),
         calls=_calls(detail.traces),

@@ -442,7 +442,7 @@ def test_an_export_that_cannot_go_on_says_that_it_was_cut_off(
 
 def test_both_clients_have_every_route_with_its_parameters_and_help() -> None:
     defined = client_routes()
-    assert len(defined) == 69
+    assert len(defined) == 70
     for kind in (ScouterClient, AsyncScouterClient):
         for name, route in defined.items():
             method = getattr(kind, name)
