@@ -12,7 +12,7 @@ from scouter.evaluate.outcome import Outcome
 
 
 class Standing(StrEnum):
-    """How people stand to each other on a record, and to the task."""
+    """The standing of people to each other on a record, and to the task."""
 
     CONTESTED = "contested"
     """People differ."""

@@ -75,7 +75,7 @@ def read_checks(
 
 
 def has_bad(evaluations: Sequence[Answer]) -> bool:
-    """Whether a check failed or errored."""
+    """True if a check failed or errored."""
     return any(task["outcome"] in _BAD for each in evaluations for task in each["tasks"])
 
 

@@ -248,6 +248,6 @@ def _change(change: Answer) -> Answer:
 
 
 def _shown(look: Answer) -> Answer:
-    """What a side shows of itself; of a record that is its context."""
+    """The content that a side shows: of a record its context."""
     shown: Answer = look["shown"]
     return shown["context"] if isinstance(shown.get("context"), dict) else shown

@@ -36,7 +36,7 @@ class Turn:
     """When its first record was made."""
     checked: list[Checked] = field(default_factory=list[Checked])
     told: Answer | None = None
-    """What its spans tell; None without a trace, or where none of its spans is stored."""
+    """Words and calls of its spans; None without a trace, or where none of its spans is stored."""
     context: object = None
     """Of its first record, where no span tells anything."""
 

@@ -33,7 +33,7 @@ class Incident:
 
     @property
     def record(self) -> Answer | None:
-        """How many records passed, in this version and the one before; None where that is alike."""
+        """Records that passed, in this version and the one before; None where that is alike."""
         return next((each for each in self._fell if not each["task"]), None)
 
     @property

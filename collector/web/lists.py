@@ -43,7 +43,7 @@ class Listing:
     name: str
     title: str
     about: str
-    """What one row is."""
+    """The meaning of a row, in a sentence."""
     path: str
     """The API's route."""
     filters: Sequence[Filter]

@@ -198,7 +198,7 @@ class TraceSearch:
 def trace_conditions(
     query: TraceQuery, criteria: Sequence[SpanQuery], commits: str = "true"
 ) -> tuple[str, list[object]]:
-    """What holds of the spans of traces that meet conditions, as SQL, and its values.
+    """Make the SQL that holds for spans of traces that meet conditions, and its values.
 
     Args:
         query: The filter; says what the traces must not have.

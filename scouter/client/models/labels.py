@@ -120,7 +120,7 @@ class LabelledRecord(Answer):
     trace_id: str | None = None
     context: JsonValue = None
     outcome: Outcome | None = None
-    """How the task ended; None where its result is no longer stored."""
+    """The outcome of the task; None where its result is no longer stored."""
     labels: tuple[LabelItem, ...]
 
 

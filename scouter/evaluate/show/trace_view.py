@@ -41,7 +41,7 @@ class ResultView:
     score: float | None = None
     """The number beside the outcome."""
     actual: JsonValue = None
-    """What the task found."""
+    """The value that the task found."""
     span_ids: tuple[str, ...] = ()
 
 
