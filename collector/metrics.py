@@ -422,12 +422,18 @@ class _BrokerLags(Collector):
     def __init__(self, lags_s: Callable[[], Mapping[str, float]]) -> None:
         self._lags_s = lags_s
 
+    def describe(self) -> Iterable[GaugeMetricFamily]:
+        """The gauge without values: its name makes it one that can be asked for alone."""
+        return [
+            GaugeMetricFamily(
+                "scouter_receiver_lag_seconds",
+                "Everything that a broker held so long ago has been read and stored.",
+                labels=("receiver",),
+            )
+        ]
+
     def collect(self) -> Iterable[GaugeMetricFamily]:
-        family = GaugeMetricFamily(
-            "scouter_receiver_lag_seconds",
-            "Everything that a broker held so long ago has been read and stored.",
-            labels=("receiver",),
-        )
+        (family,) = self.describe()
         for name, lag_s in self._lags_s().items():
             family.add_metric([name], lag_s)
         return [family]

@@ -21,7 +21,7 @@ _STEPS: Final = tuple(
 )  # fmt: skip
 """Lengths to choose from."""
 _SHORT_NS: Final = 2 * _HOUR_NS
-_FEW: Final = 50_000
+_FEW: Final = 10_000
 """Results that may be read one by one in a longer time; buckets of whole hours need none."""
 
 

@@ -26,11 +26,20 @@ from collector.alerts.drift.tally import Tally, TaskFall
 from collector.alerts.drift.watcher import DriftWatcher
 from collector.alerts.monitor import AlertStatus
 from collector.api import models
-from collector.api.parameters import COMMON, NOT_FOUND, PROBLEMS, Admin, Profiler, Reader
+from collector.api.parameters import (
+    COMMON,
+    NOT_FOUND,
+    PROBLEMS,
+    Admin,
+    Profile,
+    Profiler,
+    Reader,
+)
 from collector.api.parts import (
     OwnSpace,
     TheDelivery,
     TheMonitor,
+    TheNames,
     TheStore,
     TheTokens,
     TheWatcher,
@@ -50,6 +59,7 @@ from scouter.client.models.alerts import (
 from scouter.client.models.drift import DriftSeries, DriftSeriesList
 from scouter.drift.detect.many import e_bh
 from scouter.drift.detect.slices import Culprit
+from scouter.drift.profile import AgentEvalProfile
 from scouter.drift.series.series import Kind
 from scouter.errors import ConfigError
 
@@ -100,13 +110,25 @@ def drift_router() -> APIRouter:
         prefix="/api/v1", tags=["results"], responses=PROBLEMS, dependencies=list(COMMON)
     )
 
-    @router.get("/drift/series")
-    def series(watcher: TheWatcher, caller: Reader) -> DriftSeriesList:
+    @router.get("/drift/series", responses=NOT_FOUND)
+    def series(
+        watcher: TheWatcher,
+        names: TheNames,
+        caller: Reader,
+        profile: Profile = None,
+    ) -> DriftSeriesList:
         """The standing of every task of every active profile, with its reference."""
         found = sorted(watcher.standings(caller.space), key=lambda each: each.key)
+        # Evidence is weighed against that of all series, asked for or not.
         stands = e_bh([each.evidence for each in found], watcher.alpha)
-        pairs = zip(found, stands, strict=True)
-        return DriftSeriesList(items=tuple(_series(*each) for each in pairs))
+        asked = [
+            (standing, stand)
+            for standing, stand in zip(found, stands, strict=True)
+            if profile is None or profile in _names_of(standing.profile)
+        ]
+        if not asked:
+            names.check(caller.space, profile)
+        return DriftSeriesList(items=tuple(_series(*each) for each in asked))
 
     @router.get("/alerts/{alert_id}", responses=NOT_FOUND)
     def alert(
@@ -373,6 +395,10 @@ def _delivery(each: DriftDelivery) -> models.DriftDelivery:
         attempts=each.attempts,
         answer=each.answer,
     )
+
+
+def _names_of(profile: AgentEvalProfile) -> tuple[str, ...]:
+    return (profile.alias, profile.config.name, profile.config.uid, profile.digest)
 
 
 def _series(each: Standing, stands: bool) -> DriftSeries:

@@ -23,6 +23,24 @@ from scouter.client.models.status import (
 )
 
 _LABELS: Final = ("receiver", "signal")
+_SIZE: Final = "scouter_store_size_bytes"
+_LIMIT: Final = "scouter_store_size_limit_bytes"
+_RETENTION: Final = "scouter_store_retention_seconds"
+_OLDEST: Final = "scouter_store_oldest_timestamp_seconds"
+_COMMIT_AGE: Final = "scouter_store_last_commit_age_seconds"
+_WAITING: Final = "scouter_records_waiting"
+_SESSIONS: Final = "scouter_sessions_waiting"
+_QUEUED: Final = "scouter_pipeline_queued"
+_STALLED: Final = "scouter_evaluation_stalled_seconds"
+_LAG: Final = "scouter_receiver_lag_seconds"
+_REQUESTS: Final = "scouter_ingest_duration_seconds_count"
+_BYTES: Final = "scouter_ingest_bytes_total"
+_REFUSED: Final = "scouter_ingest_refused_total"
+_READ: Final = (
+    _SIZE, _LIMIT, _RETENTION, _OLDEST, _COMMIT_AGE, _WAITING, _SESSIONS, _QUEUED, _STALLED, _LAG,
+    _REQUESTS, _BYTES, _REFUSED,
+)  # fmt: skip
+"""The other metrics, such as those of each task, take most of the time."""
 
 
 @cache
@@ -57,37 +75,37 @@ class _Samples:
 
     def __init__(self, metrics: CollectorRegistry) -> None:
         self._by_name: defaultdict[str, list[tuple[Mapping[str, str], float]]] = defaultdict(list)
-        for family in metrics.collect():
+        for family in metrics.restricted_registry(_READ).collect():
             for sample in family.samples:
                 self._by_name[sample.name].append((sample.labels, sample.value))
 
     def store(self) -> StoreStatus:
-        oldest_s = self._sum("scouter_store_oldest_timestamp_seconds")
+        oldest_s = self._sum(_OLDEST)
         return StoreStatus(
-            size_bytes=int(self._sum("scouter_store_size_bytes")),
-            limit_bytes=int(self._sum("scouter_store_size_limit_bytes")) or None,
-            retention_s=self._sum("scouter_store_retention_seconds") or None,
+            size_bytes=int(self._sum(_SIZE)),
+            limit_bytes=int(self._sum(_LIMIT)) or None,
+            retention_s=self._sum(_RETENTION) or None,
             oldest_at=datetime.fromtimestamp(oldest_s, UTC) if oldest_s else None,
-            last_commit_s=self._sum("scouter_store_last_commit_age_seconds"),
+            last_commit_s=self._sum(_COMMIT_AGE),
         )
 
     def lag(self) -> LagStatus:
         return LagStatus(
-            records_waiting=int(self._sum("scouter_records_waiting")),
-            sessions_waiting=int(self._sum("scouter_sessions_waiting")),
-            queued=int(self._sum("scouter_pipeline_queued")),
-            stalled_s=self._sum("scouter_evaluation_stalled_seconds"),
+            records_waiting=int(self._sum(_WAITING)),
+            sessions_waiting=int(self._sum(_SESSIONS)),
+            queued=int(self._sum(_QUEUED)),
+            stalled_s=self._sum(_STALLED),
             brokers_s={
                 labels["receiver"]: value
-                for labels, value in self._by_name["scouter_receiver_lag_seconds"]
+                for labels, value in self._by_name[_LAG]
             },
         )
 
     def receivers(self) -> tuple[ReceiverStatus, ...]:
-        counts = self._by_place("scouter_ingest_duration_seconds_count")
-        sizes = self._by_place("scouter_ingest_bytes_total")
+        counts = self._by_place(_REQUESTS)
+        sizes = self._by_place(_BYTES)
         refused: defaultdict[tuple[str, ...], dict[str, int]] = defaultdict(dict)
-        for labels, value in self._by_name["scouter_ingest_refused_total"]:
+        for labels, value in self._by_name[_REFUSED]:
             refused[_place(labels)][labels["reason"]] = int(value)
         return tuple(
             ReceiverStatus(

@@ -77,7 +77,7 @@ async def overview(
         _items(source, "profiles"),
         _rates(source, {"since": since, "profile": profile, **traffic.asked}),
         source.get("alerts"),
-        _items(source, "drift/series"),
+        _items(source, "drift/series", profile=profile),
         source.get("conservation/records"),
     )
     falls = [

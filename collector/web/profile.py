@@ -100,7 +100,7 @@ async def tasks_view(
     versions = await _versions(source, alias)
     item = _chosen(versions, alias, given.get("digest", ""))
     standings, alerts, (body, rates, newest) = await asyncio.gather(
-        source.get("drift/series"),
+        source.get("drift/series", profile=alias),
         source.get("alerts"),
         _content(source, item, period.since(now_s), traffic),
     )

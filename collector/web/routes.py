@@ -1,5 +1,6 @@
 """The routes of the page."""
 
+import asyncio
 import time
 from collections.abc import AsyncIterator
 from http import HTTPStatus
@@ -155,11 +156,13 @@ async def _profile_file(request: Request, source: Source) -> Response:
 async def _task(request: Request, source: Source) -> Response:
     period, traffic = read_period(request.query_params.get("range")), _traffic(request)
     profile, task_id = request.query_params.get("profile", ""), request.query_params.get("task", "")
-    shown = await task_view(source, profile, task_id, period, traffic, time.time())
+    shown, definition = await asyncio.gather(
+        task_view(source, profile, task_id, period, traffic, time.time()),
+        definition_in(source, profile, task_id),
+    )
     return await render(
         request, "task.html", period=period, periods=PERIODS, traffic=traffic,
-        profile=profile, task_id=task_id,
-        definition=await definition_in(source, profile, task_id), **shown,
+        profile=profile, task_id=task_id, definition=definition, **shown,
     )  # fmt: skip
 
 

@@ -50,7 +50,7 @@ async def task_view(
         source.get("tasks", **asked),
         source.get("tasks/series", task_id=task_id, points=POINTS, **asked),
         source.get("alerts"),
-        source.get("drift/series"),
+        source.get("drift/series", profile=profile),
         source.get("versions", profile=profile),
     )
     versions: list[Answer] = known["items"]

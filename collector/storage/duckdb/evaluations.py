@@ -104,21 +104,30 @@ def read_versions(database: Database, space: str, profile: str) -> list[VersionR
 
     An evaluation that looked at no spans does not know its version; a span of its trace does.
 
-    Cost: linear in the spans of the space, a few columns of them.
+    Cost: linear in the evaluations of the space, one column of them; where the newest ones do not
+    all know their version, in its spans, too.
     """
-    rows = database.read(
-        "WITH e AS (SELECT e.record_uid, e.trace_id, e.service_version, e.evaluated_ns"
-        f" FROM evaluations e WHERE e.space = $1 AND {PROFILE.replace('?', '$2')}"
-        f" ORDER BY e.seq DESC LIMIT {_MOST}), s AS (SELECT s.trace_id,"
-        " any_value(s.service_version) AS version FROM spans s WHERE s.space = $1"
-        " AND s.service_version <> '' AND s.trace_id IN (SELECT trace_id FROM e"
-        " WHERE service_version = '') GROUP BY s.trace_id)"
-        " SELECT coalesce(nullif(e.service_version, ''), s.version) AS told,"
-        " min(e.evaluated_ns) AS first, max(e.evaluated_ns), count(DISTINCT e.record_uid)"
-        " FROM e LEFT JOIN s USING (trace_id) WHERE told IS NOT NULL"
-        " GROUP BY told ORDER BY first DESC, told",
-        [space, profile],
+    where, given = conditions(("e.space = ?", space), profile_filter(database, profile))
+    newest = (
+        "SELECT e.uid_hash, e.trace_id, e.service_version, e.evaluated_ns"
+        f" FROM evaluations e WHERE {where} ORDER BY e.seq DESC LIMIT {_MOST}"
     )
+    counts = "min(e.evaluated_ns) AS first, max(e.evaluated_ns), count(DISTINCT e.uid_hash)"
+    by_version = "GROUP BY told ORDER BY first DESC, told"
+    rows = database.read(
+        f"WITH e AS ({newest}) SELECT e.service_version AS told, {counts} FROM e {by_version}",
+        given,
+    )
+    if any(not version for version, *_ in rows):
+        rows = database.read(
+            f"WITH e AS ({newest}), s AS (SELECT s.trace_id,"
+            " any_value(s.service_version) AS version FROM spans s WHERE s.space = ?"
+            " AND s.service_version <> '' AND s.trace_id IN (SELECT trace_id FROM e"
+            " WHERE service_version = '') GROUP BY s.trace_id)"
+            f" SELECT coalesce(nullif(e.service_version, ''), s.version) AS told, {counts}"
+            f" FROM e LEFT JOIN s USING (trace_id) WHERE told IS NOT NULL {by_version}",
+            [*given, space],
+        )
     names = ("version", "first_ns", "last_ns", "records")
     return [VersionRow(**dict(zip(names, row, strict=True))) for row in rows]
 

@@ -4,9 +4,13 @@ from scouter.client.call import Call, Moment, PagedCall, QueryValue, get, pages
 from scouter.client.models.drift import DriftResult, DriftSeriesList, DriftSlices
 
 
-def drift_series() -> Call[DriftSeriesList]:
-    """The standing of every task of every active profile, with its reference."""
-    return get("/drift/series", DriftSeriesList)
+def drift_series(profile: str | None = None) -> Call[DriftSeriesList]:
+    """The standing of every task of every active profile, with its reference.
+
+    Args:
+        profile: Alias, name, uid or digest; None for all.
+    """
+    return get("/drift/series", DriftSeriesList, query=dict(locals()))
 
 
 def drift_results(
