@@ -99,8 +99,8 @@ async def tasks_view(
     alias = given.get("profile", "")
     versions = await _versions(source, alias)
     item = _chosen(versions, alias, given.get("digest", ""))
-    standings, alerts, (body, rates, newest) = await asyncio.gather(
-        source.get("drift/series", profile=alias),
+    users, alerts, (body, rates, newest) = await asyncio.gather(
+        _users(source, item),
         source.get("alerts"),
         _content(source, item, period.since(now_s), traffic),
     )
@@ -116,7 +116,7 @@ async def tasks_view(
         "body": body,
         "versions": versions,
         "watched": _watched(body),
-        "users": _users(standings["items"], alias) if item["is_active"] else [],
+        "users": users,
         "alert": next((each for each in alerts["items"] if each["profile"] == alias), None),
         "falls": [
             each
@@ -320,10 +320,9 @@ def _watched(body: Answer) -> Words | None:
     return told("traces with a span {parts}", parts=listed(parts, " and "))
 
 
-def _users(standings: Iterable[Answer], alias: str) -> list[Answer]:
+async def _users(source: Source, item: Answer) -> list[Answer]:
     """Services that ran last, each in each environment, with the rate of whole records."""
-    return [
-        each
-        for each in standings
-        if each["profile"] == alias and each["kind"] == "pass" and not each["task"]
-    ]
+    if not item["is_active"]:
+        return []
+    standings = await source.get("drift/series", profile=item["uid"])
+    return [each for each in standings["items"] if each["kind"] == "pass" and not each["task"]]

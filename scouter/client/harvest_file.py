@@ -11,6 +11,7 @@ from pydantic import JsonValue
 
 from scouter.client.harvest import Harvested
 from scouter.errors import ConfigError
+from scouter.evaluate.files.json_ends import is_longer
 from scouter.evaluate.files.read import MAX_YAML_BYTES, check_extension
 from scouter.evaluate.outcome import Outcome
 from scouter.evaluate.tasks.task import Task
@@ -46,15 +47,23 @@ def write_scenarios(path: Path, items: Sequence[Harvested]) -> None:
         ConfigError: The file would be larger than YAML files may be, or cannot be written.
     """
     is_plain = check_scenario_path(path) == ".jsonl"
+    told = [item.scenario.model_dump(mode="json", exclude_defaults=True) for item in items]
+    if not is_plain and is_longer(told, MAX_YAML_BYTES):  # to write it takes half a minute
+        raise _too_large(path)
     data = (_json_lines(items) if is_plain else scenario_yaml(path.stem, items)).encode()
     if not is_plain and len(data) > MAX_YAML_BYTES:
-        raise ConfigError(
-            f"{path}: {len(data):,} bytes are more than a YAML file may have; write a .jsonl file"
-        )
+        raise _too_large(path)
     try:
         path.write_bytes(data)
     except OSError as error:
         raise ConfigError(f"{path}: {error.strerror or error}") from error
+
+
+def _too_large(path: Path) -> ConfigError:
+    return ConfigError(
+        f"{path}: more than the {MAX_YAML_BYTES:,} bytes that a YAML file may have; write a .jsonl "
+        "file"
+    )
 
 
 def _json_lines(items: Sequence[Harvested]) -> str:

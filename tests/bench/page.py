@@ -58,8 +58,9 @@ def views(http: httpx.Client) -> Iterator[tuple[str, str]]:
     yield "record", f"/records/{evaluation['uid']}"
     yield _TRACE_VIEW, f"/traces/{evaluation['trace_id']}"
     lists = ("evaluations", "records", "traces", "conversations")
-    for name in (*lists, "compare", "labels", "alerts", "health"):
+    for name in (*lists, "labels", "alerts", "health"):
         yield name, f"/{name}"
+    yield "compare", f"/compare?profile={evaluation['profile']}"
     yield "labels: queue", f"/labels/queue?profile={evaluation['profile']}&task={task}&rater=ada"
     for name in lists:
         yield f"{name}: counts", f"/facets/{name}"

@@ -105,7 +105,7 @@ def test_other_forms_are_refused(tmp_path: Path, name: str) -> None:
 def test_more_than_a_yaml_file_may_have_goes_into_json_lines(tmp_path: Path) -> None:
     """16 MiB, and what is beside the text of the one scenario."""
     scenario = EvalScenario("a" * 2**24, id="a", metadata=metadata())
-    with pytest.raises(ConfigError, match=r"more than a YAML file may have; write a \.jsonl"):
+    with pytest.raises(ConfigError, match=r"bytes that a YAML file may have; write a \.jsonl"):
         write_scenarios(tmp_path / "a.yaml", [harvested(scenario)])
     assert list(tmp_path.iterdir()) == []
     write_scenarios(tmp_path / "a.jsonl", [harvested(scenario)])
