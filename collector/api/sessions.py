@@ -143,21 +143,32 @@ def sessions_router() -> APIRouter:
         store: TheStore,
         names: TheNames,
         query: Annotated[SessionQuery, Depends(session_filter)],
+        text: Annotated[
+            str | None,
+            Query(
+                min_length=1,
+                max_length=512,
+                description="In a record's context, or in a span of its trace: as that of "
+                "`/records`, or that of `/traces`.",
+            ),
+        ] = None,
         limit: Limit = 100,
         cursor: Cursor = None,
     ) -> SessionPage:
         """Sessions with a record that is asked for, the one with the newest such record first.
 
-        `profile` and times, which are those of acceptance, ask for a record; all other filters ask
-        something of the whole session. The counts include all records of a session. A search by
-        such a filter ends after a second: the answer then is partial and says how far it looked.
+        `profile`, `text` and times, which are those of acceptance, ask for a record; all other
+        filters ask something of the whole session. The counts include all records of a session. A
+        search by `text` or by such a filter ends after a second: the answer then is partial and
+        says how far it looked.
         """
         before, as_of = read_cursor(cursor)
         end = time.monotonic() + SEARCH_S
-        page = store.sessions(
-            replace(query, as_of=as_of, limit=limit, before=before),
-            lambda: time.monotonic() >= end,
-        )
+        query = replace(query, as_of=as_of, limit=limit, before=before)
+        if text is None:
+            page = store.sessions(query, lambda: time.monotonic() >= end)
+        else:
+            page = store.search_sessions(query, text, lambda: time.monotonic() >= end)
         if not page.items and cursor is None:
             names.check(query.space, query.profile, query.task_id)
         at = page.looked_until_ns

@@ -10,7 +10,12 @@ from typing import Final
 
 from collector.storage.duckdb.database import Database, NoMemoryError
 from collector.storage.duckdb.json_text import dump_json
-from collector.storage.duckdb.records import Candidate, matching_records, record_summaries
+from collector.storage.duckdb.records import (
+    Candidate,
+    RecordPlace,
+    matching_records,
+    record_summaries,
+)
 from collector.storage.port.lists import RecordQuery, TextPage
 
 # All SQL is put together from this module's own words; values always travel as parameters.
@@ -34,7 +39,7 @@ def read_text_page(
 
     Cost: linear in the bytes of the contexts that are read.
     """
-    contexts = _Contexts(database, query.space, pattern_of(text))
+    contexts = Contexts(database, query.space, text)
     found: list[Candidate] = []
     last: Candidate | None = None
     for candidates in matching_records(database, query):
@@ -42,9 +47,10 @@ def read_text_page(
         while done < len(candidates):
             if last is not None and contexts.oldest_ns is not None and is_over():
                 return _page(database, query, found, last, contexts.oldest_ns)
-            part, hits = contexts.search(candidates[done:])
-            found += hits
-            done += len(part)
+            count, hits = contexts.search([place for place, _ in candidates[done:]])
+            part = candidates[done : done + count]
+            found += [each for each in part if each[0] in hits]
+            done += count
             last = part[-1]
             if len(found) > query.limit:
                 page = found[: query.limit]
@@ -52,7 +58,7 @@ def read_text_page(
     return _page(database, query, found, None, None)
 
 
-def pattern_of(text: str) -> str:
+def _pattern_of(text: str) -> str:
     """A regular expression that finds a text in JSON, where some characters are escaped.
 
     It reads escapes as wholes, from the beginning on: `n` is not found in a line break.
@@ -76,34 +82,35 @@ def _page(
     )
 
 
-class _Contexts:
+class Contexts:
     """Searches contexts in parts that grow, and shrink where memory is short.
 
     Args:
         database: The open file.
         space: Of the records.
-        pattern: Regular expression for a context's JSON.
+        text: Not empty.
     """
 
-    def __init__(self, database: Database, space: str, pattern: str) -> None:
-        self._database, self._space, self._pattern = database, space, pattern
+    def __init__(self, database: Database, space: str, text: str) -> None:
+        self._database, self._space, self._pattern = database, space, _pattern_of(text)
         self._size = _FIRST
         self.oldest_ns: int | None = None
         """Arrival of the oldest record of the last part."""
 
-    def search(
-        self, candidates: Sequence[Candidate]
-    ) -> tuple[Sequence[Candidate], list[Candidate]]:
-        """Read the contexts of the first candidates.
+    def search(self, places: Sequence[RecordPlace]) -> tuple[int, set[RecordPlace]]:
+        """Read the contexts of the first of some records.
+
+        Args:
+            places: Newest first.
 
         Returns:
-            These candidates, at least one, and those of them that have the text.
+            The number of these records, at least one, and those of them that have the text.
 
         Raises:
             NoMemoryError: There is no memory even for one context.
         """
         while True:
-            part = candidates[: self._size]
+            part = places[: self._size]
             try:
                 hits = self._hits(part)
             except NoMemoryError:
@@ -112,10 +119,9 @@ class _Contexts:
                 self._size = max(1, len(part) // _GROWTH)
                 continue
             self._size = min(_MOST, self._size * _GROWTH)
-            return part, hits
+            return len(part), hits
 
-    def _hits(self, part: Sequence[Candidate]) -> list[Candidate]:
-        places = [place for place, _ in part]
+    def _hits(self, places: Sequence[RecordPlace]) -> set[RecordPlace]:
         rows = self._database.read_long(
             "SELECT r.seq, r.uid, r.received_ns, regexp_matches(r.context, ?, 'i') FROM records r"
             " SEMI JOIN (SELECT unnest(?::BIGINT[]) AS uid_hash) k ON k.uid_hash = r.uid_hash"
@@ -130,4 +136,4 @@ class _Contexts:
         )
         self.oldest_ns = min((row[2] for row in rows), default=self.oldest_ns)
         hits = {(seq, uid) for seq, uid, _, is_hit in rows if is_hit}
-        return [each for each in part if (each[0].seq, each[0].uid) in hits]
+        return {each for each in places if (each.seq, each.uid) in hits}

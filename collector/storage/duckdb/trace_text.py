@@ -4,7 +4,7 @@ There is no index of words: the bytes of the spans of traces that the other filt
 some at a time. Log events are spans of their own, so that a message is found however it came.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
@@ -49,7 +49,7 @@ def read_trace_text_page(
     search = TraceSearch(stored, query, is_any_span=True)
     for part in _parts(search):
         for found in _found(finder, part, seen, query.limit + 1):
-            earlier = _shown_before(stored, search.first, finder, list(found))
+            earlier = _shown_before(stored, search.first, finder, found)
             places |= {each: at for each, at in found.items() if each not in earlier}
             if len(places) > query.limit:
                 break
@@ -68,6 +68,45 @@ def read_trace_text_page(
         as_of=query.as_of,
         looked_until_ns=looked_until_ns,
     )
+
+
+def traces_with_text(
+    stored: StoredSpans,
+    query: SpanQuery,
+    finder: SpanText,
+    trace_ids: Collection[str],
+    since: SpanPosition | None = None,
+) -> set[str]:
+    """Select the traces that have a span, or a log event, with a text.
+
+    Args:
+        stored: The spans.
+        query: The other filters; its place is not looked at.
+        finder: Looks into spans.
+        trace_ids: The traces.
+        since: Only spans from this place on.
+
+    Cost: linear in the bytes of the spans that are read.
+    """
+    found: set[str] = set()
+    if not trace_ids:
+        return found
+    for rows in matching_spans(
+        stored,
+        replace(query, before=None),
+        _COLUMNS,
+        _ROWS,
+        trace_ids=trace_ids,
+        passed_over=found,
+        first=0 if since is None else since.seq,
+        has_events=True,
+    ):
+        some = [row for row in rows if since is None or row[: len(_POSITION)] >= since]
+        for each in _found(finder, some, found, len(trace_ids)):
+            found.update(each)
+        if len(found) == len(trace_ids):
+            break
+    return found
 
 
 def _parts(search: TraceSearch) -> Iterator[Sequence[_Row]]:
@@ -102,27 +141,12 @@ def _found(
 
 
 def _shown_before(
-    stored: StoredSpans, query: SpanQuery, finder: SpanText, trace_ids: Sequence[str]
+    stored: StoredSpans, query: SpanQuery, finder: SpanText, trace_ids: Collection[str]
 ) -> set[str]:
     """Select the traces of an earlier page: a newer span of theirs has the text, too."""
-    if query.before is None or not trace_ids:
+    if query.before is None:
         return set()
-    found: set[str] = set()
-    for rows in matching_spans(
-        stored,
-        replace(query, before=None),
-        _COLUMNS,
-        _ROWS,
-        trace_ids=trace_ids,
-        first=query.before.seq,
-        has_events=True,
-    ):
-        newer = [row for row in rows if row[: len(_POSITION)] >= query.before]
-        for each in _found(finder, newer, found, len(trace_ids)):
-            found.update(each)
-        if len(found) == len(trace_ids):
-            break
-    return found
+    return traces_with_text(stored, query, finder, trace_ids, query.before)
 
 
 def _position(row: _Row) -> SpanPosition:

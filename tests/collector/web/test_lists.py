@@ -102,11 +102,13 @@ def test_conversations_are_found_by_what_they_are_as_a_whole(growing: Service) -
     assert growing.http.post("/v1/traces", content=data, headers=PROTOBUF).is_success
     turn = {"profile": "answers", "session_id": "talk"}
     growing.send(
-        {**turn, "uid": "one", "context": {"answer": 42}},
+        {**turn, "uid": "one", "context": {"answer": 42, "said": "<b>"}},
         {**turn, "uid": "two", "context": {"answer": 1}, "trace_id": f"{9:032x}"},
     )
     growing.wait_for(5)
     for query, wanted in (
+        ("text=TALK", 1), ("text=%3CB%3E", 1), ("text=answer", 4), ("text=none", 0),
+        ("text=talk&outcome=failed", 1), ("text=talk&outcome=passed", 0),
         ("outcome=failed", 3), ("outcome=passed", 1), ("outcome=errored", 0),
         ("task_id=right&task_outcome=passed", 2), ("tag=team%3Dblue", 1),
         ("tool_name=tool+talk", 1), ("min_duration_ms=2999", 1), ("min_duration_ms=3001", 0),
@@ -116,6 +118,7 @@ def test_conversations_are_found_by_what_they_are_as_a_whole(growing: Service) -
     row_text = view(growing, "/conversations?tool_name=tool+talk").partition("<tbody>")[2]
     assert ">3.0 s<" in row_text
     assert growing.http.get("/api/v1/sessions?tag=x").status_code == 400
+    assert growing.http.get("/api/v1/sessions?text=").status_code == 400
     assert growing.http.get("/api/v1/sessions?task_id=nobody").status_code == 404
 
 
