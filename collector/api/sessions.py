@@ -10,6 +10,7 @@ from fastapi import APIRouter, Depends, Path, Query
 from pydantic import BaseModel, ConfigDict, Field
 
 from collector.api import models
+from collector.api.answers import match_answer
 from collector.api.evaluations import evaluation_answer
 from collector.api.parameters import (
     NOT_FOUND,
@@ -32,6 +33,7 @@ from collector.api.records import RecordItem, record_item
 from collector.problem import ProblemError
 from collector.receivers.times import format_time
 from collector.storage.port.lists import EvaluationQuery, RecordQuery, SessionQuery, SessionSummary
+from scouter.client.models.text_match import TextMatch
 from scouter.evaluate.outcome import Outcome
 
 _MOST: Final = 1000
@@ -59,6 +61,10 @@ class SessionItem(BaseModel):
     )
     input_tokens: int | None = Field(description="Of the model calls of its traces.")
     output_tokens: int | None
+    match: TextMatch | None = Field(
+        description="The place of the text that was searched; null without one, or in a context of "
+        "more than 128 KiB."
+    )
 
 
 class SessionPage(BaseModel):
@@ -219,4 +225,5 @@ def _counts(summary: SessionSummary) -> dict[str, Any]:
         "duration_ms": None if summary.duration_ns is None else max(0, summary.duration_ns) / 1e6,
         "input_tokens": summary.input_tokens,
         "output_tokens": summary.output_tokens,
+        "match": match_answer(summary.match),
     }

@@ -6,10 +6,14 @@ There is no index of words: the contexts of what the other filters name are read
 import json
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Final
 
+from pydantic import JsonValue
+
 from collector.storage.duckdb.database import Database, NoMemoryError
-from collector.storage.duckdb.json_text import dump_json
+from collector.storage.duckdb.json_text import dump_json, load_json
+from collector.storage.duckdb.part_reads import LongRow, read_within
 from collector.storage.duckdb.records import (
     Candidate,
     RecordPlace,
@@ -17,12 +21,20 @@ from collector.storage.duckdb.records import (
     record_summaries,
 )
 from collector.storage.port.lists import RecordQuery, TextPage
+from collector.storage.port.text_match import TextMatch, text_match
 
 # All SQL is put together from this module's own words; values always travel as parameters.
+# ruff: noqa: S608
 
 _FIRST: Final = 16
 _MOST: Final = 512
 _GROWTH: Final = 4
+_MATCH_BYTES: Final = 2**17
+_MATCHES_BYTES: Final = 2**20
+_OF_PLACES: Final = (
+    "SEMI JOIN (SELECT unnest(?::BIGINT[]) AS uid_hash) k ON k.uid_hash = r.uid_hash"
+    " WHERE r.seq BETWEEN ? AND ? AND r.space = ?"
+)
 _SPECIAL: Final = re.compile(r"([\\.^$*+?{}\[\]|()])")
 
 
@@ -46,7 +58,7 @@ def read_text_page(
         done = 0
         while done < len(candidates):
             if last is not None and contexts.oldest_ns is not None and is_over():
-                return _page(database, query, found, last, contexts.oldest_ns)
+                return _page(contexts, query, found, last, contexts.oldest_ns)
             count, hits = contexts.search([place for place, _ in candidates[done:]])
             part = candidates[done : done + count]
             found += [each for each in part if each[0] in hits]
@@ -54,8 +66,8 @@ def read_text_page(
             last = part[-1]
             if len(found) > query.limit:
                 page = found[: query.limit]
-                return _page(database, query, page, page[-1], None)
-    return _page(database, query, found, None, None)
+                return _page(contexts, query, page, page[-1], None)
+    return _page(contexts, query, found, None, None)
 
 
 def _pattern_of(text: str) -> str:
@@ -69,14 +81,16 @@ def _pattern_of(text: str) -> str:
 
 
 def _page(
-    database: Database,
+    contexts: "Contexts",
     query: RecordQuery,
     found: Sequence[Candidate],
     last: Candidate | None,
     looked_until_ns: int | None,
 ) -> TextPage:
+    matches = contexts.matches([place for place, _ in found])
+    items = record_summaries(contexts.database, query.space, found)
     return TextPage(
-        items=tuple(record_summaries(database, query.space, found)),
+        items=tuple(replace(each, match=matches.get(each.place)) for each in items),
         next_before=None if last is None else last[0][:2],
         looked_until_ns=looked_until_ns,
     )
@@ -92,7 +106,8 @@ class Contexts:
     """
 
     def __init__(self, database: Database, space: str, text: str) -> None:
-        self._database, self._space, self._pattern = database, space, _pattern_of(text)
+        self.database, self._space = database, space
+        self._text, self._pattern = text, _pattern_of(text)
         self._size = _FIRST
         self.oldest_ns: int | None = None
         """Arrival of the oldest record of the last part."""
@@ -121,19 +136,54 @@ class Contexts:
             self._size = min(_MOST, self._size * _GROWTH)
             return len(part), hits
 
+    def matches(self, places: Sequence[RecordPlace]) -> dict[tuple[int, int], TextMatch]:
+        """Find where in their contexts some records have the text, by their places.
+
+        Args:
+            places: Newest first. Long contexts, and all behind so many bytes, are left out.
+        """
+
+        def read(part: Sequence[RecordPlace]) -> list[LongRow]:
+            rows = self.database.read_long(
+                f"SELECT r.seq, r.uid_hash, r.context FROM records r {_OF_PLACES}"
+                " AND strlen(r.context) <= ?",
+                [*self._given(part), _MATCH_BYTES],
+            )
+            return [LongRow((seq, of), text) for seq, of, text in rows]
+
+        rows, _ = read_within(places, read, _MATCHES_BYTES)
+        found = {row.place: _match(load_json(row.text), self._text) for row in rows}
+        return {place: match for place, match in found.items() if match is not None}
+
     def _hits(self, places: Sequence[RecordPlace]) -> set[RecordPlace]:
-        rows = self._database.read_long(
+        rows = self.database.read_long(
             "SELECT r.seq, r.uid, r.received_ns, regexp_matches(r.context, ?, 'i') FROM records r"
-            " SEMI JOIN (SELECT unnest(?::BIGINT[]) AS uid_hash) k ON k.uid_hash = r.uid_hash"
-            " WHERE r.seq BETWEEN ? AND ? AND r.space = ?",
-            [
-                self._pattern,
-                [place.uid_hash for place in places],
-                places[-1].seq,
-                places[0].seq,
-                self._space,
-            ],
+            f" {_OF_PLACES}",
+            [self._pattern, *self._given(places)],
         )
         self.oldest_ns = min((row[2] for row in rows), default=self.oldest_ns)
         hits = {(seq, uid) for seq, uid, _, is_hit in rows if is_hit}
         return {each for each in places if (each.seq, each.uid) in hits}
+
+    def _given(self, places: Sequence[RecordPlace]) -> list[object]:
+        hashes = [place.uid_hash for place in places]
+        return [hashes, places[-1].seq, places[0].seq, self._space]
+
+
+def _match(context: JsonValue, text: str) -> TextMatch | None:
+    """The first name or value of a context that has a text, in the order of the context."""
+    lower = text.lower()
+    left: list[tuple[str, JsonValue]] = [("", context)]
+    while left:
+        path, value = left.pop()
+        if isinstance(value, dict):
+            for name, inner in reversed(value.items()):
+                below = f"{path}.{name}" if path else name
+                left += [(below, inner), (below, name)]
+        elif isinstance(value, list):
+            left += [(f"{path}[{at}]", each) for at, each in reversed(list(enumerate(value)))]
+        else:
+            said = value if isinstance(value, str) else json.dumps(value)
+            if lower in said.lower():
+                return text_match(path, said, text)
+    return None

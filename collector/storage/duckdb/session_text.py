@@ -5,6 +5,7 @@ its newest record that has it and that the other filters ask for.
 """
 
 from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
 from collector.storage.duckdb.database import Database
@@ -24,6 +25,7 @@ from collector.storage.duckdb.trace_text import traces_with_text
 from collector.storage.log.span_text import SpanText
 from collector.storage.port.lists import SessionPage, SessionQuery
 from collector.storage.port.search import SpanQuery
+from collector.storage.port.text_match import TextMatch
 
 # All SQL is put together from this module's own words; values always travel as parameters.
 # ruff: noqa: S608
@@ -38,6 +40,13 @@ class _Record(NamedTuple):
     session_id: str
     received_ns: int
     trace_id: str | None
+
+
+class _Hit(NamedTuple):
+    """A record with the text, and where a span of its trace has it if the context has not."""
+
+    record: _Record
+    match: TextMatch | None
 
 
 def read_session_text_page(
@@ -55,7 +64,7 @@ def read_session_text_page(
     """
     assert query.as_of is not None  # noqa: S101 the store has filled it in
     search = _Search(stored, query, text)
-    found: dict[str, RecordPlace] = {}
+    found: dict[str, _Hit] = {}
     seen: set[str] = set()
     last: _Record | None = None
     next_before, looked_until_ns = None, None
@@ -63,20 +72,25 @@ def read_session_text_page(
         if last is not None and is_over():
             next_before, looked_until_ns = last.place[:2], last.received_ns
             break
-        new: dict[str, RecordPlace] = {}
-        for each in search.with_text([each for each in part if each.session_id not in seen]):
-            new.setdefault(each.session_id, each.place)
+        new: dict[str, _Hit] = {}
+        for hit in search.hits([each for each in part if each.session_id not in seen]):
+            new.setdefault(hit.record.session_id, hit)
         seen.update(new)
         earlier = search.shown_before(new)
-        found |= {session_id: at for session_id, at in new.items() if session_id not in earlier}
+        found |= {session_id: hit for session_id, hit in new.items() if session_id not in earlier}
         if len(found) > query.limit:
-            next_before = list(found.values())[query.limit - 1][:2]
+            next_before = list(found.values())[query.limit - 1].record.place[:2]
             break
         last = last_of_part
     ids = list(found)[: query.limit]
     counts = session_summaries(stored, query.space, ids)
+    matches = search.matches([found[each] for each in ids])
     return SessionPage(
-        items=tuple(counts[each] for each in ids if each in counts),
+        items=tuple(
+            replace(counts[each], match=match)
+            for each, match in zip(ids, matches, strict=True)
+            if each in counts
+        ),
         next_before=next_before,
         as_of=query.as_of,
         looked_until_ns=looked_until_ns,
@@ -124,7 +138,7 @@ class _Search:
         self._spans = SpanText(stored.log, text)
         self._of_traces = SpanQuery(space=query.space, as_of=query.as_of)
 
-    def with_text(self, records: Sequence[_Record]) -> list[_Record]:
+    def hits(self, records: Sequence[_Record]) -> list[_Hit]:
         """Those of some records that have the text, in the same order."""
         places = [each.place for each in records]
         has_text: set[RecordPlace] = set()
@@ -134,7 +148,16 @@ class _Search:
             places = places[count:]
         left = {each.trace_id for each in records if each.trace_id and each.place not in has_text}
         traces = traces_with_text(self._stored, self._of_traces, self._spans, left)
-        return [each for each in records if each.place in has_text or each.trace_id in traces]
+        return [
+            _Hit(each, None if each.place in has_text else traces[each.trace_id or ""])
+            for each in records
+            if each.place in has_text or each.trace_id in traces
+        ]
+
+    def matches(self, hits: Sequence[_Hit]) -> list[TextMatch | None]:
+        """Where each of some records has the text."""
+        in_contexts = self._contexts.matches([each.record.place for each in hits if not each.match])
+        return [each.match or in_contexts.get(each.record.place[:2]) for each in hits]
 
     def shown_before(self, session_ids: Collection[str]) -> set[str]:
         """Select the sessions of an earlier page: a newer record of theirs has the text, too."""
@@ -152,5 +175,5 @@ class _Search:
         newer = list(map(_record, rows))
         for at in range(0, len(newer), _PART):
             part = [each for each in newer[at : at + _PART] if each.session_id not in found]
-            found.update(each.session_id for each in self.with_text(part))
+            found.update(each.record.session_id for each in self.hits(part))
         return found

@@ -6,7 +6,7 @@ some at a time. Log events are spans of their own, so that a message is found ho
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from collector.storage.duckdb.read import StoredSpans
 from collector.storage.duckdb.search import matching_spans
@@ -15,6 +15,7 @@ from collector.storage.duckdb.trace_summaries import read_summaries
 from collector.storage.log.span_codec import READ_COLUMNS
 from collector.storage.log.span_text import SpanText
 from collector.storage.port.search import SpanPosition, SpanQuery, TracePage, TraceQuery
+from collector.storage.port.text_match import TextMatch
 
 _POSITION: Final = SpanPosition._fields
 _COLUMNS: Final = (*_POSITION, "received_ns", *READ_COLUMNS)
@@ -26,6 +27,13 @@ _FIRST_BYTES: Final = 2**18
 _MOST_BYTES: Final = 4 * 2**20
 _GROWTH: Final = 4
 _Row = tuple[Any, ...]
+
+
+class _Found(NamedTuple):
+    """The newest span of a trace that has the text."""
+
+    position: SpanPosition
+    match: TextMatch
 
 
 def read_trace_text_page(
@@ -43,7 +51,7 @@ def read_trace_text_page(
     """
     assert query.as_of is not None  # noqa: S101 the store has filled it in
     finder = SpanText(stored.log, text)
-    places: dict[str, SpanPosition] = {}
+    places: dict[str, _Found] = {}
     seen: set[str] = set()
     next_before, looked_until_ns = None, None
     search = TraceSearch(stored, query, is_any_span=True)
@@ -60,10 +68,12 @@ def read_trace_text_page(
             break
     page = list(places)[: query.limit]
     if len(places) > len(page):
-        next_before = places[page[-1]]
+        next_before = places[page[-1]].position
     summaries = read_summaries(stored, query.space, page)
     return TracePage(
-        items=tuple(summaries[each] for each in page if each in summaries),
+        items=tuple(
+            replace(summaries[each], match=places[each].match) for each in page if each in summaries
+        ),
         next_before=next_before,
         as_of=query.as_of,
         looked_until_ns=looked_until_ns,
@@ -76,8 +86,8 @@ def traces_with_text(
     finder: SpanText,
     trace_ids: Collection[str],
     since: SpanPosition | None = None,
-) -> set[str]:
-    """Select the traces that have a span, or a log event, with a text.
+) -> dict[str, TextMatch]:
+    """Select the traces that have a span, or a log event, with a text; says where it is.
 
     Args:
         stored: The spans.
@@ -88,7 +98,8 @@ def traces_with_text(
 
     Cost: linear in the bytes of the spans that are read.
     """
-    found: set[str] = set()
+    found: dict[str, TextMatch] = {}
+    seen: set[str] = set()
     if not trace_ids:
         return found
     for rows in matching_spans(
@@ -97,13 +108,13 @@ def traces_with_text(
         _COLUMNS,
         _ROWS,
         trace_ids=trace_ids,
-        passed_over=found,
+        passed_over=seen,
         first=0 if since is None else since.seq,
         has_events=True,
     ):
         some = [row for row in rows if since is None or row[: len(_POSITION)] >= since]
-        for each in _found(finder, some, found, len(trace_ids)):
-            found.update(each)
+        for new in _found(finder, some, seen, len(trace_ids)):
+            found |= {trace_id: each.match for trace_id, each in new.items()}
         if len(found) == len(trace_ids):
             break
     return found
@@ -123,7 +134,7 @@ def _parts(search: TraceSearch) -> Iterator[Sequence[_Row]]:
 
 def _found(
     finder: SpanText, part: Sequence[_Row], seen: set[str], most: int
-) -> Iterator[dict[str, SpanPosition]]:
+) -> Iterator[dict[str, _Found]]:
     """The traces with the text, about so many at a time, each at its newest span in a part.
 
     Args:
@@ -136,16 +147,17 @@ def _found(
         part = [row for row in part if row[2] not in seen]
         found = finder.traces([_for_finder(row) for row in part], most)
         seen.update(found)
-        yield {each: _position(part[at]) for each, at in found.items()}
-        part = part[max(found.values()) + 1 :] if len(found) >= most else ()
+        yield {each: _Found(_position(part[at]), match) for each, (at, match) in found.items()}
+        last = max((each.at for each in found.values()), default=0)
+        part = part[last + 1 :] if len(found) >= most else ()
 
 
 def _shown_before(
     stored: StoredSpans, query: SpanQuery, finder: SpanText, trace_ids: Collection[str]
-) -> set[str]:
+) -> Collection[str]:
     """Select the traces of an earlier page: a newer span of theirs has the text, too."""
     if query.before is None:
-        return set()
+        return ()
     return traces_with_text(stored, query, finder, trace_ids, query.before)
 
 
