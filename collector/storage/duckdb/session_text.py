@@ -8,7 +8,6 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
-from collector.storage.duckdb.database import Database
 from collector.storage.duckdb.evaluations import conditions
 from collector.storage.duckdb.read import StoredSpans
 from collector.storage.duckdb.record_text import Contexts
@@ -30,8 +29,11 @@ from collector.storage.port.text_match import TextMatch
 # All SQL is put together from this module's own words; values always travel as parameters.
 # ruff: noqa: S608
 
-_PART: Final = 64
+_FIRST: Final = 64
+_MOST: Final = 1024
 """Records of which contexts and traces are read at once."""
+_MOST_BYTES: Final = 4 * 2**20
+"""Bytes of spans in a part behind which the next one is smaller."""
 _COLUMNS: Final = ", r.uid, r.trace_id"
 
 
@@ -68,7 +70,7 @@ def read_session_text_page(
     seen: set[str] = set()
     last: _Record | None = None
     next_before, looked_until_ns = None, None
-    for part, last_of_part in _parts(stored.database, query):
+    for part, last_of_part in search.parts():
         if last is not None and is_over():
             next_before, looked_until_ns = last.place[:2], last.received_ns
             break
@@ -97,27 +99,6 @@ def read_session_text_page(
     )
 
 
-def _parts(database: Database, query: SessionQuery) -> Iterator[tuple[Sequence[_Record], _Record]]:
-    """Records that are asked for, of sessions that meet the conditions, newest first, some a time.
-
-    With each part comes the last record that was passed over, or is in it.
-    """
-    before, size = query.before, 4 * (query.limit + 1)
-    while True:
-        rows = list(map(_record, asked_records(database, query, before, size, _COLUMNS)))
-        if not rows:
-            return
-        met = met_sessions(database, query, {each.session_id for each in rows})
-        wanted = [each for each in rows if each.session_id in met]
-        for at in range(0, len(wanted), _PART):
-            part = wanted[at : at + _PART]
-            yield part, part[-1]
-        if len(rows) < size:
-            return
-        yield (), rows[-1]
-        before, size = rows[-1].place[:2], min(size * GROWTH, MOST)
-
-
 def _record(row: Sequence[Any]) -> _Record:
     seq, uid_hash, session_id, received_ns, uid, trace_id = row
     return _Record(RecordPlace(seq, uid_hash, uid), session_id, received_ns, trace_id)
@@ -137,6 +118,32 @@ class _Search:
         self._contexts = Contexts(stored.database, query.space, text)
         self._spans = SpanText(stored.log, text)
         self._of_traces = SpanQuery(space=query.space, as_of=query.as_of)
+        self._size = _FIRST
+
+    def parts(self) -> Iterator[tuple[Sequence[_Record], _Record]]:
+        """Records that are asked for, of sessions that meet the conditions, the newest first.
+
+        With each part comes the last record that was passed over, or is in it. Parts grow, and
+        shrink where traces are long.
+        """
+        database, query = self._stored.database, self._query
+        before, size = query.before, 4 * (query.limit + 1)
+        while True:
+            rows = list(map(_record, asked_records(database, query, before, size, _COLUMNS)))
+            met = met_sessions(database, query, {each.session_id for each in rows})
+            wanted = [each for each in rows if each.session_id in met]
+            while wanted:
+                part, wanted = wanted[: self._size], wanted[self._size :]
+                searched_bytes = self._spans.searched_bytes
+                yield part, part[-1]
+                is_long = self._spans.searched_bytes - searched_bytes > _MOST_BYTES
+                self._size = (
+                    max(1, self._size // GROWTH) if is_long else min(_MOST, self._size * GROWTH)
+                )
+            if len(rows) < size:
+                return
+            yield (), rows[-1]
+            before, size = rows[-1].place[:2], min(size * GROWTH, MOST)
 
     def hits(self, records: Sequence[_Record]) -> list[_Hit]:
         """Those of some records that have the text, in the same order."""
@@ -173,7 +180,7 @@ class _Search:
             [list(session_ids), *given, *before],
         )
         newer = list(map(_record, rows))
-        for at in range(0, len(newer), _PART):
-            part = [each for each in newer[at : at + _PART] if each.session_id not in found]
+        for at in range(0, len(newer), _FIRST):
+            part = [each for each in newer[at : at + _FIRST] if each.session_id not in found]
             found.update(each.record.session_id for each in self.hits(part))
         return found

@@ -56,6 +56,8 @@ class SpanText:
 
         self._log = log
         self._text, self._lower = text, text.lower()
+        self.searched_bytes = 0
+        """Bytes of spans that were searched so far."""
         compiled = re2.compile(f"(?i){''.join(map(_ways, text))}".encode())
         self._search: Callable[[bytes | memoryview], object] = cast(_Pattern, compiled).search
 
@@ -129,6 +131,7 @@ class SpanText:
         for chunk in _chunks(rows):
             begin, _ = _place(rows[chunk[0]])
             end = sum(_place(rows[chunk[-1]]))
+            self.searched_bytes += end - begin
             try:
                 data = memoryview(self._log.read(begin, end - begin))
             except (OSError, EOFError):
