@@ -55,8 +55,8 @@ class RecordItem(BaseModel):
     tags: dict[str, str]
     context_bytes: int = Field(description="Size of the context as JSON.")
     match: TextMatch | None = Field(
-        description="The place of the text that was searched; null without one, or in a context of "
-        "more than 128 KiB."
+        description="The place of the text that was searched; null without one, or where contexts "
+        "are too long to look into."
     )
 
 

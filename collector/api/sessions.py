@@ -62,8 +62,8 @@ class SessionItem(BaseModel):
     input_tokens: int | None = Field(description="Of the model calls of its traces.")
     output_tokens: int | None
     match: TextMatch | None = Field(
-        description="The place of the text that was searched; null without one, or in a context of "
-        "more than 128 KiB."
+        description="The place of the text that was searched; null without one, or where contexts "
+        "are too long to look into."
     )
 
 

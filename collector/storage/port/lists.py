@@ -119,7 +119,7 @@ class RecordSummary:
     context: str | None = None
     """As JSON, where it was asked for."""
     match: TextMatch | None = None
-    """In the context, where a text was searched; None in one of more than 128 KiB."""
+    """In the context, where a text was searched; None where contexts are too long."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -222,7 +222,7 @@ class SessionSummary:
     """Input tokens of the model calls of its traces; None if no call tells them."""
     output_tokens: int | None = None
     match: TextMatch | None = None
-    """In a record or a span, where a text was searched; None in a context of more than 128 KiB."""
+    """In a record or a span, where a text was searched; None where contexts are too long."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -32,7 +32,7 @@ class RecordItem(Answer):
     context_bytes: int | None = None
     """Size of the context as JSON."""
     match: TextMatch | None = None
-    """The place of the text that was searched; None without one, or in a context above 128 KiB."""
+    """The place of the text that was searched; None without one, or where contexts are too long."""
 
 
 class LetterReason(Answer):
@@ -76,7 +76,7 @@ class SessionItem(Answer):
     """Of the model calls of its traces."""
     output_tokens: int | None = None
     match: TextMatch | None = None
-    """The place of the text that was searched; None without one, or in a context above 128 KiB."""
+    """The place of the text that was searched; None without one, or where contexts are too long."""
 
 
 class Session(SessionItem):
