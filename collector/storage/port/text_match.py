@@ -18,7 +18,7 @@ class TextMatch:
     before: str
     """60 characters at most; begins with `…` where more are left out."""
     text: str
-    """As the value has it; empty where the value has it in other small letters than these."""
+    """As the value writes it; empty in the rare value whose small letters are longer, as of `İ`."""
     after: str
     """Likewise; ends with `…`."""
 
