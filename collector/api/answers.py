@@ -1,10 +1,12 @@
-"""Answers that are written without being checked once more."""
+"""Parts of answers that several routes share."""
 
 import orjson
 from fastapi import Response
 from pydantic import JsonValue
 
 from collector.storage.duckdb.json_text import dump_json
+from collector.storage.port import text_match
+from scouter.client.models.text_match import TextMatch
 
 
 def json_response(content: JsonValue) -> Response:
@@ -14,3 +16,10 @@ def json_response(content: JsonValue) -> Response:
     except orjson.JSONEncodeError:
         text = dump_json(content).encode()
     return Response(text, media_type="application/json")
+
+
+def match_answer(match: text_match.TextMatch | None) -> TextMatch | None:
+    """The place at which a search found its text."""
+    if match is None:
+        return None
+    return TextMatch(where=match.where, before=match.before, text=match.text, after=match.after)

@@ -9,6 +9,7 @@ from fastapi import APIRouter, Depends, Path, Query
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 from collector.api import models
+from collector.api.answers import match_answer
 from collector.api.evaluations import evaluation_answer
 from collector.api.parameters import (
     NOT_FOUND,
@@ -32,6 +33,7 @@ from collector.storage.port.lists import RecordQuery, RecordState, RecordSummary
 from collector.storage.port.reading import ReadStore
 from collector.storage.port.rows import RecordRow
 from scouter.client.models.records import LetterReason
+from scouter.client.models.text_match import TextMatch
 from scouter.evaluate.outcome import Outcome
 
 
@@ -52,6 +54,10 @@ class RecordItem(BaseModel):
     received_at: str
     tags: dict[str, str]
     context_bytes: int = Field(description="Size of the context as JSON.")
+    match: TextMatch | None = Field(
+        description="The place of the text that was searched; null without one, or where contexts "
+        "are too long to look into."
+    )
 
 
 class RecordPage(BaseModel):
@@ -222,4 +228,5 @@ def record_item(summary: RecordSummary) -> RecordItem:
         received_at=format_time(row.received_ns),
         tags=dict(row.tags),
         context_bytes=summary.context_bytes,
+        match=match_answer(summary.match),
     )

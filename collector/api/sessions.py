@@ -10,6 +10,7 @@ from fastapi import APIRouter, Depends, Path, Query
 from pydantic import BaseModel, ConfigDict, Field
 
 from collector.api import models
+from collector.api.answers import match_answer
 from collector.api.evaluations import evaluation_answer
 from collector.api.parameters import (
     NOT_FOUND,
@@ -32,6 +33,7 @@ from collector.api.records import RecordItem, record_item
 from collector.problem import ProblemError
 from collector.receivers.times import format_time
 from collector.storage.port.lists import EvaluationQuery, RecordQuery, SessionQuery, SessionSummary
+from scouter.client.models.text_match import TextMatch
 from scouter.evaluate.outcome import Outcome
 
 _MOST: Final = 1000
@@ -59,6 +61,10 @@ class SessionItem(BaseModel):
     )
     input_tokens: int | None = Field(description="Of the model calls of its traces.")
     output_tokens: int | None
+    match: TextMatch | None = Field(
+        description="The place of the text that was searched; null without one, or where contexts "
+        "are too long to look into."
+    )
 
 
 class SessionPage(BaseModel):
@@ -143,21 +149,32 @@ def sessions_router() -> APIRouter:
         store: TheStore,
         names: TheNames,
         query: Annotated[SessionQuery, Depends(session_filter)],
+        text: Annotated[
+            str | None,
+            Query(
+                min_length=1,
+                max_length=512,
+                description="In a record's context, or in a span of its trace: as that of "
+                "`/records`, or that of `/traces`.",
+            ),
+        ] = None,
         limit: Limit = 100,
         cursor: Cursor = None,
     ) -> SessionPage:
         """Sessions with a record that is asked for, the one with the newest such record first.
 
-        `profile` and times, which are those of acceptance, ask for a record; all other filters ask
-        something of the whole session. The counts include all records of a session. A search by
-        such a filter ends after a second: the answer then is partial and says how far it looked.
+        `profile`, `text` and times, which are those of acceptance, ask for a record; all other
+        filters ask something of the whole session. The counts include all records of a session. A
+        search by `text` or by such a filter ends after a second: the answer then is partial and
+        says how far it looked.
         """
         before, as_of = read_cursor(cursor)
         end = time.monotonic() + SEARCH_S
-        page = store.sessions(
-            replace(query, as_of=as_of, limit=limit, before=before),
-            lambda: time.monotonic() >= end,
-        )
+        query = replace(query, as_of=as_of, limit=limit, before=before)
+        if text is None:
+            page = store.sessions(query, lambda: time.monotonic() >= end)
+        else:
+            page = store.search_sessions(query, text, lambda: time.monotonic() >= end)
         if not page.items and cursor is None:
             names.check(query.space, query.profile, query.task_id)
         at = page.looked_until_ns
@@ -208,4 +225,5 @@ def _counts(summary: SessionSummary) -> dict[str, Any]:
         "duration_ms": None if summary.duration_ns is None else max(0, summary.duration_ns) / 1e6,
         "input_tokens": summary.input_tokens,
         "output_tokens": summary.output_tokens,
+        "match": match_answer(summary.match),
     }

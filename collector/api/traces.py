@@ -9,7 +9,7 @@ from fastapi import APIRouter, Depends, Path, Query, Response
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, TypeAdapter
 
 from collector.api import models
-from collector.api.answers import json_response
+from collector.api.answers import json_response, match_answer
 from collector.api.evaluations import evaluation_answer
 from collector.api.parameters import (
     COMMON,
@@ -29,6 +29,7 @@ from collector.storage.port import search
 from collector.storage.port.reading import ReadStore
 from collector.storage.port.rows import EvaluationRow, StoredTrace, TaskRow
 from collector.storage.port.search import TraceQuery, TraceSummary
+from scouter.client.models.text_match import TextMatch
 from scouter.evaluate.outcome import Outcome
 from scouter.evaluate.show.trace_view import ResultView, TraceView, view_trace
 from scouter.evaluate.spans.tree import SpanTree
@@ -115,6 +116,9 @@ class TraceItem(BaseModel):
     record_id: str | None = Field(description="Of that record.")
     outcomes: list[Outcome] = Field(
         description="That the latest evaluation of at least one record has."
+    )
+    match: TextMatch | None = Field(
+        description="The place of the text that was searched; null without one."
     )
 
 
@@ -296,4 +300,5 @@ def _item(trace: TraceSummary) -> TraceItem:
         uid=None if records is None else records.uid,
         record_id=None if records is None else records.record_id,
         outcomes=[] if records is None else list(records.outcomes),
+        match=match_answer(trace.match),
     )

@@ -146,6 +146,7 @@ LISTS: Final[Mapping[str, Listing]] = {
             path="sessions",
             filters=(
                 Filter(name="profile", label="Profile"),
+                Filter(name=_TEXT, label="Text in records or spans"),
                 Filter(name="outcome", label="Outcome", choices=_OUTCOMES),
                 Filter(name="task_id", label="Task"),
                 Filter(name="task_outcome", label="Outcome of the task", choices=_OUTCOMES),

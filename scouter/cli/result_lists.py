@@ -41,6 +41,9 @@ Limit = Annotated[int, typer.Option(min=1, help="Most lines.")]
 
 
 def sessions(
+    text: Annotated[
+        str | None, typer.Option(help="In a record, or in a span of its trace.")
+    ] = None,
     profile: ProfileName = None,
     outcome: Outcome = None,
     task: Task = None,
@@ -59,14 +62,15 @@ def sessions(
 ) -> None:
     """List sessions, the one with the newest record first.
 
-    Profile and times are those of a record; all else is asked of the whole session. It failed or
-    errored if one of its records did; it passed if all did.
+    Text, profile and times are those of a record; all else is asked of the whole session. It failed
+    or errored if one of its records did; it passed if all did.
 
-        scouter results sessions --outcome failed --since 24h
+        scouter results sessions --text "order 4711" --outcome failed --since 24h
         scouter results sessions --tool book_flight --min-tokens 50000
     """
     with connect(url, token_file) as client:
         found = client.sessions(
+            text=text,
             profile=profile,
             outcome=outcome,
             task_id=task,

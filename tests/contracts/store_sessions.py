@@ -30,6 +30,7 @@ _IN_CLASS = settings(
 NAMES = st.sampled_from("ab")
 MAYBE = st.none() | NAMES
 OUTCOMES = st.sampled_from(Outcome)
+SAID = st.sampled_from(["The red one", "blue"])
 
 
 @dataclass
@@ -114,6 +115,7 @@ def _draw_span(data: st.DataObject, number: int, trace_id: str) -> Span:
         }  # fmt: skip
     start = data.draw(st.integers(0, 9))
     end = start + data.draw(st.integers(0, 3))
+    attributes["said"] = data.draw(SAID)
     return span(number, trace_id=trace_id, start_ns=start, end_ns=end, attributes=attributes)
 
 
@@ -133,6 +135,7 @@ def put_in(store: Store, data: st.DataObject, space: str) -> Life:
                 session_id=data.draw(st.sampled_from(["", "s", "t"])), received_ns=number,
                 trace_id=data.draw(st.none() | st.just(trace_id)), profile_name="",
                 tags=data.draw(st.dictionaries(NAMES, NAMES, max_size=2)),
+                context={"said": data.draw(SAID)},
             )  # fmt: skip
             store.append_records([row]).result()
             life.records.append(row)
@@ -175,11 +178,15 @@ def draw_query(data: st.DataObject, space: str) -> SessionQuery:
     )
 
 
-def listed(store: Store, query: SessionQuery, is_over: Callable[[], bool]) -> list[str]:
+def listed(
+    store: Store, query: SessionQuery, is_over: Callable[[], bool], text: str = ""
+) -> list[str]:
     """All pages."""
     found: list[str] = []
     while True:
-        page = store.sessions(query, is_over)
+        page = (
+            store.search_sessions(query, text, is_over) if text else store.sessions(query, is_over)
+        )
         found += [each.session_id for each in page.items]
         assert len(page.items) <= query.limit
         if page.next_before is None:
@@ -187,12 +194,15 @@ def listed(store: Store, query: SessionQuery, is_over: Callable[[], bool]) -> li
         query = replace(query, before=page.next_before, as_of=page.as_of)
 
 
-def wanted(life: Life, query: SessionQuery) -> list[str]:
+def wanted(life: Life, query: SessionQuery, text: str = "") -> list[str]:
     """The sessions that a listing has, in its order."""
+    traces = {each.trace_id for each in life.spans if text in str(each.attributes["said"]).upper()}
     asked = [
         each.session_id or each.uid
         for each in life.records
-        if query.profile in (None, each.alias) and each.received_ns >= (query.since_ns or 0)
+        if query.profile in (None, each.alias)
+        and each.received_ns >= (query.since_ns or 0)
+        and (text in str(each.context).upper() or each.trace_id in traces)
     ]
     newest_first = list(dict.fromkeys(reversed(asked)))
     return [each for each in newest_first if life.of(each).matches(query)]
@@ -210,13 +220,15 @@ class StoreSessionsContract:
     @_IN_CLASS
     @given(data=st.data())
     def test_sessions_are_those_of_a_brute_force(self, store: Store, data: st.DataObject) -> None:
-        """Any conditions together, and searches that end after each part."""
+        """Any conditions together, a text among them, and searches that end after each part."""
         space = f"space {store.last_seq()}"  # one store for all examples
         life = put_in(store, data, space)
         for _ in range(4):
             query = draw_query(data, space)
             is_over = data.draw(st.booleans())
-            assert listed(store, query, lambda over=is_over: over) == wanted(life, query)
+            text = data.draw(st.sampled_from(["", "RED"]))
+            found = listed(store, query, lambda over=is_over: over, text)
+            assert found == wanted(life, query, text)
 
     @_IN_CLASS
     @given(data=st.data())
@@ -268,6 +280,29 @@ class StoreSessionsContract:
         assert [each.session_id for each in page.items] == ["s0"]
         assert pages > 1
         assert reached == sorted(set(reached), reverse=True)
+
+    def test_a_search_for_a_text_that_ends_early_goes_on_where_it_ended(self, store: Store) -> None:
+        """Each page reads a part; one session has the text in its oldest record, one in a span."""
+        for n in range(200):
+            said = {"said": "rare" if n == 150 else "common"}
+            row = record(
+                f"u{n}", session_id=f"s{n}", received_ns=n, context=said, trace_id=f"{n + 1:032x}"
+            )
+            store.append_records([row]).result()
+        rows = [span(1, trace_id=f"{4:032x}", attributes={"said": "Rare"})]
+        store.append_spans(SPACE, rows, 1000).result()
+        query, found, reached = SessionQuery(space=SPACE), list[str](), list[int]()
+        while (page := store.search_sessions(query, "rare", lambda: True)).looked_until_ns:
+            found += [each.session_id for each in page.items]
+            reached.append(page.looked_until_ns)
+            query = replace(query, before=page.next_before, as_of=page.as_of)
+        assert [*found, *(each.session_id for each in page.items)] == ["s150", "s3"]
+        assert page.next_before is None
+        assert len(reached) > 1
+        assert reached == sorted(set(reached), reverse=True)
+        assert listed(store, SessionQuery(space=SPACE, until_ns=150), lambda: False, "rare") == [
+            "s3"
+        ]
 
     def test_a_session_sums_up_the_spans_of_its_traces(self, store: Store) -> None:
         """From 10 to 45 in two traces; 3 + 4 and 5 tokens. Another's trace counts for itself."""

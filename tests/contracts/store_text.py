@@ -1,6 +1,6 @@
 """Answers of every store about records that hold a text."""
 
-from dataclasses import replace
+from dataclasses import astuple, replace
 from typing import Any
 
 import pytest
@@ -54,6 +54,31 @@ class StoreTextContract(OpenedStore):
         """Texts have characters that JSON escapes, and characters with a meaning in a pattern."""
         store.append_records([record(context=context)]).result()
         assert found(store, text) == ["u1"] * is_found
+
+    @pytest.mark.parametrize(
+        ("context", "text", "match"),
+        [
+            ({"a": "The refund is late"}, "REFUND", ("a", "The ", "refund", " is late")),
+            ({"x": "no", "a": {"b": ["no", "blue <b>"]}}, "e <B", ("a.b[1]", "blu", "e <b", ">")),
+            ({"order_id": 7}, "order", ("order_id", "", "order", "_id")),
+            ({"order_id": 712}, "1", ("order_id", "7", "1", "2")),
+            ("plain refund", "refund", ("", "plain ", "refund", "")),
+            ({"a": "x" * 70 + "Y" + "z" * 61}, "y", ("a", "…" + "x" * 60, "Y", "z" * 60 + "…")),
+            ({"a": "x" * 60 + "Y" + "z" * 60}, "y", ("a", "x" * 60, "Y", "z" * 60)),
+            ({"n" * 101: "y"}, "y", ("n" * 100 + "…", "", "y", "")),
+            ({"a": "y" + "z" * 2**17}, "y", None),
+        ],
+    )  # fmt: skip
+    def test_a_record_tells_where_its_text_is(
+        self, store: Store, context: Any, text: str, match: tuple[str, ...] | None
+    ) -> None:
+        """On each of many rows; the contexts of those before have another text."""
+        rows = [record(f"u{n}", context={"a": f"{text} {n}"}) for n in range(9)]
+        store.append_records([*rows, record("u9", context=context)]).result()
+        page = store.search_records(RecordQuery(space=SPACE), text, never)
+        found = {each.record.uid: each.match and astuple(each.match) for each in page.items}
+        others = {f"u{n}": ("a", "", text, f" {n}") for n in range(9)}
+        assert found == {**others, "u9": match}
 
     @IN_CLASS
     @given(said=st.text(max_size=12), text=st.text(min_size=1, max_size=3))

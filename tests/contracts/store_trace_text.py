@@ -2,19 +2,20 @@
 
 import json
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from dataclasses import astuple, replace
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from collector.storage.port.lists import SessionQuery
 from collector.storage.port.search import JudgedBy, TraceQuery
 from collector.storage.port.store import Store
 from scouter.evaluate.outcome import Outcome
 from scouter.model.log_event import EVENT_SCOPE
 from scouter.model.span import Resource, SpanEvent
-from tests.contracts.store_data import SPACE, TRACE, evaluation, span
+from tests.contracts.store_data import SPACE, TRACE, evaluation, record, span
 
 _IN_CLASS = settings(
     max_examples=40,
@@ -105,6 +106,34 @@ class StoreTraceTextContract:
             1,
         ).result()
         assert sorted(found(store, "blue")) == [trace(1), trace(2), trace(3)]
+
+    @pytest.mark.parametrize(
+        ("fields", "match"),
+        [
+            ({"name": "chat Blue"}, ("name", "chat ", "Blue", "")),
+            ({"status_message": "it is blue"}, ("status", "it is ", "blue", "")),
+            ({"attributes": {"no": "red", "said": ("red", "Blue!")}}, ("said", "", "Blue", "!")),
+            ({"attributes": {"said": json.dumps({"a": "1 blue", "blue": 2})}},
+             ("said", "1 ", "blue", "")),
+            ({"attributes": {"said": json.dumps([{"b": "blue 1"}, "blue 2"])}},
+             ("said", "", "blue", " 1")),
+            ({"events": (SpanEvent(name="blue", time_ns=1),)}, ("event", "", "blue", "")),
+            ({"events": (SpanEvent(name="x", time_ns=1, attributes={"k": "x" * 61 + "blue"}),)},
+             ("k", "…" + "x" * 60, "blue", "")),
+        ],
+    )  # fmt: skip
+    def test_a_trace_tells_where_its_text_is(
+        self, store: Store, fields: dict[str, Any], match: tuple[str, ...]
+    ) -> None:
+        """In the newest span with it; a conversation with the trace tells the same."""
+        rows = [span(1, name="blue of before"), span(2, **fields), span(3)]
+        for seq, row in enumerate(rows):
+            store.append_spans(SPACE, [row], seq).result()
+        store.append_records([record(trace_id=TRACE)]).result()
+        (trace,) = store.search_traces(TraceQuery(space=SPACE), "blue", never).items
+        (session,) = store.search_sessions(SessionQuery(space=SPACE), "blue", never).items
+        found = [each.match and astuple(each.match) for each in (trace, session)]
+        assert found == [match, match]
 
     @_IN_CLASS
     @given(said=st.text(max_size=12), text=st.text(min_size=1, max_size=3), data=st.data())

@@ -294,6 +294,8 @@ def test_sessions_and_traces_by_what_they_have(url: str, scouter: Scouter) -> No
         (("sessions", "--tag", "who=you"), 0),
         (("sessions", "--min-tokens", "256"), 1),
         (("sessions", "--min-tokens", "257"), 0),
+        (("sessions", "--text", "i PAY it", "--outcome", "errored"), 1),
+        (("sessions", "--text", "i pay them"), 0),
         (("traces", "--outcome", "errored"), 1),
         (("traces", "--outcome", "passed", "--tool", "refund"), 1),
         (("traces", "--text", "i PAY it", "--since", "0"), 2),

@@ -46,6 +46,7 @@ from collector.storage.duckdb.session_list import (
     read_session_traces,
     read_sessions,
 )
+from collector.storage.duckdb.session_text import read_session_text_page
 from collector.storage.duckdb.sessions import (
     read_open_sessions,
     read_session_records,
@@ -262,6 +263,14 @@ class Reading(Opened):
         if query.as_of is None:
             query = replace(query, as_of=self.last_seq())
         return read_sessions(self._spans, query, is_over)
+
+    def search_sessions(
+        self, query: SessionQuery, text: str, is_over: Callable[[], bool]
+    ) -> SessionPage:
+        """List sessions with a text in a record or a span."""
+        if query.as_of is None:
+            query = replace(query, as_of=self.last_seq())
+        return read_session_text_page(self._spans, query, text, is_over)
 
     def session_facets(self, query: SessionQuery, is_over: Callable[[float], bool]) -> Facets:
         """Count sessions by value."""

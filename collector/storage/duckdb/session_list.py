@@ -5,7 +5,7 @@ passes over the sessions that it has shown. Conditions on whole sessions are loo
 one part together.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from operator import itemgetter
 from typing import Any, Final
@@ -24,8 +24,8 @@ from scouter.evaluate.outcome import DECIDED
 # All SQL is put together from this module's own words; values always travel as parameters.
 # ruff: noqa: S608
 
-_GROWTH: Final = 4
-_MOST: Final = 20_000
+GROWTH: Final = 4
+MOST: Final = 20_000
 """Records that are looked at together; a few megabytes of places and ids."""
 _Place = tuple[int, int]
 _COUNTED: Final = ("session_id", "records", "traces", "first_ns", "last_ns", *DECIDED, "undecided")
@@ -52,7 +52,7 @@ def read_sessions(
     next_before, looked_until_ns = query.before, None
     size = 4 * (query.limit + 1)
     while True:
-        rows = _records(database, query, next_before, size)
+        rows = asked_records(database, query, next_before, size)
         found += _new_sessions(database, query, rows)
         if len(found) > query.limit:
             found = found[: query.limit]
@@ -61,12 +61,12 @@ def read_sessions(
         if len(rows) < size:
             next_before = None
             break
-        next_before, size = rows[-1][:2], min(size * _GROWTH, _MOST)
+        next_before, size = rows[-1][:2], min(size * GROWTH, MOST)
         if query.asks_of_sessions and is_over():
             looked_until_ns = min(map(_received, rows))
             break
     ids = [session_id for _, session_id in found]
-    counts = _summaries(stored, query.space, ids)
+    counts = session_summaries(stored, query.space, ids)
     return SessionPage(
         items=tuple(counts[each] for each in ids if each in counts),
         next_before=next_before,
@@ -77,7 +77,7 @@ def read_sessions(
 
 def read_session(stored: StoredSpans, space: str, session_id: str) -> SessionSummary | None:
     """One session; None if no record of it is stored."""
-    return _summaries(stored, space, [session_id]).get(session_id)
+    return session_summaries(stored, space, [session_id]).get(session_id)
 
 
 def read_session_traces(database: Database, space: str, session_id: str, limit: int) -> list[str]:
@@ -94,16 +94,24 @@ def read_session_traces(database: Database, space: str, session_id: str, limit: 
 # --- which sessions -----------------------------------------------------------------------------
 
 
-def _records(
-    database: Database, query: SessionQuery, before: _Place | None, size: int
+def asked_records(
+    database: Database, query: SessionQuery, before: _Place | None, size: int, more: str = ""
 ) -> list[tuple[Any, ...]]:
-    """The newest records that are asked for: place, session and arrival of each."""
+    """The newest records that are asked for: place, session and arrival of each.
+
+    Args:
+        database: The open file.
+        query: The filter.
+        before: Only records below this place.
+        size: Most records.
+        more: Further columns of records `r`, each behind a comma.
+    """
     where, given = conditions(*asked_of_record(query))
     if before is not None:
         where += " AND r.seq <= ? AND (r.seq, r.uid_hash) < (?, ?)"
         given += [before[0], *before]
     return database.read(
-        f"SELECT r.seq, r.uid_hash, {SESSION}, r.received_ns FROM records r WHERE {where}"
+        f"SELECT r.seq, r.uid_hash, {SESSION}, r.received_ns{more} FROM records r WHERE {where}"
         " ORDER BY r.seq DESC, r.uid_hash DESC LIMIT ?",
         [*given, size],
     )
@@ -120,18 +128,26 @@ def _new_sessions(
         places.setdefault(session_id, (seq, uid_hash))
     newest = _last_places(database, query, list(places), rows[-1][0])
     new = [each for each, at in places.items() if newest.get(each, at) == at]
-    if query.asks_of_sessions and new:
-        wanted = "SELECT hash(unnest(?::VARCHAR[])) AS sid"
-        where, given = session_conditions(query)
-        met = database.read(
-            f"WITH {session_tables(query, wanted)} SELECT id"
-            f" FROM (SELECT id, hash(id) AS sid FROM (SELECT unnest(?::VARCHAR[]) AS id))"
-            f" WHERE {where}",
-            [new, new, *given],
-        )
-        is_met = {session_id for (session_id,) in met}
-        new = [each for each in new if each in is_met]
-    return [(places[each], each) for each in new]
+    met = met_sessions(database, query, new)
+    return [(places[each], each) for each in new if each in met]
+
+
+def met_sessions(
+    database: Database, query: SessionQuery, session_ids: Collection[str]
+) -> Collection[str]:
+    """The sessions, among some, that meet the conditions on whole sessions."""
+    if not query.asks_of_sessions or not session_ids:
+        return session_ids
+    wanted = "SELECT hash(unnest(?::VARCHAR[])) AS sid"
+    where, given = session_conditions(query)
+    ids = list(session_ids)
+    rows = database.read(
+        f"WITH {session_tables(query, wanted)} SELECT id"
+        f" FROM (SELECT id, hash(id) AS sid FROM (SELECT unnest(?::VARCHAR[]) AS id))"
+        f" WHERE {where}",
+        [ids, ids, *given],
+    )
+    return {session_id for (session_id,) in rows}
 
 
 def _last_places(
@@ -152,7 +168,7 @@ def _last_places(
 # --- what they consist of -----------------------------------------------------------------------
 
 
-def _summaries(
+def session_summaries(
     stored: StoredSpans, space: str, session_ids: Sequence[str]
 ) -> Mapping[str, SessionSummary]:
     """Some sessions by id: their records counted by their latest evaluation, their spans summed."""

@@ -52,7 +52,7 @@ def read_summaries(
     found: dict[str, TraceSummary] = {}
     for row in rows:
         tools = tuple(dict.fromkeys(row[-1] or ()))
-        values: tuple[Any, ...] = (*row[:-1], tools, records.get(row[0]))
+        values: tuple[Any, ...] = (*row[:-1], tools, records.get(row[0]), None)
         found[row[0]] = TraceSummary(**dict(zip(fields, values, strict=True)))
     return {each: found[each] for each in trace_ids if each in found}  # a hash may be another's
 

@@ -4,9 +4,9 @@ There is no index of words: the bytes of the spans of traces that the other filt
 some at a time. Log events are spans of their own, so that a message is found however it came.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from collector.storage.duckdb.read import StoredSpans
 from collector.storage.duckdb.search import matching_spans
@@ -15,6 +15,7 @@ from collector.storage.duckdb.trace_summaries import read_summaries
 from collector.storage.log.span_codec import READ_COLUMNS
 from collector.storage.log.span_text import SpanText
 from collector.storage.port.search import SpanPosition, SpanQuery, TracePage, TraceQuery
+from collector.storage.port.text_match import TextMatch
 
 _POSITION: Final = SpanPosition._fields
 _COLUMNS: Final = (*_POSITION, "received_ns", *READ_COLUMNS)
@@ -26,6 +27,13 @@ _FIRST_BYTES: Final = 2**18
 _MOST_BYTES: Final = 4 * 2**20
 _GROWTH: Final = 4
 _Row = tuple[Any, ...]
+
+
+class _Found(NamedTuple):
+    """The newest span of a trace that has the text."""
+
+    position: SpanPosition
+    match: TextMatch
 
 
 def read_trace_text_page(
@@ -43,13 +51,13 @@ def read_trace_text_page(
     """
     assert query.as_of is not None  # noqa: S101 the store has filled it in
     finder = SpanText(stored.log, text)
-    places: dict[str, SpanPosition] = {}
+    places: dict[str, _Found] = {}
     seen: set[str] = set()
     next_before, looked_until_ns = None, None
     search = TraceSearch(stored, query, is_any_span=True)
     for part in _parts(search):
         for found in _found(finder, part, seen, query.limit + 1):
-            earlier = _shown_before(stored, search.first, finder, list(found))
+            earlier = _shown_before(stored, search.first, finder, found)
             places |= {each: at for each, at in found.items() if each not in earlier}
             if len(places) > query.limit:
                 break
@@ -60,14 +68,56 @@ def read_trace_text_page(
             break
     page = list(places)[: query.limit]
     if len(places) > len(page):
-        next_before = places[page[-1]]
+        next_before = places[page[-1]].position
     summaries = read_summaries(stored, query.space, page)
     return TracePage(
-        items=tuple(summaries[each] for each in page if each in summaries),
+        items=tuple(
+            replace(summaries[each], match=places[each].match) for each in page if each in summaries
+        ),
         next_before=next_before,
         as_of=query.as_of,
         looked_until_ns=looked_until_ns,
     )
+
+
+def traces_with_text(
+    stored: StoredSpans,
+    query: SpanQuery,
+    finder: SpanText,
+    trace_ids: Collection[str],
+    since: SpanPosition | None = None,
+) -> dict[str, TextMatch]:
+    """Select the traces that have a span, or a log event, with a text; says where it is.
+
+    Args:
+        stored: The spans.
+        query: The other filters; its place is not looked at.
+        finder: Looks into spans.
+        trace_ids: The traces.
+        since: Only spans from this place on.
+
+    Cost: linear in the bytes of the spans that are read.
+    """
+    found: dict[str, TextMatch] = {}
+    seen: set[str] = set()
+    if not trace_ids:
+        return found
+    for rows in matching_spans(
+        stored,
+        replace(query, before=None),
+        _COLUMNS,
+        _ROWS,
+        trace_ids=trace_ids,
+        passed_over=seen,
+        first=0 if since is None else since.seq,
+        has_events=True,
+    ):
+        some = [row for row in rows if since is None or row[: len(_POSITION)] >= since]
+        for new in _found(finder, some, seen, len(trace_ids)):
+            found |= {trace_id: each.match for trace_id, each in new.items()}
+        if len(found) == len(trace_ids):
+            break
+    return found
 
 
 def _parts(search: TraceSearch) -> Iterator[Sequence[_Row]]:
@@ -84,7 +134,7 @@ def _parts(search: TraceSearch) -> Iterator[Sequence[_Row]]:
 
 def _found(
     finder: SpanText, part: Sequence[_Row], seen: set[str], most: int
-) -> Iterator[dict[str, SpanPosition]]:
+) -> Iterator[dict[str, _Found]]:
     """The traces with the text, about so many at a time, each at its newest span in a part.
 
     Args:
@@ -97,32 +147,18 @@ def _found(
         part = [row for row in part if row[2] not in seen]
         found = finder.traces([_for_finder(row) for row in part], most)
         seen.update(found)
-        yield {each: _position(part[at]) for each, at in found.items()}
-        part = part[max(found.values()) + 1 :] if len(found) >= most else ()
+        yield {each: _Found(_position(part[at]), match) for each, (at, match) in found.items()}
+        last = max((each.at for each in found.values()), default=0)
+        part = part[last + 1 :] if len(found) >= most else ()
 
 
 def _shown_before(
-    stored: StoredSpans, query: SpanQuery, finder: SpanText, trace_ids: Sequence[str]
-) -> set[str]:
+    stored: StoredSpans, query: SpanQuery, finder: SpanText, trace_ids: Collection[str]
+) -> Collection[str]:
     """Select the traces of an earlier page: a newer span of theirs has the text, too."""
-    if query.before is None or not trace_ids:
-        return set()
-    found: set[str] = set()
-    for rows in matching_spans(
-        stored,
-        replace(query, before=None),
-        _COLUMNS,
-        _ROWS,
-        trace_ids=trace_ids,
-        first=query.before.seq,
-        has_events=True,
-    ):
-        newer = [row for row in rows if row[: len(_POSITION)] >= query.before]
-        for each in _found(finder, newer, found, len(trace_ids)):
-            found.update(each)
-        if len(found) == len(trace_ids):
-            break
-    return found
+    if query.before is None:
+        return ()
+    return traces_with_text(stored, query, finder, trace_ids, query.before)
 
 
 def _position(row: _Row) -> SpanPosition:

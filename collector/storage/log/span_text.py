@@ -6,13 +6,15 @@ the text: that is 100 MB a second. Only what may have the text is read.
 
 import json
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Final, Protocol, cast
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
+from typing import Any, Final, NamedTuple, Protocol, cast
 
 from pydantic import JsonValue
 
 from collector.storage.log.span_codec import READ_COLUMNS, decode_spans
 from collector.storage.log.span_log import SpanLog
+from collector.storage.port.text_match import TextMatch, text_match
 from scouter.model.span import AttributeValue, Span
 
 _log: Final = logging.getLogger(__name__)
@@ -26,6 +28,13 @@ _FRAME, _AT, _SIZE = (READ_COLUMNS.index(name) for name in ("frame", "span_at", 
 
 Row = tuple[Any, ...]
 """Trace id, span id, and the values of `READ_COLUMNS`."""
+
+
+class FoundSpan(NamedTuple):
+    """A span with the text: its position among the rows, and where the text is."""
+
+    at: int
+    match: TextMatch
 
 
 class _Pattern(Protocol):
@@ -46,11 +55,13 @@ class SpanText:
         import re2  # slow to load, and few search
 
         self._log = log
-        self._lower = text.lower()
+        self._text, self._lower = text, text.lower()
+        self.searched_bytes = 0
+        """Bytes of spans that were searched so far."""
         compiled = re2.compile(f"(?i){''.join(map(_ways, text))}".encode())
         self._search: Callable[[bytes | memoryview], object] = cast(_Pattern, compiled).search
 
-    def traces(self, rows: Sequence[Row], most: int) -> dict[str, int]:
+    def traces(self, rows: Sequence[Row], most: int) -> dict[str, FoundSpan]:
         """Find the traces that have a span with the text.
 
         Args:
@@ -58,70 +69,69 @@ class SpanText:
             most: Traces after which the rest of the spans is not looked at.
 
         Returns:
-            For each trace the position of its first such span among the rows, in this order.
+            For each trace its first such span among the rows, in this order.
 
         Cost: linear in the bytes of the spans.
         """
-        found: dict[str, int] = {}
+        found: dict[str, FoundSpan] = {}
         maybe = sorted(self._maybe(rows))
         for begin in range(0, len(maybe), _BLOCK):
             block = [at for at in maybe[begin : begin + _BLOCK] if rows[at][0] not in found]
-            has_text = {
-                (span.trace_id, span.span_id)
+            matches = {
+                (span.trace_id, span.span_id): self._match(span)
                 for span in decode_spans((rows[at][2:] for at in block), self._log)
-                if self.is_in(span)
             }
             for at in block:
-                if rows[at][:2] in has_text:
-                    found.setdefault(rows[at][0], at)
+                match = matches.get(rows[at][:2])
+                if match is not None:
+                    found.setdefault(rows[at][0], FoundSpan(at, match))
             if len(found) >= most:
                 break
         return found
 
-    def is_in(self, span: Span) -> bool:
-        """Say whether a span has the text."""
-        return (
-            self._lower in span.name.lower()
-            or self._lower in span.status_message.lower()
-            or any(map(self._in_value, span.attributes.values()))
-            or any(
-                self._lower in event.name.lower()
-                or any(map(self._in_value, event.attributes.values()))
-                for event in span.events
-            )
-        )
+    def _match(self, span: Span) -> TextMatch | None:
+        """The first place of a span that has the text."""
+        for where, value in _values(span):
+            text = self._in_value(value)
+            if text is not None:
+                return text_match(where, text, self._text)
+        return None
 
-    def _in_value(self, value: AttributeValue) -> bool:
+    def _in_value(self, value: AttributeValue) -> str | None:
+        """The text with the one that is looked for: a value, or a name or a value inside it."""
         if isinstance(value, str):
             read = _json_of(value)
-            return self._lower in value.lower() if read is None else self._in_json(read)
+            if read is not None:
+                return self._in_json(read)
+            return value if self._lower in value.lower() else None
+        inner: Iterable[AttributeValue] = ()
         if isinstance(value, Mapping):
-            return any(self._lower in key.lower() for key in value) or any(
-                map(self._in_value, value.values())
-            )
-        return isinstance(value, tuple) and any(map(self._in_value, value))
+            inner = chain.from_iterable(value.items())
+        elif isinstance(value, tuple):
+            inner = value
+        return next((each for each in map(self._in_value, inner) if each is not None), None)
 
-    def _in_json(self, value: JsonValue) -> bool:
+    def _in_json(self, value: JsonValue) -> str | None:
         """Search names and values, each by itself: quotes and commas of JSON are no text."""
         left = [value]
         while left:
             each = left.pop()
             if isinstance(each, dict):
-                left += [*each, *each.values()]
+                left += reversed(list(chain.from_iterable(each.items())))
             elif isinstance(each, list):
-                left += each
-            elif isinstance(each, str):
-                if self._in_value(each):
-                    return True
-            elif self._lower in json.dumps(each):
-                return True
-        return False
+                left += reversed(each)
+            else:
+                found = self._in_value(each if isinstance(each, str) else json.dumps(each))
+                if found is not None:
+                    return found
+        return None
 
     def _maybe(self, rows: Sequence[Row]) -> Iterator[int]:
         """The positions of the spans whose bytes have something like the text."""
         for chunk in _chunks(rows):
             begin, _ = _place(rows[chunk[0]])
             end = sum(_place(rows[chunk[-1]]))
+            self.searched_bytes += end - begin
             try:
                 data = memoryview(self._log.read(begin, end - begin))
             except (OSError, EOFError):
@@ -133,6 +143,16 @@ class SpanText:
                 place, size = _place(rows[at])
                 if self._search(data[place - begin : place - begin + size]) is not None:
                     yield at
+
+
+def _values(span: Span) -> Iterator[tuple[str, AttributeValue]]:
+    """Everything in a span that is searched, by its name."""
+    yield "name", span.name
+    yield "status", span.status_message
+    yield from span.attributes.items()
+    for event in span.events:
+        yield "event", event.name
+        yield from event.attributes.items()
 
 
 def _chunks(rows: Sequence[Row]) -> Iterator[list[int]]:

@@ -6,6 +6,7 @@ from typing import Final, Literal, TypeAlias
 
 from collector.storage.port.dead_letters import StoredLetter
 from collector.storage.port.rows import EvaluationRow, RecordRow
+from collector.storage.port.text_match import TextMatch
 from scouter.evaluate.outcome import Outcome
 from scouter.model.struct import struct
 
@@ -117,6 +118,8 @@ class RecordSummary:
     """Outcome of the latest evaluation; None without an evaluation."""
     context: str | None = None
     """As JSON, where it was asked for."""
+    match: TextMatch | None = None
+    """In the context, where a text was searched; None where contexts are too long."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -218,6 +221,8 @@ class SessionSummary:
     input_tokens: int | None = None
     """Input tokens of the model calls of its traces; None if no call tells them."""
     output_tokens: int | None = None
+    match: TextMatch | None = None
+    """In a record or a span, where a text was searched; None where contexts are too long."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -226,6 +226,21 @@ class ReadStore(CommittedStore, Protocol):
         """
         ...
 
+    def search_sessions(
+        self, query: SessionQuery, text: str, is_over: Callable[[], bool]
+    ) -> SessionPage:
+        """List sessions, the one with the newest record first that has a text and is asked for.
+
+        The text may be in the record's context, as of `search_records`, or in a span of its trace,
+        as of `search_traces`. Without `as_of` the listing is as of now.
+
+        Args:
+            query: The other filters.
+            text: Not empty; upper and lower case are the same.
+            is_over: Asked between two parts; true ends the search there.
+        """
+        ...
+
     def session_facets(self, query: SessionQuery, is_over: Callable[[float], bool]) -> Facets:
         """Count what `sessions` lists, by profile, outcome, task, tag, tool and model.
 

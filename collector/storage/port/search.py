@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Final, NamedTuple
 
+from collector.storage.port.text_match import TextMatch
 from scouter.evaluate.outcome import Outcome
 from scouter.model.span import SpanKind, StatusCode
 from scouter.model.struct import struct
@@ -199,6 +200,8 @@ class TraceSummary:
     """The tools of its first 200 calls, each once, in the order of their first calls."""
     records: TraceRecords | None
     """None without an evaluated record."""
+    match: TextMatch | None = None
+    """In a span, where a text was searched."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,6 +6,7 @@ from pydantic import Field, JsonValue
 
 from scouter.client.models.answer import Answer
 from scouter.client.models.evaluations import Evaluation
+from scouter.client.models.text_match import TextMatch
 from scouter.evaluate.outcome import Outcome
 
 
@@ -30,6 +31,8 @@ class RecordItem(Answer):
     tags: dict[str, str] = Field(default_factory=dict)
     context_bytes: int | None = None
     """Size of the context as JSON."""
+    match: TextMatch | None = None
+    """The place of the text that was searched; None without one, or where contexts are too long."""
 
 
 class LetterReason(Answer):
@@ -72,6 +75,8 @@ class SessionItem(Answer):
     input_tokens: int | None = None
     """Of the model calls of its traces."""
     output_tokens: int | None = None
+    match: TextMatch | None = None
+    """The place of the text that was searched; None without one, or where contexts are too long."""
 
 
 class Session(SessionItem):

@@ -6,6 +6,7 @@ from pydantic import JsonValue
 
 from scouter.client.models.answer import Answer
 from scouter.client.models.evaluations import Evaluation
+from scouter.client.models.text_match import TextMatch
 from scouter.evaluate.show.trace_view import TraceView
 
 
@@ -59,6 +60,8 @@ class TraceItem(Answer):
     """Of that record."""
     outcomes: tuple[str, ...] = ()
     """That the latest evaluation of at least one record has."""
+    match: TextMatch | None = None
+    """The place of the text that was searched; None without one."""
 
 
 class GenAIUsage(Answer):

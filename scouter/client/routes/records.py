@@ -116,11 +116,12 @@ def trajectories(uid: str) -> Call[TaskTrajectories]:
 
 
 def sessions(
-    *, limit: int | None = None, **search: Unpack[SessionSearch]
+    *, text: str | None = None, limit: int | None = None, **search: Unpack[SessionSearch]
 ) -> PagedCall[SessionItem]:
     """Sessions with a record that is asked for, the one with the newest such record first.
 
     Args:
+        text: In the context of such a record, or in a span of its trace, in upper or lower case.
         limit: Items per page, 1 to 1000; all pages are read, one after the other. With a filter
             other than profile and times a page holds what one second of search finds.
         profile: Alias, name, uid or digest of that of a record.
@@ -136,7 +137,7 @@ def sessions(
         since: A record was accepted at this time or later.
         until: A record was accepted before this time.
     """
-    return pages("/sessions", SessionItem, {**_query(search), "limit": limit})
+    return pages("/sessions", SessionItem, {**_query(search), "text": text, "limit": limit})
 
 
 def _query(search: SessionSearch) -> dict[str, QueryValue]:

@@ -175,7 +175,7 @@ def test_what_a_span_and_a_trace_look_like(service: Service) -> None:
         "trace_id": f"{4:032x}", "name": "invoke_agent shop", "service_name": "shop",
         "service_version": "1.4", "start": "2023-11-14T22:13:24.000000Z", "duration_ms": 400.0,
         "spans": 3, "errors": 1, "input_tokens": 1000, "output_tokens": 200, "tools": ["pay"],
-        "records": 1, "uid": "u4", "record_id": "", "outcomes": ["failed"],
+        "records": 1, "uid": "u4", "record_id": "", "outcomes": ["failed"], "match": None,
     }  # fmt: skip
 
 

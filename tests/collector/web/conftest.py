@@ -107,7 +107,8 @@ def shown(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shown]:
     addresses = [
         "/", "/?range=1h", "/task?profile=answers&task=right", "/profile?profile=answers",
         "/profile/tasks?profile=hostile", "/task?profile=hostile&task=t0", "/evaluations",
-        "/records", "/traces", "/conversations", "/alerts", "/health", "/login", "/records/none",
+        "/records", "/traces", "/conversations", "/records?text=%3C", "/traces?text=%3C&since=1",
+        "/conversations?text=%3C", "/alerts", "/health", "/login", "/records/none",
         "/facets/evaluations", "/facets/records", "/facets/traces", "/facets/conversations",
         *(f"/records/u{number}" for number in range(len(HOSTILE) + 1)),
         *(f"/conversations/u{number}" for number in range(len(HOSTILE) + 1)),

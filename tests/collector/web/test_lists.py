@@ -102,20 +102,25 @@ def test_conversations_are_found_by_what_they_are_as_a_whole(growing: Service) -
     assert growing.http.post("/v1/traces", content=data, headers=PROTOBUF).is_success
     turn = {"profile": "answers", "session_id": "talk"}
     growing.send(
-        {**turn, "uid": "one", "context": {"answer": 42}},
+        {**turn, "uid": "one", "context": {"answer": 42, "said": "<b>"}},
         {**turn, "uid": "two", "context": {"answer": 1}, "trace_id": f"{9:032x}"},
     )
     growing.wait_for(5)
     for query, wanted in (
+        ("text=TALK", 1), ("text=%3CB%3E", 1), ("text=answer", 4), ("text=none", 0),
+        ("text=talk&outcome=failed", 1), ("text=talk&outcome=passed", 0),
         ("outcome=failed", 3), ("outcome=passed", 1), ("outcome=errored", 0),
         ("task_id=right&task_outcome=passed", 2), ("tag=team%3Dblue", 1),
         ("tool_name=tool+talk", 1), ("min_duration_ms=2999", 1), ("min_duration_ms=3001", 0),
         ("min_tokens=1", 0), ("outcome=failed&tool_name=tool+talk&range=1h", 1),
     ):  # fmt: skip
-        assert rows(view(growing, f"/conversations?{query}")) == wanted, query
+        text = view(growing, f"/conversations?{query}")
+        assert rows(text) == wanted, query
+        assert Parts(text).tags.count("mark") == ("text=" in query) * wanted, query
     row_text = view(growing, "/conversations?tool_name=tool+talk").partition("<tbody>")[2]
     assert ">3.0 s<" in row_text
     assert growing.http.get("/api/v1/sessions?tag=x").status_code == 400
+    assert growing.http.get("/api/v1/sessions?text=").status_code == 400
     assert growing.http.get("/api/v1/sessions?task_id=nobody").status_code == 404
 
 
@@ -254,6 +259,14 @@ def test_records_are_found_by_a_text_in_their_context(growing: Service) -> None:
         parts = Parts(shown.text)
         assert ("input", "value", text) in parts.attributes
         assert "b" not in parts.tags
+        assert parts.tags.count("mark") == wanted
+    marked = "<mark>&#34;now&#34; &lt;b&gt;&amp;</mark>"
+    assert f"answer:</span> refund {marked}" in view(growing, '/records?text="NOW" <b>%26')
+    (item,) = growing.get("/api/v1/records", text="now")["items"]
+    assert item["match"] == {
+        "where": "answer", "before": 'refund "', "text": "now", "after": '" <b>&',
+    }  # fmt: skip
+    assert growing.get("/api/v1/records")["items"][0]["match"] is None
     assert growing.http.get("/api/v1/records?text=").status_code == 400
 
 
@@ -301,6 +314,7 @@ def test_traces_are_found_by_a_text_in_their_spans(
         parts = Parts(shown.text)
         assert ("input", "value", query["text"]) in parts.attributes
         assert "b" not in parts.tags
+        assert parts.tags.count("mark") == wanted
         assert "/facets/traces" not in shown.text
         assert ("last 24 hours" in shown.text) == (not query.keys() & {"range", "until"}), query
         assert ("24 hours before" in shown.text) == ("until" in query), query
