@@ -18,7 +18,6 @@ from scouter.evaluate.engine.batch import evaluate_batch
 from scouter.evaluate.engine.execute import evaluate_record
 from scouter.evaluate.engine.plan import compile_plan
 from scouter.evaluate.operators.comparison import ComparisonOperator as Op
-from scouter.evaluate.operators.costs import MAX_STEPS
 from scouter.evaluate.outcome import Reason, TaskFault
 from scouter.evaluate.results.task_result import EvalTaskResult
 from scouter.evaluate.schema.formats import FORMATS
