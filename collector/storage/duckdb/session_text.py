@@ -78,7 +78,7 @@ def read_session_text_page(
         for hit in search.hits([each for each in part if each.session_id not in seen]):
             new.setdefault(hit.record.session_id, hit)
         seen.update(new)
-        earlier = search.shown_before(new)
+        earlier = search.shown_before(new, is_over)
         found |= {session_id: hit for session_id, hit in new.items() if session_id not in earlier}
         if len(found) > query.limit:
             next_before = list(found.values())[query.limit - 1].record.place[:2]
@@ -166,8 +166,11 @@ class _Search:
         in_contexts = self._contexts.matches([each.record.place for each in hits if not each.match])
         return [each.match or in_contexts.get(each.record.place[:2]) for each in hits]
 
-    def shown_before(self, session_ids: Collection[str]) -> set[str]:
-        """Select the sessions of an earlier page: a newer record of theirs has the text, too."""
+    def shown_before(self, session_ids: Collection[str], is_over: Callable[[], bool]) -> set[str]:
+        """Select the sessions of an earlier page: a newer record of theirs has the text, too.
+
+        Where the time is over, some are not looked at: one of those may be listed a second time.
+        """
         before, found = self._query.before, set[str]()
         if before is None or not session_ids:
             return found
@@ -181,6 +184,8 @@ class _Search:
         )
         newer = list(map(_record, rows))
         for at in range(0, len(newer), _FIRST):
+            if at and is_over():
+                break
             part = [each for each in newer[at : at + _FIRST] if each.session_id not in found]
             found.update(each.record.session_id for each in self.hits(part))
         return found

@@ -15,7 +15,7 @@ from tests.support.served import serve
 def test_everybody_can_read_the_views(shown: Shown) -> None:
     looked_at = ["/records/u1", f"/traces/{trace_of(1)}?span={1:016x}"]
     with browser_page(shown.url, width=PHONE_PX, height=844) as (page, _):
-        for address in [*shown.addresses[:16], *looked_at]:
+        for address in [*shown.addresses[:19], *looked_at]:
             assert_everybody_can_read(page, address)
 
 
