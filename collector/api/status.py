@@ -95,10 +95,7 @@ class _Samples:
             sessions_waiting=int(self._sum(_SESSIONS)),
             queued=int(self._sum(_QUEUED)),
             stalled_s=self._sum(_STALLED),
-            brokers_s={
-                labels["receiver"]: value
-                for labels, value in self._by_name[_LAG]
-            },
+            brokers_s={labels["receiver"]: value for labels, value in self._by_name[_LAG]},
         )
 
     def receivers(self) -> tuple[ReceiverStatus, ...]:
