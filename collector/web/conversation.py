@@ -72,7 +72,7 @@ async def conversation_view(source: Source, session_id: str, page: str) -> Answe
         "records_left": max(0, session["records"] - len(session["items"])),
         "own": [_checked({}, each) for each in own],
         "told": told,
-        "checks": _counts([*_latest(evaluations, "record").values(), *own]),
+        "checks": _counts([*(one.evaluation for turn in turns for one in turn.checked), *own]),
     }
 
 
@@ -106,11 +106,11 @@ def _checked(record: Answer, evaluation: Answer | None) -> Checked:
     )
 
 
-def _counts(evaluations: Iterable[Answer]) -> dict[str, int]:
+def _counts(evaluations: Iterable[Answer | None]) -> dict[str, int]:
     """Tasks by outcome, and all that ran."""
     counts: dict[str, int] = {"failed": 0, "errored": 0, "ran": 0}
     for each in evaluations:
-        for task in each["tasks"]:
+        for task in each["tasks"] if each else ():
             counts["ran"] += task["outcome"] in ("passed", *_NOT_PASSED)
             if task["outcome"] in counts:
                 counts[task["outcome"]] += 1

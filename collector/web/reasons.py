@@ -28,6 +28,34 @@ _PHRASES: Final[Mapping[str, Callable[[Any], str]]] = {
     "Not": lambda given: f"not ({_words(given['filter'])})",
 }
 
+_CAUSES: Final[Mapping[str, str]] = {
+    "missing_path": "a path leads nowhere in the record",
+    "type": "a value has another type",
+    "expected": "the expected value does not fit",
+    "limit": "a value is too large",
+    "no_spans": "there are no spans",
+    "incomplete": "spans are missing",
+    "not_told": "nobody tells of the calls",
+    "parse": "an answer has another form",
+    "provider": "nobody answered for the judge",
+    "refusal": "the judge declined",
+    "abstained": "the judge cannot tell",
+    "dependency": "a task before it errored",
+    "agent": "the agent raised",
+    "gate": "a gate before it did not pass",
+    "sampled": "not among the sampled records",
+    "budget": "the judges' budget is spent",
+}
+
+
+def cause(reason: str) -> str:
+    """The reason of a result that did not decide, in words; one of a later kind as it is.
+
+    Args:
+        reason: `missing_path`.
+    """
+    return _CAUSES.get(reason, reason)
+
 
 def reason(message: str) -> str:
     """A task's message for a reader.

@@ -21,7 +21,7 @@ from starlette.responses import HTMLResponse, Response
 
 from collector.api.cut_values import escaped
 from collector.web.incidents import named
-from collector.web.reasons import reason
+from collector.web.reasons import cause, reason
 
 HEADERS: Final[Mapping[str, str]] = {
     "Content-Security-Policy": (
@@ -254,6 +254,7 @@ _ENVIRONMENT.filters.update(
     cut=cut,
     pruned=pruned,
     reason=reason,
+    cause=cause,
     words=text_of,
     indented=indented,
 )

@@ -138,7 +138,9 @@ def test_alerts_of_one_version_are_one_incident() -> None:
         alert("desk", "1"),
         alert("shop", "", condition="pass rate below 80.0%"),
     ]
-    found = incidents_of(given)
+    over = alert("desk", "3") | {"state": "resolved"}
+    found = incidents_of([over, *given])
+    assert [each.is_in("prod") for each in found] == [False, False, True]
     assert [(each.profile, each.version, len(each.alerts)) for each in found] == [
         ("desk", "2", 3), ("desk", "1", 1), ("shop", "", 1),
     ]  # fmt: skip
@@ -170,7 +172,7 @@ def test_failures_are_parted_where_the_version_that_fell_began(
     versions: Any, since_s: int, moment: str, words: str
 ) -> None:
     opened = incidents_of([alert("desk", "2", since=3)])
-    found = split_of(opened, "desk", versions, since_s)
+    found = split_of(opened, versions, since_s)
     assert (found["at"], found["words"]) == (moment, words)
 
 
