@@ -52,9 +52,9 @@ async def conversation_view(source: Source, session_id: str, page: str) -> Answe
     Raises:
         AskError: The API refused, or no record of it is stored.
     """
-    session = await source.get(f"sessions/{quote(session_id, safe='')}", limit=_RECORDS)
-    evaluations = session["evaluations"]
-    turns = _turns(session["items"], _latest(evaluations, "record"))
+    session = await source.get(f"sessions/{quote(session_id, safe='')}")
+    evaluations, records = session["evaluations"], session["items"][:_RECORDS]
+    turns = _turns(records, _latest(evaluations, "record"))  # not evaluated in their order
     last = max(1, -(-len(turns) // _TURNS))
     number = min(int(page), last) if page.isdecimal() and len(page) < 9 else 1
     number = max(1, number)
@@ -69,7 +69,7 @@ async def conversation_view(source: Source, session_id: str, page: str) -> Answe
         "first_turn": (number - 1) * _TURNS + 1,
         "page": number,
         "pages": last,
-        "records_left": max(0, session["records"] - len(session["items"])),
+        "records_left": max(0, session["records"] - len(records)),
         "own": [_checked({}, each) for each in own],
         "told": told,
         "checks": _counts([*(one.evaluation for turn in turns for one in turn.checked), *own]),

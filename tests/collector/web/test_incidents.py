@@ -1,5 +1,6 @@
 """A version that fell: its alerts stand together, with the tasks that fell and what errored."""
 
+import asyncio
 import re
 from collections.abc import Iterator
 from typing import Any
@@ -7,8 +8,11 @@ from typing import Any
 import pytest
 
 from collector.web.incidents import incidents_of, named
+from collector.web.overview import overview
+from collector.web.period import USUAL, Traffic
+from collector.web.source import Source
 from collector.web.split import split_of
-from collector.web.task import marks_of
+from collector.web.task import marks_of, task_view
 from scouter.drift.profile import AgentEvalProfile
 from scouter.evaluate.operators.comparison import ComparisonOperator
 from scouter.evaluate.tasks.trace import TraceAssertion, TraceAssertionTask
@@ -149,6 +153,54 @@ def test_alerts_of_one_version_are_one_incident() -> None:
     ]  # fmt: skip
     assert found[0].since == "2026-11-26T10:00:00Z"
     assert named(given[1]) == "task 'a' fails more in version 2"
+
+
+def test_an_environment_shows_its_own_falls() -> None:
+    """Production, which has more records, is well; task a fell in staging, task b did not."""
+    fall = alert("desk", "2", "a") | {
+        "environment": "staging", "kind": "pass", "alert_id": "x", "opened_at": "2026-11-26T10:00Z",
+    }  # fmt: skip
+    series = [
+        {"profile": "desk", "task": task, "environment": name, "kind": "pass", "records": records,
+         "version": "2", "version_before": None, "state": "watched", "healthy": 0.9}
+        for name, records in (("production", 90), ("staging", 40))
+        for task in ("a", "b")
+    ]  # fmt: skip
+    rate = {"profile": "desk", "profile_version": "d", "total": 130, "passed": 130, "line": None}
+    answers: dict[str, Any] = {
+        "profiles": {
+            "items": [{"alias": "desk", "name": "desk", "profile_version": "d", "is_active": True,
+                       "tasks": ["a", "b"]}],
+        },
+        "tasks": {"items": [rate | {"task_id": each} for each in ("a", "b")], "bucket_s": None},
+        "tasks/series": {"items": [], "bucket_s": 3600},
+        "alerts": {"drift": [fall], "items": [], "trouble": []},
+        "alerts/x": fall,
+        "drift/series": {"items": series},
+        "conservation/records": {"accepted": 130},
+        "versions": {"items": []},
+    }  # fmt: skip
+
+    class Told(Source):
+        def __init__(self) -> None: ...
+
+        async def get(self, path: str, **_: object) -> Any:
+            return answers[path]
+
+    def states(environment: str) -> list[str]:
+        traffic = Traffic(version="", environment=environment)
+        found = asyncio.run(overview(Told(), USUAL, traffic, NINE))
+        return [each.state for each in found["profiles"][0].tasks]
+
+    def of_task(task_id: str, environment: str) -> tuple[int, bool]:
+        traffic = Traffic(version="", environment=environment)
+        found = asyncio.run(task_view(Told(), "desk", task_id, USUAL, traffic, NINE))
+        return len(found["incidents"]), found["fall"] is not None
+
+    assert states("") == ["watched", "watched"]
+    assert states("staging") == ["regressed", "watched"]
+    assert of_task("a", "") == of_task("a", "staging") == (1, True)
+    assert of_task("a", "production") == of_task("b", "") == (0, False)
 
 
 VERSIONS: Any = [
