@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias
 from urllib.parse import quote
 
-from collector.web.definition import Definition, definition_of
 from collector.web.incidents import alerts_of
 from collector.web.period import Period, Traffic
 from collector.web.reasons import cause
 from collector.web.source import Answer, AskError, Source
-from collector.web.words import Words, listed, selected, told
+from scouter.evaluate.show.definition import Definition, definition_of
+from scouter.evaluate.show.words import Words, listed, selected, told
 
 _NEWEST: Final = 50
 """Evaluations that are looked at for the last run, for reasons and for the cost of judges."""
