@@ -7,6 +7,7 @@ from http import HTTPStatus
 from typing import Final
 from urllib.parse import quote
 
+from collector.web.checks import BAD
 from collector.web.render import pruned
 from collector.web.source import Answer, AskError, Source
 
@@ -14,7 +15,6 @@ _RECORDS: Final = 200
 """The newest records of a conversation, of which the turns are made."""
 _TURNS: Final = 10
 """Turns of one page."""
-_NOT_PASSED: Final = ("failed", "errored")
 
 
 @dataclass(slots=True, kw_only=True)
@@ -102,7 +102,7 @@ def _checked(record: Answer, evaluation: Answer | None) -> Checked:
     return Checked(
         record=record,
         evaluation=evaluation,
-        not_passed=[each for each in tasks if each["outcome"] in _NOT_PASSED],
+        not_passed=[each for each in tasks if each["outcome"] in BAD],
     )
 
 
@@ -111,7 +111,7 @@ def _counts(evaluations: Iterable[Answer | None]) -> dict[str, int]:
     counts: dict[str, int] = {"failed": 0, "errored": 0, "ran": 0}
     for each in evaluations:
         for task in each["tasks"] if each else ():
-            counts["ran"] += task["outcome"] in ("passed", *_NOT_PASSED)
+            counts["ran"] += task["outcome"] in ("passed", *BAD)
             if task["outcome"] in counts:
                 counts[task["outcome"]] += 1
     return counts

@@ -2,8 +2,12 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from collector.web.source import Answer
+
+OPEN: Final = ("firing", "acknowledged", "silenced")
+"""States of an alert that people were told of, whether or not somebody looks after it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,14 +26,6 @@ class Incident:
     def since(self) -> str:
         """When it most likely began."""
         return min(each["opened"]["since"] for each in self.alerts)
-
-    @property
-    def state(self) -> str:
-        """That of its alerts; where they differ, the one that most needs somebody."""
-        states = {each["state"] for each in self.alerts}
-        return next(
-            each for each in ("firing", "acknowledged", "silenced", "shadow") if each in states
-        )
 
     def is_in(self, environment: str) -> bool:
         """Tell whether it is about an environment; a condition alone is about all."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Final, Literal, TypeAlias
 
-from collector.web.incidents import Incident, alerts_of
+from collector.web.incidents import OPEN, Incident, alerts_of
 from collector.web.period import Period, Traffic
 from collector.web.source import Answer, AskError, Source
 from collector.web.split import split_of
@@ -17,8 +17,6 @@ State: TypeAlias = Literal["regressed", "alert", "few", "silent", "watched", "un
 
 _URGENT: Final = {"regressed": 0, "alert": 1}
 """States whose tasks come first; the others stay in the order of the profile."""
-_OPEN: Final = ("firing", "acknowledged", "silenced")
-"""States of a condition that holds, whether or not somebody looks after it."""
 FEW: Final = 30
 """Results below which a rate says little: its interval is wider than 0.3."""
 _POINTS: Final = 30
@@ -47,7 +45,6 @@ class ProfileRows:
 
     alias: str
     name: str
-    version: str
     alert: Answer | None
     incident: Incident | None
     """Its open alerts in the environment that is shown."""
@@ -247,7 +244,6 @@ def _rows(
             ProfileRows(
                 alias=alias,
                 name=profile["name"],
-                version=profile["profile_version"],
                 alert=alert,
                 incident=incident,
                 tasks=tasks,
@@ -298,7 +294,7 @@ def state_of(
         return "regressed"
     if rate is None or not rate["total"]:
         return "silent"
-    is_open = alert is not None and alert["state"] in _OPEN and not is_calm
+    is_open = alert is not None and alert["state"] in OPEN and not is_calm
     if is_open and rate["passed"] < rate["total"]:
         return "alert"
     if rate["total"] < FEW:
