@@ -8,7 +8,7 @@ from typing import Final
 from urllib.parse import quote
 
 from collector.web.checks import BAD
-from collector.web.render import pruned
+from collector.web.render import natural, pruned
 from collector.web.source import Answer, AskError, Source
 
 _RECORDS: Final = 200
@@ -56,8 +56,7 @@ async def conversation_view(source: Source, session_id: str, page: str) -> Answe
     evaluations, records = session["evaluations"], session["items"][:_RECORDS]
     turns = _turns(records, _latest(evaluations, "record"))  # not evaluated in their order
     last = max(1, -(-len(turns) // _TURNS))
-    number = min(int(page), last) if page.isdecimal() and len(page) < 9 else 1
-    number = max(1, number)
+    number = max(1, min(natural(page), last))
     shown = turns[(number - 1) * _TURNS : number * _TURNS]
     await asyncio.gather(*(_fill(source, turn) for turn in shown))
     own = _latest(evaluations, "session").values()

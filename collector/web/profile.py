@@ -10,6 +10,7 @@ from urllib.parse import quote
 from collector.web.incidents import alerts_of
 from collector.web.period import Period, Traffic
 from collector.web.reasons import cause
+from collector.web.render import natural
 from collector.web.source import Answer, AskError, Source
 from scouter.evaluate.show.definition import Definition, definition_of
 from scouter.evaluate.show.words import Words, listed, selected, told
@@ -89,8 +90,7 @@ async def tasks_view(
         _content(source, item, period.since(now_s), traffic),
     )
     tasks: list[Answer] = body.get("tasks", [])
-    start = given.get("from", "")[:6]
-    begin = int(start) if start.isdecimal() else 0
+    begin = natural(given.get("from", ""))
     rate_of = {each["task_id"]: each for each in rates}
     results = results_of(newest)
     return {

@@ -219,6 +219,11 @@ def query(values: Mapping[str, object]) -> str:
     return urlencode({name: value for name, value in values.items() if value not in (None, "")})
 
 
+def natural(text: str) -> int:
+    """A number of an address, by its first nine digits; 0 for anything else."""
+    return int(text[:9]) if text.isdecimal() else 0
+
+
 @cache
 def static(name: str) -> str:
     """The address of a file of the page itself, with a digest of its content.

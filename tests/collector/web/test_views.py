@@ -212,6 +212,7 @@ def test_a_profile_of_two_environments_names_the_other(start: Start, tmp_path: P
         ("/record.json?uid=..", 404),
         ("/record.yaml?uid=.", 404),
         ("/record.json", 404),
+        ("/labels/records?profile=answers&task=right&offset=²", 200),
     ],
 )
 def test_no_address_is_a_fault(filled: Service, address: str, status: int) -> None:
