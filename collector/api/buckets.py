@@ -59,19 +59,24 @@ class Buckets(NamedTuple):
 
         Args:
             store: Has the results.
-            query: Its results; `since_ns` is given.
+            query: Its results.
             points: At most, and as many as that allows.
+
+        Raises:
+            ProblemError: 400; no `since_ns` is given.
 
         Cost: that of `ReadStore.extent`.
         """
+        if query.since_ns is None:
+            raise ProblemError(400, "points: a rate over time needs since, too")
         until_ns = time.time_ns() if query.until_ns is None else query.until_ns
         extent = store.extent(query, _FEW)
-        since_ns = max(query.since_ns or 0, extent.first_ns if extent else 0)
+        since_ns = max(query.since_ns, extent.first_ns if extent else 0)
         length_ns = max(0, until_ns - since_ns)
         bucket_ns = next((each for each in _STEPS if length_ns <= (points - 1) * each), _STEPS[-1])
         if extent and extent.results > _FEW and length_ns > _SHORT_NS:
             bucket_ns = max(bucket_ns, _HOUR_NS)
-        since_ns = max(since_ns // bucket_ns * bucket_ns, query.since_ns or 0)
+        since_ns = max(since_ns // bucket_ns * bucket_ns, query.since_ns)
         if query.until_ns is None:
             until_ns = (until_ns // bucket_ns + 1) * bucket_ns
         return cls(since_ns, until_ns, bucket_ns)

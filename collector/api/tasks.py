@@ -1,10 +1,11 @@
 """Pass rates and scores of tasks: over all time, and bucket by bucket."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cache
 from typing import Annotated, Any, Final
 
-from fastapi import APIRouter, Query, Response
+from fastapi import APIRouter, Depends, Query, Response
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 from collector.api.answers import json_response
@@ -69,6 +70,28 @@ class TaskSeries(BaseModel):
     bucket_s: int = Field(description="Length of a bucket in seconds.")
 
 
+async def task_query(
+    caller: Reader,
+    profile: Profile = None,
+    service_version: Text = None,
+    environment: Text = None,
+    since: Time = None,
+    until: Time = None,
+) -> TaskQuery:
+    """A dependency of routes: reads which results are counted."""
+    return TaskQuery(
+        space=caller.space,
+        profile=profile,
+        service_version=service_version,
+        environment=environment,
+        since_ns=read_time("since", since),
+        until_ns=read_time("until", until),
+    )
+
+
+Counted = Annotated[TaskQuery, Depends(task_query)]
+
+
 @cache
 def tasks_router() -> APIRouter:
     """Make the routes below `/api/v1/tasks`."""
@@ -79,31 +102,20 @@ def tasks_router() -> APIRouter:
         store: TheStore,
         standings: TheStandings,
         names: TheNames,
-        caller: Reader,
-        profile: Profile = None,
-        service_version: Text = None,
-        environment: Text = None,
-        since: Time = None,
-        until: Time = None,
+        query: Counted,
         bucket: LineBucket = None,
         points: Points = None,
     ) -> TaskRates:
         """Outcomes and pass rate of every task; times are those of evaluation."""
-        query = TaskQuery(
-            space=caller.space,
-            profile=profile,
-            service_version=service_version,
-            environment=environment,
-            since_ns=read_time("since", since),
-            until_ns=read_time("until", until),
-        )
         span = Span(
-            since_ns=query.since_ns, until_ns=query.until_ns, service_version=service_version
+            since_ns=query.since_ns,
+            until_ns=query.until_ns,
+            service_version=query.service_version,
         )
         found = store.task_counts(query)
         if not found:
-            names.check(caller.space, profile)
-        judges = standings.reader(caller.space)
+            names.check(query.space, query.profile)
+        judges = standings.reader(query.space)
         buckets = _buckets(store, query, bucket, points)
         line_of = None if buckets is None else _lines(store, query, buckets, len(found))
         return TaskRates(
@@ -123,13 +135,8 @@ def tasks_router() -> APIRouter:
         store: TheStore,
         standings: TheStandings,
         names: TheNames,
-        caller: Reader,
-        profile: Profile = None,
+        query: Counted,
         task_id: Text = None,
-        service_version: Text = None,
-        environment: Text = None,
-        since: Time = None,
-        until: Time = None,
         bucket: Bucket = "1h",
         points: Points = None,
     ) -> Response:
@@ -137,44 +144,26 @@ def tasks_router() -> APIRouter:
 
         Without `until` it ends with the bucket of now, without `since` it is the last 24 buckets.
         """
-        query = TaskQuery(
-            space=caller.space,
-            profile=profile,
-            service_version=service_version,
-            environment=environment,
-            since_ns=read_time("since", since),
-            until_ns=read_time("until", until),
-        )
         buckets = (
             Buckets.read(bucket, query.since_ns, query.until_ns)
             if points is None
-            else _buckets(store, query, None, points)
+            else Buckets.chosen(store, query, points)
         )
-        assert buckets is not None  # noqa: S101 points are given
-        found = store.task_series(
-            SeriesQuery(
-                space=caller.space,
-                profile=profile,
-                task_id=task_id,
-                service_version=service_version,
-                environment=environment,
-                limit=_MOST_ITEMS + 1,
-                **buckets._asdict(),
-            )
-        )
+        wanted = _series(query, buckets)
+        found = store.task_series(replace(wanted, task_id=task_id, limit=_MOST_ITEMS + 1))
         if not found:
-            names.check(caller.space, profile, task_id)
+            names.check(query.space, query.profile, task_id)
         if len(found) > _MOST_ITEMS:
             raise ProblemError(
                 400, f"more than {_MOST_ITEMS:,} points: name a profile or a task, or a later since"
             )
-        judges = standings.reader(caller.space)
+        judges = standings.reader(query.space)
 
         def point(each: SeriesItem) -> dict[str, JsonValue]:
             span = Span(
                 since_ns=max(buckets.since_ns, each.start_ns),
                 until_ns=min(buckets.until_ns, each.start_ns + buckets.bucket_ns),
-                service_version=service_version,
+                service_version=query.service_version,
             )
             judge = judges.of(each.counts, span)
             return {
@@ -195,15 +184,21 @@ def _buckets(
     store: ReadStore, query: TaskQuery, bucket: str | None, points: int | None
 ) -> Buckets | None:
     """Cut the time of a rate over time; None where none is asked for."""
-    if bucket is None and points is None:
-        return None
+    if bucket is None:
+        return None if points is None else Buckets.chosen(store, query, points)
     if query.since_ns is None:
-        name = "points" if bucket is None else "bucket"
-        raise ProblemError(400, f"{name}: a rate over time needs since, too")
-    if bucket is not None:
-        return Buckets.read(bucket, query.since_ns, query.until_ns)
-    assert points is not None  # noqa: S101 one of the two is given
-    return Buckets.chosen(store, query, points)
+        raise ProblemError(400, "bucket: a rate over time needs since, too")
+    return Buckets.read(bucket, query.since_ns, query.until_ns)
+
+
+def _series(query: TaskQuery, buckets: Buckets) -> SeriesQuery:
+    return SeriesQuery(
+        space=query.space,
+        profile=query.profile,
+        service_version=query.service_version,
+        environment=query.environment,
+        **buckets._asdict(),
+    )
 
 
 def _lines(
@@ -216,14 +211,8 @@ def _lines(
             f"bucket: {buckets.number:,} buckets for each of {tasks:,} tasks are more than "
             f"{MOST_PLACES:,}: take longer buckets, a later since, or name a profile",
         )
-    asked = SeriesQuery(
-        space=query.space,
-        profile=query.profile,
-        service_version=query.service_version,
-        environment=query.environment,
-        **buckets._asdict(),
-    )
-    found = {(each.profile_uid, each.task_id): each for each in store.rate_lines(asked)}
+    lines = store.rate_lines(_series(query, buckets))
+    found = {(each.profile_uid, each.task_id): each for each in lines}
 
     def line(profile_uid: str, task_id: str) -> RateLine:
         each = found.get((profile_uid, task_id))

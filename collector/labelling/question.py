@@ -4,10 +4,11 @@ from typing import Final
 
 from pydantic import JsonValue
 
-from collector.labelling.condition import condition_of
 from scouter.evaluate.judge.prompt_text import fill, split_variables
 from scouter.evaluate.outcome import TaskFault
 from scouter.evaluate.paths.path import Path
+from scouter.evaluate.show.definition import definition_of
+from scouter.evaluate.show.words import plain
 from scouter.evaluate.tasks.assertion import AssertionTask
 from scouter.evaluate.tasks.judge import LLMJudgeTask
 from scouter.evaluate.tasks.task import Task
@@ -22,7 +23,7 @@ def question_of(task: Task) -> str:
     """The judge's prompt as it was written; of a check its description, or else its condition."""
     if isinstance(task, LLMJudgeTask):
         return "\n\n".join(each.content for each in task.prompt.messages)
-    return task.description or condition_of(task)
+    return task.description or plain(definition_of(task.model_dump(mode="json")).passes)
 
 
 def question_line(task: Task) -> str:

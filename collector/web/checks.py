@@ -4,13 +4,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from collector.web.incidents import OPEN
 from collector.web.source import Answer
 
 FIRST: Final = 6
 """Checks that are shown at once; the others are folded, unless they are one or two."""
 _MOST: Final = 200
-_BAD: Final = ("failed", "errored")
-_OPEN: Final = ("firing", "acknowledged", "silenced")
+BAD: Final = ("failed", "errored")
+"""Outcomes of what did not pass."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,9 +60,7 @@ def read_checks(
         names: Of spans, by their ids.
         alerts: Alerts of the detectors.
     """
-    bad = [
-        (each, task) for each in evaluations for task in each["tasks"] if task["outcome"] in _BAD
-    ]
+    bad = [(each, task) for each in evaluations for task in each["tasks"] if task["outcome"] in BAD]
     shown = FIRST if len(bad) > FIRST + 2 else len(bad)
     told = {each["uid"] for each, _ in bad}
     return Checks(
@@ -76,7 +75,7 @@ def read_checks(
 
 def has_bad(evaluations: Sequence[Answer]) -> bool:
     """True if a check failed or errored."""
-    return any(task["outcome"] in _BAD for each in evaluations for task in each["tasks"])
+    return any(task["outcome"] in BAD for each in evaluations for task in each["tasks"])
 
 
 def _grouped(
@@ -97,7 +96,7 @@ def _alerts_of(evaluation: Answer, alerts: Sequence[Answer]) -> list[Answer]:
     return [
         each
         for each in alerts
-        if each["state"] in _OPEN
+        if each["state"] in OPEN
         and each["profile"] == evaluation["profile"]
         and each["version"] in ("", evaluation["service_version"])
         and each["environment"] in ("", evaluation["environment"])

@@ -16,6 +16,7 @@ _WIDTH: Final = 120.0
 _REACHES: Final = (5, 10, 25, 50, 100)
 _BOUNDS: Final = ("lower", "upper")
 _EXACT: Final = ("before_since", "before_until", "since", "until")
+_SWAPPED: Final[Mapping[str, str]] = dict(zip(_EXACT, (*_EXACT[2:], *_EXACT[:2]), strict=True))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,13 +92,19 @@ async def compare_view(source: Source, given: Mapping[str, str], now_s: float) -
             problem = error.detail
     rates: list[Answer] = comparison["rates"] if comparison is not None else []
     reach = reach_of(rates)
+    swapped = {_SWAPPED[name]: value for name, value in exact.items()}
+    environment = given.get("environment", "")
     return {
         "profiles": aliases,
         "profile": profile,
         "before": before,
         "after": after,
         "exact": exact,
-        "environment": given.get("environment", ""),
+        "swapped": {
+            "profile": profile, "before": after, "after": before, "environment": environment,
+            **swapped,
+        },
+        "environment": environment,
         "choices": _choices(versions, runs),
         "runs": runs,
         "comparison": comparison,
@@ -108,11 +115,11 @@ async def compare_view(source: Source, given: Mapping[str, str], now_s: float) -
         "changes": [] if comparison is None else [_change(each) for each in comparison["changes"]],
         "failed": [
             {"when": when, "query": found}
-            for when, side in (("now", after), ("before", before))
-            if (found := _failed(side, profile, now_s))
+            for when, side, times in (("now", after, exact), ("before", before, swapped))
+            if (found := _failed(side, profile, environment, times, now_s))
         ],
         "problem": problem,
-    }
+    }  # fmt: skip
 
 
 def _sides(
@@ -195,14 +202,17 @@ def bar(rate: Answer, reach: int) -> tuple[float, float, float] | None:
     return low, middle, high
 
 
-def _failed(side: str, profile: str, now_s: float) -> Answer:
+def _failed(
+    side: str, profile: str, environment: str, times: Mapping[str, str], now_s: float
+) -> Answer:
     """The filters of a side's evaluations that did not pass; of a run there are none."""
     if side.startswith("run:"):
         return {}
     asked = _asked(side, "", now_s)
     if version := asked.pop("version", ""):
         asked["service_version"] = version
-    return {"profile": profile, "outcome": NOT_PASSED, **asked}
+    asked |= {name: times[name] for name in ("since", "until") if name in times}
+    return {"profile": profile, "outcome": NOT_PASSED, "environment": environment, **asked}
 
 
 def _figures(comparison: Answer) -> list[Figure]:

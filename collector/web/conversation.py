@@ -7,14 +7,14 @@ from http import HTTPStatus
 from typing import Final
 from urllib.parse import quote
 
-from collector.web.render import pruned
+from collector.web.checks import BAD
+from collector.web.render import natural, pruned
 from collector.web.source import Answer, AskError, Source
 
 _RECORDS: Final = 200
 """The newest records of a conversation, of which the turns are made."""
 _TURNS: Final = 10
 """Turns of one page."""
-_NOT_PASSED: Final = ("failed", "errored")
 
 
 @dataclass(slots=True, kw_only=True)
@@ -52,12 +52,11 @@ async def conversation_view(source: Source, session_id: str, page: str) -> Answe
     Raises:
         AskError: The API refused, or no record of it is stored.
     """
-    session = await source.get(f"sessions/{quote(session_id, safe='')}", limit=_RECORDS)
-    evaluations = session["evaluations"]
-    turns = _turns(session["items"], _latest(evaluations, "record"))
+    session = await source.get(f"sessions/{quote(session_id, safe='')}")
+    evaluations, records = session["evaluations"], session["items"][:_RECORDS]
+    turns = _turns(records, _latest(evaluations, "record"))  # not evaluated in their order
     last = max(1, -(-len(turns) // _TURNS))
-    number = min(int(page), last) if page.isdecimal() and len(page) < 9 else 1
-    number = max(1, number)
+    number = max(1, min(natural(page), last))
     shown = turns[(number - 1) * _TURNS : number * _TURNS]
     await asyncio.gather(*(_fill(source, turn) for turn in shown))
     own = _latest(evaluations, "session").values()
@@ -69,10 +68,10 @@ async def conversation_view(source: Source, session_id: str, page: str) -> Answe
         "first_turn": (number - 1) * _TURNS + 1,
         "page": number,
         "pages": last,
-        "records_left": max(0, session["records"] - len(session["items"])),
+        "records_left": max(0, session["records"] - len(records)),
         "own": [_checked({}, each) for each in own],
         "told": told,
-        "checks": _counts([*_latest(evaluations, "record").values(), *own]),
+        "checks": _counts([*(one.evaluation for turn in turns for one in turn.checked), *own]),
     }
 
 
@@ -102,16 +101,16 @@ def _checked(record: Answer, evaluation: Answer | None) -> Checked:
     return Checked(
         record=record,
         evaluation=evaluation,
-        not_passed=[each for each in tasks if each["outcome"] in _NOT_PASSED],
+        not_passed=[each for each in tasks if each["outcome"] in BAD],
     )
 
 
-def _counts(evaluations: Iterable[Answer]) -> dict[str, int]:
+def _counts(evaluations: Iterable[Answer | None]) -> dict[str, int]:
     """Tasks by outcome, and all that ran."""
     counts: dict[str, int] = {"failed": 0, "errored": 0, "ran": 0}
     for each in evaluations:
-        for task in each["tasks"]:
-            counts["ran"] += task["outcome"] in ("passed", *_NOT_PASSED)
+        for task in each["tasks"] if each else ():
+            counts["ran"] += task["outcome"] in ("passed", *BAD)
             if task["outcome"] in counts:
                 counts[task["outcome"]] += 1
     return counts

@@ -2,8 +2,12 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from collector.web.source import Answer
+
+OPEN: Final = ("firing", "acknowledged", "silenced")
+"""States of an alert that people were told of, whether or not somebody looks after it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,13 +27,9 @@ class Incident:
         """When it most likely began."""
         return min(each["opened"]["since"] for each in self.alerts)
 
-    @property
-    def state(self) -> str:
-        """That of its alerts; where they differ, the one that most needs somebody."""
-        states = {each["state"] for each in self.alerts}
-        return next(
-            each for each in ("firing", "acknowledged", "silenced", "shadow") if each in states
-        )
+    def is_in(self, environment: str) -> bool:
+        """Tell whether it is about an environment; a condition alone is about all."""
+        return self.environment == environment or bool(self.alerts[0]["condition"])
 
     @property
     def record(self) -> Answer | None:
@@ -47,7 +47,7 @@ class Incident:
 
 
 def incidents_of(alerts: Iterable[Answer]) -> list[Incident]:
-    """Put open alerts together, in the order in which they are given.
+    """Put open alerts together, in the order in which they are given; resolved ones are left out.
 
     A condition is of all versions of its profile: it joins the version that fell last.
 
@@ -57,6 +57,8 @@ def incidents_of(alerts: Iterable[Answer]) -> list[Incident]:
     found: dict[tuple[str, ...], list[Answer]] = {}
     conditions: list[Answer] = []
     for each in alerts:
+        if each["state"] == "resolved":
+            continue
         if each["condition"]:
             conditions.append(each)
         else:
@@ -73,6 +75,29 @@ def incidents_of(alerts: Iterable[Answer]) -> list[Incident]:
         )
         for (profile, service, environment, version), its in found.items()
     ]  # fmt: skip
+
+
+def alerts_of(alerts: Answer, profile: str) -> Answer:
+    """Sort out what is open of a profile, or of all.
+
+    Args:
+        alerts: As `GET /api/v1/alerts` has them.
+        profile: Alias; empty for all.
+
+    Returns:
+        `incidents`; `firing`, conditions that hold and have no alert yet; `trouble`.
+    """
+    ours = {
+        name: [each for each in alerts[name] if profile in ("", each["profile"])]
+        for name in ("drift", "items", "trouble")
+    }
+    return {
+        "incidents": incidents_of(ours["drift"]),
+        "firing": [
+            each for each in ours["items"] if each["state"] == "firing" and not each["alert_id"]
+        ],
+        "trouble": ours["trouble"],
+    }
 
 
 def named(alert: Answer) -> str:

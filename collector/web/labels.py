@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Final, cast
 
-from collector.web.render import pruned, text_of
+from collector.web.render import natural, pruned, text_of
 from collector.web.source import Answer, Source
 
 _TEN: Final = "t"
@@ -74,8 +74,7 @@ async def queue_view(source: Source, given: Mapping[str, str]) -> Answer:
         "rater": given.get("rater", "").strip()[:100],
         "order": given.get("order") or "random",
     }
-    offset = given.get("offset", "")
-    offset = offset if offset.isdigit() else "0"
+    offset = natural(given.get("offset", ""))
     is_shown = given.get("reveal") == "yes"
     asked = {"profile": kept["profile"], "task_id": kept["task"], "rater": kept["rater"]}
     queue = await source.get(
@@ -101,7 +100,7 @@ async def queue_view(source: Source, given: Mapping[str, str]) -> Answer:
         "queue": queue,
         "item": item,
         "kept": kept,
-        "offset": int(offset),
+        "offset": offset,
         "last": last,
         "is_undone": given.get("undone") == "yes",
         "back": given.get("back", ""),
@@ -162,8 +161,7 @@ async def labelled_view(source: Source, given: Mapping[str, str]) -> Answer:
         "standing": given.get("standing", ""),
         "rater": given.get("rater", "").strip()[:100],
     }
-    offset = given.get("offset", "")
-    offset = int(offset) if offset.isdigit() else 0
+    offset = natural(given.get("offset", ""))
     asked = {"profile": kept["profile"], "task_id": kept["task"]}
     found = await source.get(
         "labels/records", **asked, standing=kept["standing"], rater=kept["rater"], offset=offset,

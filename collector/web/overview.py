@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Final, Literal, TypeAlias
 
-from collector.web.incidents import Incident, incidents_of
+from collector.web.incidents import OPEN, Incident, alerts_of
 from collector.web.period import Period, Traffic
 from collector.web.source import Answer, AskError, Source
 from collector.web.split import split_of
@@ -17,8 +17,6 @@ State: TypeAlias = Literal["regressed", "alert", "few", "silent", "watched", "un
 
 _URGENT: Final = {"regressed": 0, "alert": 1}
 """States whose tasks come first; the others stay in the order of the profile."""
-_OPEN: Final = ("firing", "acknowledged", "silenced")
-"""States of a condition that holds, whether or not somebody looks after it."""
 FEW: Final = 30
 """Results below which a rate says little: its interval is wider than 0.3."""
 _POINTS: Final = 30
@@ -47,10 +45,9 @@ class ProfileRows:
 
     alias: str
     name: str
-    version: str
     alert: Answer | None
     incident: Incident | None
-    """Its open alerts."""
+    """Its open alerts in the environment that is shown."""
     tasks: Sequence[TaskRow]
     is_firing: bool
     environments: Sequence[str]
@@ -80,32 +77,19 @@ async def overview(
         _items(source, "drift/series", profile=profile),
         source.get("conservation/records"),
     )
-    falls = [
-        each
-        for each in alerts["drift"]
-        if each["state"] != "resolved" and profile in ("", each["profile"])
-    ]
+    shown = alerts_of(alerts, profile)
     rows = _rows(
         [each for each in profiles if profile in ("", each["alias"])],
         rates,
         _plots(rates, since, now_s, bucket_s) if bucket_s else {},
         alerts["items"],
-        falls,
+        shown["incidents"],
         standings,
         traffic.environment,
     )
     return {
         "profiles": sorted(rows, key=lambda each: (not each.is_firing, each.alias)),
-        "firing": [  # one with an alert is among the falls
-            each
-            for each in alerts["items"]
-            if each["state"] == "firing"
-            and not each["alert_id"]
-            and profile in ("", each["profile"])
-        ],
-        "incidents": incidents_of(falls),
-        "open": len(falls),
-        "trouble": [each for each in alerts["trouble"] if profile in ("", each["profile"])],
+        **shown,
         "records": records,
         "is_empty": not records["accepted"],
         "versions": _versions(standings),
@@ -142,9 +126,16 @@ async def profile_view(
             for each in profile.tasks
             if each.rate and each.rate["failed"] + each.rate["errored"]
         ],
-        "split": split_of(shown["incidents"], alias, known["items"], period.since(now_s)),
+        "split": split_of(
+            [
+                each
+                for each in shown["incidents"]
+                if not traffic.environment or each.is_in(traffic.environment)
+            ],
+            known["items"], period.since(now_s),
+        ),
         "versions": [each["version"] for each in known["items"]],
-    }
+    }  # fmt: skip
 
 
 def _versions(standings: Iterable[Answer]) -> list[str]:
@@ -207,31 +198,32 @@ def _rows(
     rates: Iterable[Answer],
     plots: dict[tuple[str, str], Plot],
     alerts: Iterable[Answer],
-    falls: Iterable[Answer],
+    incidents: Sequence[Incident],
     standings: Sequence[Answer],
     environment: str,
 ) -> list[ProfileRows]:
     alert_of = {each["profile"]: each for each in alerts}
     rate_of = {(each["profile_version"], each["task_id"]): each for each in rates}
-    fall_of = {(each["profile"], each["task"]): each for each in falls}
     series_of = {
         (each["profile"], each["task"], each["environment"]): each
         for each in standings
         if each["kind"] == "pass"
     }
-    incident_of = {each.profile: each for each in reversed(incidents_of(falls))}
     rows: list[ProfileRows] = []
     for profile in profiles:
         if not profile["is_active"]:
             continue
         alias = profile["alias"]
-        alert, incident = alert_of.get(alias), incident_of.get(alias)
-        fell = [each["task"] for each in incident.tasks] if incident else []
         environments = environments_of(alias, standings, environment)
+        its = [each for each in incidents if each.profile == alias]
+        here = [each for each in its if not environments or each.is_in(environments[0])]
+        alert, incident = alert_of.get(alias), here[0] if here else None
+        fell = [each["task"] for each in incident.tasks] if incident else []
+        fall_of = {one["task"]: one for each in here for one in each.alerts}
         tasks: list[TaskRow] = []
         for task_id in profile["tasks"]:
             rate = rate_of.get((profile["profile_version"], task_id))
-            fall = fall_of.get((alias, task_id))
+            fall = fall_of.get(task_id)
             series = series_of.get((alias, task_id, environments[0])) if environments else None
             is_calm = bool(fell) and task_id not in fell
             state = state_of(rate, alert, fall, series, is_calm=is_calm)
@@ -252,11 +244,10 @@ def _rows(
             ProfileRows(
                 alias=alias,
                 name=profile["name"],
-                version=profile["profile_version"],
                 alert=alert,
                 incident=incident,
                 tasks=tasks,
-                is_firing=is_firing or any(name == alias for name, _ in fall_of),
+                is_firing=is_firing or bool(its),
                 environments=environments,
             )
         )
@@ -303,7 +294,7 @@ def state_of(
         return "regressed"
     if rate is None or not rate["total"]:
         return "silent"
-    is_open = alert is not None and alert["state"] in _OPEN and not is_calm
+    is_open = alert is not None and alert["state"] in OPEN and not is_calm
     if is_open and rate["passed"] < rate["total"]:
         return "alert"
     if rate["total"] < FEW:

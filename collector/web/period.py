@@ -1,6 +1,5 @@
 """The period and the traffic that a view covers."""
 
-import time
 from dataclasses import dataclass
 from typing import Final
 
@@ -23,14 +22,13 @@ class Period:
     seconds: int
     step_s: int
 
-    def since(self, now_s: float | None = None) -> int:
+    def since(self, now_s: float) -> int:
         """Begin of the period in seconds since 1970.
 
         Args:
-            now_s: Its end; None for now.
+            now_s: Its end.
         """
-        now = time.time() if now_s is None else now_s
-        return int((now - self.seconds) // self.step_s) * self.step_s
+        return int((now_s - self.seconds) // self.step_s) * self.step_s
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

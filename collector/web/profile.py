@@ -7,10 +7,13 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias
 from urllib.parse import quote
 
-from collector.web.definition import Definition, definition_of
+from collector.web.incidents import alerts_of
 from collector.web.period import Period, Traffic
+from collector.web.reasons import cause
+from collector.web.render import natural
 from collector.web.source import Answer, AskError, Source
-from collector.web.words import Words, listed, selected, told
+from scouter.evaluate.show.definition import Definition, definition_of
+from scouter.evaluate.show.words import Words, listed, selected, told
 
 _NEWEST: Final = 50
 """Evaluations that are looked at for the last run, for reasons and for the cost of judges."""
@@ -18,24 +21,6 @@ _RESULTS: Final = 1_000
 """Results that they have together, about: of a profile with many tasks fewer are looked at."""
 FIRST: Final = 200
 """Tasks that the view shows at a time; a profile has a thousand at most."""
-_REASONS: Final[Mapping[str, str]] = {
-    "missing_path": "a path leads nowhere in the record",
-    "type": "a value has another type",
-    "expected": "the expected value does not fit",
-    "limit": "a value is too large",
-    "no_spans": "there are no spans",
-    "incomplete": "spans are missing",
-    "not_told": "nobody tells of the calls",
-    "parse": "an answer has another form",
-    "provider": "nobody answered for the judge",
-    "refusal": "the judge declined",
-    "abstained": "the judge cannot tell",
-    "dependency": "a task before it errored",
-    "agent": "the agent raised",
-    "gate": "a gate before it did not pass",
-    "sampled": "not among the sampled records",
-    "budget": "the judges' budget is spent",
-}
 Results: TypeAlias = Sequence[tuple[str, Answer]]
 """Results of one task, the newest first, with the time of each."""
 _UNDECIDED: Final = ("skipped", "pending")
@@ -105,8 +90,7 @@ async def tasks_view(
         _content(source, item, period.since(now_s), traffic),
     )
     tasks: list[Answer] = body.get("tasks", [])
-    start = given.get("from", "")[:6]
-    begin = int(start) if start.isdecimal() else 0
+    begin = natural(given.get("from", ""))
     rate_of = {each["task_id"]: each for each in rates}
     results = results_of(newest)
     return {
@@ -117,13 +101,7 @@ async def tasks_view(
         "versions": versions,
         "watched": _watched(body),
         "users": users,
-        "alert": next((each for each in alerts["items"] if each["profile"] == alias), None),
-        "falls": [
-            each
-            for each in alerts["drift"]
-            if each["profile"] == alias and each["state"] != "resolved"
-        ],
-        "trouble": [each for each in alerts["trouble"] if each["profile"] == alias],
+        **alerts_of(alerts, alias),
         "looks": [
             _look(task, rate_of.get(task["id"]), results.get(task["id"], ()), item, traffic)
             for task in tasks[begin : begin + FIRST]
@@ -258,8 +236,7 @@ def newest_of(results: Results) -> Newest:
         seen=len(results),
         last_at=last_at,
         reasons=[
-            (count, outcome, _REASONS.get(reason, reason))
-            for (outcome, reason), count in reasons.most_common()
+            (count, outcome, cause(reason)) for (outcome, reason), count in reasons.most_common()
         ],
         cost=_cost(usages) if usages else None,
     )
@@ -322,7 +299,7 @@ def _watched(body: Answer) -> Words | None:
 
 async def _users(source: Source, item: Answer) -> list[Answer]:
     """Services that ran last, each in each environment, with the rate of whole records."""
-    if not item["is_active"]:
+    if not item["is_active"] or item["unusable"]:
         return []
     standings = await source.get("drift/series", profile=item["uid"])
     return [each for each in standings["items"] if each["kind"] == "pass" and not each["task"]]

@@ -2,10 +2,10 @@
 
 import json
 import re
-from collections.abc import Callable, Mapping
-from typing import Any, Final
+from collections.abc import Mapping
+from typing import Final
 
-from collector.web.source import Answer
+from scouter.evaluate.show.words import plain, selected
 
 _OF_SPANS: Final = re.compile(r"(Span[A-Za-z]+)\(filter=(?=\{)")
 _OF_TIME: Final = re.compile(r"((?:Span|Trace)Duration\()")
@@ -15,18 +15,33 @@ _DECODER: Final = json.JSONDecoder()
 _MEASURES: Final = {
     "SpanDuration": "Duration of", "SpanCount": "Number of", "SpanExists": "Existence of",
 }  # fmt: skip
-_PHRASES: Final[Mapping[str, Callable[[Any], str]]] = {
-    "ByName": lambda given: f"named '{given['name']}'",
-    "ByNamePattern": lambda given: f"with a name like /{given['pattern']}/",
-    "ByService": lambda given: f"of the service '{given['name']}'",
-    "WithAttribute": lambda given: f"with {given['key']}",
-    "WithAttributeValue": lambda given: f"with {given['key']} = {json.dumps(given['value'])}",
-    "WithStatus": lambda given: f"with the status {given['status']}",
-    "Sequence": lambda given: f"named {' → '.join(given['names'])} in this order",
-    "And": lambda given: " and ".join(map(_words, given["filters"])),
-    "Or": lambda given: " or ".join(map(_words, given["filters"])),
-    "Not": lambda given: f"not ({_words(given['filter'])})",
+_CAUSES: Final[Mapping[str, str]] = {
+    "missing_path": "a path leads nowhere in the record",
+    "type": "a value has another type",
+    "expected": "the expected value does not fit",
+    "limit": "a value is too large",
+    "no_spans": "there are no spans",
+    "incomplete": "spans are missing",
+    "not_told": "nobody tells of the calls",
+    "parse": "an answer has another form",
+    "provider": "nobody answered for the judge",
+    "refusal": "the judge declined",
+    "abstained": "the judge cannot tell",
+    "dependency": "a task before it errored",
+    "agent": "the agent raised",
+    "gate": "a gate before it did not pass",
+    "sampled": "not among the sampled records",
+    "budget": "the judges' budget is spent",
 }
+
+
+def cause(reason: str) -> str:
+    """The reason of a result that did not decide, in words; one of a later kind as it is.
+
+    Args:
+        reason: `missing_path`.
+    """
+    return _CAUSES.get(reason, reason)
 
 
 def reason(message: str) -> str:
@@ -36,7 +51,7 @@ def reason(message: str) -> str:
         message: `SpanDuration(filter={"ByName": {"name": "look"}}) is 250, expected LessThan 150`.
 
     Returns:
-        `Duration of spans named 'look' is 250 ms, expected LessThan 150 ms`; a message of another
+        `Duration of spans named “look” is 250 ms, expected LessThan 150 ms`; a message of another
         form as it is.
     """
     label, rest = _label(message)
@@ -52,23 +67,12 @@ def _label(message: str) -> tuple[str, str]:
         return "", message
     try:
         given, end = _DECODER.raw_decode(message, found.end())
-        spans = f"spans {_words(given)}"
-    except (
-        ValueError,
-        AttributeError,
-        KeyError,
-        TypeError,
-        RecursionError,
-    ):  # it was cut, or is another filter
+        spans = f"spans {plain(selected(given))}"
+    except (ValueError, AttributeError, KeyError, TypeError, RecursionError):  # it was cut
         return "", message
     if message[end : end + 1] == ")" and found[1] in _MEASURES:
         return f"{_MEASURES[found[1]]} {spans}", message[end + 1 :]
     return f"{found[1]}({spans}", message[end:]
-
-
-def _words(given: Answer) -> str:
-    [(kind, arguments)] = given.items()
-    return _PHRASES[kind](arguments)
 
 
 def _as_written(text: str) -> str:

@@ -6,13 +6,13 @@ from typing import Final
 from urllib.parse import quote
 
 from collector.web.aligned import Aligned, align
+from collector.web.checks import BAD
 from collector.web.citations import Marker, citations_of, within
 from collector.web.profile import definitions_in
 from collector.web.render import pruned
 from collector.web.source import Answer, Source
 
 _ORDER: Final = {"failed": 0, "errored": 1, "skipped": 2, "passed": 3}
-_BAD: Final = ("failed", "errored")
 _OF_CALLS: Final = frozenset({"Trajectory", "AgentAssertion"})
 """Types of tasks that may expect calls."""
 
@@ -51,7 +51,7 @@ async def record_view(source: Source, uid: str, given: Mapping[str, str]) -> Ans
         "tasks": tasks,
         "profile_label": label,
         "definitions": definitions,
-        "bad": Counter(each["outcome"] for each in tasks if each["outcome"] in _BAD),
+        "bad": Counter(each["outcome"] for each in tasks if each["outcome"] in BAD),
         "earlier": evaluations[1:],
         "pointed": pointed_keys(tasks),
         "cited": {
@@ -101,7 +101,7 @@ def pointed_keys(tasks: list[Answer]) -> frozenset[str]:
     keys: set[str] = set()
     for task in tasks:
         message = task["message"]
-        if task["outcome"] in ("failed", "errored") and message.startswith("'"):
+        if task["outcome"] in BAD and message.startswith("'"):
             path = message[1:].split("'", 1)[0]
             keys.add(path.split(".", 1)[0].split("[", 1)[0])
     return frozenset(keys)

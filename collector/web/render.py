@@ -21,7 +21,7 @@ from starlette.responses import HTMLResponse, Response
 
 from collector.api.cut_values import escaped
 from collector.web.incidents import named
-from collector.web.reasons import reason
+from collector.web.reasons import cause, reason
 
 HEADERS: Final[Mapping[str, str]] = {
     "Content-Security-Policy": (
@@ -219,6 +219,11 @@ def query(values: Mapping[str, object]) -> str:
     return urlencode({name: value for name, value in values.items() if value not in (None, "")})
 
 
+def natural(text: str) -> int:
+    """A number of an address, by its first nine digits; 0 for anything else."""
+    return int(text[:9]) if text.isdecimal() else 0
+
+
 @cache
 def static(name: str) -> str:
     """The address of a file of the page itself, with a digest of its content.
@@ -254,6 +259,7 @@ _ENVIRONMENT.filters.update(
     cut=cut,
     pruned=pruned,
     reason=reason,
+    cause=cause,
     words=text_of,
     indented=indented,
 )

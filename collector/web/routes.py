@@ -261,8 +261,7 @@ def _accepts(request: Request) -> str:
 
 async def _alerts(request: Request, source: Source) -> Response:
     found = await source.get("alerts")
-    opened = [each for each in found["drift"] if each["state"] != "resolved"]
-    return await render(request, "alerts.html", incidents=incidents_of(opened), **found)
+    return await render(request, "alerts.html", incidents=incidents_of(found["drift"]), **found)
 
 
 async def _alert(request: Request, source: Source) -> Response:
@@ -274,8 +273,7 @@ async def _alert(request: Request, source: Source) -> Response:
 
 async def _beside(source: Source, alert_id: str) -> list[Answer]:
     """The other open alerts of the same incident."""
-    found = (await source.get("alerts"))["drift"]
-    for incident in incidents_of(each for each in found if each["state"] != "resolved"):
+    for incident in incidents_of((await source.get("alerts"))["drift"]):
         if any(each["alert_id"] == alert_id for each in incident.alerts):
             return [each for each in incident.alerts if each["alert_id"] != alert_id]
     return []
@@ -291,6 +289,8 @@ async def _act(request: Request, source: Source) -> Response:
     elif act not in ("acknowledge", "resolve"):
         raise AskError(HTTPStatus.NOT_FOUND, f"an alert cannot be told to {act[:100]}")
     others = await _beside(source, alert_id) if form.get("all") == "yes" else []
+    if act != "resolve":  # nobody was told of one on trial
+        others = [each for each in others if each["state"] != "shadow"]
     is_new_normal = act == "resolve" and form.get("accept") == "yes"
     for each in (None, *others):
         is_held = each is None or not each["condition"]  # a condition is learnt from nothing

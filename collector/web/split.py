@@ -1,27 +1,24 @@
 """The moment that parts failures into those before and those since."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 
 from collector.web.incidents import Incident
 from collector.web.source import Answer
 
 
-def split_of(
-    incidents: Iterable[Incident], profile: str, versions: Sequence[Answer], since_s: float
-) -> Answer:
+def split_of(incidents: Sequence[Incident], versions: Sequence[Answer], since_s: float) -> Answer:
     """The moment that parts the failures before from those since, and its words.
 
     It is the begin of the version that fell, or of the newest one; without another version before
     it, the begin of the fall.
 
     Args:
-        incidents: All that are open.
-        profile: Alias of the profile.
+        incidents: Those of a profile that are open.
         versions: Of the profile, as the API has them, the one that began last first.
         since_s: Begin of the period; a version that began earlier parts nothing.
     """
-    opened = next((each for each in incidents if each.profile == profile), None)
+    opened = incidents[0] if incidents else None
     newest = versions[0]["version"] if versions else ""
     wanted = (opened and opened.version) or newest
     begun = next((each for each in versions[:-1] if each["version"] == wanted), None)

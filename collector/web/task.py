@@ -3,13 +3,13 @@
 import asyncio
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Final
 from urllib.parse import quote
 
 from collector.web.incidents import incidents_of
 from collector.web.period import Period, Traffic
 from collector.web.rate_lines import POINTS, RateLine, columns_of, rate_lines
+from collector.web.render import clock
 from collector.web.source import Answer, Source
 from collector.web.split import at_s, split_of
 from scouter.evaluate.show.rate_plot import Plot, beginning, plot_rates
@@ -56,9 +56,14 @@ async def task_view(
     versions: list[Answer] = known["items"]
     bucket_s = whole["bucket_s"]
     lines = await rate_lines(source, {**asked, "task_id": task_id}, whole, versions, now_s)
-    opened = [each for each in found["drift"] if each["state"] != "resolved"]
-    falls = [each for each in found["drift"] if _is_about(each, profile, task_id)]
-    stands = [each for each in standings["items"] if _is_about(each, profile, task_id)]
+    incidents = [
+        each
+        for each in incidents_of(found["drift"])
+        if each.profile == profile and (not traffic.environment or each.is_in(traffic.environment))
+    ]
+    about = profile, task_id, traffic.environment
+    falls = [each for each in found["drift"] if _is_about(each, *about)]
+    stands = [each for each in standings["items"] if _is_about(each, *about)]
     own = next((each for each in falls if each["state"] != "resolved"), None)
     look = await source.get(f"alerts/{quote(own['alert_id'], safe='')}") if own else None
     healthy = stands[0]["healthy"] if stands else None
@@ -82,9 +87,13 @@ async def task_view(
         "bucket": _length(bucket_s),
         "fall": look,
         "stands": stands,
-        "plot_since": _clock(begin_s) if begin_s > since else "",
-        "incidents": [each for each in incidents_of(opened) if each.profile == profile],
-        "split": split_of(incidents_of(opened), profile, versions, since),
+        "plot_since": clock(int(begin_s) * 10**9) if begin_s > since else "",
+        "incidents": [
+            each
+            for each in incidents
+            if any(one["task"] in ("", task_id) for one in (*each.alerts, *each.tasks))
+        ],
+        "split": split_of(incidents, versions, since),
         "versions": [each["version"] for each in versions],
         "environments": sorted(
             {each["environment"] for each in standings["items"] if each["profile"] == profile}
@@ -105,10 +114,11 @@ def _drawn(
     ]
 
 
-def _is_about(each: Answer, profile: str, task_id: str) -> bool:
-    """Tell whether an alert or a standing is about the pass rate of a task."""
+def _is_about(each: Answer, profile: str, task_id: str, environment: str) -> bool:
+    """Tell whether an alert or a standing is about the pass rate of a task in an environment."""
     is_same = (each["profile"], each["task"], each["kind"]) == (profile, task_id, "pass")
-    return is_same and not each.get("condition")
+    is_here = environment in ("", each["environment"])
+    return is_same and is_here and not each.get("condition")
 
 
 def marks_of(
@@ -152,7 +162,3 @@ def _length(seconds: float) -> str:
         if seconds >= unit_s:
             return f"{seconds / unit_s:g} {name}"
     return f"{seconds:g} s"
-
-
-def _clock(at_s: float) -> str:
-    return datetime.fromtimestamp(at_s, UTC).strftime("%Y-%m-%d %H:%M")

@@ -10,7 +10,7 @@ from urllib.parse import quote
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
-from collector.web.checks import has_bad, read_checks
+from collector.web.checks import BAD, has_bad, read_checks
 from collector.web.render import CUT, HEADERS
 from collector.web.source import Answer, AskError, Source
 from scouter.model.genai.facts import MODEL_CALLS, Kind
@@ -45,7 +45,7 @@ class Row:
     @property
     def is_bad(self) -> bool:
         """A check that is about it failed or errored."""
-        return any(outcome in ("failed", "errored") for _, outcome in self.results)
+        return any(outcome in BAD for _, outcome in self.results)
 
     @property
     def colour(self) -> str:

@@ -47,7 +47,9 @@ def write_scenarios(path: Path, items: Sequence[Harvested]) -> None:
         ConfigError: The file would be larger than YAML files may be, or cannot be written.
     """
     is_plain = check_scenario_path(path) == ".jsonl"
-    told = [item.scenario.model_dump(mode="json", exclude_defaults=True) for item in items]
+    told: list[JsonValue] = [
+        item.scenario.model_dump(mode="json", exclude_defaults=True) for item in items
+    ]
     if not is_plain and is_longer(told, MAX_YAML_BYTES):  # to write it takes half a minute
         raise _too_large(path)
     data = (_json_lines(items) if is_plain else scenario_yaml(path.stem, items)).encode()

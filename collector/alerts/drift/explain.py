@@ -44,7 +44,9 @@ def errored_of(store: Store, alert: Alert) -> list[EvaluationRow]:
     query = EvaluationQuery(
         space=alert.space,
         profile=alert.profile_uid,
+        service_name=alert.service or None,
         service_version=alert.version or None,
+        environment=alert.environment or None,
         since_ns=alert.opened.since_ns,
         limit=EXAMPLES,
         outcome=None if alert.task else Outcome.ERRORED,

@@ -24,7 +24,6 @@ function marks(figure, data) {
   return (plot) => {
     const { ctx, bbox } = plot, ratio = devicePixelRatio;
     ctx.save();
-    ctx.lineWidth = 1.5 * ratio;
     ctx.font = `${11 * ratio}px system-ui, sans-serif`;
     ctx.lineWidth = 5 * ratio;
     data.lines.forEach((each, place) => {

@@ -38,11 +38,7 @@ class TurnCall:
 class TurnView:
     """A trace as a turn of a conversation."""
 
-    start_ns: int
-    """Nanoseconds since 1970."""
     duration_ns: int
-    service: str
-    version: str
     question: TurnText | None
     """The last message of the user before the first answer; null where no span tells it."""
     answer: TurnText | None
@@ -50,7 +46,6 @@ class TurnView:
     calls: tuple[TurnCall, ...]
     """The first 100 calls of tools, by start time."""
     call_count: int
-    model_calls: int
     input_tokens: int | None
     """Of the model calls; null where none tells."""
     output_tokens: int | None
@@ -64,19 +59,14 @@ def view_turn(tree: SpanTree) -> TurnView:
 
     Cost: as of `SpanTree.acts`.
     """
-    resource = tree.true_roots[0].resource.attributes
     models = [act.facts for act in tree.acts if act.facts.kind in MODEL_CALLS]
     tools = [act for act in tree.acts if act.facts.kind is Kind.TOOL]
     return TurnView(
-        start_ns=tree.start_ns,
         duration_ns=tree.duration_ns,
-        service=str(resource.get("service.name", "")),
-        version=str(resource.get("service.version", "")),
         question=_text(question_of(tree.spans)),
         answer=_text(tree.agent_work.content),
         calls=tuple(map(_call, tools[:MOST_CALLS])),
         call_count=len(tools),
-        model_calls=len(models),
         input_tokens=sum_told(each.usage.input for each in models),
         output_tokens=sum_told(each.usage.output for each in models),
     )

@@ -41,24 +41,23 @@ SPANS = TraceAssertion.span_exists(SpanFilter.by_name("lookup"))
 @pytest.mark.parametrize(
     ("task", "said"),
     [
-        (AssertionTask("a", "answer", 42, "Equals"), "answer is 42"),
+        (AssertionTask("a", "answer", 42, "Equals"), "“answer” is 42"),
         (AssertionTask("a", "answer", 42, "Equals", description="Right?"), "Right?"),
-        (AssertionTask("a", "answer", "14 days", "Contains"), "answer contains “14 days”"),
-        (AssertionTask("a", "text", "No. ${answer}", "Contains"), "text contains “No. 1”"),
-        (AssertionTask("a", None, 3, "HasLengthLessThan"), "the record is shorter than 3"),
-        (AssertionTask("a", "at", False, "IsIso8601"), "at not: is iso 8601"),
-        (AssertionTask("a", "at", None, "IsEmail"), "at is email"),
-        (AssertionTask("a", "items", 1, "InRange", "price"), "price in items is in the range 1"),
+        (AssertionTask("a", "answer", "14 days", "Contains"), "“answer” contains “14 days”"),
+        (AssertionTask("a", "text", "No. ${answer}", "Contains"), "“text” contains “No. 1”"),
+        (AssertionTask("a", "at", "false", "Equals"), "“at” is false"),
+        (AssertionTask("a", "at", "-1.5 or 2", "Equals"), "“at” is “-1.5 or 2”"),
+        (AssertionTask("a", "at", False, "IsIso8601"), "“at” is no date and no time"),
         (
             TraceAssertionTask(id="a", assertion=SPANS, operator="Equals", expected_value=True),
-            'span exists {"filter": {"ByName": {"name": "lookup"}}} is true',
+            "there is a span named “lookup”",
         ),
         (
             TraceAssertionTask(
                 id="a", assertion=TraceAssertion.trace_duration(), operator="LessThan",
                 expected_value=500,
             ),
-            "trace duration is less than 500",
+            "the duration of the trace is less than 500 ms",
         ),
     ],
 )  # fmt: skip

@@ -1,8 +1,11 @@
 """The comparison in views and in a real browser."""
 
+import html
 import re
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
+from urllib.parse import parse_qsl, urlencode
 
 import pytest
 
@@ -172,6 +175,29 @@ def test_a_comparison_without_records_says_so(start: Start, answers: Path) -> No
         ("/compare?profile=answers&before=last:1h&after=last:9h", 400),
     ):
         assert service.http.get(address).status_code == status, address
+
+
+def test_what_was_asked_stays_in_the_links(start: Start, answers: Path) -> None:
+    """Swapped sides have each other's times; records that did not pass are those of the sides."""
+    service = start(profile=[str(answers)])
+    service.send({"uid": "u1", "profile": "answers", "context": {"answer": 1}})
+    service.wait_for(1)
+    at = f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%S.%fZ}"
+    service.send({"uid": "u2", "profile": "answers", "context": {"answer": 1}})
+    service.wait_for(2)
+    asked = {"profile": "answers", "before": "last:7d", "after": "last:24h"}
+    address = f"/compare?{urlencode({**asked, 'before_until': at, 'since': at})}"
+
+    def link(address: str, name: str) -> dict[str, str]:
+        text = html.unescape(service.http.get(address).text)
+        return dict(parse_qsl(re.findall(rf'href="[^"]*\?([^"]*)">{name}<', text)[0]))
+
+    assert link(f"{address}&environment=prod", "Swap sides") == {
+        "profile": "answers", "before": "last:24h", "after": "last:7d", "environment": "prod",
+        "before_since": at, "until": at,
+    }  # fmt: skip
+    assert link(address, "now")["since"] == at
+    assert link(address, "before")["until"] == at
 
 
 def test_an_upload_that_is_no_run_says_what_is_wrong(start: Start) -> None:

@@ -89,6 +89,16 @@ def test_turns_stand_in_order_with_words_calls_and_checks(chat: tuple[Service, s
     assert "60 tokens in, 24 out" in whole
 
 
+def test_checks_of_records_that_are_left_out_are_not_said_to_pass(
+    chat: tuple[Service, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of twelve turns the third failed, which is none of the newest five."""
+    monkeypatch.setattr("collector.web.conversation._RECORDS", 5)
+    text = chat[0].http.get(CHAT).text
+    assert "All 5 checks passed." in text
+    assert "Of the newest 5 records; older ones are not counted." in text
+
+
 @pytest.mark.parametrize("page", ["0", "-1", "x", "999999999", "99", "²"])
 def test_any_page_number_shows_turns(chat: tuple[Service, str], page: str) -> None:
     assert sections(chat[0], f"{CHAT}?page={page}")
@@ -112,5 +122,7 @@ def test_a_reader_goes_from_the_list_through_a_turn_to_its_span(chat: tuple[Serv
         page.get_by_role("link", name="Later turns").click()
         page.get_by_role("link", name="look_11").click()
         assert "span=0000000000000002" in page.url
+        page.get_by_role("link", name="Conversation", exact=True).click()
+        page.get_by_role("heading", name="Conversation chat/1").wait_for()
         assert_everybody_can_read(page, CHAT)
     assert not seen.problems

@@ -1,14 +1,19 @@
 """A version that fell: its alerts stand together, with the tasks that fell and what errored."""
 
+import asyncio
 import re
-from collections.abc import Iterator
+from collections.abc import Coroutine, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 
 from collector.web.incidents import incidents_of, named
+from collector.web.overview import overview
+from collector.web.period import USUAL, Traffic
+from collector.web.source import Source
 from collector.web.split import split_of
-from collector.web.task import marks_of
+from collector.web.task import marks_of, task_view
 from scouter.drift.profile import AgentEvalProfile
 from scouter.evaluate.operators.comparison import ComparisonOperator
 from scouter.evaluate.tasks.trace import TraceAssertion, TraceAssertionTask
@@ -138,7 +143,9 @@ def test_alerts_of_one_version_are_one_incident() -> None:
         alert("desk", "1"),
         alert("shop", "", condition="pass rate below 80.0%"),
     ]
-    found = incidents_of(given)
+    over = alert("desk", "3") | {"state": "resolved"}
+    found = incidents_of([over, *given])
+    assert [each.is_in("prod") for each in found] == [False, False, True]
     assert [(each.profile, each.version, len(each.alerts)) for each in found] == [
         ("desk", "2", 3), ("desk", "1", 1), ("shop", "", 1),
     ]  # fmt: skip
@@ -147,6 +154,60 @@ def test_alerts_of_one_version_are_one_incident() -> None:
     ]  # fmt: skip
     assert found[0].since == "2026-11-26T10:00:00Z"
     assert named(given[1]) == "task 'a' fails more in version 2"
+
+
+def elsewhere(view: Coroutine[Any, Any, Any]) -> Any:
+    """Collect a view in a thread of its own: in this one the browser's loop may run."""
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(asyncio.run, view).result()
+
+
+def test_an_environment_shows_its_own_falls() -> None:
+    """Production, which has more records, is well; task a fell in staging, task b did not."""
+    fall = alert("desk", "2", "a") | {
+        "environment": "staging", "kind": "pass", "alert_id": "x", "opened_at": "2026-11-26T10:00Z",
+    }  # fmt: skip
+    series = [
+        {"profile": "desk", "task": task, "environment": name, "kind": "pass", "records": records,
+         "version": "2", "version_before": None, "state": "watched", "healthy": 0.9}
+        for name, records in (("production", 90), ("staging", 40))
+        for task in ("a", "b")
+    ]  # fmt: skip
+    rate = {"profile": "desk", "profile_version": "d", "total": 130, "passed": 130, "line": None}
+    answers: dict[str, Any] = {
+        "profiles": {
+            "items": [{"alias": "desk", "name": "desk", "profile_version": "d", "is_active": True,
+                       "tasks": ["a", "b"]}],
+        },
+        "tasks": {"items": [rate | {"task_id": each} for each in ("a", "b")], "bucket_s": None},
+        "tasks/series": {"items": [], "bucket_s": 3600},
+        "alerts": {"drift": [fall], "items": [], "trouble": []},
+        "alerts/x": fall,
+        "drift/series": {"items": series},
+        "conservation/records": {"accepted": 130},
+        "versions": {"items": []},
+    }  # fmt: skip
+
+    class Told(Source):
+        def __init__(self) -> None: ...
+
+        async def get(self, path: str, **_: object) -> Any:
+            return answers[path]
+
+    def states(environment: str) -> list[str]:
+        traffic = Traffic(version="", environment=environment)
+        found = elsewhere(overview(Told(), USUAL, traffic, NINE))
+        return [each.state for each in found["profiles"][0].tasks]
+
+    def of_task(task_id: str, environment: str) -> tuple[int, bool]:
+        traffic = Traffic(version="", environment=environment)
+        found = elsewhere(task_view(Told(), "desk", task_id, USUAL, traffic, NINE))
+        return len(found["incidents"]), found["fall"] is not None
+
+    assert states("") == ["watched", "watched"]
+    assert states("staging") == ["regressed", "watched"]
+    assert of_task("a", "") == of_task("a", "staging") == (1, True)
+    assert of_task("a", "production") == of_task("b", "") == (0, False)
 
 
 VERSIONS: Any = [
@@ -170,7 +231,7 @@ def test_failures_are_parted_where_the_version_that_fell_began(
     versions: Any, since_s: int, moment: str, words: str
 ) -> None:
     opened = incidents_of([alert("desk", "2", since=3)])
-    found = split_of(opened, "desk", versions, since_s)
+    found = split_of(opened, versions, since_s)
     assert (found["at"], found["words"]) == (moment, words)
 
 

@@ -203,7 +203,7 @@ def test_a_wrong_key_is_taken_back_by_a_key(labelled: tuple[Service, str]) -> No
         page.keyboard.press("Tab")
         page.keyboard.press("Tab")  # behind the table, which scrolls
         page.keyboard.press("Enter")
-        page.get_by_text("answer is 42").wait_for()
+        page.get_by_text("“answer” is 42").wait_for()
         page.get_by_label("Your name").wait_for()
         page.keyboard.type("kay")
         page.keyboard.press("Enter")

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from collector.web.definition import definition_of
 from collector.web.period import Traffic
 from collector.web.profile import Cost, idle, newest_of, results_of
 from scouter.drift.profile import AgentEvalProfile
 from scouter.drift.watch import Watch, WatchMatch
+from scouter.evaluate.show.definition import definition_of
 from scouter.evaluate.tasks.assertion import AssertionTask
 from tests.collector.conftest import Start, save_answers
 from tests.collector.web.test_views import Parts, view

@@ -185,8 +185,8 @@ def test_a_profile_of_two_environments_names_the_other(start: Start, tmp_path: P
         service.send({"uid": f"u{number}", "profile": "answers", "trace_id": trace_id})
     service.wait_for(3)
 
-    def told_of(query: str) -> str:
-        (note,) = re.findall(r"<p [^>]*>(State in .*?)</p>", view(service, f"/{query}"), re.DOTALL)
+    def told_of(address: str) -> str:
+        (note,) = re.findall(r"<p [^>]*>(State in .*?)</p>", view(service, address), re.DOTALL)
         return " ".join(note.split())
 
     def series() -> set[tuple[str, int]]:
@@ -194,12 +194,13 @@ def test_a_profile_of_two_environments_names_the_other(start: Start, tmp_path: P
         return {(each["environment"], each["records"]) for each in items}
 
     wait_until(lambda: series() == {("production", 2), ("staging", 1)}, what="both series")
-    first = told_of("")
+    first = told_of("/")
     assert first.startswith("State in production; the rates are of all. There is also <a href=")
     (link,) = re.findall(r'<a href="([^"]*)">staging</a>', first)
     assert "environment=staging" in link
     second = told_of(html.unescape(link))
     assert second.startswith("State in staging. There is also <a href=")
+    assert "profile=answers" in second
     assert "environment=production" in second
 
 
@@ -211,6 +212,7 @@ def test_a_profile_of_two_environments_names_the_other(start: Start, tmp_path: P
         ("/record.json?uid=..", 404),
         ("/record.yaml?uid=.", 404),
         ("/record.json", 404),
+        ("/labels/records?profile=answers&task=right&offset=²", 200),
     ],
 )
 def test_no_address_is_a_fault(filled: Service, address: str, status: int) -> None:

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from collector.web.definition import definition_of
-from collector.web.words import Words
 from scouter.evaluate.judge.prompt import Prompt
+from scouter.evaluate.show.definition import definition_of
+from scouter.evaluate.show.words import Words
 from scouter.evaluate.tasks.agent import AgentAssertion, AgentAssertionTask
 from scouter.evaluate.tasks.assertion import AssertionTask
 from scouter.evaluate.tasks.base import TaskBase
@@ -28,7 +28,7 @@ FILTER = SpanFilter.by_name("a").or_(SpanFilter.by_name("b")).and_(
 )  # fmt: skip
 
 
-def plain(words: Words) -> str:
+def marked(words: Words) -> str:
     """Words with values of the profile in square brackets."""
     return "".join(f"[{part.text}]" if part.is_given else part.text for part in words)
 
@@ -148,7 +148,7 @@ def agent(assertion: AgentAssertion, expected: object, operator: str = "Equals")
     ],
 )
 def test_a_condition_is_a_sentence(task: TaskBase, passes: str) -> None:
-    assert plain(definition_of(task.model_dump(mode="json")).passes) == passes
+    assert marked(definition_of(task.model_dump(mode="json")).passes) == passes
 
 
 @pytest.mark.parametrize(
@@ -181,7 +181,7 @@ def test_a_condition_is_a_sentence(task: TaskBase, passes: str) -> None:
     ],
 )
 def test_what_a_task_reads_is_told(task: TaskBase, reads: str) -> None:
-    assert plain(definition_of(task.model_dump(mode="json")).reads) == reads
+    assert marked(definition_of(task.model_dump(mode="json")).reads) == reads
 
 
 def test_a_sentence_has_an_end() -> None:
@@ -191,10 +191,10 @@ def test_a_sentence_has_an_end() -> None:
     for each in names[1:]:
         joined = joined.or_(each)
     found = definition_of(trace(TraceAssertion.span_count(joined), 0).model_dump(mode="json"))
-    assert plain(found.passes).endswith(" … is [0]")
+    assert marked(found.passes).endswith(" … is [0]")
     assert len(found.passes) < 100
     found = definition_of(AssertionTask("t", "a", "x" * 9_999, "Equals").model_dump(mode="json"))
-    assert plain(found.passes) == f"[a] is [{'x' * 200}…]"
+    assert marked(found.passes) == f"[a] is [{'x' * 200}…]"
 
 
 def test_a_judge_is_named_with_its_criteria() -> None:

@@ -10,6 +10,8 @@ from scouter.evaluate.operators.comparison import ComparisonOperator as Op
 
 _FIELD: Final = re.compile(r"\{(\w+)\}")
 _TEMPLATE: Final = re.compile(r"\$\{([^{}]+)\}")
+_LITERAL: Final = re.compile(r'[\[{"]|(?:-?\d[\d.eE+-]*|true|false|null)$')
+"""JSON that is told by its looks."""
 _LONGEST: Final = 200
 """Characters of a value inside of a sentence."""
 _MOST_PARTS: Final = 80
@@ -75,6 +77,14 @@ def listed(values: Sequence[object], between: str = ", ") -> Words:
             found.append(Part(text=between))
         found += _given(each)
     return tuple(found)
+
+
+def plain(words: Words) -> str:
+    """Words as one text, with texts of the profile in quotes that they hardly have inside."""
+    return "".join(
+        f"“{part.text}”" if part.is_given and not _LITERAL.match(part.text) else part.text
+        for part in words
+    )
 
 
 _COMPARED: Final[Mapping[str, str]] = {

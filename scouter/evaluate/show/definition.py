@@ -1,12 +1,13 @@
 """The definition of a task, as a person reads it."""
 
+import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from collector.web.render import text_of
-from collector.web.words import (
+from scouter.evaluate.judge.prompt import Prompt
+from scouter.evaluate.show.words import (
     Measure,
     Words,
     at_path,
@@ -15,7 +16,6 @@ from collector.web.words import (
     sentence,
     told,
 )
-from scouter.evaluate.judge.prompt import Prompt
 
 _KINDS: Final[Mapping[str, str]] = {
     "Assertion": "assertion",
@@ -112,7 +112,7 @@ def definition_of(task: Mapping[str, Any]) -> Definition:
 
 def _with_expected(reads: Words, expected: object) -> Words:
     """Add the paths that the expected value is read from."""
-    paths = dict.fromkeys(_TEMPLATE.findall(text_of(expected)))
+    paths = dict.fromkeys(_TEMPLATE.findall(json.dumps(expected, ensure_ascii=False)))
     if not paths:
         return reads
     return told("{reads}; expected value: {paths}", reads=reads, paths=listed([*paths]))
