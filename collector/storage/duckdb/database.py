@@ -147,10 +147,10 @@ class Database:
             half_open.pop_all()
         self._gate = Gate()
         self._turns = Turns(_READERS)
-        self._long_turn = Turns(1)
+        self._long_turn, self._wide_turn = Turns(1), Turns(1)
         self.heavy: Final = Turns(1)
         """Held by what takes most of the memory, one at a time: a commit, which may end with a
-        checkpoint, and a read of long texts. A checkpoint that finds too little is the end of the
+        checkpoint, and a long read. A checkpoint that finds too little is the end of the
         process."""
         self._beside = ThreadPoolExecutor(_READERS, "scouter-read")
         self._rows = 0
@@ -235,6 +235,17 @@ class Database:
             TransientError: As `read`.
         """
         with self._long_turn:
+            return self._read(sql, parameters, self.heavy)
+
+    def read_wide(self, sql: str, parameters: Sequence[object] = ()) -> list[tuple[Any, ...]]:
+        """The same for a query that holds the ids of many rows, for counts.
+
+        It has a turn of its own, so that an export waits for one count and not for all.
+
+        Raises:
+            TransientError: As `read`.
+        """
+        with self._wide_turn:
             return self._read(sql, parameters, self.heavy)
 
     def read_both(self, one: Query, other: Query) -> tuple[Rows, Rows]:
