@@ -10,13 +10,18 @@ from typing import Final, TypeAlias
 
 from collector.storage.duckdb.commit_ranges import Stretch, within
 from collector.storage.duckdb.database import Database, NoMemoryError
-from collector.storage.duckdb.search import commit_steps
 
 # All SQL is put together from this module's own words; values always travel as parameters.
 # ruff: noqa: S608
 
 _FREE: Final = 2000
 """Rows that are counted whatever the time: to plan a query takes longer."""
+_STEP: Final = 16
+"""Commits of the first step."""
+_GROWTH: Final = 8
+_LEAP: Final = 16
+"""Times as many rows that a step looks at as the one before, at most: behind commits without any
+there may be a million in the next ones."""
 
 Counts: TypeAlias = Mapping[str, Mapping[str, int]]
 IsOver: TypeAlias = Callable[[float], bool]
@@ -46,21 +51,31 @@ def count_in_steps(
         before a step for which there is no memory.
     """
     counts: Counts = {}
-    reached, size = as_of, 0
-    for (step,) in commit_steps(as_of):
-        stretch = Stretch(step.first, as_of)
-        ((more,),) = database.read(f"SELECT count(*) FROM {table} WHERE {within([stretch])}")
+    reached, size, width = as_of + 1, 0, _STEP
+    while reached > 0:
+        first = max(0, reached - width)
+        more = _rows(database, table, first, as_of)
+        while more > _LEAP * max(size, _FREE) and first < reached - 1:
+            first = (first + reached) // 2
+            more = _rows(database, table, first, as_of)
         if size and is_over(more / size) and size >= _FREE:
             return counts, reached
         if more > size:
             try:
-                counts = count(stretch)
+                counts = count(Stretch(first, as_of))
             except NoMemoryError:
                 if not size:
                     raise
                 return counts, reached
-        reached, size = step.first, more
+        reached, size, width = first, more, (reached - first) * _GROWTH
     return counts, None
+
+
+def _rows(database: Database, table: str, first: int, last: int) -> int:
+    ((count,),) = database.read(
+        f"SELECT count(*) FROM {table} WHERE {within([Stretch(first, last)])}"
+    )
+    return count
 
 
 def reached_ns(
