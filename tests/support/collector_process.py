@@ -58,12 +58,16 @@ class CollectorProcess:
         """The command that runs a module, whose name and arguments follow; none for a fork."""
         return []
 
+    def environ(self) -> dict[str, str]:
+        """The variables that it runs with."""
+        found = {k: v for k, v in os.environ.items() if not k.startswith("SCOUTER_COLLECTOR_")}
+        found.pop("PYTHONDONTWRITEBYTECODE", None)  # as installed, where all is compiled
+        return found
+
     def start(self) -> None:
         """Start it and wait until it takes requests; always on the same port."""
         ready = self.folder / "ready.json"
         ready.unlink(missing_ok=True)
-        environ = {k: v for k, v in os.environ.items() if not k.startswith("SCOUTER_COLLECTOR_")}
-        environ.pop("PYTHONDONTWRITEBYTECODE", None)  # as installed, where all is compiled
         command = self.command()
         run = ManagedProcess if command else ManagedFork
         self._process = run(
@@ -72,7 +76,7 @@ class CollectorProcess:
              "--ready-file", ready,
              *self._flags],
             log=self.folder / "collector.log",
-            env=environ,
+            env=self.environ(),
         )  # fmt: skip
         told = self._process.wait_ready(lambda: _read_json(ready), timeout_s=30)
         self._listen = str(told["listen"])

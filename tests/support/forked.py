@@ -18,6 +18,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import IO, Any, Final
 
+from tests.support.jumping_clock import VARIABLE, JumpingClock
 from tests.support.processes import ManagedProcess, Process
 
 _IMPORTED: Final = ("collector.commands", "collector.service", "scouter.cli.app", "uvicorn")
@@ -147,11 +148,15 @@ def _start(output: int, told: int) -> None:
 
 
 def _main() -> None:
+    clock = JumpingClock()
+    clock.install()
     with socket.socket(fileno=int(sys.argv[1])) as requests:
         request = _fork_for_each(requests)
     os.chdir(request["cwd"])
     os.environ.clear()
     os.environ.update(request["env"])
+    if ahead := os.environ.get(VARIABLE):
+        clock.file = Path(ahead)
     sys.argv = request["args"]
     sys.modules.pop(sys.argv[0], None)  # it runs as `__main__`
     runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)

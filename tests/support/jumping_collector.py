@@ -1,8 +1,7 @@
 """`scouter collector` whose date a test sets; its monotonic clock goes on."""
 
-import sys
-
 from tests.support.collector_process import CollectorProcess
+from tests.support.jumping_clock import VARIABLE
 
 
 class JumpingCollector(CollectorProcess):
@@ -14,6 +13,6 @@ class JumpingCollector(CollectorProcess):
         later.write_text(str(seconds))
         later.replace(self.folder / "ahead")  # at once: half of a number would be another date
 
-    def command(self) -> list[str]:
-        """The command that runs a module, whose name and arguments follow."""
-        return [sys.executable, "-m", "tests.support.jumping_clock", str(self.folder / "ahead")]
+    def environ(self) -> dict[str, str]:
+        """The variables that it runs with."""
+        return {**super().environ(), VARIABLE: str(self.folder / "ahead")}

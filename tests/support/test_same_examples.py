@@ -16,7 +16,7 @@ register()
 for each in modules:
     __import__(each)
 
-@settings(max_examples=1000, derandomize=True, database=None, backend=name)
+@settings(max_examples=250, derandomize=True, database=None, backend=name)
 @given(st.one_of(st.text(), st.integers(), st.floats()))
 def show(value):
     print(ascii(value))
