@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from collector.comparing.side import Side
-from collector.storage.port.search import TraceSummary
+from collector.storage.port.search import TraceTotals
 from collector.storage.port.store import Store
 from scouter.client.models.comparison import TraceFigures
 
@@ -25,15 +25,15 @@ def figures_of(store: Store, space: str, sides: Iterable[Side]) -> list[TraceFig
         else set[str]()
         for side in sides
     ]
-    found = store.trace_summaries(space, set[str]().union(*traces))
+    found = store.trace_totals(space, set[str]().union(*traces))
     return [_figures(found, some) for some in traces]
 
 
-def _figures(found: Mapping[str, TraceSummary], wanted: Iterable[str]) -> TraceFigures | None:
+def _figures(found: Mapping[str, TraceTotals], wanted: Iterable[str]) -> TraceFigures | None:
     traces = [found[each] for each in wanted if each in found]
     if not traces:
         return None
-    took = sorted(max(0, each.end_ns - each.start_ns) / 1e6 for each in traces)
+    took = sorted(max(0, each.duration_ns) / 1e6 for each in traces)
     return TraceFigures(
         traces=len(traces),
         median_ms=statistics.median(took),

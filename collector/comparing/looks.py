@@ -1,8 +1,8 @@
 """Both sides of a flip as people look at them: asked, answered, called and judged."""
 
 import datetime
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Final
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Final, TypeAlias
 
 from pydantic import JsonValue
 
@@ -10,6 +10,7 @@ from collector.comparing.comparison import FlippedRecord, FlippedScenario
 from collector.comparing.side import Side
 from collector.pipeline.evaluate.kept_values import kept
 from collector.receivers.times import format_time
+from collector.storage.port.rows import EvaluationRow
 from collector.storage.port.store import Store
 from scouter.client.models.comparison import ComparedRecord, Look, LookedTask
 from scouter.client.models.records import ToolCall
@@ -20,6 +21,9 @@ from scouter.evaluate.results.task_result import EvalTaskResult
 from scouter.model.genai.work import agent_work
 from scouter.model.span import Span
 from scouter.model.tool_call import ToolCall as MadeCall
+
+Messages: TypeAlias = Mapping[tuple[str, Outcome], str]
+"""Messages of the tasks of a record, by task and outcome."""
 
 _MESSAGE: Final = 400
 _VALUE: Final = 4_000
@@ -46,15 +50,22 @@ def look_at_records(
         return [_of_record(each, contexts.get(each.record_uid), None) for each in records]
     rows = {row.uid: row for row in store.records_of(space, {each.record_uid for each in records})}
     traces = store.spans_of(space, {each.trace_id for each in records if each.trace_id})
+    stored = store.latest_evaluations({(space, each.record_uid) for each in records})
     return [
         _of_record(
             each,
             rows[each.record_uid].context if each.record_uid in rows else None,
             traces.get(each.trace_id or ""),
-            is_live=True,
+            _messages(stored.get((space, each.record_uid))),
         )
         for each in records
     ]
+
+
+def _messages(stored: EvaluationRow | None) -> Messages:
+    """What a stored evaluation says of each outcome; a task that ended otherwise since has none."""
+    tasks = () if stored is None else stored.tasks
+    return {(task.task_id, task.outcome): task.message for task in tasks}
 
 
 def look_at_attempt(run: ScenarioEvalResults, scenario_id: str, attempt: int) -> Look:
@@ -97,13 +108,14 @@ def _of_record(
     record: RecordResult,
     context: JsonValue,
     spans: Sequence[Span] | None,
-    *,
-    is_live: bool = False,
+    messages: Messages | None = None,
 ) -> Look:
+    """One record; `messages` are those of a live one, whose results have none."""
+    tasks = map(_task, record.tasks) if messages is None else _told(record.tasks, messages)
     return Look(
-        **dict(record_place(record, is_live=is_live)),
+        **dict(record_place(record, is_live=messages is not None)),
         outcome=record.outcome,
-        tasks=tuple(_sorted(map(_task, record.tasks))),
+        tasks=tuple(_sorted(tasks)),
         calls=_calls(spans or ()),
         shown={} if context is None else {"context": kept(context, _VALUE)},
     )
@@ -117,6 +129,12 @@ def record_place(record: RecordResult, *, is_live: bool) -> ComparedRecord:
         session_id=record.session_id,
         created_at=datetime.datetime.fromisoformat(format_time(record.created_ns)),
     )
+
+
+def _told(tasks: Iterable[EvalTaskResult], messages: Messages) -> Iterator[LookedTask]:
+    for task in tasks:
+        message = messages.get((task.task_id, task.outcome), "")[:_MESSAGE]
+        yield LookedTask(task_id=task.task_id, outcome=task.outcome, message=message)
 
 
 def _task(task: EvalTaskResult) -> LookedTask:

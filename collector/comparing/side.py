@@ -2,14 +2,14 @@
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
 from collector.comparing.runs import kept_summary, read_body
 from collector.problem import ProblemError
 from collector.receivers.times import format_time
 from collector.storage.port.lists import EvaluationQuery
-from collector.storage.port.rows import EvaluationRow, TaskRow
+from collector.storage.port.outcomes import OutcomeRow, TaskOutcome
 from collector.storage.port.store import Store
 from scouter.evaluate.api.records import EvalResults
 from scouter.evaluate.api.replay import ScenarioEvalResults
@@ -20,10 +20,6 @@ from scouter.evaluate.results.task_result import EvalTaskResult, TaskSpec
 MOST: Final = 2_000
 """Records of a side; of more, the newest are compared. The tests cost more than linearly: 2,000
 records of eight tasks on each side take some seconds."""
-_PAGE: Final = 1_000
-_PAGE_BYTES: Final = 8 * 2**20
-_MESSAGE: Final = 400
-"""Characters of a task's message that are kept."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,29 +106,20 @@ def _offline(store: Store, space: str, profile: str, run_id: str, *, is_whole: b
 
 
 def _live(store: Store, space: str, profile: str, wanted: Wanted) -> Side:
-    query = EvaluationQuery(
-        space=space,
-        profile=profile,
-        service_version=wanted.version,
-        environment=wanted.environment,
-        since_ns=wanted.since_ns,
-        until_ns=wanted.until_ns,
-        limit=min(wanted.limit, _PAGE),
-        text_bytes=_PAGE_BYTES,
+    rows = store.outcomes(
+        EvaluationQuery(
+            space=space,
+            profile=profile,
+            service_version=wanted.version,
+            environment=wanted.environment,
+            since_ns=wanted.since_ns,
+            until_ns=wanted.until_ns,
+            limit=wanted.limit + 1,
+        )
     )
-    found: list[RecordResult] = []
-    specs: dict[str, TaskSpec] = {}
-    is_cut = False
-    while True:
-        page = store.evaluations(query)
-        found += [_record(row, specs) for row in page.items]
-        if page.next_before is None:
-            break
-        if len(found) >= wanted.limit:
-            is_cut = True
-            break
-        left = wanted.limit - len(found)
-        query = replace(query, before=page.next_before, as_of=page.as_of, limit=min(left, _PAGE))
+    specs: dict[tuple[str, str], TaskSpec] = {}
+    found = [_record(row, specs) for row in rows[: wanted.limit]]
+    is_cut = len(rows) > wanted.limit
     return Side(label=_label(wanted), results=EvalResults(found), is_cut=is_cut)
 
 
@@ -147,8 +134,8 @@ def _label(wanted: Wanted) -> str:
     return ", ".join(parts)
 
 
-def _record(row: EvaluationRow, specs: dict[str, TaskSpec]) -> RecordResult:
-    """An evaluation as the engine's comparison reads it, without values.
+def _record(row: OutcomeRow, specs: dict[tuple[str, str], TaskSpec]) -> RecordResult:
+    """An evaluation as the engine's comparison reads it, without values and messages.
 
     A record without an id is not to be taken for another one without: its uid is its id. So is a
     session's, whose evaluation counts as one of its conversation.
@@ -165,16 +152,14 @@ def _record(row: EvaluationRow, specs: dict[str, TaskSpec]) -> RecordResult:
     )
 
 
-def _task(task: TaskRow, specs: dict[str, TaskSpec]) -> EvalTaskResult:
+def _task(task: TaskOutcome, specs: dict[tuple[str, str], TaskSpec]) -> EvalTaskResult:
     """A result; those of one task share their spec."""
-    spec = specs.get(task.task_id)
+    key = task.task_id, task.task_type
+    spec = specs.get(key)
     if spec is None:
-        spec = specs[task.task_id] = TaskSpec(
-            task_id=task.task_id, task_type=task.task_type, operator=task.operator
-        )
+        spec = specs[key] = TaskSpec(task_id=task.task_id, task_type=task.task_type, operator="")
     reason = None if task.reason is None else Reason(task.reason)
-    message = task.message[:_MESSAGE]
-    return EvalTaskResult(spec, task.outcome, reason, None, None, message).scored(task.score)
+    return EvalTaskResult(spec, task.outcome, reason, None, None, "").scored(task.score)
 
 
 # --- both sides together -------------------------------------------------------------------

@@ -115,6 +115,48 @@ class StoreListsContract(OpenedStore):
         query = EvaluationQuery(space=space, limit=data.draw(st.integers(1, 3)), **filters)
         wanted = [row.record_uid for row in reversed(latest.values()) if is_wanted(row)]
         assert list(uids_by_page(store, query)) == wanted
+        newest = [latest[uid] for uid in wanted[: query.limit]]
+        assert [(row.record_uid, row.outcome, row.tasks) for row in store.outcomes(query)] == [
+            (
+                row.record_uid,
+                row.outcome,
+                tuple(
+                    (each.task_id, each.task_type, each.outcome, each.reason, each.score)
+                    for each in row.tasks
+                ),
+            )
+            for row in newest
+        ]
+
+    def test_outcomes_are_those_of_the_evaluations(self, store: Store) -> None:
+        """Scores and reasons come back, those of judges and skipped tasks too."""
+        tasks = (
+            TaskRow(task_id="holds", task_type="Assertion", outcome=Outcome.FAILED, actual=7),
+            TaskRow(task_id="rates", task_type="LLMJudge", outcome=Outcome.PASSED, actual=0.75),
+            TaskRow(
+                task_id="votes", task_type="LLMJudge", outcome=Outcome.FAILED, stated_score=0.4
+            ),
+            TaskRow(
+                task_id="breaks", task_type="Assertion", outcome=Outcome.ERRORED, reason="type"
+            ),
+        )
+        rows = [
+            evaluation(f"u{n}", Outcome.FAILED, tasks, evaluation_id=f"e{n}", trace_id=trace)
+            for n, trace in enumerate((TRACE, None))
+        ]
+        store.append_evaluations(rows).result()
+        found = store.outcomes(EvaluationQuery(space=SPACE))
+        told = (
+            ("holds", "Assertion", Outcome.FAILED, None, 0.0),
+            ("rates", "LLMJudge", Outcome.PASSED, None, 0.75),
+            ("votes", "LLMJudge", Outcome.FAILED, None, 0.4),
+            ("breaks", "Assertion", Outcome.ERRORED, "type", None),
+        )
+        same = ("record_uid", "record_id", "session_id", "trace_id", "created_ns", "duration_ns")
+        for outcomes, row in zip(found, reversed(rows), strict=True):
+            assert outcomes.tasks == told
+            assert outcomes.outcome is Outcome.FAILED
+            assert all(getattr(outcomes, name) == getattr(row, name) for name in same)
 
     def test_many_superseded_evaluations_do_not_end_a_page(self, store: Store) -> None:
         """Thirty of thirty-one candidates are passed over before the one that counts."""

@@ -20,6 +20,7 @@ from collector.storage.port.search import (
     SpanQuery,
     TraceQuery,
     TraceSummary,
+    TraceTotals,
     UsageGroup,
     UsageQuery,
 )
@@ -534,16 +535,17 @@ class StoreUsageContract(OpenedStore):
 
     def test_traces_are_summed_up_by_their_ids(self, store: Store) -> None:
         """Those of another space, and those without spans, are left out."""
+        chat = {"gen_ai.operation.name": "chat", "gen_ai.usage.input_tokens": 7}
         spans = [
-            span(1, start_ns=5, end_ns=9, attributes={"gen_ai.usage.input_tokens": 7}),
-            span(2, start_ns=6, end_ns=12),
+            span(1, start_ns=5, end_ns=9, attributes=chat),
+            span(2, start_ns=6, end_ns=8, attributes=chat),
+            span(3, start_ns=6, end_ns=12),
         ]
         store.append_spans(SPACE, spans, 1).result()
         store.append_spans("other", [span(9, trace_id="7" * 32)], 1).result()
-        found = store.trace_summaries(SPACE, [TRACE, "7" * 32, "8" * 32])
-        assert list(found) == [TRACE]
-        assert (found[TRACE].start_ns, found[TRACE].end_ns, found[TRACE].spans) == (5, 12, 2)
-        assert store.trace_summaries(SPACE, []) == {}
+        found = store.trace_totals(SPACE, [TRACE, "7" * 32, "8" * 32])
+        assert found == {TRACE: TraceTotals(duration_ns=7, input_tokens=14, output_tokens=None)}
+        assert store.trace_totals(SPACE, []) == {}
 
     def test_a_long_trace_gives_its_first_steps(self, store: Store) -> None:
         tool = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "lookup"}

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
-from tests.support import jumping_clock
+from tests.support.jumping_clock import JumpingClock
 
 _STEPS: Final = 48
 _STEP_S: Final = 1800
@@ -33,7 +33,9 @@ def told_collector(folder: Path, spans: int = 30_000) -> Generator[Any]:
         spans: Of a long trace beside the story.
     """
     ahead = folder / "ahead"
-    jumping_clock.install(ahead)
+    clock = JumpingClock()
+    clock.file = ahead
+    clock.install()
     # Behind the clock, which has to be there before anything else is.
     from tests.collector.conftest import Service
     from tests.support.page_story import PRICES, save_profile

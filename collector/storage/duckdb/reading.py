@@ -34,6 +34,7 @@ from collector.storage.duckdb.labels import read_label_counts, read_label_raters
 from collector.storage.duckdb.late import read_judged_traces, read_late_traces, read_stored_until
 from collector.storage.duckdb.newest_results import read_newest_results
 from collector.storage.duckdb.opened import Opened
+from collector.storage.duckdb.outcomes import read_outcomes
 from collector.storage.duckdb.pending import read_pending, read_pending_spaces
 from collector.storage.duckdb.record_facets import read_record_facets
 from collector.storage.duckdb.record_text import read_text_page
@@ -64,8 +65,8 @@ from collector.storage.duckdb.trace import read_trace
 from collector.storage.duckdb.trace_facets import read_trace_facets
 from collector.storage.duckdb.trace_search import read_trace_page
 from collector.storage.duckdb.trace_steps import read_trace_steps
-from collector.storage.duckdb.trace_summaries import read_summaries
 from collector.storage.duckdb.trace_text import read_trace_text_page
+from collector.storage.duckdb.trace_totals import read_trace_totals
 from collector.storage.duckdb.usage import read_usage
 from collector.storage.duckdb.waiting import count_waiting, read_waiting, read_waiting_spaces
 from collector.storage.port.counts import (
@@ -103,6 +104,7 @@ from collector.storage.port.lists import (
     TextPage,
 )
 from collector.storage.port.newest_results import NewestResult, NewestResultsQuery
+from collector.storage.port.outcomes import OutcomeRow
 from collector.storage.port.rows import (
     FIRST_RESULT,
     START,
@@ -129,7 +131,7 @@ from collector.storage.port.search import (
     SpanQuery,
     TracePage,
     TraceQuery,
-    TraceSummary,
+    TraceTotals,
     UsagePage,
     UsageQuery,
 )
@@ -190,6 +192,12 @@ class Reading(Opened):
             query = replace(query, as_of=self.last_seq())
         return read_evaluations(self._database, query)
 
+    def outcomes(self, query: EvaluationQuery) -> list[OutcomeRow]:
+        """Outcomes of the newest evaluations, without any text."""
+        if query.as_of is None:
+            query = replace(query, as_of=self.last_seq())
+        return read_outcomes(self._database, query)
+
     def evaluation_facets(self, query: EvaluationQuery, is_over: Callable[[float], bool]) -> Facets:
         """Count evaluations by value."""
         if query.as_of is None:
@@ -232,9 +240,9 @@ class Reading(Opened):
         """Tool calls and errors of traces, in the order in which they began."""
         return read_trace_steps(self._spans, space, trace_ids)
 
-    def trace_summaries(self, space: str, trace_ids: Collection[str]) -> dict[str, TraceSummary]:
-        """Sum up traces."""
-        return read_summaries(self._spans, space, sorted(trace_ids))
+    def trace_totals(self, space: str, trace_ids: Collection[str]) -> dict[str, TraceTotals]:
+        """Sum up time and tokens of traces."""
+        return read_trace_totals(self._spans, space, trace_ids)
 
     def records(self, query: RecordQuery) -> RecordPage:
         """List accepted records, newest first."""

@@ -27,13 +27,14 @@ from collector.storage.port.lists import (
     TextPage,
 )
 from collector.storage.port.newest_results import NewestResult, NewestResultsQuery
+from collector.storage.port.outcomes import OutcomeRow
 from collector.storage.port.rows import EvaluationRow, StoredTrace
 from collector.storage.port.search import (
     SpanPage,
     SpanQuery,
     TracePage,
     TraceQuery,
-    TraceSummary,
+    TraceTotals,
     UsagePage,
     UsageQuery,
 )
@@ -107,6 +108,10 @@ class ReadStore(CommittedStore, Protocol):
         """
         ...
 
+    def outcomes(self, query: EvaluationQuery) -> list[OutcomeRow]:
+        """Outcomes of the newest evaluations that `evaluations` lists, `limit` of them at most."""
+        ...
+
     def evaluation_facets(self, query: EvaluationQuery, is_over: Callable[[float], bool]) -> Facets:
         """Count what `evaluations` lists, by outcome, profile, task, service and tag.
 
@@ -178,8 +183,8 @@ class ReadStore(CommittedStore, Protocol):
         """
         ...
 
-    def trace_summaries(self, space: str, trace_ids: Collection[str]) -> Mapping[str, TraceSummary]:
-        """Sum up traces, over all of their spans; a trace without any is left out."""
+    def trace_totals(self, space: str, trace_ids: Collection[str]) -> Mapping[str, TraceTotals]:
+        """Time and tokens of traces, over all of their spans; one without any is left out."""
         ...
 
     def records(self, query: RecordQuery) -> RecordPage:

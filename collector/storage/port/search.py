@@ -164,6 +164,16 @@ class SpanPage:
     next_before: SpanPosition | None
 
 
+class TraceTotals(NamedTuple):
+    """Time and tokens of a whole trace."""
+
+    duration_ns: int
+    """From the first begin to the last end."""
+    input_tokens: int | None
+    """None where no span tells."""
+    output_tokens: int | None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TraceRecords:
     """The evaluated records of a trace, by the latest evaluation of each."""
