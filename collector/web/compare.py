@@ -1,5 +1,6 @@
 """Two versions, two periods, or an offline run and what is live, side by side."""
 
+import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -69,23 +70,24 @@ async def compare_view(source: Source, given: Mapping[str, str], now_s: float) -
     Raises:
         AskError: The API refused.
     """
-    profiles = [each for each in (await source.get("profiles"))["items"] if each["is_active"]]
-    aliases = sorted({each["alias"] for each in profiles})
-    runs = (await source.get("runs"))["items"]
-    profile = given.get("profile") or (aliases[0] if len(aliases) == 1 else "")
-    versions: list[Answer] = []
-    if profile:
-        versions = (await source.get("versions", profile=profile))["items"]
+    asked = given.get("profile", "")
+    listed, kept, told = await asyncio.gather(
+        source.get("profiles"), source.get("runs"), _versions(source, asked)
+    )
+    aliases = sorted({each["alias"] for each in listed["items"] if each["is_active"]})
+    runs: list[Answer] = kept["items"]
+    profile = asked or (aliases[0] if len(aliases) == 1 else "")
+    versions = told if profile == asked else await _versions(source, profile)
     before, after = _sides(given, versions, runs)
     exact = {name: given[name] for name in _EXACT if given.get(name)}
     comparison, problem = None, ""
     if (profile or (before.startswith("run:") and after.startswith("run:"))) and before and after:
-        asked = {
+        chosen = {
             **_asked(before, "before_", now_s), **_asked(after, "", now_s), **exact,
             "environment": given.get("environment", ""),
         }  # fmt: skip
         try:
-            comparison = await source.get("comparison", profile=profile, **asked)
+            comparison = await source.get("comparison", profile=profile, **chosen)
         except AskError as error:
             if error.status not in _NOTHING:
                 raise
@@ -120,6 +122,11 @@ async def compare_view(source: Source, given: Mapping[str, str], now_s: float) -
         ],
         "problem": problem,
     }  # fmt: skip
+
+
+async def _versions(source: Source, profile: str) -> list[Answer]:
+    """The versions of a profile, the newest first; none without a profile."""
+    return (await source.get("versions", profile=profile))["items"] if profile else []
 
 
 def _sides(

@@ -65,7 +65,7 @@ def fall_p_value(strata: Iterable[Stratum]) -> float:
     telling = [each for each in strata if each.old and each.new and _varies(each)]
     if not telling:
         return 1.0
-    own = math.lcm(*{Fraction(value).denominator for each in telling for value in _all(each)})
+    own = math.lcm(*{value.denominator for each in telling for value in _all(each)})
     found, observed = _on_grid(telling, min(own, _FINEST))
     if _is_fair_coin(found):
         return binomial_cdf(observed, len(found), 0.5)
