@@ -113,7 +113,9 @@ def test_versions_with_common_ids_are_paired(service: Service) -> None:
     assert [each["name"] for each in worse["after"]["calls"]] == ["look", "tell"]
     assert worse["after"]["uid"] == "2.0-1"
     assert worse["after"]["trace_id"] == trace_id("2.0", 1)
-    assert worse["after"]["tasks"][0]["outcome"] == "failed"
+    (task,) = worse["after"]["tasks"]
+    assert task["outcome"] == "failed"
+    assert "41" in task["message"]
     assert any("4 of 5 before and of 4 now" in note for note in found["notes"])
 
 
