@@ -63,7 +63,7 @@ def look_at_records(
 
 
 def _messages(stored: EvaluationRow | None) -> Messages:
-    """What a stored evaluation says of each outcome; a task that ended otherwise since has none."""
+    """Messages of a stored evaluation; a task that ended otherwise since has none."""
     tasks = () if stored is None else stored.tasks
     return {(task.task_id, task.outcome): task.message for task in tasks}
 

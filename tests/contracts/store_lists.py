@@ -129,7 +129,7 @@ class StoreListsContract(OpenedStore):
         ]
 
     def test_outcomes_are_those_of_the_evaluations(self, store: Store) -> None:
-        """Scores and reasons come back, those of judges and skipped tasks too."""
+        """Scores and reasons come back, those of judges and of errored tasks too."""
         tasks = (
             TaskRow(task_id="holds", task_type="Assertion", outcome=Outcome.FAILED, actual=7),
             TaskRow(task_id="rates", task_type="LLMJudge", outcome=Outcome.PASSED, actual=0.75),

@@ -15,10 +15,10 @@ VARIABLE: Final = "SCOUTER_TESTS_AHEAD"
 
 
 class JumpingClock:
-    """The wall clock, ahead by what a file says, once there is one."""
+    """The wall clock, ahead by the seconds in a file, once there is one."""
 
-    def __init__(self) -> None:
-        self.file: Path | None = None
+    def __init__(self, file: Path | None = None) -> None:
+        self.file = file
         self._real_ns = time.time_ns
 
     def install(self) -> None:
@@ -39,8 +39,6 @@ def _ahead_ns(file: Path) -> int:
 
 if __name__ == "__main__":
     _, name, module, *rest = sys.argv
-    clock = JumpingClock()
-    clock.file = Path(name)
-    clock.install()
+    JumpingClock(Path(name)).install()
     sys.argv = [module, *rest]
     runpy.run_module(module, run_name="__main__", alter_sys=True)

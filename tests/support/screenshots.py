@@ -33,9 +33,7 @@ def told_collector(folder: Path, spans: int = 30_000) -> Generator[Any]:
         spans: Of a long trace beside the story.
     """
     ahead = folder / "ahead"
-    clock = JumpingClock()
-    clock.file = ahead
-    clock.install()
+    JumpingClock(ahead).install()
     # Behind the clock, which has to be there before anything else is.
     from tests.collector.conftest import Service
     from tests.support.page_story import PRICES, save_profile

@@ -1,9 +1,8 @@
 """The newest results of a task with their scores, and the durations of their traces."""
 
-from collector.storage.duckdb.commit_ranges import within
 from collector.storage.duckdb.evaluations import conditions, profile_filter
 from collector.storage.duckdb.read import LATEST, StoredSpans
-from collector.storage.log.span_codec import IS_SPAN, trace_hash
+from collector.storage.duckdb.trace_totals import read_trace_totals
 from collector.storage.port.task_values import TaskValue, TaskValuesQuery
 from scouter.evaluate.outcome import Outcome
 
@@ -48,26 +47,13 @@ def read_task_values(stored: StoredSpans, query: TaskValuesQuery) -> list[TaskVa
         f" {order} LIMIT ?",
         [*given, *of_values, query.limit],
     )
-    took = _durations(stored, query.space, {trace_id for *_, trace_id in rows if trace_id})
+    traces = read_trace_totals(stored, query.space, {each for *_, each in rows if each})
     return [
         TaskValue(
-            at_ns=at_ns, outcome=Outcome(outcome), score=score, duration_ns=took.get(trace_id)
+            at_ns=at_ns,
+            outcome=Outcome(outcome),
+            score=score,
+            duration_ns=traces[trace_id].duration_ns if trace_id in traces else None,
         )
         for at_ns, outcome, score, trace_id in rows
     ]
-
-
-def _durations(stored: StoredSpans, space: str, trace_ids: set[str]) -> dict[str | None, int]:
-    """Time from the first begin to the last end, in ns, by trace."""
-    if not trace_ids:
-        return {}
-    hashes = list(map(trace_hash, sorted(trace_ids)))
-    rows = stored.database.read(
-        "SELECT trace_id, max(end_ns) - min(start_ns) FROM spans"
-        f" WHERE {within(stored.traces.stretches(hashes))}"
-        " AND trace_hash IN (SELECT unnest(?::BIGINT[]))"
-        f" AND trace_id IN (SELECT unnest(?::VARCHAR[])) AND space = ? AND {IS_SPAN}"
-        " GROUP BY trace_id",
-        [hashes, sorted(trace_ids), space],
-    )
-    return dict(rows)

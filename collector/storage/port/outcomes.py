@@ -1,4 +1,4 @@
-"""Outcomes of evaluations and of their tasks, without any text: what a comparison counts."""
+"""Outcomes of evaluations and of their tasks, without any text; comparisons count them."""
 
 from typing import NamedTuple
 
@@ -7,7 +7,7 @@ from scouter.model.struct import struct
 
 
 class TaskOutcome(NamedTuple):
-    """How a task ended for one record."""
+    """The outcome of a task for one record."""
 
     task_id: str
     task_type: str
@@ -19,7 +19,7 @@ class TaskOutcome(NamedTuple):
 
 @struct
 class OutcomeRow:
-    """How an evaluation ended."""
+    """The outcome of an evaluation and of its tasks."""
 
     record_uid: str
     record_id: str
@@ -29,3 +29,4 @@ class OutcomeRow:
     created_ns: int
     duration_ns: int
     tasks: tuple[TaskOutcome, ...]
+    """In the order of the profile."""

@@ -109,7 +109,10 @@ class ReadStore(CommittedStore, Protocol):
         ...
 
     def outcomes(self, query: EvaluationQuery) -> list[OutcomeRow]:
-        """Outcomes of the newest evaluations that `evaluations` lists, `limit` of them at most."""
+        """Outcomes of the newest evaluations that `evaluations` lists, `limit` of them at most.
+
+        Without `as_of` they are as of now.
+        """
         ...
 
     def evaluation_facets(self, query: EvaluationQuery, is_over: Callable[[float], bool]) -> Facets:
