@@ -69,7 +69,7 @@ _WORDS: Final[Mapping[str, str]] = {
 is a key of the problem's context."""
 
 
-_ROUTERS: Final = (
+ROUTERS: Final = (
     http_router,
     api_router,
     drift_router,
@@ -133,7 +133,7 @@ def make_app(parts: Parts, gate: Gate, telemetry: IngestTelemetry) -> FastAPI:
     app.add_middleware(WireFront)  # the last one added is the outermost
     give_receiver(app, HttpReceiver(parts.ingest, telemetry))
     give_parts(app, parts)
-    for make_router in _ROUTERS:
+    for make_router in ROUTERS:
         app.include_router(make_router())
 
     @app.get("/openapi.json", include_in_schema=False, dependencies=[Depends(Needs(Scope.READ))])

@@ -24,7 +24,7 @@ PARTS: Final[Mapping[str, str]] = {
     "prometheus": "apt-get install prometheus",
     "promtool": "apt-get install prometheus",
     "alertmanager": "apt-get install prometheus-alertmanager",
-    "chromium": "apt-get install chromium",
+    "chromium": "apt-get install chromium-headless-shell (or chromium)",
     "redis": "apt-get install redis-server",
     "rabbitmq": "apt-get install rabbitmq-server",
     "langgraph": "pip install langgraph (it is in the group dev)",

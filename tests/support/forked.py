@@ -21,7 +21,14 @@ from typing import IO, Any, Final
 from tests.support.jumping_clock import VARIABLE, JumpingClock
 from tests.support.processes import ManagedProcess, Process
 
-_IMPORTED: Final = ("collector.commands", "collector.service", "scouter.cli.app", "uvicorn")
+_IMPORTED: Final = (
+    "collector.commands",
+    "collector.service",
+    "scouter.cli.app",
+    "uvicorn",
+    "uvicorn.lifespan.off",
+    "uvicorn.loops.auto",
+)
 _LONGEST: Final = 1 << 17
 """Bytes of a request, at most."""
 _ROOT: Final = Path(__file__).parents[2]
@@ -116,6 +123,8 @@ def _fork_for_each(requests: socket.socket) -> dict[str, Any]:
     """
     for module in _IMPORTED:
         __import__(module)
+    for make_router in sys.modules["collector.api.app"].ROUTERS:
+        make_router()  # kept: a quarter of a start
     assert threading.active_count() == 1, "only a process of one thread can be forked"
     gc.collect()
     gc.freeze()
