@@ -28,7 +28,7 @@ settings.load_profile("same")
 
 _MEMORY: Final = Path("/dev/shm")  # noqa: S108 pytest makes a folder of its own in it
 _ROOM_BYTES: Final = 4 * 2**30
-_YOUNG: Final = 10_000
+_YOUNG: Final = 100_000
 """Objects that are made before the first search for cycles among them, instead of 700. Each search
 passes over what the tests made, and finds next to nothing."""
 
