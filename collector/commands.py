@@ -12,7 +12,7 @@ import typer
 
 from collector.care_commands import backup, check, export, migrate, restore
 from collector.log_lines import JsonLines
-from collector.process import end_at_once, tune_process
+from collector.process import tune_process
 from collector.settings.load import load_settings
 from collector.settings.page import describe
 from scouter.errors import ConfigError
@@ -187,7 +187,6 @@ def start(
     from collector.service import run_collector  # the service's packages take most of the start
 
     run_collector(settings, accept_loss=bool(accept_loss))
-    end_at_once()
 
 
 def _refuse(given: Mapping[str, object], file: object) -> None:

@@ -101,14 +101,6 @@ def after_start() -> Generator[None]:
         gc.unfreeze()  # else DuckDB's binding takes it for a leak, and says so at length
 
 
-def end_at_once() -> None:
-    """Leave what there still is to the system, as the process ends with all closed.
-
-    The interpreter's last search for cycles would take longer than the rest of the end.
-    """
-    gc.freeze()
-
-
 def _give_memory_back() -> None:
     """Keep little of what is freed, where the C library is glibc."""
     if sys.platform == "linux" and platform.libc_ver()[0] == "glibc":
