@@ -13,7 +13,7 @@ import uuid
 from pathlib import Path
 
 from tests.bench.figures import Figures
-from tests.support.collector_process import CollectorProgram
+from tests.support.collector_process import CollectorProcess
 from tests.support.kafka_broker import create_topics, run_broker
 from tests.support.kill_run import KillReport, kill_run
 from tests.support.load import SPANS_PER_TRACE, HttpDelivery, KafkaDelivery, load_profile
@@ -24,7 +24,7 @@ PARTITIONS = 4
 def over_http(folder: Path, kills: int, items: int) -> KillReport:
     """Two producers over HTTP."""
     profile = load_profile().save_to_json(folder / "load.json")
-    collector = CollectorProgram(folder, "--profile", profile)
+    collector = CollectorProcess(folder, "--profile", profile)
     collector.start()
     try:
         deliveries = [HttpDelivery(lambda: collector.url) for _ in range(2)]
@@ -39,7 +39,7 @@ def over_kafka(folder: Path, bootstrap: str, kills: int, items: int) -> KillRepo
     topics = f"{name}.spans", f"{name}.records"
     create_topics(bootstrap, list(topics), partitions=PARTITIONS)
     profile = load_profile().save_to_json(folder / "load.json")
-    collector = CollectorProgram(
+    collector = CollectorProcess(
         folder, "--profile", profile, "--kafka", bootstrap, "--kafka-spans-topic", topics[0],
         "--kafka-records-topic", topics[1], "--kafka-group", name,
         "--kafka-session-s", "10m",  # who comes back does not wait for it
