@@ -1,18 +1,16 @@
 """The web application: every route, and the form of every error."""
 
-import copy
 import logging
 from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any, Final
 
-from fastapi import Depends, FastAPI, Request
+from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 from starlette.routing import compile_path
 
-from collector.access.caller import Needs, Scope
 from collector.access.front import AccessFront
 from collector.access.gate import Gate
 from collector.api.canary import canary_router
@@ -31,6 +29,7 @@ from collector.api.judges import judges_router
 from collector.api.labelled import labelled_router
 from collector.api.labels import labels_router
 from collector.api.letters import letters_router
+from collector.api.openapi import openapi_router
 from collector.api.operation import operation_router
 from collector.api.parts import Parts, give_parts
 from collector.api.probes import probe_router
@@ -48,7 +47,7 @@ from collector.api.trace_parts import trace_parts_router
 from collector.api.trace_span import trace_span_router
 from collector.api.traces import traces_router
 from collector.api.wire import WireFront
-from collector.problem import Problem, ProblemError, problem_response
+from collector.problem import ProblemError, problem_response
 from collector.receivers.http.fast_path import IngestFront, endpoints_of
 from collector.receivers.http.receiver import HttpReceiver, give_receiver, http_router
 from collector.receivers.telemetry import IngestTelemetry
@@ -101,6 +100,7 @@ ROUTERS: Final = (
     operation_router,
     status_router,
     probe_router,
+    openapi_router,
 )
 """Of every collector; each is made once in a process."""
 
@@ -134,24 +134,10 @@ def make_app(parts: Parts, gate: Gate, telemetry: IngestTelemetry) -> FastAPI:
     give_receiver(app, HttpReceiver(parts.ingest, telemetry))
     give_parts(app, parts)
     for make_router in ROUTERS:
-        app.include_router(make_router())
-
-    @app.get("/openapi.json", include_in_schema=False, dependencies=[Depends(Needs(Scope.READ))])
-    def openapi() -> JSONResponse:
-        return JSONResponse(_mended(copy.deepcopy(app.openapi())))
+        # `include_router` would build each route again for this application, at its first request.
+        app.router.routes.extend(make_router().routes)
 
     return app
-
-
-def _mended(document: dict[str, Any]) -> dict[str, Any]:
-    """Say what FastAPI does not know: models of errors, and those of bodies that are read here."""
-    document["components"]["schemas"][Problem.__name__] = Problem.model_json_schema()
-    for methods in document["paths"].values():
-        for route in methods.values():
-            for body in route.get("requestBody", {}).get("content", {}).values():
-                models = body.get("schema", {}).pop("$defs", {})
-                document["components"]["schemas"].update(models)
-    return document
 
 
 async def _on_problem(_: Request, error: Exception) -> JSONResponse:
