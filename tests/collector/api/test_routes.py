@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from collector.api.app import ROUTERS
 from collector.api.parameters import read_cursor, write_cursor
 from collector.problem import ProblemError
 from collector.storage.port.counts import RecordSheet, SpanSheet
@@ -246,6 +247,12 @@ def test_the_sheet_tells_everything_that_the_store_counts() -> None:
 def test_probes(untouched: Service) -> None:
     assert untouched.get("/healthz")["status"] == "ok"
     assert untouched.get("/readyz")["status"] == "ready"
+
+
+def test_an_application_has_the_very_routes_of_the_routers(untouched: Service) -> None:
+    """None of its own: to make them takes longer than all else of a start, and memory."""
+    made = {id(route) for make_router in ROUTERS for route in make_router().routes}
+    assert made <= {id(route) for route in untouched.collector.app.routes}
 
 
 def test_the_openapi_document_has_the_bodies_that_are_read_here(untouched: Service) -> None:
