@@ -59,7 +59,7 @@ def pytest_configure() -> None:
     # so does the next run. To rewrite the asserts of all tests takes each worker ten seconds.
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     sys.dont_write_bytecode = False
-    gc.disable()
+    gc.disable()  # until all tests are collected: next to nothing of that is ever freed
     _write_to_memory()
     # Answers of one test's server are no other test's, and none of the user's.
     os.environ["SCOUTER_JUDGE_CACHE"] = "none"
@@ -120,7 +120,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """Let the garbage collector pass over 12,000 tests and what they import: it takes a second."""
+    """Search for cycles from here on, but not among the tests and what they import."""
     gc.freeze()
     gc.enable()
     gc.set_threshold(_YOUNG, *gc.get_threshold()[1:])

@@ -250,7 +250,7 @@ def test_probes(untouched: Service) -> None:
 
 
 def test_an_application_has_the_very_routes_of_the_routers(untouched: Service) -> None:
-    """None of its own: to make them takes longer than all else of a start, and memory."""
+    """None of its own, as these would be made at its first request, and take that long."""
     made = {id(route) for make_router in ROUTERS for route in make_router().routes}
     assert made <= {id(route) for route in untouched.collector.app.routes}
 
