@@ -18,17 +18,23 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, Final, NamedTuple
 
 from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
 from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
-from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter, SpanExportResult
+from opentelemetry.sdk.trace.export import (
+    BatchSpanProcessor,
+    SimpleSpanProcessor,
+    SpanExporter,
+    SpanExportResult,
+)
 from opentelemetry.sdk.trace.sampling import ALWAYS_ON
 from opentelemetry.trace import Tracer
 
 from scouter.drift.profile import AgentEvalProfile
 from scouter.evaluate.operators.comparison import ComparisonOperator
 from scouter.evaluate.tasks.assertion import AssertionTask
+from scouter.model.attributes import QUEUE_EVENT, QUEUE_PROFILE, QUEUE_RECORD
 from scouter.model.otlp import decode_request
 from scouter.model.record import EvalRecord
 from scouter.model.sdk_span import span_from_sdk
@@ -311,20 +317,7 @@ def bench_burst(figures: Figures) -> None:
 
 def bench_decode(rounds: int, figures: Figures) -> None:
     """The collector's side: OTLP protobuf to spans."""
-    kept: list[ReadableSpan] = []
-
-    class Keep(SpanExporter):
-        def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
-            kept.extend(spans)
-            return SpanExportResult.SUCCESS
-
-    provider = TracerProvider(sampler=ALWAYS_ON, shutdown_on_exit=False)
-    processor = BatchSpanProcessor(Keep(), max_queue_size=100_000)
-    provider.add_span_processor(processor)
-    work = spans_of(provider.get_tracer("x"))
-    for _ in range(1000):
-        work()
-    processor.force_flush()
+    kept = ended(spans_of)
     request = encode_spans(kept)
     print("\nspans of the rim, ten attributes")
     works: dict[str, Callable[[], object]] = {
@@ -337,6 +330,75 @@ def bench_decode(rounds: int, figures: Figures) -> None:
         figures.add(f"{name}, one span", statistics.median(took), "µs")
 
 
+class Keep(SpanExporter):
+    """Keeps the spans."""
+
+    def __init__(self) -> None:
+        self.spans: list[ReadableSpan] = []
+
+    def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
+        self.spans.extend(spans)
+        return SpanExportResult.SUCCESS
+
+
+def ended(work_of: Callable[[Tracer], Callable[[], None]]) -> list[ReadableSpan]:
+    """A thousand finished spans of one kind."""
+    keep = Keep()
+    provider = TracerProvider(sampler=ALWAYS_ON, shutdown_on_exit=False)
+    provider.add_span_processor(SimpleSpanProcessor(keep))
+    work = work_of(provider.get_tracer("x"))
+    for _ in range(1000):
+        work()
+    return keep.spans
+
+
+def kind_of(
+    attributes: Mapping[str, Any], *, has_event: bool = False
+) -> Callable[[Tracer], Callable[[], None]]:
+    """Spans with these attributes, and with the event of an inserted record."""
+
+    def of(tracer: Tracer) -> Callable[[], None]:
+        def work() -> None:
+            with tracer.start_as_current_span("chat gpt-5-mini", attributes=attributes) as span:
+                if has_event:
+                    span.add_event(QUEUE_EVENT, {QUEUE_RECORD: "0197", QUEUE_PROFILE: "bot"})
+
+        return work
+
+    return of
+
+
+EIGHT: Final = dict(list(ATTRIBUTES.items())[:8])
+GENAI: Final = {
+    **ATTRIBUTES,
+    **{f"gen_ai.prompt.{i}.role": "user" for i in range(8)},
+    **{f"gen_ai.prompt.{i}.content": f"Où est {CONTEXT['query']}" for i in range(8)},
+    **{f"gen_ai.usage.part_{i}_tokens": 100 * i for i in range(4)},
+}
+
+
+def bench_encode(rounds: int, figures: Figures) -> None:
+    """Our writer of OTLP beside OpenTelemetry's own, for each kind of span."""
+    kinds = {
+        "bare": kind_of({}),
+        "8 attributes": kind_of(EIGHT),
+        "8 attributes and an event": kind_of(EIGHT, has_event=True),
+        f"GenAI, {len(GENAI)} attributes": kind_of(GENAI),
+    }
+    print("\nspans as OTLP, µs of CPU for each: ours, OpenTelemetry's")
+    for name, work_of in kinds.items():
+        spans = ended(work_of)
+        setups = {
+            "ours": Setup(partial(write_request, spans)),
+            STOCK: Setup(partial(StockExporter().export, spans)),
+        }
+        blocks = in_turns(setups, rounds, 1)
+        took = [statistics.median(row[1] for row in rows) / len(spans) for rows in blocks.values()]
+        print(f"{name:<44} {took[0]:8.2f} {took[1]:8.2f}")
+        ratio = times(blocks, "ours", STOCK, 1)
+        figures.add(f"encode, {name}: ours / OpenTelemetry's", ratio, "x", at_most=1.0)
+
+
 def main() -> int:
     """Run all parts; `--short` for a quick look."""
     is_short = "--short" in sys.argv
@@ -346,6 +408,7 @@ def main() -> int:
     bench_insert(rounds, count, figures)
     bench_spans(rounds, count, figures)
     bench_burst(figures)
+    bench_encode(rounds, figures)
     bench_decode(rounds, figures)
     return figures.end()
 

@@ -5,6 +5,7 @@ from typing import Any, cast
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from opentelemetry.attributes import BoundedAttributes
 from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.sdk.resources import Resource
@@ -45,6 +46,12 @@ values = st.recursive(
     max_leaves=6,
 )
 attributes = st.dictionaries(words.filter(bool), values, max_size=6)
+bounded = st.one_of(
+    st.none(),
+    attributes,
+    attributes.map(lambda given: BoundedAttributes(maxlen=2, attributes=given)),
+)
+"""Attributes of an event: none, plain, or as the SDK has them, of which some were dropped."""
 
 
 @st.composite
@@ -72,12 +79,14 @@ times = st.one_of(st.none(), st.integers(0, 2**64 - 1))
 @st.composite
 def finished(draw: st.DrawFn) -> ReadableSpan:
     links = draw(st.sampled_from([0, 0, 0, 1]))
+    events = draw(st.sampled_from([0, 1, 1, 3]))
     return ReadableSpan(
         draw(words),
         draw(contexts()),
         draw(st.one_of(st.none(), contexts())),
         draw(resources),
         draw(attributes),
+        events=[Event(draw(words), draw(bounded), draw(times) or 0) for _ in range(events)],
         links=[Link(draw(contexts()), draw(attributes)) for _ in range(links)],
         kind=draw(st.sampled_from(list(SpanKind))),
         status=draw(statuses),
@@ -123,11 +132,12 @@ def test_a_span_that_cannot_be_written_does_not_cost_the_others() -> None:
     bad = [
         ReadableSpan("late", context, start_time=2**64),
         ReadableSpan("none", None),
+        ReadableSpan("late event", context, events=[Event("e", None, 2**64)]),
     ]
-    data, lost = write_request([bad[0], good, bad[1]])
+    data, lost = write_request([bad[0], good, *bad[1:]])
 
     request = ExportTraceServiceRequest.FromString(data)
-    assert lost == 2
+    assert lost == 3
     assert [span.name for span in request.resource_spans[0].scope_spans[0].spans] == ["good"]
 
 
