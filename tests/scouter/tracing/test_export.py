@@ -333,14 +333,15 @@ with init_tracer(exporter=HttpSpanExporter(export_config=config)).start_as_curre
 
 
 @pytest.mark.pace
+@pytest.mark.parametrize("ending", ["", "os._exit(0)"])
 @pytest.mark.parametrize("kind", ["http", "grpc", "kafka", "redis", "rabbitmq", "exporter"])
-def test_the_end_of_a_script_is_bounded_while_the_far_side_hangs(kind: str) -> None:
+def test_the_end_of_a_script_is_bounded_while_the_far_side_hangs(kind: str, ending: str) -> None:
     """It takes connections and never answers; nothing but the bound, half a second, ends soon.
 
     The rest of the time is for closing what hangs and for the interpreter, on a busy machine.
     """
     code = """
-import sys, time, warnings
+import os, sys, time, warnings
 from scouter.model.record import EvalRecord
 from scouter.queue import ScouterQueue
 from scouter.tracing import HttpSpanExporter, init_tracer
@@ -366,8 +367,9 @@ else:
     tracer = init_tracer(scouter_queue=queue)
     queue["a"].insert(EvalRecord({"n": 1}))
 tracer.start_span("s").end()
-print(time.monotonic())  # of the machine: the same clock in all processes
+print(time.monotonic(), flush=True)  # of the machine: the same clock in all processes
 """
+    code += ending
     with socket.create_server(("127.0.0.1", 0)) as hanging:  # the kernel takes connections
         ended_s = float(run(code, f"{kind}+127.0.0.1:{hanging.getsockname()[1]}"))
 

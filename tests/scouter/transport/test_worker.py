@@ -905,38 +905,3 @@ def test_without_any_thread_closing_counts_what_waits(monkeypatch: pytest.Monkey
 
 def _no_thread(thread: threading.Thread) -> None:
     raise RuntimeError(f"can't start new thread {thread.name}")
-
-
-MULTIPROCESSING = """
-import multiprocessing, os
-from concurrent.futures import ProcessPoolExecutor
-from scouter.transport.worker import BatchWorker, WorkerLimits
-
-def open_send():
-    def send(items, dropped):
-        os.write(out, b"".join(b"%d\\n" % item for item in items))
-        return 0
-    return send, lambda: None
-
-read, out = os.pipe()
-worker = BatchWorker("test", open_send, WorkerLimits(delay_s=3600))
-worker.put(1, 1)
-fork = multiprocessing.get_context("fork")
-child = fork.Process(target=worker.put, args=(2, 1))
-child.start()
-child.join()
-assert child.exitcode == 0
-def put(n):
-    worker.put(n, 1)
-
-with ProcessPoolExecutor(1, mp_context=fork) as pool:
-    pool.submit(put, 3).result()
-os.set_blocking(read, False)
-print(os.read(read, 1000).decode().split())
-"""
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork")
-def test_children_of_multiprocessing_deliver_before_they_end() -> None:
-    """They end by os._exit; neither flushes. The parent's own item waits for the parent's end."""
-    assert run(MULTIPROCESSING) == "['2', '3']\n"
