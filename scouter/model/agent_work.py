@@ -1,6 +1,7 @@
 """An agent's work and words, in one form for all sources."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
 
@@ -33,6 +34,8 @@ class Evidence:
     """The reason of `silent`, in a trace in which no call has a span of its execution."""
 
 
+TOKENS: Final = ("input_tokens", "output_tokens", "total_tokens")
+"""Fields of `AgentWork` with numbers of tokens."""
 COMPLETE: Final = Evidence()
 """Evidence of a response, which names all of its calls itself."""
 
@@ -70,6 +73,10 @@ class AgentWork:
     output_tokens: int | None = None
     total_tokens: int | None = None
     """Total as reported, or the sum of the two above where both are known."""
+    missing: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Fields from `content` on of which a part is missing, with the reason in words.
+
+    A number of tokens is the least that it can be then."""
 
 
 def total_of(total: int | None, given: int | None, made: int | None) -> int | None:

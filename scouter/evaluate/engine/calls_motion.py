@@ -11,7 +11,7 @@ from scouter.evaluate.engine.more_spans import Fixed, Numbers, Reach
 from scouter.evaluate.operators.comparison import ComparisonOperator
 from scouter.evaluate.spans.about import find_calls
 from scouter.evaluate.spans.tree import SpanTree
-from scouter.model.agent_work import CallsToldBy
+from scouter.model.agent_work import CallsToldBy, why_untold
 
 _ANY: Final = Numbers(low=0.0, high=1.0)
 _EITHER: Final = Numbers(low=0, high=1, is_whole=True)
@@ -41,7 +41,12 @@ class CallsScore:
             by: Source that tells of the calls, as a person says.
         """
         named = on_moving_spans(compiled, operator, self._motion(), find_calls)
-        return doubting_motion(named, operator, self._risen, by)
+        return doubting_motion(
+            named,
+            operator,
+            self._risen,
+            lambda spans, _: why_untold(spans.agent_work, by) if spans else "",
+        )
 
     def _motion(self) -> Motion:
         """Say which values the score can still take while spans, or parts of spans, are missing."""

@@ -8,7 +8,7 @@ from pydantic import JsonValue
 from scouter.errors import ConfigError
 from scouter.evaluate.engine.asking_task import AskingTask
 from scouter.evaluate.engine.compiled_task import CompiledTask, Read, Subject, compile_run
-from scouter.evaluate.engine.doubt import doubting_calls, on_spans
+from scouter.evaluate.engine.doubt import doubting_aggregate, doubting_work, on_spans
 from scouter.evaluate.engine.judge_task import compile_judge
 from scouter.evaluate.engine.trajectory import compile_trajectory
 from scouter.evaluate.operators.show import show, show_name
@@ -33,6 +33,7 @@ from scouter.evaluate.tasks.task import Task
 from scouter.evaluate.tasks.trace import (
     AttributeFilterAssertion,
     MultiResponseMode,
+    SpanAggregationAssertion,
     TraceAssertionTask,
 )
 from scouter.evaluate.tasks.trajectory import TrajectoryTask
@@ -169,7 +170,10 @@ def _trace(task: TraceAssertionTask, stage: int) -> CompiledTask:
         return measure(spans)
 
     compiled = compile_run(_subject(task, stage, assertion.to_wire(), _label(assertion)), read)
-    return on_spans(compiled, task, compile_find(assertion))
+    compiled = on_spans(compiled, task, compile_find(assertion))
+    if isinstance(assertion, SpanAggregationAssertion):
+        return doubting_aggregate(compiled, task.operator, assertion)
+    return compiled
 
 
 def _attribute_filter(assertion: AttributeFilterAssertion) -> Callable[[SpanTree], JsonValue]:
@@ -206,6 +210,5 @@ def _agent(task: AgentAssertionTask, stage: int) -> CompiledTask:
     read: Read = compile_reader(task)
     compiled = compile_run(_subject(task, stage, assertion.to_wire(), _label(assertion)), read)
     if task.source == "spans":
-        named = on_spans(compiled, task, compile_find_work(assertion))
-        return doubting_calls(named, task)
-    return compiled
+        compiled = on_spans(compiled, task, compile_find_work(assertion))
+    return doubting_work(compiled, task)

@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Final, cast
+from typing import Final, TypeAlias, cast
 
 from pydantic import JsonValue
 
@@ -26,14 +26,15 @@ from scouter.evaluate.operators.compiled import Check, Comparison, Number, is_nu
 from scouter.evaluate.operators.show import show
 from scouter.evaluate.operators.table import compile_comparison
 from scouter.evaluate.outcome import Outcome, Reason, TaskFault
-from scouter.evaluate.responses.read import untold_outcomes
+from scouter.evaluate.responses.read import compile_work, why_open
 from scouter.evaluate.results.task_result import EvalTaskResult
 from scouter.evaluate.spans.about import Find
 from scouter.evaluate.spans.gaps import NO_GAPS
+from scouter.evaluate.spans.measures import compile_lacking
 from scouter.evaluate.spans.tree import SpanTree
-from scouter.evaluate.tasks.agent import AgentAssertionTask, ToolErrorCountAssertion
-from scouter.evaluate.tasks.trace import TraceAssertionTask
-from scouter.model.agent_work import CallsToldBy, why_untold
+from scouter.evaluate.tasks.agent import AgentAssertionTask, ResponseFieldAssertion
+from scouter.evaluate.tasks.trace import SpanAggregationAssertion, TraceAssertionTask
+from scouter.model.agent_work import why_untold
 
 _OF_NUMBERS: Final = frozenset({
     Op.Equals, Op.NotEqual, Op.DeepEquals, Op.GreaterThan, Op.GreaterThanOrEqual, Op.LessThan,
@@ -49,6 +50,10 @@ _OF_TYPES: Final = frozenset({
 _LENGTHS: Final = "HasLength"
 _MORE_KEEPS_PASS: Final = frozenset({Op.Contains, Op.ContainsAll, Op.ContainsAny})
 _MORE_KEEPS_FAIL: Final = frozenset({Op.NotContains, Op.ContainsNone})
+_NO_SPANS: Final = SpanTree()
+WhyOpen: TypeAlias = Callable[["SpanTree | None", JsonValue], str]
+"""Function from the record's spans and the task's own context to the reason, in words, that more
+evidence may be missing; the empty text for none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -174,62 +179,69 @@ def doubting_growth(
     return CompiledTask(cast(Run, run_doubting), compiled.spec)
 
 
-def doubting_calls(compiled: CompiledTask, task: AgentAssertionTask) -> CompiledTask:
-    """Let an assertion on calls doubt what nobody tells; see `doubting_motion`."""
+def doubting_work(compiled: CompiledTask, task: AgentAssertionTask) -> CompiledTask:
+    """Let an assertion on an agent's work doubt what nobody tells; see `doubting_motion`."""
     assertion = task.assertion
-    counted = assertion if isinstance(assertion, ToolErrorCountAssertion) else None
+    if isinstance(assertion, ResponseFieldAssertion):
+        return compiled
+    why, work = why_open(assertion, task.calls_told_by), compile_work(task)
     reach = more_calls_reach(assertion)
-    return doubting_motion(compiled, task.operator, reach, task.calls_told_by, counted)
+    return doubting_motion(
+        compiled, task.operator, reach, lambda spans, base: why(work(spans, base))
+    )
+
+
+def doubting_aggregate(
+    compiled: CompiledTask, operator: Op, assertion: SpanAggregationAssertion
+) -> CompiledTask:
+    """Let a task on an aggregate doubt it where a span lacks its value; see `doubting_motion`."""
+    lacking, reach = compile_lacking(assertion), reach_of(assertion, MissingParts.SPANS)
+    return doubting_motion(
+        compiled, operator, reach, lambda spans, _: lacking(spans) if spans else ""
+    )
 
 
 def doubting_motion(
-    compiled: CompiledTask,
-    operator: Op,
-    reach: ReachOf,
-    by: CallsToldBy | None,
-    counted: ToolErrorCountAssertion | None = None,
+    compiled: CompiledTask, operator: Op, reach: ReachOf, why_open: WhyOpen
 ) -> CompiledTask:
-    """Let a task on calls be errored where calls that nobody tells of could turn it.
+    """Let a task be errored where evidence that nobody tells could turn it.
 
     Args:
         compiled: The task.
         operator: Operator of the task.
-        reach: Values that the task's value can become with more calls.
-        by: Source that tells of the calls, as a person says.
-        counted: Set where the task counts errors: a call may be told without its error.
+        reach: Values that the task's value can become with more evidence.
+        why_open: Says why there may be more.
 
-    Cost: where calls are not told, one more comparison for each of a few values.
+    Cost: where something is not told, one more comparison for each of a few values.
     """
     run = compiled.run
 
     def run_doubting(scope: JsonValue, spans: SpanTree | None, base: JsonValue) -> EvalTaskResult:
         result = run(scope, spans, base)
-        if not spans or result.reason is not None:
-            return result
-        why = why_untold(spans.agent_work, by)
-        if counted is not None and not why:
-            why = untold_outcomes(spans.agent_work, counted.name)
-        if not why:
+        if result.reason is not None or not (why := why_open(spans, base)):
             return result
         # Of what may be either way nothing is known, whatever the operator says of both.
-        found = reach(spans, result.actual)
+        found = reach(spans or _NO_SPANS, result.actual)
         if found is Fixed.EITHER or could_turn(found, operator, result):
             return _doubted(
                 result, Reason.NOT_TOLD, f"is {show(result.actual)} as far as is told; {why}"
             )
         return result
 
-    return CompiledTask(cast(Run, run_doubting), compiled.spec, _or_untold(compiled, reach, by))
+    open_value = _or_untold(compiled, reach, why_open)
+    return CompiledTask(cast(Run, run_doubting), compiled.spec, open_value)
 
 
-def _or_untold(compiled: CompiledTask, reach: ReachOf, by: CallsToldBy | None) -> OpenValue:
+def _or_untold(compiled: CompiledTask, reach: ReachOf, why_open: WhyOpen) -> OpenValue | None:
     before = compiled.open_value
+    if before is None:  # it reads no spans
+        return None
 
     def open_value(result: EvalTaskResult, spans: SpanTree | None) -> TaskFault | None:
-        fault = before(result, spans) if before else None
+        fault = before(result, spans)
         if fault is not None or not spans:
             return fault
-        why = why_untold(spans.agent_work, by)
+        why = why_open(spans, None)
         is_open = why and not _is_settled(reach(spans, result.actual))
         return TaskFault(Reason.NOT_TOLD, why) if is_open else None
 

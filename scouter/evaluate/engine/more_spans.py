@@ -22,16 +22,18 @@ from scouter.evaluate.spans.runs import sequence_names
 from scouter.evaluate.spans.tree import SpanTree
 from scouter.evaluate.tasks.agent import (
     AgentAssertion,
+    GuardrailActionAssertion,
     GuardrailCountAssertion,
-    ToolArgumentAssertion,
+    GuardrailVerdictAssertion,
+    ResponseInputTokensAssertion,
+    ResponseOutputTokensAssertion,
+    ResponseTotalTokensAssertion,
     ToolCallCountAssertion,
     ToolCalledAssertion,
     ToolCalledWithArgsAssertion,
     ToolCallSequenceAssertion,
-    ToolErrorAssertion,
     ToolErrorCountAssertion,
     ToolNotCalledAssertion,
-    ToolResultAssertion,
 )
 from scouter.evaluate.tasks.span_filter import SpanFilter
 from scouter.evaluate.tasks.trace import (
@@ -305,7 +307,7 @@ def _where_executed(
 
 
 def more_calls_reach(assertion: AgentAssertion) -> ReachOf:
-    """Tell what a task's value can become if more calls were made than are known."""
+    """Tell what a task's value can become where a call, or a part of one, is not known."""
     match assertion:
         case (
             ToolCalledAssertion()
@@ -317,7 +319,13 @@ def more_calls_reach(assertion: AgentAssertion) -> ReachOf:
             return _rises
         case ToolNotCalledAssertion():
             return _falls
-        case ToolArgumentAssertion() | ToolResultAssertion() | ToolErrorAssertion():
-            return _anything
-        case _:
+        case (
+            ResponseInputTokensAssertion()
+            | ResponseOutputTokensAssertion()
+            | ResponseTotalTokensAssertion()
+        ):
+            return _rises
+        case GuardrailVerdictAssertion() | GuardrailActionAssertion() | GuardrailCountAssertion():
             return _same
+        case _:
+            return _anything

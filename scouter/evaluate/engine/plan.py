@@ -48,7 +48,7 @@ class Plan:
     is_flat: bool
     """True if no task depends on another."""
     shares_responses: bool
-    """True if several tasks may read the same response, so that it is read once for all."""
+    """True if a task reads responses, so that each is read once, however often it is looked at."""
     shares_steps: bool
     """True if a record may be validated by JSON schemas several times, within one bound for all."""
     session: "Plan | None" = None
@@ -129,7 +129,7 @@ def _compiled(
             for task, needs in zip(given, dependencies, strict=True)
         ),
         is_flat=not any(dependencies),
-        shares_responses=sum(isinstance(task, AgentAssertionTask) for task in given) > 1,
+        shares_responses=any(isinstance(task, AgentAssertionTask) for task in given),
         shares_steps=sum(map(_validations, given)) > 1,
     )
 

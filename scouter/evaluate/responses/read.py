@@ -32,7 +32,7 @@ from scouter.evaluate.tasks.agent import (
     ToolNotCalledAssertion,
     ToolResultAssertion,
 )
-from scouter.model.agent_work import AgentWork
+from scouter.model.agent_work import AgentWork, CallsToldBy, why_untold
 from scouter.model.genai.names import is_called
 from scouter.model.tool_call import ToolCall
 
@@ -45,6 +45,7 @@ _GUARDRAILS: Final = (
 _CALLS_PER_STEP: Final = 10
 """Calls of tools whose names are looked at."""
 _FIELDS: Final = {
+    "ResponseContent": "content",
     "ResponseModel": "model",
     "ResponseFinishReason": "finish_reason",
     "ResponseInputTokens": "input_tokens",
@@ -69,28 +70,40 @@ def compile_reader(task: AgentAssertionTask) -> Reader:
             raise ConfigError("response_field reads the record's context; it has no source='spans'")
         get = Path(assertion.path).get
         return lambda _, __, base: get(find_response(path.get(base), formats)[0])
-    measure = compile_question(assertion)
-    if task.source == "spans":
-        return lambda _, spans, __: measure(work_of_spans(spans))
-    if isinstance(assertion, _GUARDRAILS):
+    if isinstance(assertion, _GUARDRAILS) and task.source != "spans":
         raise ConfigError("guardrails are read from spans; say source='spans'")
+    measure, work = compile_question(assertion), compile_work(task)
+    return lambda _, spans, base: measure(work(spans, base))
+
+
+def compile_work(task: AgentAssertionTask) -> Callable[["SpanTree | None", JsonValue], AgentWork]:
+    """Prepare to read the work that a task asks about.
+
+    Returns:
+        Function from the record's spans and the task's own context.
+
+    Raises:
+        ConfigError: As of `compile_reader`.
+    """
+    if task.source == "spans":
+        return lambda spans, _: work_of_spans(spans)
+    path, formats = Path(task.context_path), formats_of(task.provider)
+    return lambda _, base: find_response(path.get(base), formats)[1]
+
+
+def why_open(assertion: AgentAssertion, by: CallsToldBy | None) -> Callable[[AgentWork], str]:
+    """Prepare to say why an assertion's value may be another one; empty where it is known.
+
+    Args:
+        assertion: Of an agent's work.
+        by: Source that a person names for the agent's calls; see `why_untold`.
+    """
     if isinstance(assertion, ToolErrorCountAssertion):
-        measure = _with_outcomes(assertion, measure)
-    return lambda _, __, base: measure(find_response(path.get(base), formats)[1])
-
-
-def _with_outcomes(
-    assertion: ToolErrorCountAssertion, measure: Callable[[AgentWork], JsonValue]
-) -> Callable[[AgentWork], JsonValue]:
-    """Count errors only where the outcome of every call is told."""
-
-    def count(work: AgentWork) -> JsonValue:
-        value = measure(work)
-        if open_calls := untold_outcomes(work, assertion.name):
-            raise TaskFault(Reason.NOT_TOLD, open_calls)
-        return value
-
-    return count
+        name = assertion.name
+        return lambda work: why_untold(work, by) or untold_outcomes(work, name)
+    if field := _FIELDS.get(assertion.kind):
+        return lambda work: work.missing.get(field, "")
+    return lambda work: why_untold(work, by)
 
 
 def work_of_spans(spans: SpanTree | None) -> AgentWork:

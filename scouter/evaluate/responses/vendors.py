@@ -12,8 +12,8 @@ from typing import TypeAlias
 
 from pydantic import JsonValue
 
-from scouter.model.agent_work import AgentWork
-from scouter.model.genai.messages import MessageLog, field, items, text
+from scouter.model.agent_work import TOKENS, AgentWork
+from scouter.model.genai.messages import ANSWERING_ROLES, MessageLog, field, items, text
 from scouter.model.genai.usage import Tokens, add, tokens
 
 Object: TypeAlias = dict[str, JsonValue]
@@ -189,13 +189,22 @@ def messages(value: Object) -> AgentWork | None:
     log.read(read)
     if not log.answers and not log.tool_calls():
         return None
-    usages = [_usage_of(message) for message in given]
     models = [name for name in map(_model_of, given) if name]
-    return _work(
-        log,
-        model=value.get("model") or (models[-1] if models else None),
-        counts=tokens(value["usage"]) if value.get("usage") else add(list(filter(None, usages))),
-    )
+    model = value.get("model") or (models[-1] if models else None)
+    if value.get("usage"):
+        return _work(log, model=model, counts=tokens(value["usage"]))
+    usages = [
+        _usage_of(message)
+        for message, as_read in zip(given, read, strict=True)
+        if _usage_of(message) or as_read.get("role", as_read.get("type")) in ANSWERING_ROLES
+    ]
+    counts, lacks = add(usages)
+    missing = {
+        name: f"{count} of {len(usages)} answers do not state theirs"
+        for name, count in zip(TOKENS, lacks, strict=True)
+        if count
+    }
+    return replace(_work(log, model=model, counts=counts), missing=missing)
 
 
 def one_message(value: Object) -> AgentWork | None:

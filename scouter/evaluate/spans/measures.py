@@ -14,7 +14,7 @@ from scouter.evaluate.spans.filters import compile_filter, compile_mask
 from scouter.evaluate.spans.runs import count_runs, sequence_names
 from scouter.evaluate.spans.tree import SpanTree
 from scouter.evaluate.steps import charge
-from scouter.evaluate.tasks.span_filter import SpanFilter
+from scouter.evaluate.tasks.span_filter import SpanFilter, WithAttributeFilter
 from scouter.evaluate.tasks.trace import (
     AggregationType,
     SpanAggregationAssertion,
@@ -27,7 +27,11 @@ from scouter.evaluate.tasks.trace import (
     TraceAssertion,
     TraceAttributeAssertion,
 )
-from scouter.model.span import Span
+from scouter.model.genai.facts import MODEL_CALLS
+from scouter.model.genai.reader import kind_of as kind_of_span
+from scouter.model.genai.reader import read_facts
+from scouter.model.genai.token_sums import states_usage
+from scouter.model.span import AttributeValue, Span
 
 Measure: TypeAlias = Callable[[SpanTree], JsonValue]
 
@@ -35,6 +39,10 @@ _VALUE_BYTES: Final = 40
 """Bytes charged for each item in a list of durations or of an attribute's values."""
 _DURATIONS_PER_STEP: Final = 4
 _NUMBERS: Final = frozenset((int, float))
+_OF_ANY_VALUES: Final = frozenset(
+    {AggregationType.Count, AggregationType.First, AggregationType.Last}
+)
+"""Aggregates that say nothing of spans without a value."""
 _PLAIN: Final = frozenset((str, int, bool))
 """Types whose values `attribute_json` gives back as they are."""
 
@@ -171,6 +179,48 @@ def _reduce(aggregation: AggregationType, key: str, values: list[JsonValue]) -> 
         return max(numbers)
     total = sum(numbers)
     return total if aggregation is AggregationType.Sum else total / len(numbers)
+
+
+def compile_lacking(assertion: SpanAggregationAssertion) -> Callable[[SpanTree], str]:
+    """Prepare to name a span whose value an aggregate lacks, in words; empty for a whole one.
+
+    A span lacks the value if it has not the attribute, and one of its kind has: another call of a
+    model (a failed call without an answer has no usage), or another span of its name. So a filter
+    by the attribute itself leaves nothing out.
+    """
+    key, filter = assertion.attribute_key, assertion.filter
+    by_key = isinstance(filter, WithAttributeFilter) and filter.key == key
+    select = compile_filter(filter)
+
+    def lacking(tree: SpanTree) -> str:
+        spans = tree.spans if by_key else select(tree)
+        held = [_value(span, key) for span in spans]
+        if None not in held:
+            return ""
+        charge(1 + len(spans))
+        having = [span for span, value in zip(spans, held, strict=True) if value is not None]
+        without = [span for span, value in zip(spans, held, strict=True) if value is None]
+        names = {span.name for span in having}
+        of_models = any(map(_is_call, having))
+        for span in without:
+            is_lacking = span.name in names
+            if of_models and _is_call(span):
+                is_lacking = states_usage(read_facts(span))
+            if is_lacking:
+                return f"the span {show_name(span.name)} ({span.span_id}) lacks {show_name(key)}"
+        return ""
+
+    return (lambda _: "") if assertion.aggregation in _OF_ANY_VALUES else lacking
+
+
+def _value(span: Span, key: str) -> AttributeValue:
+    """The value of an attribute; -1 of a model's call stands for none."""
+    value = span.attributes.get(key)
+    return None if isinstance(value, int | float) and value < 0 and _is_call(span) else value
+
+
+def _is_call(span: Span) -> bool:
+    return kind_of_span(span) in MODEL_CALLS
 
 
 def _root_attribute(tree: SpanTree, key: str) -> JsonValue:

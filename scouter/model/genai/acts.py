@@ -118,7 +118,7 @@ def find_acts(told: Sequence[Told], spans: Iterable[Span]) -> list[Act]:
     """
     if len(told) < 2:
         return [Act(facts=facts, spans=(span,)) for span, facts in told]
-    above = _above(told, spans)
+    above = nearest_above(told, spans)
     calls = [
         _Call(at, *each, _group_of(*each), stretch)
         for at, (each, stretch) in enumerate(zip(told, _stretches(above), strict=True))
@@ -185,8 +185,8 @@ def _group_of(span: Span, facts: SpanFacts) -> _Group:
     )
 
 
-def _above(told: Sequence[Told], spans: Iterable[Span]) -> list[int]:
-    """Find for each span the position of the nearest span above it with a kind; -1 for none."""
+def nearest_above(told: Sequence[Told], spans: Iterable[Span]) -> list[int]:
+    """Find for each span the position of the nearest one of these above it; -1 for none."""
     at = {(span.trace_id, span.span_id): place for place, (span, _) in enumerate(told)}
     parents = {(span.trace_id, span.span_id): span.parent_span_id for span in spans}
     known: dict[tuple[str, str], int] = {}

@@ -103,6 +103,8 @@ OTEL: Final = Convention(
         F.AGENT: ("gen_ai.workflow.name", "agent_name"),
         F.OUTPUT: ("final_result", "pydantic_ai.all_messages"),
         F.INPUT: ("pydantic_ai.all_messages",),
+        F.INPUT_TOKENS: ("gen_ai.aggregated_usage.input_tokens",),
+        F.OUTPUT_TOKENS: ("gen_ai.aggregated_usage.output_tokens",),
     },
     parameters=("code.function.parameters.", "code.function.parameter."),
 )  # fmt: skip

@@ -265,7 +265,7 @@ def _plain(plan: _Plan, known: Mapping[str, AttributeValue]) -> _Values | None:
             return None
     for name in plan.counts:
         value = known[name]
-        if type(value) is not int:
+        if type(value) is not int or value < 0:
             return None
         found.append(value)
     found.append(None)

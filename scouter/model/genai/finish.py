@@ -4,6 +4,7 @@ from functools import lru_cache
 from typing import Final
 
 TOOL_CALL: Final = "tool_call"
+ERROR: Final = "error"
 _WORDS: Final = {
     word: known
     for known, words in {
@@ -12,7 +13,7 @@ _WORDS: Final = {
         TOOL_CALL: "toolcall toolcalls tooluse functioncall functioncalls requiresaction",
         "content_filter": "contentfilter contentfiltered safety imagesafety recitation blocklist"
         " prohibitedcontent spii refusal guardrailintervened",
-        "error": "error failed malformedfunctioncall unexpectedtoolcall malformedmodeloutput"
+        ERROR: "error failed malformedfunctioncall unexpectedtoolcall malformedmodeloutput"
         " malformedtooluse",
     }.items()
     for word in words.split()

@@ -364,11 +364,11 @@ def _filled(usage: Usage, other: Usage) -> Usage:
 
 
 def integer(value: object) -> int | None:
-    """Read a count, which some senders write as a text or as a double."""
+    """Read a count, which some senders write as a text or as a double; -1 stands for none."""
     if isinstance(value, bool):
         return None
     if isinstance(value, str):
         return int(value) if value.isdecimal() and len(value) <= _DIGITS else None
     if isinstance(value, float):
-        return int(value) if value.is_integer() else None
-    return value if isinstance(value, int) else None
+        value = int(value) if value.is_integer() else None
+    return value if isinstance(value, int) and value >= 0 else None

@@ -10,6 +10,7 @@ speak OpenAI's protocol for Anthropic's models add Anthropic's cache fields to a
 has them already; where the numbers say otherwise, the numbers are believed.
 """
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -131,19 +132,22 @@ def _sum(usage: JsonValue, fields: tuple[tuple[str, ...], ...]) -> int:
     return sum(_integer(usage, names) or 0 for names in fields)
 
 
-def add(usages: list[JsonValue]) -> Tokens:
-    """Add up the tokens of several answers; None where none of them tells."""
-    read = [tokens(usage) for usage in usages]
-    sums: list[int | None] = []
-    for column in zip(*read, strict=True):
-        known = [count for count in column if count is not None]
-        sums.append(sum(known) if known else None)
-    return (sums[0], sums[1], sums[2]) if sums else (None, None, None)
+def add(usages: Sequence[JsonValue]) -> tuple[Tokens, tuple[int, int, int]]:
+    """Add up the tokens of several answers.
+
+    Returns:
+        The sums, None where no answer tells; and of how many answers each of them lacks its part.
+    """
+    columns = list(zip(*map(tokens, usages), strict=True)) or [(), (), ()]
+    known = [[count for count in column if count is not None] for column in columns]
+    given, made, total = (sum(column) if column else None for column in known)
+    lacks = [len(usages) - len(column) if column else 0 for column in known]
+    return (given, made, total), (lacks[0], lacks[1], lacks[2])
 
 
 def _integer(holder: JsonValue, names: tuple[str, ...]) -> int | None:
     for name in names:
         value = field(holder, name)
-        if isinstance(value, int) and not isinstance(value, bool):
+        if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
             return value
     return None

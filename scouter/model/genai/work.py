@@ -2,13 +2,14 @@
 
 from collections.abc import Iterable, Sequence
 
-from scouter.model.agent_work import AgentWork, total_of
+from scouter.model.agent_work import TOKENS, AgentWork
 from scouter.model.genai.acts import Act, find_acts
 from scouter.model.genai.answers import answer_of_agents, answer_of_steps
 from scouter.model.genai.calls import read_calls
-from scouter.model.genai.facts import NO_USAGE, Kind, Usage
+from scouter.model.genai.facts import Kind
 from scouter.model.genai.guardrails import guardrail_run
 from scouter.model.genai.reader import kind_of, read_facts
+from scouter.model.genai.token_sums import token_sums
 from scouter.model.genai.told import find_evidence
 from scouter.model.span import Span
 
@@ -30,9 +31,8 @@ def agent_work(spans: Iterable[Span]) -> AgentWork:
 
     Calls of tools are what models asked for and what was executed, as one set. The answer, its
     model and its finish reason are those of the last model call that tells of them; where none
-    tells what it answered, the answer is that of the agent. Tokens are summed over the model calls,
-    as the spans above them often repeat the sum; where none tells any, over the outermost agents.
-    A call that several instrumentors tell of counts once.
+    tells what it answered, the answer is that of the agent. Tokens are summed as `token_sums`
+    has it. A call that several instrumentors tell of counts once.
 
     Args:
         spans: In time order.
@@ -49,7 +49,7 @@ def work_of(acts: Sequence[Act], spans: Sequence[Span]) -> AgentWork:
     models = [each for each in facts if each.kind is Kind.MODEL]
     calls = read_calls(acts)
     agents = [each for each in facts if each.kind in (Kind.AGENT, Kind.WORKFLOW)]
-    usages = _usages(acts)
+    tokens = token_sums(acts, spans)
     return AgentWork(
         tool_calls=calls.calls,
         has_overlaps=calls.has_overlaps,
@@ -59,26 +59,13 @@ def work_of(acts: Sequence[Act], spans: Sequence[Span]) -> AgentWork:
         model=_last(each.response_model or each.request_model for each in models or agents),
         finish_reason=_last("".join(each.finish_reasons[-1:]) for each in models)
         or calls.told.finish_reason,
-        input_tokens=sum_told(each.input for each in usages),
-        output_tokens=sum_told(each.output for each in usages),
-        total_tokens=sum_told(total_of(each.total, each.input, each.output) for each in usages),
+        input_tokens=tokens[0].number,
+        output_tokens=tokens[1].number,
+        total_tokens=tokens[2].number,
+        missing={
+            name: each.missing for name, each in zip(TOKENS, tokens, strict=True) if each.missing
+        },
     )
-
-
-def _usages(acts: Sequence[Act]) -> list[Usage]:
-    """Usages of the models' calls; where none tells any, those of the outermost agents."""
-    models = [act.facts.usage for act in acts if act.facts.kind is Kind.MODEL]
-    if any(usage.input is not None or usage.output is not None for usage in models):
-        return models
-    found: list[Usage] = []
-    until_ns = -1
-    for act in acts:
-        if act.facts.kind not in (Kind.AGENT, Kind.WORKFLOW) or act.facts.usage == NO_USAGE:
-            continue
-        if act.start_ns >= until_ns:
-            found.append(act.facts.usage)
-            until_ns = act.spans[0].end_ns
-    return found
 
 
 def sum_told(numbers: Iterable[int | None]) -> int | None:
