@@ -10,6 +10,7 @@ from pydantic import JsonValue
 from scouter.errors import DataError
 from scouter.evaluate.engine.context import plain_context
 from scouter.evaluate.judge.shorten import shorten
+from scouter.evaluate.outcome import Reason
 from scouter.evaluate.results.attempt import Exchange
 from scouter.evaluate.scenario import EvalScenario
 from scouter.model.attributes import SCENARIO_ATTEMPT, SCENARIO_ID
@@ -34,6 +35,7 @@ class Collected:
     turns: tuple[Exchange, ...]
     turn_times_ns: tuple[tuple[int, int], ...] = ()
     error: str | None
+    error_reason: Reason | None = None
     error_frames: tuple[str, ...] = ()
     duration_ns: int
     records: Mapping[str, Sequence[EvalRecord]]
@@ -47,6 +49,11 @@ class Collected:
     def records_of(self, alias: str) -> Sequence[EvalRecord]:
         """The records that went to an alias, in the order in which they were made."""
         return self.records.get(alias, ())
+
+    @property
+    def is_judged(self) -> bool:
+        """True if its tasks have a response to read: it ended well, or its conversation was cut."""
+        return self.error is None or self.error_reason is Reason.INCOMPLETE
 
     @property
     def key(self) -> AttemptKey:

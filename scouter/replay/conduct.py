@@ -11,6 +11,7 @@ from typing import Any, Final, TypeAlias, TypeVar
 from pydantic import JsonValue
 
 from scouter.errors import ConfigError, DataError
+from scouter.evaluate.outcome import Reason
 from scouter.evaluate.scenario import EvalScenario
 from scouter.model.json_value import plain_text, to_json_value
 from scouter.model.span import Span
@@ -22,8 +23,9 @@ from scouter.replay.hooks import Hooks
 from scouter.replay.journal import Entry, Journal
 from scouter.replay.options import RunOptions
 from scouter.replay.progress import Progress
+from scouter.replay.reports.texts import counted
 from scouter.replay.runner import EvalRunner
-from scouter.replay.turn import TALK, Talk, Turn
+from scouter.replay.turn import TALK, Talk, Turn, UserFaultError, departure
 from scouter.tracing.scenario import scenario_scope
 from scouter.transport.guard import text_of
 
@@ -44,6 +46,10 @@ class _Told:
     duration_ns: int = 0
     is_conversing: bool = False
     """True while the agent or the simulated user works, and no hook."""
+    speaker: Reason = Reason.AGENT
+    """Whose fault an error is: the `user`'s while the simulated user works."""
+    cut: str | None = None
+    """Reason why the end of the conversation was not seen, in words."""
 
 
 class Conductor:
@@ -197,7 +203,7 @@ class Conductor:
         talk = Talk(session=tried.key, turns=told.turns, times_ns=told.times_ns)
         token = TALK.set(talk)
         try:
-            response, history = await self._in_time(job, self._converse(tried, calls, talk))
+            response, history = await self._in_time(job, self._converse(tried, calls, talk, told))
         finally:
             TALK.reset(token)
             told.duration_ns = time.perf_counter_ns() - started_ns
@@ -226,10 +232,12 @@ class Conductor:
             f"scenario {job.scenario.id!r} took longer than timeout_s={self._options.timeout_s:g}"
         )
 
-    async def _converse(self, tried: Try, calls: Calls, talk: Talk) -> tuple[object, list[Turn]]:
+    async def _converse(
+        self, tried: Try, calls: Calls, talk: Talk, told: _Told
+    ) -> tuple[object, list[Turn]]:
         job, scenario = tried.job, tried.job.scenario
         if scenario.is_interactive():
-            return await self._converse_freely(tried, calls, talk)
+            return await self._converse_freely(tried, calls, talk, told)
         asked_ns = time.time_ns()
         with scenario_scope(scenario.id, job.attempt, tried.key):
             response = await calls.call(self._hooks_of(job).execute_agent, scenario)
@@ -238,16 +246,21 @@ class Conductor:
         return response, []
 
     async def _converse_freely(
-        self, tried: Try, calls: Calls, talk: Talk
+        self, tried: Try, calls: Calls, talk: Talk, told: _Told
     ) -> tuple[object, list[Turn]]:
         """Run an interactive scenario.
 
         The simulated user speaks outside of the attempt's scope, so that the spans of its model
-        calls are not taken for the agent's.
+        calls are not taken for the agent's. It hears the last answer, too, if it can end the
+        conversation: only its reply tells whether that was the end.
         """
         job, scenario = tried.job, tried.job.scenario
         hooks = self._hooks_of(job)
-        message = scenario.initial_query or await self._opening(job, calls)
+        message = scenario.initial_query
+        if not message:
+            told.speaker = Reason.USER
+            message = await self._opening(job, calls)
+            told.speaker = Reason.AGENT
         while True:
             history = list(talk.turns)
             asked_ns = time.time_ns()
@@ -255,8 +268,10 @@ class Conductor:
                 response = await calls.call(hooks.execute_agent_turn, scenario, message)
             talk.forget_after(len(history))  # an own method may have asked otherwise, or twice
             talk.note(message, response, asked_ns)
-            if len(talk.turns) >= scenario.max_turns:
+            is_last = len(talk.turns) >= scenario.max_turns
+            if is_last and not _can_end(hooks, scenario):
                 return response, history
+            told.speaker = Reason.USER
             with self._outside(job):
                 reply = await calls.call(
                     hooks.execute_simulated_user_turn,
@@ -265,26 +280,36 @@ class Conductor:
             answer = _message(scenario, reply)
             if answer is None:
                 return response, history
+            if problem := departure(answer, talk.turns):
+                raise UserFaultError(scenario.id, problem)
+            if is_last:
+                told.cut = _out_of_turns(scenario)
+                return response, history
+            told.speaker = Reason.AGENT
             message = answer
 
     async def _opening(self, job: Job, calls: Calls) -> str:
         """Have the simulated user say the first message."""
+        hooks = self._hooks_of(job)
         with self._outside(job):
-            said = await calls.call(
-                self._hooks_of(job).execute_simulated_user_opening, job.scenario
-            )
-        return _text(job.scenario, said, "the first message as text")
+            said = await calls.call(hooks.execute_simulated_user_opening, job.scenario)
+        message = _text(job.scenario, said, "the first message as text")
+        if not message.strip() and hasattr(hooks.simulated_user_fn, "opening"):
+            raise UserFaultError(job.scenario.id, "its first message is empty")
+        return message
 
     def _end(
         self, tried: Try, told: _Told, failure: Exception | None, spans: Sequence[Span]
     ) -> None:
+        error = told.cut if failure is None else error_text(failure)
         entry = Entry(
             scenario_id=tried.job.scenario.id,
             attempt=tried.job.attempt,
             response=told.response,
             turns=plain_turns(told.turns),
             turn_times_ns=tuple(told.times_ns),
-            error=None if failure is None else error_text(failure),
+            error=error,
+            error_reason=_reason(told, failure),
             error_frames=() if failure is None else own_frames(failure),
             duration_ns=told.duration_ns,
             records={alias: tuple(items) for alias, items in tried.records.items()},
@@ -295,7 +320,7 @@ class Conductor:
         collect(self._runner, tried.job.scenario, entry)
         if self._journal is not None:
             self._journal.append(entry)
-        self._progress.ended(failure is None)
+        self._progress.ended(error is None)
 
 
 def collect(runner: EvalRunner, scenario: EvalScenario, entry: Entry) -> None:
@@ -308,6 +333,7 @@ def collect(runner: EvalRunner, scenario: EvalScenario, entry: Entry) -> None:
         turns=entry.turns,
         turn_times_ns=entry.turn_times_ns,
         error=entry.error,
+        error_reason=entry.error_reason or Reason.AGENT,
         error_frames=entry.error_frames,
         duration_ns=entry.duration_ns,
     )
@@ -343,6 +369,35 @@ def _is_cancelled() -> bool:
     except RuntimeError:  # no event loop, and nobody who could cancel
         return False
     return task is not None and task.cancelling() > 0
+
+
+def _reason(told: _Told, failure: Exception | None) -> Reason | None:
+    """The kind of what kept an attempt from its end; None if nothing did."""
+    if failure is None:
+        return Reason.INCOMPLETE if told.cut else None
+    return told.speaker if told.is_conversing else Reason.AGENT
+
+
+def _can_end(hooks: Hooks, scenario: EvalScenario) -> bool:
+    """Tell whether a conversation has an end beside `max_turns`.
+
+    It has one if the scenario names a signal, or if whoever plays the user says when it is over
+    (`ends_itself`). Where nobody plays the user of a scenario of one turn, nobody could end it.
+    """
+    if scenario.termination_signal is None:
+        return bool(getattr(hooks.simulated_user_fn, "ends_itself", False))
+    is_own = hooks.overrides("execute_simulated_user_turn")
+    return is_own or hooks.simulated_user() is not None
+
+
+def _out_of_turns(scenario: EvalScenario) -> str:
+    signal = scenario.termination_signal
+    named = "" if signal is None else f" (termination_signal {signal!r})"
+    return (
+        f"the conversation used up its {counted(scenario.max_turns, 'turn')} (max_turns) before "
+        f"the simulated user ended it{named}, so its end was not seen; raise max_turns, or read "
+        "the turns to see why the user did not come to an end"
+    )
 
 
 def _message(scenario: EvalScenario, reply: object) -> str | None:

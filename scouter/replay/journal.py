@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, JsonValue, PlainSerializer, PlainVal
 from scouter.drift.profile import AgentEvalProfile
 from scouter.errors import ConfigError, FileFormatError
 from scouter.evaluate.files.read import parse_json
+from scouter.evaluate.outcome import Reason
 from scouter.evaluate.results.attempt import Exchange
 from scouter.evaluate.results.json_spans import JsonSpans
 from scouter.evaluate.results.lost import Loss
@@ -62,6 +63,7 @@ class Entry(BaseModel):
     turns: tuple[Exchange, ...] = ()
     turn_times_ns: tuple[tuple[int, int], ...] = ()
     error: str | None = None
+    error_reason: Reason | None = None
     error_frames: tuple[str, ...] = ()
     duration_ns: int = 0
     records: dict[str, tuple[JsonRecord, ...]] = {}

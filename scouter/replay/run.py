@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias, cast
 from scouter.errors import ConfigError
 from scouter.evaluate.api.replay import ScenarioEvalResults
 from scouter.evaluate.judge.port import as_judge, concurrency_of
+from scouter.evaluate.outcome import Reason
 from scouter.evaluate.results.lost import Loss, Lost, lost_of
 from scouter.evaluate.results.pooling import picked
 from scouter.evaluate.scenario import EvalScenarios
@@ -215,7 +216,11 @@ class Run:
             key = entry.scenario_id, entry.attempt, entry.is_again
             if entry.kind == "late":
                 ended.get(key, []).append(entry)
-            elif key in wanted and (entry.error is None or self._options.on_error == "record"):
+            elif key in wanted and (
+                entry.error is None
+                or entry.error_reason is Reason.INCOMPLETE  # it ended, and nothing was raised
+                or self._options.on_error == "record"
+            ):
                 ended[key] = [entry]
         for (scenario_id, attempt, _), (first, *late) in ended.items():
             collect(self._runner, self._scenarios[scenario_id], first)

@@ -19,7 +19,7 @@ from scouter.evaluate.results.attempt import Conversation
 from scouter.evaluate.results.json_spans import by_start
 from scouter.evaluate.results.lost import Lost
 from scouter.evaluate.results.provenance import collect_provenance
-from scouter.evaluate.results.record_result import RecordResult
+from scouter.evaluate.results.record_result import RecordResult, record_outcome
 from scouter.evaluate.results.run import ScenarioInfo
 from scouter.evaluate.results.task_result import EvalTaskResult, Window
 from scouter.evaluate.scenario import EvalScenario, EvalScenarios, scenarios_digest
@@ -102,6 +102,7 @@ class EvalRunner:
         turns: Iterable[Mapping[str, object]] = (),
         turn_times_ns: Iterable[tuple[int, int]] = (),
         error: str | None = None,
+        error_reason: Reason = Reason.AGENT,
         error_frames: Iterable[str] = (),
         duration_ns: int = 0,
     ) -> None:
@@ -116,6 +117,8 @@ class EvalRunner:
             turn_times_ns: Times of the question and of the answer for each exchange, in ns since
                 the epoch; none where they are not known.
             error: The fault that ended the attempt, if it did not end well.
+            error_reason: Kind of the error. The tasks of an attempt that is `incomplete` are
+                evaluated: what failed stands, and what passed is errored.
             error_frames: Frames of the fault, such as `shop.py:12 in answer`, innermost last.
             duration_ns: Duration of the conversation.
 
@@ -145,6 +148,7 @@ class EvalRunner:
             turns=plain_turns(turns),
             turn_times_ns=tuple(turn_times_ns),
             error=error,
+            error_reason=None if error is None else error_reason,
             error_frames=tuple(error_frames),
             duration_ns=duration_ns,
             records={},
@@ -267,7 +271,7 @@ class EvalRunner:
         spans = SpanIndex(self._all_spans())
         questions: dict[AttemptKey, _Question] = {}
         for item in collected:
-            if item.scenario.has_tasks() and item.error is None:
+            if item.scenario.has_tasks() and item.is_judged:
                 plan = item.scenario.plan
                 tree = SpanTree(spans.of_attempt(item)) if plan.reads_spans else None
                 questions[item.key] = plan, _record_of(item), tree
@@ -434,7 +438,7 @@ def _attempt_result(
 ) -> ScenarioResult:
     scenario = item.scenario
     if item.error is not None and scenario.has_tasks():
-        judged = _not_judged(item, item.error)
+        judged = _not_judged(item, item.error) if judged is None else _cut(judged, item.error)
     results = None
     if judged is not None:
         results = _with_keys(EvalResults([judged], window=window), [item.key], repeats)
@@ -444,6 +448,7 @@ def _attempt_result(
         () if judged is None else judged.tasks,
         results,
         item.error,
+        item.error_reason,
     ).model_copy(update={**_said(item, spans), "error_frames": item.error_frames})
 
 
@@ -461,14 +466,31 @@ def _said(item: Collected, spans: SpanIndex) -> dict[str, object]:
 
 def _not_judged(item: Collected, error: str) -> RecordResult:
     """Errored results of all tasks: there is no response to judge."""
-    plan, record = item.scenario.plan, _record_of(item)
+    plan, record, reason = item.scenario.plan, _record_of(item), item.error_reason
     tasks = tuple(
         EvalTaskResult(
-            spec, Outcome.ERRORED, Reason.AGENT, task.expected_value, None, f"not judged: {error}"
+            spec, Outcome.ERRORED, reason, task.expected_value, None, f"not judged: {error}"
         )
         for spec, task in zip(plan.specs, plan.tasks, strict=True)
     )
     return RecordResult(
         record.uid, record.record_id, record.session_id, None, Outcome.ERRORED, tasks,
         record.created_ns, 0,
+    )  # fmt: skip
+
+
+def _cut(judged: RecordResult, error: str) -> RecordResult:
+    """The results of a conversation whose end was not seen: what passed so far is not decided."""
+    tasks = tuple(
+        EvalTaskResult(
+            task.spec, Outcome.ERRORED, Reason.INCOMPLETE, task.expected, task.actual,
+            f"passes so far, but {error}", task.span_ids,
+        ).using(task.usage, task.talk)
+        if task.passed
+        else task
+        for task in judged.tasks
+    )  # fmt: skip
+    return RecordResult(
+        judged.record_uid, judged.record_id, judged.session_id, judged.trace_id,
+        record_outcome(tasks), tasks, judged.created_ns, judged.duration_ns,
     )  # fmt: skip

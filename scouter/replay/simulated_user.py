@@ -80,6 +80,9 @@ class SimulatedUser:
         backoff: Gives the wait before that.
     """
 
+    ends_itself: Final = True
+    """It says when it is done, so that a conversation without that word has not ended."""
+
     def __init__(
         self,
         judge: AnyJudge,
@@ -224,7 +227,7 @@ def _read(answer: JsonValue) -> Mapping[str, Any]:
         isinstance(found, dict)
         and isinstance(found.get("message"), str)
         and isinstance(found.get("done"), bool)
-        and (found["done"] or found["message"])
+        and (found["done"] or found["message"].strip())
     ):
         return found
     raise JudgeError(

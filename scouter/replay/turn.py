@@ -1,18 +1,82 @@
 """The conversation of an attempt that is running."""
 
 import json
+import re
 import time
 from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
-from scouter.errors import DataError
+from scouter.errors import DataError, ScouterError
 from scouter.model.ids import uuid7
 from scouter.model.json_value import to_json_value
 
 Turn: TypeAlias = dict[str, Any]
 """One exchange: `{"user": message, "agent": response}`."""
+
+
+_REPEATS: Final = 4
+"""Messages in a row that say the same, from which on a user is stuck."""
+_ECHO: Final = 40
+"""Letters from which on one repeated answer is an echo; a shorter one may be courtesy."""
+_MODEL: Final = re.compile(
+    r"\b(?:I am|I['’]m) (?:just |only )?an? (?:AI|(?:large )?language model)\b"
+    r"|\bas an? (?:AI|(?:large )?language model)\b[^.?!]*\bI\b",
+    re.IGNORECASE,
+)
+
+
+class Line(str):
+    """A line of a script: it is said as it stands, so that it departs from nothing."""
+
+    __slots__ = ()
+
+
+class UserFaultError(ScouterError):
+    """The simulated user left its brief, so that the conversation says nothing about the agent."""
+
+    def __init__(self, scenario_id: str, problem: str) -> None:
+        super().__init__(scenario_id, problem)
+        self.scenario_id, self.problem = scenario_id, problem
+
+    def __str__(self) -> str:
+        return (
+            f"scenario {self.scenario_id!r}: the simulated user left its brief: {self.problem}; "
+            "change the persona, or who plays it"
+        )
+
+
+def departure(message: str, turns: Sequence[Turn]) -> str | None:
+    """Say how a simulated user left its brief, as far as that can be seen without a model.
+
+    Args:
+        message: Its next message.
+        turns: The exchanges before it.
+
+    Returns:
+        The fault in words; None for a message that a user may well say.
+    """
+    if isinstance(message, Line):
+        return None
+    said = [_plain(turn["user"]) for turn in turns] + [_plain(message)]
+    heard = [_plain(turn["agent"]) for turn in turns]
+    if not said[-1]:
+        return "its message is empty"
+    if _MODEL.search(message):
+        return f"it speaks as a model: {message!r:.200}"
+    if len(said) >= _REPEATS and len(set(said[-_REPEATS:])) == 1:
+        return f"it said the same {_REPEATS} times in a row: {message!r:.200}"
+    is_own = said[-1] in said[:-1]  # it is the agent that repeats the user
+    is_again = len(heard) > 1 and said[-2] == heard[-2]
+    if said[-1] == heard[-1] and (is_again or (len(said[-1]) >= _ECHO and not is_own)):
+        return f"it repeats what the agent said: {message!r:.200}"
+    return None
+
+
+def _plain(said: object) -> str:
+    """What was said in one case and with single spaces."""
+    return " ".join(_content(said).casefold().split())
 
 
 @dataclass(slots=True, kw_only=True)

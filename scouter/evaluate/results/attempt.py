@@ -50,8 +50,9 @@ class ScenarioAttempt(BaseModel, frozen=True, extra="ignore"):
     scenario_id: str
     initial_query: str
     outcome: Outcome
-    """`errored` if the attempt raised or took too long, whatever its tasks say; `skipped` if
-    nothing failed, but a judge was not asked, for its budget or its sample: nobody knows then."""
+    """`errored` if the attempt raised or took too long, whatever its tasks say, and if its
+    conversation was cut, unless a task failed; `skipped` if nothing failed, but a judge was not
+    asked, for its budget or its sample: nobody knows then."""
     passed: bool
     pass_rate: float
     task_results: tuple[TaskSummary, ...]
@@ -60,7 +61,10 @@ class ScenarioAttempt(BaseModel, frozen=True, extra="ignore"):
     attempt: int = 0
     """Number of the attempt, from 0."""
     error: str | None = None
-    """Error of the agent, the simulated user or a hook, or a note that the time ran out."""
+    """Error of the agent, the simulated user or a hook, or a note that time or turns ran out."""
+    error_reason: Reason | None = None
+    """Kind of the error: `incomplete` for a conversation whose end was not seen, `user` for a fault
+    of the simulated user, `agent` for all others; None without one."""
     error_frames: tuple[str, ...] = ()
     """Places of the error in the agent's code, such as `shop.py:12 in answer`; innermost last."""
     duration_ns: int = 0
@@ -93,9 +97,12 @@ class ScenarioAttempt(BaseModel, frozen=True, extra="ignore"):
         tasks: Sequence[EvalTaskResult],
         eval_results: ResultRows | None = None,
         error: str | None = None,
+        error_reason: Reason | None = None,
     ) -> Self:
         """Sum an attempt up from task results, and from the error that ended it, if any."""
         outcome = record_outcome(tasks) if error is None else Outcome.ERRORED
+        if error_reason is Reason.INCOMPLETE and any(t.outcome is Outcome.FAILED for t in tasks):
+            outcome = Outcome.FAILED
         if outcome is Outcome.PASSED and not all(map(is_counted, tasks)):
             outcome = Outcome.SKIPPED
         return cls(
@@ -119,6 +126,7 @@ class ScenarioAttempt(BaseModel, frozen=True, extra="ignore"):
             ),
             eval_results=eval_results,
             error=error,
+            error_reason=error_reason,
         )
 
 

@@ -13,6 +13,7 @@ from scouter.evaluate.journey.evaluate import SOUND, Compat, evaluate_journey
 from scouter.evaluate.journey.message import messages_of_turns
 from scouter.evaluate.journey.result import JourneyResult
 from scouter.evaluate.operators.comparison import ComparisonOperator
+from scouter.evaluate.outcome import Reason
 from scouter.evaluate.scenario import EvalScenario, EvalScenarios
 from scouter.evaluate.tasks.assertion import AssertionTask
 from scouter.formats.watsonx.config import WatsonxConfig
@@ -89,7 +90,7 @@ def run_journeys(
                 agents=agents, similarity_threshold=config.similarity_threshold,
                 enable_fuzzy_matching=config.enable_fuzzy_matching,
             )  # fmt: skip
-            result = _ended(_with_turns(found, said), said)
+            result = _ended(_with_turns(found, said), said, compat)
             runs.append(JourneyRun(result=result, attempt=attempt, error=said.error))
     return Journeys(runs=tuple(runs), results=_judged(scenarios, results, runs))
 
@@ -140,14 +141,22 @@ def _with_turns(found: JourneyResult, said: ScenarioResult) -> JourneyResult:
     )
 
 
-def _ended(found: JourneyResult, said: ScenarioResult) -> JourneyResult:
-    """The result; a journey that ended early did not succeed, whatever was reached until then."""
+def _ended(found: JourneyResult, said: ScenarioResult, compat: Compat) -> JourneyResult:
+    """The result; a journey that ended early did not succeed, whatever was reached until then.
+
+    If it only ran out of turns, a failure stands, and a success is undecided; the original takes
+    that for an end.
+    """
     if said.error is None:
         return found
     message = f"the conversation ended early: {said.error_line}"
+    is_cut = said.error_reason is Reason.INCOMPLETE
+    if is_cut and compat != SOUND:
+        return replace(found, problems=(*found.problems, message))
+    success = None if is_cut and found.success is not False else False
     return replace(
         found,
-        metrics={**found.metrics, "is_success": False},
+        metrics={**found.metrics, "is_success": success},
         message=f"{message}; {found.message}" if found.message else message,
         problems=(*found.problems, message),
     )
@@ -174,12 +183,13 @@ def _judged(
         runner.add_spans(said.traces)
         runner.collect_scenario_data(
             {},
-            {"answer": last, "journey": _told(run.result)},
+            {"answer": last, "journey": _told(run.result, said.error_reason)},
             by_id[run.result.name],
             attempt=run.attempt,
             turns=said.turns,
             turn_times_ns=said.turn_times_ns,
             error=said.error or undecided,
+            error_reason=said.error_reason or Reason.AGENT,
             error_frames=said.error_frames,
             duration_ns=said.duration_ns,
         )
@@ -195,6 +205,8 @@ def _asked(scenario: EvalScenario) -> str:
     return scenario.initial_query or scenario.simulated_user_persona or ""
 
 
-def _told(result: JourneyResult) -> dict[str, JsonValue]:
-    verdict = SUCCEEDED if result.success else result.message or "failed"
+def _told(result: JourneyResult, reason: Reason | None) -> dict[str, JsonValue]:
+    """The verdict in words; of a conversation that ran out of turns, that of its turns."""
+    is_so_far = reason is Reason.INCOMPLETE and result.success is None
+    verdict = SUCCEEDED if result.success or is_so_far else result.message or "failed"
     return {"verdict": verdict, **result.metrics}

@@ -1,13 +1,17 @@
 """The user of a journey: a script, or somebody who plays the story."""
 
 import inspect
+import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, cast
+from typing import Any, Final, cast
 
 from scouter.evaluate.journey.case import Case
 from scouter.evaluate.scenario import EvalScenario
 from scouter.replay.simulated_user import SimulatedUser
-from scouter.replay.turn import Turn
+from scouter.replay.turn import Line, Turn
+
+_END: Final = re.compile(r"(?:^|\s)END[\s.!\"')]*$")
+"""The original's word for the end, where it is the last one: `Please SEND it` ends nothing."""
 
 
 class StoryUser:
@@ -18,6 +22,9 @@ class StoryUser:
         user: Plays the others: an object with `reply(scenario, agent_response, history)`, or a
             function of first message, last answer and the exchanges before it; plain or async.
     """
+
+    ends_itself: Final = True
+    """A script has an end, and whoever plays a story says `END` or None."""
 
     def __init__(self, cases: Mapping[str, Case], user: object) -> None:
         self._cases = cases
@@ -34,7 +41,7 @@ class StoryUser:
         """Say what the user says next; None ends the conversation."""
         prompts = self._cases[scenario.id].user_prompts
         if prompts is not None:
-            return prompts[len(history)] if len(history) < len(prompts) else None
+            return Line(prompts[len(history)]) if len(history) < len(prompts) else None
         found: Any = getattr(self._user, "reply", None)
         if callable(found):
             answer: Any = found(scenario, agent_response, list(history))
@@ -44,4 +51,4 @@ class StoryUser:
             )
         while inspect.isawaitable(answer):
             answer = await answer
-        return answer
+        return None if isinstance(answer, str) and _END.search(answer) else answer

@@ -166,7 +166,7 @@ def compared(comparison: AnyComparison, policy: Policy) -> list[tuple[Word, str]
 def _errors(results: ScenarioEvalResults) -> list[str]:
     raised: dict[str, list[str]] = {}
     for item in results.scenario_results:
-        if item.error:
+        if item.error and item.outcome is Outcome.ERRORED:
             raised.setdefault(item.scenario_id, []).append(item.error_line)
     undecided = [
         item.scenario_id

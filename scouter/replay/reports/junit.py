@@ -179,7 +179,7 @@ def _scenario_cases(scenario: ScenarioView) -> Iterator[_TestCase]:
                 outcome=Outcome.ERRORED,
                 seconds=seconds,
                 message=attempt.error.split("\n")[0],
-                kind="agent",
+                kind=attempt.error_reason,
                 details=attempt.error,
             )
             seconds = 0.0

@@ -27,8 +27,8 @@ class NotPassed:
 def not_passed(view: View) -> list[NotPassed]:
     """Group failed and errored results by alias and task, in order of appearance.
 
-    Tasks that were not evaluated because the agent raised are left out: the agent's error is the
-    reason.
+    Tasks that were not evaluated because the agent or the simulated user raised are left out: that
+    error is the reason.
 
     Cost: linear in the number of task results.
     """
@@ -38,7 +38,7 @@ def not_passed(view: View) -> list[NotPassed]:
         key = alias, check.task_id
         totals[key] = totals.get(key, 0) + check.is_counted
         is_bad = check.outcome in {Outcome.FAILED, Outcome.ERRORED}
-        if is_bad and check.reason != Reason.AGENT:
+        if is_bad and check.reason not in {Reason.AGENT, Reason.USER}:
             bad.setdefault(key, []).append((place, check))
     return [
         NotPassed(

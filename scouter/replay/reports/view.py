@@ -80,6 +80,8 @@ class AttemptView:
     outcome: Outcome
     error: str
     """Error of the attempt and its place; empty without one. The first line is the message."""
+    error_reason: str
+    """Kind of the error; empty without one."""
     duration_ns: int
     turns: Sequence[object]
     response: JsonValue
@@ -311,6 +313,7 @@ def _attempt(
         number=number + 1,
         outcome=_outcome(result, records),
         error=_error(result) if result else "",
+        error_reason=str(result.error_reason or Reason.AGENT) if result and result.error else "",
         duration_ns=found.duration_ns if found else 0,
         turns=found.turns if found else (),
         response=found.response if found else None,

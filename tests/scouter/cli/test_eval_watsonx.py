@@ -169,10 +169,10 @@ def test_a_case_without_a_first_message(folder: Path, scouter: Scouter) -> None:
     assert refused.returncode == 2
     assert "case 'hr' has no starting_sentence" in refused.stderr
     played = (*RUN[:-1], "openai/small-1", "--resume", "j.jsonl", "--judge-cache", "none")
-    with LLMTestServer({"message": "I am nwaters.", "done": False}) as server:
+    with LLMTestServer({"message": "I am nwaters.", "done": True}) as server:
         done = scouter("eval", "hr.json", *played, "--output", "out", "--compat", "sound")
     assert done.returncode == 0, done.stdout + done.stderr
-    assert len(server.requests) == 25  # the first message, and one after each turn but the last
+    assert len(server.requests) == 2  # the first message, and the end after the answer
     with LLMTestServer({"message": "Hello, I am nwaters.", "done": False}) as server:
         again = scouter("eval", "hr.json", *played)
     assert again.returncode == 0, again.stdout + again.stderr

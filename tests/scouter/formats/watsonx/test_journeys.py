@@ -39,12 +39,14 @@ def agent(message: str) -> object:
 
 
 def play(first: str, last: object, history: list[Any]) -> str:
-    return "the first"
+    return f"question {len(history)}" if len(history) else "the first"
 
 
 def journey(config: dict[str, Any] | None = None, **options: Any) -> JourneyResult:
     """Run the one case that there is, with other fields of the dataset or arguments of the run."""
-    given = {name: options.pop(name) for name in ("judge", "embedder") if name in options}
+    named = ("judge", "embedder", "compat")
+    given = {name: options.pop(name) for name in named if name in options}
+    user = options.pop("user", play)
     dataset = {
         "story": "You want the first room.",
         "starting_sentence": "A room, please",
@@ -62,7 +64,7 @@ def journey(config: dict[str, Any] | None = None, **options: Any) -> JourneyResu
         **options,
     }  # fmt: skip
     read = WatsonxConfig(test_paths=["x"], **(config or {}))
-    run = NamedRun(agent=agent, simulated_user=play, progress=False)
+    run = NamedRun(agent=agent, simulated_user=user, progress=False)
     (found,) = run_journeys([read_case(dataset)], run, read, **given).runs
     return found.result
 
@@ -111,6 +113,52 @@ def test_how_often_the_user_speaks(
     case: dict[str, Any], config: dict[str, Any], turns: int
 ) -> None:
     result = journey(config, **{"user_prompts": None, **case})
+    assert sum(message.role == "user" for message in result.messages) == turns
+
+
+@pytest.mark.parametrize(
+    ("told", "options", "success"),
+    [
+        pytest.param("the first", {}, None, id="went well and never ended"),
+        pytest.param("the second", {}, False, id="went wrong and never ended"),
+        pytest.param("the first", {"compat": "wxo-1.6.9"}, False, id="as the original takes it"),
+        pytest.param("Thanks. END", {"user_prompts": ["the first"]}, True, id="script at its end"),
+        pytest.param(
+            "", {"user_prompts": ["the first", "b"], "max_user_turns": 2}, None, id="cut script"
+        ),
+        pytest.param("", {"user_prompts": ["the first", *"aaaa"]}, True, id="script of repeats"),
+    ],
+)
+def test_a_journey_that_never_ended(
+    told: str, options: dict[str, Any], success: bool | None
+) -> None:
+    """Kind: an end that is no end. Out of turns, a failure stands and a success is undecided."""
+
+    def user(first: str, last: object, history: list[Any]) -> str:
+        return f"{told}, please" if history and told != "the first" else told
+
+    config = {"similarity_threshold": 0.7}
+    case = {"user_prompts": None, "max_user_turns": 3 if "user_prompts" not in options else None}
+    result = journey(config, user=user, embedder=unit, **{**case, **options})
+    assert result.success is success, result.message
+    is_cut = "used up its" in " ".join(result.problems)
+    assert is_cut == (success is None or told == "the second" or "compat" in options)
+
+
+@pytest.mark.parametrize(
+    ("said", "turns"),
+    [
+        ("END", 2), ("I am done. END", 2), ("Thanks!\nEND.", 2), ("Please SEND it", 3),
+        ("The END of it comes", 3), ("At the WEEKEND", 3),
+    ],
+)  # fmt: skip
+def test_the_word_that_ends_a_story(said: str, turns: int) -> None:
+    """`END` is the last word, and no part of another one."""
+
+    def user(first: str, last: object, history: list[Any]) -> str:
+        return said if history else "the first"
+
+    result = journey(user=user, user_prompts=None, max_user_turns=3)
     assert sum(message.role == "user" for message in result.messages) == turns
 
 
