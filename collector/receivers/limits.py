@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from scouter.errors import DataError
-from scouter.model.span import Attributes, AttributeValue, Span
+from scouter.model.span import MAX_ITEMS, Attributes, AttributeValue, Span
 
 MAX_JSON_MARKS: Final = 2_000_000
 """Commas, colons and brackets in a JSON text: each value behind one costs about 70 bytes."""
@@ -32,7 +32,7 @@ class Limits:
     """Spans, log records or records in one request."""
     max_item: int = 4 * 2**20
     """Bytes of one span or record with all that it holds."""
-    max_attributes: int = 1024
+    max_attributes: int = MAX_ITEMS
     """Attributes of one span, and its events and links with theirs."""
     max_resource: int = 64 * 2**10
     """Bytes of a resource or scope: they are stored with every span."""

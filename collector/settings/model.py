@@ -34,6 +34,7 @@ from collector.settings.values import (
 )
 from scouter.agent.entries import ProviderEntries
 from scouter.errors import ConfigError
+from scouter.model.span import MAX_ITEMS
 
 ENV_PREFIX: Final = "SCOUTER_COLLECTOR_"
 
@@ -188,7 +189,7 @@ class CollectorSettings(BaseSettings):
         default=4 * 2**20, description="Largest record, such as 4MiB; a larger span is cut."
     )
     max_attributes: int = Field(
-        default=1024,
+        default=MAX_ITEMS,
         ge=1,
         description="Most attributes, events and links of one span; more are left out.",
     )

@@ -1,6 +1,7 @@
 """Attribute and baggage names that Scouter itself reads and writes."""
 
-from typing import Final
+from collections.abc import Iterable
+from typing import Final, cast
 
 PROCESS_ID: Final = "scouter.process.id"
 """Resource attribute on the copy of a span that Scouter exports: one id per process, so that the
@@ -51,3 +52,19 @@ Keys of attributes; `name` and `status` stand for themselves, `events.{name}.{ke
 attribute of an event, `links.{key}` for one of a link; `attributes`, `events` and `links` where
 there were too many. An event or link with a value that is nested too deeply may have the attribute
 itself."""
+MOST_NAMED: Final = 50
+"""Parts that the mark names."""
+MORE: Final = "…"
+"""Stands in the mark for further parts, and in a value for what was left out."""
+
+
+def truncated_mark(earlier: object, cut: Iterable[str]) -> tuple[str, ...]:
+    """Make the value of `TRUNCATED`.
+
+    Args:
+        earlier: The value so far; anything but a list counts as none.
+        cut: Names of parts to add.
+    """
+    before = cast("Iterable[object]", earlier) if isinstance(earlier, list | tuple) else ()
+    names = list(dict.fromkeys(str(name)[:PART_CHARS] for name in (*before, *cut)))
+    return tuple(names) if len(names) <= MOST_NAMED else (*names[:MOST_NAMED], MORE)

@@ -9,7 +9,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
 from opentelemetry.proto.trace.v1.trace_pb2 import Span as ProtoSpan
 
-from scouter.model.attributes import PART_CHARS, TRUNCATED
+from scouter.model.attributes import MOST_NAMED, PART_CHARS, TRUNCATED, truncated_mark
 from scouter.model.span import CUT
 
 if TYPE_CHECKING:
@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
 _OWN: Final = "scouter."
 """Attributes that are kept where others have to go."""
-_NAMED: Final = 50
-"""Parts that the mark names."""
 _TRIES: Final = 40
 """Each takes a fifth off what a value may have, where the frames around values do not fit."""
 _FRAME: Final = 6
@@ -63,16 +61,14 @@ def cut_request(data: bytes, max_bytes: int) -> bytes:
 
 
 def _mark(span: ProtoSpan, cut: Iterable[str]) -> None:
-    names = list(cut)
+    earlier: list[str] = []
     for at, pair in enumerate(span.attributes):
         if pair.key == TRUNCATED:
-            names = [item.string_value for item in pair.value.array_value.values] + names
+            earlier = [item.string_value for item in pair.value.array_value.values]
             del span.attributes[at]
             break
-    shown = list(dict.fromkeys(name[:PART_CHARS] for name in names))
-    if len(shown) > _NAMED:
-        shown[_NAMED:] = [CUT]
     mark = span.attributes.add(key=TRUNCATED)
+    shown = truncated_mark(earlier, cut)
     mark.value.array_value.values.extend(AnyValue(string_value=name) for name in shown)
 
 
@@ -134,7 +130,7 @@ def _shorten(span: ProtoSpan, max_bytes: int, cut: dict[str, None]) -> None:
     parts = list(_parts(span))
     fixed = span.ByteSize() - sum(part.size for part in parts)
     # The mark may take as much, but no more than a quarter of a small span.
-    reserve = min(_NAMED * (PART_CHARS + 8), max_bytes // 4)
+    reserve = min(MOST_NAMED * (PART_CHARS + 8), max_bytes // 4)
     most = _level([part.size for part in parts], max_bytes - reserve - fixed)
     for _ in range(_TRIES):
         for part in _parts(span):

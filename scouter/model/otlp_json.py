@@ -17,7 +17,7 @@ from typing import Final, NoReturn, TypeAlias, TypeVar, cast
 from pydantic import JsonValue
 
 from scouter.errors import DataError
-from scouter.model.attributes import TRUNCATED
+from scouter.model.attributes import TRUNCATED, truncated_mark
 from scouter.model.ids import is_span_id, is_trace_id
 from scouter.model.json_value import plain_text
 from scouter.model.span import (
@@ -373,7 +373,7 @@ def _link(value: object) -> SpanLink:
 def _attributes(raw: Object, where: str) -> dict[str, AttributeValue]:
     cut: list[str] = []
     out = _pairs_of(_list(raw, "attributes", where), f"{where}.attributes", 0, cut)
-    return {**out, TRUNCATED: tuple(dict.fromkeys(cut))} if cut else out
+    return {**out, TRUNCATED: truncated_mark(out.get(TRUNCATED), cut)} if cut else out
 
 
 def _pairs_of(

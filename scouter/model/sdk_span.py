@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final, cast
 
-from scouter.model.attributes import TRUNCATED
+from scouter.model.attributes import TRUNCATED, truncated_mark
 from scouter.model.json_value import int_text, plain_text
 from scouter.model.span import (
     ARRAY_LEVELS,
@@ -128,7 +128,7 @@ def plain_attributes(attributes: object) -> dict[str, AttributeValue]:
             continue
         if len(cut) > before:
             cut[before:] = [name]
-    return {**out, TRUNCATED: tuple(cut)} if cut else out
+    return {**out, TRUNCATED: truncated_mark(out.get(TRUNCATED), cut)} if cut else out
 
 
 def _plain(value: object, depth: int, cut: list[str]) -> AttributeValue:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Final, TypeAlias
 
+from scouter.model.attributes import MORE
 from scouter.model.struct import struct
 
 AttributeValue: TypeAlias = (
@@ -27,8 +28,11 @@ protobuf, as which spans are sent and stored, has 100, of which six are around a
 event."""
 ARRAY_LEVELS: Final = 2
 LIST_LEVELS: Final = 3
-CUT: Final = "…"
+CUT: Final = MORE
 """Stands in an attribute for what was left out."""
+MAX_ITEMS: Final = 1024
+"""Attributes of one span, and its events and links with theirs, that the collector takes unless it
+is told otherwise; our own tracers have as many of each."""
 
 
 def _no_attributes() -> Attributes:

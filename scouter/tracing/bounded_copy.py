@@ -11,12 +11,11 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from scouter.errors import DataError
 from scouter.model.foreign import NotForeign, plain_start
 from scouter.model.json_value import MAX_DEPTH, key_text, plain_text, to_json_value
+from scouter.model.span import CUT
 
 if TYPE_CHECKING:
     from pydantic import JsonValue  # at run time it loads half of pydantic
 
-CUT: Final = "…"
-"""Stands for what was left out."""
 _SMALL: Final = range(-(2**63), 2**63)
 _BYTES: Final = (bytes, bytearray, memoryview)
 
@@ -38,6 +37,8 @@ class BoundedCopy:
         self._nodes = max_nodes
         self._chars = max_chars
         self._around: list[int] = []  # the objects that the one at hand is inside of
+        self.is_cut = False
+        """True once something was left out."""
 
     def of(self, value: object) -> "JsonValue":
         """Copy a value.
@@ -54,7 +55,7 @@ class BoundedCopy:
         if kind is bool or value is None or (kind is int and value in _SMALL):
             return cast("int | None", value)
         if id(value) in self._around or len(self._around) >= MAX_DEPTH:
-            return CUT
+            return self._cut()
         self._around.append(id(value))
         try:
             if kind is dict:
@@ -74,7 +75,9 @@ class BoundedCopy:
             return self._text(value)
         if isinstance(value, _BYTES):
             # More of them than the text may have characters are not needed.
-            part = bytes(cast("bytes", value)[: self._left()])
+            left, data = self._left(), cast("bytes", value)
+            self.is_cut |= len(data) > left
+            part = bytes(data[:left])
             return self._text(base64.b64encode(part).decode("ascii"))
         if callable(getattr(cast("object", type(value)), "model_dump", None)):
             return self.of(value.model_dump(mode="python"))
@@ -98,11 +101,11 @@ class BoundedCopy:
         try:
             for item in items:
                 if self._is_spent():
-                    out.append(CUT)
+                    out.append(self._cut())
                     break
                 out.append(self.of(item))
         except Exception:  # noqa: BLE001 - as in `of`
-            out.append(CUT)
+            out.append(self._cut())
         return out
 
     def _object(self, pairs: Iterable[tuple[object, object]]) -> "JsonValue":
@@ -110,20 +113,27 @@ class BoundedCopy:
         try:
             for key, item in pairs:
                 if self._is_spent():
-                    out[CUT] = CUT
+                    out[CUT] = self._cut()
                     break
                 name = plain_text(key) if type(key) is str else _key(key)
+                self.is_cut |= len(name) > self._chars
                 name = name[: self._chars]
                 self._chars -= len(name)
                 out[name] = self.of(item)
         except Exception:  # noqa: BLE001 - as in `of`
-            out[CUT] = CUT
+            out[CUT] = self._cut()
         return out
 
     def _text(self, text: str) -> str:
-        part = plain_text(str.__getitem__(text, slice(self._left())))
+        left = self._left()
+        self.is_cut |= str.__len__(text) > left
+        part = plain_text(str.__getitem__(text, slice(left)))
         self._chars -= len(part)
         return part
+
+    def _cut(self) -> str:
+        self.is_cut = True
+        return CUT
 
     def _left(self) -> int:
         return max(0, min(self._max_length, self._chars))

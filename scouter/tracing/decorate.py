@@ -10,7 +10,8 @@ from typing import Any, Final, cast
 
 from opentelemetry import context as otel_context
 
-from scouter.tracing.bounded_copy import CUT
+from scouter.model.attributes import OUTPUT
+from scouter.model.span import CUT
 from scouter.tracing.later import Awaited, Work, end_with, when_finished, work_left
 from scouter.tracing.span import ScouterSpan
 from scouter.tracing.values import MAX_JSON_CHARS
@@ -118,6 +119,8 @@ class _Call:
         if self._settings.record_io:
             beyond = len(CUT) if self._settings.join_items else 0  # it stands behind what is kept
             span.set_output(items.output(), max(0, self._settings.max_length) + beyond)
+            if items.is_cut:
+                span.note_cut(OUTPUT)
 
     def items(self) -> "_Items":
         return _Items(self._settings)
@@ -177,7 +180,7 @@ class _Items:
         self._settings = settings
         self._kept: list[Any] = []
         self._left = min(max(0, settings.max_length), MAX_JSON_CHARS - len(CUT))
-        self._is_cut = False
+        self.is_cut = False
 
     def add(self, item: object) -> None:
         if not self._settings.record_io:
@@ -188,9 +191,11 @@ class _Items:
             self._join(item)
         elif len(self._kept) < MAX_STREAM_ITEMS:
             self._kept.append(item)
+        else:
+            self.is_cut = True
 
     def _join(self, item: object) -> None:
-        if self._is_cut:
+        if self.is_cut:
             return
         try:
             text = item if type(item) is str else str(item)
@@ -199,7 +204,7 @@ class _Items:
             return
         part = text[: self._left]
         self._left -= len(part)
-        self._is_cut = len(part) < len(text)
+        self.is_cut = len(part) < len(text)
         if part:
             self._kept.append(part)
 
@@ -207,7 +212,7 @@ class _Items:
         if self._settings.last_item_only:
             return self._kept[0] if self._kept else None
         if self._settings.join_items:
-            return "".join(self._kept) + (CUT if self._is_cut else "")
+            return "".join(self._kept) + (CUT if self.is_cut else "")
         return self._kept
 
 

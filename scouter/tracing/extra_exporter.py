@@ -7,6 +7,7 @@ from typing import Final
 from opentelemetry.sdk.trace import SpanProcessor
 from opentelemetry.sdk.trace.export import BatchSpanProcessor, SimpleSpanProcessor, SpanExporter
 
+from scouter.tracing.limits import for_others
 from scouter.transport.at_exit import arm_exit, close_at_exit
 from scouter.transport.guard import GUARD
 
@@ -27,7 +28,7 @@ class ExtraExporter:
         is_batched = getattr(exporter, "batch_export", True)
         kind = BatchSpanProcessor if is_batched else SimpleSpanProcessor
         self.exporter: Final = exporter
-        self.processor: Final[SpanProcessor] = kind(exporter)
+        self.processor: Final[SpanProcessor] = for_others(kind(exporter))
         close_at_exit(self)
         arm_exit()
 

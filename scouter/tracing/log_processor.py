@@ -7,13 +7,20 @@ from opentelemetry import baggage
 from opentelemetry.context import get_current
 from opentelemetry.sdk._logs import LogRecordProcessor, ReadWriteLogRecord
 
-from scouter.model.attributes import SCENARIO_ATTEMPT, SCENARIO_ID, SCENARIO_TRY
+from scouter.model.attributes import (
+    SCENARIO_ATTEMPT,
+    SCENARIO_ID,
+    SCENARIO_TRY,
+    TRUNCATED,
+    truncated_mark,
+)
 from scouter.model.evaluation_event import RESULT_EVENT
 from scouter.model.log_event import BODY, EVENT_NAME, is_genai_event
 from scouter.model.otlp_logs import log_event
 from scouter.model.sdk_span import plain_attributes
 from scouter.model.span import AttributeValue, Span
 from scouter.queue.origin import ORIGINS
+from scouter.tracing.limits import keys_cut
 from scouter.transport.guard import GUARD
 
 if TYPE_CHECKING:
@@ -66,11 +73,14 @@ def _event_of(log: "LogRecord", dropped: int) -> Span | None:
     if not isinstance(name, str) or not is_genai_event(name) or name == RESULT_EVENT:
         return None
     body = plain_attributes({BODY: log.body}).get(BODY)
+    attributes = plain_attributes(log.attributes)
+    if cut := list(keys_cut(log.attributes)):
+        attributes[TRUNCATED] = truncated_mark(attributes.get(TRUNCATED), cut)
     return log_event(
         name,
         (f"{log.trace_id or 0:032x}", f"{log.span_id or 0:016x}"),
         (log.timestamp or 0, log.observed_timestamp or 0),
-        plain_attributes(log.attributes),
+        attributes,
         body,
         dropped,
     )

@@ -16,11 +16,14 @@ from scouter.model.attributes import (
     SCENARIO_ID,
     SCENARIO_OUTSIDE,
     SCENARIO_TRY,
+    TRUNCATED,
+    truncated_mark,
 )
 from scouter.model.span_context import FLAGS, IS_REMOTE, SAMPLED, TRACE_ID
 from scouter.queue.leftover import LEFTOVERS
 from scouter.queue.origin import ORIGINS
 from scouter.queue.sampling import id_is_sampled
+from scouter.tracing.limits import parts_cut
 from scouter.tracing.sdk_span import identity_of
 from scouter.tracing.stamp import StampedSpan
 from scouter.transport.guard import GUARD
@@ -149,6 +152,9 @@ class ScouterSpanProcessor(SpanProcessor):
                 extra = self.extra
                 if self.default_entity is not None and not _has_entity(span):
                     extra = {**extra, ENTITY_PREFIX + self.default_entity: self.default_entity}
+                if cut := parts_cut(span):
+                    mark = truncated_mark((span.attributes or {}).get(TRUNCATED), cut)
+                    extra = {**extra, TRUNCATED: mark}
                 if runtime.capture.is_enabled:
                     self._capture(span, extra)
                     return

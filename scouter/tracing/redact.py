@@ -3,12 +3,13 @@
 import re
 from typing import Final
 
-from opentelemetry.sdk.trace import Event, ReadableSpan
+from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.sdk.util.instrumentation import InstrumentationScope
-from opentelemetry.trace import Link, SpanContext, Status, TraceState
+from opentelemetry.trace import SpanContext, Status, TraceState
 
 from scouter.queue.redactor import Redactor
 from scouter.tracing.sdk_span import SpanCopy
+from scouter.transport.otlp.plain_span import EventCopy, LinkCopy
 
 _STATE_VALUE: Final = re.compile(r"[ -+\--<>-~]{0,255}[!-+\--<>-~]")
 """Source: W3C Trace Context, section 3.3.1.3.2: printable ASCII without `,` and `=`."""
@@ -27,15 +28,20 @@ class RedactedSpan(SpanCopy):
             "name": redactor.text(span.name),
             "attributes": redactor.attributes(span.attributes or {}),
             "events": [
-                Event(
+                EventCopy(
                     redactor.text(event.name),
                     redactor.attributes(event.attributes or {}),
                     event.timestamp,
+                    event.dropped_attributes,
                 )
                 for event in span.events
             ],
             "links": [
-                Link(_redacted(link.context, redactor), redactor.attributes(link.attributes or {}))
+                LinkCopy(
+                    _redacted(link.context, redactor),
+                    redactor.attributes(link.attributes or {}),
+                    link.dropped_attributes,
+                )
                 for link in span.links
             ],
         }

@@ -16,6 +16,7 @@ from scouter.tracing.capture import CAPTURE, SpanCapture
 from scouter.tracing.census import TraceCensus
 from scouter.tracing.export import SpanExport
 from scouter.tracing.extra_exporter import ExtraExporter
+from scouter.tracing.limits import own_limits
 from scouter.tracing.processor import ScouterSpanProcessor
 from scouter.tracing.sampler import RuntimeSampler
 from scouter.tracing.stamp import ResourceStamper
@@ -184,10 +185,15 @@ class Runtime:
     def make_provider(
         self, service_name: str | None, kind: type[TracerProvider] = TracerProvider
     ) -> TracerProvider:
-        """A provider that samples as Scouter is told; it has no processor, and no exit hook."""
+        """A provider that samples as Scouter is told, and keeps what the collector takes of a span.
+
+        It has no processor, and no exit hook.
+        """
         resource = Resource.create({SERVICE_NAME: service_name} if service_name else {})
         sampler = RuntimeSampler(self.sampling, self.capture)
-        return kind(sampler=sampler, resource=resource, shutdown_on_exit=False)
+        return kind(
+            sampler=sampler, resource=resource, shutdown_on_exit=False, span_limits=own_limits()
+        )
 
     def provider(self, service_name: str) -> TracerProvider:
         """The provider for a tracer: the instrumentor's while there is one, else one of ours."""

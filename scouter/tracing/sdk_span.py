@@ -44,6 +44,27 @@ def texts_of(span: ReadableSpan) -> tuple[str, Collection[Any], bool]:
         return span.name, (span.attributes or {}).values(), True
 
 
+def attributes_of(span: ReadableSpan) -> Any:  # noqa: ANN401 - a mapping that knows its limits
+    """The attributes themselves; the public property shows a view of them."""
+    return getattr(span, "_attributes", span.attributes)
+
+
+def is_surely_whole(span: ReadableSpan) -> bool:
+    """Tell of most spans, and quickly, that no limit took anything away from them."""
+    held: Any = span
+    try:
+        attributes, events, links = held._attributes, held._events, held._links
+        lost = attributes.dropped or events.dropped or links.dropped
+        if lost or attributes.max_value_len is not None:
+            return False
+        for each in (*events._dq, *links._dq) if events._dq or links._dq else ():
+            if each._attributes.dropped or each._attributes.max_value_len is not None:
+                return False
+    except AttributeError:  # another kind of span
+        return False
+    return True
+
+
 class SpanCopy(ReadableSpan):
     """A finished span that shares with another one what is not replaced.
 
@@ -63,9 +84,19 @@ class SpanCopy(ReadableSpan):
         else:
             own: dict[str, Any] = {name: getattr(span, name) for name in FIELDS}
             super().__init__(**{**own, **replaced})
-        self._dropped: Final = span.dropped_attributes
+        self._lost: Final = span.dropped_attributes, span.dropped_events, span.dropped_links
 
     @property
     def dropped_attributes(self) -> int:
         """Attributes that the original lost to its limits."""
-        return self._dropped
+        return self._lost[0]
+
+    @property
+    def dropped_events(self) -> int:
+        """Events that the original lost."""
+        return self._lost[1]
+
+    @property
+    def dropped_links(self) -> int:
+        """Links that the original lost."""
+        return self._lost[2]

@@ -21,6 +21,8 @@ from scouter.model.attributes import (
     QUEUE_PROFILE,
     QUEUE_RECORD,
     TAG_PREFIX,
+    TRUNCATED,
+    truncated_mark,
 )
 from scouter.model.record import EvalRecord
 from scouter.queue.scouter_queue import Queue, ScouterQueue
@@ -123,9 +125,17 @@ class ScouterSpan(trace.Span):
         if not self._span.is_recording():
             return
         try:
-            self._span.set_attribute(key, json_text(value, max_length))
+            text, is_cut = json_text(value, max_length)
+            self._span.set_attribute(key, text)
+            if is_cut:
+                self.note_cut(key)
         except Exception as error:  # noqa: BLE001 - a broken __repr__ must not stop the agent
             GUARD.refuse("span", "invalid", error)
+
+    def note_cut(self, *parts: str) -> None:
+        """Name parts of the span as cut, so that no task takes them for whole."""
+        held: Mapping[str, object] = getattr(self._span, "attributes", None) or {}
+        self._span.set_attribute(TRUNCATED, truncated_mark(held.get(TRUNCATED), parts))
 
     def add_queue_item(self, alias: str, item: EvalRecord) -> None:
         """Insert a record that belongs to this span's trace.
@@ -268,6 +278,7 @@ class ScouterSpan(trace.Span):
             stack = "".join(traceback.format_tb(exception.__traceback__))[-MAX_ERROR_CHARS:]
             short = {"exception.message": text[:MAX_ERROR_CHARS], "exception.stacktrace": stack}
             carried = {**short, **carried}
+            self.note_cut(*(f"events.exception.{key}" for key in short))
         try:
             self._span.record_exception(exception, carried, timestamp, escaped)
         except Exception:  # noqa: BLE001 - OpenTelemetry calls the error's own `__str__`

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 from opentelemetry import baggage as otel_baggage
 from opentelemetry import context as otel_context
 from opentelemetry import trace
-from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace import SpanProcessor, TracerProvider
 from opentelemetry.sdk.trace.export import SpanExporter
 from opentelemetry.trace import Link, SpanKind
 from opentelemetry.util import types
@@ -15,6 +15,8 @@ from opentelemetry.util import types
 from scouter.queue.scouter_queue import ScouterQueue
 from scouter.tracing.current import CurrentSpan
 from scouter.tracing.decorate import FunctionSpan, qualified_name, traced
+from scouter.tracing.limits import for_others
+from scouter.tracing.processor import ScouterSpanProcessor
 from scouter.tracing.propagation import parent_context
 from scouter.tracing.runtime import DEFAULT_SERVICE, RUNTIME
 from scouter.tracing.span import DEFAULT_MAX_LENGTH, ScouterSpan
@@ -309,6 +311,11 @@ class ScouterTracerProvider(TracerProvider):
             instrumenting_module_name, instrumenting_library_version, schema_url, attributes
         )
         return ScouterTracer(scope=instrumenting_module_name, maker=maker)
+
+    def add_span_processor(self, span_processor: SpanProcessor) -> None:
+        """Add a processor; another one than ours sees values as long as the environment says."""
+        is_ours = isinstance(span_processor, ScouterSpanProcessor)
+        super().add_span_processor(span_processor if is_ours else for_others(span_processor))
 
 
 def _sdk_tracer(

@@ -132,8 +132,8 @@ def _plain(value: object) -> object:
     return _plain(value.value) if isinstance(value, enum.Enum) else value
 
 
-def json_text(value: object, max_length: int | None = None) -> str:
-    """Write a value as JSON text, whatever it is.
+def json_text(value: object, max_length: int) -> tuple[str, bool]:
+    """Write a value as JSON text, whatever it is, and tell whether something was left out.
 
     Args:
         value: Anything; what has no JSON form is shown by its `repr`.
@@ -141,11 +141,8 @@ def json_text(value: object, max_length: int | None = None) -> str:
             result stays valid JSON; and the whole is bounded by `MAX_JSON_NODES` and
             `MAX_JSON_CHARS`, beyond which a mark stands for the rest.
     """
-    if max_length is None:
-        tree = _lenient(value)
-    else:
-        tree = BoundedCopy(max_length, MAX_JSON_NODES, MAX_JSON_CHARS).of(value)
-    return _dumped(tree)
+    copy = BoundedCopy(max_length, MAX_JSON_NODES, MAX_JSON_CHARS)
+    return _dumped(copy.of(value)), copy.is_cut
 
 
 def _dumped(tree: "JsonValue") -> str:

@@ -31,15 +31,23 @@ from scouter.evaluate.tasks.trace import (
     TraceAttributeAssertion,
 )
 from scouter.model.attributes import PART_CHARS
+from scouter.model.genai.guardrails import ACTION, NAME, TRIGGERED, VERDICT
+from scouter.model.genai.lookup import PARAMETERS, PREFIXES, TELLING, USES
 from scouter.model.span import CUT
 
 ReadsPart: TypeAlias = Callable[[str], bool]
 """Function that tells whether a cut part is read, by its name in `scouter.truncated`."""
 
 _NAME: Final = "name"
-_LEFT_OUT: Final = frozenset({"attributes", "events", "links"})
-"""Whole parts; those are counted, and are none of this module's."""
-_NOT_SAID: Final = frozenset({"status", "trace_state", *_LEFT_OUT})
+_ERROR: Final = "events.exception.exception.type"
+_TOLD: Final = frozenset(
+    {
+        *(name for uses in USES.values() for name in uses),
+        *TELLING, *NAME, *VERDICT, *ACTION, *TRIGGERED,
+    }
+)  # fmt: skip
+"""Attributes that conventions read."""
+_TOLD_STARTS: Final = (*PREFIXES, *PARAMETERS, "gen_ai.")
 _OF_ANY_VALUE: Final = frozenset({AggregationType.First, AggregationType.Last})
 _OF_NUMBERS: Final = frozenset(
     {"ResponseInputTokens", "ResponseOutputTokens", "ResponseTotalTokens"}
@@ -67,7 +75,7 @@ def reads_part(assertion: TraceAssertion | AgentAssertion) -> ReadsPart:
             return _nothing
         case _:
             is_number = assertion.kind in _OF_NUMBERS
-            return lambda part: not is_number and part not in _NOT_SAID
+            return lambda part: not is_number and _is_told_by(part)
 
 
 def reach_of_cut(assertion: TraceAssertion | AgentAssertion) -> Fixed:
@@ -87,6 +95,16 @@ def name_cut(cut: Mapping[str, str], reads: ReadsPart) -> str:
         return ""
     found = (part for part in cut if part == CUT or reads(part[:PART_CHARS]))
     return next((f"{part} of the span {cut[part]}" for part in found), "")
+
+
+def _is_told_by(part: str) -> bool:
+    """Tell whether a convention may read a part: what an instrumentor adds beside it flips nothing.
+
+    Of an exception it is the type, and neither message nor stack trace.
+    """
+    if part.startswith("events."):
+        return not part.startswith("events.exception.") or part == _ERROR
+    return part == _NAME or part in _TOLD or part.startswith(_TOLD_STARTS)
 
 
 def _nothing(_: str) -> bool:

@@ -71,7 +71,7 @@ class _PlainSpan(ReadableSpan):
         self._name = plain_name(span.name)
         self._attributes = _attributes(span.attributes)
         self._events = [
-            _PlainEvent(
+            EventCopy(
                 plain_name(each.name),
                 _attributes(each.attributes),
                 each.timestamp,
@@ -80,7 +80,7 @@ class _PlainSpan(ReadableSpan):
             for each in span.events
         ]
         self._links = [
-            _PlainLink(each.context, _attributes(each.attributes), each.dropped_attributes)
+            LinkCopy(each.context, _attributes(each.attributes), each.dropped_attributes)
             for each in span.links
         ]
         status, scope, resource = span.status, span.instrumentation_scope, span.resource
@@ -109,29 +109,29 @@ class _PlainSpan(ReadableSpan):
         return self._lost[2]
 
 
-class _PlainEvent(Event):
-    def __init__(
-        self,
-        name: str,
-        attributes: dict[str, Any],
-        timestamp: int,
-        lost: int,
-    ) -> None:
+class EventCopy(Event):
+    """An event with other attributes, of which the original had lost so many to its limits."""
+
+    def __init__(self, name: str, attributes: Mapping[str, Any], timestamp: int, lost: int) -> None:
         super().__init__(name, attributes, timestamp)
         self._lost = lost
 
     @property
     def dropped_attributes(self) -> int:
+        """Attributes that the original lost."""
         return self._lost
 
 
-class _PlainLink(Link):
-    def __init__(self, context: SpanContext, attributes: dict[str, Any], lost: int) -> None:
+class LinkCopy(Link):
+    """A link, as `EventCopy`."""
+
+    def __init__(self, context: SpanContext, attributes: Mapping[str, Any], lost: int) -> None:
         super().__init__(context, attributes)
         self._lost = lost
 
     @property
     def dropped_attributes(self) -> int:
+        """Attributes that the original lost."""
         return self._lost
 
 

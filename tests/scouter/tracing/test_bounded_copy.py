@@ -19,7 +19,8 @@ import pytest
 from pydantic import BaseModel, Field
 
 from scouter.model.json_value import to_json_value
-from scouter.tracing.bounded_copy import CUT, BoundedCopy
+from scouter.model.span import CUT
+from scouter.tracing.bounded_copy import BoundedCopy
 from scouter.tracing.values import MAX_JSON_NODES, json_text
 
 NODES = 50

@@ -86,10 +86,11 @@ def test_what_opentelemetry_cannot_carry_becomes_json(value: object, carried: ob
 
 
 def test_json_text_takes_anything() -> None:
-    text = json_text({"f": len, "deep": ["x" * 50]}, max_length=10)
+    text, is_cut = json_text({"f": len, "deep": ["x" * 50]}, max_length=10)
 
     assert json.loads(text) == {"f": repr(len)[:10], "deep": ["x" * 10]}
-    assert json_text(len) == json.dumps(repr(len))
+    assert is_cut
+    assert json_text(len, 1000) == (json.dumps(repr(len)), False)
 
 
 def test_inputs_are_cut_by_characters(tracer: ScouterTracer, captured: Captured) -> None:
