@@ -154,7 +154,7 @@ def test_an_agent_with_nothing_but_opentelemetry_is_judged(
             },
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=120,
             check=False,
         )
         assert done.returncode == 0, done.stdout + done.stderr

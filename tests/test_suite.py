@@ -9,6 +9,9 @@ import pytest
 
 TESTS: Final = Path(__file__).parent
 FILES: Final = sorted(TESTS.rglob("test_*.py"))
+MODULES: Final = sorted(
+    path for path in TESTS.rglob("*.py") if "bench" not in path.relative_to(TESTS).parts
+)
 CLOCKS: Final = frozenset({"monotonic", "perf_counter", "process_time", "thread_time"})
 
 
@@ -82,6 +85,71 @@ def test_only_those_marked_pace_hold_a_time_against_a_number() -> None:
         for name in unmarked(path.read_text(encoding="utf-8"))
     }
     assert found == set()
+
+
+EVENTS: Final = frozenset({"communicate", "join", "result", "settimeout", "timeout", "wait"})
+"""Methods whose only argument is often a time."""
+REQUESTS: Final = frozenset(
+    {"AsyncClient", "Client", "delete", "get", "patch", "post", "put", "request", "stream"}
+)
+
+
+def is_short(node: ast.expr) -> bool:
+    """True for a time in which an event may come or not: no glance, and no patience either."""
+    value = node.value if isinstance(node, ast.Constant) else None
+    return isinstance(value, int | float) and 2 <= value < 120
+
+
+def is_impatient(call: ast.Call) -> bool:
+    """True if a call waits for an event, and a machine that is busy may be too slow for it."""
+    function = call.func
+    name = getattr(function, "attr", getattr(function, "id", ""))
+    where = getattr(getattr(function, "value", None), "id", "")
+    named = {each.arg: each.value for each in call.keywords}
+    if where == "httpx" and name in REQUESTS and not {"timeout", "transport", None} & named.keys():
+        return True  # httpx's own is 5 s
+    times = [named.get("timeout")]
+    if name.startswith("wait_"):
+        times.append(named.get("timeout_s"))
+    is_method = isinstance(function, ast.Attribute)
+    if (is_method and len(call.args) == 1 and name in EVENTS) or (where, name) == (
+        "asyncio",
+        "wait_for",
+    ):
+        times.append(call.args[-1])
+    return any(map(is_short, filter(None, times)))
+
+
+@pytest.mark.parametrize(
+    ("code", "found"),
+    [
+        ("thread.join(10)", True),
+        ("future.result(20.0)", True),
+        ("subprocess.run(args, timeout=60)", True),
+        ("await asyncio.wait_for(main(), 5)", True),
+        ("wait_until(check, what='it', timeout_s=30)", True),
+        ("httpx.get(url)", True),
+        ("httpx.get(url, timeout=120)", False),
+        ("wait_until(check, what='it')", False),
+        ("event.wait(0.2)", False),  # nothing comes, which shows at once if something does
+        ("', '.join(names)", False),
+        ("result(2)", False),
+    ],
+)
+def test_a_wait_that_may_be_too_short_is_seen(code: str, found: bool) -> None:
+    (call, *_) = [node for node in ast.walk(ast.parse(code)) if isinstance(node, ast.Call)]
+    assert is_impatient(call) == found
+
+
+def test_a_wait_for_an_event_is_of_minutes() -> None:
+    """The event ends it, so that patience costs nothing; a busy machine must not fail a build."""
+    found = [
+        f"{path.relative_to(TESTS)}:{node.lineno}"
+        for path in MODULES
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Call) and is_impatient(node)
+    ]
+    assert not found, "wait for two minutes at least, or with `wait_until`"
 
 
 def outside_of_tests(module: ast.Module) -> Iterator[ast.AST]:

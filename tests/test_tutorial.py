@@ -54,7 +54,7 @@ def test_every_block_does_as_the_page_says(
     run(serve)
     collector.wait_evaluated(60)
     log = collector.folder / "collector.log"
-    wait_until(lambda: ALERT in log.read_text("utf-8"), what="the alert", timeout_s=30)
+    wait_until(lambda: ALERT in log.read_text("utf-8"), what="the alert")
     assert ALERT in warning
 
     rates = re.findall(r"^shop +\w+ +(\w+) +(\d+) +(\d+) ", run(tasks), flags=re.MULTILINE)

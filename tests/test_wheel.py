@@ -113,14 +113,14 @@ def test_collector_runs_a_shipped_profile(
         try:
             wait_until(
                 lambda: ready.exists() or process.poll() is not None,
-                what="the collector is ready", timeout_s=60,
+                what="the collector is ready",
             )  # fmt: skip
             assert ready.exists(), process.communicate()[1].decode()
             listen = json.loads(ready.read_text(encoding="utf-8"))["listen"]
-            with urllib.request.urlopen(f"http://{listen}/api/v1/profiles", timeout=10) as answer:
+            with urllib.request.urlopen(f"http://{listen}/api/v1/profiles", timeout=120) as answer:
                 items = json.load(answer)["items"]
         finally:
             process.terminate()
-            process.communicate(timeout=20)
+            process.communicate(timeout=120)
     assert [item["alias"] for item in items] == ["agent_health"]
     assert process.returncode == 0

@@ -69,7 +69,7 @@ class Service:
             counted = last
             return bool(getattr(store.record_sheet(space), state) >= count)
 
-        wait_until(is_enough, what=f"{count} records {state}", timeout_s=20)
+        wait_until(is_enough, what=f"{count} records {state}")
 
     def sample(self, line: str) -> float | None:
         """The value of one line of `/metrics`."""

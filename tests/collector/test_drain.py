@@ -37,32 +37,32 @@ def test_requests_in_hand_are_finished_and_the_rest_is_cut_off_in_time(
     def slow() -> Iterator[bytes]:
         yield data[:20]
         sent.set()
-        assert go_on.wait(20)
+        assert go_on.wait(120)
         yield data[20:]
 
     def stalled() -> Iterator[bytes]:
         yield data[:20]
-        over.wait(20)
+        over.wait(120)
 
     def post(body: Iterator[bytes]) -> int:
         try:
             url = f"{collector.url}/v1/traces"
-            return httpx.post(url, content=body, headers=PROTOBUF, timeout=30).status_code
+            return httpx.post(url, content=body, headers=PROTOBUF, timeout=120).status_code
         except httpx.TransportError:
             return 0
 
     with ThreadPoolExecutor(3) as pool:
         finished, cut = pool.submit(post, slow()), pool.submit(post, stalled())
-        assert sent.wait(20)
+        assert sent.wait(120)
         began = time.monotonic()
         stopping = pool.submit(collector.process.stop)
         wait_until(lambda: not _listens(collector.url), what="no new requests are taken")
         go_on.set()
-        assert finished.result(20) == 200
-        assert stopping.result(30) == 0
+        assert finished.result(120) == 200
+        assert stopping.result(120) == 0
         took_s = time.monotonic() - began
         over.set()
-        assert cut.result(20) in (0, 500, 503)
+        assert cut.result(120) in (0, 500, 503)
     assert took_s < 3 + 5  # the bound, and the rest of the end
     lines = (collector.folder / "collector.log").read_text().splitlines()
     told: list[dict[str, Any]] = [json.loads(line) for line in lines]
@@ -88,7 +88,7 @@ def test_what_was_acknowledged_before_the_end_is_there_afterwards(
     """SIGTERM in the middle of traffic, over HTTP and gRPC: each answer of success holds."""
     collector = start_collector("--grpc", "127.0.0.1:0")
     client = GrpcClient(collector.grpc)
-    http = httpx.Client(base_url=collector.url, headers=PROTOBUF)
+    http = httpx.Client(base_url=collector.url, headers=PROTOBUF, timeout=120)
     over_http: list[int] = []
     over_grpc: list[int] = []
 
@@ -114,7 +114,7 @@ def test_what_was_acknowledged_before_the_end_is_there_afterwards(
     process = collector.process
     assert collector.stop() == 0
     for each in senders:
-        each.join(60)
+        each.join(120)
     assert process.exit_code == 0
     collector.start()
     spans = collector.get("/api/v1/conservation")["spans"]
@@ -148,7 +148,7 @@ def test_bombs_do_not_take_the_memory(start_collector: StartCollector) -> None:
         answers = set(pool.map(post, range(24)))
     assert answers <= {200, 413, 429}
     assert answers & {413}
-    assert httpx.get(f"{collector.url}/readyz").status_code == 200
+    assert httpx.get(f"{collector.url}/readyz", timeout=120).status_code == 200
     status = Path(f"/proc/{collector.process.pid}/status").read_text()
     peak_kb = next(int(line.split()[1]) for line in status.splitlines() if "VmHWM" in line)
     assert peak_kb < 600_000  # 200,000 at rest, 510,000 seen

@@ -24,7 +24,7 @@ def test_a_collector_without_its_database(tmp_path: Path) -> None:
     first.start()
     try:
         body = {"records": [{"uid": f"u{n}", "profile": "later"} for n in range(3)]}
-        assert httpx.post(f"{first.url}/v1/records", json=body).status_code == 200
+        assert httpx.post(f"{first.url}/v1/records", json=body, timeout=120).status_code == 200
     finally:
         first.kill()
     for each in ("scouter.duckdb", "scouter.duckdb.wal"):

@@ -56,7 +56,7 @@ def test_says_where_it_is_answers_at_once_and_finishes_what_it_took(
     log = collector.process.tail()
     assert f"listening on http://{collector.address} (API /openapi.json, metrics /metrics)" in log
     assert "profiles: answers" in log
-    assert httpx.get(f"{collector.url}/openapi.json").status_code == 200
+    assert httpx.get(f"{collector.url}/openapi.json", timeout=120).status_code == 200
     answered: list[float] = []
     for _ in range(20):
         asked = time.monotonic()
@@ -64,7 +64,9 @@ def test_says_where_it_is_answers_at_once_and_finishes_what_it_took(
         answered.append(time.monotonic() - asked)
         assert item["space"] == "of-file"
     batch = [{"uid": f"u{n}", "profile": "answers", "context": {"answer": 42}} for n in range(1000)]
-    httpx.post(f"{collector.url}/v1/records", json={"records": batch}).raise_for_status()
+    httpx.post(
+        f"{collector.url}/v1/records", json={"records": batch}, timeout=120
+    ).raise_for_status()
     assert collector.stop() == 0  # what was taken is finished
     # The last word: neither the interpreter nor a library complains of how it ends.
     assert (collector.folder / "collector.log").read_text().endswith(" INFO stopped\n")
@@ -120,7 +122,7 @@ def test_nobody_else_may_read_what_is_stored(launch: Launch, answers: Path, tmp_
         return [each for each in found if each.is_file() and each.stat().st_mode & 0o077]
 
     assert readable() == []
-    with httpx.Client(base_url=collector.url, timeout=30) as http:
+    with httpx.Client(base_url=collector.url, timeout=120) as http:
         http.post("/v1/records", json={"records": [{"uid": "u", "profile": "answers"}]})
         assert http.post("/api/v1/backup", json={"folder": "one"}).status_code == 201
     assert (backups / "one" / "scouter.duckdb").exists()
@@ -130,10 +132,10 @@ def test_nobody_else_may_read_what_is_stored(launch: Launch, answers: Path, tmp_
 @pytest.mark.pace
 def test_starts_without_its_broker_says_so_and_ends_soon(launch: Launch) -> None:
     collector = launch("--kafka", "127.0.0.1:1")
-    answer = httpx.get(f"{collector.url}/readyz")
+    answer = httpx.get(f"{collector.url}/readyz", timeout=120)
     assert answer.status_code == 503
     assert "no connection to Kafka at 127.0.0.1:1" in answer.json()["detail"]
-    assert httpx.get(f"{collector.url}/healthz").status_code == 200
+    assert httpx.get(f"{collector.url}/healthz", timeout=120).status_code == 200
     began = time.monotonic()
     assert collector.stop() == 0
     assert time.monotonic() - began < 10
@@ -149,7 +151,7 @@ def test_goes_on_after_a_checkpoint_that_found_no_room(launch: Launch, answers: 
     resource.prlimit(collector.process.pid, resource.RLIMIT_FSIZE, (40 * 10**6, hard))
     rng = random.Random(5)
     acknowledged = 0
-    with httpx.Client(base_url=collector.url, timeout=30) as http:
+    with httpx.Client(base_url=collector.url, timeout=120) as http:
         for number in range(40):
             context = {"answer": rng.randbytes(1_500_000).hex()}
             record = {"uid": f"u{number}", "profile": "answers", "context": context}
@@ -162,9 +164,11 @@ def test_goes_on_after_a_checkpoint_that_found_no_room(launch: Launch, answers: 
                 break
             acknowledged += 1
     assert 0 < acknowledged < 40
-    assert httpx.get(f"{collector.url}/readyz").status_code == 503
+    assert httpx.get(f"{collector.url}/readyz", timeout=120).status_code == 503
     resource.prlimit(collector.process.pid, resource.RLIMIT_FSIZE, (hard, hard))
-    wait_until(lambda: httpx.get(f"{collector.url}/readyz").status_code == 200, what="room")
+    wait_until(
+        lambda: httpx.get(f"{collector.url}/readyz", timeout=120).status_code == 200, what="room"
+    )
     wait_until(
         lambda: collector.get("/api/v1/conservation")["records"]["waiting"] == 0,
         what="everything is judged",

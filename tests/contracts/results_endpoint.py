@@ -115,7 +115,7 @@ class EndpointContract:
             endpoint.send(request_of("b"))
         assert caught.value.retry_after_s is None
         server.start()
-        wait_until(lambda: _is_taken(endpoint, "b"), what="the next connection", timeout_s=20)
+        wait_until(lambda: _is_taken(endpoint, "b"), what="the next connection")
         assert names_of(server) == ["a", "b"]
 
     def test_an_endpoint_that_never_answers(self, server: LogsServer) -> None:

@@ -216,7 +216,7 @@ class TransportContract:
             except TransientError:
                 return False
 
-        wait_until(is_back, what="the far side takes records again", every_s=0.1, timeout_s=90)
+        wait_until(is_back, what="the far side takes records again", every_s=0.1)
         found = {record["uid"] for record in self.received_records(2)}
         if refused.uid in found:  # stored, and only the answer was late
             found = {record["uid"] for record in self.received_records(3)}
@@ -233,7 +233,7 @@ class TransportContract:
             assert transport.send_spans(spans) == 0
             assert transport.send_records(items[4:]) == 0
             assert spool.stats().waiting == 13, f"{spool.stats()}"
-        wait_until(lambda: spool.stats().waiting == 0, what="the spool is empty", timeout_s=90)
+        wait_until(lambda: spool.stats().waiting == 0, what="the spool is empty")
         transport.close()
 
         found = {record["uid"]: record["context"] for record in self.received_records(6)}

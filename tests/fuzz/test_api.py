@@ -49,7 +49,7 @@ def fill(collector: CollectorProcess, headers: dict[str, str]) -> None:
         for n in range(3)
     ]  # fmt: skip
     half = {"uid": "half", "profile": "agent_health", "context": {"\ud800": "\ud83d"}}
-    with httpx.Client(base_url=collector.url, headers=headers) as client:
+    with httpx.Client(base_url=collector.url, headers=headers, timeout=120) as client:
         media = {"Content-Type": "application/x-protobuf"}
         body = encode_request(spans).SerializeToString()
         assert client.post("/v1/traces", content=body, headers=media).status_code == 200
@@ -72,7 +72,9 @@ def test_no_answer_is_a_fault(collector: CollectorProcess, caller: str) -> None:
     collector.start()
     fill(collector, headers)
     document = collector.folder / "openapi.json"
-    document.write_text(httpx.get(f"{collector.url}/openapi.json", headers=headers).text)
+    document.write_text(
+        httpx.get(f"{collector.url}/openapi.json", headers=headers, timeout=120).text
+    )
     flags = [] if caller == "a stranger" else [f"-H{k}: {v}" for k, v in headers.items()]
     program = Path(sys.executable).with_name("schemathesis")
     done = subprocess.run(

@@ -38,7 +38,7 @@ def send(collector: CollectorProcess, answers: Sequence[int]) -> None:
             {"uid": f"u{first + at}", "profile": "answers", "context": {"answer": answer}}
             for at, answer in enumerate(answers[first : first + BATCH])
         ]
-        answer = httpx.post(f"{collector.url}/v1/records", json={"records": records}, timeout=30)
+        answer = httpx.post(f"{collector.url}/v1/records", json={"records": records}, timeout=120)
         assert answer.is_success, answer.text
 
 
@@ -48,7 +48,7 @@ def test_a_fall_is_read_from_a_real_alertmanager(tmp_path: Path) -> None:
         collector = collector_with(tmp_path, *flags, public_url="https://scouter.example")
 
         def alerts() -> dict[str, Any]:
-            found = httpx.get(f"http://{address}/api/v2/alerts").json()
+            found = httpx.get(f"http://{address}/api/v2/alerts", timeout=120).json()
             return {each["labels"]["task"]: each for each in found}
 
         collector.start()
@@ -66,10 +66,10 @@ def test_a_fall_is_read_from_a_real_alertmanager(tmp_path: Path) -> None:
             )
             assert alerts()["right"]["fingerprint"] == first["fingerprint"]
             name = first["annotations"]["alert_id"]
-            httpx.post(f"{collector.url}/api/v1/alerts/{name}/resolve", json={})
+            httpx.post(f"{collector.url}/api/v1/alerts/{name}/resolve", json={}, timeout=120)
             wait_until(lambda: set(alerts()) == {"(record)"}, what="it is over")
             tested = httpx.post(
-                f"{collector.url}/api/v1/alerts/test", json={"channel": "alertmanager"}
+                f"{collector.url}/api/v1/alerts/test", json={"channel": "alertmanager"}, timeout=120
             )
             assert tested.json()["items"][0]["sent"], tested.text
             assert "test" in alerts()
@@ -103,7 +103,7 @@ def test_what_a_person_does_reaches_the_people_on_call(tmp_path: Path) -> None:
 
         def act(alert_id: str, verb: str, **said: Any) -> None:
             url = f"{collector.url}/api/v1/alerts/{alert_id}/{verb}"
-            answer = httpx.post(url, json=said, timeout=30)
+            answer = httpx.post(url, json=said, timeout=120)
             assert answer.is_success, answer.text
 
         try:

@@ -122,12 +122,12 @@ def test_a_terminal_gets_no_control_characters(service: Service, url: str, words
     command = [sys.executable, "-m", "scouter.cli.app", *words.split()]
     ours, theirs = os.openpty()
     try:
-        subprocess.run(command, env=environ, stdout=theirs, check=True, timeout=30)
+        subprocess.run(command, env=environ, stdout=theirs, check=True, timeout=120)
     finally:
         os.close(theirs)
     with open(ours, "rb", closefd=True) as terminal:
         shown = b"".join(iter(lambda: _read(terminal), b"")).decode()
-    piped = subprocess.run(command, env=environ, capture_output=True, check=True, timeout=30)
+    piped = subprocess.run(command, env=environ, capture_output=True, check=True, timeout=120)
     plain = piped.stdout.decode()
     assert not {"\x1b", "\x9b", "\u202e"} & set(shown)
     assert r"[2J\x9bb\u202e" in shown

@@ -272,11 +272,11 @@ def test_a_collector_works_under_what_the_unit_forbids(tmp_path: Path) -> None:
         span = Span(trace_id="a" * 32, span_id="b" * 16, name="step", start_ns=1, end_ns=2)
         body = encode_request([span]).SerializeToString()
         media = {"content-type": "application/x-protobuf"}
-        sent = httpx.post(f"{collector.url}/v1/traces", content=body, headers=media)
+        sent = httpx.post(f"{collector.url}/v1/traces", content=body, headers=media, timeout=120)
         assert sent.status_code == 200
-        sent = httpx.post(f"{collector.url}/v1/records", json={"records": [record]})
+        sent = httpx.post(f"{collector.url}/v1/records", json={"records": [record]}, timeout=120)
         assert sent.status_code == 200
-        wait_until(lambda: collector.evaluations(), what="an evaluation", timeout_s=30)
+        wait_until(lambda: collector.evaluations(), what="an evaluation")
     finally:
         code = collector.stop()
     assert code == 0
@@ -313,7 +313,7 @@ def names_of_wheel(source: Path, folder: Path) -> set[str]:
 
 def answers(url: str) -> bool:
     try:
-        return httpx.get(url).status_code == 200
+        return httpx.get(url, timeout=120).status_code == 200
     except httpx.TransportError:
         return False
 
@@ -335,22 +335,22 @@ def test_a_container_starts_only_once_there_is_a_token(tmp_path: Path) -> None:
     program = [sys.executable, "-m", "scouter.cli.app"]
     environ = {**os.environ, **settings}
     refused = subprocess.run(
-        [*program, "collector"], env=environ, capture_output=True, text=True, timeout=60,
+        [*program, "collector"], env=environ, capture_output=True, text=True, timeout=120,
         check=False,
     )  # fmt: skip
     assert refused.returncode != 0
     assert "token" in refused.stderr
     made = subprocess.run(
         [*program, "token", "create", "--scope", "read"], env=environ, capture_output=True,
-        text=True, timeout=60, check=True,
+        text=True, timeout=120, check=True,
     )  # fmt: skip
     token = made.stdout.split()[-1]
     process = ManagedProcess([*program, "collector"], log=tmp_path / "log", env=environ)
     try:
         url = f"http://127.0.0.1:{http_port}"
-        wait_until(lambda: answers(f"{url}/readyz"), what="the collector", timeout_s=60)
-        assert httpx.get(f"{url}/api/v1/tasks").status_code == 401
+        wait_until(lambda: answers(f"{url}/readyz"), what="the collector")
+        assert httpx.get(f"{url}/api/v1/tasks", timeout=120).status_code == 401
         bearer = {"authorization": f"Bearer {token}"}
-        assert httpx.get(f"{url}/api/v1/tasks", headers=bearer).status_code == 200
+        assert httpx.get(f"{url}/api/v1/tasks", headers=bearer, timeout=120).status_code == 200
     finally:
         assert process.stop() == 0

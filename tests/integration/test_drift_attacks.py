@@ -32,7 +32,7 @@ def profile(path: str = "answer", *, config: AgentEvalConfig | None = None) -> A
 
 def push(collector: JumpingCollector, folder: Path, pushed: AgentEvalProfile) -> None:
     body = json.loads(pushed.save_to_json(folder / "pushed.json").read_text())
-    answer = httpx.post(f"{collector.url}/api/v1/profiles?activate=true", json=body, timeout=30)
+    answer = httpx.post(f"{collector.url}/api/v1/profiles?activate=true", json=body, timeout=120)
     assert answer.is_success, answer.text
 
 
@@ -44,7 +44,7 @@ def send(collector: JumpingCollector, answers: Sequence[int], first: int = 0) ->
             {"uid": f"u{first + start + at}", "profile": "answers", "context": {"answer": answer}}
             for at, answer in enumerate(answers[start : start + 250])
         ]
-        answer = httpx.post(f"{collector.url}/v1/records", json={"records": records}, timeout=30)
+        answer = httpx.post(f"{collector.url}/v1/records", json={"records": records}, timeout=120)
         assert answer.is_success, answer.text
         for name in found:
             found[name] += answer.json()[name]
@@ -93,14 +93,14 @@ def test_one_alert_is_opened_told_and_ended_once(tmp_path: Path) -> None:
             for name in names.values():
                 wait_until(lambda name=name: events(script, name) == ["firing"], what="it is told")
             url = f"{collector.url}/api/v1/alerts/{names['right']}/acknowledge"
-            assert httpx.post(url, json={"note": "on it"}).is_success
+            assert httpx.post(url, json={"note": "on it"}, timeout=120).is_success
             send(collector, [42] * 500, 1_300)
             expected = {"": ["firing", "resolved"], "right": ["firing", "acknowledged", "resolved"]}
             for task, states in expected.items():
                 name = names[task]
                 wait_until(
                     lambda name=name, states=states: events(script, name) == states,
-                    what=f"{task} is over", timeout_s=60,
+                    what=f"{task} is over",
                 )  # fmt: skip
                 look = collector.get(f"/api/v1/alerts/{name}")
                 assert [each["state"] for each in look["history"]] == states

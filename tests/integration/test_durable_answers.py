@@ -55,7 +55,7 @@ def test_every_answer_comes_after_its_sync(tmp_path: Path) -> None:
     collector = TracedCollector(tmp_path, "--profile", profile, *waits)
     collector.start()
     try:
-        with httpx.Client(base_url=collector.url, timeout=30) as client:
+        with httpx.Client(base_url=collector.url, timeout=120) as client:
             for item in ITEMS:
                 client.post("/v1/records", json={"records": [item.record()]}).raise_for_status()
             headers = {"content-type": "application/x-protobuf"}

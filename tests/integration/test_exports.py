@@ -44,7 +44,7 @@ def collector(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CollectorPro
     started = CollectorProcess(folder, "--memory-limit", _LIMIT, "--deadline-s", "1h")
     started.start()
     try:
-        with httpx.Client(base_url=started.url, timeout=60) as client:
+        with httpx.Client(base_url=started.url, timeout=120) as client:
             for start in range(0, _RECORDS, _BATCH):
                 assert _post(client, _body(f"stored-{start}", _BATCH)) == 200
         yield started
@@ -69,7 +69,7 @@ def test_two_exports_at_once_cost_no_sender_anything(collector: CollectorProcess
 
     def send() -> Counter[int]:
         statuses = Counter[int]()
-        with httpx.Client(base_url=collector.url, timeout=60) as client:
+        with httpx.Client(base_url=collector.url, timeout=120) as client:
             while not done.is_set():
                 statuses[_post(client, _body(f"meanwhile-{statuses.total()}", 1))] += 1
         return statuses
@@ -97,7 +97,7 @@ def test_an_export_goes_on_after_the_collector_was_killed(collector: CollectorPr
         found = [next(parts), next(parts)]
         collector.kill()
         collector.start()
-        with httpx.Client(base_url=collector.url, timeout=60) as sender:
+        with httpx.Client(base_url=collector.url, timeout=120) as sender:
             assert _post(sender, _body("behind", 3)) == 200
         found += parts
     assert _stored(b"".join(found)) == _ALL
@@ -107,7 +107,7 @@ def test_an_export_goes_on_after_the_collector_was_killed(collector: CollectorPr
 def test_few_whole_files_are_written_at_a_time(collector: CollectorProcess) -> None:
     """A client that does not read keeps a part of its answer in memory; parts are for everybody."""
     path = "/api/v1/export/records"
-    with httpx.Client(base_url=collector.url, timeout=60) as client:
+    with httpx.Client(base_url=collector.url, timeout=120) as client:
         with ExitStack() as stack:
             answers = [stack.enter_context(client.stream("GET", path)) for _ in range(4)]
             assert [each.status_code for each in answers] == [200] * 4

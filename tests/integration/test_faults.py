@@ -71,7 +71,7 @@ def test_duplicated_reordered_and_split_deliveries(collector: CollectorProcess) 
     items = [Item(number=number) for number in range(30)]
     jobs: list[Item | bytes] = [job for item in items for job in (item, *span_requests(item))] * 2
     chance.shuffle(jobs)
-    with httpx.Client(base_url=collector.url, timeout=30) as client:
+    with httpx.Client(base_url=collector.url, timeout=120) as client:
         for number, job in enumerate(jobs):
             if isinstance(job, Item):
                 answer = client.post("/v1/records", json={"records": [job.record()]})
@@ -101,7 +101,7 @@ def test_truncated_deliveries_are_refused_and_the_whole_ones_taken(
     records = httpx.Request(
         "POST", "http://x/", json={"records": [i.record() for i in items]}
     ).read()
-    with httpx.Client(base_url=collector.url, timeout=30) as client:
+    with httpx.Client(base_url=collector.url, timeout=120) as client:
         for cut in range(1, len(body), len(body) // 20):
             answer = client.post("/v1/traces", content=body[:cut], headers=OTLP)
             assert answer.status_code in {200, 400}, answer.text
@@ -134,7 +134,7 @@ def test_a_full_disk_refuses_for_a_while_and_loses_nothing(collector: CollectorP
                 collector.start()
             else:
                 resource.prlimit(pid, resource.RLIMIT_FSIZE, free)
-            wait_until(lambda: len(producer.acknowledged) >= 100, what="more items", timeout_s=60)
+            wait_until(lambda: len(producer.acknowledged) >= 100, what="more items")
     finally:
         delivery.close()
     sent = [*before, *producer.acknowledged]

@@ -70,7 +70,7 @@ def collector(
             replay(runs[start : start + 20], tracer, queue[ALIAS].insert)
             assert flush_tracer(60)
         assert queue.flush(60)
-        running.wait_evaluated(len(runs), timeout_s=120)
+        running.wait_evaluated(len(runs))
         yield running
     finally:
         shutdown_tracer()

@@ -55,7 +55,7 @@ def test_spans_of_a_plain_opentelemetry_sdk_and_a_record_by_alias(
     trace_id = f"{root.get_span_context().trace_id:032x}"
     record = {"uid": "u-1", "profile": ALIAS, "record_id": "plain", "trace_id": trace_id,
               "context": {"case": "plain", "answer": "41"}}  # fmt: skip
-    answer = httpx.post(f"{collector.url}/v1/records", json={"records": [record]})
+    answer = httpx.post(f"{collector.url}/v1/records", json={"records": [record]}, timeout=120)
     assert answer.is_success, answer.text
 
     collector.wait_evaluated(1)
@@ -76,7 +76,7 @@ def test_spans_of_a_plain_opentelemetry_sdk_and_a_record_by_alias(
 def test_a_record_sent_again_is_a_duplicate(collector: CollectorProcess) -> None:
     record = {"uid": "u-1", "profile": ALIAS, "context": {"case": "x", "answer": "42"}}
     for _ in range(3):
-        answer = httpx.post(f"{collector.url}/v1/records", json={"records": [record]})
+        answer = httpx.post(f"{collector.url}/v1/records", json={"records": [record]}, timeout=120)
         assert answer.is_success, answer.text
     collector.wait_evaluated(1)
 

@@ -73,7 +73,7 @@ def test_a_page(name: str, model: str, tmp_path: Path) -> None:
         assert done.returncode == 0, done.stderr[-3000:]
         if name != "opentelemetry":  # which asks no model
             assert ANSWER in done.stdout
-        wait_until(lambda: bool(collector.evaluations()), what="an evaluation", timeout_s=60)
+        wait_until(lambda: bool(collector.evaluations()), what="an evaluation")
         (evaluation,) = collector.evaluations()
         tasks = tasks_by_id(evaluation)
         wrong = {key: task["message"] for key, task in tasks.items() if task["outcome"] != "passed"}

@@ -119,7 +119,7 @@ def test_the_agent_says_why_it_does_not_get_in(
     done = subprocess.run(
         [sys.executable, "-c", _CONNECT, broker.bootstrap, ca],
         env={**os.environ, "KAFKA_USERNAME": USER, "KAFKA_PASSWORD": password},
-        capture_output=True, text=True, timeout=60, check=True, cwd=ROOT,
+        capture_output=True, text=True, timeout=120, check=True, cwd=ROOT,
     )  # fmt: skip
     assert reason in done.stdout
     assert password not in done.stdout + done.stderr
@@ -141,9 +141,10 @@ def test_the_collector_says_why_it_does_not_get_in(
     ca = security.ca if is_right_authority else security.other_ca
     collector = start_collector("--config", config, *flags(broker, ca))
     wait_until(
-        lambda: reason in httpx.get(f"{collector.url}/readyz").text, what="the reason at /readyz"
+        lambda: reason in httpx.get(f"{collector.url}/readyz", timeout=120).text,
+        what="the reason at /readyz",
     )
-    answer = httpx.get(f"{collector.url}/readyz")
+    answer = httpx.get(f"{collector.url}/readyz", timeout=120)
     log = collector.process.log.read_text()
     assert answer.status_code == 503
     assert reason in log

@@ -80,7 +80,9 @@ def test_no_crash_loop_overspends(
                      "context": {"answer": n}}
                     for n in range(number, number + 40)
                 ]  # fmt: skip
-                answer = httpx.post(f"{collector.url}/v1/records", json={"records": records})
+                answer = httpx.post(
+                    f"{collector.url}/v1/records", json={"records": records}, timeout=120
+                )
                 assert answer.status_code == 200
             for _ in range(kills):
                 calls = server.calls
@@ -92,7 +94,7 @@ def test_no_crash_loop_overspends(
             wait_until(
                 lambda: collector.metrics()['scouter_judge_tasks_pending{space="default"}'] == 0
                 and (sheet := collector.records())["evaluated"] + sheet["skipped"] == RECORDS,
-                what="everything is decided", timeout_s=120, every_s=0.2,
+                what="everything is decided", every_s=0.2,
             )  # fmt: skip
             found, metrics = collector.evaluations(), collector.metrics()
             rates = {each["task_id"]: each for each in collector.get("/api/v1/tasks")["items"]}

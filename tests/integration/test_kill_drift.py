@@ -40,7 +40,7 @@ def deliver(url: str, answers: Sequence[int]) -> None:
         while True:
             try:
                 answer = httpx.post(
-                    f"{url}/v1/records", json={"records": records}, timeout=30, verify=trusted()
+                    f"{url}/v1/records", json={"records": records}, timeout=120, verify=trusted()
                 )
                 if answer.is_success:
                     break

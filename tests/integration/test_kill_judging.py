@@ -83,7 +83,9 @@ def test_kills_while_judges_are_asked(tmp_path: Path, monkeypatch: pytest.Monkey
                          "context": {"answer": n, "even": n % 2 == 0}}
                         for n in range(number, number + 10)
                     ]  # fmt: skip
-                    answer = httpx.post(f"{collector.url}/v1/records", json={"records": records})
+                    answer = httpx.post(
+                        f"{collector.url}/v1/records", json={"records": records}, timeout=120
+                    )
                     assert answer.status_code == 200
                 calls = server.calls
                 wait_until(lambda calls=calls: server.calls > calls, what="a judge is asked")
@@ -93,7 +95,7 @@ def test_kills_while_judges_are_asked(tmp_path: Path, monkeypatch: pytest.Monkey
             wait_until(
                 lambda: collector.metrics()['scouter_judge_tasks_pending{space="default"}'] == 0
                 and collector.records()["evaluated"] == RECORDS,
-                what="everything is decided", timeout_s=120, every_s=0.2,
+                what="everything is decided", every_s=0.2,
             )  # fmt: skip
             found = collector.evaluations()
             metrics, sheet = collector.metrics(), collector.records()

@@ -395,7 +395,8 @@ def test_what_a_judge_was_asked_and_answered(
         service.send({"uid": "u1", "profile": "judged", "context": context, "trace_id": GOOD})
         service.wait_for(1)
         wait_until(
-            lambda: service.collector.store.pending_count() == 0, what="the judge", timeout_s=30
+            lambda: service.collector.store.pending_count() == 0,
+            what="the judge",
         )
         with serve(service.collector.app) as address:
             monkeypatch.setenv("SCOUTER_URL", address)

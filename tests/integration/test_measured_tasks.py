@@ -258,14 +258,15 @@ def test_a_collector(
                 f"{collector.url}/v1/traces",
                 content=encode_request(spans).SerializeToString(),
                 headers={"Content-Type": "application/x-protobuf"},
+                timeout=120,
             )
             assert answer.is_success, answer.text
-            answer = httpx.post(f"{collector.url}/v1/records", json={"records": sent})
+            answer = httpx.post(f"{collector.url}/v1/records", json={"records": sent}, timeout=120)
             assert answer.is_success, answer.text
             wait_until(
                 lambda: len(found := collector.evaluations()) == 4
                 and all(each["outcome"] != "pending" for each in found),
-                what="two records and two sessions are judged", timeout_s=60,
+                what="two records and two sessions are judged",
             )  # fmt: skip
             found = collector.evaluations()
         finally:

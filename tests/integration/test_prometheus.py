@@ -48,7 +48,7 @@ def send_until(
         sent += 10
         return done()
 
-    wait_until(step, what=what, timeout_s=60, every_s=0.1)
+    wait_until(step, what=what, every_s=0.1)
 
 
 def firing(prometheus: PrometheusServer, task: str) -> list[Alert]:
@@ -98,7 +98,7 @@ def test_a_regression_is_read_from_prometheus_own_api(
 
 def _alertmanager_has(address: str) -> None:
     def received() -> bool:
-        alerts = httpx.get(f"http://{address}/api/v2/alerts").json()
+        alerts = httpx.get(f"http://{address}/api/v2/alerts", timeout=120).json()
         return any(alert["labels"]["alertname"] == ALERT for alert in alerts)
 
     wait_until(received, what="the alert reaches Alertmanager", every_s=0.1)

@@ -93,6 +93,7 @@ def send(collector: CollectorProcess) -> None:
         f"{collector.url}/v1/records",
         json={"records": records},
         headers={"scouter-dropped": "sender=9f31c04e, full=0/3"},
+        timeout=120,
     )
     assert answer.status_code == 200, answer.text
 
@@ -142,13 +143,13 @@ def test_every_name_and_label_is_there(busy: CollectorProcess) -> None:
     send(busy)
 
     def scrape() -> dict[str, set[str]]:
-        return labels_by_name(httpx.get(f"{busy.url}/metrics").text)
+        return labels_by_name(httpx.get(f"{busy.url}/metrics", timeout=120).text)
 
     def seen() -> bool:
         shown = scrape()
         return all(shown.get(name) for name in read - UNSEEN.keys() - _SCRAPED.keys() - FREE)
 
-    wait_until(seen, what=f"all of {sorted(read)} have samples", timeout_s=60)
+    wait_until(seen, what=f"all of {sorted(read)} have samples")
     shown = scrape()
     assert UNSEEN.keys() <= read
     assert all(shown.get(name, set()) in (set(), labels) for name, labels in UNSEEN.items())
@@ -201,7 +202,8 @@ def test_prometheus_answers_every_rule(busy: CollectorProcess) -> None:
                     wanted.add(match[0])
         for each in sorted(wanted):
             wait_until(
-                lambda each=each: prometheus.query(each), what=f"a series of {each}", timeout_s=60
+                lambda each=each: prometheus.query(each),
+                what=f"a series of {each}",
             )
 
         def evaluated() -> bool:
@@ -219,7 +221,6 @@ def test_prometheus_answers_every_picture(busy: CollectorProcess) -> None:
         for query in map(asked, queries_of_dashboard()):
             wait_until(
                 lambda query=query: prometheus.query(query), what=f"a series of {query}",
-                timeout_s=60,
             )  # fmt: skip
         total = 'scouter_task_results_total{task="tone",outcome="passed"}'
         wait_until(lambda: prometheus.total(total) == 60, what="all judged results are counted")

@@ -174,7 +174,7 @@ def test_the_stock_exporter_waits_and_comes_back_when_the_memory_is_full(
         "--max-in-flight", "1MB",
     )  # fmt: skip
     caplog.set_level(logging.WARNING)
-    exporter = OTLPSpanExporter(f"http://{collector.grpc}", insecure=True, timeout=20)
+    exporter = OTLPSpanExporter(f"http://{collector.grpc}", insecure=True, timeout=120)
     provider = TracerProvider(shutdown_on_exit=False)
     provider.add_span_processor(BatchSpanProcessor(exporter))
     with provider.get_tracer("agent").start_as_current_span("large") as large:
@@ -194,9 +194,11 @@ def test_the_stock_exporter_waits_and_comes_back_when_the_memory_is_full(
         yield b"}"
 
     headers = {"Content-Type": "application/json"}
-    answer = httpx.post(f"{collector.url}/v1/traces", content=slowly(), headers=headers, timeout=60)
+    answer = httpx.post(
+        f"{collector.url}/v1/traces", content=slowly(), headers=headers, timeout=120
+    )
     assert answer.status_code == 200, answer.text
-    flushing.join(30)
+    flushing.join(120)
     provider.shutdown()
     assert "RESOURCE_EXHAUSTED" in caplog.text
     trace_id = f"{large.get_span_context().trace_id:032x}"
@@ -235,7 +237,7 @@ def test_an_autoconfigured_agent_logs_no_error(
     }
     done = subprocess.run(
         [sys.executable, "-c", AUTOCONFIGURED], env=os.environ | environ,
-        capture_output=True, text=True, timeout=60,
+        capture_output=True, text=True, timeout=120,
     )  # fmt: skip
 
     assert (done.returncode, done.stderr) == (0, "")

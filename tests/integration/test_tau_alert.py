@@ -75,13 +75,13 @@ def test_the_tool_that_broke_is_named(tmp_path: Path) -> None:
         collector.start()
         try:
             send(runs, collector, profile, "1")
-            collector.wait_evaluated(len(runs), timeout_s=120)
+            collector.wait_evaluated(len(runs))
 
             def taken() -> bool:
                 series = collector.get("/api/v1/drift/series")["items"]
                 return any(each["units"] == len(runs) for each in series)
 
-            wait_until(taken, what="all conversations are complete", timeout_s=60)
+            wait_until(taken, what="all conversations are complete")
             assert webhook.asked == [], "the recorded agent is its own measure"
             send([broken(run) for run in runs], collector, profile, "2")
 
@@ -91,12 +91,12 @@ def test_the_tool_that_broke_is_named(tmp_path: Path) -> None:
                     None,
                 )
 
-            body = wait_until(told, what="the webhook is told", timeout_s=40)
+            body = wait_until(told, what="the webhook is told")
             assert (body["event"], body["version"]) == ("firing", "2")
             assert any(each.startswith(f"tool {GUILTY}: ") for each in body["explained_by"]), body
 
             def received() -> Any:
-                found = httpx.get(f"http://{alertmanager}/api/v2/alerts").json()
+                found = httpx.get(f"http://{alertmanager}/api/v2/alerts", timeout=120).json()
                 return next(
                     (each for each in found if each["labels"]["task"] == "no_tool_errors"), None
                 )

@@ -88,7 +88,7 @@ def live(
             assert flush_tracer(60)
         assert queue.flush(60)
         assert (queue.stats.dropped, RUNTIME.stats.dropped) == ({}, {})
-        collector.wait_evaluated(len(runs), timeout_s=120)
+        collector.wait_evaluated(len(runs))
         yield {item["record_id"]: item for item in collector.evaluations()}
     finally:
         shutdown_tracer()

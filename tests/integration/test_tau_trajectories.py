@@ -107,7 +107,7 @@ def test_live_and_offline_agree(runs: list[Run], offline: Triples, tmp_path: Pat
             send(runs[start : start + 20], tracer, queue, start)
             assert flush_tracer(60)
         assert queue.flush(60)
-        collector.wait_evaluated(len(runs), timeout_s=120)
+        collector.wait_evaluated(len(runs))
         items: list[Any] = collector.evaluations()
     finally:
         shutdown_tracer()

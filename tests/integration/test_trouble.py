@@ -67,7 +67,7 @@ class Watched:
         """Send records."""
         body = {"records": list(records)}
         return httpx.post(
-            f"{self.collector.url}/v1/records", json=body, headers=headers, timeout=30
+            f"{self.collector.url}/v1/records", json=body, headers=headers, timeout=120
         )
 
     def found(self) -> list[str]:
@@ -87,9 +87,11 @@ class Watched:
             assert text in item["message"]
         (sent,) = self.script.asked
         assert (sent.body["message"], sent.body["alert_id"]) == (item["message"], item["alert_id"])
-        page = unescape(httpx.get(f"{self.collector.url}/alerts").text)
+        page = unescape(httpx.get(f"{self.collector.url}/alerts", timeout=120).text)
         assert item["message"] in page
-        look = unescape(httpx.get(f"{self.collector.url}/alerts/{item['alert_id']}").text)
+        look = unescape(
+            httpx.get(f"{self.collector.url}/alerts/{item['alert_id']}", timeout=120).text
+        )
         assert item["message"] in look
         assert self.gauges(trouble) == (1.0, 1.0)
         return item
@@ -167,7 +169,9 @@ def test_records_that_wait_for_an_evaluation(tmp_path: Path) -> None:
         run.wait_told("not_evaluated", says=["3 records wait", "scouter results record u0"])
         late = AgentEvalProfile([AssertionTask("right", "answer", 42, "Equals")], alias="late")
         body = json.loads(late.save_to_json(tmp_path / "late.json").read_text())
-        pushed = httpx.post(f"{run.collector.url}/api/v1/profiles?activate=true", json=body)
+        pushed = httpx.post(
+            f"{run.collector.url}/api/v1/profiles?activate=true", json=body, timeout=120
+        )
         assert pushed.is_success, pushed.text
         run.collector.wait_evaluated(3)
         run.pass_time(6 * MINUTE)
@@ -179,7 +183,7 @@ def test_records_of_a_profile_that_is_not_active(tmp_path: Path) -> None:
     with watched(tmp_path, asserting(), deadline_s="1s") as run:
         (profile,) = run.collector.get("/api/v1/profiles")["items"]
         url = f"{run.collector.url}/api/v1/profiles/{profile['uid']}"
-        assert httpx.post(f"{url}/deactivate").is_success
+        assert httpx.post(f"{url}/deactivate", timeout=120).is_success
         run.send(records(2))
         wait_until(lambda: run.collector.records()["dead_lettered"] == 2, what="they are given up")
         run.pass_time()
@@ -269,7 +273,7 @@ def test_fewer_spans_than_stamped(tmp_path: Path) -> None:
             body = encode_request([root]).SerializeToString()
             headers = {"content-type": "application/x-protobuf"}
             url = f"{run.collector.url}/v1/traces"
-            assert httpx.post(url, content=body, headers=headers).is_success
+            assert httpx.post(url, content=body, headers=headers, timeout=120).is_success
             record = {"uid": f"u{number}", "profile": load_profile().alias, "trace_id": trace}
             run.send([{**record, "context": {"text": "record-1"}}])
         run.collector.wait_evaluated(10)

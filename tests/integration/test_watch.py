@@ -125,7 +125,7 @@ def test_each_watched_trace_is_judged_once_whenever_the_collector_is_killed(
             for request in requests:
                 url = f"{collector.url}/v1/traces"
                 answer = httpx.post(
-                    url, content=request, headers=PROTOBUF, timeout=30, verify=trusted()
+                    url, content=request, headers=PROTOBUF, timeout=120, verify=trusted()
                 )
                 assert answer.status_code == 200, answer.text
             if round_ % 2:  # in the middle of deriving and judging

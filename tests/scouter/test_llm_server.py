@@ -33,7 +33,7 @@ def complete(schema: dict[str, Any] | None = None) -> Any:
         wanted = {"name": "verdict", "schema": schema}
         body["response_format"] = {"type": "json_schema", "json_schema": wanted}
     url = f"{os.environ['OPENAI_BASE_URL']}/chat/completions"
-    response = httpx.post(url, json=body).raise_for_status().json()
+    response = httpx.post(url, json=body, timeout=120).raise_for_status().json()
     assert (response["object"], response["model"]) == ("chat.completion", "m")
     return response["choices"][0]["message"]["content"]
 
@@ -62,7 +62,7 @@ def test_one_reply_for_all() -> None:
 def test_equal_texts_have_equal_embeddings() -> None:
     with LLMTestServer() as server:
         body = {"model": "e", "input": ["a", "b", "a"], "dimensions": 512}
-        response = httpx.post(f"{server.url}/embeddings", json=body).json()
+        response = httpx.post(f"{server.url}/embeddings", json=body, timeout=120).json()
 
     first, second, third = (item["embedding"] for item in response["data"])
     assert first == third != second
@@ -72,8 +72,8 @@ def test_equal_texts_have_equal_embeddings() -> None:
 
 def test_what_it_does_not_know() -> None:
     with LLMTestServer() as server:
-        assert httpx.post(f"{server.url}/images", json={}).status_code == 404
-        broken = httpx.post(f"{server.url}/embeddings", content=b"{")
+        assert httpx.post(f"{server.url}/images", json={}, timeout=120).status_code == 404
+        broken = httpx.post(f"{server.url}/embeddings", content=b"{", timeout=120)
         assert (broken.status_code, broken.json()["error"]["message"]) == (
             400,
             "the body is no JSON",

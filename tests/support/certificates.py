@@ -45,6 +45,6 @@ def _authority(folder: Path, name: str) -> Path:
 
 def _openssl(*args: str | Path) -> None:
     subprocess.run(
-        ["openssl", *map(str, args)], check=True, capture_output=True, timeout=60,
+        ["openssl", *map(str, args)], check=True, capture_output=True, timeout=120,
         stdin=subprocess.DEVNULL,
     )  # fmt: skip

@@ -10,10 +10,12 @@ from typing import Any, Final, cast
 import httpx
 
 from tests.support.forked import ManagedFork
-from tests.support.processes import ManagedProcess, free_ports, wait_until
+from tests.support.processes import PATIENCE_S, ManagedProcess, free_ports, wait_until
 
-_QUICK: Final = ("--settle-s", "100ms", "--foreign-settle-s", "500ms", "--quiet-s", "3s")
-"""Waits short enough for a test; later flags win."""
+_WAITS: Final = (
+    "--settle-s", "100ms", "--foreign-settle-s", "500ms", "--quiet-s", "1h", "--deadline-s", "1h",
+)  # fmt: skip
+"""Later flags win. A whole trace is judged soon, and none because the machine is busy."""
 
 
 class CollectorProcess:
@@ -71,17 +73,17 @@ class CollectorProcess:
         command = self.command()
         run = ManagedProcess if command else ManagedFork
         self._process = run(
-            [*command, "scouter.cli.app", "collector", *_QUICK,
+            [*command, "scouter.cli.app", "collector", *_WAITS,
              "--data", self.folder / "data", "--listen", self._listen, "--grpc", self._grpc,
              "--ready-file", ready,
              *self._flags],
             log=self.folder / "collector.log",
             env=self.environ(),
         )  # fmt: skip
-        told = self._process.wait_ready(lambda: _read_json(ready), timeout_s=30)
+        told = self._process.wait_ready(lambda: _read_json(ready))
         self._listen = str(told["listen"])
         self._grpc = str(told["grpc"] or "off")
-        self._http = httpx.Client(base_url=self.url, timeout=30)
+        self._http = httpx.Client(base_url=self.url, timeout=120)
 
     def stop(self) -> int:
         """Ask it to end; returns its exit code."""
@@ -129,7 +131,7 @@ class CollectorProcess:
         """The number of records in each state."""
         return cast(dict[str, int], self.get("/api/v1/conservation")["records"])
 
-    def wait_evaluated(self, count: int, *, timeout_s: float = 60.0) -> None:
+    def wait_evaluated(self, count: int, *, timeout_s: float = PATIENCE_S) -> None:
         """Wait until so many records are evaluated.
 
         Raises:

@@ -44,7 +44,7 @@ class FlakyGate:
 def flaky_gate(url: Callable[[], str], refused_share: float, seed: int = 1) -> Generator[FlakyGate]:
     """A gate on a free port, closed at the end."""
     gate = FlakyGate(url, refused_share, seed)
-    client = httpx.Client(timeout=30)
+    client = httpx.Client(timeout=120)
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
@@ -83,5 +83,5 @@ def flaky_gate(url: Callable[[], str], refused_share: float, seed: int = 1) -> G
             yield gate
         finally:
             server.shutdown()
-            thread.join(10)
+            thread.join(120)
             client.close()

@@ -108,7 +108,7 @@ def _server() -> socket.socket:
 
         def end() -> None:
             ours.close()
-            process.wait(20)
+            process.wait(120)
 
         atexit.register(end)
         _servers[os.getpid()] = ours

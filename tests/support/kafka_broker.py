@@ -130,7 +130,7 @@ class KafkaBroker:
         subprocess.run(
             [*self._command, "kafka.tools.StorageTool", "format", "-t", cluster_id,
              "-c", str(self._properties), *users],
-            check=True, capture_output=True, timeout=60, stdin=subprocess.DEVNULL,
+            check=True, capture_output=True, timeout=120, stdin=subprocess.DEVNULL,
         )  # fmt: skip
 
     def start(self) -> None:

@@ -18,7 +18,6 @@ from tests.support.processes import wait_until
 
 LONGEST_LIFE_S: Final = 0.6
 """A collector is killed at a random moment up to so long after it took its first request."""
-SETTLE_S: Final = 180.0
 STATES: Final = ("waiting", "evaluated", "skipped", "expired", "dead_lettered", "erased")
 DECIDED: Final = ("passed", "failed", "errored", "skipped")
 REFUSED: Final = b"the store does not take messages"
@@ -148,7 +147,7 @@ def wait_settled(collector: CollectorProcess, count: int) -> None:
         records = collector.records()
         return records["accepted"] == records["evaluated"] >= count
 
-    wait_until(settled, what=f"{count} records are evaluated", timeout_s=SETTLE_S, every_s=0.2)
+    wait_until(settled, what=f"{count} records are evaluated", every_s=0.2)
 
 
 def report_of(collector: CollectorProcess, sent: Sequence[Item], kills: int) -> KillReport:

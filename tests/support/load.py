@@ -115,7 +115,7 @@ class HttpDelivery:
     """Sends spans and records over HTTP, again and again until each is acknowledged."""
 
     url: Callable[[], str]
-    client: httpx.Client = field(default_factory=lambda: httpx.Client(timeout=20))
+    client: httpx.Client = field(default_factory=lambda: httpx.Client(timeout=120))
     repeated: int = 0
     cut_off: int = 0
     is_in_flight: bool = False
@@ -144,7 +144,7 @@ class HttpDelivery:
                 self.repeated += 1
             return answer.is_success
 
-        wait_until(accepted, what="the collector takes a batch", timeout_s=120)
+        wait_until(accepted, what="the collector takes a batch")
 
     def close(self) -> None:
         """End its connections."""

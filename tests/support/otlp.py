@@ -130,7 +130,7 @@ class GrpcClient:
         """A call in hand, whose message comes when the iterator gives it."""
         channel: Any = self._channel
         return channel.stream_unary(_SERVICES[signal]).future(
-            messages, metadata=metadata, timeout=60
+            messages, metadata=metadata, timeout=120
         )
 
     def refusal(

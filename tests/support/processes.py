@@ -10,13 +10,19 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import IO, Protocol, TypeVar
+from typing import IO, Final, Protocol, TypeVar
 
 T = TypeVar("T")
+PATIENCE_S: Final = 240.0
+"""Seconds until an event counts as missing: it ends the wait, so that a long one costs nothing."""
 
 
 def wait_until(
-    check: Callable[[], T | None], *, what: str, timeout_s: float = 30.0, every_s: float = 0.02
+    check: Callable[[], T | None],
+    *,
+    what: str,
+    timeout_s: float = PATIENCE_S,
+    every_s: float = 0.02,
 ) -> T:
     """Ask again and again until the answer is truthy.
 
@@ -132,7 +138,7 @@ class ManagedProcess:
         """The last lines of the output."""
         return "\n".join(self.log.read_text(errors="replace").splitlines()[-lines:])
 
-    def wait_ready(self, check: Callable[[], T | None], *, timeout_s: float = 60.0) -> T:
+    def wait_ready(self, check: Callable[[], T | None], *, timeout_s: float = PATIENCE_S) -> T:
         """Wait until `check` answers truthy; fail at once if the program ends.
 
         Raises:
@@ -149,7 +155,7 @@ class ManagedProcess:
         except AssertionError as error:
             raise AssertionError(f"{error}\n{self.tail()}") from None
 
-    def stop(self, *, grace_s: float = 20.0) -> int:
+    def stop(self, *, grace_s: float = PATIENCE_S) -> int:
         """End the program politely, then not.
 
         Returns:
@@ -168,7 +174,7 @@ class ManagedProcess:
         return self._finish()
 
     def _finish(self) -> int:
-        code = self._process.wait(20)
+        code = self._process.wait(120)
         self._signal_group(signal.SIGKILL)  # children that outlived their parent
         return code
 

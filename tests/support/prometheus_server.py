@@ -32,7 +32,7 @@ class PrometheusServer:
     def __init__(self, port: int, process: ManagedProcess) -> None:
         self.url = f"http://127.0.0.1:{port}"
         self.process = process
-        self._http = httpx.Client(base_url=self.url, timeout=10)
+        self._http = httpx.Client(base_url=self.url, timeout=120)
 
     def close(self) -> None:
         """Close the connection to it."""
@@ -155,7 +155,7 @@ def run_alertmanager(config: str) -> Generator[str]:
 
         def ready() -> bool:
             with contextlib.suppress(httpx.TransportError):
-                return httpx.get(f"http://{address}/-/ready").status_code == 200
+                return httpx.get(f"http://{address}/-/ready", timeout=120).status_code == 200
             return False
 
         try:

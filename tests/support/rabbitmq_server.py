@@ -67,7 +67,7 @@ class RabbitServer:
                     args, log=self._folder / "rabbitmq.log", env=self._env, cwd=self._folder
                 )
             )
-        self._processes[-1].wait_ready(self._answers, timeout_s=90)
+        self._processes[-1].wait_ready(self._answers)
 
     def stop(self) -> None:
         """Stop the server; its data stays."""

@@ -34,7 +34,7 @@ class RedisServer:
              "--save", ""],
             log=self._folder / "redis.log",
         )  # fmt: skip
-        self._process.wait_ready(self._answers, timeout_s=30)
+        self._process.wait_ready(self._answers)
 
     def stop(self) -> None:
         """Stop the server; its data stays."""
@@ -44,6 +44,6 @@ class RedisServer:
 
     def _answers(self) -> bool:
         with socket.create_connection(("127.0.0.1", self._port), timeout=1) as connection:
-            connection.settimeout(5)
+            connection.settimeout(120)
             connection.sendall(b"PING\r\n")
             return connection.recv(100).startswith(b"+PONG")  # not while it loads its data

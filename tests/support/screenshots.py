@@ -68,7 +68,7 @@ def _tell(service: Any, ahead: Path, spans: int) -> None:
     for begin in range(0, spans, 5_000):
         body = encode_request(crew[begin : begin + 5_000]).SerializeToString()
         assert service.http.post("/v1/traces", content=body, headers=headers).is_success
-    wait_until(lambda: service.get("/api/v1/alerts")["drift"], what="an alert", timeout_s=60)
+    wait_until(lambda: service.get("/api/v1/alerts")["drift"], what="an alert")
 
 
 def views(service: Any) -> Mapping[str, str]:

@@ -32,7 +32,7 @@ def serve(app: FastAPI) -> Generator[str]:
             yield f"http://127.0.0.1:{listener.getsockname()[1]}"
         finally:
             server.should_exit = True
-            thread.join(10)
+            thread.join(120)
 
 
 @dataclass
@@ -109,4 +109,4 @@ def run_script() -> Generator[Script]:
     finally:
         script.server.shutdown()
         script.server.server_close()
-        thread.join(5)
+        thread.join(120)

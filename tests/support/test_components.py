@@ -67,7 +67,7 @@ def test_a_process_is_stopped_with_its_children(tmp_path: Path) -> None:
     pid = int(process.wait_ready(lambda: pid_file.exists() and pid_file.read_text()))
 
     assert process.stop() == -15
-    wait_until(lambda: not _is_alive(pid), what="the child is gone", timeout_s=10)
+    wait_until(lambda: not _is_alive(pid), what="the child is gone")
     assert process.tail() == "up"
 
 

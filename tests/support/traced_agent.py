@@ -213,7 +213,7 @@ def agent_process(transport: KafkaConfig) -> Generator[AgentProcess]:
             yield AgentProcess(process)
             assert process.stdin is not None
             process.stdin.close()
-            assert process.wait(60) == 0
+            assert process.wait(120) == 0
         finally:
             process.kill()
 

@@ -89,6 +89,7 @@ def https(collector: CollectorProcess, ca: Path, token: str) -> httpx.Client:
         base_url=collector.url.replace("http:", "https:"),
         verify=ssl.create_default_context(cafile=ca),
         headers={"Authorization": f"Bearer {token}"},
+        timeout=120,
     )
 
 
@@ -135,7 +136,7 @@ def test_over_grpc(tmp_path: Path, collector: CollectorProcess, certificates: Ce
         def code(token: str | None) -> str:
             metadata = [] if token is None else [("authorization", f"Bearer {token}")]
             try:
-                call(data, metadata=metadata, timeout=30)
+                call(data, metadata=metadata, timeout=120)
             except grpc.RpcError as error:
                 return cast(Any, error).code().name
             return "OK"
@@ -181,7 +182,7 @@ def test_a_proxy_on_this_machine(
     collector = CollectorProcess(tmp_path, *flags)
     collector.start()
     try:
-        with httpx.Client(base_url=collector.url) as client:
+        with httpx.Client(base_url=collector.url, timeout=120) as client:
             assert client.get("/api/v1/tasks").status_code == 200
             for name, value in (
                 ("X-Forwarded-For", "10.0.0.7"), ("X-Forwarded-For", "127.0.0.1"),
@@ -213,14 +214,14 @@ def test_a_collector_whose_tokens_vanish_stays_shut(tmp_path: Path) -> None:
     )
     collector.start()
     try:
-        told = httpx.get(f"http://127.0.0.1:{port}/readyz")
+        told = httpx.get(f"http://127.0.0.1:{port}/readyz", timeout=120)
         assert (told.status_code, told.json()["detail"]) == (503, "not ready: kafka")
         url = f"http://127.0.0.1:{port}/api/v1/tasks"
-        assert httpx.get(url).status_code == 401
+        assert httpx.get(url, timeout=120).status_code == 401
         (tmp_path / "data" / "access.db").unlink()
         assert token_command(tmp_path, "list").returncode == 0
         assert not (tmp_path / "data" / "access.db").exists()
-        assert httpx.get(url).status_code == 401
+        assert httpx.get(url, timeout=120).status_code == 401
     finally:
         collector.close()
 

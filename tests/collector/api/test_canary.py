@@ -82,7 +82,7 @@ def test_from_hold_to_a_decision(service: Service) -> None:
         rates = [answer[name]["pass_rate"] for name in ("stable", "candidate")]
         return answer if rates == [pytest.approx(0.95), pytest.approx(0.7)] else None
 
-    found = wait_until(all_complete, what="all conversations are complete", timeout_s=30)
+    found = wait_until(all_complete, what="all conversations are complete")
     assert found["decision"] == "roll_back"
     # 140 conversations pass as a whole; the others fail in both turns: 0 and 1 are no 42.
     assert (found["candidate"]["conversations"], found["candidate"]["records"]) == (200, 400)

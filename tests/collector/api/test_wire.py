@@ -20,7 +20,7 @@ def collector(module_collector: CollectorProcess) -> CollectorProcess:
 
 def connect(collector: CollectorProcess) -> socket.socket:
     host, _, port = collector.address.partition(":")
-    return socket.create_connection((host, int(port)), timeout=20)
+    return socket.create_connection((host, int(port)), timeout=120)
 
 
 @pytest.fixture
@@ -38,7 +38,7 @@ def answer_of(connection: socket.socket) -> bytes:
 
 
 def test_head_is_get_without_a_body(collector: CollectorProcess) -> None:
-    connection = HTTPConnection(collector.address, timeout=20)
+    connection = HTTPConnection(collector.address, timeout=120)
     for path in ("/healthz", "/readyz", "/metrics", "/openapi.json", "/api/v1/tasks", "/nothing"):
         told: list[tuple[int, dict[str, str], bytes]] = []
         for method in ("GET", "HEAD", "HEAD"):

@@ -234,9 +234,9 @@ def test_in_a_running_collector(
         )
         service.wait_for(8)
         wait_decided(service)
-        wait_until(lambda: service.sample(drifting) == 0.0, what="a window is over", timeout_s=40)
+        wait_until(lambda: service.sample(drifting) == 0.0, what="a window is over")
         turned.append(True)
-        wait_until(lambda: service.sample(drifting) == 1.0, what="the drift is seen", timeout_s=40)
+        wait_until(lambda: service.sample(drifting) == 1.0, what="the drift is seen")
         sheet = service.get("/api/v1/conservation")["records"]
         (task,) = service.get("/api/v1/tasks")["items"]
         series = service.get("/api/v1/tasks/series")["items"]
@@ -296,14 +296,12 @@ def test_a_restart_does_not_ask_again(
         wait_until(
             lambda: any(service.sample(asked % label) for label in ("good", "bad")),
             what="an item is judged",
-            timeout_s=20,
         )
         service.stop()
         service = start(**given)
         wait_until(
             lambda: service.get("/api/v1/judges/gold")["items"][0]["windows"],
             what="the evaluation is there",
-            timeout_s=20,
         )
         # It looks at the schedule before it reads what is pending.
         service.send({"uid": "u", "profile": "judged", "context": {"answer": "x"}})
@@ -334,7 +332,6 @@ class OneItem:
             wait_until(
                 lambda: self.service.get("/api/v1/judges/gold")["items"][0]["windows"],
                 what="the item is judged",
-                timeout_s=20,
             )
 
     def send(self) -> None:

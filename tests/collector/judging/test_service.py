@@ -103,7 +103,6 @@ def wait_decided(service: Service) -> None:
     wait_until(
         lambda: service.collector.store.pending_count() == 0,
         what="everything is decided",
-        timeout_s=30,
     )
 
 

@@ -553,7 +553,7 @@ def test_the_service_shows_sessions(start: Start, tmp_path: Path) -> None:
         items = service.get("/api/v1/evaluations", session_id="s")["items"]
         return [item for item in items if item["scope"] == "session"]
 
-    wait_until(lambda: bool(found()), what="an evaluation on the session", timeout_s=20)
+    wait_until(lambda: bool(found()), what="an evaluation on the session")
     (item,) = found()
     assert (item["session_id"], item["record_id"], item["trace_id"]) == ("s", "session s", None)
     assert (item["outcome"], item["tasks"][0]["actual"]) == ("passed", [1, 2])

@@ -37,7 +37,7 @@ def connect() -> Iterator[Callable[[CollectorProcess], socket.socket]]:
 
         def make(collector: CollectorProcess) -> socket.socket:
             host, _, port = collector.grpc.partition(":")
-            return stack.enter_context(socket.create_connection((host, int(port)), timeout=20))
+            return stack.enter_context(socket.create_connection((host, int(port)), timeout=120))
 
         yield make
 
@@ -58,7 +58,7 @@ def rest(connection: socket.socket) -> bytes:
 
 def code_of(channel: grpc.Channel, body: bytes) -> grpc.StatusCode:
     try:
-        channel.unary_unary(EXPORT)(body, timeout=20)
+        channel.unary_unary(EXPORT)(body, timeout=120)
     except grpc.RpcError as error:
         code: grpc.StatusCode = error.code()
         return code
@@ -118,7 +118,7 @@ def test_messages_that_nobody_has_asked_for_take_little_memory(
         before_mb = status_mb(pid, "VmHWM")
         message = bytes(4_000_000)  # no protobuf: it ends where it is decoded
         calls: list[grpc.Future[bytes]] = [
-            channel.unary_unary(EXPORT).future(message, timeout=60)
+            channel.unary_unary(EXPORT).future(message, timeout=120)
             for channel in channels
             for _ in range(20)
         ]

@@ -205,7 +205,7 @@ def test_what_an_event_says_is_judged_also_after_an_evaluation(
     def latest() -> Any:
         return service.get("/api/v1/evaluations")["items"][0]
 
-    wait_until(lambda: latest()["outcome"] == "passed", what="the answer", timeout_s=20)
+    wait_until(lambda: latest()["outcome"] == "passed", what="the answer")
     assert latest()["revision"] == (2 if is_late else 1)
 
 

@@ -74,19 +74,19 @@ def test_the_oldest_is_cut_off_once_somebody_waited_a_turn(who: str, cut_off: st
 
         with slots.slot(who, end):
             begun.release()
-            assert ends[name].wait(20)
+            assert ends[name].wait(120)
 
     readers: list[threading.Thread] = []
     for pair in (("one", "first"), ("two", "second"), ("two", "third")):
         readers.append(threading.Thread(target=read, args=pair))
         readers[-1].start()
-        assert begun.acquire(timeout=20)
+        assert begun.acquire(timeout=120)
     with slots.slot(who, lambda: None):
         assert cut == [cut_off]
     for each in ends.values():
         each.set()
     for reader in readers:
-        reader.join(20)
+        reader.join(120)
 
 
 def test_no_more_wait_than_there_are_threads_for() -> None:

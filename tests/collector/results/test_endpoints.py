@@ -168,7 +168,7 @@ def test_authorities_in_a_folder(
 ) -> None:
     """As Debian has them: a link by the digest of the name, and some that lead nowhere."""
     shutil.copy(certificates.ca, tmp_path / "ca.pem")
-    subprocess.run(["openssl", "rehash", tmp_path], check=True, capture_output=True, timeout=60)
+    subprocess.run(["openssl", "rehash", tmp_path], check=True, capture_output=True, timeout=120)
     (tmp_path / "01234567.0").symlink_to(tmp_path / "gone.pem")
     monkeypatch.setenv("SSL_CERT_DIR", str(tmp_path))
     no_file = ssl.get_default_verify_paths()._replace(cafile=None)
@@ -219,7 +219,7 @@ def test_only_those_who_use_grpc_load_it() -> None:
         "connect('grpc://127.0.0.1:4317', {}); print('grpc' in sys.modules)"
     )
     done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120
     )
     assert done.stdout.split() == ["False", "True"]
 

@@ -88,7 +88,7 @@ class Setting:
         self.store.append_evaluations(evaluations(*numbers, **fields)).result()
 
     def wait_for(self, count: int) -> None:
-        wait_until(lambda: len(self.server.events) >= count, what=f"{count} events", timeout_s=20)
+        wait_until(lambda: len(self.server.events) >= count, what=f"{count} events")
 
     def sample(self, name: str) -> float:
         value = self.metrics.get_sample_value(f"scouter_results_{name}")
@@ -442,12 +442,12 @@ def test_kill_9_loses_nothing_and_keeps_the_order(
             endpoint.faults.extend([Fault(endpoint.unavailable, 0)] * (round_ + 1))
             for n in range(40):
                 record = {"uid": f"{round_}-{n}", "profile": "answers", "context": {"answer": n}}
-                httpx.post(f"{collector.url}/v1/records", json={"records": [record]})
+                httpx.post(f"{collector.url}/v1/records", json={"records": [record]}, timeout=120)
             collector.kill()
         collector.start()
         wait_until(
             lambda: len({each for each in endpoint.names()}) == 80,
-            what="every evaluation", timeout_s=30,
+            what="every evaluation",
         )  # fmt: skip
         stored = [item["uid"] for item in reversed(collector.evaluations())]
     finally:

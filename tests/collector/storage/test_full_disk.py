@@ -43,13 +43,13 @@ def disk(tmp_path: Path) -> Iterator[SmallDisk]:
     folder.mkdir()
     try:
         command = ["mount", "-t", "tmpfs", "-o", "size=80m", "tmpfs", str(folder)]
-        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=20)
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
     except FileNotFoundError as error:
         pytest.skip(f"no small disk without the program mount: {error}")
     if done.returncode:
         pytest.skip(f"no small disk but for root: {done.stderr.strip()}")
     yield SmallDisk(folder)
-    subprocess.run(["umount", "--lazy", str(folder)], check=True, timeout=20)
+    subprocess.run(["umount", "--lazy", str(folder)], check=True, timeout=120)
 
 
 def noise(size: int) -> str:
@@ -71,7 +71,7 @@ def fill_until(says_full: Callable[[], bool], send: Callable[[int], bool]) -> li
 def take(store: DuckDBStore, uid: str) -> bool:
     try:
         rows = [record(f"{uid}-{part}", context={"t": noise(50_000)}) for part in range(20)]
-        store.append_records(rows).result(20)
+        store.append_records(rows).result(120)
     except TransientError:
         return False
     return True
@@ -94,11 +94,11 @@ def test_what_was_taken_stays_and_room_is_noticed(disk: SmallDisk, free: int) ->
     wait_until(lambda: accepted(store) == kept, what="reading while nothing can be written")
     assert not take(store, "refused")
     with pytest.raises(TransientError, match="cannot write"):
-        store.append_spans(SPACE, [span(1)], 1).result(20)
+        store.append_spans(SPACE, [span(1)], 1).result(120)
     disk.give_room()
-    wait_until(lambda: store.fault() == "", what="a checkpoint", timeout_s=20)
+    wait_until(lambda: store.fault() == "", what="a checkpoint")
     assert take(store, "after")
-    store.append_spans(SPACE, [span(1)], 1).result(20)
+    store.append_spans(SPACE, [span(1)], 1).result(120)
     assert accepted(store) == kept + 20
     store.close()
     store = DuckDBStore(disk.folder / "data")
@@ -122,7 +122,7 @@ def test_a_checkpoint_beside_commits_that_fails_is_made_up_for(disk: SmallDisk) 
         store.checkpoint()
     wait_until(lambda: bool(store.fault()), what="the fault")
     disk.give_room()
-    wait_until(lambda: store.fault() == "", what="room", timeout_s=20)
+    wait_until(lambda: store.fault() == "", what="room")
     assert accepted(store) == 200
     store.close()
 
@@ -131,11 +131,11 @@ def test_a_span_log_without_room_is_a_fault_too(disk: SmallDisk) -> None:
     store = DuckDBStore(disk.folder / "data")
     disk.leave(0)
     with pytest.raises(TransientError, match="No space left"):
-        store.append_spans(SPACE, [span(1, attributes={"t": noise(20_000)})], 1).result(20)
+        store.append_spans(SPACE, [span(1, attributes={"t": noise(20_000)})], 1).result(120)
     wait_until(lambda: "No space left" in store.fault(), what="the fault")
     disk.give_room()
-    wait_until(lambda: store.fault() == "", what="room", timeout_s=20)
-    store.append_spans(SPACE, [span(1)], 1).result(20)
+    wait_until(lambda: store.fault() == "", what="room")
+    store.append_spans(SPACE, [span(1)], 1).result(120)
     store.close()
 
 
@@ -162,7 +162,8 @@ def test_readyz_tells_of_a_full_disk_and_of_room(
         assert not send(1001)
         disk.give_room()
         wait_until(
-            lambda: service.http.get("/readyz").status_code == 200, what="room", timeout_s=20
+            lambda: service.http.get("/readyz").status_code == 200,
+            what="room",
         )
         assert send(1002)
         assert service.get("/api/v1/conservation")["records"]["accepted"] == len(taken) + 2

@@ -230,7 +230,7 @@ def test_many_loops_share_one_bound() -> None:
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(timeout=60)
+        thread.join(timeout=120)
 
     assert (done, most) == (200, 3)
 

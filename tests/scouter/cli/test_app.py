@@ -25,7 +25,7 @@ def run(*args: str) -> "subprocess.CompletedProcess[str]":
     """Run the program as a user would."""
     return subprocess.run(
         [sys.executable, "-m", "scouter.cli.app", *args],
-        capture_output=True, text=True, check=False, timeout=60, env={"COLUMNS": "400"},
+        capture_output=True, text=True, check=False, timeout=120, env={"COLUMNS": "400"},
     )  # fmt: skip
 
 

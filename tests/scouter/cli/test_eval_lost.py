@@ -285,6 +285,6 @@ def test_of_an_agents_own_profiles_one_has_to_get_a_record(project: Path, scoute
 def test_an_agent_that_ends_the_process_ends_it_with_1(project: Path, agent: str) -> None:
     write(project, agent)
     command = [sys.executable, "-m", "scouter.cli.app", *LOST]
-    done = subprocess.run(command, cwd=project, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(command, cwd=project, capture_output=True, text=True, timeout=120)
     assert done.returncode == 1, done.stdout + done.stderr
     assert "ended the run with os._exit(0)" in done.stderr

@@ -106,7 +106,7 @@ def test_wrong_keys_and_models_are_told_apart(name: str, monkeypatch: pytest.Mon
 def complete(server: LLMTestServer, text: str = "hi") -> httpx.Response:
     body = {"model": "m", "messages": [{"role": "user", "content": text}]}
     headers = {"authorization": "Bearer secret", "x-team": "a"}
-    return httpx.post(f"{server.url}/chat/completions", json=body, headers=headers)
+    return httpx.post(f"{server.url}/chat/completions", json=body, headers=headers, timeout=120)
 
 
 def said(response: httpx.Response) -> Any:
@@ -173,10 +173,13 @@ def test_what_is_no_request_of_a_client() -> None:
     with LLMTestServer() as server:
         for path in ("/v1/chat/completions", "/v1/messages"):
             url = f"{server.root}{path}"
-            assert httpx.post(url, content=b"[1]").status_code == 400
-            assert httpx.post(url, content=b"\xff").status_code == 400
+            assert httpx.post(url, content=b"[1]", timeout=120).status_code == 400
+            assert httpx.post(url, content=b"\xff", timeout=120).status_code == 400
         assert (
-            httpx.post(f"{server.url}/chat/completions", content=iter([b"{}"])).status_code == 400
+            httpx.post(
+                f"{server.url}/chat/completions", content=iter([b"{}"]), timeout=120
+            ).status_code
+            == 400
         )
     with pytest.raises(ValueError, match="no fault is called 'fire'"):
         Fault(kind="fire")  # pyright: ignore[reportArgumentType] - what is refused

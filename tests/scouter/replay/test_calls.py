@@ -17,7 +17,7 @@ from scouter.replay.at_once import is_async
 from scouter.replay.calls import DirectCalls, LoopCalls, drive, in_other_thread
 
 WORD: ContextVar[str] = ContextVar("word", default="none")
-SOON_S = 10
+SOON_S = 120
 
 
 async def async_function(number: int) -> int:
@@ -315,6 +315,6 @@ def test_a_thread_without_a_loop_serves_those_that_need_none() -> None:
     """No file descriptor is left for one."""
     done = subprocess.run(
         [sys.executable, "-c", NO_FILES_LEFT], capture_output=True, encoding="utf-8",
-        check=False, timeout=60,
+        check=False, timeout=120,
     )  # fmt: skip
     assert done.stdout == "7\n", done.stderr

@@ -19,7 +19,7 @@ from scouter.transport.config import MockConfig
 from scouter.transport.mock import MockTransport
 from tests.scouter.replay.bench import Bench, equals, spans_named
 
-SOON_S = 10
+SOON_S = 120
 SIX = ("a", "bad", "b", "bad", "c", "d")
 
 

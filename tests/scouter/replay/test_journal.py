@@ -38,7 +38,7 @@ def killed(journal: Path, kill_at: int, concurrency: int = 1) -> None:
             str(concurrency),
         ],
         cwd=ROOT,
-        timeout=60,
+        timeout=120,
         check=False,
     )
     assert ended.returncode == -signal.SIGKILL
@@ -322,7 +322,7 @@ def test_what_came_late_is_in_the_journal(bench: Bench, tmp_path: Path) -> None:
     threads: list[threading.Thread] = []
 
     def late() -> None:
-        assert go_on.wait(10)
+        assert go_on.wait(120)
         bench.agent("late")
 
     def agent(query: str) -> str:
@@ -330,7 +330,7 @@ def test_what_came_late_is_in_the_journal(bench: Bench, tmp_path: Path) -> None:
             threads.append(in_background(late))
         else:
             go_on.set()
-            threads[0].join(10)
+            threads[0].join(120)
         return bench.agent(query)
 
     def no_agent(query: str) -> str:

@@ -395,7 +395,7 @@ def test_a_second_replay_at_once_is_refused_and_the_first_unharmed(bench: Bench)
         answer = bench.agent(query)
         thread = threading.Thread(target=try_one, args=(other,))
         thread.start()
-        thread.join(10)
+        thread.join(120)
         try_one(bench.queue)
         assert bench.is_capturing
         return answer
@@ -456,7 +456,7 @@ def test_a_late_record_is_its_own_scenarios(bench: Bench, ends_in: str) -> None:
     threads: list[threading.Thread] = []
 
     def late() -> None:
-        assert go_on.wait(10)
+        assert go_on.wait(120)
         bench.agent("late")
 
     def agent(query: str) -> str:
@@ -464,7 +464,7 @@ def test_a_late_record_is_its_own_scenarios(bench: Bench, ends_in: str) -> None:
             threads.append(in_background(late))
         elif query == ends_in:
             go_on.set()
-            threads[0].join(10)
+            threads[0].join(120)
         return bench.agent(query)
 
     names = ["first", "middle", "last"]
@@ -480,7 +480,7 @@ def test_a_record_that_arrives_after_the_last_scenario(bench: Bench) -> None:
     threads: list[threading.Thread] = []
 
     def late() -> None:
-        assert go_on.wait(10)
+        assert go_on.wait(120)
         bench.agent("late")
 
     class Patient(EvalOrchestrator):
@@ -492,7 +492,7 @@ def test_a_record_that_arrives_after_the_last_scenario(bench: Bench) -> None:
         def on_scenario_complete(self, scenario: EvalScenario, response: Any) -> None:
             if scenario.id == "last":
                 go_on.set()
-                threads[0].join(10)
+                threads[0].join(120)
 
     scenarios = EvalScenarios([EvalScenario("q", id=name) for name in ("first", "last")])
     results = Patient(bench.queue, scenarios).run()
@@ -505,7 +505,7 @@ def test_records_without_a_scope_are_the_running_scenarios(bench: Bench) -> None
     def agent(query: str) -> str:
         thread = threading.Thread(target=bench.agent, args=("bare",))
         thread.start()
-        thread.join(10)
+        thread.join(120)
         return query
 
     results = bench.orchestrator(EvalScenario("q", id="s"), agent_fn=agent).run()

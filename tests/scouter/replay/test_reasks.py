@@ -255,7 +255,7 @@ def test_what_comes_for_a_judged_attempt_is_lost(bench: Bench, good: ScenarioEva
     may_go, has_gone = threading.Event(), threading.Event()
 
     def work(queue: ScouterQueue) -> None:
-        may_go.wait(10)
+        may_go.wait(120)
         queue["agent"].insert(EvalRecord(context={"late": 1}))
         has_gone.set()
 
@@ -269,7 +269,7 @@ def test_what_comes_for_a_judged_attempt_is_lost(bench: Bench, good: ScenarioEva
             return "no"
         if attempts["a"] == 2:
             may_go.set()
-            assert has_gone.wait(10)
+            assert has_gone.wait(120)
         return "yes"
 
     with pytest.warns(UserWarning, match="that came when all had been judged"):

@@ -210,7 +210,7 @@ def test_a_span_that_ends_while_the_spans_are_read_is_kept(
     names: list[str] = []
     reader = threading.Thread(target=lambda: names.extend(captured.names()), daemon=True)
     reader.start()
-    reader.join(20)
+    reader.join(120)
 
     assert not reader.is_alive(), "deadlock"
     assert names == ["first", "second"]

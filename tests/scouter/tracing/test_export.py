@@ -47,7 +47,7 @@ class Gated:
         raise AssertionError(items)
 
     def send_spans(self, spans: Sequence[ReadableSpan], dropped: Dropped = NONE_DROPPED) -> int:
-        assert self.gate.wait(20)
+        assert self.gate.wait(120)
         self.spans += [span.name for span in spans]
         return 0
 
@@ -287,7 +287,7 @@ def run(code: str, uri: str) -> str:
         [sys.executable, "-W", "error", "-c", code, uri],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=120,
         check=False,
     )
     assert done.returncode == 0, done.stderr

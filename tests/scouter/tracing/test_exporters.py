@@ -107,13 +107,16 @@ def collected() -> Iterator[tuple[Collected, int]]:
     port = server.add_insecure_port("127.0.0.1:0")
     server.start()
     yield servicer, port
-    server.stop(0).wait(5)
+    server.stop(0).wait(120)
 
 
 def test_otlp_over_grpc(collected: tuple[Collected, int]) -> None:
     servicer, port = collected
     config = OtelExportConfig(
-        endpoint=f"http://127.0.0.1:{port}", compression="gzip", headers={"x-team": "a"}, timeout=5
+        endpoint=f"http://127.0.0.1:{port}",
+        compression="gzip",
+        headers={"x-team": "a"},
+        timeout=120,
     )
     exporter = GrpcSpanExporter(batch_export=False, export_config=config)
     init_tracer("shop", exporter=exporter).start_span("a").end()

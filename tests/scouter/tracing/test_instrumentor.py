@@ -227,7 +227,7 @@ def run(code: str) -> str:
         [sys.executable, "-W", "error", "-c", code],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=120,
         check=False,
     )
     assert done.returncode == 0, done.stderr
@@ -437,7 +437,7 @@ def test_no_flush_waits_longer_for_another_exporter_than_it_is_told() -> None:
 
     class Hanging(_ShutExporter):
         def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
-            assert go_on.wait(20)
+            assert go_on.wait(120)
             return super().export(spans)
 
     exporter = Hanging()

@@ -70,7 +70,7 @@ def test_concurrent_roots_of_a_trace_add_up() -> None:
 
         def call(n: int) -> None:
             with tracer.start_as_current_span(f"root {n}", headers=headers):
-                barrier.wait(20)
+                barrier.wait(120)
                 with tracer.start_as_current_span(f"child {n}"):
                     pass
 

@@ -415,9 +415,9 @@ def test_threads_do_not_mix_their_spans(tracer: ScouterTracer, captured: Capture
 
     def agent(n: int) -> None:
         with tracer.start_as_current_span(f"agent {n}"):
-            barrier.wait(20)
+            barrier.wait(120)
             with tracer.start_as_current_span(f"step {n}"):
-                barrier.wait(20)
+                barrier.wait(120)
 
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(agent, range(8)))

@@ -145,4 +145,4 @@ def run_receiver() -> Generator[Receiver]:
     finally:
         receiver.server.shutdown()
         receiver.server.server_close()
-        thread.join(5)
+        thread.join(120)

@@ -133,7 +133,7 @@ def delivered(receiver: Receiver, count: int = 2) -> bool:
 def run(*args: str, cwd: Path, env: Mapping[str, str]) -> None:
     """Run Python to its end."""
     done = subprocess.run(
-        [sys.executable, *args], cwd=cwd, env=env, capture_output=True, text=True, timeout=60,
+        [sys.executable, *args], cwd=cwd, env=env, capture_output=True, text=True, timeout=120,
         check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
@@ -172,7 +172,7 @@ def test_celery_delivers_what_recycled_workers_hold(
     with contextlib.ExitStack() as stack:
         stack.callback(worker.stop)
         done = lambda: (tmp_path / "celery.log").read_text().count("succeeded") == 3  # noqa: E731
-        wait_until(done, what="three tasks", timeout_s=60)
+        wait_until(done, what="three tasks")
     assert delivered(receiver, 3)
 
 

@@ -40,7 +40,7 @@ def test_a_fork_waits_for_a_transport_that_is_being_made_but_not_for_long(
 ) -> None:
     done = subprocess.run(
         [sys.executable, "-c", CODE, str(seconds)],
-        capture_output=True, text=True, timeout=60, check=True,
+        capture_output=True, text=True, timeout=120, check=True,
     )  # fmt: skip
     first, took_s, second = done.stdout.split()
     assert (int(first), int(second)) == (opened, 0)

@@ -219,7 +219,7 @@ except TransientError as error:
     print(error)
 """
     done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=True
     )
 
     assert done.stdout.startswith("brokers 127.0.0.1:1: KafkaTimeoutError")

@@ -335,6 +335,6 @@ if pid == 0:
     os._exit(0 if done else 3)
 assert done and os.waitpid(pid, 0)[1] == 0
 """
-    subprocess.run([sys.executable, "-c", code, server.uri], cwd=ROOT, check=True, timeout=100)
+    subprocess.run([sys.executable, "-c", code, server.uri], cwd=ROOT, check=True, timeout=120)
 
     assert len(server.taken("logs")) == 3

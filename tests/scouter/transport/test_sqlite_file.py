@@ -35,15 +35,15 @@ def held(file: SqliteFile) -> Generator[None]:
 
     def wait(_: sqlite3.Connection) -> None:
         begun.set()
-        assert gate.wait(10)
+        assert gate.wait(120)
 
     waiting = file.run(wait)
-    assert begun.wait(10)
+    assert begun.wait(120)
     try:
         yield
     finally:
         gate.set()
-        waiting.result(10)
+        waiting.result(120)
 
 
 def writes(word: str) -> Callable[[sqlite3.Connection], str]:
@@ -74,8 +74,8 @@ def test_calls_that_wait_share_a_transaction(file: SqliteFile) -> None:
         made += [file.run(writes("a")), file.run(writes("b"))]
         looking = file.run(look)
 
-    assert looking.result(10) == ([], [False, False])
-    assert [each.result(10) for each in made] == ["a", "b"]
+    assert looking.result(120) == ([], [False, False])
+    assert [each.result(120) for each in made] == ["a", "b"]
     assert seen_from_outside(file) == ["a", "b"]
 
 
@@ -83,7 +83,7 @@ def test_what_is_answered_is_committed(file: SqliteFile) -> None:
     with held(file):
         made = [file.run(writes(str(at))) for at in range(50)]
 
-    made[0].result(10)
+    made[0].result(120)
     assert seen_from_outside(file) == [str(at) for at in range(50)]
 
 
@@ -96,8 +96,8 @@ def test_one_that_fails_is_undone_alone(file: SqliteFile) -> None:
         before, failing, after = file.run(writes("a")), file.run(fails), file.run(writes("b"))
 
     with pytest.raises(ValueError, match="no"):
-        failing.result(10)
-    assert (before.result(10), after.result(10)) == ("a", "b")
+        failing.result(120)
+    assert (before.result(120), after.result(120)) == ("a", "b")
     assert seen_from_outside(file) == ["a", "b"]
 
 
@@ -113,9 +113,9 @@ def test_none_is_done_where_all_was_undone(file: SqliteFile) -> None:
 
     for each in made:
         with pytest.raises(sqlite3.OperationalError, match="disk is full"):
-            each.result(10)
+            each.result(120)
     assert seen_from_outside(file) == []
-    assert file.run(writes("c")).result(10) == "c"
+    assert file.run(writes("c")).result(120) == "c"
 
 
 def test_what_is_asked_for_between_keeps_its_place(file: SqliteFile) -> None:
@@ -128,9 +128,9 @@ def test_what_is_asked_for_between_keeps_its_place(file: SqliteFile) -> None:
         file.run(writes("c"))
         last = file.read(words)
 
-    assert reading.result(10) == ["a"]
-    erasing.result(10)
-    assert last.result(10) == ["c"]
+    assert reading.result(120) == ["a"]
+    erasing.result(120)
+    assert last.result(120) == ["c"]
 
 
 def test_a_call_that_is_given_up_is_not_made(file: SqliteFile) -> None:
@@ -138,9 +138,9 @@ def test_a_call_that_is_given_up_is_not_made(file: SqliteFile) -> None:
         made = [file.run(writes(word)) for word in "abc"]
         assert made[1].cancel()
 
-    assert (made[0].result(10), made[2].result(10)) == ("a", "c")
+    assert (made[0].result(120), made[2].result(120)) == ("a", "c")
     with pytest.raises(CancelledError):
-        made[1].result(10)
+        made[1].result(120)
     assert seen_from_outside(file) == ["a", "c"]
 
 
@@ -152,7 +152,7 @@ def test_one_that_has_to_be_synced_has_all_synced(file: SqliteFile, synced: set[
     with held(file):
         made = [file.run(level, is_synced=at in synced) for at in range(3)]
 
-    assert {each.result(10) for each in made} == {_FULL if synced else _NORMAL}
+    assert {each.result(120) for each in made} == {_FULL if synced else _NORMAL}
 
 
 def test_closing_waits_for_what_was_asked_for(file: SqliteFile) -> None:
@@ -160,24 +160,24 @@ def test_closing_waits_for_what_was_asked_for(file: SqliteFile) -> None:
         made = [file.run(writes(word)) for word in "ab"]
         closing_it = threading.Thread(target=file.close)
         closing_it.start()
-    closing_it.join(10)
+    closing_it.join(120)
 
     assert not closing_it.is_alive()
     assert [each.done() for each in made] == [True, True]
-    assert file.read(words).result(10) == ["a", "b"], "opened again"
+    assert file.read(words).result(120) == ["a", "b"], "opened again"
 
 
 def test_a_forked_child_loses_nothing_when_its_parent_closes_the_file(file: SqliteFile) -> None:
     """SQLite would take the parent's connection, open at the fork, for one of the child's own."""
-    assert file.run(writes("parent")).result(10) == "parent"
+    assert file.run(writes("parent")).result(120) == "parent"
     to_parent, to_child = os.pipe(), os.pipe()
     pid = os.fork()
     if pid == 0:
         try:
-            file.run(writes("early")).result(10)
+            file.run(writes("early")).result(120)
             os.write(to_parent[1], b".")
             os.read(to_child[0], 1)
-            file.run(writes("late")).result(10)
+            file.run(writes("late")).result(120)
         finally:
             os._exit(0)
     assert os.read(to_parent[0], 1) == b"."

@@ -93,5 +93,5 @@ def test_the_collector_goes_on_without_a_record_that_ends_it(tmp_path: Path, ans
 
 def send(collector: CollectorProcess, uid: str, context: object) -> None:
     records = [{"uid": uid, "profile": "answers", "context": context}]
-    answer = httpx.post(f"{collector.url}/v1/records", json={"records": records}, timeout=30)
+    answer = httpx.post(f"{collector.url}/v1/records", json={"records": records}, timeout=120)
     assert answer.status_code == 200, answer.text

@@ -115,7 +115,7 @@ def test_a_batch_that_is_given_up_keeps_its_memory_until_it_is_stored(
     store = RecordsJob.apply
 
     def hang(job: RecordsJob, tx: Transaction) -> RecordsAppended:
-        assert go.wait(60)
+        assert go.wait(120)
         return store(job, tx)
 
     monkeypatch.setattr(RecordsJob, "apply", hang)
@@ -178,7 +178,7 @@ def answer_to_encoding(encoding: str, port: int) -> bytes:
     }  # fmt: skip
     head = b"".join(header(name, value) for name, value in fields.items())
     message = b"\x01" + struct.pack(">I", 5) + b"bytes"
-    with socket.create_connection(("127.0.0.1", port), timeout=10) as connection:
+    with socket.create_connection(("127.0.0.1", port), timeout=120) as connection:
         connection.sendall(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + frame(4, 0, 0, b""))
         connection.sendall(frame(1, 4, 1, head) + frame(0, 1, 1, message))
         told = b""
@@ -260,7 +260,7 @@ def test_messages_that_are_being_read_are_within_the_memory(
     client = GrpcClient(str(service.collector.grpc.listen))
 
     def late(number: int) -> Iterator[bytes]:
-        assert go.wait(30)
+        assert go.wait(120)
         yield encode_request([span(number)]).SerializeToString()
 
     try:
@@ -269,7 +269,7 @@ def test_messages_that_are_being_read_are_within_the_memory(
         assert service.http.post("/v1/records", json={"records": []}).status_code == 200
         assert budget.used == 2 * 2**20
         go.set()
-        assert [call.result(30) for call in calls] == [b""] * 8
+        assert [call.result(120) for call in calls] == [b""] * 8
     finally:
         go.set()
         client.close()
@@ -295,7 +295,7 @@ def test_silent_calls_keep_nobody_out(
     silent, client = [GrpcClient(address) for _ in range(4)], GrpcClient(address)
 
     def nothing() -> Iterator[bytes]:
-        over.wait(30)
+        over.wait(120)
         yield from ()
 
     def hold(channel: GrpcClient) -> None:
@@ -329,7 +329,7 @@ def test_a_sender_that_goes_away_leaves_no_memory_taken(start: Start) -> None:
     client = GrpcClient(str(service.collector.grpc.listen))
 
     def nothing() -> Iterator[bytes]:
-        never.wait(30)
+        never.wait(120)
         yield b""
 
     try:
@@ -345,4 +345,4 @@ def test_a_sender_that_goes_away_leaves_no_memory_taken(start: Start) -> None:
 
 def test_a_call_without_a_message_is_refused(client: GrpcClient) -> None:
     with pytest.raises(grpc.RpcError, match="without a message"):
-        client.stream(iter(())).result(30)
+        client.stream(iter(())).result(120)

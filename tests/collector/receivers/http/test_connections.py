@@ -43,7 +43,7 @@ def sockets() -> Iterator[Callable[[CollectorProcess], socket.socket]]:
 
         def make(collector: CollectorProcess) -> socket.socket:
             host, _, port = collector.address.partition(":")
-            return stack.enter_context(socket.create_connection((host, int(port)), timeout=20))
+            return stack.enter_context(socket.create_connection((host, int(port)), timeout=120))
 
         yield make
 

@@ -27,7 +27,7 @@ def exchange(address: str, pieces: Iterable[bytes]) -> tuple[int, int]:
     """
     host, _, port = address.partition(":")
     sent, answer = 0, b""
-    with socket.create_connection((host, int(port)), timeout=20) as connection:
+    with socket.create_connection((host, int(port)), timeout=120) as connection:
         try:
             for piece in pieces:
                 connection.sendall(piece)
@@ -113,7 +113,7 @@ def answers(address: str, data: bytes) -> list[int]:
     """The statuses of all answers until the collector ends the connection."""
     host, _, port = address.partition(":")
     answer = b""
-    with socket.create_connection((host, int(port)), timeout=20) as connection:
+    with socket.create_connection((host, int(port)), timeout=120) as connection:
         connection.sendall(data)
         while part := connection.recv(65_536):
             answer += part
@@ -164,7 +164,7 @@ SPELLINGS = (
 
 def spell(address: str, sent: Mapping[str, str], refusals: Collection[int]) -> None:
     """Nobody is sent elsewhere, least of all to what Host says; strangers are told nothing."""
-    connection = HTTPConnection(address, timeout=20)
+    connection = HTTPConnection(address, timeout=120)
 
     def ask(path: str, method: str, headers: Mapping[str, str]) -> int:
         connection.request(method, path, headers=dict(headers))

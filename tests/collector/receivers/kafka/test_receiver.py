@@ -55,7 +55,7 @@ def produce(broker: str, *messages: tuple[str, bytes | None]) -> None:
     try:
         for topic, value in messages:
             headers = [("other", b""), ("scouter-dropped", b"full=2")]
-            producer.send(topic, value, key=b"k", headers=headers).get(timeout=30)
+            producer.send(topic, value, key=b"k", headers=headers).get(timeout=120)
     finally:
         producer.close()
 
@@ -180,7 +180,7 @@ def test_a_partition_that_moves_under_load_is_read_once(
             told = producer.send(topics[0], body, key=str(sent).encode(), partition=sent % 4)
             sent += 1
             if sent % 4 == 0:
-                told.get(timeout=30)  # no faster than the broker
+                told.get(timeout=120)  # no faster than the broker
 
     def stored(service: Service) -> int:
         return service.get("/api/v1/conservation")["spans"]["stored"]
@@ -197,7 +197,7 @@ def test_a_partition_that_moves_under_load_is_read_once(
     store = DuckDBStore(tmp_path / "first" / "data")
     left = store.conservation("default").spans
     store.close()
-    wait_until(lambda: left.stored + stored(second) >= 64 * sent, what="all spans", timeout_s=60)
+    wait_until(lambda: left.stored + stored(second) >= 64 * sent, what="all spans")
     sheet = second.get("/api/v1/conservation")["spans"]
     assert left.stored + sheet["stored"] == 64 * sent
     assert (left.duplicates, sheet["duplicates"]) == (0, 0)
@@ -223,10 +223,10 @@ def test_a_collector_on_a_copy_of_the_data_folder_is_noticed(
 
     def is_told() -> bool:
         body = encode_request([span(next(numbers))]).SerializeToString()
-        producer.send(topics[0], body, partition=0).get(timeout=30)
+        producer.send(topics[0], body, partition=0).get(timeout=120)
         return "took over" in first.http.get("/readyz").text
 
-    wait_until(is_told, what="the older one says so", timeout_s=60, every_s=0.05)
+    wait_until(is_told, what="the older one says so", every_s=0.05)
     producer.close()
 
 

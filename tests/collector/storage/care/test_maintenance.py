@@ -93,7 +93,7 @@ def test_a_revision_of_what_retention_took_leaves_nothing(
     hold, commit = threading.Event(), store._committer._finish  # pyright: ignore[reportPrivateUsage]
 
     def held(connection: duckdb.DuckDBPyConnection) -> None:
-        assert hold.wait(10)
+        assert hold.wait(120)
         commit(connection)
 
     monkeypatch.setattr(store._committer, "_finish", held)  # pyright: ignore[reportPrivateUsage]

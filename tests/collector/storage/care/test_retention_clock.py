@@ -172,12 +172,12 @@ def test_a_jump_of_the_date_takes_nothing_out(
         now_ns=hands.now_ns,
         monotonic=hands.monotonic,
     )
-    store.append_spans(SPACE, [span(1, trace_id=f"{1:032x}")], hands.now_ns()).result(20)
+    store.append_spans(SPACE, [span(1, trace_id=f"{1:032x}")], hands.now_ns()).result(120)
     assert rounds.tidy() == 0
     hands.run(2)
     hands.date += 365
     assert rounds.tidy() == 0
-    store.append_spans(SPACE, [span(2, trace_id=f"{2:032x}")], hands.now_ns()).result(20)
+    store.append_spans(SPACE, [span(2, trace_id=f"{2:032x}")], hands.now_ns()).result(120)
     hands.run(0.9)
     assert rounds.tidy() == 0
     hands.run(0.2)

@@ -40,7 +40,7 @@ def test_it_outlives_a_fault_between_two_commits(caplog: pytest.LogCaptureFixtur
         for row in range(3):
             job = Job(row)
             writer.submit(job)
-            assert job.future.result(10) == row
+            assert job.future.result(120) == row
     assert "between two commits" in caplog.text
 
 
@@ -50,8 +50,8 @@ def test_a_job_that_cannot_be_stored_fails_alone() -> None:
         for job in jobs:
             writer.submit(job)
         with pytest.raises(DataError, match="no such row"):
-            jobs[1].future.result(10)
-        assert [jobs[at].future.result(10) for at in (0, 2)] == [1, 2]
+            jobs[1].future.result(120)
+        assert [jobs[at].future.result(120) for at in (0, 2)] == [1, 2]
 
 
 class Paused:
@@ -80,7 +80,7 @@ def paused() -> Iterator[Paused]:
     paused = Paused()
     with closing(paused.writer):
         (first,) = paused.submit(0)
-        first.future.result(10)
+        first.future.result(120)
         yield paused
 
 
@@ -89,19 +89,19 @@ def test_promised_jobs_are_gathered_until_somebody_is_in_a_hurry(paused: Paused)
     with pytest.raises(TimeoutError):
         jobs[0].future.result(0.2)
     paused.writer.hurry()
-    assert [job.future.result(10) for job in jobs] == [1, 2]
+    assert [job.future.result(120) for job in jobs] == [1, 2]
     assert paused.groups == [[0], [1, 2]]
 
 
 def test_a_job_that_somebody_waits_for_takes_the_others_along(paused: Paused) -> None:
     jobs = paused.submit(1, 100)
-    assert [job.future.result(10) for job in jobs] == [1, 100]
+    assert [job.future.result(120) for job in jobs] == [1, 100]
     assert paused.groups == [[0], [1, 100]]
 
 
 def test_a_job_that_somebody_waits_for_does_not_wait_for_others(paused: Paused) -> None:
     awaited, _ = paused.submit(100, 1)
-    assert awaited.future.result(10) == 100
+    assert awaited.future.result(120) == 100
 
 
 def test_the_end_waits_for_no_pause(paused: Paused) -> None:
@@ -116,7 +116,7 @@ def test_a_pause_ends_by_itself() -> None:
         for row in range(3):
             job = Job(row)
             writer.submit(job)
-            assert job.future.result(10) == row
+            assert job.future.result(120) == row
 
 
 def test_what_is_due_is_tried_until_it_works_though_nothing_comes() -> None:
@@ -132,8 +132,8 @@ def test_what_is_due_is_tried_until_it_works_though_nothing_comes() -> None:
     with closing(GroupWriter(commit, afterwards=tend)) as writer:
         job = Job(1)
         writer.submit(job)
-        assert job.future.result(10) == 1
+        assert job.future.result(120) == 1
         wait_until(lambda: writer.fault == "no room", what="the fault")
         is_full.clear()
-        assert tried.wait(10)
+        assert tried.wait(120)
         wait_until(lambda: writer.fault == "", what="the end of it")

@@ -25,7 +25,7 @@ from tests.support.processes import wait_until
 def store(tmp_path: Path) -> Iterator[DuckDBStore]:
     store = DuckDBStore(tmp_path / "data")
     # The store learns its keys at its start. This commit would meet the faults that tests make.
-    store._loader.join(20)  # pyright: ignore[reportPrivateUsage]
+    store._loader.join(120)  # pyright: ignore[reportPrivateUsage]
     yield store
     store.close()
 
@@ -41,7 +41,7 @@ class Gate:
 
     def _held(self, connection: duckdb.DuckDBPyConnection) -> None:
         self.reached.set()
-        assert self.is_open.wait(20)
+        assert self.is_open.wait(120)
         self._finish(connection)
 
 
@@ -49,7 +49,7 @@ def durable_spans(store: DuckDBStore, *numbers: int) -> "Future[Any]":
     """Append spans and wait until they are acknowledged."""
     durable: Future[None] = Future()
     future = store.append_spans(SPACE, [span(n) for n in numbers], 7, durable=durable)
-    durable.result(20)
+    durable.result(120)
     return future
 
 
@@ -62,8 +62,8 @@ def numbers_of(store: DuckDBStore) -> list[int]:
 def slow(tmp_path: Path) -> Iterator[DuckDBStore]:
     """A store that gathers spans for a minute; its first commit is behind it."""
     store = DuckDBStore(tmp_path / "data", commit_pause_s=60)
-    store._loader.join(20)  # pyright: ignore[reportPrivateUsage]
-    store.append_records([record()]).result(20)
+    store._loader.join(120)  # pyright: ignore[reportPrivateUsage]
+    store.append_records([record()]).result(120)
     yield store
     store.close()
 
@@ -96,7 +96,7 @@ def test_the_journal_says_how_it_is(store: DuckDBStore, monkeypatch: pytest.Monk
     assert all(0 < seconds < 20 for seconds in took)
     gate.is_open.set()
     for future in futures:
-        future.result(20)
+        future.result(120)
     wait_until(lambda: store.pending_bytes() == 0, what="the database")
 
 
@@ -104,10 +104,10 @@ def test_what_was_acknowledged_is_there_after_a_crash(
     store: DuckDBStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The data as a crash leaves it: in the log, but not in the database. Twice is once."""
-    durable_spans(store, 1).result(20)
+    durable_spans(store, 1).result(120)
     gate = Gate(store, monkeypatch)
     futures = [durable_spans(store, 2, 3), durable_spans(store, 3, 4)]
-    assert gate.reached.wait(20)
+    assert gate.reached.wait(120)
     assert numbers_of(store) == [1]
     assert not store.catch_up(0.05)
     shutil.copytree(tmp_path / "data", tmp_path / "crashed")
@@ -128,7 +128,7 @@ def test_who_asks_for_one_trace_waits_for_that_trace_only(
 ) -> None:
     gate = Gate(store, monkeypatch)
     durable_spans(store, 1)
-    assert gate.reached.wait(20)
+    assert gate.reached.wait(120)
     assert not store.catch_up(0.05, trace_id=TRACE)
     assert store.catch_up(0.05, trace_id="f" * 32)
     gate.is_open.set()
@@ -139,7 +139,7 @@ def test_who_asks_for_one_trace_waits_for_that_trace_only(
 def test_a_log_without_its_database_gives_the_spans_back(
     store: DuckDBStore, tmp_path: Path
 ) -> None:
-    durable_spans(store, 1, 2).result(20)
+    durable_spans(store, 1, 2).result(120)
     shutil.copytree(tmp_path / "data" / "spans", tmp_path / "rest" / "spans")
     with pytest.raises(LostDataError):
         DuckDBStore(tmp_path / "rest")
@@ -168,12 +168,12 @@ def test_a_commit_that_fails_for_now_is_tried_until_it_works(
     with pytest.raises(TransientError, match="no room"):
         durable_spans(store, 2)
     with pytest.raises(TransientError, match="no room"):
-        store.append_records([record("u1")]).result(20)
+        store.append_records([record("u1")]).result(120)
     is_full.clear()
-    assert future.result(20).duplicates == 0
+    assert future.result(120).duplicates == 0
 
     assert (numbers_of(store), store.fault()) == ([1], "")
-    assert store.append_records([record("u1")]).result(20).accepted
+    assert store.append_records([record("u1")]).result(120).accepted
 
 
 def refuse_batches_of_two(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -193,14 +193,14 @@ def test_rows_that_do_not_fit_are_put_aside_alone(
     """They were acknowledged, so they must not vanish; and the next start passes over them."""
     gate = Gate(store, monkeypatch)
     first = durable_spans(store, 1)
-    assert gate.reached.wait(20)
+    assert gate.reached.wait(120)
     refuse_batches_of_two(monkeypatch)
     futures = [durable_spans(store, 2), durable_spans(store, 3, 4), durable_spans(store, 5)]
     gate.is_open.set()
 
-    assert [len(each.result(20).stored) for each in (first, futures[0], futures[2])] == [1, 1, 1]
+    assert [len(each.result(120).stored) for each in (first, futures[0], futures[2])] == [1, 1, 1]
     with pytest.raises(DataError, match="no column"):
-        futures[1].result(20)
+        futures[1].result(120)
     letters = store.dead_letters(LetterQuery(space=SPACE))
     assert {each.letter.reason for each in letters} == {"refused_by_store"}
     payloads = {encode_request([span(n)]).SerializeToString() for n in (3, 4)}
@@ -218,7 +218,7 @@ def test_rows_that_do_not_fit_do_not_stop_a_start(
     gate = Gate(store, monkeypatch)
     for numbers in ((1,), (2, 3), (4,)):
         durable_spans(store, *numbers)
-    assert gate.reached.wait(20)
+    assert gate.reached.wait(120)
     shutil.copytree(tmp_path / "data", tmp_path / "crashed")
     gate.is_open.set()
     assert store.catch_up()
@@ -240,13 +240,13 @@ def test_acknowledging_stops_while_too_much_is_not_committed(
         attributes = {"text": "x" * 400}
         store.append_spans(SPACE, [span(n, attributes=attributes)], 1, durable=durable)
         if n < 3:
-            durable.result(20)
-    assert gate.reached.wait(20)
+            durable.result(120)
+    assert gate.reached.wait(120)
     with pytest.raises(TimeoutError):
         futures[5].result(0.3)
     gate.is_open.set()
     for durable in futures:
-        durable.result(20)
+        durable.result(120)
 
 
 def test_spans_of_several_resources_keep_their_order(store: DuckDBStore) -> None:

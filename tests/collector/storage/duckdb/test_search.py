@@ -115,7 +115,7 @@ def test_a_store_of_the_version_before(tmp_path: Path) -> None:
 
     store = DuckDBStore(tmp_path / "data")
     store.append_spans(SPACE, [span(2, attributes=attributes)], 1).result()
-    assert store.columns_filled.wait(30)
+    assert store.columns_filled.wait(120)
     by_column = store.spans(SpanQuery(space=SPACE, columns={"operation": "chat"})).items
     by_other = store.spans(SpanQuery(space=SPACE, attributes=(("color", "red"),))).items
     (usage,) = store.usage(UsageQuery(space=SPACE, group_by=UsageGroup.MODEL)).items

@@ -15,7 +15,7 @@ from collector.storage.port.search import SpanQuery, UsageGroup, UsageQuery
 from scouter.model.span import AttributeValue, Span
 from tests.support.old_stores import take_arguments_out, take_facts_out
 
-SPACE, WAIT_S = "default", 60.0
+SPACE, WAIT_S = "default", 120.0
 IN_ONE_COMMIT = 8192
 """Spans, as `span_fill` fills them and as a block has them."""
 

@@ -66,9 +66,9 @@ def test_the_same_over_several_commits(
     store = DuckDBStore(tmp_path_factory.mktemp("data"))
     futures = [store.append_spans(SPACE, list(map(version, batch)), 1) for batch in batches[:split]]
     for future in futures:
-        future.result(20)
+        future.result(120)
     for batch in batches[split:]:
-        store.append_spans(SPACE, list(map(version, batch)), 1).result(20)
+        store.append_spans(SPACE, list(map(version, batch)), 1).result(120)
     found = store.spans_of(SPACE, [f"{trace:032x}" for trace in range(1, 4)])
     shown = {(s.trace_id, s.span_id): s.end_ns for spans in found.values() for s in spans}
     expected = best(batches)

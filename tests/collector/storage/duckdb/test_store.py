@@ -67,12 +67,12 @@ def test_what_waits_is_committed_together(
 
     def slow(group: object) -> object:
         held.set()
-        assert go_on.wait(10)
+        assert go_on.wait(120)
         return commit(group)  # type: ignore[arg-type]
 
     monkeypatch.setattr(store._writer, "_commit", slow)  # pyright: ignore[reportPrivateUsage]
     first = store.append_records([record("first")])
-    assert held.wait(10)
+    assert held.wait(120)
     rest = [store.append_records([record(f"u{n}")]) for n in range(10)]
     go_on.set()
 
@@ -426,7 +426,7 @@ def test_very_long_texts_pass_a_checkpoint(tmp_path: Path) -> None:
     texts = {f"{n + 1:016x}": rng.randbytes(5 * 10**6).hex() for n in range(10)}
     for n, text in enumerate(texts.values()):
         own = span(n + 1, trace_id=f"{n + 1:032x}", attributes={"text": text})
-        store.append_spans(SPACE, [own], 1).result(60)
+        store.append_spans(SPACE, [own], 1).result(120)
     store.close()  # writes the last of them into the file proper
     store = DuckDBStore(tmp_path, 128 * 10**6)
     ids = [f"{n + 1:032x}" for n in range(len(texts))]
@@ -480,7 +480,7 @@ def test_a_full_disk_refuses_and_recovers(store: DuckDBStore) -> None:
     assert {type(error) for error in errors} == {type(None), TransientError}
     assert all("cannot write" in str(error) for error in errors if error)
 
-    wait_until(lambda: store.fault() == "", what="room", timeout_s=20)
+    wait_until(lambda: store.fault() == "", what="room")
     kept = 100 * errors.count(None)
     assert store.conservation(SPACE).spans.stored == kept
     for batch in batches:

@@ -154,7 +154,7 @@ def test_several_processes_at_a_time(tmp_path: Path) -> None:
         )
         for at in range(4)
     ]
-    said = [process.communicate(timeout=60)[1] for process in started]
+    said = [process.communicate(timeout=120)[1] for process in started]
     assert [process.returncode for process in started] == [0] * 4, said
     assert said == [""] * 4, "nobody has given up"
     with sqlite3.connect(path) as db:

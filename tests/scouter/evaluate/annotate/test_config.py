@@ -168,7 +168,7 @@ def test_the_async_form_leaves_the_loop_free() -> None:
         barrier = asyncio.Barrier(2)
 
         async def meet(texts: list[str]) -> list[list[float]]:
-            await asyncio.wait_for(barrier.wait(), 10)
+            await asyncio.wait_for(barrier.wait(), 120)
             return letters(texts)
 
         records = [EvalRecord({"kind": "a", "score": 1, "q": "a"})]

@@ -128,7 +128,7 @@ def test_plain_functions_judge_side_by_side() -> None:
     meeting = threading.Barrier(4)
 
     def slow(request: JudgeRequest) -> Any:
-        meeting.wait(timeout=30)
+        meeting.wait(timeout=120)
         return {"v": 1}
 
     results = EvalDataset(numbered(8), [judge_task()]).evaluate(judge=slow, concurrency=4)

@@ -84,7 +84,7 @@ def test_a_coroutine_that_hangs_is_cancelled() -> None:
     bad, *others = evaluated(agent, timeout_s=1.0)
     assert seen(others) == ANSWERED
     assert bad["failure_explanation"] == "TimeoutError: no answer within timeout_s=1"
-    assert ended.wait(10)
+    assert ended.wait(120)
 
 
 def test_a_cancelled_agent_loses_no_other_row() -> None:

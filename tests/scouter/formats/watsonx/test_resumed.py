@@ -110,7 +110,7 @@ def interrupted(folder: Path, *options: str, at: str) -> "tuple[int, str]":
         assert running.stderr is not None
         before = "".join(iter(running.stderr.readline, "held\n"))
         running.send_signal(signal.SIGINT)
-        _, after = running.communicate(timeout=60)
+        _, after = running.communicate(timeout=120)
     (folder / "hold").unlink()
     return running.returncode, before + after
 

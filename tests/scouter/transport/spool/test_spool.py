@@ -66,7 +66,7 @@ class Far(OtlpSpans):
 
     def _answer(self, dropped: Dropped) -> int:
         self.tries += 1
-        self.is_there.wait(30)
+        self.is_there.wait(120)
         if self.error is not None:
             raise self.error
         if dropped:
@@ -178,7 +178,7 @@ print([len(row.payload) for row in table.oldest().rows])
 """
     done = subprocess.run(
         [sys.executable, "-c", code, str(config.folder)], cwd=ROOT, capture_output=True,
-        text=True, check=True, timeout=60,
+        text=True, check=True, timeout=120,
     )  # fmt: skip
     assert done.stdout.strip() == "[20000, 30000]"
 
@@ -946,7 +946,7 @@ print(codes)
 def test_forks_while_another_thread_writes_lose_nothing(config: SpoolConfig) -> None:
     done = subprocess.run(
         [sys.executable, "-W", "ignore::DeprecationWarning", "-c", _FORKING, str(config.folder)],
-        cwd=ROOT, capture_output=True, text=True, check=True, timeout=60,
+        cwd=ROOT, capture_output=True, text=True, check=True, timeout=120,
     )  # fmt: skip
     count, codes = done.stdout.splitlines()
     assert codes == str([0] * 8)
