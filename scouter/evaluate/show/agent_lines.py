@@ -7,9 +7,9 @@ from typing import TypeAlias
 
 from scouter.evaluate.spans.tree import SpanTree
 from scouter.model.genai.acts import Act
+from scouter.model.genai.control_flow import has_failed
 from scouter.model.genai.facts import MODEL_CALLS, Kind, SpanFacts
 from scouter.model.genai.work import sum_told
-from scouter.model.span import StatusCode
 
 CostOf: TypeAlias = Callable[[SpanFacts], float | None]
 """US dollars of a model's call; None where it has no price."""
@@ -134,4 +134,4 @@ def _count(
 
 
 def _has_failed(act: Act) -> bool:
-    return bool(act.facts.error) or any(span.status is StatusCode.ERROR for span in act.spans)
+    return bool(act.facts.error) or any(map(has_failed, act.spans))

@@ -158,7 +158,7 @@ def view_trace(
         left_out=len(tree) - len(shown),
         start_ns=tree.start_ns,
         duration_ns=tree.duration_ns,
-        errors=sum(span.status is StatusCode.ERROR for span in tree.spans),
+        errors=tree.errors.count(1),
         input_tokens=sum_told(usage.input for usage in usages),
         output_tokens=sum_told(usage.output for usage in usages),
         tasks=tuple(task for task in given if seen.isdisjoint(task.span_ids)),

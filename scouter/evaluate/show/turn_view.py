@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from scouter.evaluate.spans.derived import question_of
 from scouter.evaluate.spans.tree import SpanTree
 from scouter.model.genai.acts import Act
+from scouter.model.genai.control_flow import has_failed
 from scouter.model.genai.facts import MODEL_CALLS, Kind
 from scouter.model.genai.work import sum_told
-from scouter.model.span import StatusCode
 
 MOST_CALLS = 100
 MOST_CHARACTERS = 4_000
@@ -83,6 +83,5 @@ def _call(act: Act) -> TurnCall:
         agent=act.facts.agent,
         span_id=span.span_id,
         duration_ns=span.duration_ns,
-        is_failed=bool(act.facts.error)
-        or any(each.status is StatusCode.ERROR for each in act.spans),
+        is_failed=bool(act.facts.error) or any(map(has_failed, act.spans)),
     )

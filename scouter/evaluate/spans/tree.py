@@ -12,6 +12,7 @@ from scouter.evaluate.spans.masks import Mask
 from scouter.evaluate.spans.once import once
 from scouter.model.agent_work import AgentWork
 from scouter.model.genai.acts import Act
+from scouter.model.genai.control_flow import has_failed
 from scouter.model.genai.facts import Kind
 from scouter.model.genai.reader import kind_of
 from scouter.model.genai.work import acts_of, work_of
@@ -117,8 +118,8 @@ class SpanTree:
 
     @once
     def errors(self) -> Mask:
-        """Mask of the spans that failed."""
-        return bytes([span.status == _ERROR for span in self.spans])
+        """Mask of the spans that failed; control flow is no failure."""
+        return bytes([span.status == _ERROR and has_failed(span) for span in self.spans])
 
     @once
     def looks(self) -> int:

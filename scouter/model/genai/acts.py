@@ -10,7 +10,8 @@ Two spans of one kind are one act where
 1. they have the same response id or call id. Where both have one and these differ, they are two;
 2. else one lies in the other with no span of another kind between, they have the same name, and
    their times overlap. A span around several is one with the last of them that did not fail;
-3. else they lie beside each other, different instrumentors made them, and they have the same name:
+3. else one waited, as control flow says that ended it, and the other ran later;
+4. else they lie beside each other, different instrumentors made them, and they have the same name:
    calls of models also the same tokens at overlapping times, calls of tools one within the time of
    the other.
 
@@ -30,6 +31,7 @@ from typing import Final, TypeAlias
 from pydantic import JsonValue
 
 from scouter.model.genai.arguments import arguments_text
+from scouter.model.genai.control_flow import is_pause
 from scouter.model.genai.facts import MODEL_CALLS, Kind, SpanFacts
 from scouter.model.genai.merging import merged_facts
 from scouter.model.genai.names import bare_model, bare_name
@@ -139,6 +141,7 @@ def find_acts(told: Sequence[Told], spans: Iterable[Span]) -> list[Act]:
         _join_around(calls[outer], inner[outer])
     for found in outermost.values():
         _join_beside(found)
+    _join_resumed(calls)
     return _acts(calls)
 
 
@@ -303,6 +306,24 @@ def _is_beside(call: _Call, other: _Call) -> bool:
     return _overlap(call, other) and not (
         _is_below(call.stretch, other.stretch) or _is_below(other.stretch, call.stretch)
     )
+
+
+def _join_resumed(calls: Sequence[_Call]) -> None:
+    """Join a call of a tool that waited, for a person as a rule, with the run that went on with it.
+
+    It may be of another trace, and wait again.
+    """
+    runs = [call for call in calls if call.facts.kind is Kind.TOOL and call.group.names]
+    taken: set[int] = set()
+    for place, call in enumerate(runs):
+        if call.facts.has_result or call.facts.error or not is_pause(call.span):
+            continue
+        for run in runs[place + 1 : place + 1 + _LOOKS]:
+            is_later = run.at not in taken and run.span.start_ns >= call.span.end_ns
+            if is_later and _fit(call.group, run.group):
+                taken.add(run.at)
+                _join(call.group, run.group)
+                break
 
 
 def _stretches(above: Sequence[int]) -> list[tuple[int, int]]:

@@ -11,6 +11,7 @@ from functools import lru_cache
 from operator import attrgetter, itemgetter
 from typing import Any, Final, NamedTuple
 
+from scouter.model.genai.control_flow import is_control_flow
 from scouter.model.genai.facts import MODEL_CALLS, Kind
 from scouter.model.genai.field import NUMBERS, Field
 from scouter.model.genai.finish import finish_word
@@ -184,7 +185,7 @@ def read_early(span: Span, known: Mapping[str, AttributeValue]) -> EarlyFacts | 
         agent,
         tool if is_tool else None,
         conversation,
-        _raised(span) if failed and not error else error,
+        _error(span, error) if failed or error else None,
         session,
         _finish(plan, span, known)
         if kind is Kind.MODEL and (plan.finish is not None or span.events)
@@ -212,10 +213,11 @@ def _finish(plan: _Plan, span: Span, known: Mapping[str, AttributeValue]) -> str
     return finish_word(reasons[0]) if reasons else None
 
 
-def _raised(span: Span) -> str | None:
-    """The type of the exception that a span tells of."""
+def _error(span: Span, named: str | None) -> str | None:
+    """The type of the exception that a span tells of, but for control flow."""
     types = (e.attributes.get("exception.type") for e in span.events if e.name == "exception")
-    return next((str(each) for each in types if each), None)
+    found = named or next((str(each) for each in types if each), None)
+    return None if found is None or is_control_flow(span) else found
 
 
 @lru_cache(maxsize=1024)

@@ -7,6 +7,7 @@ from typing import Final, cast
 
 from pydantic import JsonValue
 
+from scouter.model.genai.control_flow import is_control_flow
 from scouter.model.genai.conventions import CACHE_APART
 from scouter.model.genai.facts import Kind, Usage
 from scouter.model.genai.field import NUMBERS, VALUES, Field
@@ -147,9 +148,11 @@ class Held:
         return tuple(reason for reason in ends if isinstance(reason, str) and reason)
 
     def error(self) -> str:
-        """The error's type, else its message."""
+        """The error's type, else its message; none where control flow ended the span."""
         failed = self._span.status == StatusCode.ERROR
         named = self.text(Field.ERROR)
+        if (failed or named) and is_control_flow(self._span):
+            return ""
         if named or not failed:
             return named or ("error" if self._result_tells_failure() else "")
         raised = (e.attributes for e in self._span.events if e.name == "exception")

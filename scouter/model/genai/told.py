@@ -39,9 +39,9 @@ def find_evidence(acts: Sequence[Act], calls: Calls) -> Evidence:
         if not tells and act.facts.convention not in WITH_SPAN_PER_CALL:
             trace.silent = trace.silent or act.facts.span_id
     for act in acts:
-        trace = traces[act.trace_id]
-        trace.is_executed |= act.facts.kind is Kind.TOOL and not act.facts.is_merged
-        trace.has_span_per_call &= act.facts.convention in WITH_SPAN_PER_CALL
+        for trace in (traces[span.trace_id] for span in act.spans if span.trace_id in traces):
+            trace.is_executed |= act.facts.kind is Kind.TOOL and not act.facts.is_merged
+            trace.has_span_per_call &= act.facts.convention in WITH_SPAN_PER_CALL
     for act in calls.unasked:
         traces[act.trace_id].unasked_ns.append(act.start_ns)
     silent = [(trace, words) for trace in traces.values() if (words := _silence(trace))]
