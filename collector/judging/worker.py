@@ -24,6 +24,8 @@ from scouter.evaluate.judge.port import Judge, JudgeReply
 
 _log: Final = logging.getLogger(__name__)
 _RETRY_S: Final = 1.0
+_STOP_S: Final = 5.0
+"""Longest wait at a stop for what goes on after it was cancelled, such as a look-up of a name."""
 _STORED_TOGETHER: Final = 200
 
 Beside = Callable[[Callable[[str], asyncio.Semaphore]], Coroutine[None, None, None]]
@@ -88,7 +90,7 @@ class JudgeWorker:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._news, self._ending = asyncio.Event(), asyncio.Event()
         self._stopping = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="scouter-judging")
+        self._thread = threading.Thread(target=self._run, name="scouter-judging", daemon=True)
         measures.in_flight.set_function(lambda: len(self._inside))
 
     def start(self) -> None:
@@ -103,7 +105,7 @@ class JudgeWorker:
         self._stopping.set()
         self._call(self._ending)
         if self._thread.is_alive():
-            self._thread.join()
+            self._thread.join(self._drain_s + _STOP_S)
 
     def wake(self) -> None:
         """Tell that an evaluation with pending tasks was stored; any thread may."""

@@ -12,8 +12,8 @@ from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsSer
 from pydantic import SecretStr
 
 from scouter.errors import DataError, TransientError
+from scouter.transport.http.bound import posting_client
 from scouter.transport.http.transport import PROTOBUF, retry_after_s
-from scouter.transport.http.trust import trusted
 from scouter.transport.otlp.http import refused_logs
 
 _CONTENT: Final = frozenset({400, 413, 422})
@@ -28,7 +28,7 @@ class HttpEndpoint:
     Args:
         address: Its base address; `/v1/logs` is added where it does not end so.
         headers: Sent with each request.
-        timeout_s: Longest wait for one answer.
+        timeout_s: Longest time for one request and its answer.
     """
 
     def __init__(
@@ -37,11 +37,7 @@ class HttpEndpoint:
         base = address.rstrip("/").removesuffix(_LOGS)
         self.url: Final = base + _LOGS
         sent = {name: value.get_secret_value() for name, value in headers.items()}
-        self._client = httpx.Client(
-            headers={"User-Agent": "scouter-collector", **sent},
-            timeout=timeout_s,
-            verify=trusted(),
-        )
+        self._client = posting_client({"User-Agent": "scouter-collector", **sent}, timeout_s)
 
     def send(self, request: ExportLogsServiceRequest) -> int:
         """Deliver log records in one request; see `Endpoint`."""

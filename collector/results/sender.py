@@ -28,6 +28,8 @@ PAGE: Final = 32
 """Evaluations in memory at a time."""
 _LONGEST_S: Final = 3_600.0
 """Wait that an endpoint may ask for."""
+_STOP_S: Final = 15.0
+"""Longest wait for a request at a stop; more than an endpoint gives it."""
 
 
 class ResultsSender:
@@ -69,7 +71,7 @@ class ResultsSender:
         self._oldest_ns: int | None = None
         self._failures = 0
         self._stopping = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="scouter-results")
+        self._thread = threading.Thread(target=self._run, name="scouter-results", daemon=True)
 
     def start(self) -> None:
         """Begin where the cursor is."""
@@ -88,7 +90,7 @@ class ResultsSender:
         """End after the request that is under way; the rest is sent after the next start."""
         self._stopping.set()
         if self._thread.is_alive():
-            self._thread.join()
+            self._thread.join(_STOP_S)
         self._endpoint.close()
 
     def _lag_s(self) -> float:

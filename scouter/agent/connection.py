@@ -8,7 +8,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
 from scouter.agent.entries import Kind, ProviderEntry
-from scouter.agent.reading import note_answer
+from scouter.agent.reading import read_answer
 from scouter.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -92,7 +92,10 @@ def _trusted(file: str | None, folder: str | None) -> ssl.SSLContext:
 def _http_client(entry: ProviderEntry) -> "httpx2.AsyncClient":
     import httpx2  # comes with pydantic-ai
 
+    from scouter.transport.http.bound import ASKED_PACKING
+
     return httpx2.AsyncClient(
+        headers=ASKED_PACKING,
         timeout=httpx2.Timeout(entry.timeout_s),
         verify=_trusted(os.environ.get("SSL_CERT_FILE"), os.environ.get("SSL_CERT_DIR")),
         # The entry's own limits bound what is asked at a time; the pool must not wait as well.
@@ -103,7 +106,7 @@ def _http_client(entry: ProviderEntry) -> "httpx2.AsyncClient":
         ),
         # Some vendors' key headers would go along to whatever host a redirect names.
         follow_redirects=False,
-        event_hooks={"response": [note_answer]},
+        event_hooks={"response": [read_answer]},
     )
 
 

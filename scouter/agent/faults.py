@@ -6,6 +6,7 @@ from http import HTTPStatus
 from typing import Final
 
 from scouter.agent.reading import NoAnswerError, UnreadAnswerError, said_in
+from scouter.errors import ScouterError
 from scouter.evaluate.judge.port import JudgeError
 from scouter.evaluate.judge.usage import JudgeUsage
 from scouter.evaluate.outcome import Reason
@@ -33,7 +34,8 @@ def to_fault(error: Exception) -> JudgeError:
     | 408, 409, 425, 429, 5xx, time limit, connection | `PROVIDER` | yes |
     | any other status, such as 400, 401, 403, 404; no quota left | `PROVIDER` | no |
     | a content filter declined the question | `REFUSAL` | no |
-    | a response that is not what the protocol says | `PROVIDER` | yes |
+    | a response that is not what the protocol says, or cannot be unpacked | `PROVIDER` | yes |
+    | a response beyond the bound on its size | `PROVIDER` | no |
     | anything else that was raised once an answer had come | `PROVIDER` | yes |
     | anything else | `PROVIDER` | no |
 
@@ -76,6 +78,9 @@ def _fault(error: Exception, said: str | None) -> JudgeError:
         UnexpectedModelBehavior,
     )
 
+    for cause in _causes(error):
+        if isinstance(cause, ScouterError):  # our own client refused to read the answer
+            return JudgeError(Reason.PROVIDER, str(cause), permanent=not cause.retryable)
     if isinstance(error, ModelHTTPError):
         status = error.status_code
         text = f"{status} {said_in(error.body)}".strip()

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 if TYPE_CHECKING:
     import httpx2
 
-__all__ = ("NoAnswerError", "UnreadAnswerError", "note_answer", "reading", "said_in")
+__all__ = ("NoAnswerError", "UnreadAnswerError", "read_answer", "reading", "said_in")
 
 _READ: Final = 10_000
 """Characters of a body that is no error in a known form. That is far more than anybody is shown:
@@ -68,11 +68,20 @@ def reading() -> Generator[None]:
         _PUT.reset(token)
 
 
-async def note_answer(response: "httpx2.Response") -> None:
-    """Note that the answer to a question has come; a hook of the HTTP client."""
+async def read_answer(response: "httpx2.Response") -> None:
+    """Note that the answer to a question has come, and read it; a hook of the HTTP client.
+
+    Raises:
+        DataError, TransientError: It is too large or wrongly packed; see `read_bounded`.
+    """
+    import httpx2
+
+    from scouter.transport.http.bound import read_bounded
+
     question = _PUT.get()
     if question is not None and response.is_success:
         question.response = response
+    response.stream = httpx2.ByteStream(await read_bounded(response))
 
 
 def said_in(body: object) -> str:

@@ -10,9 +10,10 @@ from pydantic import BaseModel
 
 from scouter.client import routes
 from scouter.client.call import NEXT_CURSOR, Call, PagedCall, Request, StreamCall
-from scouter.client.connection import Connection, Retry
+from scouter.client.connection import ANSWER_S, MOST_BYTES, Connection, Retry
 from scouter.client.method import Method
 from scouter.transport.config import HttpConfig
+from scouter.transport.http.bound import ASKED_PACKING, read_bounded
 from scouter.transport.http.trust import trusted
 
 P = ParamSpec("P")
@@ -61,7 +62,7 @@ class AsyncScouterClient:
             SCOUTER_URL; else http://127.0.0.1:4318.
         token: Sent as a bearer token. Environment: SCOUTER_AUTH_TOKEN.
         timeout_s: Longest wait for the next part of an answer; orders that take longer, such as
-            a backup, are waited for longer.
+            a backup, are waited for longer. A whole answer takes 15 minutes at most, and 256 MiB.
         config: Another word for `url`.
         retry: Rules for sending a request again.
         transport: Carries the requests; by default the network.
@@ -89,10 +90,11 @@ class AsyncScouterClient:
         self._sleep = sleep
         self._http = httpx.AsyncClient(
             base_url=self._to.url,
-            headers=self._to.headers,
+            headers={**self._to.headers, **ASKED_PACKING},
             timeout=timeout_s,
             transport=transport,
             verify=trusted(),
+            event_hooks={"response": [_read]},
         )
 
     @property
@@ -201,17 +203,22 @@ class AsyncScouterClient:
         while True:
             tried += 1
             try:
-                answer = await self._http.send(
-                    self._http.build_request(
-                        request.method,
-                        request.url_path,
-                        params=request.params,
-                        json=request.body,
-                        timeout=self._to.timeout(request),
+                async with asyncio.timeout(ANSWER_S):
+                    answer = await self._http.send(
+                        self._http.build_request(
+                            request.method,
+                            request.url_path,
+                            params=request.params,
+                            json=request.body,
+                            timeout=self._to.timeout(request),
+                        )
                     )
-                )
                 if answer.is_success:
                     return answer
+            except TimeoutError as error:
+                late = httpx.ReadTimeout(f"the answer took longer than {ANSWER_S:g} s as a whole")
+                late.__cause__ = error
+                pause_s = self._to.pause_after_error(request, tried, late)
             except (httpx.HTTPError, httpx.InvalidURL) as error:
                 pause_s = self._to.pause_after_error(request, tried, error)
             else:
@@ -232,3 +239,7 @@ class AsyncScouterClient:
         trace: TracebackType | None,
     ) -> None:
         await self.close()
+
+
+async def _read(answer: httpx.Response) -> None:
+    answer.stream = httpx.ByteStream(await read_bounded(answer, MOST_BYTES))

@@ -10,9 +10,10 @@ from pydantic import BaseModel
 
 from scouter.client import routes
 from scouter.client.call import NEXT_CURSOR, Call, PagedCall, Request, StreamCall
-from scouter.client.connection import Connection, Retry
+from scouter.client.connection import ANSWER_S, MOST_BYTES, Connection, Retry
 from scouter.client.method import Method
 from scouter.transport.config import HttpConfig
+from scouter.transport.http.bound import Bound
 from scouter.transport.http.trust import trusted
 
 P = ParamSpec("P")
@@ -57,8 +58,9 @@ class ScouterClient:
         url: Base address of the collector, or an `HttpConfig` with address and token. Environment:
             SCOUTER_URL; else http://127.0.0.1:4318.
         token: Sent as a bearer token. Environment: SCOUTER_AUTH_TOKEN.
-        timeout_s: Longest wait for the next part of an answer; orders that take longer, such as
-            a backup, are waited for longer.
+        timeout_s: Longest wait for the next part of an answer, in whole seconds; orders that take
+            longer, such as a backup, are waited for longer. A whole answer takes 15 minutes at
+            most, and 256 MiB.
         config: Another word for `url`.
         retry: Rules for sending a request again.
         transport: Carries the requests; by default the network.
@@ -90,6 +92,7 @@ class ScouterClient:
             timeout=timeout_s,
             transport=transport,
             verify=trusted(),
+            event_hooks=Bound(most_bytes=MOST_BYTES, most_s=ANSWER_S).hooks(),
         )
 
     @property

@@ -18,6 +18,10 @@ from scouter.transport.config import HttpConfig
 
 _BUSY: Final = frozenset({429, 502, 503, 504})
 _SHOWN: Final = 500
+MOST_BYTES: Final = 256 * 2**20
+"""Of one answer of a collector, once unpacked; the parts of an export are far smaller."""
+ANSWER_S: Final = 900.0
+"""Longest time for one request and its whole answer, whatever the next part may take."""
 _CONTINUED: Final = 3
 """Times as many deliveries of a request behind others: about a minute with the usual pauses."""
 

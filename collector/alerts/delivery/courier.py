@@ -29,6 +29,8 @@ GIVE_UP_S: Final = 6 * 3_600.0
 _LONGEST_WAIT_S: Final = 3_600.0
 """Wait that a far side may ask for."""
 _IDLE_S: Final = 3_600.0
+_STOP_S: Final = 15.0
+"""Longest wait for a request at a stop; more than a channel gives it."""
 _BEATING: Final = frozenset({DriftAlertState.FIRING, DriftAlertState.ACKNOWLEDGED})
 _TOLD: Final = frozenset({DriftAlertState.FIRING, DriftAlertState.RESOLVED})
 _OVER: Final = frozenset({DeliveryState.SENT, DeliveryState.GIVEN_UP})
@@ -78,7 +80,9 @@ class Courier:
         self._failures = 0
         self._woken = threading.Event()
         self._stopping = threading.Event()
-        self._thread = threading.Thread(target=self._run, name=f"scouter-alerts-{channel.name}")
+        self._thread = threading.Thread(
+            target=self._run, name=f"scouter-alerts-{channel.name}", daemon=True
+        )
 
     def start(self) -> None:
         """Go on with what was not told."""
@@ -95,12 +99,18 @@ class Courier:
         self._is_stale = True
         self._woken.set()
 
-    def stop(self) -> None:
-        """End after the request that is under way; the rest is told after the next start."""
+    def end(self) -> None:
+        """Begin nothing more; returns at once."""
         self._stopping.set()
         self._woken.set()
+
+    def stop(self) -> None:
+        """End after the request that is under way; the rest is told after the next start."""
+        self.end()
         if self._thread.is_alive():
-            self._thread.join()
+            self._thread.join(_STOP_S)
+        if self._thread.is_alive():
+            _log.warning("%s is left in the middle of a message", self.channel.name)
         self.channel.close()
 
     # --- the thread -------------------------------------------------------------------------

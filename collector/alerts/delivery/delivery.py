@@ -64,7 +64,9 @@ class Delivery:
             each.start()
 
     def stop(self) -> None:
-        """End; what was not told is told after the next start."""
+        """End, all at the same time; what was not told is told after the next start."""
+        for each in self._couriers:
+            each.end()
         for each in self._couriers:
             each.stop()
 

@@ -8,10 +8,11 @@ import httpx
 from pydantic import SecretStr
 
 from scouter.errors import DataError, TransientError
+from scouter.transport.http.bound import posting_client
 from scouter.transport.http.transport import retry_after_s
-from scouter.transport.http.trust import trusted
 
-_TIMEOUT_S: Final = 10.0
+TIMEOUT_S: Final = 10.0
+"""Longest time for one request and its answer."""
 _LONGEST: Final = 300
 """Characters of an answer that are kept."""
 _THROTTLED: Final = 429
@@ -26,7 +27,6 @@ class Poster:
         name: Of the channel; stands in errors in place of the address.
         secrets: Texts that are taken out of everything that is said.
         headers: Sent with each request.
-        timeout_s: Longest wait for a connection, and for each part of an answer.
     """
 
     def __init__(
@@ -35,17 +35,12 @@ class Poster:
         *,
         secrets: Sequence[SecretStr] = (),
         headers: Mapping[str, SecretStr] | None = None,
-        timeout_s: float = _TIMEOUT_S,
     ) -> None:
         given = headers or {}
         self.name: Final = name
         self._secrets = _parts([*secrets, *given.values()])
         sent = {key: value.get_secret_value() for key, value in given.items()}
-        self._client = httpx.Client(
-            headers={"User-Agent": "scouter-collector", **sent},
-            timeout=timeout_s,
-            verify=trusted(),
-        )
+        self._client = posting_client({"User-Agent": "scouter-collector", **sent}, TIMEOUT_S)
 
     def post(self, url: str, body: object, headers: Mapping[str, str] | None = None) -> str:
         """Send a body as JSON; see `Channel.send`."""

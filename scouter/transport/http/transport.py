@@ -23,7 +23,7 @@ from pydantic import SecretStr
 from scouter.errors import ConfigError, DataError, TransientError
 from scouter.transport.drops import DROPPED_HEADER, NONE_DROPPED, Dropped, dropped_text
 from scouter.transport.encode import encode_records
-from scouter.transport.http.trust import trusted
+from scouter.transport.http.bound import posting_client
 from scouter.transport.item import RecordItem
 from scouter.transport.otlp.spans import OtlpSpans
 from scouter.transport.port import TooLargeError
@@ -49,7 +49,7 @@ class HttpClient:
 
     Args:
         auth_token: Sent as a bearer token.
-        timeout_s: Longest wait for one answer.
+        timeout_s: Longest time for one request and its answer.
         headers: Sent with each request.
     """
 
@@ -62,7 +62,7 @@ class HttpClient:
         sent = {"User-Agent": "scouter-sdk", **headers}
         if auth_token is not None:
             sent["Authorization"] = f"Bearer {auth_token.get_secret_value()}"
-        self._client = httpx.Client(headers=sent, timeout=timeout_s, verify=trusted())
+        self._client = posting_client(sent, timeout_s)
 
     def post(self, url: str, data: bytes, content_type: str, dropped: Dropped) -> httpx.Response:
         """Send one body, compressed where that is worth it.

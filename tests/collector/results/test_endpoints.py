@@ -18,6 +18,7 @@ from collector.results.endpoint import connect
 from scouter.errors import ConfigError, DataError, TransientError
 from tests.contracts.results_endpoint import EndpointContract, names_of, request_of
 from tests.support.certificates import Certificates, make_certificates
+from tests.support.far_side import ENDLESS, far_side
 from tests.support.otlp_logs_server import Fault, LogsServer, OtlpGrpcLogsServer, OtlpLogsServer
 
 OWN_ROOTS = "GRPC_DEFAULT_SSL_ROOTS_FILE_PATH"
@@ -229,3 +230,13 @@ def test_what_is_missing_for_grpc_is_named(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setitem(sys.modules, "grpc", None)
     with pytest.raises(ConfigError, match=r"needs grpc: pip install 'scouter-agents\[collector\]'"):
         connect("grpc://127.0.0.1:4317", {})
+
+
+@pytest.mark.parametrize("packing", ENDLESS)
+def test_an_answer_without_an_end_is_read_to_a_bound(packing: str) -> None:
+    """The status says that the results were taken."""
+    with far_side(ENDLESS[packing]) as far:
+        endpoint = connect(far.url, {})
+        assert endpoint.send(request_of("a")) == 0
+        assert far.wait_until_hung_up()
+        endpoint.close()

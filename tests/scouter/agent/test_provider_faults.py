@@ -19,6 +19,7 @@ from scouter.mock.http_server import HttpRequest, HttpResponse, HttpServer
 from scouter.mock.llm_faults import Fault, FaultKind
 from scouter.mock.llm_server import LLMTestServer
 from tests.scouter.agent.providers import ENVIRON, KEY, KINDS, VARIABLE, entry, question
+from tests.support.far_side import ENDLESS, dripping, far_side, head
 
 TABLE = Path(__file__).parents[2] / "cases/provider_faults.txt"
 
@@ -103,16 +104,21 @@ def asked_at(kind: Kind, response: HttpResponse) -> JudgeError:
     server = HttpServer(respond)
     server.start()
     try:
-        url = f"http://127.0.0.1:{server.port}" + ("/v1" if kind == "openai" else "")
-        asked = ProviderEntry(
-            name=f"our-{kind}", kind=kind, base_url=url, key_variable=VARIABLE, timeout_s=5.0
-        )
-        judge = ModelJudge([asked], environ=ENVIRON)
-        with pytest.raises(JudgeError) as raised:
-            asyncio.run(judge.ask(question(kind)))
-        return raised.value
+        return fault_of(kind, f"http://127.0.0.1:{server.port}", timeout_s=5.0)
     finally:
         server.stop()
+
+
+def fault_of(kind: Kind, url: str, timeout_s: float) -> JudgeError:
+    """The judge's error about the provider at an address."""
+    base = url + ("/v1" if kind == "openai" else "")
+    asked = ProviderEntry(
+        name=f"our-{kind}", kind=kind, base_url=base, key_variable=VARIABLE, timeout_s=timeout_s
+    )
+    judge = ModelJudge([asked], environ=ENVIRON)
+    with pytest.raises(JudgeError) as raised:
+        asyncio.run(judge.ask(question(kind)))
+    return raised.value
 
 
 @pytest.mark.parametrize(("kind", "body", "words"), MALFORMED)
@@ -167,6 +173,30 @@ def test_an_answer_that_cannot_be_unpacked(kind: Kind) -> None:
     error = asked_at(kind, packed)
 
     assert (error.reason, error.is_worth_retrying) == ("provider", True)
+    assert "the answer of 127.0.0.1 cannot be unpacked" in error.message
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("packing", ENDLESS)
+def test_an_answer_without_an_end_is_refused(kind: Kind, packing: str) -> None:
+    """Packed or not; it is not asked for again, as each answer may be paid for."""
+    with far_side(ENDLESS[packing]) as far:
+        error = fault_of(kind, far.url, timeout_s=60.0)
+        assert far.wait_until_hung_up()
+
+    assert (error.reason, error.is_worth_retrying) == ("provider", False)
+    assert "the answer of 127.0.0.1 is larger than 4,194,304 bytes" in error.message
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("start", [head("Content-Length: 1000000"), b"HTTP/1.1 200 OK\r\nX: "])
+def test_an_answer_that_drips_reaches_the_time_limit(kind: Kind, start: bytes) -> None:
+    """In its body or in its headers: each byte keeps to the wait for the next one."""
+    with far_side(dripping(start)) as far:
+        error = fault_of(kind, far.url, timeout_s=0.5)
+
+    assert (error.reason, error.is_worth_retrying) == ("provider", True)
+    assert "the time limit was reached" in error.message
 
 
 @pytest.mark.parametrize("kind", KINDS)

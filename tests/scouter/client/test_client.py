@@ -19,6 +19,7 @@ from scouter.client.routes import operation
 from scouter.errors import ConfigError, DataError, TransientError
 from scouter.transport.config import HttpConfig, MockConfig
 from tests.support.client_routes import client_routes
+from tests.support.far_side import ENDLESS, dripping, far_side, head
 from tests.support.processes import free_ports
 from tests.support.served import Say, Script, run_script
 
@@ -365,6 +366,7 @@ def test_an_order_that_takes_long_is_waited_for(
 
 
 def test_a_question_is_given_up_as_the_client_was_told(script: Script) -> None:
+    """The plain client waits whole seconds."""
     options: dict[str, Any] = {"timeout_s": 0.1, "retry": Retry(tries=1)}
 
     async def ask_async() -> None:
@@ -372,7 +374,7 @@ def test_a_question_is_given_up_as_the_client_was_told(script: Script) -> None:
             with pytest.raises(TransientError, match="Timeout"):
                 await ask.alerts()
 
-    script.answers = [Say(body=NONE, delay_s=0.5), Say(body=NONE, delay_s=0.5)]
+    script.answers = [Say(body=NONE, delay_s=1.5), Say(body=NONE, delay_s=0.5)]
     with client(script, **options) as ask, pytest.raises(TransientError, match="Timeout"):
         ask.alerts()
     asyncio.run(ask_async())
@@ -465,3 +467,41 @@ def test_errors_cross_a_process_boundary() -> None:
     for error in (ApiError(404, "no", "GET x"), BusyError(503, "no", "GET x", 2.0)):
         back = pickle.loads(pickle.dumps(error))  # noqa: S301 our own
         assert (str(back), vars(back)) == (str(error), vars(error))
+
+
+@pytest.mark.parametrize("packing", ENDLESS)
+def test_an_answer_without_an_end_is_refused(packing: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both clients, and not asked again: it would be no shorter."""
+    for module in ("client", "async_client"):
+        monkeypatch.setattr(f"scouter.client.{module}.MOST_BYTES", 2**20)
+
+    async def ask_async(url: str) -> None:
+        async with AsyncScouterClient(url) as ask:
+            with pytest.raises(DataError, match="larger than 1,048,576 bytes"):
+                await ask.alerts()
+
+    with far_side(ENDLESS[packing]) as far:
+        with ScouterClient(far.url) as ask, pytest.raises(DataError, match="larger than"):
+            ask.alerts()
+        assert far.wait_until_hung_up()
+        asyncio.run(ask_async(far.url))
+        assert far.asked == 2
+
+
+def test_an_answer_that_drips_is_given_up_as_a_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each part comes in time, and the answer never ends."""
+    monkeypatch.setattr("scouter.client.async_client.ANSWER_S", 0.5)
+    monkeypatch.setattr("scouter.client.client.ANSWER_S", 1.0)
+
+    async def ask_async(url: str) -> None:
+        async with AsyncScouterClient(url, retry=Retry(tries=1)) as ask:
+            with pytest.raises(TransientError, match="as a whole"):
+                await ask.alerts()
+
+    with far_side(dripping(head("Content-Length: 1000000"))) as far:
+        with (
+            ScouterClient(far.url, retry=Retry(tries=1)) as ask,
+            pytest.raises(TransientError, match="as a whole"),
+        ):
+            ask.alerts()
+        asyncio.run(ask_async(far.url))

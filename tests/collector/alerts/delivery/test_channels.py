@@ -27,6 +27,7 @@ from tests.support.alert_notices import (
     resolved_notice,
     trouble_alert,
 )
+from tests.support.far_side import ENDLESS, far_side
 from tests.support.processes import free_ports
 from tests.support.served import Asked, Say, Script, run_script
 from tests.support.vectors import load_vectors
@@ -317,6 +318,17 @@ def test_nobody_listens(name: str) -> None:
     channel.close()
     assert not any(secret in str(caught.value) for secret in SECRETS)
     assert caught.value.__cause__ is None
+
+
+@pytest.mark.parametrize("packing", ENDLESS)
+@pytest.mark.parametrize("name", CHANNELS)
+def test_an_answer_without_an_end_is_no_failure(name: str, packing: str) -> None:
+    """The far side took the message: a repeat would be a second page to somebody."""
+    with far_side(ENDLESS[packing]) as far:
+        channel = CHANNELS[name](far.url)
+        assert channel.send(notice()).startswith("status 200")
+        assert far.wait_until_hung_up()
+        channel.close()
 
 
 # --- trouble ---

@@ -10,6 +10,7 @@ import pytest
 from prometheus_client import CollectorRegistry
 from pydantic import SecretStr
 
+from collector.alerts.delivery import post
 from collector.alerts.delivery.alertmanager import AlertmanagerChannel
 from collector.alerts.delivery.channel import Channel
 from collector.alerts.delivery.courier import GIVE_UP_S, Courier
@@ -27,6 +28,7 @@ from scouter.errors import TransientError
 from scouter.evaluate.outcome import Outcome
 from tests.contracts.store_data import SPACE, TRACE, evaluation
 from tests.support.alert_notices import START_NS, drift_alert, trouble_alert
+from tests.support.far_side import dripping, far_side, head
 from tests.support.processes import wait_until
 from tests.support.served import Say, Script, run_script
 
@@ -462,6 +464,26 @@ def test_threads_tell_and_end(round_: Round, script: Script) -> None:
         wait_until(lambda: states()["webhook"] is DeliveryState.SENT, what="one is done")
         delivery.stop()
         assert states() == {"slack": DeliveryState.SENT, "webhook": DeliveryState.SENT}
+
+
+def test_a_far_side_that_drips_does_not_keep_a_stop(
+    round_: Round, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A byte now and then, for ever: the message was taken, and each channel ends by itself."""
+    monkeypatch.setattr(post, "TIMEOUT_S", 1.0)
+    start = head("Content-Length: 1000000")
+    with far_side(dripping(start)) as one, far_side(dripping(start)) as other:
+        secrets = [SecretStr(f"{each.url}/hook") for each in (one, other)]
+        channels = [SlackChannel(secrets[0]), WebhookChannel(secrets[1])]
+        delivery = Delivery(channels, round_.store, CollectorRegistry())
+        delivery.start()
+        round_.change("a", State.FIRING)
+        delivery.changed([round_.alerts["a"]])
+        wait_until(lambda: one.sent > len(start) < other.sent, what="both drip")
+        delivery.stop()
+
+    told = {e.channel: e.state for e in round_.store.deliveries_of(SPACE, "a")}
+    assert told == {"slack": DeliveryState.SENT, "webhook": DeliveryState.SENT}
 
 
 def test_trouble_and_its_end_are_told_as_alerts_are(round_: Round) -> None:

@@ -17,10 +17,12 @@ from scouter.errors import ConfigError, DataError, TransientError
 from scouter.model.span import Span
 from scouter.transport.config import HttpConfig
 from scouter.transport.http.transport import HttpClient, HttpTransport, retry_after_s
+from scouter.transport.otlp.config import OtlpConfig
 from scouter.transport.port import Transport
 from tests.contracts.transport import TransportContract
 from tests.contracts.transport_data import drops, make_items, make_spans
 from tests.scouter.transport.receiver import Answer, Receiver, run_receiver
+from tests.support.far_side import ENDLESS, far_side
 
 
 @pytest.fixture
@@ -229,3 +231,16 @@ def test_closing_a_transport_ends_its_connections(receiver: Receiver) -> None:
 
     with pytest.raises(RuntimeError, match="closed"):
         transport.send_records(make_items(1))
+
+
+@pytest.mark.parametrize("packing", ENDLESS)
+@pytest.mark.parametrize("otlp", [False, True], ids=["scouter", "otlp"])
+def test_an_answer_without_an_end_is_read_to_a_bound(packing: str, otlp: bool) -> None:
+    """A collector of somebody else's cannot fill the agent's memory; what it took is taken."""
+    with far_side(ENDLESS[packing]) as far:
+        config = OtlpConfig(endpoint=far.url) if otlp else HttpConfig(server_uri=far.url)
+        transport = config.open()
+        assert transport.send_records(make_items(2)) == 0
+        assert far.wait_until_hung_up()
+        assert transport.send_spans(make_spans(2)) == 0
+        transport.close()
