@@ -64,8 +64,16 @@ class AgentWork:
     """Reasons for which calls may be missing here; see `why_untold`."""
     guardrails: tuple[GuardrailRun, ...] = ()
     """Checks in the order in which they ran."""
+    question: str | None = None
+    """The user's message that the agent answers; None where it is not told."""
     content: str | None = None
-    """Text of the last answer, None where it has none."""
+    """Text of the agent's last answer, None where it has none."""
+    unknown_content: str = ""
+    """Reason why the text is not known; empty where it is, or where the answer has none."""
+    answer_span_id: str = ""
+    """Span of the model's call that gave the answer; empty where none is known."""
+    has_agent: bool = True
+    """False for spans that tell of no question, no answer and no call of an agent's own."""
     model: str | None = None
     finish_reason: str | None = None
     """Reason for the end of the last answer, in the provider's word."""

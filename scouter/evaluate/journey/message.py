@@ -9,7 +9,6 @@ from typing import Any, Final, TypeAlias, cast
 from pydantic import JsonValue
 
 from scouter.errors import DataError
-from scouter.evaluate.spans.derived import question_of
 from scouter.model.genai.messages import MessageLog
 from scouter.model.genai.work import acts_of, agent_work
 from scouter.model.json_value import to_json_value
@@ -222,9 +221,9 @@ def messages_of_spans(spans: Iterable[Span]) -> tuple[JourneyMessage, ...]:
 
 
 def _of_trace(spans: Sequence[Span]) -> Iterator[JourneyMessage]:
-    question, work = question_of(spans), agent_work(spans)
-    if question:
-        yield JourneyMessage(role="user", type=TEXT, content=question)
+    work = agent_work(spans)
+    if work.question:
+        yield JourneyMessage(role="user", type=TEXT, content=work.question)
     yield from _worked(work.tool_calls)
     if work.content:
         yield JourneyMessage(role="assistant", type=TEXT, content=work.content)

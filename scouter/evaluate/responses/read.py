@@ -185,7 +185,7 @@ def _of_guardrails(assertion: AgentAssertion) -> Callable[[AgentWork], JsonValue
 
 def _answer(kind: str) -> Callable[[AgentWork], JsonValue]:
     if kind == "ResponseContent":
-        return lambda work: work.content
+        return _content
     name = _FIELDS[kind]
 
     def read(work: AgentWork) -> JsonValue:
@@ -197,6 +197,12 @@ def _answer(kind: str) -> Callable[[AgentWork], JsonValue]:
         return value
 
     return read
+
+
+def _content(work: AgentWork) -> JsonValue:
+    if work.unknown_content:
+        raise TaskFault(Reason.NOT_TOLD, f"the answer is not told: {work.unknown_content}")
+    return work.content
 
 
 def is_part(part: JsonValue, whole: JsonValue) -> bool:

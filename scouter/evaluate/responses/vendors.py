@@ -13,8 +13,10 @@ from typing import TypeAlias
 from pydantic import JsonValue
 
 from scouter.model.agent_work import TOKENS, AgentWork
+from scouter.model.genai.finish import TOOL_CALL, finish_word
 from scouter.model.genai.messages import ANSWERING_ROLES, MessageLog, field, items, text
 from scouter.model.genai.usage import Tokens, add, tokens
+from scouter.model.tool_call import ToolCall
 
 Object: TypeAlias = dict[str, JsonValue]
 
@@ -23,11 +25,15 @@ def _work(
     log: MessageLog, *, model: JsonValue = None, finish_reason: JsonValue = None, counts: Tokens
 ) -> AgentWork:
     given, made, total = counts
+    reason = text(finish_reason) or log.finish_reason
+    calls = log.tool_calls()
+    if not calls and reason and finish_word(reason) == TOOL_CALL:
+        calls = (ToolCall(name=""),)  # one that nobody can read, such as a malformed one
     return AgentWork(
-        tool_calls=log.tool_calls(),
+        tool_calls=calls,
         content=log.content,
         model=text(model) or None,
-        finish_reason=text(finish_reason) or log.finish_reason,
+        finish_reason=reason,
         input_tokens=given,
         output_tokens=made,
         total_tokens=total,

@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 
-from scouter.evaluate.spans.derived import question_of
 from scouter.evaluate.spans.tree import SpanTree
 from scouter.model.genai.acts import Act
 from scouter.model.genai.control_flow import has_failed
@@ -63,7 +62,7 @@ def view_turn(tree: SpanTree) -> TurnView:
     tools = [act for act in tree.acts if act.facts.kind is Kind.TOOL]
     return TurnView(
         duration_ns=tree.duration_ns,
-        question=_text(question_of(tree.spans)),
+        question=_text(tree.agent_work.question),
         answer=_text(tree.agent_work.content),
         calls=tuple(map(_call, tools[:MOST_CALLS])),
         call_count=len(tools),

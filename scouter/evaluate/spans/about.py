@@ -176,4 +176,4 @@ def _model_calls(tree: SpanTree) -> tuple[str, ...]:
 
 
 def _last_answer(tree: SpanTree) -> tuple[str, ...]:
-    return tuple(map(_id_of, tree.model_calls[-1:]))
+    return tuple(filter(None, (tree.agent_work.answer_span_id,)))

@@ -1,7 +1,7 @@
 """A record made of a trace, for agents that send spans and no records."""
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Final
 
 from pydantic import JsonValue
@@ -9,8 +9,6 @@ from pydantic import JsonValue
 from scouter.errors import DataError
 from scouter.evaluate.spans.session import trace_session
 from scouter.evaluate.spans.tree import SpanTree
-from scouter.model.genai.messages import MessageLog
-from scouter.model.genai.reader import read_facts
 from scouter.model.genai.tool_definitions import tool_definitions
 from scouter.model.record import EvalRecord
 from scouter.model.span import Span
@@ -56,7 +54,7 @@ def derive_record(spans: Iterable[Span], *, profile: str = "") -> EvalRecord:
         )
     trace_id = tree.trace_ids[0]
     told: dict[str, JsonValue] = {
-        "question": question_of(tree.spans),
+        "question": tree.agent_work.question,
         "answer": tree.agent_work.content,
         "tool_definitions": tool_definitions(tree.spans) or None,
     }
@@ -69,17 +67,3 @@ def derive_record(spans: Iterable[Span], *, profile: str = "") -> EvalRecord:
         uid=derived_uid(trace_id, profile),
         created_ns=tree.start_ns,
     )
-
-
-def question_of(spans: Sequence[Span]) -> str | None:
-    """Find the user's question: the last user message that the first model call was given.
-
-    Args:
-        spans: Of one trace, in time order.
-    """
-    for span in spans:
-        log = MessageLog()
-        log.read(read_facts(span).input_messages or ())
-        if log.asked:
-            return log.asked[-1]
-    return None

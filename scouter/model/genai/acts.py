@@ -60,6 +60,8 @@ class Act:
     """
     spans: tuple[Span, ...]
     """The outermost first."""
+    above: int = -1
+    """Place, among all acts, of the nearest one around it; -1 for none."""
 
     @property
     def start_ns(self) -> int:
@@ -142,7 +144,7 @@ def find_acts(told: Sequence[Told], spans: Iterable[Span]) -> list[Act]:
     for found in outermost.values():
         _join_beside(found)
     _join_resumed(calls)
-    return _acts(calls)
+    return _acts(calls, above)
 
 
 def are_layers(left: Act, right: Act) -> bool:
@@ -409,17 +411,26 @@ def _join(left: _Group, right: _Group) -> None:
     left.layers |= right.layers
 
 
-def _acts(calls: Sequence[_Call]) -> list[Act]:
+def _acts(calls: Sequence[_Call], above: Sequence[int]) -> list[Act]:
     """Make an act of every group, at the place of its first span."""
+    places: dict[int, int] = {}
+    for call in calls:
+        places.setdefault(id(call.group), len(places))
     acts: list[Act] = []
-    made: set[int] = set()
     for call in calls:
         group = call.group
-        if len(group.calls) == 1:
-            acts.append(Act(facts=call.facts, spans=(call.span,)))
-        elif id(group) not in made:
-            made.add(id(group))
+        if places[id(group)] < len(acts):
+            continue
+        layers = [call]
+        if len(group.calls) > 1:
             layers = sorted(group.calls, key=lambda each: (-each.span.duration_ns, each.at))
-            facts = merged_facts([each.facts for each in layers])
-            acts.append(Act(facts=facts, spans=tuple(each.span for each in layers)))
+        facts = merged_facts([each.facts for each in layers]) if len(layers) > 1 else call.facts
+        outer = above[layers[0].at]
+        acts.append(
+            Act(
+                facts=facts,
+                spans=tuple(each.span for each in layers),
+                above=-1 if outer < 0 else places[id(calls[outer].group)],
+            )
+        )
     return acts

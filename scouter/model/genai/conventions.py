@@ -12,6 +12,7 @@ from scouter.model.genai.facts import Kind
 from scouter.model.genai.field import Field as F
 
 _OTHER: Final = Kind.OTHER
+_HELPER: Final = Kind.HELPER
 _OPENLIT_TOTAL: Final = "gen_ai.client.token.usage"
 
 OTEL: Final = Convention(
@@ -34,8 +35,8 @@ OTEL: Final = Convention(
             "search_memory": Kind.RETRIEVAL, "run_guardrail": Kind.GUARDRAIL,
             "apply_guardrail": Kind.GUARDRAIL, "guardrail_check": Kind.GUARDRAIL,
             "guardrail": Kind.GUARDRAIL, "create_agent": _OTHER, "plan": _OTHER,
-            "create_memory": _OTHER, "update_memory": _OTHER, "upsert_memory": _OTHER,
-            "delete_memory": _OTHER,
+            "create_memory": _HELPER, "update_memory": _HELPER, "upsert_memory": _HELPER,
+            "delete_memory": _HELPER,
         },
         "mcp.method.name": {"tools/call": Kind.TOOL},
     },
@@ -116,7 +117,7 @@ OPENINFERENCE: Final = Convention(
         name: {
             "llm": Kind.MODEL, "embedding": Kind.EMBEDDING, "tool": Kind.TOOL,
             "agent": Kind.AGENT, "retriever": Kind.RETRIEVAL, "guardrail": Kind.GUARDRAIL,
-            "reranker": _OTHER, "evaluator": _OTHER, "prompt": _OTHER, "chain": None,
+            "reranker": _HELPER, "evaluator": _HELPER, "prompt": _OTHER, "chain": None,
             "unknown": None,
         }
         for name in ("openinference.span.kind", "fi.span.kind", "gen_ai.span.kind")
@@ -157,7 +158,7 @@ OPENLLMETRY: Final = Convention(
     kinds={
         "llm.request.type": {
             "chat": Kind.MODEL, "completion": Kind.MODEL, "embedding": Kind.EMBEDDING,
-            "rerank": _OTHER, "unknown": None,
+            "rerank": _HELPER, "unknown": None,
         },
         "traceloop.span.kind": {
             "workflow": Kind.WORKFLOW, "agent": Kind.AGENT, "tool": Kind.TOOL, "task": None,
@@ -294,7 +295,7 @@ LANGFUSE: Final = Convention(
         "langfuse.observation.type": {
             "generation": Kind.MODEL, "tool": Kind.TOOL, "agent": Kind.AGENT,
             "retriever": Kind.RETRIEVAL, "embedding": Kind.EMBEDDING,
-            "guardrail": Kind.GUARDRAIL, "evaluator": _OTHER, "chain": None, "span": None,
+            "guardrail": Kind.GUARDRAIL, "evaluator": _HELPER, "chain": None, "span": None,
             "event": None,
         },
     },
@@ -317,8 +318,8 @@ MLFLOW: Final = Convention(
         "mlflow.spanType": {
             "llm": Kind.MODEL, "chat_model": Kind.MODEL, "tool": Kind.TOOL, "agent": Kind.AGENT,
             "workflow": Kind.WORKFLOW, "retriever": Kind.RETRIEVAL, "embedding": Kind.EMBEDDING,
-            "guardrail": Kind.GUARDRAIL, "reranker": _OTHER, "parser": _OTHER, "memory": _OTHER,
-            "evaluator": _OTHER, "chain": None, "task": None, "unknown": None,
+            "guardrail": Kind.GUARDRAIL, "reranker": _HELPER, "parser": _OTHER, "memory": _HELPER,
+            "evaluator": _HELPER, "chain": None, "task": None, "unknown": None,
         },
     },
     fields={

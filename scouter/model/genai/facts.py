@@ -21,6 +21,8 @@ class Kind(StrEnum):
     WORKFLOW = "workflow"
     RETRIEVAL = "retrieval"
     GUARDRAIL = "guardrail"
+    HELPER = "helper"
+    """Work beside the agent's own: an evaluator's, a reranker's, upkeep of a memory."""
     OTHER = "other"
     """Anything else, and spans that no convention is known of."""
 

@@ -3,18 +3,19 @@
 from functools import lru_cache
 from typing import Final
 
+STOP: Final = "stop"
 TOOL_CALL: Final = "tool_call"
 ERROR: Final = "error"
 _WORDS: Final = {
     word: known
     for known, words in {
-        "stop": "stop endturn stopsequence complete completed eostoken",
+        STOP: "stop endturn stopsequence complete completed eostoken finish finished endoftext",
         "length": "length maxtokens maxoutputtokens modellength modelcontextwindowexceeded",
-        TOOL_CALL: "toolcall toolcalls tooluse functioncall functioncalls requiresaction",
+        TOOL_CALL: "toolcall toolcalls tooluse functioncall functioncalls requiresaction"
+        " malformedfunctioncall malformedtooluse unexpectedtoolcall",
         "content_filter": "contentfilter contentfiltered safety imagesafety recitation blocklist"
         " prohibitedcontent spii refusal guardrailintervened",
-        ERROR: "error failed malformedfunctioncall unexpectedtoolcall malformedmodeloutput"
-        " malformedtooluse",
+        ERROR: "error failed malformedmodeloutput",
     }.items()
     for word in words.split()
 }

@@ -39,13 +39,15 @@ _HELD: Final = {
     Field.RESULT: ("content", "message", "output", "result"),
 }
 """Attributes of these events."""
-_FAILURES: Final = ("is_error", "isError", "status", 'error"')
 _REMARKS: Final = ("meta", "response_metadata")
 """Objects inside of an answer: Haystack's and LangChain's."""
 _GOOGLE: Final = ("gcp", "gemini", "google", "vertex")
 """Beginnings of its names as a provider."""
 _USAGES: Final = ("usage", "token_usage", "usage_metadata", "usageMetadata")
 _MODELS: Final = ("model", "model_name", "modelVersion")
+_CHOICES: Final = "gen_ai.request.choice.count"
+_PARAMETERS: Final = "llm.invocation_parameters"
+"""Attributes that tell how many answers were asked for: OpenTelemetry's and OpenInference's."""
 _OBJECT: Final = re.compile(r"<[\w.]+ (?:object at 0x[0-9a-f]+|\[\d{3} [^\n]*)>")
 """A stream or a response as Python prints it, which tells nothing of what is in it."""
 _DIGITS: Final = 15
@@ -160,11 +162,8 @@ class Held:
         return self._span.status_message or next(filter(None, types), "error")
 
     def _result_tells_failure(self) -> bool:
-        """A look at the text spares nearly all results the reading of their JSON."""
         for _, value in self._values(Field.RESULT):
-            if isinstance(value, str) and not any(flag in value for flag in _FAILURES):
-                return False
-            return tells_failure(to_json_value(value))
+            return tells_failure(value if isinstance(value, str) else to_json_value(value))
         return False
 
     def arguments(self) -> JsonValue:
@@ -218,7 +217,18 @@ class Held:
             return [{**first, "tool_calls": calls}, *said[1:]]
         if found and self._kind in _AGENTS:
             return found[-1:]
-        return found
+        return found[:1] if found and self._are_choices(found) else found
+
+    def _are_choices(self, messages: Sequence[JsonValue]) -> bool:
+        """Tell whether a model was asked for several answers, of which the first counts.
+
+        Each choice has its own end; items of one answer share theirs.
+        """
+        if len(messages) < 2 or self._kind is not Kind.MODEL:
+            return False
+        asked = open_json(to_json_value(self._attributes.get(_PARAMETERS)))
+        count = integer(self._attributes.get(_CHOICES)) or integer(field(asked, "n")) or 0
+        return count > 1 or all(text(field(each, "finish_reason")) for each in messages)
 
     def _messages(self, field: Field, role: str) -> list[JsonValue] | None:
         """Read the messages of the first place that has some; None where no place is known."""

@@ -10,7 +10,8 @@ several dialects.
 
 Tools that a provider runs itself count as calls too: `web_search_call` is a call of `web_search`.
 Arguments that should be JSON and are not stay the text that the model wrote. A call that cannot be
-read is one without a name. A refusal is what the model said, where it said nothing else.
+read is one without a name. A refusal is what the model said, where it said nothing else, and so is
+the transcript of an answer as sound.
 
 OpenAI's messages have no field for the error of a tool. There a result that is a text counts as an
 error if it begins as the common frameworks write one (`ERROR_STARTS`).
@@ -23,7 +24,7 @@ from typing import Final
 
 from pydantic import JsonValue
 
-from scouter.model.genai.wrappers import is_only_error, open_json, open_message, open_result
+from scouter.model.genai.wrappers import open_json, open_message, open_result, tells_failure
 from scouter.model.tool_call import ToolCall
 
 ANSWERING_ROLES: Final = frozenset({"assistant", "model", "ai"})
@@ -38,6 +39,7 @@ _BUILT_IN: Final = frozenset(
 )  # fmt: skip
 """Items of OpenAI Responses that have no name: the tool is in their type."""
 _TEXTS: Final = frozenset({"", "text", "output_text", "input_text", "refusal"})
+_SOUNDS: Final = frozenset({"audio", "output_audio", "input_audio"})
 _RESULTS: Final = frozenset(
     {"tool_result", "tool_call_response", "server_tool_call_response", "function_call_output",
      "custom_tool_call_output", "tool-result"}
@@ -139,7 +141,7 @@ class MessageLog:
             self._requested(message if isinstance(message["function_call"], dict) else {})
         if role in ANSWERING_ROLES or (role == "message" and "role" not in message):
             self.answers += 1
-            said = "".join(texts) or text(message.get("refusal"))
+            said = "".join(texts) or text(message.get("refusal")) or _transcript(message)
             self.content = said or None
             self.finish_reason = text(message.get("finish_reason")) or self.finish_reason
         elif role in ASKING_ROLES and (said := "".join(texts)):
@@ -234,12 +236,12 @@ class MessageLog:
     def _answer(self, holder: dict[str, JsonValue], value: JsonValue, call_id: str) -> None:
         """Give a result to its call: by id, or else to the first open call of that name."""
         name = text(_first(holder, "name", "toolName", "tool_name"))
-        failed = holder.get("is_error") is True or holder.get("status") == "error"
+        failed = holder.get("status") == "error" or True in map(holder.get, ("is_error", "isError"))
         if isinstance(value, dict) and value.keys() == {"type", "value"}:  # the Vercel AI SDK's
             failed = failed or text(value["type"]).startswith("error")
             value = value["value"]
         result = open_result(value)
-        failed = failed or _is_error_text(result) or is_only_error(result)
+        failed = failed or _is_error_text(result) or tells_failure(value)
         call = self._open_call(call_id, name)
         self._has_answered = True
         if call is None and (known := self._answered.get(call_id)) and known.result == result:
@@ -297,8 +299,15 @@ def _has_results(message: dict[str, JsonValue]) -> bool:
     )
 
 
+def _transcript(message: dict[str, JsonValue]) -> str:
+    """What an answer as sound says, as the provider wrote it down."""
+    return text(field(message.get("audio"), "transcript"))
+
+
 def _text_of_part(part: dict[str, JsonValue]) -> str:
     kind = text(part.get("type")) or text(part.get("block_type"))
+    if kind in _SOUNDS:
+        return text(part.get("transcript")) or _transcript(part)
     if part.get("thought") is True or kind not in _TEXTS:
         return ""  # reasoning, pictures and files have texts too, which were not said
     return text(_first(part, "text", "content", "refusal"))

@@ -36,10 +36,15 @@ def is_step(span: Span) -> bool:
     return not TELLING.isdisjoint(attributes) and _kind_of(span, attributes)[0] is Kind.OTHER
 
 
-def step_output(span: Span) -> list[JsonValue]:
-    """Read the messages in what a step gave back; texts that tell no role are none."""
+def step_output(span: Span, role: str = "") -> list[JsonValue]:
+    """Read the messages in what a step gave back.
+
+    Args:
+        span: The step.
+        role: Role of texts that tell none; without it they are no messages.
+    """
     told = Held(span, Kind.WORKFLOW, plain(span.attributes))
-    return told.output_messages(role="") or []
+    return told.output_messages(role=role) or []
 
 
 def read_facts(span: Span) -> SpanFacts:

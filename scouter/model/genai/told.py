@@ -7,17 +7,19 @@ from scouter.model.agent_work import Evidence
 from scouter.model.genai.acts import Act
 from scouter.model.genai.calls import Calls
 from scouter.model.genai.facts import Kind, SpanFacts
-from scouter.model.genai.finish import TOOL_CALL, finish_word
+from scouter.model.genai.finish import ERROR, STOP, TOOL_CALL, finish_word
 from scouter.model.genai.lookup import WITH_SPAN_PER_CALL
 from scouter.model.genai.messages import field as field_of
 from scouter.model.genai.messages import text
+from scouter.model.genai.token_sums import states_usage
 
 
 def find_evidence(acts: Sequence[Act], calls: Calls) -> Evidence:
     """Look for what tells of the calls of traces.
 
-    A model's call tells of them by its output, or by a finish reason that asks for none. Google's
-    models say `stop` either way, and of OpenAI's Responses the instrumentors make up a reason.
+    A model's call tells of them by its output, by the finish reason `stop`, or by an error where
+    nothing came back. Google's models say `stop` either way, and of OpenAI's Responses the
+    instrumentors make up a reason. Any other reason leaves it open what was asked for.
 
     Args:
         acts: In time order.
@@ -34,7 +36,8 @@ def find_evidence(acts: Sequence[Act], calls: Calls) -> Evidence:
             continue
         if asks_for_tool(act.facts):
             trace.asking.append((act.start_ns, act.facts.span_id))
-        tells = at in calls.told.writers or (has_reasons and _declines(act.facts))
+        tells = at in calls.told.writers or not states_usage(act.facts)
+        tells = tells or (has_reasons and _declines(act.facts))
         tells = tells and not act.facts.runs_tools
         if not tells and act.facts.convention not in WITH_SPAN_PER_CALL:
             trace.silent = trace.silent or act.facts.span_id
@@ -80,7 +83,12 @@ def _silence(trace: _Trace) -> str:
 
 def asks_for_tool(facts: SpanFacts) -> bool:
     """Tell whether a model's call ended by asking for a tool, by its finish reason."""
-    return any(finish_word(reason) == TOOL_CALL for reason in _reasons(facts))
+    return any(finish_word(reason) == TOOL_CALL for reason in reasons_of(facts))
+
+
+def is_failed(facts: SpanFacts) -> bool:
+    """Tell whether a model's call failed, by its error or its finish reason."""
+    return bool(facts.error) or any(finish_word(each) == ERROR for each in reasons_of(facts))
 
 
 def _missing(trace: _Trace) -> str:
@@ -95,17 +103,19 @@ def _missing(trace: _Trace) -> str:
 
 
 def _declines(facts: SpanFacts) -> bool:
-    """Tell whether a finish reason says that no tool was asked for."""
+    """Tell whether the finish reasons say that no tool was asked for."""
     model = f"{facts.request_model} {facts.response_model}".lower()
     is_mute = (
         "gemini" in model
         or facts.provider.startswith(("gcp", "google", "vertex"))
         or facts.response_id.startswith("resp_")
     )
-    return bool(_reasons(facts)) and not is_mute and not asks_for_tool(facts)
+    words = {finish_word(reason) for reason in reasons_of(facts)}
+    return words == {STOP} and not is_mute
 
 
-def _reasons(facts: SpanFacts) -> list[str]:
+def reasons_of(facts: SpanFacts) -> list[str]:
+    """Give the finish reasons of a model's call, of its span and of its messages."""
     messages = facts.output_messages or []
     told = [text(field_of(each, "finish_reason")) for each in messages]
     return [reason for reason in (*facts.finish_reasons, *told) if reason]

@@ -50,18 +50,18 @@ class ToldCalls:
         """The calls that each answer asks for."""
         self.writers: set[int] = set()
         """Places of the models whose answer has a text or a call; an empty one may be cut."""
+        self.said: list[str | None] = []
+        """Text of each answer; None where it has none."""
         known = answers = 0
         for at, model in enumerate(models):
             log.read(model.output_messages or ())
             calls = log.tool_calls(known)
-            if calls or (log.answers > answers and log.content):
+            self.said.append(log.content if log.answers > answers else None)
+            if calls or self.said[at]:
                 self.writers.add(at)
             known, answers = known + len(calls), log.answers
             told = self.answered[-1] if at in repeats else []
             self.answered.append(_without(calls, told))
-        self.content: Final = log.content
-        """Text of the last answer that is told."""
-        self.finish_reason: Final = log.finish_reason
         self._calls: list[ToolCall] = []
         self._askers: list[int] = []
         self._starts: list[_Start] = []

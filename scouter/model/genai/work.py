@@ -4,13 +4,13 @@ from collections.abc import Iterable, Sequence
 
 from scouter.model.agent_work import TOKENS, AgentWork
 from scouter.model.genai.acts import Act, find_acts
-from scouter.model.genai.answers import answer_of_agents, answer_of_steps
 from scouter.model.genai.calls import read_calls
+from scouter.model.genai.dialogue import find_dialogue
 from scouter.model.genai.facts import Kind
 from scouter.model.genai.guardrails import guardrail_run
 from scouter.model.genai.reader import kind_of, read_facts
 from scouter.model.genai.token_sums import token_sums
-from scouter.model.genai.told import find_evidence
+from scouter.model.genai.told import find_evidence, reasons_of
 from scouter.model.span import Span
 
 
@@ -29,10 +29,9 @@ def acts_of(spans: Sequence[Span]) -> list[Act]:
 def agent_work(spans: Iterable[Span]) -> AgentWork:
     """Read what an agent did and said from the spans of its trace.
 
-    Calls of tools are what models asked for and what was executed, as one set. The answer, its
-    model and its finish reason are those of the last model call that tells of them; where none
-    tells what it answered, the answer is that of the agent. Tokens are summed as `token_sums`
-    has it. A call that several instrumentors tell of counts once.
+    Calls of tools are what models asked for and what was executed, as one set. Question, answer,
+    its model and its finish reason are the agent's own; see `dialogue`. Tokens are summed as
+    `token_sums` has it. A call that several instrumentors tell of counts once.
 
     Args:
         spans: In time order.
@@ -45,20 +44,23 @@ def agent_work(spans: Iterable[Span]) -> AgentWork:
 
 def work_of(acts: Sequence[Act], spans: Sequence[Span]) -> AgentWork:
     """Put together what an agent did and said from the acts of its spans, both in time order."""
-    facts = [act.facts for act in acts]
-    models = [each for each in facts if each.kind is Kind.MODEL]
     calls = read_calls(acts)
-    agents = [each for each in facts if each.kind in (Kind.AGENT, Kind.WORKFLOW)]
+    said = find_dialogue(acts, calls, spans)
+    agents = [act.facts for act in acts if act.facts.kind in (Kind.AGENT, Kind.WORKFLOW)]
+    models = said.models if said.by is None else (*said.models, said.by.facts)
     tokens = token_sums(acts, spans)
     return AgentWork(
         tool_calls=calls.calls,
         has_overlaps=calls.has_overlaps,
         evidence=find_evidence(acts, calls),
         guardrails=tuple(guardrail_run(act) for act in acts if act.facts.kind is Kind.GUARDRAIL),
-        content=calls.told.content or answer_of_agents(facts) or answer_of_steps(spans),
+        question=said.question,
+        content=said.answer,
+        unknown_content=said.unknown,
+        answer_span_id=said.by.facts.span_id if said.by else "",
+        has_agent=said.has_agent,
         model=_last(each.response_model or each.request_model for each in models or agents),
-        finish_reason=_last("".join(each.finish_reasons[-1:]) for each in models)
-        or calls.told.finish_reason,
+        finish_reason=next(iter(reasons_of(said.by.facts)), None) if said.by else None,
         input_tokens=tokens[0].number,
         output_tokens=tokens[1].number,
         total_tokens=tokens[2].number,

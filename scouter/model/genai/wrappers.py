@@ -43,6 +43,8 @@ _FIELD: Final = re.compile(
 """A field of an object as Python prints it; one that is no text ends the reading."""
 _DEEPEST: Final = 12
 """Wrappers around wrappers."""
+_FAILURES: Final = ("is_error", "isError", "status", 'error"')
+"""One of these is in every text that tells a failure."""
 _SMALL: Final = 3_000
 """Characters; an integer that is too long has more."""
 _OPENERS: Final = ("{", "[", '"')
@@ -132,6 +134,8 @@ def is_only_error(result: JsonValue) -> bool:
 
 def tells_failure(value: JsonValue) -> bool:
     """Tell whether what is around a result says that the tool failed."""
+    if isinstance(value, str) and not any(flag in value for flag in _FAILURES):
+        return False  # without reading it
     for _ in range(_DEEPEST):
         opened = _printed(open_json(value))
         if isinstance(opened, list):

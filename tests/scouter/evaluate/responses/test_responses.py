@@ -180,6 +180,12 @@ UNREADABLE: dict[str, JsonValue] = {
     "anthropic": [{"role": "assistant", "content": [{"type": "tool_use", "name": None}]}],
     "gemini": {"candidates": [{"content": {"parts": [{"functionCall": ["delete"]}]}}]},
     "bedrock": {"output": {"message": {"content": [{"toolUse": {"name": {}}}]}}},
+    "gemini, malformed": {
+        "candidates": [{"content": {}, "finishReason": "MALFORMED_FUNCTION_CALL"}]
+    },
+    "openai, left out": {
+        "choices": [{"message": {"role": "assistant"}, "finish_reason": "tool_calls"}]
+    },
 }
 
 
@@ -298,6 +304,65 @@ def test_a_result_that_is_told_again_adds_its_error() -> None:
     [call] = log.tool_calls()
     assert (call.result, call.error) == ("no", "error")
     assert not log.strays()
+
+
+SOUND: dict[str, JsonValue] = {"id": "a1", "transcript": "Oslo it is", "data": "UklG"}
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        pytest.param({"content": None, "audio": SOUND}, id="OpenAI's chat"),
+        pytest.param({"content": [{"type": "output_audio", **SOUND}]}, id="OpenAI's realtime"),
+        pytest.param({"content": [{"type": "audio", "audio": SOUND}]}, id="a part with an object"),
+        pytest.param({"parts": [{"type": "audio", **SOUND}]}, id="a part"),
+        pytest.param(
+            {"content": [{"type": "text", "text": "Oslo it is"}], "audio": {"transcript": "no"}},
+            id="a text counts before it",
+        ),
+    ],
+)
+def test_an_answer_as_sound_is_its_transcript(message: dict[str, JsonValue]) -> None:
+    """An answer that has a form of its own reads as none."""
+    log = MessageLog()
+    log.read([{"role": "assistant", **message}])
+    assert log.content == "Oslo it is"
+
+
+def _results(failed: bool) -> dict[str, JsonValue]:
+    """MCP's result of a failed call, in the messages of several dialects."""
+    mcp: dict[str, JsonValue] = {"content": [{"type": "text", "text": "no"}], "isError": failed}
+    block: JsonValue = {"type": "text", "text": json.dumps(mcp)}
+    return {
+        "text": {"role": "tool", "tool_call_id": "c1", "content": json.dumps(mcp)},
+        "object": {"role": "tool", "tool_call_id": "c1", "content": mcp},
+        "message": {"role": "tool", "tool_call_id": "c1", **mcp},
+        "block": {"role": "tool", "tool_call_id": "c1", "content": [block]},
+        "OpenTelemetry": {
+            "role": "tool",
+            "parts": [{"type": "tool_call_response", "id": "c1", "response": mcp}],
+        },
+        "Anthropic": {
+            "role": "user", "content": [{"type": "tool_result", "tool_use_id": "c1", **mcp}],
+        },
+        "Responses": {
+            "type": "function_call_output", "call_id": "c1", "output": json.dumps(mcp),
+        },
+        "Gemini": {
+            "role": "user",
+            "parts": [{"functionResponse": {"name": "book", "response": {"result": mcp}}}],
+        },
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("failed", [True, False])
+@pytest.mark.parametrize("dialect", _results(True))
+def test_a_flag_inside_of_a_result_is_the_tools_failure(dialect: str, failed: bool) -> None:
+    """MCP says inside of the result whether the tool failed, in whatever the result is wrapped."""
+    log = MessageLog()
+    log.read([{"role": "assistant", "tool_calls": [_asked("c1")]}, _results(failed)[dialect]])
+    [call] = log.tool_calls()
+    assert (call.has_result, bool(call.error)) == (True, failed)
 
 
 def _asked(call_id: str) -> JsonValue:

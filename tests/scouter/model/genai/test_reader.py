@@ -4,6 +4,7 @@ import json
 from dataclasses import replace
 
 import pytest
+from pydantic import JsonValue
 
 from scouter.model.genai.calls import tool_call_of
 from scouter.model.genai.facts import Kind
@@ -249,3 +250,44 @@ def test_names_that_only_look_numbered_are_passed_over() -> None:
         "gen_ai.completion.1.content": "Blue.",
     }
     assert agent_work([span(1, "chat", attributes=attributes)]).content == "Blue."
+
+
+TWO: JsonValue = [
+    {"role": "assistant", "parts": [{"type": "text", "content": text}], "finish_reason": "stop"}
+    for text in ("Oslo", "Bergen")
+]
+
+
+@pytest.mark.parametrize(
+    ("attributes", "answer"),
+    [
+        pytest.param({"gen_ai.output.messages": json.dumps(TWO)}, "Oslo", id="OpenTelemetry"),
+        pytest.param(
+            {
+                "gen_ai.completion.0.content": "Oslo",
+                "gen_ai.completion.0.finish_reason": "stop",
+                "gen_ai.completion.1.content": "Bergen",
+                "gen_ai.completion.1.finish_reason": "stop",
+            }, "Oslo", id="OpenLLMetry",
+        ),
+        pytest.param(
+            {
+                "llm.invocation_parameters": '{"n": 2}',
+                "llm.output_messages.0.message.content": "Oslo",
+                "llm.output_messages.1.message.content": "Bergen",
+            }, "Oslo", id="OpenInference",
+        ),
+        pytest.param(
+            {
+                "llm.output_messages.0.message.content": "I look.",
+                "llm.output_messages.1.message.content": "Oslo",
+            }, "Oslo", id="two items of one answer",
+        ),
+    ],
+)  # fmt: skip
+def test_the_first_of_several_choices_is_the_answer(
+    attributes: dict[str, AttributeValue], answer: str
+) -> None:
+    """Choices are several answers to one request, and items are the parts of one answer."""
+    named: dict[str, AttributeValue] = {"gen_ai.operation.name": "chat"}
+    assert agent_work([span(1, "chat", attributes={**named, **attributes})]).content == answer
