@@ -1,5 +1,6 @@
 """Log lines: as JSON objects for machines, and fewer of those that strangers can cause."""
 
+import asyncio
 import json
 import logging
 import threading
@@ -10,6 +11,12 @@ from datetime import UTC, datetime
 from typing import Final
 
 _log: Final = logging.getLogger(__name__)
+_BY_STRANGERS: Final = (
+    "asyncio", "uvicorn", "collector.api", "collector.judging.worker", "collector.pipeline",
+    "collector.receivers", "collector.web",
+)  # fmt: skip
+"""First words of the names of loggers that say something for a connection, a request, a record or a
+span."""
 
 
 class JsonLines(logging.Formatter):
@@ -33,10 +40,14 @@ class JsonLines(logging.Formatter):
 
 
 class FewerRepeats(logging.Filter):
-    """Lets a warning through once a minute, for it may come with every connection of a stranger.
+    """Lets a line through once a minute that may come with everything that a stranger sends.
+
+    Two lines are the same that have the same text, whatever stands in its gaps; those with a
+    traceback, if the same fault was raised in the same place. A request that was cut off by the end
+    of the collector says nothing: how many there were is a line of the server's.
 
     Args:
-        every_s: Seconds from one to the next of the same text, whatever stands in its gaps.
+        every_s: Seconds from one to the next of the same line.
         clock: Monotonic seconds.
     """
 
@@ -44,13 +55,20 @@ class FewerRepeats(logging.Filter):
         super().__init__()
         self._every_s, self._clock = every_s, clock
         self._lock = threading.Lock()
-        self._seen: dict[tuple[str, object], _Seen] = {}
+        self._seen: dict[tuple[object, ...], _Seen] = {}
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Say whether a line is written; counts it if not. A fault with its traceback always is."""
-        if record.levelno > logging.WARNING or record.exc_info:
+        """Say whether a line is written; counts it if not."""
+        if record.levelno < logging.WARNING or not record.name.startswith(_BY_STRANGERS):
             return True
-        key = record.name, record.msg
+        key: tuple[object, ...] = record.name, record.msg
+        if record.exc_info and record.exc_info[0] is not None:
+            fault, _, trace = record.exc_info
+            if issubclass(fault, asyncio.CancelledError):
+                return False
+            while trace is not None and trace.tb_next is not None:
+                trace = trace.tb_next
+            key = record.name, fault, trace and (trace.tb_frame.f_code, trace.tb_lineno)
         with self._lock:
             seen = self._seen.get(key)
             if seen is None:
@@ -59,11 +77,16 @@ class FewerRepeats(logging.Filter):
             seen.count, seen.last = seen.count + 1, record
             return False
 
-    def tell(self) -> None:
-        """Say how often lines came again whose minute is over; to be called now and then."""
+    def tell(self, *, is_end: bool = False) -> None:
+        """Say how often lines came again whose minute is over; to be called now and then.
+
+        Args:
+            is_end: Nothing comes any more: of all lines.
+        """
         with self._lock:
             now = self._clock()
-            over = {key for key, seen in self._seen.items() if now - seen.since >= self._every_s}
+            least_s = 0.0 if is_end else self._every_s
+            over = {key for key, seen in self._seen.items() if now - seen.since >= least_s}
             told = [self._seen.pop(key) for key in over]
         for seen in told:
             if seen.last is not None:

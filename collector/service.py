@@ -13,7 +13,6 @@ import uvicorn
 from collector.app import Collector
 from collector.log_lines import FewerRepeats
 from collector.process import after_start
-from collector.receivers.http import connections as http_connections
 from collector.receivers.http.connections import HttpConnections
 from collector.receivers.http.protocol import BoundedHttpProtocol
 from collector.settings.model import CollectorSettings
@@ -21,8 +20,6 @@ from collector.settings.values import HostPort
 from scouter.errors import ConfigError
 
 _log: Final = logging.getLogger(__name__)
-_TOLD_BY_STRANGERS: Final = ("uvicorn.error", http_connections.__name__)
-"""Loggers that say something for each connection."""
 
 
 def run_collector(settings: CollectorSettings, *, accept_loss: bool = False) -> None:
@@ -87,8 +84,8 @@ class _Server(uvicorn.Server):
         self._collector, self._on_started = collector, on_started
         self._connections = HttpConnections(collector.max_connections)
         self._repeats = FewerRepeats()
-        for name in _TOLD_BY_STRANGERS:
-            logging.getLogger(name).addFilter(self._repeats)
+        for handler in logging.getLogger().handlers:
+            handler.addFilter(self._repeats)
 
     async def on_tick(self, counter: int) -> bool:
         if counter % 10 == 0:  # each second
@@ -106,6 +103,7 @@ class _Server(uvicorn.Server):
         self._collector.drain()  # both ways in end in the same time
         self._connections.close()
         await super().shutdown(sockets)
+        self._repeats.tell(is_end=True)
 
     def _protocol(self, connections: HttpConnections) -> BoundedHttpProtocol:
         return BoundedHttpProtocol(connections, self.config, self.server_state, self.lifespan.state)

@@ -1,12 +1,13 @@
 """The first ASGI layer of every HTTP request: it finds the caller."""
 
+from http import HTTPStatus
 from typing import Final
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from collector.access.caller import CALLER
 from collector.access.gate import OF_PROXIES, Gate
-from collector.problem import ProblemError
+from collector.problem import ProblemError, problem_response
 
 _PROBES: Final = frozenset(("/healthz", "/readyz"))
 """Supervisors ask them again and again, without a token."""
@@ -27,8 +28,8 @@ def is_page(path: str) -> bool:
 class AccessFront:
     """ASGI middleware that leaves the caller, or why there is none, in the request.
 
-    It answers nothing itself: some routes are open to everybody, and each has its own form of a
-    refusal.
+    It only answers what is malformed: some routes are open to everybody, and each has its own form
+    of a refusal.
 
     Args:
         app: Serves the request.
@@ -59,5 +60,8 @@ class AccessFront:
                     is_probe=scope["path"] in _PROBES or is_page(scope["path"]),
                 )
             except ProblemError as error:
+                if error.status == HTTPStatus.BAD_REQUEST:
+                    await problem_response(error.status, error.detail)(scope, receive, send)
+                    return
                 scope[CALLER] = error
         await self._app(scope, receive, send)

@@ -155,8 +155,6 @@ class ProfileRegistry:
         refused: Callable[[str], None] = lambda space: None,
     ) -> None:
         self._store, self._room, self._refused = store, room or Room(), refused
-        self._full: set[str] = set()
-        """Spaces of which the log has said that they have no room."""
         self._lock = threading.Lock()
         self._known: dict[tuple[str, str], RegisteredProfile] = {}
         self._meant: dict[tuple[str, str], RegisteredProfile] = {}
@@ -347,9 +345,7 @@ class ProfileRegistry:
 
     def _no_room(self, space: str, what: str) -> NoRoomError:
         self._refused(space)
-        if space not in self._full:
-            self._full.add(space)
-            _log.warning("profiles of the space %r are refused: it would have %s", space, what)
+        _log.warning("profiles of the space %r are refused: it would have %s", space, what)
         return NoRoomError(f"the space {space!r} would have {what}")
 
     def all(self, space: str) -> list[RegisteredProfile]:

@@ -50,8 +50,6 @@ _STEP_S: Final = 0.5
 """For turns, before what came in meanwhile is looked at."""
 _EARLY_S: Final = 0.1
 """For a look at traces that memory lets go."""
-_UNKNOWN_REFS: Final = 100
-"""Unknown profiles that are spoken of; a sender can make up any number."""
 
 Observer = Callable[[Sequence[EvaluationRow], Sequence[float]], None]
 """Is told of stored evaluations that are the first ones, or the first ones that are decided, and of
@@ -108,7 +106,6 @@ class PipelineWork:
         self._window = LateWindow(times.late_window_s, inputs.tick(), now_ns())
         self._late = LateSpans(self._window)
         self._looked_at = self._read_again_at = clock()
-        self._unknown_refs: set[str] = set()
         self._seq = self._erased_seq = 0
         self._watch = WatchWork(
             store, registry, join, self._writer,
@@ -398,7 +395,11 @@ class PipelineWork:
         """Say what a record waits for, and let its session wait where the profile is known."""
         registered = self._registry.of_record(row)
         if registered is None:
-            self._warn_of(row.profile_ref)
+            _log.warning(
+                "records name the profile %.200r, which is not registered; they wait until the "
+                "deadline, then they are dead letters. Start with --profile FILE, the same file as "
+                "the agent's", row.profile_ref,
+            )  # fmt: skip
             return Need.PROFILE
         plan = registered.profile.plan
         reads = plan.reads_spans or row.is_derived
@@ -410,18 +411,6 @@ class PipelineWork:
 
     def _admit(self, row: RecordRow, registered: RegisteredProfile) -> None:
         self.sessions.admit(row, registered, self._session_time())
-
-    def _warn_of(self, profile_ref: str) -> None:
-        """Say once for each that records name a profile which nobody registered."""
-        if profile_ref in self._unknown_refs or len(self._unknown_refs) >= _UNKNOWN_REFS:
-            return
-        self._unknown_refs.add(profile_ref)
-        # Not which: what senders write is not for the log.
-        _log.warning(
-            "records name a profile that is not registered (/api/v1/records?state=waiting shows "
-            "which); they wait until the deadline, then they are dead letters. Start with "
-            "--profile FILE, the same file as the agent's"
-        )
 
     def _load(self) -> None:
         by_space: defaultdict[str, list[str]] = defaultdict(list)

@@ -1,6 +1,8 @@
 """Lists: records, traces and conversations, by the filters that the API has."""
 
+import asyncio
 import tempfile
+from collections import defaultdict
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
@@ -17,6 +19,9 @@ from scouter.client.call import NEXT_CURSOR
 
 _PAGE: Final = 50
 _PART_BYTES: Final = 2**20
+_FILES: Final = 4
+_PLACES: Final[defaultdict[str, asyncio.Semaphore]] = defaultdict(lambda: asyncio.Semaphore(_FILES))
+"""By space: Parquet files that are being made or read at a time. Nobody waits for a place."""
 _LONGEST: Final = 512
 """Characters of a value that the API takes as a filter."""
 
@@ -246,23 +251,34 @@ async def download_list(
             return
 
 
-async def as_parquet(lines: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+async def as_parquet(lines: AsyncIterator[bytes], space: str) -> AsyncIterator[bytes]:
     """Turn JSON lines into a Parquet file, which takes all of them before its first byte.
 
     Args:
         lines: Their bytes, cut anywhere.
+        space: Whose they are; each may have a few such files at a time, which are open until their
+            readers have them.
+
+    Raises:
+        AskError: The space has as many as it may have.
 
     Cost: the lines and the file on the disk of temporary files meanwhile.
     """
-    with tempfile.TemporaryFile() as given, tempfile.TemporaryFile() as made:
-        async for part in lines:
-            await run_in_threadpool(given.write, part)
-        given.seek(0)
-        parts = iter(lambda: given.read(_PART_BYTES), b"")
-        await run_in_threadpool(write_parquet, parts, made, Path(tempfile.gettempdir()))
-        made.seek(0)
-        while part := await run_in_threadpool(made.read, _PART_BYTES):
-            yield part
+    place = _PLACES[space]
+    if place.locked():
+        why = f"{_FILES} Parquet files of this space are being downloaded; come back"
+        raise AskError(HTTPStatus.SERVICE_UNAVAILABLE, why)
+    async with place:
+        with tempfile.TemporaryFile() as made:
+            with tempfile.TemporaryFile() as given:
+                async for part in lines:
+                    await run_in_threadpool(given.write, part)
+                given.seek(0)
+                parts = iter(lambda: given.read(_PART_BYTES), b"")
+                await run_in_threadpool(write_parquet, parts, made, Path(tempfile.gettempdir()))
+            made.seek(0)
+            while part := await run_in_threadpool(made.read, _PART_BYTES):
+                yield part
 
 
 def _known(listing: Listing, given: Mapping[str, str]) -> dict[str, str]:

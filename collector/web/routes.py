@@ -1,16 +1,19 @@
 """The routes of the page."""
 
 import asyncio
+import os
 import time
 from collections.abc import AsyncIterator
+from functools import cache
 from http import HTTPStatus
+from pathlib import Path
 from typing import Final
 from urllib.parse import parse_qsl, quote
 
 from fastapi import FastAPI
 from starlette.middleware.gzip import GZipMiddleware
 from starlette.requests import Request
-from starlette.responses import RedirectResponse, Response, StreamingResponse
+from starlette.responses import FileResponse, RedirectResponse, Response, StreamingResponse
 from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 from starlette.types import Scope
@@ -109,8 +112,32 @@ def page_routes() -> list[BaseRoute]:
     ]
 
 
+@cache
+def _content(path: str, changed_ns: int) -> bytes:
+    """Read a file of the page once, as long as nobody changes it."""
+    del changed_ns
+    return Path(path).read_bytes()
+
+
 class _StaticFiles(StaticFiles):
-    """Files of the page itself: kept for good from an address with a version, else compared."""
+    """Files of the page itself: kept for good from an address with a version, else compared.
+
+    They are answered from memory: a client that reads nothing would hold its file open, and
+    strangers would use up the files that the process may open.
+    """
+
+    def file_response(
+        self,
+        full_path: str | os.PathLike[str],
+        stat_result: os.stat_result,
+        scope: Scope,
+        status_code: int = 200,
+    ) -> Response:
+        answer = super().file_response(full_path, stat_result, scope, status_code)
+        if not isinstance(answer, FileResponse):
+            return answer
+        headers = {name: answer.headers[name] for name in ("content-type", "etag", "last-modified")}
+        return Response(_content(str(full_path), stat_result.st_mtime_ns), headers=headers)
 
     async def get_response(self, path: str, scope: Scope) -> Response:
         answer = await super().get_response(path, scope)
@@ -342,7 +369,8 @@ def _file(name: str, kind: str, form: str) -> View:
         written = "jsonl" if form == "parquet" else form
         parts = download_list(source, LISTS[name], given, kind, written, time.time())
         if form == "parquet":
-            parts = as_parquet(parts)
+            caller: Caller = request.scope[CALLER]
+            parts = as_parquet(parts, caller.space)
         first = await anext(parts)
 
         async def whole() -> AsyncIterator[bytes]:

@@ -2,15 +2,17 @@
 
 import gzip
 import json
+import os
+import re
+import socket
 import threading
-import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import httpx
-import pytest
 
 from scouter.model.otlp import encode_request
 from tests.contracts.store_data import TRACE, span
@@ -22,17 +24,11 @@ StartCollector = Callable[..., CollectorProcess]
 PROTOBUF = {"Content-Type": "application/x-protobuf"}
 
 
-@pytest.mark.pace
-def test_requests_in_hand_are_finished_and_the_rest_is_cut_off_in_time(
-    start_collector: StartCollector,
-) -> None:
-    """Told to end, it waits for a request that goes on, but not for one that stalls.
-
-    Its log is one for machines.
-    """
-    collector = start_collector("--drain-s", "3s", "--log-format", "json")
+def test_requests_in_hand_are_finished(start_collector: StartCollector) -> None:
+    """Told to end, it waits for a request that goes on. Its log is one for machines."""
+    collector = start_collector("--drain-s", "10m", "--log-format", "json")
     data = encode_request([span(1)]).SerializeToString()
-    sent, go_on, over = threading.Event(), threading.Event(), threading.Event()
+    sent, go_on = threading.Event(), threading.Event()
 
     def slow() -> Iterator[bytes]:
         yield data[:20]
@@ -40,30 +36,14 @@ def test_requests_in_hand_are_finished_and_the_rest_is_cut_off_in_time(
         assert go_on.wait(120)
         yield data[20:]
 
-    def stalled() -> Iterator[bytes]:
-        yield data[:20]
-        over.wait(120)
-
-    def post(body: Iterator[bytes]) -> int:
-        try:
-            url = f"{collector.url}/v1/traces"
-            return httpx.post(url, content=body, headers=PROTOBUF, timeout=120).status_code
-        except httpx.TransportError:
-            return 0
-
-    with ThreadPoolExecutor(3) as pool:
-        finished, cut = pool.submit(post, slow()), pool.submit(post, stalled())
+    with ThreadPoolExecutor(2) as pool:
+        finished = pool.submit(post_spans, collector.url, slow())
         assert sent.wait(120)
-        began = time.monotonic()
         stopping = pool.submit(collector.process.stop)
         wait_until(lambda: not _listens(collector.url), what="no new requests are taken")
         go_on.set()
         assert finished.result(120) == 200
         assert stopping.result(120) == 0
-        took_s = time.monotonic() - began
-        over.set()
-        assert cut.result(120) in (0, 500, 503)
-    assert took_s < 3 + 5  # the bound, and the rest of the end
     lines = (collector.folder / "collector.log").read_text().splitlines()
     told: list[dict[str, Any]] = [json.loads(line) for line in lines]
     assert all({"time", "level", "logger", "message"} <= set(each) for each in told)
@@ -72,6 +52,78 @@ def test_requests_in_hand_are_finished_and_the_rest_is_cut_off_in_time(
     assert told[0]["time"].endswith("Z")
     collector.start()
     assert len(collector.get(f"/api/v1/traces/{TRACE}")["spans"]) == 1
+
+
+def test_a_request_that_stalls_is_cut_off(start_collector: StartCollector) -> None:
+    """The collector ends although the client neither goes on nor goes away."""
+    collector = start_collector("--drain-s", "1s")
+    sent, over = threading.Event(), threading.Event()
+
+    def stalled() -> Iterator[bytes]:
+        yield b"\n"
+        sent.set()
+        over.wait(120)
+
+    with ThreadPoolExecutor(1) as pool:
+        cut = pool.submit(post_spans, collector.url, stalled())
+        assert sent.wait(120)
+        assert collector.stop() == 0
+        over.set()
+        assert cut.result(120) in (0, 500, 503)
+
+
+def post_spans(url: str, body: Iterator[bytes]) -> int:
+    """The status of the answer, 0 without one."""
+    try:
+        return httpx.post(
+            f"{url}/v1/traces", content=body, headers=PROTOBUF, timeout=120
+        ).status_code
+    except httpx.TransportError:
+        return 0
+
+
+def slow_reader(collector: CollectorProcess, path: str) -> socket.socket:
+    """A client that has asked 300 times, and reads no more than the beginning of an answer."""
+    host, _, port = collector.address.partition(":")
+    slow = socket.socket()
+    slow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2048)
+    slow.settimeout(120)
+    slow.connect((host, int(port)))
+    slow.sendall(f"GET {path} HTTP/1.1\r\nHost: {host}:{port}\r\n\r\n".encode() * 300)
+    assert slow.recv(12) == b"HTTP/1.1 200"
+    return slow
+
+
+def test_slow_readers_leave_one_line_at_the_end(start_collector: StartCollector) -> None:
+    """Kind: a stranger fills the log. So do records of any number of unknown profiles."""
+    collector = start_collector("--drain-s", "1s")
+    records = [{"uid": f"u{n}", "profile": f"bot-{n}", "context": "x" * 20_000} for n in range(400)]
+    for start in range(0, 400, 100):
+        body = {"records": records[start : start + 100]}
+        httpx.post(f"{collector.url}/v1/records", json=body, timeout=120).raise_for_status()
+    with ExitStack() as stack:
+        for path in ("/api/v1/export/records", "/records.jsonl", "/static/htmx-4.0.1.min.js"):
+            stack.enter_context(slow_reader(collector, path))
+        assert collector.stop() == 0
+    log = (collector.folder / "collector.log").read_text()
+    assert "Traceback" not in log
+    assert log.count("running task(s), timeout graceful shutdown exceeded") == 1
+    told = [line for line in log.splitlines() if "records name the profile 'bot-" in line]
+    repeats = [int(n) for line in told for n in re.findall(r"(\d+) more times within", line)]
+    assert sum(repeats) + len(told) - len(repeats) == 400
+    assert len(told) < 20  # two in a minute
+
+
+def test_files_of_the_page_are_answered_from_memory(start_collector: StartCollector) -> None:
+    """Kind: strangers take the descriptors of the store. Whoever reads nothing holds none open."""
+    collector = start_collector()
+    folder = Path(f"/proc/{collector.process.pid}/fd")
+    with ExitStack() as stack:
+        for path in ("/static/uPlot-1.6.32.iife.min.js", "/static/htmx-4.0.1.min.js"):
+            stack.enter_context(slow_reader(collector, path))
+        for _ in range(20):  # meanwhile their answers fill what the system has room for
+            assert httpx.get(f"{collector.url}/healthz", timeout=120).status_code == 200
+        assert not [each for each in folder.iterdir() if "static" in os.readlink(each)]
 
 
 def _listens(url: str) -> bool:

@@ -1,5 +1,6 @@
 """Lines that strangers can cause: one, then how many more there were."""
 
+import asyncio
 import logging
 
 import pytest
@@ -12,7 +13,7 @@ def test_a_warning_is_written_once_a_minute_and_then_counted(
 ) -> None:
     now = 0.0
     repeats = FewerRepeats(every_s=60, clock=lambda: now)
-    logger = logging.getLogger("tests.strangers")
+    logger = logging.getLogger("collector.receivers.tests")
     logger.addFilter(repeats)
     try:
         for number in range(4):
@@ -29,16 +30,33 @@ def test_a_warning_is_written_once_a_minute_and_then_counted(
         logger.removeFilter(repeats)
 
 
-def test_faults_are_always_written(caplog: pytest.LogCaptureFixture) -> None:
-    logger, repeats = logging.getLogger("tests.faults"), FewerRepeats()
+def test_a_fault_is_written_once_a_minute_for_each_place(caplog: pytest.LogCaptureFixture) -> None:
+    """Kind: a stranger fills the log. A request that the end cut off leaves nothing behind."""
+    logger, repeats = logging.getLogger("uvicorn.tests"), FewerRepeats()
     logger.addFilter(repeats)
     try:
         for number in range(3):
-            logger.error("broken")
-            try:
-                raise ValueError(number)
-            except ValueError:
-                logger.warning("failed", exc_info=True)
+            for fault in (ValueError(number), OSError(24, "Too many open files")):
+                try:
+                    raise fault
+                except Exception:
+                    logger.exception("failed %d", number)
+            logger.error("ended", exc_info=asyncio.CancelledError())
+        logger.error("broken")
+        repeats.tell(is_end=True)
     finally:
         logger.removeFilter(repeats)
-    assert caplog.messages == ["broken", "failed"] * 3
+    assert [text.partition(" within")[0] for text in caplog.messages] == [
+        "failed 0", "failed 0", "broken", "2 more times", "2 more times",
+    ]  # fmt: skip
+
+
+def test_lines_that_no_stranger_can_cause_are_all_written(caplog: pytest.LogCaptureFixture) -> None:
+    logger, repeats = logging.getLogger("collector.storage.tests"), FewerRepeats()
+    logger.addFilter(repeats)
+    try:
+        for number in range(3):
+            logger.warning("%d rows are lost", number)
+    finally:
+        logger.removeFilter(repeats)
+    assert caplog.messages == [f"{number} rows are lost" for number in range(3)]

@@ -82,6 +82,8 @@ class BoundedHttpProtocol(HttpToolsProtocol, asyncio.BufferedProtocol, Connectio
         super().__init__(config, server_state, app_state)
         self._connections = connections
         self._is_made = False
+        self._why = ""
+        """Reason for which the parser was stopped."""
         self._since_progress = 0
         """Bytes that came since a message began, or since the last ones of its body."""
         self._rest = b""
@@ -137,13 +139,16 @@ class BoundedHttpProtocol(HttpToolsProtocol, asyncio.BufferedProtocol, Connectio
         """Begin the work on a request; whoever goes by the target's host must not see another one.
 
         Raises:
-            ValueError: The target has a host, which is not the one that Host has; answered by 400.
+            ValueError: The target has a host, which is not the one that Host has, or the request is
+                not HTTP/1.1; answered by 400.
         """
+        if self.parser is not None and self.parser.get_http_version() != "1.1":
+            raise self._refusal("the request is not HTTP/1.1; nginx: proxy_http_version 1.1")
         if not self.url.startswith(b"/"):
             target = _OF_PROXY.match(self.url)
             hosts = [value.strip(b" \t").lower() for name, value in self.headers if name == b"host"]
             if target is None or hosts != [target[1].lower()]:
-                raise ValueError("the request is for another host than its Host header says")
+                raise self._refusal("the request is for another host than its Host header says")
         super().on_headers_complete()
         self._owes_head = False
         self._unset_head_timer()
@@ -155,6 +160,14 @@ class BoundedHttpProtocol(HttpToolsProtocol, asyncio.BufferedProtocol, Connectio
         for name, value in self.headers:
             if name == b"content-length":
                 self._body_left = int(value)
+
+    def _refusal(self, why: str) -> ValueError:
+        self._why = why
+        return ValueError(why)
+
+    def send_400_response(self, msg: str) -> None:
+        """Say why, and end the connection."""
+        super().send_400_response(self._why or msg)
 
     def on_body(self, body: bytes) -> None:
         """Take a part of the body."""

@@ -1,16 +1,19 @@
 """Lists of the page: their filters, the counts beside them, and what is hostile in both."""
 
+import asyncio
 import html
 import json
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
 import duckdb
 import pytest
 
+from collector.web.lists import as_parquet
+from collector.web.source import AskError
 from scouter.drift.profile import AgentEvalProfile
 from scouter.evaluate.operators.comparison import ComparisonOperator
 from scouter.evaluate.tasks.assertion import AssertionTask
@@ -365,6 +368,24 @@ def test_a_list_is_downloaded_with_its_filters(
         assert refused.status_code == 400
         assert "content-disposition" not in refused.headers
     assert "download" not in view(listed, "/records?text=42"), "an export knows no text"
+
+
+def test_few_parquet_files_are_open_at_a_time() -> None:
+    """Kind: readers take the descriptors of the store. Whoever is away gives the place back."""
+
+    async def lines() -> AsyncIterator[bytes]:
+        yield b'{"uid": "u"}\n'
+
+    async def download() -> None:
+        files = [as_parquet(lines(), "shop") for _ in range(4)]
+        assert [(await anext(each))[:4] for each in files] == [b"PAR1"] * 4
+        with pytest.raises(AskError, match="4 Parquet files of this space"):
+            await anext(as_parquet(lines(), "shop"))
+        assert (await anext(as_parquet(lines(), "other")))[:4] == b"PAR1"
+        await files[0].aclose()
+        assert (await anext(as_parquet(lines(), "shop")))[:4] == b"PAR1"
+
+    asyncio.run(download())
 
 
 def test_an_export_refuses_a_filter_that_its_kind_has_not(listed: Service) -> None:

@@ -154,6 +154,21 @@ def test_whom_a_request_is_for(module_collector: CollectorProcess) -> None:
         assert answers(address, request.encode()) == [status], request
 
 
+def test_what_every_route_refuses(module_collector: CollectorProcess) -> None:
+    """Kind: a rule of the documentation that some routes do not hold. Probes and files, too."""
+    for head in (
+        "HTTP/1.0\r\nHost: localhost",
+        "HTTP/1.0\r\nHost: localhost\r\nConnection: keep-alive",
+        "HTTP/1.1\r\nHost: localhost\r\nHost: localhost",
+        "HTTP/1.1\r\nHost: localhost\r\nhost: attacker.example",
+        "HTTP/1.1\r\nHost: attacker.example@localhost",
+        "HTTP/1.1\r\nHost: local host",
+    ):
+        for path in ("/healthz", "/readyz", "/login", "/static/page.css", "/api/v1/records", "/x"):
+            request = f"GET {path} {head}\r\nX: 1\r\nConnection: close\r\n\r\n"
+            assert answers(module_collector.address, request.encode()) == [400], request
+
+
 SPELLINGS = (
     "/openapi.json/", "/api/v1/tasks/", "//api/v1/tasks", "/api/v1//tasks", "/API/v1/tasks",
     "/api/v1/%2e%2e/v1/tasks", "/api/v1/../v1/tasks", "/%2fapi/v1/tasks", "/api/v1/tasks;x",
