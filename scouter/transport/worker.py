@@ -34,6 +34,8 @@ _MEASURED_WITHIN_S: Final = 0.01
 """They gather no longer: what a process can make in this time is little, however large each is."""
 _LEAST_JOIN_S: Final = 0.1
 """A thread whose far side does not hang has closed its transport within this time."""
+_WAITED_PAUSE_S: Final = 0.5
+"""While somebody waits for the delivery, the next attempt is made after this time at the latest."""
 _SMALL_PART: Final = 64
 """Items measured together that take no more than this part of the bound are small."""
 
@@ -155,6 +157,7 @@ class BatchWorker(Generic[T]):
         self._sender = os.urandom(8).hex()  # a forked child counts from 0 and is another one
         self._told: Mapping[str, int] = {}  # of the dropped ones, those the far side knows of
         self._flush_to = 0
+        self._waited_until_s = float("-inf")  # by `flush` and `close`
         self._not_before_s = 0.0  # the far side asked for silence until then
         self._thread: threading.Thread | None = None
         self._retry_start_s: float | None = None  # a thread could not be started: not before this
@@ -310,6 +313,7 @@ class BatchWorker(Generic[T]):
             self._measure()
             target = self._taken + len(self._items)
             self._flush_to = max(self._flush_to, target)
+            self._waited_until_s = max(self._waited_until_s, self._clock() + timeout_s)
             self._start_at_last()
             self._changed.notify_all()
             if self._close_at_s is not None:  # what a hanging send holds then is lost already
@@ -330,7 +334,7 @@ class BatchWorker(Generic[T]):
             is_first = self._close_at_s is None
             if self._close_at_s is None:
                 self._measure()
-                self._close_at_s = self._clock() + timeout_s
+                self._close_at_s = self._waited_until_s = self._clock() + timeout_s
                 self._measure_at = 1  # what came in between is counted as `closed` later
             self._start_at_last()
             self._changed.notify_all()
@@ -477,10 +481,12 @@ class BatchWorker(Generic[T]):
 
     def _pause(self, pause_s: float) -> bool:
         """Wait before another attempt; False if the worker's time is over."""
-        until_s = self._clock() + pause_s
+        began_s = self._clock()
         with self._changed:
             while True:
-                now_s = self._clock()
+                now_s, until_s = self._clock(), began_s + pause_s
+                if now_s < self._waited_until_s:  # never before the far side wants it
+                    until_s = min(until_s, max(began_s + _WAITED_PAUSE_S, self._not_before_s))
                 close_at_s = self._close_at_s
                 if close_at_s is not None and now_s >= close_at_s:
                     return False

@@ -34,6 +34,7 @@ from scouter.transport.worker import WorkerLimits
 from tests.contracts.transport_data import make_spans
 from tests.scouter.queue.profiles import profile
 from tests.scouter.transport.receiver import run_receiver
+from tests.support.processes import free_ports, wait_until
 
 
 class Gated:
@@ -314,6 +315,26 @@ with tracer.start_as_current_span("s") as span:
     assert span.name == "s"
     assert record["trace_id"] == span.trace_id
     assert record["profile"] == profile("a").uid
+
+
+def test_what_was_made_before_the_collector_listens_is_delivered(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Kind: the first batch is lost, as the agent started faster than its collector."""
+    (port,) = free_ports(1)
+    config = HttpConfig(server_uri=f"http://127.0.0.1:{port}")
+    queue = ScouterQueue.from_profile(profile("a"), config)
+    tracer = init_tracer(scouter_queue=queue)
+    with tracer.start_as_current_span("s") as span:
+        span.add_queue_item("a", EvalRecord({"n": 1}))
+    wait_until(lambda: caplog.text.count("(retrying)") == 2, what="both are refused")
+
+    with run_receiver(port) as receiver:
+        assert flush_tracer(20)
+        assert queue.flush(20)
+        assert [each.name for each in receiver.spans()] == ["s"]
+        assert len(receiver.records()) == 1
+    queue.shutdown()
 
 
 def test_a_short_script_delivers_to_another_exporter_at_exit() -> None:

@@ -48,9 +48,13 @@ class Request:
 
 
 class Receiver:
-    """The server: answers queued in `answers` first, then always 200."""
+    """The server: answers queued in `answers` first, then always 200.
 
-    def __init__(self) -> None:
+    Args:
+        port: Port to listen on; 0 for one that is free.
+    """
+
+    def __init__(self, port: int = 0) -> None:
         self.requests: list[Request] = []
         self.answers: list[Answer] = []
         self.lock = threading.Lock()
@@ -77,7 +81,7 @@ class Receiver:
             def log_message(self, format: str, *args: object) -> None:
                 del format, args
 
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.server = ThreadingHTTPServer(("127.0.0.1", port), Handler)
         self.server.daemon_threads = True
 
     @property
@@ -135,9 +139,9 @@ class Receiver:
 
 
 @contextmanager
-def run_receiver() -> Generator[Receiver]:
+def run_receiver(port: int = 0) -> Generator[Receiver]:
     """A server that runs until the block is left."""
-    receiver = Receiver()
+    receiver = Receiver(port)
     thread = threading.Thread(target=receiver.server.serve_forever, args=(0.02,), daemon=True)
     thread.start()
     try:

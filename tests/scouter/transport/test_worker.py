@@ -35,6 +35,7 @@ from scouter.transport.worker import (
     backoff_s,
 )
 from tests.contracts.transport_data import news
+from tests.support.processes import wait_until
 
 WAIT_S = 120
 """Deadline of every wait in these tests; they end as soon as what they wait for happens."""
@@ -223,6 +224,35 @@ def test_retries_end() -> None:
     assert worker.flush(WAIT_S)
     assert far.items == [2]
     worker.close(WAIT_S)
+
+
+HOUR = WorkerLimits(delay_s=0.001, retry_base_s=3600, retry_max_s=3600, retry_total_s=7200)
+
+
+@pytest.mark.parametrize("wait", ["flush", "close"])
+def test_whoever_waits_does_not_wait_for_a_pause(wait: str) -> None:
+    """Kind: what is given up beside a far side that has come back, as the pause is not over."""
+    far = Far()
+    far.failures = [TransientError("away")] * 2
+    worker = make(far, HOUR)
+    worker.put(1, 1)
+    wait_until(lambda: far.attempts == 1, what="the first attempt")
+
+    assert getattr(worker, wait)(WAIT_S)
+    assert (far.items, worker.stats.dropped) == ([1], {})
+    worker.close(WAIT_S)
+
+
+def test_a_far_side_that_asks_for_silence_has_it_while_somebody_waits() -> None:
+    far = Far()
+    far.failures = [TransientError("busy", 3600)]
+    worker = make(far, HOUR)
+    worker.put(1, 1)
+    wait_until(lambda: far.attempts == 1, what="the first attempt")
+
+    assert not worker.flush(1.0)
+    assert not worker.close(0.1)
+    assert (far.attempts, worker.stats.dropped) == (1, {"closed": 1})
 
 
 def test_a_wait_beyond_the_time_of_retries_is_cut_to_it() -> None:
