@@ -411,7 +411,7 @@ class Collector:
             raise ConfigError(
                 f"reading from Kafka needs {error.name}: pip install 'scouter-agents[collector]'"
             ) from error
-        return KafkaReceiver(self.settings, self.ingest, self.pipeline.inputs)
+        return KafkaReceiver(self.settings, self.ingest, self.pipeline.inputs, self.telemetry)
 
     def _grpc(self) -> "GrpcReceiver | None":
         if self.settings.grpc is None:

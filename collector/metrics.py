@@ -31,6 +31,10 @@ def own_version() -> str:
     return version("scouter-agents")
 
 
+OVERTAKEN: Final = "overtaken"
+"""Label of `TotalName.DROPPED` for what a broker deleted before it was read; no sender gives it."""
+
+
 class TotalName(StrEnum):
     """The counts that the store keeps, in the transaction that makes them true."""
 
@@ -217,7 +221,8 @@ _SERIES: Final = {
     ),
     TotalName.DROPPED: (
         "scouter_queue_dropped",
-        "Records and spans that a sender's bounded queue gave up, as senders report it.",
+        "Records and spans that a sender's bounded queue gave up, as senders report it; with the "
+        "reason overtaken messages that their broker deleted before they were read.",
         ("space", "reason"),
     ),
     TotalName.PENDING: (

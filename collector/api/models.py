@@ -180,7 +180,7 @@ class Trouble(_Answer):
 
     trouble: str = Field(
         description="not_evaluated, judge_waits, judge_budget, errored, unknown_profile, "
-        "incomplete, dead_letters, dropped, lost or silent."
+        "incomplete, dead_letters, dropped, overtaken, lost or silent."
     )
     alert_id: str = Field(description="Of the alert about it; empty until that is stored.")
     state: str = Field(description="Of that alert: firing, acknowledged or silenced.")

@@ -74,6 +74,12 @@ class IngestTelemetry:
             ("receiver",),
             registry=registry,
         )
+        self._lost = Counter(
+            "scouter_ingest_lost_messages",
+            "Messages that their broker deleted before they were read.",
+            ("receiver", "queue"),
+            registry=registry,
+        )
         self._told_metrics = False
         gauge = Gauge(
             "scouter_ingest_in_flight_bytes",
@@ -112,6 +118,10 @@ class IngestTelemetry:
                 "OTLP metrics are taken, so that their senders log no errors, and dropped; "
                 "a sender with OTEL_METRICS_EXPORTER=none sends none"
             )
+
+    def lost(self, receiver: str, queue: str, number: int) -> None:
+        """Count messages of a partition or stream that were gone before they were read."""
+        self._lost.labels(receiver, queue).inc(number)
 
     def _series(self, receiver: str, signal: Signal) -> "_Series":
         """Series of a receiver and signal; they are made at its first request."""

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from collector.alerts.drift.trouble import Finding, Trouble
-from collector.metrics import TotalKey, TotalName, Totals, revision_label
+from collector.metrics import OVERTAKEN, TotalKey, TotalName, Totals, revision_label
 from collector.storage.port.dead_letters import NO_PROFILE
 from scouter.evaluate.outcome import Outcome, Reason
 
@@ -56,6 +56,8 @@ def _name(key: TotalKey) -> str | None:
         return _REVISED.get(key.label)
     if key.name is TotalName.DEAD_LETTERS and key.label in NO_PROFILE:
         return Trouble.UNKNOWN_PROFILE.value
+    if key.name is TotalName.DROPPED and key.label == OVERTAKEN:
+        return Trouble.OVERTAKEN.value
     return _NAMES.get(key.name)
 
 
@@ -74,6 +76,7 @@ def too_many(space: str, grown: Counted, now_ns: int) -> Iterator[Finding]:
 def _any(space: str, grown: Counted) -> Iterator[tuple[Trouble, str]]:
     """Faults of which one is too many."""
     skipped, lost = grown[space, Trouble.JUDGE_BUDGET.value], grown[space, Trouble.LOST.value]
+    overtaken = grown[space, Trouble.OVERTAKEN.value]
     nameless = grown[space, Trouble.UNKNOWN_PROFILE.value]
     if skipped > 0:
         yield (
@@ -90,6 +93,16 @@ def _any(space: str, grown: Counted) -> Iterator[tuple[Trouble, str]]:
                 f"{nameless:,} records that were accepted were not evaluated within an hour, as no "
                 "profile that can be used has the name in them; scouter letters list --reason "
                 "unknown_profile says which: register or activate it, then replay the letters"
+            ),
+        )
+    if overtaken > 0:
+        yield (
+            Trouble.OVERTAKEN,
+            (
+                f"{overtaken:,} messages were deleted by their broker within an hour before they "
+                "were read, and their records and spans are lost; "
+                "scouter_ingest_lost_messages_total and the log name the topic: let it keep its "
+                "messages for longer than the collector may be away or behind"
             ),
         )
     if lost > 0 and space:

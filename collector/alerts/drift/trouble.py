@@ -23,6 +23,8 @@ class Trouble(StrEnum):
     DEAD_LETTERS = "dead_letters"
     DROPPED = "dropped"
     """Senders gave up records or spans."""
+    OVERTAKEN = "overtaken"
+    """A broker deleted messages before they were read."""
     LOST = "lost"
     """Accepted records or spans are gone from the store."""
     SILENT = "silent"

@@ -9,6 +9,7 @@ from typing import Any, Final
 from kafka import errors
 from kafka.structs import OffsetAndMetadata, TopicPartition
 
+from collector.receivers.kafka.continuity import Continuity
 from collector.receivers.kafka.intake import KafkaIntake
 
 _log: Final = logging.getLogger(__name__)
@@ -29,11 +30,17 @@ class OffsetCommits:
 
     Args:
         intake: Knows what is durable.
+        continuity: Knows which topics the offsets are of.
         clock: Monotonic seconds.
     """
 
-    def __init__(self, intake: KafkaIntake, clock: Callable[[], float] = time.monotonic) -> None:
-        self._intake, self._clock = intake, clock
+    def __init__(
+        self,
+        intake: KafkaIntake,
+        continuity: Continuity,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._intake, self._continuity, self._clock = intake, continuity, clock
         self._due = 0.0
         self._sent: float | None = None
         """Time at which the unanswered commit was sent; None without one."""
@@ -65,7 +72,7 @@ class OffsetCommits:
         if durable:
             self._sent = now
             answered = functools.partial(self._answered, durable)
-            consumer.commit_async(_offsets(durable), callback=answered)
+            consumer.commit_async(self._offsets(durable), callback=answered)
 
     def _answered(self, durable: Mapping[TopicPartition, int], _: object, answer: object) -> None:
         self._sent = None
@@ -93,11 +100,16 @@ class OffsetCommits:
         try:
             # Where the client has yet to find whom to tell, this is all that it waits for: it
             # gives that broker's number then, and nothing after a commit.
-            if durable and await consumer.commit_async(_offsets(durable)) is not None:
-                await consumer.commit_async(_offsets(durable))
+            if durable and await consumer.commit_async(self._offsets(durable)) is not None:
+                await consumer.commit_async(self._offsets(durable))
         except errors.KafkaError as error:
             _log.warning("kafka: offsets were not committed: %r", error)
 
-
-def _offsets(durable: Mapping[TopicPartition, int]) -> dict[TopicPartition, OffsetAndMetadata]:
-    return {each: OffsetAndMetadata(offset, "", -1) for each, offset in durable.items()}
+    def _offsets(
+        self, durable: Mapping[TopicPartition, int]
+    ) -> dict[TopicPartition, OffsetAndMetadata]:
+        mark = self._continuity.mark
+        return {
+            each: OffsetAndMetadata(offset, mark(each.topic), -1)
+            for each, offset in durable.items()
+        }

@@ -13,16 +13,20 @@ from kafka import (
     errors,
 )
 
+from collector.metrics import OVERTAKEN
 from collector.pipeline.join.input_clock import InputClock
 from collector.receivers.ingest import Ingest
 from collector.receivers.kafka.batches import keep_reading
 from collector.receivers.kafka.commits import OffsetCommits
+from collector.receivers.kafka.continuity import Continuity
 from collector.receivers.kafka.intake import KafkaIntake
 from collector.receivers.kafka.member import POLL_MS, consumer_settings, leave_group
 from collector.receivers.lag import Backlog
 from collector.receivers.message_servers.consumer_name import consumer_name
+from collector.receivers.telemetry import IngestTelemetry
 from collector.settings.model import CollectorSettings
 from scouter.errors import TransientError
+from scouter.transport.drops import Count
 from scouter.transport.kafka.connect import connect, notes_of
 
 _log: Final = logging.getLogger(__name__)
@@ -55,6 +59,8 @@ class Rebalance(AsyncConsumerRebalanceListener):  # pyright: ignore[reportUntype
     ) -> None:
         self._release, self._clock = release, clock
         self._since: float | None = clock()
+        self.rounds = 0
+        """Rounds that have ended."""
 
     async def on_partitions_revoked(self, revoked: Collection[object]) -> None:
         """A round begins, or the consumer leaves its group."""
@@ -64,6 +70,7 @@ class Rebalance(AsyncConsumerRebalanceListener):  # pyright: ignore[reportUntype
     async def on_partitions_assigned(self, assigned: Collection[object]) -> None:
         """A round ended; with no partition, where others have them all."""
         self._since = None
+        self.rounds += 1
 
     @property
     def is_settled(self) -> bool:
@@ -83,12 +90,17 @@ class KafkaReceiver:
         settings: Brokers, topics, group, credentials.
         ingest: The way in.
         inputs: Is told whether there are spans that were not read yet.
+        telemetry: Counts what was lost by partition.
     """
 
     def __init__(
-        self, settings: CollectorSettings, ingest: Ingest, inputs: InputClock | None = None
+        self,
+        settings: CollectorSettings,
+        ingest: Ingest,
+        inputs: InputClock | None = None,
+        telemetry: IngestTelemetry | None = None,
     ) -> None:
-        self._settings, self._ingest = settings, ingest
+        self._settings, self._ingest, self._telemetry = settings, ingest, telemetry
         self._inputs = inputs or InputClock()
         self._inputs.add(LAG_SOURCE)
         self._reported = 0.0
@@ -105,7 +117,8 @@ class KafkaReceiver:
             self._stopping,
             logs_topic=settings.kafka_logs_topic,
         )
-        self._commits = OffsetCommits(self._intake)
+        self._continuity = Continuity(self._count_lost)
+        self._commits = OffsetCommits(self._intake, self._continuity)
         self._thread = threading.Thread(target=self._run, name="scouter-kafka")
 
     @property
@@ -185,6 +198,7 @@ class KafkaReceiver:
         consumer: Any,  # noqa: ANN401 - untyped client
         rebalance: Rebalance,
     ) -> None:
+        rounds = -1
         while not self._stopping.is_set():
             if rebalance.is_stuck:
                 raise TransientError(f"the group has not answered for {_JOIN_S:g} s")
@@ -195,14 +209,38 @@ class KafkaReceiver:
             wait_ms = POLL_MS if rebalance.is_settled else _JOIN_POLL_MS
             batches = consumer.poll(timeout_ms=wait_ms, max_records=_MAX_MESSAGES)
             self._is_connected = bool(consumer.assignment())
-            messages = [message for batch in batches.values() for message in batch]
+            if rebalance.rounds != rounds:
+                rounds = rebalance.rounds
+                self._continuity.begin()
+            messages = self._continuity.follow(consumer, batches)
             self._intake.take(messages)
             if not messages:
                 self._intake.finish()
             self._commits.commit(consumer, at_once=not messages)
             if time.monotonic() >= self._reported + _REPORT_S:
+                if self._continuity.look(consumer):
+                    self._intake.finish()
+                    self._intake.forget(self._intake.durable_offsets())
                 self._inputs.report(LAG_SOURCE, self._behind_s(consumer, rebalance))
                 self._reported = time.monotonic()
+
+    def _count_lost(self, partition: Any, first: int, number: int) -> None:  # noqa: ANN401 - untyped client
+        """Count messages that retention deleted before they were read, each once for ever.
+
+        Raises:
+            TransientError: The store does not take the count now.
+        """
+        name = f"{partition.topic}-{partition.partition}"
+        sender = f"kafka:{self._settings.kafka_group}:{name}:{first}"
+        self._ingest.take_dropped({(sender, OVERTAKEN): Count(0, number)}).result()
+        if self._telemetry is not None:
+            self._telemetry.lost("kafka", name, number)
+        _log.error(
+            "kafka: %d messages of %s, from offset %d on, were deleted before they were read; let "
+            "the topic keep its messages (retention.ms, retention.bytes) for longer than the "
+            "collector may be away or behind",
+            number, name, first,
+        )  # fmt: skip
 
     def _behind_s(
         self,

@@ -100,6 +100,7 @@ def test_each_space_with_a_task_that_waits_for_its_judge(store: DuckDBStore) -> 
         (TotalName.DEAD_LETTERS, "invalid_record", 10, 991, ""),
         (TotalName.DEAD_LETTERS, "invalid_record", 9, 0, ""),
         (TotalName.DROPPED, "full", 20, 100, "dropped"),
+        (TotalName.DROPPED, "overtaken", 1, 1_000, "overtaken"),
         (TotalName.LOST, "span", 1, 1_000, "lost"),
         (TotalName.TASKS, "budget", 1, 100, "judge_budget"),
         (TotalName.TASKS, "failed", 50, 100, ""),

@@ -11,6 +11,7 @@ from kafka import errors
 from kafka.structs import OffsetAndMetadata, TopicPartition
 
 from collector.receivers.kafka.commits import OffsetCommits
+from collector.receivers.kafka.continuity import Continuity
 from collector.receivers.kafka.intake import KafkaIntake
 
 P0 = TopicPartition("t", 0)
@@ -61,7 +62,9 @@ class Clock:
 
 def make() -> tuple[Durable, OffsetCommits, Consumer, Clock]:
     durable, clock = Durable({P0: 8}), Clock()
-    commits = OffsetCommits(cast(KafkaIntake, durable), clock)
+    commits = OffsetCommits(
+        cast(KafkaIntake, durable), Continuity(lambda partition, first, number: None), clock
+    )
     return durable, commits, Consumer(), clock
 
 

@@ -12,6 +12,7 @@ from typing import Any, cast
 
 import pytest
 from kafka import KafkaProducer
+from kafka.cluster import ClusterMetadata
 from kafka.structs import OffsetAndMetadata, TopicPartition
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
@@ -248,6 +249,7 @@ class Consumer:
 
     receiver: KafkaReceiver
     batch: list[Message]
+    _cluster: ClusterMetadata = field(default_factory=ClusterMetadata)
     events: list[str] = field(default_factory=list[str])
     is_paused: bool = False
     empty_polls: int = 0
@@ -262,7 +264,13 @@ class Consumer:
                 self.receiver._stopping.set()  # pyright: ignore[reportPrivateUsage]
             return {}
         batch, self.batch = self.batch, []
-        return {"t-0": batch}
+        return {TopicPartition("t", 0): batch}
+
+    def committed(self, partition: TopicPartition, metadata: bool, timeout_ms: int) -> None:
+        return None
+
+    def position(self, partition: TopicPartition, timeout_ms: int) -> None:
+        return None
 
     def commit_async(
         self,
