@@ -2,9 +2,15 @@
 
 from collections import deque
 from collections.abc import Callable, Iterator
-from typing import Generic, TypeVar
+from typing import Final, Generic, TypeVar
 
 T = TypeVar("T")
+
+
+def until(clock: Callable[[], float], seconds: float) -> Callable[[], bool]:
+    """Make a function that says whether so many seconds have passed from now on."""
+    end = clock() + seconds
+    return lambda: clock() >= end
 
 
 class Turns(Generic[T]):
@@ -64,3 +70,44 @@ class Turns(Generic[T]):
         """
         found = {space: deque(filter(is_kept, queue)) for space, queue in self._queues.items()}
         self._queues = {space: queue for space, queue in found.items() if queue}
+
+
+class Pace:
+    """How much a space takes for a turn, by what its turns cost before: so they stay near a time.
+
+    Everything that is taken is read, derived and settled together. That is done for nothing where
+    it is not judged in the same turn, so a turn is kept short by taking less.
+
+    Args:
+        turn_s: Aim for a turn, in seconds.
+        few: Taken by the first turn of a space; later, too, however long the reading takes: it has
+            costs that do not shrink with the number. Only if judging takes long, it is less.
+        most: The most that is taken.
+    """
+
+    def __init__(self, turn_s: float, few: int, most: int) -> None:
+        self._turn_s: Final = turn_s
+        self._few: Final = few
+        self._most: Final = most
+        self._by_space: dict[str, int] = {}
+
+    def of(self, space: str) -> int:
+        """Number of items that the next turn of a space takes at most; at least 1."""
+        return self._by_space.get(space, self._few)
+
+    def took(self, space: str, count: int, whole_s: float, judging_s: float) -> None:
+        """Learn from a turn.
+
+        Args:
+            space: The space.
+            count: Items that were judged.
+            whole_s: Seconds of the turn.
+            judging_s: The part of them for judging alone.
+        """
+        fit = max(self._few, self._fit(count, whole_s))
+        fit = min(fit, self._fit(count, judging_s), 2 * self.of(space))
+        self._by_space[space] = max(1, fit)
+
+    def _fit(self, count: int, seconds: float) -> int:
+        """Number of items that fit into a turn if so many took so long."""
+        return min(self._most, int(count * self._turn_s / seconds)) if seconds > 0 else self._most

@@ -10,7 +10,7 @@ from typing import Final
 
 from collector.pipeline.evaluate.begun import Evaluating, RecordKey
 from collector.pipeline.evaluate.commit import Evaluations, EvaluationWriter
-from collector.pipeline.evaluate.decide import Decider, until
+from collector.pipeline.evaluate.decide import Decider
 from collector.pipeline.evaluate.judge_answers import Answered
 from collector.pipeline.evaluate.kept_values import parts_of_rows
 from collector.pipeline.evaluate.records import TraceView, judge_early
@@ -27,6 +27,7 @@ from collector.pipeline.revise.late import LateSpans
 from collector.pipeline.revise.late_window import LateWindow
 from collector.pipeline.revise.revision import Revision
 from collector.pipeline.sessions.work import SessionWork
+from collector.pipeline.turns import until
 from collector.pipeline.watch.work import WatchWork
 from collector.storage.port.dead_letters import LettersRemoved
 from collector.storage.port.erase import Erased, EraseTarget
@@ -308,8 +309,8 @@ class PipelineWork:
         """
         is_late = until(self._clock, _STEP_S)
         self._window.run(self._even_time(), self._now_ns())
-        self._watch.step(self._inputs.tick())
-        self._reopen()
+        self._watch.step(self._inputs.tick(), is_late)
+        self._reopen(is_late)
         self._take_parked()
         self._load()
         self._join.look(self._inputs.tick())
@@ -320,11 +321,11 @@ class PipelineWork:
         self.sessions.decide(self._session_time(), self._seq, is_late)
         self._writer.flush()
         self._watch.note()
-        return not (self._join.has_due or self._join.unloaded() or self.sessions.has_due)
+        return not (self._is_at_work or self._join.has_due)
 
     def next_step_s(self) -> float:
         """Seconds until `step` has something to do, at most; without, so that time runs."""
-        if self._join.unloaded() or self.sessions.has_due:
+        if self._is_at_work:
             return 0.0
         waits = [self._inputs.max_step_s / 2]
         now = self._inputs.tick()
@@ -341,6 +342,12 @@ class PipelineWork:
         return min(waits)
 
     # --- inside -----------------------------------------------------------------------------
+
+    @property
+    def _is_at_work(self) -> bool:
+        """True if something is left to do that no appointment of the join tells of."""
+        is_at_work = self._watch.is_recovering or self.sessions.has_due
+        return is_at_work or bool(self._join.unloaded())
 
     @property
     def _look_every_s(self) -> float:
@@ -413,12 +420,11 @@ class PipelineWork:
         self.sessions.admit(row, registered, self._session_time())
 
     def _load(self) -> None:
-        by_space: defaultdict[str, list[str]] = defaultdict(list)
-        for space, trace_id in self._join.unloaded():
-            by_space[space].append(trace_id)
-        for space, trace_ids in by_space.items():
-            sizes = {id: self._join.to_load((space, id)) for id in trace_ids}
-            self._load_part(space, next(traces_of(sizes)))  # the others when all had their turn
+        """Read some traces of each space; the others when all had their turn."""
+        join = self._join
+        for space, ids in list(join.unloaded().items()):
+            part = next(traces_of(ids, lambda id, of=space: join.to_load((of, id))))
+            self._load_part(space, part)
 
     def _load_part(self, space: str, part: Sequence[str]) -> None:
         try:
@@ -470,10 +476,13 @@ class PipelineWork:
             for waiting, early in zip(items, results, strict=False):  # some, if it takes long
                 self._join.keep(waiting, early)
 
-    def _reopen(self) -> None:
+    def _reopen(self, is_late: Callable[[], bool]) -> None:
         """Let records wait again whose evaluations have not seen all spans.
 
         Each waits by the rules of the join, so that it is evaluated at most once per settle time.
+
+        Args:
+            is_late: Leaves the rest for another time; some are always looked at.
         """
         pending = self._late.pending()
         if not pending or self._clock() < self._looked_at + self._look_every_s:
@@ -484,7 +493,7 @@ class PipelineWork:
             by_space[space].append(trace_id)
         since_ns, reopened = self._window.since_ns(), self._decider.reopened
         for space, trace_ids in by_space.items():
-            for part in traces_of(dict.fromkeys(trace_ids, 0)):
+            for part in traces_of(trace_ids):
                 for each in self._store.evaluated_records(space, part):
                     key = (space, each.record.uid)
                     is_behind = each.input_seq <= pending[space, each.record.trace_id or ""]
@@ -493,6 +502,8 @@ class PipelineWork:
                         self._join.add_evaluated(each, self._inputs.tick())
                 self.sessions.reopen(space, part, pending, since_ns, self._session_time())
                 self._late.done((space, trace_id) for trace_id in part)
+                if is_late():
+                    return
 
     def _stored(self, evaluations: Evaluations) -> None:
         if not evaluations.is_answered:

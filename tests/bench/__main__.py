@@ -20,6 +20,7 @@ RUNS: Final = (
     ("tests.bench.collector",),
     ("tests.bench.collector_kafka",),
     ("tests.bench.pipeline",),
+    ("tests.bench.backlog",),
     ("tests.bench.http",),
     ("tests.bench.stored",),
     ("tests.bench.known",),

@@ -2,7 +2,7 @@
 
 import logging
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from collector.pipeline.dead_letters import letter_of_record, letter_of_unknown
@@ -18,12 +18,16 @@ from collector.pipeline.join.ready import Ready
 from collector.pipeline.profiles import ProfileRegistry, RegisteredProfile
 from collector.pipeline.revise.late import LateSpans
 from collector.pipeline.revise.rerun import Rerun, rerun_all, rerun_of
+from collector.pipeline.turns import Pace, until
 from collector.storage.port.dead_letters import DeadLetter
 from collector.storage.port.rows import EvaluationRow, RecordRow
 
 _log: Final = logging.getLogger(__name__)
-_TURN_S: Final = 0.25
-"""For one turn of a space: the others wait so long, or for as long as one of its records takes."""
+_TURN_S: Final = 0.5
+"""For one turn of a space: the others wait about so long, or for as long as one record takes."""
+_FEW: Final = 100
+_MOST: Final = 1000
+"""Records that are decided together: see `Pace`."""
 _UNREADABLE: Final = (
     "limit",
     "there is not enough memory to read its context; raise memory_limit, then replay the record",
@@ -35,12 +39,6 @@ _POISON: Final = (
 )
 
 
-def until(clock: Callable[[], float], seconds: float) -> Callable[[], bool]:
-    """Make a function that says whether so many seconds have passed from now on."""
-    end = clock() + seconds
-    return lambda: clock() >= end
-
-
 class _Group(NamedTuple):
     """Records that are evaluated by the same tasks in the same way."""
 
@@ -48,6 +46,14 @@ class _Group(NamedTuple):
     asks: bool
     is_reopened: bool
     is_derived: bool
+
+
+class _Spent(NamedTuple):
+    """What it took to decide records."""
+
+    judging_s: float
+    left: int
+    """Records that there was no time for."""
 
 
 class Decider:
@@ -89,6 +95,7 @@ class Decider:
         self._deriver: Final = deriver
         self._seq, self._clock, self._now_ns = seq, clock, now_ns
         self._reruns: dict[tuple[str, str, bool, bool], Rerun] = {}
+        self._pace: Final = Pace(_TURN_S, _FEW, _MOST)
         self.reopened: Final[set[RecordKey]] = set()
         """Records that wait to be evaluated again."""
         self.in_hand = 0
@@ -100,38 +107,49 @@ class Decider:
         Raises:
             TransientError: The service ends.
         """
-        part = self._join.take(self._inputs.tick(), room())
-        is_late = until(self._clock, _TURN_S)
+        space = self._join.next_space()
+        if space is None:
+            return
+        began = self._clock()
+        part = self._join.take(space, self._inputs.tick(), room(self._pace.of(space)))
+        judging_s, left = 0.0, 0
         parts = self._evaluating.parted(part, [ready.key for ready in part])
         for at, together in enumerate(parts):
-            if at and is_late():
-                self._give_back(together)
+            if at and self._clock() - began >= _TURN_S:  # a suspect, of which nothing is read yet
+                left += self._give_back(together)
                 continue
             self.in_hand = sum(not ready.is_reopened for ready in together)
             try:
-                self._decide(together, is_late)
+                spent = self._decide(together)
             finally:
                 self.in_hand = 0
+            judging_s += spent.judging_s
+            left += spent.left
+        if part:
+            self._pace.took(space, len(part) - left, self._clock() - began, judging_s)
 
-    def _give_back(self, part: Iterable[Ready]) -> None:
-        """Let records wait for another turn of their space."""
+    def _give_back(self, part: Sequence[Ready]) -> int:
+        """Let records wait for another turn of their space; returns their number."""
         now = self._inputs.tick()
         for ready in part:
             self._join.give_back(ready, now)
             if ready.is_reopened:
                 self.reopened.add(ready.key)
+        return len(part)
 
-    def _decide(self, part: Sequence[Ready], is_late: Callable[[], bool]) -> None:
+    def _decide(self, part: Sequence[Ready]) -> _Spent:
+        """Decide records, all that are read: only if judging alone takes too long, some wait on."""
         ready_at = self._clock()
         self.reopened.difference_update(ready.key for ready in part if ready.is_reopened)
         traces = self._back.traces(part)
-        part = self._deriver.derived(part, traces)
+        part, made = self._deriver.derived(part, traces)
         earlier = self._back.earlier(part)
         letters: list[DeadLetter] = []
         stand = 0
         groups: defaultdict[_Group, list[Ready]] = defaultdict(list)
         profiles: dict[_Group, RegisteredProfile] = {}
-        for ready in self._deriver.settled(self._back.whole(part, earlier), traces):
+        settled = self._deriver.settled(self._back.whole(part, earlier), traces)
+        for ready in (*settled, *made):
             registered = self._judge_of(ready, earlier, letters)
             if registered is not None:
                 registered = registered.of_record(ready.record)
@@ -149,20 +167,25 @@ class Decider:
                 "spans came behind %d results that cannot be made again and stand: their profile "
                 "cannot be used any more, or there is too little memory for them", stand,
             )  # fmt: skip
-        keys = [(r.record.space, r.record.trace_id or "") for r in part if r.need is Need.TRACE]
-        self._late.judged(keys)
-        for at, (group, items) in enumerate(groups.items()):
-            if at and is_late():
-                self._give_back(items)
+        known = (ready.record for ready in (*part, *made) if ready.need is Need.TRACE)
+        self._late.judged([(row.space, row.trace_id or "") for row in known])
+        judging_s, left = 0.0, 0
+        for group, items in groups.items():
+            began = self._clock()
+            if judging_s >= _TURN_S:
+                left += self._give_back(items)
                 continue
+            is_late = until(self._clock, _TURN_S - judging_s)
             seen = traces.get(items[0].record.space, {})
             with self._evaluating.noted([ready.key for ready in items]):
-                rows, left = self._judged(items, profiles[group], seen, earlier, letters, is_late)
-            self._give_back(left)
+                rows, rest = self._judged(items, profiles[group], seen, earlier, letters, is_late)
+            judging_s += self._clock() - began
+            left += self._give_back(rest)
             waits = {ready.record.uid: ready.waited_s for ready in items}
             waits_s = [waits[row.record_uid] for row in rows]
             self._writer.put(Evaluations(rows=rows, waits_s=waits_s, ready_at=ready_at))
         self._writer.put_aside(letters)
+        return _Spent(judging_s, left)
 
     def _judge_of(
         self,

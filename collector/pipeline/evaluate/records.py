@@ -2,7 +2,7 @@
 
 import sys
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final, TypedDict, cast
 
@@ -12,7 +12,7 @@ from collector.pipeline.join.ready import Ready
 from collector.pipeline.profiles import RegisteredProfile
 from collector.pipeline.revise.rerun import Rerun
 from collector.storage.port.rows import EvaluationRow, RecordRow, TaskRow
-from scouter.evaluate.engine.batch import Way, evaluate_in_turn
+from scouter.evaluate.engine.batch import Way, evaluate_in_turn, never
 from scouter.evaluate.engine.deferred import Known, evaluate_deferred
 from scouter.evaluate.engine.plan import Plan
 from scouter.evaluate.outcome import Outcome, Reason
@@ -32,11 +32,6 @@ _UNANSWERED: Final = frozenset({Reason.PROVIDER.value, Reason.BUDGET.value})
 _IS_CUT: Final = sys.maxsize
 """Characters of a value, where all were cut before."""
 _SMALL: Final = frozenset({int, float, bool})
-
-
-def never() -> bool:
-    """Say that it is not late: all records are judged."""
-    return False
 
 
 @struct
@@ -123,17 +118,16 @@ def judge(
     """
     missing = [ready.record for ready in items if ready.early is None]
     plan, ways = registered.plan, registered.ways
-    results = iter(_run(plan, missing, traces, ways, earlier))
+    results = _run(plan, missing, traces, ways, earlier, is_late=is_late)
     found: list[EvaluationRow] = []
     for ready in items:
         if ready.early is not None:
             made, resource = Judged.of(ready.early.result, _IS_CUT), ready.early.resource
-        else:
-            made = next(results)
-            resource = _resource(ready.record, registered, traces)
-        found.append(_evaluation(ready, registered, resource, made, seq=seq, now_ns=now_ns))
-        if is_late():
+        elif (result := next(results, None)) is not None:
+            made, resource = result, _resource(ready.record, registered, traces)
+        else:  # it became late
             break
+        found.append(_evaluation(ready, registered, resource, made, seq=seq, now_ns=now_ns))
     return found
 
 
@@ -160,12 +154,13 @@ def judge_early(
     most = most_characters(len(plan.tasks))
     results: Iterable[RecordResult]
     if plan.has_judges:
-        results = (made.result for made in _run(plan, records, traces))
+        results = (made.result for made in _run(plan, records, traces, is_late=is_late))
     else:  # as the engine has them: the store's rows of them are larger, and made in time
         trees = _trees(plan, records, traces)
-        results = evaluate_in_turn(plan, list(map(eval_record, records)), trees, registered.ways)
+        named = list(map(eval_record, records))
+        results = evaluate_in_turn(plan, named, trees, registered.ways, is_late)
     found: list[EarlyResult] = []
-    for record, whole in zip(records, results, strict=True):
+    for record, whole in zip(records, results, strict=False):  # fewer where it became late
         result = Keeper(most).result(whole)
         resource = _resource(record, registered, traces)
         size_bytes = _rough_bytes(result)
@@ -176,8 +171,6 @@ def judge_early(
             session_id=session_of_row(record, traces),
         )
         found.append(early)
-        if is_late():
-            break
     return found
 
 
@@ -211,8 +204,8 @@ def judge_again(
     found: list[EvaluationRow] = []
     known = {earlier.record_uid: earlier for _, earlier in items}
     most = most_characters(len(rerun.order))
-    again = _run(rerun.plan, records, traces, known=known, most=most)
-    for (ready, earlier), made in zip(items, again, strict=True):
+    again = _run(rerun.plan, records, traces, known=known, most=most, is_late=is_late)
+    for (ready, earlier), made in zip(items, again, strict=False):  # fewer where it became late
         tasks = rerun.merge(earlier.tasks, made.tasks)
         if tasks is None:
             (whole,) = _run(registered.plan, [ready.record], traces, known=known)
@@ -223,8 +216,6 @@ def judge_again(
         # Rows have outcomes as results have them.
         outcome = record_outcome(cast(Iterable[EvalTaskResult], tasks))
         found.append(replace(row, outcome=outcome, **follows(earlier)))
-        if is_late():
-            break
     return found
 
 
@@ -262,18 +253,24 @@ def _run(
     ways: Sequence[Way] | None = None,
     known: Mapping[str, EvaluationRow] | None = None,
     most: int | None = None,
-) -> Iterable[Judged]:
-    """Evaluate records one after the other, as each is asked for: a result may be large."""
+    is_late: Callable[[], bool] = never,
+) -> Iterator[Judged]:
+    """Evaluate records one after the other, as each is asked for: a result may be large.
+
+    It ends once it is late, but for the first ones; whatever was worked out is given out.
+    """
     records = list(map(eval_record, rows))
     trees = _trees(plan, rows, traces)
     if not plan.has_judges:
-        found = evaluate_in_turn(plan, records, trees, ways)
-        return (Judged.of(result, most) for result in found)
+        for result in evaluate_in_turn(plan, records, trees, ways, is_late):
+            yield Judged.of(result, most)
+        return
     earlier = known or {}
-    return (
-        judge_now(plan, record, trees.get(record.trace_id or ""), earlier.get(record.uid), most)
-        for record in records
-    )
+    for at, record in enumerate(records):
+        if at and is_late():
+            return
+        tree = trees.get(record.trace_id or "")
+        yield judge_now(plan, record, tree, earlier.get(record.uid), most)
 
 
 def _trees(

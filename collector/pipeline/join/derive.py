@@ -107,7 +107,9 @@ class Deriver:
             self._aliases.update((row.space, row.alias) for row in appended.accepted)
         return appended
 
-    def derived(self, part: Sequence[Ready], traces: Traces) -> list[Ready]:
+    def derived(
+        self, part: Sequence[Ready], traces: Traces
+    ) -> tuple[Sequence[Ready], Sequence[Ready]]:
         """Put accepted records in the place of those that were to be derived.
 
         Three kinds of records are left out: those of a trace with a sender's record, those of a
@@ -117,9 +119,16 @@ class Deriver:
             part: Records of the join.
             traces: Of all of them.
 
+        Returns:
+            The records that were accepted before, and those that were derived, which have all that
+            their traces tell.
+
         Raises:
             TransientError: The service ends.
         """
+        known = [ready for ready in part if ready.share is not Share.WATCHED]
+        if len(known) == len(part):
+            return part, ()
         made: dict[tuple[str, str], RecordRow] = {}
         for ready in part:
             if ready.share is not Share.WATCHED:
@@ -129,18 +138,14 @@ class Deriver:
                 made[ready.key] = _of_trace(ready.record, view)
             else:
                 self._watcher.done(*ready.key)
-        if not made:
-            return [ready for ready in part if ready.share is not Share.WATCHED]
-        appended = self.accept(list(made.values()))
+        appended = self.accept(list(made.values())) if made else None
         accepted = {} if appended is None else {(r.space, r.uid): r for r in appended.accepted}
         found: list[Ready] = []
         for ready in part:
-            if ready.share is not Share.WATCHED:
-                found.append(ready)
-            elif (row := accepted.get(ready.key)) is not None:
+            if ready.share is Share.WATCHED and (row := accepted.get(ready.key)) is not None:
                 found.append(replace(ready, record=row, share=Share.NEW, is_whole=True))
                 self._settled(row)
-        return found
+        return known, found
 
     def settled(self, part: Iterable[Ready], traces: Traces) -> list[Ready]:
         """Complete accepted records by what their traces tell.
@@ -254,14 +259,13 @@ def _view(row: RecordRow, traces: Traces) -> TraceView:
 
 def _of_trace(row: RecordRow, view: TraceView) -> RecordRow:
     """The record with what its trace tells; of one that cannot be read it tells nothing."""
-    spans = view.tree.spans
-    if not spans:
+    if not view.tree.spans:
         return row
-    made = derive_record(spans, profile=row.alias)
+    made = derive_record(view.tree, profile=row.alias)
     return replace(
         row,
         context=to_json_value(made.context),
-        session_id=trace_session(spans),
+        session_id=trace_session(view.tree.spans),
         tags={key: text[:_TAG_CHARACTERS] for key, text in made.tag_map.items()},
         created_ns=made.created_ns,
     )

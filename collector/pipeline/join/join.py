@@ -16,7 +16,8 @@ records beyond it come back without (`Ready.is_whole` False).
 import bisect
 import itertools
 import operator
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Final
 
 from collector.pipeline.join.appointments import Appointments
@@ -84,7 +85,7 @@ class Join:
         self._line: Turns[Waiting | TraceKey] = Turns()
         """Keys of traces, and records that wait for no trace, in the order of handling."""
         self._unknown: list[Waiting] = []
-        self._unloaded: set[TraceKey] = set()
+        self._unloaded: defaultdict[str, dict[str, None]] = defaultdict(dict)
         self._leaving: list[Leaving] = []
 
     @property
@@ -302,9 +303,12 @@ class Join:
             if each.share is not Share.WATCHED
         }
 
-    def unloaded(self) -> list[TraceKey]:
-        """Traces that a record waits for and whose stored spans have to be asked for."""
-        return list(self._unloaded)
+    def unloaded(self) -> Mapping[str, Collection[str]]:
+        """By space the traces that a record waits for and whose stored spans are to be asked for.
+
+        No space is here without one.
+        """
+        return self._unloaded
 
     def to_load(self, key: TraceKey) -> int:
         """Spans that the store is known to have of such a trace; it may have more."""
@@ -313,7 +317,7 @@ class Join:
 
     def load(self, key: TraceKey, spans: Iterable[Span], now: float) -> None:
         """Take everything that the store has of a trace that was named by `unloaded`."""
-        self._unloaded.discard(key)
+        self._asked(key)
         trace = self._traces.get(key)
         if trace is None:
             return
@@ -337,7 +341,7 @@ class Join:
 
         Nobody knows then whether it is complete: its records wait until it is quiet.
         """
-        self._unloaded.discard(key)
+        self._asked(key)
         trace = self._traces.get(key)
         if trace is None:
             return
@@ -391,7 +395,7 @@ class Join:
             trace.waiting = keep(trace.waiting) if trace.waiting else trace.waiting
             if key in touched and not trace.waiting:
                 self._forget(key, trace)
-                self._unloaded.discard(key)
+                self._asked(key)
             elif key in touched:
                 self._records.forget_early(trace)
                 self._spans.forget(key, trace)
@@ -416,16 +420,20 @@ class Join:
         """True if something is lined up."""
         return bool(self._line)
 
-    def take(self, now: float, room: Room) -> list[Ready]:
-        """Take out records that wait no longer, of the space whose turn it is.
+    def next_space(self) -> str | None:
+        """The space whose turn it is; None if nothing is lined up."""
+        return self._line.next_space()
+
+    def take(self, space: str, now: float, room: Room) -> list[Ready]:
+        """Take out records of a space that wait no longer.
 
         Args:
+            space: The space.
             now: The time.
             room: Of what is taken together; one record is always taken.
         """
         part: list[Ready] = []
-        space = self._line.next_space()
-        while space is not None and (item := self._line.pop(space)) is not None:
+        while (item := self._line.pop(space)) is not None:
             if not isinstance(item, Waiting):
                 is_whole = self._take_trace(item, now, room, part)
             elif is_whole := room.admits(1, item.size_bytes, 0):
@@ -503,7 +511,7 @@ class Join:
         """Something about the trace changed: it is recent, and its next time may be earlier."""
         self._spans.touch(key, trace)
         if trace.waiting and not trace.is_loaded:
-            self._unloaded.add(key)
+            self._unloaded[key[0]][key[1]] = None
         self._schedule(key, trace)
 
     def _schedule(self, key: TraceKey, trace: JoinedTrace) -> None:
@@ -519,6 +527,14 @@ class Join:
         """Let a record go."""
         self._records.leave(waiting)
         return Ready.of(waiting, seen, now - waiting.arrived)
+
+    def _asked(self, key: TraceKey) -> None:
+        """Take note that the stored spans of a trace are not to be asked for any more."""
+        space, trace_id = key
+        if trace_id in self._unloaded.get(space, ()):
+            del self._unloaded[space][trace_id]
+            if not self._unloaded[space]:
+                del self._unloaded[space]
 
     def _forget(self, key: TraceKey, trace: JoinedTrace) -> None:
         self._spans.forget(key, trace)

@@ -17,8 +17,6 @@ from scouter.errors import TransientError
 from scouter.evaluate.spans.tree import SpanTree
 from scouter.model.span import Span
 
-_RECORDS: Final = 1000
-"""Records that are decided together."""
 _BYTES: Final = 16 * 2**20
 """Contexts of them, where they were measured."""
 SPANS: Final = 2_000
@@ -40,14 +38,16 @@ class Insist(Protocol):
         ...
 
 
-def room() -> Room:
+def room(records: int) -> Room:
     """Room for records that are decided together, so that they and what is read for them fit."""
-    return Room(_RECORDS, _BYTES, SPANS)
+    return Room(records, _BYTES, SPANS)
 
 
-def traces_of(span_counts: Mapping[str, int]) -> Iterator[list[str]]:
+def traces_of(
+    trace_ids: Iterable[str], span_count: Callable[[str], int] = lambda id: 0
+) -> Iterator[list[str]]:
     """Split traces so that the spans of a part fit into memory, as far as is known."""
-    return split(span_counts, lambda id: (1, span_counts[id]), (_TRACES, SPANS))
+    return split(trace_ids, lambda id: (1, span_count(id)), (_TRACES, SPANS))
 
 
 def read_trees(store: WorkStore, space: str, trace_ids: Sequence[str]) -> dict[str, SpanTree]:

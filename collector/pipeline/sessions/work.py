@@ -14,13 +14,15 @@ from collector.pipeline.profiles import ProfileRegistry, RegisteredProfile
 from collector.pipeline.revise.late import LateSpans
 from collector.pipeline.sessions.join import DueSession, SessionJoin, SessionKey
 from collector.pipeline.sessions.read import SessionReader, StoredSession, awaited, key_of
-from collector.pipeline.turns import Turns
+from collector.pipeline.turns import Pace, Turns
 from collector.storage.port.rows import EvaluationRow, RecordRow, TraceKey
 from collector.storage.port.work import WorkStore
 
 _log: Final = logging.getLogger(__name__)
-_PART: Final = 100
-"""Sessions that are read and evaluated in one turn."""
+_TURN_S: Final = 0.5
+_FEW: Final = 10
+_MOST: Final = 100
+"""Sessions that are read and evaluated in one turn: see `Pace`."""
 _POISON: Final = (
     "its evaluation ended the collector's process twice, so it is not evaluated until something "
     "more of it comes"
@@ -60,6 +62,7 @@ class SessionWork:
         self._reader = SessionReader(store, registry, writer.insist)
         self._join = SessionJoin(times)
         self._line: Turns[DueSession] = Turns()
+        self._pace: Final = Pace(_TURN_S, _FEW, _MOST)
 
     @property
     def waiting(self) -> int:
@@ -140,31 +143,36 @@ class SessionWork:
         Args:
             now: The join's time.
             seq: Last commit that the pipeline was told of.
-            is_late: Says that no further session is to be begun.
+            is_late: Leaves the rest for another time; one turn is always taken.
         """
         for due in self._join.due(now):
             self._line.put(due.key.space, due)
         while self._line:
-            self._turn(seq, is_late)
+            self._turn(seq)
             if is_late():
                 return
 
-    def _turn(self, seq: int, is_late: Callable[[], bool]) -> None:
-        """Judge some sessions of the space whose turn it is."""
+    def _turn(self, seq: int) -> None:
+        """Judge some sessions of the space whose turn it is: all, unless judging takes too long."""
         space = self._line.next_space()
         assert space is not None  # noqa: S101 something waits
         due: dict[SessionKey, DueSession] = {}
-        while len(due) < _PART and (each := self._line.pop(space)) is not None:
+        most = self._pace.of(space)
+        while len(due) < most and (each := self._line.pop(space)) is not None:
             due[each.key] = each
         self._writer.flush()  # the next revision follows one that can be read
         ready_at = self._clock()
         rows: list[EvaluationRow] = []
         waits: list[float] = []
+        judging_s, count = 0.0, 0
         for whole in self._wholes(space, tuple(due.values())):
-            if rows and is_late():
+            if judging_s >= _TURN_S:
                 break
             waited = due.pop(whole.due.key)
+            began = self._clock()
             row = self._judged(whole, seq)
+            judging_s += self._clock() - began
+            count += 1
             if row is not None:
                 rows.append(row)
                 waits.append(waited.waited_s)
@@ -173,6 +181,8 @@ class SessionWork:
         for each in reversed(due.values()):
             self._line.put_first(space, each)
         self._writer.put(Evaluations(rows=rows, waits_s=waits, ready_at=ready_at))
+        if count:
+            self._pace.took(space, count, self._clock() - ready_at, judging_s)
 
     def _judged(self, whole: WholeSession, seq: int) -> EvaluationRow | None:
         key = whole.due.key

@@ -1,7 +1,7 @@
 """The part of the pipeline's work that is about traces that profiles watch."""
 
-from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections import defaultdict, deque
+from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
 from collector.metrics import WATCHED_TO
@@ -59,6 +59,8 @@ class WatchWork:
         self._noted, self._noted_at = 0, clock() - _NOTE_S
         self._first_seq = 0
         self._is_recovered = False
+        self._left: deque[tuple[str, dict[str, int]]] | None = None
+        """Traces that an earlier process left behind; None before they are asked for."""
         self._superseded: defaultdict[str, set[str]] = defaultdict(set)
         """Derived records, by space, in whose place others came."""
 
@@ -90,15 +92,23 @@ class WatchWork:
         for space, uids in self.deriver.rivals(rows).items():
             self._superseded[space] |= uids
 
-    def step(self, now: float) -> None:
+    @property
+    def is_recovering(self) -> bool:
+        """True while not all is looked at that an earlier process left behind."""
+        return not self._is_recovered
+
+    def step(self, now: float, is_late: Callable[[], bool]) -> None:
         """Take up what an earlier process left behind, and take out what is superseded.
+
+        Args:
+            now: The join's time.
+            is_late: Leaves the rest of the former for the next step; some is always taken up.
 
         Raises:
             TransientError: The store cannot be read or written now.
         """
         if not self._is_recovered:
-            self._recover(now)
-            self._is_recovered = True
+            self._is_recovered = self._recover(now, is_late)
         while self._superseded:
             space, uids = next(iter(self._superseded.items()))
             for row in self._store.records_of(space, uids):
@@ -110,6 +120,8 @@ class WatchWork:
 
     def note(self) -> None:
         """Have the store know up to which commit no trace is left that is to be derived."""
+        if not self._is_recovered:
+            return
         done_to = self._watcher.done_to
         is_due = self._clock() >= self._noted_at + _NOTE_S
         if is_due and done_to > self._noted and self._registry.watching_spaces():
@@ -139,20 +151,37 @@ class WatchWork:
         if appended is not None and appended.accepted:
             self._take_records(appended)
 
-    def _recover(self, now: float) -> None:
-        """Look at the spans that an earlier process left behind the place that it noted."""
-        spaces = self._registry.watching_spaces()
-        if spaces and self._noted:
-            after = max(self._noted, self._registry.watching_since())
-            by_space: defaultdict[str, dict[str, int]] = defaultdict(dict)
-            for each in self._store.new_traces(after):
-                if each.space in spaces:
-                    by_space[each.space][each.trace_id] = each.seq
-            for space, last in by_space.items():
-                for part in traces_of(dict.fromkeys(last, 0)):
-                    for trace_id, tree in read_trees(self._store, space, part).items():
-                        self._look(space, tree.spans, last[trace_id], now)
-            self._watcher.saw(self._first_seq)
+    def _recover(self, now: float, is_late: Callable[[], bool]) -> bool:
+        """Look at the spans that an earlier process left behind the place that it noted.
+
+        Returns:
+            True once all of them were looked at.
+        """
+        if self._left is None:
+            self._left = deque(self._left_behind())
+        while self._left:
+            space, last = self._left[0]
+            for trace_id, tree in read_trees(self._store, space, list(last)).items():
+                self._look(space, tree.spans, last[trace_id], now)
+            self._left.popleft()
+            if self._left and is_late():
+                return False
+        self._watcher.saw(self._first_seq)
         if self.deriver.has_derived:
             for space, uid in self._store.superseded_records():
                 self._superseded[space].add(uid)
+        return True
+
+    def _left_behind(self) -> Iterator[tuple[str, dict[str, int]]]:
+        """The traces with such spans, in parts, with the last commit of each."""
+        spaces = self._registry.watching_spaces()
+        if not spaces or not self._noted:
+            return
+        after = max(self._noted, self._registry.watching_since())
+        by_space: defaultdict[str, dict[str, int]] = defaultdict(dict)
+        for each in self._store.new_traces(after):
+            if each.space in spaces:
+                by_space[each.space][each.trace_id] = each.seq
+        for space, last in by_space.items():
+            for part in traces_of(last):
+                yield space, {trace_id: last[trace_id] for trace_id in part}

@@ -6,7 +6,7 @@ the interpreter; where one cannot, the stretch is halved until the fault is alon
 """
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from itertools import repeat
 from operator import itemgetter
@@ -38,14 +38,18 @@ _STRETCH: Final = 512
 _STRETCH_OF_TRACES: Final = 8
 """Traces that are worked on together.
 
-Reading spans takes milliseconds per record, so a longer stretch gains little. A caller that lets
-go of the results after some time, to go on later, would have a long stretch evaluated for
-nothing again and again.
+Reading spans takes milliseconds per record, so a longer stretch gains little; and a caller that is
+late has to wait for the end of a stretch.
 """
 _ALONE: Final = 16
 """A stretch this short with a fault in it is evaluated record by record."""
 
 Keys = tuple[str, ...]
+
+
+def never() -> bool:
+    """Say that it is not late: all records are judged."""
+    return False
 
 
 def ways_of(plan: Plan) -> "tuple[Way, ...]":
@@ -87,21 +91,37 @@ def evaluate_in_turn(
     records: Sequence[EvalRecord],
     trees: Mapping[str, SpanTree],
     ways: "Sequence[Way] | None" = None,
+    is_late: Callable[[], bool] = never,
 ) -> Iterator[RecordResult]:
     """Judge as `evaluate_batch` does, for a caller who lets go of each result before the next.
 
     Then no more is in memory than the largest results of one record, or those of some hundred
     records that together make less of their values than a single one may.
+
+    Args:
+        plan: From `compile_plan`; without judge tasks.
+        records: Not changed; their results come in this order.
+        trees: Spans by trace id; each record sees those of its own trace.
+        ways: From `ways_of`, where it was called ahead.
+        is_late: Ends it, but for the first records. Asked only where nothing is thrown away: what
+            was worked out is given out.
     """
     ways = ways_of(plan) if ways is None else ways
+    has_begun = False
     for stretch in _stretches(records, _STRETCH_OF_TRACES if plan.reads_spans else _STRETCH):
+        if has_begun and is_late():
+            return
         seen = [trees.get(record.trace_id or "") for record in stretch]
         columns = _columns(plan)
         if _judged_together(plan, columns, ways, stretch, seen):
             yield from columns
         else:
             del columns
-            yield from map(evaluate_record, repeat(plan), stretch, seen)
+            for at, result in enumerate(map(evaluate_record, repeat(plan), stretch, seen), 1):
+                yield result
+                if at < len(stretch) and is_late():
+                    return
+        has_begun = True
 
 
 def _columns(plan: Plan) -> RecordColumns:

@@ -30,7 +30,7 @@ def derived_uid(trace_id: str, profile: str = "") -> str:
     return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
 
-def derive_record(spans: Iterable[Span], *, profile: str = "") -> EvalRecord:
+def derive_record(spans: Iterable[Span] | SpanTree, *, profile: str = "") -> EvalRecord:
     """Make the record that a trace tells of.
 
     Its context has up to three fields, read from the spans. `question` is the last message of the
@@ -39,7 +39,8 @@ def derive_record(spans: Iterable[Span], *, profile: str = "") -> EvalRecord:
     absent, so that a task that reads it is errored and does not pass.
 
     Args:
-        spans: Spans of one trace, in any order, with their log events attached or not.
+        spans: Spans of one trace, in any order, with their log events attached or not. What a tree
+            knows of them is not read again.
         profile: See `derived_uid`.
 
     Raises:
@@ -47,7 +48,7 @@ def derive_record(spans: Iterable[Span], *, profile: str = "") -> EvalRecord:
 
     Cost: linear in the spans and the size of their messages.
     """
-    tree = SpanTree(spans)
+    tree = spans if isinstance(spans, SpanTree) else SpanTree(spans)
     if len(tree.trace_ids) != 1:
         raise DataError(
             f"a record is derived from one trace; these spans are of {len(tree.trace_ids)}"

@@ -1,17 +1,22 @@
 """Spaces take turns: one that has a lot to do delays another by a turn."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import pytest
 
 from collector.metrics import TotalName
-from collector.pipeline.turns import Turns
+from collector.pipeline.turns import Pace, Turns
+from collector.storage.port.lists import EvaluationQuery
+from collector.storage.port.rows import RecordRow, Scope
 from scouter.drift.profile import AgentEvalProfile
+from scouter.drift.watch import Watch
 from scouter.evaluate.tasks.assertion import AssertionTask
+from scouter.evaluate.tasks.trace import TraceAssertion, TraceAssertionTask
+from scouter.model.span import Span
 from tests.collector.pipeline.process_support import Process
-from tests.contracts.store_data import SPACE, record
+from tests.contracts.store_data import SPACE, record, span
 
 BEHIND: Final = AgentEvalProfile(
     [
@@ -102,3 +107,163 @@ def test_a_trace_that_was_begun_goes_on_in_its_next_turn(process: Process) -> No
     assert steps > 3
     assert len(process.evaluations()) == process.total(TotalName.RECORDS) == 30
     assert rows[0].space == SPACE
+
+
+@pytest.mark.parametrize(
+    ("count", "whole_s", "judging_s", "then"),
+    [
+        (100, 0.5, 0.1, 100),  # as it should be
+        (100, 0.25, 0.1, 200),  # by hand: 200 fit into 0.5 s
+        (100, 0.01, 0.001, 200),  # not more than twice as much
+        (100, 5.0, 0.1, 40),  # 10 fit; reading has costs of its own, so some are always taken
+        (1, 3.0, 2.0, 1),  # one record takes four turns
+        (5, 0.8, 0.5, 5),  # judging alone: five fit
+        (0, 0.0, 0.0, 200),
+    ],
+)  # fmt: skip
+def test_a_space_takes_as_much_as_fits_into_a_turn(
+    count: int, whole_s: float, judging_s: float, then: int
+) -> None:
+    pace = Pace(0.5, 40, 1000)
+    for _ in range(2):  # 40, 80, at most 160: up to 100 as measured
+        pace.took("a", 100, 0.5, 0.1)
+    assert (pace.of("a"), pace.of("b")) == (100, 40)
+    pace.took("a", count, whole_s, judging_s)
+    assert (pace.of("a"), pace.of("b")) == (then, 40)
+
+
+SPAN_COUNT: Final = TraceAssertionTask("two", TraceAssertion.trace_span_count(), 2, "Equals")
+WATCHED: Final = AgentEvalProfile([SPAN_COUNT], alias="watched", watch=Watch())
+TRACED: Final = AgentEvalProfile([SPAN_COUNT], alias="traced")
+TALKS: Final = AgentEvalProfile(
+    [AssertionTask("said", "records", 1, "HasLengthGreaterThan", scope="session")], alias="talks"
+)
+QUICK: Final = AgentEvalProfile([AssertionTask("first", "answer", 1, "Equals")], alias="quick")
+MANY: Final = 300
+
+
+def two_spans(number: int) -> list[Span]:
+    """A whole trace."""
+    trace_id = f"{number + 1:032x}"
+    return [
+        span(1, trace_id=trace_id, parent_span_id=None),
+        span(2, trace_id=trace_id, parent_span_id=f"{1:016x}"),
+    ]
+
+
+def watched(process: Process) -> None:
+    process.spans(*(each for n in range(MANY) for each in two_spans(n)))
+
+
+def traced(process: Process) -> None:
+    watched(process)
+    rows = [named(process, n, trace_id=f"{n + 1:032x}") for n in range(MANY)]
+    process.records(*rows)
+
+
+def late(process: Process) -> None:
+    """Each has an evaluation on one span; then comes the other."""
+    whole = [two_spans(n) for n in range(MANY)]
+    process.spans(*(first for first, _ in whole))
+    process.records(*(named(process, n, trace_id=f"{n + 1:032x}") for n in range(MANY)))
+    process.after(60)
+    process.spans(*(last for _, last in whole))
+
+
+def untraced(process: Process) -> None:
+    process.records(*(named(process, n) for n in range(MANY)))
+
+
+def sessions(process: Process) -> None:
+    process.records(*(named(process, n, session_id=f"s{n}") for n in range(MANY)))
+
+
+def named(process: Process, number: int, **fields: Any) -> RecordRow:
+    return record(
+        f"u{number}", profile_uid=process.profile_uid, context={"answer": 1}, digest="", **fields
+    )
+
+
+CASES: Final = [
+    (WATCHED, watched, 1),
+    (TRACED, traced, 1),
+    (TRACED, late, 2),
+    (QUICK, untraced, 1),
+    (TALKS, sessions, 1),
+]
+
+
+class SlowStore:
+    """Reads of a store that take longer than a turn, each, and are counted."""
+
+    def __init__(self, process: Process, patch: pytest.MonkeyPatch) -> None:
+        self.reads = 0
+        """Traces and contexts that were read."""
+        for name in ("spans_of", "records_of"):
+            patch.setattr(process.store, name, self._slow(process, getattr(process.store, name)))
+
+    def _slow(
+        self, process: Process, read: Callable[[str, Collection[str]], Any]
+    ) -> Callable[[str, Collection[str]], Any]:
+        def slow(space: str, names: Collection[str]) -> Any:
+            self.reads += len(names)
+            process.now += 0.6
+            return read(space, names)
+
+        return slow
+
+
+@pytest.mark.parametrize(
+    ("profile", "come", "revision"), CASES, ids=[come.__name__ for _, come, _ in CASES]
+)
+def test_what_was_read_is_judged(
+    profile: AgentEvalProfile,
+    come: Callable[[Process], None],
+    revision: int,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Work that is done and thrown away: a clock that starts before the work that it bounds.
+
+    The reading of a part takes longer than a turn. Were what is left then given back, each turn
+    would read all of them and judge one: 45,000 reads for these 300.
+    """
+    process = Process(tmp_path, profile, memory_spans=100, memory_bytes=100)
+    try:
+        come(process)
+        slow = SlowStore(process, monkeypatch)
+        process.after(120)
+        rows = process.store.evaluations(EvaluationQuery(space=SPACE, limit=1000)).items
+        scope = Scope.SESSION if profile is TALKS else Scope.RECORD
+        made = [row.revision for row in rows if row.scope is scope]
+        assert made == [revision] * MANY
+        assert slow.reads <= 4 * MANY  # to learn what a trace has, to judge it, and its contexts
+    finally:
+        process.store.close()
+
+
+@pytest.mark.parametrize("is_restarted", [False, True])
+def test_a_space_that_drains_delays_another_by_seconds(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, is_restarted: bool
+) -> None:
+    """1,500 watched traces are due, each read of some takes 0.6 s; one record of another space."""
+    process = Process(tmp_path, WATCHED, memory_spans=100)
+    other = process.register(QUICK, "other")
+    for first in range(0, 1500, 300):
+        process.spans(*(each for n in range(first, first + 300) for each in two_spans(n)))
+    if is_restarted:
+        process = process.restarted(1)
+    process.now += 60
+    SlowStore(process, monkeypatch)
+    for _ in range(3):
+        process.work.step()
+        process.now += 10 * is_restarted  # for the settle time of what was read by then
+    mine = record("mine", space="other", profile_uid=other, context={"answer": 1})
+    process.records(mine)
+    came = process.now
+    while not process.evaluations("other"):
+        process.work.step()
+    assert process.now - came < 3
+    left = 1500 - len(process.evaluations())
+    assert left > 500
+    process.store.close()

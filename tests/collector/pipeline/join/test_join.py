@@ -94,7 +94,7 @@ class Clocked:
 
     def load(self) -> None:
         """Answer what the join asks, as the pipeline does from the store."""
-        for space, trace_id in self.join.unloaded():
+        for space, trace_id in unloaded(self.join):
             found = [each for each in self.stored.values() if each.trace_id == trace_id]
             self.join.load((space, trace_id), found, self.now)
 
@@ -107,8 +107,8 @@ class Clocked:
         """Take out everything that is due, in as many turns as it takes."""
         self.join.look(self.now)
         found: list[Ready] = []
-        while self.join.has_due:
-            found += self.join.take(self.now, Room(1000, 10**9, 10**6))
+        while (space := self.join.next_space()) is not None:
+            found += self.join.take(space, self.now, Room(1000, 10**9, 10**6))
         return found
 
     def hold(self, seconds: float, *ways: Via) -> list[Ready]:
@@ -137,6 +137,11 @@ class Clocked:
 @pytest.fixture
 def clocked() -> Clocked:
     return Clocked()
+
+
+def unloaded(join: Join) -> list[tuple[str, str]]:
+    """Traces whose stored spans are to be asked for."""
+    return [(space, trace_id) for space, ids in join.unloaded().items() for trace_id in ids]
 
 
 def ids(spans: Sequence[Span] | None) -> list[int]:
@@ -397,9 +402,9 @@ def test_of_a_complete_trace_that_was_let_go_the_ids_are_asked_back() -> None:
     """An orphan makes it incomplete again: nobody could tell without the ids of the others."""
     clocked, _ = driven_out()
     clocked.spans(foreign(5, 4))
-    assert clocked.join.unloaded() == [(SPACE, TRACE)]
+    assert unloaded(clocked.join) == [(SPACE, TRACE)]
     clocked.load()
-    assert clocked.join.unloaded() == []
+    assert unloaded(clocked.join) == []
     took_s, ready = clocked.until_ready()
     assert (took_s, ready.completeness, ready.missing_parents) == (300, Completeness.DEADLINE, 1)
     assert ids(ready.spans) == [1, 2, 3, 5]
@@ -409,7 +414,7 @@ def test_what_nobody_waits_for_any_more_is_asked_back_for_the_next_record() -> N
     clocked, _ = driven_out()
     clocked.until_ready()
     clocked.spans(foreign(4, 1))
-    assert clocked.join.unloaded() == []  # no record asks for it
+    assert unloaded(clocked.join) == []  # no record asks for it
     clocked.record("u2")
     _, ready = clocked.until_ready()
     assert (ready.completeness, ids(ready.spans)) == (Completeness.COMPLETE, [1, 2, 3, 4])
@@ -433,7 +438,7 @@ def test_an_open_trace_is_not_looked_at_before_it_is_let_go() -> None:
 
 def test_a_record_before_its_first_span_needs_nothing_from_the_store(clocked: Clocked) -> None:
     clocked.join.add_record(record(trace_id=TRACE), Need.TRACE, clocked.now, is_first=True)
-    assert clocked.join.unloaded() == []
+    assert unloaded(clocked.join) == []
     clocked.spans(*TREE)
     _, ready = clocked.until_ready()
     assert (ready.completeness, ids(ready.spans)) == (Completeness.COMPLETE, [1, 2, 3])

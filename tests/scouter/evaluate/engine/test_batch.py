@@ -248,8 +248,9 @@ def test_results_are_small() -> None:
     assert (after - before) / (2_000 * 5) < 40
 
 
-def test_who_stops_early_has_few_traces_looked_at_for_nothing() -> None:
-    """A collector takes the verdicts of some time, and asks for the others anew."""
+@pytest.mark.parametrize("behind", [(), ("t",)], ids=["together", "one by one"])
+def test_who_is_late_has_no_trace_looked_at_for_nothing(behind: tuple[str, ...]) -> None:
+    """Work that is done and thrown away: a collector asks for the others anew."""
     looked_at: list[str] = []
 
     class Looked(dict[str, SpanTree]):
@@ -259,9 +260,12 @@ def test_who_stops_early_has_few_traces_looked_at_for_nothing() -> None:
 
     trees = Looked({f"{n:032x}": SpanTree() for n in range(1, 101)})
     records = [EvalRecord({}, trace_id=trace) for trace in trees]
-    plan = compile_plan([TraceAssertionTask("t", TraceAssertion.trace_span_count(), 1, Op.Equals)])
-    results = evaluate_in_turn(plan, records, trees)
-    next(results)
-    assert len(looked_at) <= 8
-    assert len(list(results)) == 99
-    assert len(looked_at) == 100
+    count = TraceAssertion.trace_span_count()
+    tasks: list[Task] = [TraceAssertionTask("t", count, 0, Op.Equals)]
+    tasks += [TraceAssertionTask("u", count, 0, Op.Equals, depends_on=list(behind))] * len(behind)
+    plan = compile_plan(tasks)
+    found = list(evaluate_in_turn(plan, records, trees, is_late=lambda: True))
+    assert [each.trace_id for each in found] == sorted(trees)[: len(found)]
+    assert 1 <= len(found) <= 8
+    assert set(looked_at) == {each.trace_id for each in found} or behind
+    assert len(list(evaluate_in_turn(plan, records, trees))) == 100
