@@ -11,11 +11,14 @@ from pydantic import JsonValue
 
 from scouter.model.genai.acts import Act, are_layers, contradict
 from scouter.model.genai.facts import Kind, SpanFacts
-from scouter.model.genai.names import bare_name
+from scouter.model.genai.messages import refuses
+from scouter.model.genai.names import bare_name, is_hand_off
+from scouter.model.genai.output_tools import OutputTools, as_answer, is_reading
 from scouter.model.genai.talk import CALL_EVENT, CALL_EVENT_ARGUMENTS, CALL_EVENT_ID
 from scouter.model.genai.told_calls import ToldCalls
 from scouter.model.genai.wrappers import open_arguments
 from scouter.model.json_value import to_json_value
+from scouter.model.span import Span, StatusCode
 from scouter.model.tool_call import ToolCall
 
 _LOOKS: Final = 64
@@ -36,6 +39,8 @@ class Calls:
     """Calls and results in the messages of models."""
     askers: frozenset[int] = frozenset()
     """Places, among the models, of those that are known to have asked for a call."""
+    answerers: frozenset[int] = frozenset()
+    """Places of the models that gave their answer as a call of an output tool."""
     unasked: Sequence[Act] = ()
     """The executions that no message asks for."""
 
@@ -56,14 +61,16 @@ class _Asked:
     execution: Act | None = None
 
 
-def read_calls(acts: Sequence[Act]) -> Calls:
+def read_calls(acts: Sequence[Act], spans: Sequence[Span]) -> Calls:
     """Read the calls of tools.
 
     A model's request and its execution are one call. They have the same id; or else the same name
-    and arguments that do not contradict each other, and the execution comes after the request.
+    and arguments that do not contradict each other, and the execution comes after the request. A
+    call of an output tool is an answer, and none of these.
 
     Args:
         acts: In time order.
+        spans: All spans of the traces, in time order.
 
     Cost: linear in the size of the messages; inputs are read where something is not known yet.
     """
@@ -75,11 +82,20 @@ def read_calls(acts: Sequence[Act]) -> Calls:
     asked, unasked = _paired(answered, models, executions)
     if told.has_silent or not _is_known(asked, unasked):
         asked, unasked = _paired(told.calls, models, executions)
+    unasked = _match_hand_offs(asked, unasked)
+    output_tools = OutputTools(models, spans)
+    answers = [each for each in asked if output_tools.has(each.call, each.by, each.execution)]
+    made = [each for each in asked if each not in answers] if answers else asked
+    for each in answers:
+        told.said[each.by] = as_answer(each.call, each.execution)
+    unasked = [act for act in unasked if not is_reading(act)]
     places = {id(act): place for place, act in enumerate(executions)}
+    calls = _with_told_arguments(_in_order(made, unasked, places), acts)
     return Calls(
-        calls=_with_told_arguments(_in_order(asked, unasked, places), acts),
+        calls=_with_refusals(calls, spans),
         told=told,
         askers=frozenset(each.by for each in asked),
+        answerers=frozenset(each.by for each in answers),
         unasked=unasked,
     )
 
@@ -138,6 +154,35 @@ def _match_alike(
         else:
             rest.append(act)
     return rest
+
+
+def _match_hand_offs(asked: Sequence[_Asked], executions: Sequence[Act]) -> list[Act]:
+    """Give a hand-off, whose tool may have any name, the last call that nothing else executes."""
+    rest: list[Act] = []
+    for act in executions:
+        before: list[_Asked] = []
+        if is_hand_off(act.spans[0].name):
+            before = [
+                each for each in asked if each.execution is None and each.start_ns <= act.start_ns
+            ]
+        if before:
+            before[-1].execution = act
+        else:
+            rest.append(act)
+    return rest
+
+
+def _with_refusals(calls: tuple[ToolCall, ...], spans: Sequence[Span]) -> tuple[ToolCall, ...]:
+    """Let a call have failed whose tool nobody knew, as a span in error says."""
+    if all(call.is_executed or call.has_result for call in calls):
+        return calls
+    said = [span.status_message for span in spans if span.status is StatusCode.ERROR]
+    return tuple(
+        call
+        if call.is_executed or call.has_result
+        else replace(call, error=next((each for each in said if refuses(each, call.name)), ""))
+        for call in calls
+    )
 
 
 def _is_equal(each: _Asked, act: Act) -> bool:

@@ -223,6 +223,7 @@ def _models(acts: Sequence[Act], calls: Calls) -> Iterable[tuple[int, _Speaker]]
         place += 1
         facts, said = act.facts, calls.told.said[place]
         asks = place in calls.askers or asks_for_tool(facts)
+        asks = asks and place not in calls.answerers
         failed = is_failed(facts)
         unknown = ""
         if failed:

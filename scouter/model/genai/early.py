@@ -17,6 +17,7 @@ from scouter.model.genai.field import NUMBERS, Field
 from scouter.model.genai.finish import finish_word
 from scouter.model.genai.held import Held
 from scouter.model.genai.lookup import KIND_KEYS, MARKS, SPAN_NAMES, TELLING, USES, KindKey
+from scouter.model.genai.names import call_of_hand_off
 from scouter.model.genai.reader import MERGED, name_of, read_facts
 from scouter.model.genai.talk import DETAILS
 from scouter.model.otlp_early import EarlyAttributes
@@ -168,7 +169,7 @@ def read_early(span: Span, known: Mapping[str, AttributeValue]) -> EarlyFacts | 
     (provider, asked, answered, response, agent, conversation, session, tool, call, error,
      given, made, cached, reasoned) = found  # fmt: skip
     if kind is Kind.TOOL:
-        tool = None if MERGED in span.name else tool or name_of(span) or None
+        tool = None if MERGED in span.name else call_of_hand_off(tool or name_of(span)) or None
     elif kind is Kind.AGENT:
         agent = agent or name_of(span) or None
     operation = known.get(OPERATION)

@@ -17,9 +17,11 @@ OpenAI's messages have no field for the error of a tool. There a result that is 
 error if it begins as the common frameworks write one (`ERROR_STARTS`).
 """
 
+import re
 from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 
 from pydantic import JsonValue
@@ -57,6 +59,11 @@ ERROR_STARTS: Final = (
 They come from agents' own code, LangGraph (`Error: …`, `Error invoking tool …`), the MCP SDK
 (`Error executing tool …`) and the OpenAI Agents SDK.
 """
+
+
+_TOOL: Final = "(?:tool|function|action)"
+_REFUSAL: Final = 200
+"""Characters of a text in which a framework says that it does not know a tool."""
 
 
 @dataclass(slots=True)
@@ -251,7 +258,7 @@ class MessageLog:
             call = _Call(name, None, call_id, self._step)
             self._strays.append(call)
         call.result, call.has_result = result, True
-        call.error = "error" if failed else ""
+        call.error = "error" if failed or refuses(result, call.name) else ""
         if call_id:
             self._answered[call_id] = call
 
@@ -283,6 +290,27 @@ def _tool_call(call: _Call) -> ToolCall:
 
 def _is_error_text(result: JsonValue) -> bool:
     return isinstance(result, str) and result[:64].lstrip().lower().startswith(ERROR_STARTS)
+
+
+def refuses(said: JsonValue, name: str) -> bool:
+    """Tell whether a text says that nobody knows a tool of this name."""
+    if not isinstance(said, str) or not name or name not in said[:_REFUSAL]:
+        return False
+    return _refusal(name).search(said, 0, _REFUSAL) is not None
+
+
+@lru_cache(maxsize=256)
+def _refusal(name: str) -> re.Pattern[str]:
+    """The words of frameworks for a tool that they do not know."""
+    named = rf"(?<!\w){re.escape(name)}(?!\w)"
+    missing = r"(?:not (?:found|available|defined|registered|part of)|do(?:es)?(?:n't| not) exist)"
+    return re.compile(
+        rf"(?:unknown|unavailable|no such|could not find(?: the)?) {_TOOL}\b.{{0,24}}?{named}"
+        rf"|\b{_TOOL} not found\W.{{0,24}}?{named}|\bno {_TOOL} (?:named|called)\W+{named}"
+        rf"|\b{_TOOL}\W+(?:call )?(?:with (?:the )?name )?\W*{named}\W+(?:is |was )?{missing}"
+        rf"|{named}\W+is not a valid {_TOOL}",
+        re.IGNORECASE,
+    )
 
 
 def _has_results(message: dict[str, JsonValue]) -> bool:

@@ -8,6 +8,8 @@ from typing import Final
 _MCP: Final = re.compile(r"mcp__.+?__(?=.)")
 _PLUGIN: Final = re.compile(r"[A-Z]\w*-(?=\w)")
 _CALL: Final = ".__call__"
+_HAND_OFF: Final = re.compile(r"hand[-_ ]?off to (.+)", re.IGNORECASE)
+_NO_LETTER: Final = re.compile(r"[^a-zA-Z0-9_]")
 _PROVIDER: Final = re.compile(r"^(?:[a-z]+\.)+(?=[a-z])")
 _VERSION: Final = re.compile(
     r"(?:[-@:_](?:\d{4}-\d\d-\d\d|\d\d-\d\d|\d{3,8}|v\d+(?:[.:]\d+)?|latest|preview|exp))+$"
@@ -26,6 +28,20 @@ def bare_name(name: str) -> str:
         if found := prefix.match(bare):
             return bare[found.end() :]
     return bare
+
+
+def call_of_hand_off(name: str) -> str:
+    """Give the tool that a model calls for a hand-off whose span names the agent only.
+
+    The OpenAI Agents SDK makes `transfer_to_billing_bob` of the agent `Billing Bob`.
+    """
+    found = _HAND_OFF.fullmatch(name)
+    return "transfer_to_" + _NO_LETTER.sub("_", found[1]).lower() if found else name
+
+
+def is_hand_off(name: str) -> bool:
+    """Tell whether a span's name is that of a hand-off to an agent."""
+    return _HAND_OFF.fullmatch(name) is not None
 
 
 def is_called(name: str, asked: str) -> bool:

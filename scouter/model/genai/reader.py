@@ -9,6 +9,7 @@ from scouter.model.genai.facts import NO_USAGE, Kind, SpanFacts
 from scouter.model.genai.field import ASKING_KINDS, MESSAGES, VALUES, Field
 from scouter.model.genai.held import Held, plain
 from scouter.model.genai.lookup import KIND_KEYS, MARKS, PREFIXES, SPAN_NAMES, TELLING, USES
+from scouter.model.genai.names import call_of_hand_off
 from scouter.model.genai.talk import MESSAGE_EVENTS
 from scouter.model.span import AttributeValue, Span
 
@@ -58,6 +59,8 @@ def read_facts(span: Span) -> SpanFacts:
     kind, convention = _kind_of(span, attributes)
     told = Held(span, kind, attributes)
     is_tool, is_asked = kind is Kind.TOOL, kind in ASKING_KINDS
+    named = (told.text(Field.TOOL) or name_of(span)) if is_tool else ""
+    tool = call_of_hand_off(named) if is_tool else ""
     return SpanFacts(
         span_id=span.span_id,
         kind=kind,
@@ -69,9 +72,9 @@ def read_facts(span: Span) -> SpanFacts:
         agent=told.text(Field.AGENT) or (name_of(span) if kind is Kind.AGENT else ""),
         conversation=told.text(Field.CONVERSATION),
         session=told.text(Field.SESSION),
-        tool=(told.text(Field.TOOL) or name_of(span)) if is_tool else "",
+        tool=tool,
         call_id=told.text(Field.CALL_ID) if is_tool else "",
-        arguments=cast(JsonValue, told.arguments) if is_tool else None,
+        arguments=cast(JsonValue, told.arguments) if is_tool and tool is named else None,
         result=cast(JsonValue, told.result) if is_tool else None,
         has_result=is_tool and told.has(Field.RESULT),
         error=told.error(),

@@ -44,7 +44,7 @@ def agent_work(spans: Iterable[Span]) -> AgentWork:
 
 def work_of(acts: Sequence[Act], spans: Sequence[Span]) -> AgentWork:
     """Put together what an agent did and said from the acts of its spans, both in time order."""
-    calls = read_calls(acts)
+    calls = read_calls(acts, spans)
     said = find_dialogue(acts, calls, spans)
     agents = [act.facts for act in acts if act.facts.kind in (Kind.AGENT, Kind.WORKFLOW)]
     models = said.models if said.by is None else (*said.models, said.by.facts)

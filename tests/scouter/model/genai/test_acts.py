@@ -95,7 +95,7 @@ def test_a_span_of_merged_tools_is_no_call() -> None:
     merged = made(1, "tool", "(merged tools)")
     (act,) = acts_of([merged])
     told = replace(act.facts, is_merged=True)
-    assert read_calls([replace(act, facts=told)]).calls == ()
+    assert read_calls([replace(act, facts=told)], []).calls == ()
 
 
 @pytest.mark.parametrize(
