@@ -238,7 +238,9 @@ class Collector:
         self.known_judges = KnownJudges(self.registry, self.calibrations)
         self.results = self._results()
         self.kafka = self._kafka()
-        self.message_receivers = message_receivers(settings, self.ingest, self.pipeline.inputs)
+        self.message_receivers = message_receivers(
+            settings, self.ingest, self.pipeline.inputs, self.telemetry
+        )
         self.grpc = self._grpc()
         self.app = make_app(self._parts(pace), self.gate, self.telemetry)
         serve_page(self.app)

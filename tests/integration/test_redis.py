@@ -1,5 +1,6 @@
 """The whole way over a real Redis server."""
 
+import json
 import uuid
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -77,6 +78,37 @@ class TestRedis(MessageServerContract):
         self.client.xack(self.spans, group, name)
         self.client.xdel(self.spans, name)
         wait_until(lambda: caught_up() == 1, what="no lag")
+
+    def test_what_was_trimmed_before_it_was_read_is_counted_once(self, collector: Any) -> None:
+        """Kind: unread messages that a broker deletes. Thrice, with and without some that are left.
+
+        What was read, what is pending, and what was counted at an earlier start is no loss.
+        """
+
+        def put(count: int) -> None:
+            for n in range(count):
+                record = {"uid": f"{uuid.uuid4().hex}-{n}", "profile": "helper"}
+                body = json.dumps({"records": [{**record, "context": {"n": n}}]})
+                self.put(body.encode(), is_spans=False)
+
+        def lost() -> float:
+            key = 'scouter_queue_dropped_total{reason="overtaken",space="default"}'
+            return collector.metrics().get(key, 0.0)
+
+        put(4)
+        wait_until(lambda: collector.records()["accepted"] == 4, what="four are read")
+        accepted = 4
+        for count, kept, total in ((9, 2, 7), (5, 0, 12), (3, 3, 12)):
+            collector.stop()
+            put(count)
+            self.client.xtrim(self.records, maxlen=kept, approximate=False)
+            collector.start()
+            accepted += kept
+            wait_until(lambda: lost() == total, what=f"{total} are lost")  # noqa: B023
+            wait_until(lambda: collector.records()["accepted"] == accepted, what="the rest")  # noqa: B023
+        put(1)
+        wait_until(lambda: collector.records()["accepted"] == accepted + 1, what="another one")
+        assert lost() == 12
 
     def test_what_a_dead_consumer_took_is_read_at_the_next_start(self, collector: Any) -> None:
         """Read under the name of this collector, which died before it could acknowledge."""

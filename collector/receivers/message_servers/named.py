@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 from collector.pipeline.join.input_clock import InputClock
 from collector.receivers.ingest import Ingest
+from collector.receivers.telemetry import IngestTelemetry
 from collector.settings.model import CollectorSettings
 from scouter.errors import ConfigError
 
@@ -12,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def message_receivers(
-    settings: CollectorSettings, ingest: Ingest, inputs: InputClock
+    settings: CollectorSettings, ingest: Ingest, inputs: InputClock, telemetry: IngestTelemetry
 ) -> "list[MessageReceiver]":
     """Make the receivers of Redis and RabbitMQ; none is started.
 
@@ -20,6 +21,7 @@ def message_receivers(
         settings: Names the servers and the way to connect.
         ingest: The way in.
         inputs: Is told whether there are spans that were not read yet.
+        telemetry: Counts what was lost, by queue.
 
     Raises:
         ConfigError: A client is not installed.
@@ -31,7 +33,7 @@ def message_receivers(
                 RedisReceiver,  # only those who use it need it
             )
 
-            found.append(RedisReceiver(settings, ingest, inputs))
+            found.append(RedisReceiver(settings, ingest, inputs, telemetry))
         if settings.rabbitmq is not None:
             from collector.receivers.message_servers.rabbitmq import RabbitMQReceiver
 

@@ -1,18 +1,22 @@
 """Spans and records from Redis Streams. Entries leave a stream after the store has them."""
 
+import logging
 from typing import Any, Final
 
 from redis import exceptions
 
+from collector.metrics import OVERTAKEN
 from collector.pipeline.join.input_clock import InputClock
 from collector.receivers.ingest import Ingest
 from collector.receivers.message_servers.consumer_name import consumer_name
 from collector.receivers.message_servers.fetch_size import ReadSize
 from collector.receivers.message_servers.receiver import Message, MessageReceiver
+from collector.receivers.telemetry import IngestTelemetry
 from collector.settings.model import CollectorSettings
-from scouter.transport.drops import DROPPED_HEADER
+from scouter.transport.drops import DROPPED_HEADER, Count
 from scouter.transport.redis.transport import DATA_FIELD, open_client
 
+_log: Final = logging.getLogger(__name__)
 _TIMEOUT_S: Final = 10.0
 _BLOCK_MS: Final = 200
 _CLAIM_EVERY: Final = 100
@@ -32,13 +36,18 @@ class RedisReceiver(MessageReceiver):
         settings: Address, streams, group, credentials.
         ingest: The way in.
         inputs: Is told whether there are spans that were not read yet.
+        telemetry: Counts what was lost by stream.
     """
 
     def __init__(
-        self, settings: CollectorSettings, ingest: Ingest, inputs: InputClock | None = None
+        self,
+        settings: CollectorSettings,
+        ingest: Ingest,
+        inputs: InputClock | None = None,
+        telemetry: IngestTelemetry | None = None,
     ) -> None:
         super().__init__("redis", settings.redis or "", ingest, inputs)
-        self._settings = settings
+        self._settings, self._telemetry = settings, telemetry
         self._group, self._consumer = settings.redis_group, ""
         self._size = ReadSize()
         self._streams = (settings.redis_spans_stream, settings.redis_records_stream)
@@ -60,7 +69,7 @@ class RedisReceiver(MessageReceiver):
             self._drain_own(client)
             reads = 0
             while not self.stopping.is_set():
-                self.report_lag(lambda: self.behind_s(client))
+                self.report_lag(lambda: self._look(client))
                 if self.ingest.is_full:
                     self.stopping.wait(_BLOCK_MS / 1000)
                     continue
@@ -82,6 +91,52 @@ class RedisReceiver(MessageReceiver):
         seconds, micros = client.time()
         written_ms = int(oldest[0][0].split(b"-")[0])  # the server's own clock, see XADD
         return max(0.0, seconds + micros / 1e6 - written_ms / 1000)
+
+    def _look(self, client: Any) -> float:  # noqa: ANN401 - see `open_client`
+        """Count what was lost, and tell how far this consumer is behind."""
+        for stream in self._streams:
+            try:
+                self._count_lost(client, stream)
+            except exceptions.WatchError:
+                continue  # somebody read or wrote meanwhile: the next look finds it
+            except exceptions.ResponseError as error:  # a user may not be let look
+                _log.debug("redis: what is lost of %s is not known: %r", stream, error)
+        return self.behind_s(client)
+
+    def _count_lost(self, client: Any, stream: str) -> None:  # noqa: ANN401 - see `open_client`
+        """Count entries that were deleted before the group had them, each once for ever.
+
+        Redis, from version 7 on, counts the entries that were added and those that the group had.
+        Entries are trimmed from the oldest on. So where none is left of those that the group had,
+        all that were added are had, waiting or lost; and what was counted as lost is added to those
+        that the group had.
+        """
+        with client.pipeline() as pipe:
+            pipe.watch(stream)
+            about = pipe.xinfo_stream(stream)
+            (group,) = [
+                each for each in pipe.xinfo_groups(stream) if each["name"] == self._group.encode()
+            ]
+            had, last, first = group.get("entries-read"), group["last-delivered-id"], None
+            if about["first-entry"] is not None:
+                first = about["first-entry"][0]
+            if had is None or (first is not None and _id(first) <= _id(last)):
+                return
+            lost = about["entries-added"] - had - about["length"]
+            if lost <= 0:
+                return
+            sender = f"redis:{self._group}:{stream}:{last.decode()}"
+            self.ingest.take_dropped({(sender, OVERTAKEN): Count(0, lost)}).result()
+            pipe.multi()
+            pipe.xgroup_setid(stream, self._group, last, entries_read=had + lost)
+            pipe.execute()
+        if self._telemetry is not None:
+            self._telemetry.lost("redis", stream, lost)
+        _log.error(
+            "redis: %d entries of the stream %s were deleted before they were read; do not bound "
+            "it (MAXLEN), or not below what comes while the collector is away or behind",
+            lost, stream,
+        )  # fmt: skip
 
     def _join(self, client: Any, stream: str) -> None:  # noqa: ANN401 - see `open_client`
         try:
@@ -138,3 +193,8 @@ class RedisReceiver(MessageReceiver):
             dropped=found.get(DROPPED_HEADER.encode(), b"").decode("ascii", "replace"),
             source=f"redis:{stream}:{name.decode()}",
         )
+
+
+def _id(name: bytes) -> tuple[int, int]:
+    milliseconds, _, number = name.partition(b"-")
+    return int(milliseconds), int(number)
