@@ -100,8 +100,8 @@ AllowUnjudged = Annotated[
     bool,
     typer.Option(
         "--allow-unjudged",
-        help="Let a run pass although the budget was spent before every judge task was asked, or "
-        "no record came for a profile.",
+        help="Let a run pass although the budget was spent before every judge task was asked, no "
+        "record came for a profile, or a file of another system asks for other checks.",
         rich_help_panel=BASELINE,
     ),
 ]

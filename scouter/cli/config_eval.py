@@ -16,16 +16,24 @@ if TYPE_CHECKING:
     from scouter.formats.nvidia.command import NvidiaRun
 
 
-def evaluate_config(run: "NvidiaRun", unused: Mapping[str, object], *, allow_errors: bool) -> None:
+def evaluate_config(
+    run: "NvidiaRun",
+    unused: Mapping[str, object],
+    *,
+    allow_errors: bool,
+    allow_unjudged: bool,
+) -> None:
     """Run a config file, print the summary, and end with the exit code.
 
-    The code is 0 where every item has its outcome, 1 where one has none.
+    The code is 0 where every item has its outcome, 1 where one has none, where an evaluator of the
+    file was not run, and where nothing was judged.
 
     Args:
         run: The run of the config file.
         unused: By name, arguments of the command that belong to scenarios; one that is given is
             an error.
         allow_errors: Whether missing outcomes stop nothing.
+        allow_unjudged: Whether evaluators that were not run stop nothing.
 
     Raises:
         ScouterError: A file, a name or an argument is wrong.
@@ -34,6 +42,7 @@ def evaluate_config(run: "NvidiaRun", unused: Mapping[str, object], *, allow_err
     if given:
         raise ConfigError(f"{given[0]} belongs to SCENARIOS, and --config has its own result files")
     from scouter.formats.nvidia.command import run_config  # the engine takes most of the start
+    from scouter.replay.reports.decision import unjudged_reason
 
     try:
         results = run_config(run)
@@ -42,8 +51,16 @@ def evaluate_config(run: "NvidiaRun", unused: Mapping[str, object], *, allow_err
         raise typer.Exit(INTERRUPTED) from None
     for line in results.lines:
         typer.echo(one_line(line))
+    problems: list[str] = []
     if results.n_errored and not allow_errors:
-        typer.echo(f"{results.n_errored} without an outcome; see the files", err=True)
+        problems.append(f"{results.n_errored} without an outcome; see the files")
+    if results.left_out and not allow_unjudged:
+        problems.append(unjudged_reason(results.left_out))
+    if not results.n_judged:
+        problems.append("nothing was judged: no evaluator gave a score")
+    for problem in problems:
+        typer.echo(one_line(problem), err=True)
+    if problems:
         raise typer.Exit(1)
 
 

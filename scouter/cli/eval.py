@@ -255,7 +255,7 @@ def evaluate(
     """
     if file_format in ("vertex", "adk"):
         from scouter.cli.eval_vertex import VertexRun, evaluate_vertex, refuse_others
-        from scouter.replay.named_run import NamedJudging
+        from scouter.replay.named_run import NamedRun
 
         refuse_others(context, file_format)
         if compat == "wxo-1.6.9":
@@ -264,7 +264,9 @@ def evaluate(
             VertexRun(
                 dataset=needed(scenarios),
                 file_format=file_format,
-                judging=NamedJudging(
+                judging=NamedRun(
+                    agent=agent or "",
+                    simulated_user=simulated_user,
                     judge=judge,
                     providers=providers,
                     judge_budget_usd=judge_budget,
@@ -277,6 +279,7 @@ def evaluate(
                 output=output,
                 concurrency=concurrency,
                 allow_errors=allow_errors,
+                allow_unjudged=allow_unjudged,
                 quiet=quiet,
             )
         )
@@ -315,9 +318,9 @@ def evaluate(
                 "--agent-version": agent_version, "--save-baseline": save_baseline,
                 "--format": file_format, "--output": output, "--push": push,
                 "--allow-lost": allow_lost,
-                "--allow-unjudged": allow_unjudged,
             },
             allow_errors=allow_errors,
+            allow_unjudged=allow_unjudged,
         )  # fmt: skip
         return
     scenarios = needed(scenarios)

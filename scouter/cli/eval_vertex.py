@@ -1,13 +1,14 @@
 """The commands `scouter eval --format vertex` and `--format adk`: rows, files, a decision."""
 
-import math
 import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import redirect_stdout
 from dataclasses import dataclass
+from math import isclose, isfinite, isnan, nan
 from pathlib import Path
-from typing import Final, Literal
+from statistics import fmean
+from typing import Final, Literal, NoReturn
 
 import typer
 from rich.text import Text
@@ -19,7 +20,11 @@ from scouter.errors import ConfigError
 from scouter.evaluate.judge.port import Judge
 from scouter.evaluate.show.console import emit, table_of
 from scouter.evaluate.trajectory.comparison import TrajectoryMetric
+from scouter.evaluate.trajectory.rules import TrajectoryOptions
 from scouter.formats.adk import read_eval_set
+from scouter.formats.adk.criteria import Criteria, read_criteria
+from scouter.formats.unread import unread_fields
+from scouter.formats.vertex.dataset import Row, read_dataset
 from scouter.formats.vertex.eval_task import EvalTask
 from scouter.formats.vertex.metrics import (
     SINGLE_TOOL_USE,
@@ -32,7 +37,8 @@ from scouter.formats.vertex.result_files import write_results
 from scouter.formats.vertex.runnable import FAULT
 from scouter.model.visible import one_line
 from scouter.replay.loading import load_object
-from scouter.replay.named_run import NamedJudging
+from scouter.replay.named_run import NamedRun, named_user
+from scouter.replay.reports.decision import unjudged_reason
 from scouter.replay.reports.texts import clip, counted
 
 _INTERRUPTED: Final = 130
@@ -41,7 +47,8 @@ _FAULTS: Final = 10
 _MESSAGE: Final = 200
 _MEANT: Final = frozenset({
     "agent", "scenarios", "file_format", "compat", "output", "metrics", "min_score", "judge",
-    "providers", "judge_budget", "judge_timeout", "concurrency", "allow_errors", "quiet",
+    "providers", "judge_budget", "judge_timeout", "concurrency", "allow_errors", "allow_unjudged",
+    "simulated_user", "quiet",
 })  # fmt: skip
 """Parameters of `scouter eval` that mean something here."""
 
@@ -52,7 +59,8 @@ class VertexRun:
 
     dataset: Path
     file_format: Literal["vertex", "adk"]
-    judging: NamedJudging
+    judging: NamedRun
+    """The judge, and who plays users."""
     agent: str | None = None
     metrics: Sequence[str] = ()
     min_scores: Sequence[str] = ()
@@ -60,6 +68,7 @@ class VertexRun:
     output: Path | None = None
     concurrency: int = 1
     allow_errors: bool = False
+    allow_unjudged: bool = False
     quiet: bool = False
 
 
@@ -89,12 +98,27 @@ def evaluate_vertex(run: VertexRun) -> None:
     """
     if run.output is not None and run.output.exists() and not run.output.is_dir():
         raise ConfigError(f"--output {run.output}: this is a file; expected a folder")
-    task = EvalTask(_rows(run), [*_metrics(run.metrics)], compat=run.compat)
+    criteria = read_criteria(run.dataset) if run.file_format == "adk" else None
+    for note in () if criteria is None else criteria.notes:
+        typer.echo(f"scouter: note: {one_line(note)}", err=True)
+    rows = read_dataset(_rows(run))
+    left_out = [*(() if criteria is None else criteria.left_out), *unread_fields(rows, "row")]
+    if run.metrics:  # the user says what is judged
+        if left_out:
+            typer.echo(f"scouter: note: not judged: {one_line(', '.join(left_out))}", err=True)
+        criteria, left_out = None, []
+    if criteria is not None and criteria.left_out and not criteria.least:
+        _stop([unjudged_reason(left_out), "nothing was scored"])
+    by_case: Mapping[str, float] = {} if criteria is None else criteria.least
+    task = EvalTask(rows, [*_metrics(run.metrics or [*by_case])], **_rules(run, criteria))
     least = _least(run.min_scores, [metric.name for metric in task.metrics])
     agent = None if run.agent is None else load_object(run.agent, "--agent")
+    user = named_user(run.judging)
     try:
         with redirect_stdout(sys.stderr):  # what the agent prints is no result
-            result = task.evaluate(agent, judge=_judge(run, task), concurrency=run.concurrency)
+            result = task.evaluate(
+                agent, judge=_judge(run, task), concurrency=run.concurrency, simulated_user=user
+            )
     except KeyboardInterrupt:
         typer.echo("scouter: interrupted", err=True)
         raise typer.Exit(_INTERRUPTED) from None
@@ -106,11 +130,42 @@ def evaluate_vertex(run: VertexRun) -> None:
     if not run.quiet:
         _print_means(run, names, result)
     problems = list(_problems(run, names, least, result.summary_metrics))
+    problems += _low_cases(by_case, result.rows)
+    if left_out and not run.allow_unjudged:
+        problems.append(unjudged_reason(left_out))
+    if problems:
+        _stop(problems)
+    typer.echo(f"passed: {counted(len(result.rows), 'row')}, {counted(len(names), 'metric')}")
+
+
+def _stop(problems: Sequence[str]) -> NoReturn:
     for problem in problems:
         typer.echo(f"failed: {one_line(problem)}")
-    if problems:
-        raise typer.Exit(1)
-    typer.echo(f"passed: {counted(len(result.rows), 'row')}, {counted(len(names), 'metric')}")
+    raise typer.Exit(1)
+
+
+def _rules(run: VertexRun, criteria: Criteria | None) -> TrajectoryOptions:
+    if criteria is not None and criteria.ignores_arguments:
+        return {"compat": run.compat, "arguments": "ignore"}
+    return {"compat": run.compat}
+
+
+def _low_cases(least: Mapping[str, float], rows: Sequence[Row]) -> Iterator[str]:
+    """Name the cases whose mean of a criterion is too low; each has to reach it, as in ADK."""
+    for name, rate in least.items():
+        scores: dict[str, list[float]] = {}
+        for row in rows:
+            score = row.get(f"{name}/score")
+            if isinstance(score, int | float):
+                scores.setdefault(str(row.get("eval_id")), []).append(float(score))
+        means = {case: fmean(found) for case, found in scores.items()}
+        low = [case for case, mean in means.items() if mean < rate and not isclose(mean, rate)]
+        if low:
+            first, more = low[0], f", and {len(low) - 1} more cases are lower" * (len(low) > 1)
+            yield (
+                f"{name}: the mean of the case {first!r} is {means[first]:.4f}, and has to be "
+                f"{rate:g} at least{more}"
+            )
 
 
 def _rows(run: VertexRun) -> object:
@@ -140,8 +195,8 @@ def _least(given: Sequence[str], names: Sequence[str]) -> Mapping[str, float]:
         try:
             rate = float(number)
         except ValueError:
-            rate = math.nan
-        if not name or not math.isfinite(rate):
+            rate = nan
+        if not name or not isfinite(rate):
             raise ConfigError(f"--min-score {text}: expected METRIC=RATE, such as {names[0]}=0.9")
         if name not in names:
             raise ConfigError(
@@ -189,7 +244,7 @@ def _print_means(run: VertexRun, names: Sequence[str], result: EvalResult) -> No
 def _mean(summary: Summary, name: str) -> Iterator[str]:
     for key in ("mean", "std"):
         value = summary[f"{name}/{key}"]
-        yield "-" if math.isnan(value) else f"{value:.4f}"
+        yield "-" if isnan(value) else f"{value:.4f}"
 
 
 def _faults(names: Sequence[str], result: EvalResult) -> Iterator[str]:
@@ -212,9 +267,9 @@ def _problems(
     """Reasons to stop a release."""
     for name, rate in least.items():
         mean = summary[f"{name}/mean"]
-        if math.isnan(mean):
+        if isnan(mean):
             yield f"{name}: no row has a score, and the mean has to be {rate:g} at least"
-        elif mean < rate and not math.isclose(mean, rate):
+        elif mean < rate and not isclose(mean, rate):
             yield f"{name}: the mean is {mean:.4f}, and has to be {rate:g} at least"
     errors = {name: int(summary[f"{name}/n_error"]) for name in names}
     if any(errors.values()) and not run.allow_errors:

@@ -14,6 +14,7 @@ from scouter.errors import ConfigError
 from scouter.evaluate.files.read import read_document
 from scouter.evaluate.journey.evaluate import Compat
 from scouter.evaluate.judge.port import JudgeReply, JudgeRequest
+from scouter.formats.unread import unread_fields
 from scouter.formats.watsonx.config import (
     Provider,
     ReadConfig,
@@ -70,6 +71,8 @@ def check_watsonx(check: WatsonxCheck, outputs: Outputs) -> None:
     files, left_out = find_datasets(config.test_paths, is_recursive=config.enable_recursive_search)
     _note(*read.notes, *left_out)
     cases = read_cases(files, config.tags)
+    datasets = [each for file in files if isinstance(each := read_document(file).value, dict)]
+    left_out = (*read.left_out, *unread_fields(datasets, "dataset"))
     judge, more = _judge(check.run, config.judge)
     _note(*more)
     run = replace(
@@ -94,7 +97,8 @@ def check_watsonx(check: WatsonxCheck, outputs: Outputs) -> None:
         standard = replace(standard, min_pass_rate=_ALL)
     if not standard.quiet:
         _tell(journeys, check.compat)
-    conclude(journeys.results, baseline, standard, outputs, f"Journeys of {check.run.agent}")
+    results = journeys.results.model_copy(update={"left_out": left_out})
+    conclude(results, baseline, standard, outputs, f"Journeys of {check.run.agent}")
 
 
 def _config(path: Path) -> ReadConfig:

@@ -53,7 +53,7 @@ class Reason(StrEnum):
     NO_SPANS = "no_spans"
     """The task reads spans, and there are none."""
     INCOMPLETE = "incomplete"
-    """Spans, parts of them, or the end of a conversation are missing: they could turn the outcome."""
+    """Spans, parts of them or the end of a conversation are missing that could turn the outcome."""
     NOT_TOLD = "not_told"
     """Calls of tools may have been made that nobody tells of, and that could turn the outcome."""
     PARSE = "parse"

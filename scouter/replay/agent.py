@@ -7,6 +7,7 @@ from collections.abc import (
     AsyncIterable,
     Awaitable,
     Callable,
+    Collection,
     Iterable,
     Mapping,
     Sequence,
@@ -60,18 +61,22 @@ def makes_agents(found: object) -> bool:
     return QUEUE in required and set(required) <= {*_MAKER_NAMES}
 
 
-def misfit(found: Agent) -> str | None:
+def misfit(found: Agent, more: Collection[str] = ()) -> str | None:
     """Say what keeps something from being an agent, as far as that can be seen beforehand.
+
+    Args:
+        found: A function, or a maker of one.
+        more: Names of further parameters that this conversation has values for.
 
     Returns:
         Such as `takes nothing; expected …`; None if nothing does.
     """
     function = found
     if makes_agents(found):
-        if more := set(_required(found)) - {*_MAKER_NAMES}:
+        if missing := set(_required(found)) - {*_MAKER_NAMES, *more}:
             return (
-                f"needs {', '.join(sorted(more))} to be made; expected nothing, or parameters "
-                f"called {QUEUE!r} and {SESSION!r}"
+                f"needs {', '.join(sorted(missing))} to be made; expected nothing, or parameters "
+                f"called {' and '.join(map(repr, (*_MAKER_NAMES, *more)))}"
             )
         if not isinstance(found, type):
             return _ASYNC_MAKER if is_async(found) else None  # and a call will show the agent
@@ -79,15 +84,24 @@ def misfit(found: Agent) -> str | None:
     signature = _signature(function)
     if signature is None:
         return None
+    names = (*_NAMES, *more)
     try:
-        _passing(function, signature.bind)("message", dict.fromkeys(_names_taken(function)))
+        passing = _passing(function, signature.bind, names)
+        passing("message", dict.fromkeys(_names_taken(function, names)))
     except TypeError:
-        names = ", ".join(signature.parameters) or "nothing"
+        taken = ", ".join(signature.parameters) or "nothing"
         return (
-            f"takes {names}; expected one parameter, the message, and any of those called "
-            f"{', '.join(map(repr, _NAMES))}"
+            f"takes {taken}; expected one parameter, the message, and any of those called "
+            f"{', '.join(map(repr, names))}"
         )
     return None
+
+
+def names_taken(found: Agent, names: Collection[str]) -> set[str]:
+    """Give those of some names that an agent takes: where it is made, or with each message."""
+    taken = _by_name(found)
+    call = _instance_call(found) if isinstance(found, type) else None
+    return (taken if call is None else taken | _by_name(call)) & {*names}
 
 
 _ASYNC_MAKER: Final = "makes the agent and is async; expected a plain function"
@@ -99,7 +113,7 @@ def answering(found: Agent, queue: "ScouterQueue", talk: Talk) -> Callable[[str]
     Args:
         found: A function, or a maker of one (`makes_agents`).
         queue: Value of a parameter called `queue`.
-        talk: The conversation; gives the values of `session` and `history`.
+        talk: The conversation; gives the values of `session`, `history` and its further names.
 
     Returns:
         A function from a message to the answer, or to an awaitable of it. Items that an agent
@@ -111,7 +125,7 @@ def answering(found: Agent, queue: "ScouterQueue", talk: Talk) -> Callable[[str]
     function = found
     if makes_agents(found):
         with _ExitNamed():
-            function = _made(found, queue, talk.session)
+            function = _made(found, {QUEUE: queue, SESSION: talk.session, **talk.given()})
     ask = _with_names(function, queue, talk)
     if is_async(function):
 
@@ -138,21 +152,24 @@ def answering(found: Agent, queue: "ScouterQueue", talk: Talk) -> Callable[[str]
 
 def _with_names(function: Agent, queue: "ScouterQueue", talk: Talk) -> Callable[[str], Any]:
     """Give a function what it takes by name."""
-    call, taken = _passing(function, function), _names_taken(function)
-    given: dict[str, object] = {QUEUE: queue, SESSION: talk.session}
-    given = {name: value for name, value in given.items() if name in taken}
-    if HISTORY not in taken:
-        return lambda message: call(message, given)
-    return lambda message: call(message, {**given, HISTORY: messages_of(talk.turns)})
+    names = (*_NAMES, *talk.given())
+    call, taken = _passing(function, function, names), _names_taken(function, names)
+
+    def ask(message: str) -> Any:  # noqa: ANN401 - whatever it answers
+        given: dict[str, object] = {QUEUE: queue, SESSION: talk.session, **talk.given()}
+        if HISTORY in taken:
+            given[HISTORY] = messages_of(talk.turns)
+        return call(message, {name: value for name, value in given.items() if name in taken})
+
+    return ask
 
 
-def _made(make: Agent, queue: "ScouterQueue", session: str) -> Agent:
+def _made(make: Agent, given: Mapping[str, object]) -> Agent:
     """Make the agent of one conversation."""
-    given = {QUEUE: queue, SESSION: session}
     taken = _by_name(make)
-    made: object = make(**{name: given[name] for name in _MAKER_NAMES if name in taken})
+    made: object = make(**{name: value for name, value in given.items() if name in taken})
     if isinstance(made, type) and makes_agents(made):
-        return _made(made, queue, session)
+        return _made(made, given)
     if inspect.iscoroutine(made):
         made.close()
         raise ConfigError(f"{_name(make)} {_ASYNC_MAKER}")
@@ -161,7 +178,7 @@ def _made(make: Agent, queue: "ScouterQueue", session: str) -> Agent:
         raise ConfigError(
             f"{_name(make)} made {kind} for the agent, which cannot be called with a message"
         )
-    if problem := misfit(made):
+    if problem := misfit(made, given):
         raise ConfigError(f"{_name(make)} made {_name(made)} for the agent, which {problem}")
     return made
 
@@ -218,23 +235,25 @@ def _required(function: Agent) -> list[str]:
     ]
 
 
-def _message_parameter(function: Agent) -> str | None:
+def _message_parameter(function: Agent, meant: Collection[str]) -> str | None:
     """The parameter that gets the message: the first one that has no name of its own meaning."""
     names = [n for n, item in _parameters(function).items() if item.kind in _POSITIONAL]
-    return next((name for name in names if name not in _NAMES), names[0] if names else None)
+    return next((name for name in names if name not in meant), names[0] if names else None)
 
 
-def _passing(function: Agent, call: Agent) -> Callable[[str, Mapping[str, object]], Any]:
+def _passing(
+    function: Agent, call: Agent, meant: Collection[str]
+) -> Callable[[str, Mapping[str, object]], Any]:
     """Pass a message as the first argument, or by name where others stand before it."""
-    own = _message_parameter(function)
+    own = _message_parameter(function, meant)
     if own is None or own == next(iter(_parameters(function))):
         return lambda message, named: call(message, **named)
     return lambda message, named: call(**{own: message}, **named)
 
 
-def _names_taken(function: Agent) -> set[str]:
+def _names_taken(function: Agent, meant: Collection[str]) -> set[str]:
     """Give the keywords of a replay, such as `session`, that the agent takes beside the message."""
-    return _by_name(function) & {*_NAMES} - {_message_parameter(function)}
+    return _by_name(function) & {*meant} - {_message_parameter(function, meant)}
 
 
 def _by_name(function: Agent) -> set[str]:

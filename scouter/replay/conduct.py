@@ -200,7 +200,12 @@ class Conductor:
         job, scenario = tried.job, tried.job.scenario
         told.is_conversing = True
         started_ns = time.perf_counter_ns()
-        talk = Talk(session=tried.key, turns=told.turns, times_ns=told.times_ns)
+        talk = Talk(
+            session=tried.key,
+            turns=told.turns,
+            times_ns=told.times_ns,
+            arguments=functools.partial(self._hooks_of(job).arguments, scenario),
+        )
         token = TALK.set(talk)
         try:
             response, history = await self._in_time(job, self._converse(tried, calls, talk, told))

@@ -1,6 +1,6 @@
 """The orchestrator as a run sees it: its settings, and the methods that a run calls."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Concatenate, Protocol, TypeAlias
 
 from scouter.errors import ConfigError
@@ -40,6 +40,10 @@ class Hooks(Protocol):
     agent_fn: AgentFn | None
     simulated_user_fn: SimulatedUserFn | object | None
     sleep: Callable[[float], object] | None
+
+    def arguments(self, scenario: "EvalScenario", turn: int) -> Mapping[str, object]:
+        """Give further values for the agent by name."""
+        ...
 
     def execute_agent(self, scenario: "EvalScenario") -> Response:
         """Run a scenario without simulated user."""

@@ -6,7 +6,7 @@ import os
 import pkgutil
 import sys
 import traceback
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from types import ModuleType
@@ -156,6 +156,7 @@ def loaded_agent(
     profiles: "dict[str, AgentEvalProfile]",
     what: str = "--agent",
     beside: Sequence[str | Callable[..., Any]] = (),
+    more: Collection[str] = (),
 ) -> Generator[LoadedAgent]:
     """Load an agent with tracing switched on, and switch tracing off again.
 
@@ -174,6 +175,7 @@ def loaded_agent(
             agent's module has set up for itself is used, if it has.
         what: Begins an error.
         beside: Other versions, to be run alternately with it.
+        more: Names of further parameters that it may have (`EvalOrchestrator.arguments`).
 
     Raises:
         ConfigError: One cannot be imported or called, two have a queue each, or both `profiles`
@@ -191,7 +193,7 @@ def loaded_agent(
             instrumentor.instrument(scouter_queue=queue)
         lead = f"{what} {agent!r}" if isinstance(agent, str) else what
         others = [_beside(each, queue) for each in beside]
-        yield LoadedAgent(queue=queue, make=_maker(found, queue, lead), beside=others)
+        yield LoadedAgent(queue=queue, make=_maker(found, queue, lead, more), beside=others)
     finally:
         if not was_instrumented and instrumentor.is_instrumented:
             instrumentor.uninstrument()
@@ -235,6 +237,7 @@ def _maker(
     found: Any,  # noqa: ANN401 - whatever a name led to
     queue: ScouterQueue,
     lead: str,
+    more: Collection[str] = (),
 ) -> Callable[[EvalScenarios, SimulatedUserFn | None], EvalOrchestrator]:
     """Find out what the agent is, by its type and the names of its parameters."""
     if _is_orchestrator_class(found):
@@ -252,7 +255,7 @@ def _maker(
             f"{lead} is a class whose instances cannot be called; give it a method "
             "__call__(self, message)"
         )
-    if problem := misfit(agent):
+    if problem := misfit(agent, more):
         raise ConfigError(f"{lead} {problem}")
     return lambda scenarios, user: EvalOrchestrator(queue, scenarios, agent, user)
 

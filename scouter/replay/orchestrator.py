@@ -3,7 +3,7 @@
 import inspect
 import random
 import warnings
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Final
 
@@ -224,6 +224,18 @@ class EvalOrchestrator:
     def session_id(self) -> str:
         """Id of the conversation that calls this, as `session` gets it; a new one outside a run."""
         return running_talk().session
+
+    def arguments(self, scenario: "EvalScenario", turn: int) -> Mapping[str, object]:
+        """Give further values for the agent by name, such as the state of a session.
+
+        Args:
+            scenario: The scenario; every turn of it has the same names.
+            turn: Number of the turn, from 0.
+
+        Returns:
+            Values of parameters that the agent may have beside `session`, `history` and `queue`.
+        """
+        return {}
 
     def _answering(self, method: str) -> Callable[[str], Response]:
         """Give the function that answers in the running conversation, or make it."""

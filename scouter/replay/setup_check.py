@@ -1,7 +1,7 @@
 """Faults that are known before the first message: functions that are missing or do not fit."""
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Final
 
 from scouter.errors import ConfigError
@@ -29,14 +29,15 @@ def check_functions(hooks: Hooks) -> None:
     if hooks.agent_fn is None and talks and not is_own[1]:
         raise MissingFunctionError(missing("agent_fn", "execute_agent_turn()"))
     if not any(is_own):
-        _check_agent(hooks.agent_fn)
+        more = {name for each in hooks.scenarios for name in hooks.arguments(each, 0)}
+        _check_agent(hooks.agent_fn, more)
     replied_to = [scenario for scenario in talks if scenario.max_turns > 1]
     if replied_to and not hooks.overrides("execute_simulated_user_turn"):
         _check_user(hooks, replied_to)
 
 
-def _check_agent(agent: AgentFn | None) -> None:
-    problem = None if agent is None else misfit(agent)
+def _check_agent(agent: AgentFn | None, more: Collection[str]) -> None:
+    problem = None if agent is None else misfit(agent, more)
     if problem:
         raise ConfigError(f"{_expected('agent_fn', agent, ('message',))}: it {problem}")
 

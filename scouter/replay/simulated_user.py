@@ -227,7 +227,7 @@ def _read(answer: JsonValue) -> Mapping[str, Any]:
         isinstance(found, dict)
         and isinstance(found.get("message"), str)
         and isinstance(found.get("done"), bool)
-        and (found["done"] or found["message"].strip())
+        and (found["done"] or str(found["message"]).strip())
     ):
         return found
     raise JudgeError(

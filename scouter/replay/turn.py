@@ -3,10 +3,10 @@
 import json
 import re
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, cast
 
 from scouter.errors import DataError, ScouterError
 from scouter.model.ids import uuid7
@@ -94,6 +94,12 @@ class Talk:
     """
     agent: Callable[[str], Any] | None = None
     """Function that answers in the conversation; None before the first message."""
+    arguments: Callable[[int], Mapping[str, object]] = field(default=lambda _: {})
+    """Gives what the agent can take by further names with the message of a turn, from 0."""
+
+    def given(self) -> Mapping[str, object]:
+        """What the agent can take by further names with the next message."""
+        return self.arguments(len(self.turns))
 
     def note(self, message: str, response: object, asked_ns: int) -> None:
         """Remember an exchange that ends now."""
@@ -123,7 +129,8 @@ def messages_of(turns: Sequence[Turn]) -> list[dict[str, str]]:
     """Exchanges as chat messages, oldest first.
 
     Returns:
-        `{"role": "user" or "assistant", "content": text}` each; an answer that is no text as JSON.
+        `{"role": "user" or "assistant", "content": text}` each. Of an answer that is an object with
+        a text `response` it is that text; other answers that are no text are JSON.
     """
     return [
         {"role": role, "content": _content(turn[name])}
@@ -132,11 +139,19 @@ def messages_of(turns: Sequence[Turn]) -> list[dict[str, str]]:
     ]
 
 
+def _response_of(said: object) -> str | None:
+    found = cast("Mapping[str, object]", said).get("response") if isinstance(said, dict) else None
+    return found if isinstance(found, str) else None
+
+
 def _content(said: object) -> str:
     if isinstance(said, str):
         return said
     if said is None:
         return ""
+    text = _response_of(said)
+    if text is not None:
+        return text
     try:
         return json.dumps(to_json_value(said), ensure_ascii=False)
     except DataError:  # an answer that only `build_scenario_response` can read

@@ -55,6 +55,8 @@ class RunResults(Stored, frozen=True):
     lost: tuple[Lost, ...] = ()
     """Records and spans that were captured, or should have been, and are in no result: by reason,
     with the way to mend it. A release check does not pass over them."""
+    left_out: tuple[str, ...] = ()
+    """Checks that the source of the cases asks for and that nobody ran, in words."""
     confirmations: tuple[Confirmation, ...] = ()
     """Scenarios that passed in the baseline, failed here and were asked again."""
 

@@ -92,6 +92,14 @@ class NvidiaResults:
     answered: tuple[Answered, ...]
     outputs: Mapping[str, EvaluatorOutput]
     output_dir: Path
+    left_out: tuple[str, ...] = ()
+    """Evaluators of the file that are not known here, in words."""
+
+    @property
+    def n_judged(self) -> int:
+        """Verdicts with a score."""
+        verdicts = (each for output in self.outputs.values() for each in output.items)
+        return sum(each.score is not None for each in verdicts)
 
     @property
     def n_errored(self) -> int:
@@ -141,7 +149,9 @@ def run_config(run: NvidiaRun) -> NvidiaResults:
         items = [each.item for each in answered]
         outputs = run_apart(lambda: _evaluate(file, llms, answering, items, journal, out))
     journal.finish()
-    return NvidiaResults(answered=tuple(answered), outputs=outputs, output_dir=out.path)
+    return NvidiaResults(
+        answered=tuple(answered), outputs=outputs, output_dir=out.path, left_out=file.left_out
+    )
 
 
 def _conversations(file: EvalFile, run: NvidiaRun) -> list[Conversation]:

@@ -184,6 +184,8 @@ class EvalFile:
     evaluators: Mapping[str, ReportConfig | QAConfig | TrajectoryConfig]
     llms: Mapping[str, LlmConfig]
     object_stores: Mapping[str, StoreConfig]
+    left_out: tuple[str, ...] = ()
+    """Evaluators that are not known here, in words."""
     notes: tuple[str, ...] = field(default=())
     """Notes for the user on keys that are not read, or that have another effect here."""
 
@@ -213,13 +215,13 @@ def read_config(path: str | Path) -> EvalFile:
         raise document.error("there is no section 'eval'", expected="eval: {general, evaluators}")
     general = _model(document, _General, section.get("general"), ("eval", "general"))
     notes = [*_ignored(told, section, general)]
+    left_out: list[str] = []
     evaluators: dict[str, ReportConfig | QAConfig | TrajectoryConfig] = {}
     for name, value in _objects(document, section.get("evaluators"), ("eval", "evaluators")):
         kind = value.get("_type") if isinstance(value, dict) else None
         model = EVALUATORS.get(str(kind))
         if model is None:
-            known = ", ".join(EVALUATORS)
-            notes.append(f"evaluator {name!r} is left out: its _type is {kind!r}; known: {known}")
+            left_out.append(f"evaluator {name!r} (_type: {kind})")
             continue
         evaluators[name] = _model(document, model, value, ("eval", "evaluators", name))
     return EvalFile(
@@ -228,6 +230,7 @@ def read_config(path: str | Path) -> EvalFile:
         evaluators=evaluators,
         llms=_models(document, LlmConfig, told, "llms"),
         object_stores=_models(document, StoreConfig, told, "object_stores"),
+        left_out=tuple(left_out),
         notes=tuple(notes),
     )
 

@@ -12,6 +12,7 @@ from scouter.evaluate.judge.port import usual_judge
 from scouter.evaluate.outcome import Outcome
 from scouter.evaluate.results.task_result import EvalTaskResult
 from scouter.evaluate.trajectory.rules import TrajectoryOptions, rules_of
+from scouter.formats.vertex.conversations import Leading, conversations_of, lead
 from scouter.formats.vertex.dataset import Row, read_dataset
 from scouter.formats.vertex.metrics import (
     JudgeMetric,
@@ -22,7 +23,14 @@ from scouter.formats.vertex.metrics import (
     read_metrics,
 )
 from scouter.formats.vertex.result import EvalResult, Summary, summarize
-from scouter.formats.vertex.runnable import FAULT, GIVEN, Patience, run_agent
+from scouter.formats.vertex.runnable import (
+    FAULT,
+    GIVEN,
+    Patience,
+    answers_of,
+    caller_of,
+    run_agent,
+)
 from scouter.model.record import EvalRecord
 
 if TYPE_CHECKING:
@@ -68,8 +76,14 @@ class EvalTask:
         concurrency: int = 8,
         retries: int = 0,
         timeout_s: float | None = None,
+        simulated_user: object = None,
     ) -> EvalResult:
         """Score every row; a fault of one leaves the others as they are.
+
+        Rows that are turns of a conversation (`eval_id` and `turn`, as `read_eval_set` gives them)
+        are asked as one, in their order. The agent is then what every replay asks: parameters
+        called `session` and `history` get the conversation, `state`, `app_name`, `user_id` and
+        `attachments` what the rows have, and a class is made once for each conversation.
 
         Args:
             runnable: The agent: a function from the prompt to a text, or to an object with
@@ -80,6 +94,8 @@ class EvalTask:
             concurrency: Most calls of the agent, and most questions to the judge, at a time.
             retries: Most times that a failed call of the agent is made again.
             timeout_s: Seconds for each call of the agent; one that takes longer has failed.
+            simulated_user: Plays the users of conversations that have a plan: a function or an
+                object, as for `EvalOrchestrator`.
 
         Raises:
             ConfigError: A column is in no row that a metric needs, the agent cannot be called, or
@@ -96,8 +112,14 @@ class EvalTask:
                 row[_PROMPT] = fill_template(prompt_template, row)
         self._check_columns(rows, runnable is not None)
         if runnable is not None:
-            prompts = [row.get(_PROMPT) for row in rows]
-            answers = run_agent(runnable, prompts, concurrency, patience)
+            conversations = conversations_of(rows)
+            if conversations:
+                how = Leading(user=simulated_user, concurrency=concurrency, patience=patience)
+                told = lead(caller_of(runnable), conversations, how)
+                rows, answers = [row for row, _ in told], answers_of([each for _, each in told])
+            else:
+                prompts = [row.get(_PROMPT) for row in rows]
+                answers = run_agent(runnable, prompts, concurrency, patience)
             rows = [_with(row, answer) for row, answer in zip(rows, answers, strict=True)]
         return self._result(rows, self._scores(rows, judge, concurrency), runnable is not None)
 

@@ -49,11 +49,12 @@ def _bleu() -> TextMetric:
     )
 
 
-def _rouge(kind: str) -> Callable[[], TextMetric]:
-    """The F measure of ROUGE without stemming; by rouge-score."""
+def _rouge(kind: str, *, stems: bool = False) -> Callable[[], TextMetric]:
+    """The F measure of ROUGE; by rouge-score."""
 
     def make() -> TextMetric:
-        scorer = _package("rouge_score.rouge_scorer", "rouge-score").RougeScorer([kind])
+        package = _package("rouge_score.rouge_scorer", "rouge-score")
+        scorer = package.RougeScorer([kind], use_stemmer=stems)
         return lambda response, reference: float(scorer.score(reference, response)[kind].fmeasure)
 
     return make
@@ -77,6 +78,7 @@ _MAKERS: Final[dict[str, Callable[[], TextMetric]]] = {
     "rouge_2": _rouge("rouge2"),
     "rouge_l": _rouge("rougeL"),
     "rouge_l_sum": _rouge("rougeLsum"),
+    "response_match_score": _rouge("rouge1", stems=True),
 }
 
 RESPONSE_METRICS: Final = tuple(_MAKERS)

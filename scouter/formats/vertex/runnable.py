@@ -52,7 +52,7 @@ class Patience:
 
 
 @dataclass(frozen=True, slots=True)
-class _Called:
+class Called:
     """Answer of one call of an agent, its seconds, and its fault where it failed."""
 
     answer: Row
@@ -85,7 +85,7 @@ def run_agent(
     Raises:
         ConfigError: It cannot be called so.
     """
-    call, patience = _caller(runnable), patience or Patience()
+    call, patience = caller_of(runnable), patience or Patience()
     with ThreadPoolExecutor(concurrency, "scouter-agent") as pool:
         started = [
             pool.submit(contextvars.copy_context().run, _called, call, prompt, patience)
@@ -96,11 +96,16 @@ def run_agent(
         except BaseException:  # Ctrl-C: those that have not begun are not called any more
             pool.shutdown(wait=False, cancel_futures=True)
             raise
+    return answers_of(called)
+
+
+def answers_of(called: Sequence[Called]) -> list[Row]:
+    """Write down what calls gave, as the columns of `GIVEN`, and `FAULT` where one failed."""
     has_faults = any(each.fault for each in called)
     return [_row(each, has_faults) for each in called]
 
 
-def _row(called: _Called, has_faults: bool) -> Row:
+def _row(called: Called, has_faults: bool) -> Row:
     row: Row = {
         "response": called.answer.pop("response", None),
         "latency_in_seconds": called.latency_s,
@@ -112,7 +117,12 @@ def _row(called: _Called, has_faults: bool) -> Row:
     return {**called.answer, **row}
 
 
-def _caller(runnable: object) -> Call:
+def caller_of(runnable: object) -> Call:
+    """Give the function that answers a prompt.
+
+    Raises:
+        ConfigError: There is none.
+    """
     query = getattr(runnable, "query", None)
     is_class_of_agents = isinstance(runnable, type) and query is not None
     if callable(runnable) and not is_class_of_agents:
@@ -125,10 +135,10 @@ def _caller(runnable: object) -> Call:
     )
 
 
-def _called(call: Call, prompt: JsonValue, patience: Patience) -> _Called:
+def _called(call: Call, prompt: JsonValue, patience: Patience) -> Called:
     """Call until there is an answer, or as often as it is called at most."""
     attempts = 1 + patience.retries
-    found = _Called({}, None)
+    found = Called({}, None)
     for _ in range(attempts):
         found = _within(call, prompt, patience.timeout_s)
         if not found.fault:
@@ -137,11 +147,11 @@ def _called(call: Call, prompt: JsonValue, patience: Patience) -> _Called:
     return replace(found, fault=f"{found.fault}{times}")
 
 
-def _within(call: Call, prompt: JsonValue, timeout_s: float | None) -> _Called:
+def _within(call: Call, prompt: JsonValue, timeout_s: float | None) -> Called:
     """Call in a thread that nobody waits for longer than that."""
     if timeout_s is None:
         return _call(call, prompt, None)
-    done: SimpleQueue[_Called] = SimpleQueue()
+    done: SimpleQueue[Called] = SimpleQueue()
     context = contextvars.copy_context()
 
     def work() -> None:
@@ -151,19 +161,19 @@ def _within(call: Call, prompt: JsonValue, timeout_s: float | None) -> _Called:
     try:
         return done.get(timeout=timeout_s)
     except Empty:
-        return _Called({}, None, f"TimeoutError: {_LATE.format(timeout_s)}")
+        return Called({}, None, f"TimeoutError: {_LATE.format(timeout_s)}")
 
 
-def _call(call: Call, prompt: JsonValue, timeout_s: float | None) -> _Called:
+def _call(call: Call, prompt: JsonValue, timeout_s: float | None) -> Called:
     start = time.perf_counter()
     try:
         answer = call(prompt)
         if inspect.isawaitable(answer):
             answer = asyncio.run(_awaited(answer, timeout_s))
         latency_s = time.perf_counter() - start
-        return _Called(read_answer(answer), latency_s)
+        return Called(read_answer(answer), latency_s)
     except (Exception, SystemExit, asyncio.CancelledError) as error:  # noqa: BLE001 — of one row
-        return _Called({}, None, f"{type(error).__name__}: {error}")
+        return Called({}, None, f"{type(error).__name__}: {error}")
 
 
 async def _awaited(answer: object, timeout_s: float | None) -> object:

@@ -7,6 +7,7 @@ from typing import Any, Final, cast
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 from scouter.evaluate.files.read import Document
+from scouter.formats.unread import ASKING
 from scouter.model.near import did_you_mean
 
 MAX_USER_TURNS: Final = 25
@@ -24,8 +25,8 @@ _ELSEWHERE: Final = {
 """Keys that ask for something that is had in another way."""
 _SILENT: Final = frozenset(
     {"enable_verbose_logging", "max_interaction_steps", "is_strict", "error_keywords",
-     "text_match_config", "extractors_config", "custom_metrics_config", "skip_legacy_evaluation",
-     "wxo_lite_version", "operator_configs", "evaluation_model"}
+     "text_match_config", "skip_legacy_evaluation", "wxo_lite_version", "operator_configs",
+     "evaluation_model"}
 )  # fmt: skip
 """Keys that ask for nothing that Scouter could do otherwise."""
 
@@ -79,6 +80,8 @@ class ReadConfig:
     config: WatsonxConfig
     notes: tuple[str, ...] = field(default=())
     """Keys that have no effect here, and what to do instead."""
+    left_out: tuple[str, ...] = ()
+    """Keys that ask for checks which nothing here makes."""
 
 
 def is_config(value: JsonValue) -> bool:
@@ -95,11 +98,15 @@ def config_of_document(document: Document) -> ReadConfig:
         FileFormatError: Names file, line and field; a key that is nearly one that is known, too.
     """
     value = cast("dict[str, Any]", document.value)
-    known = (*WatsonxConfig.model_fields, *_ELSEWHERE, *_SILENT)
+    known = (*WatsonxConfig.model_fields, *_ELSEWHERE, *_SILENT, *ASKING)
     notes: list[str] = []
+    left_out: list[str] = []
     for name in value.keys() - {*WatsonxConfig.model_fields} - _SILENT:
         if name in _ELSEWHERE:
             notes.append(f"{name} has no effect here: {_ELSEWHERE[name]}")
+            continue
+        if name in ASKING:
+            left_out += [f"{name} of {Path(document.path).name}"] if value[name] else []
             continue
         hint = did_you_mean(name, known)
         if hint:
@@ -112,7 +119,7 @@ def config_of_document(document: Document) -> ReadConfig:
         config = WatsonxConfig.model_validate(value)
     except ValueError as error:
         raise document.wrap(error, model=WatsonxConfig) from error
-    return ReadConfig(config=config, notes=tuple(sorted(notes)))
+    return ReadConfig(config=config, notes=tuple(sorted(notes)), left_out=tuple(sorted(left_out)))
 
 
 def config_of_paths(path: Path) -> ReadConfig:

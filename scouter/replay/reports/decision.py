@@ -24,6 +24,7 @@ _UNJUDGED: Final = (
     "nothing was judged: no task of a scenario and none of a profile gave a result; give the "
     "scenarios tasks, or the agent's records a profile"
 )
+_LEAVE_OUT: Final = "have them judged elsewhere, and leave them out or pass --allow-unjudged"
 _MORE_MONEY: Final = "raise --judge-budget or the entry's, or pass --allow-unjudged"
 _NAMED: Final = 5
 """Scenarios or gates that one reason names before it counts."""
@@ -37,7 +38,8 @@ class Word(StrEnum):
     ERRORED = "errored"
     LOST = "records were lost"
     NOT_JUDGED = "not judged"
-    """The budget was spent before every judge task was asked."""
+    """The budget was spent before every judge task was asked, or a file of another system asks for
+    checks that nobody ran."""
     UNJUDGED = "nothing was judged"
     INCONCLUSIVE = "inconclusive"
     """Nobody can tell, and the reason says what to run."""
@@ -57,8 +59,8 @@ class Policy:
             limit is `inconclusive`; None asks for nothing.
         allow_errors: True: errors are failed checks like others, left to baseline and gates.
         allow_lost: True: records and spans that are in no result do not stop a release.
-        allow_unjudged: True: judge tasks that were skipped for want of money, and profiles that got
-            no record, do not stop a release.
+        allow_unjudged: True: judge tasks that were skipped for want of money, profiles that got
+            no record, and checks of another system that nobody ran, do not stop a release.
     """
 
     require_ruled_out: float | None = None
@@ -120,6 +122,8 @@ def decide(
         found += [(Word.LOST, f"lost: {each.text}") for each in results.lost]
     if (over_budget := _over_budget(results)) and not policy.allow_unjudged:
         found.append((Word.NOT_JUDGED, f"{over_budget}; {_MORE_MONEY}"))
+    if results is not None and results.left_out and not policy.allow_unjudged:
+        found.append((Word.NOT_JUDGED, unjudged_reason(results.left_out)))
     if checks is not None and not checks[1]:
         found.append((Word.UNJUDGED, _UNJUDGED))
     elif results is not None and not policy.allow_unjudged:
@@ -143,6 +147,17 @@ def decide(
         reasons=tuple(dict.fromkeys(reason for _, reason in found)),
         exit_code=0 if not found else 3 if word is Word.INCONCLUSIVE else 1,
     )
+
+
+def unjudged_reason(left_out: Sequence[str]) -> str:
+    """Say which checks of a file nobody ran, and what to do.
+
+    Args:
+        left_out: The checks, in words; at least one.
+    """
+    shown = ", ".join(left_out[:_NAMED])
+    more = f" and {len(left_out) - _NAMED} more" if len(left_out) > _NAMED else ""
+    return f"not judged: {shown}{more}: nothing here computes them; {_LEAVE_OUT}"
 
 
 def compared(comparison: AnyComparison, policy: Policy) -> list[tuple[Word, str]]:

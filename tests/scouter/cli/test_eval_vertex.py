@@ -312,6 +312,147 @@ def test_eval_sets_of_adk(folder: Path, scouter: Scouter) -> None:
     assert "needs the column 'predicted_trajectory'" in without.stderr
 
 
+TALK = [
+    {
+        "query": "Turn off device_2.",
+        "expected_tool_use": [OFF],
+        "reference": "off",
+    },
+    {"query": "Is device_2 off?", "expected_tool_use": [OFF], "reference": "off"},
+]
+"""A conversation in which the agent `home:agent` does and says what is expected."""
+ADK = ("eval", "talk.test.json", "--format", "adk", "--agent", "home:agent")
+
+
+def criteria(folder: Path, name: str = "test_config.json", **named: Any) -> None:
+    (folder / name).write_text(json.dumps({"criteria": named}), encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("wanted", "code", "said"),
+    [
+        pytest.param({"tool_trajectory_avg_score": 1.0}, 0, "passed: 2 rows, 1 metric", id="met"),
+        pytest.param(
+            {"tool_trajectory_avg_score": 1.0, "response_match_score": 0.8}, 0,
+            "passed: 2 rows, 2 metrics", id="both of ADK's own",
+        ),
+        pytest.param(
+            {"tool_trajectory_avg_score": {"threshold": 1.0, "match_type": "in-order"}}, 0,
+            "passed: 2 rows, 1 metric", id="match type",
+        ),
+        pytest.param(
+            {"response_match_score": 1.1}, 1,
+            "response_match_score: the mean of the case 'talk.test.json' is 1.0000, and has to be "
+            "1.1 at least", id="not met",
+        ),
+        pytest.param(
+            {"tool_trajectory_avg_score": 1.0, "final_response_match_v2": {"threshold": 0.5}}, 1,
+            "not judged: criterion 'final_response_match_v2' of test_config.json", id="a judge's",
+        ),
+        pytest.param(
+            {"rubric_based_final_response_quality_v1": {"threshold": 1}, "hallucinations_v1": 0.5,
+             "safety_v1": 0.8},
+            1, "criterion 'rubric_based_final_response_quality_v1' of test_config.json, "
+            "criterion 'hallucinations_v1' of test_config.json, criterion 'safety_v1'",
+            id="only such",
+        ),
+    ],
+)  # fmt: skip
+def test_criteria_of_adk_are_judged_or_named(
+    folder: Path, scouter: Scouter, wanted: dict[str, Any], code: int, said: str
+) -> None:
+    """Kind: what a foreign file asks for vanishes, and the build is green."""
+    (folder / "talk.test.json").write_text(json.dumps(TALK), encoding="utf-8")
+    criteria(folder, **wanted)
+    done = scouter(*ADK)
+    assert done.returncode == code, done.stdout + done.stderr
+    assert said in done.stdout
+
+
+def test_each_case_has_to_reach_a_criterion(folder: Path, scouter: Scouter) -> None:
+    """One case at 0 and one at 1 have the mean 0.5, and the first one misses 0.5 all the same."""
+    wrong: list[dict[str, Any]] = [{"query": "device_2?", "expected_tool_use": []}]
+    cases: list[dict[str, Any]] = [
+        {"name": "wrong", "data": wrong},
+        {"name": "right", "data": TALK},
+    ]
+    (folder / "talk.test.json").write_text(json.dumps(cases), encoding="utf-8")
+    criteria(folder, tool_trajectory_avg_score=0.5)
+    done = scouter(*ADK)
+    assert done.returncode == 1
+    assert "the mean of the case 'wrong' is 0.0000, and has to be 0.5 at least" in done.stdout
+
+
+@pytest.mark.parametrize("name", ["test_config.json", "eval_config.json"])
+def test_what_is_left_out_by_choice_is_one_line(folder: Path, scouter: Scouter, name: str) -> None:
+    """`--metrics` says what is judged, and `--allow-unjudged` lets the rest go."""
+    (folder / "talk.test.json").write_text(json.dumps(TALK), encoding="utf-8")
+    criteria(folder, name, safety_v1=0.8, tool_trajectory_avg_score=1)
+    assert scouter(*ADK).returncode == 1
+    assert scouter(*ADK, "--allow-unjudged").returncode == 0
+    chosen = scouter(*ADK, "--metrics", "exact_match")
+    assert chosen.returncode == 0
+    assert f"scouter: note: not judged: criterion 'safety_v1' of {name}\n" in chosen.stderr
+
+
+@pytest.mark.parametrize(
+    "beside",
+    [
+        {"rubrics": [{"rubric_id": "polite"}]},
+        {"rubric_groups": {"g": [{"content": "polite"}]}},
+        {"criteria": "be polite"},
+    ],
+)
+def test_rubrics_of_rows_are_named(folder: Path, scouter: Scouter, beside: dict[str, Any]) -> None:
+    """In the rows of Vertex as in the cases of ADK; an empty one asks for nothing."""
+    (name,) = beside
+    rows: list[dict[str, Any]] = [{**ROWS[0], **beside}, {**ROWS[1], name: []}]
+    (folder / "data.json").write_text(json.dumps(rows), encoding="utf-8")
+    done = scouter("eval", "data.json", *VERTEX)
+    assert done.returncode == 1
+    assert f"failed: not judged: {name} (1 of 2 rows): nothing here computes them" in done.stdout
+    turn = {"user_content": {"parts": [{"text": "device_2"}]}, "rubrics": [{"rubric_id": "x"}]}
+    cases = {"eval_cases": [{"eval_id": "off", "conversation": [turn]}]}
+    (folder / "talk.test.json").write_text(json.dumps(cases), encoding="utf-8")
+    named = scouter(*ADK)
+    assert named.returncode == 1
+    assert "not judged: rubrics (1 of 1 row)" in named.stdout
+
+
+def test_a_simulated_user_by_name(folder: Path, scouter: Scouter) -> None:
+    scenario = {"starting_prompt": "Turn off device_2.", "conversation_plan": "Have it turned off."}
+    cases = {"eval_cases": [{"eval_id": "off", "conversation_scenario": scenario}]}
+    (folder / "talk.test.json").write_text(json.dumps(cases), encoding="utf-8")
+    user = "def user(first, answer, history):\n    return '</finished>'\n"
+    (folder / "play.py").write_text(user, encoding="utf-8")
+    run = (*ADK, "--metrics", "trajectory_single_tool_use(set_device_info)")
+    assert scouter(*run).returncode == 2
+    done = scouter(*run, "--simulated-user", "play:user")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "trajectory_single_tool_use   1.0000" in done.stdout
+    none = scouter(*ADK, "--simulated-user", "play:user")  # no call is expected anywhere
+    assert none.returncode == 1
+
+
+@pytest.mark.parametrize(
+    ("wanted", "said"),
+    [
+        ({"tool_trajectory_avg_score": {}}, "no threshold"),
+        ({"tool_trajectory_avg_score": {"threshold": 1, "match_type": "FUZZY"}}, "no match type"),
+        ({"response_match_score": "high"}, "no threshold"),
+    ],
+)
+def test_a_wrong_criterion_is_refused(
+    folder: Path, scouter: Scouter, wanted: dict[str, Any], said: str
+) -> None:
+    (folder / "talk.test.json").write_text(json.dumps(TALK), encoding="utf-8")
+    criteria(folder, **wanted)
+    done = scouter(*ADK)
+    assert done.returncode == 2
+    assert said in done.stderr
+    assert "test_config.json, line 1" in done.stderr
+
+
 def test_nothing_scored_is_never_passed(folder: Path, scouter: Scouter) -> None:
     """Not even where errors are allowed: there is nothing to let pass."""
     (folder / "none.py").write_text("def answer(prompt):\n    raise OSError\n", encoding="utf-8")

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import jsonschema
 import pytest
+import yaml
 
 from scouter.cli.app import main
 from tests.scouter.formats.nvidia.project import CONFIG, SINGLES, TALK, make_project
@@ -442,9 +443,26 @@ def test_an_evaluator_of_another_kind_is_left_out(project: Path, run: Run) -> No
     (project / "config.yml").write_text(CONFIG + more, "utf-8")
     (project / "dataset.json").write_text(json.dumps([TALK]), "utf-8")
     done = run(*OWN_JUDGE)
-    assert done.exit_code == 0, done.output
-    assert "evaluator 'ragas_accuracy' is left out: its _type is 'ragas'" in done.output
+    assert done.exit_code == 1, done.output
+    assert "not judged: evaluator 'ragas_accuracy' (_type: ragas)" in " ".join(done.output.split())
     assert not (project / "results/ragas_accuracy_output.json").exists()
+    assert run(*OWN_JUDGE, "--allow-unjudged").exit_code == 0
+
+
+@pytest.mark.parametrize("kinds", [(), ("ragas", "trajectory", "tunable_rag_evaluator")])
+def test_a_run_without_a_score_is_no_success(
+    project: Path, run: Run, kinds: tuple[str, ...]
+) -> None:
+    """Kind: a green build that evaluated nothing; the toolkit's own evaluators are not here."""
+    config = yaml.safe_load(CONFIG)
+    config["eval"]["evaluators"] = {f"{kind}_1": {"_type": kind} for kind in kinds}
+    (project / "config.yml").write_text(yaml.safe_dump(config), "utf-8")
+    (project / "dataset.json").write_text(json.dumps([TALK]), "utf-8")
+    done = run(*OWN_JUDGE, "--allow-unjudged", "--allow-errors")
+    assert done.exit_code == 1, done.output
+    assert "nothing was judged" in done.output
+    named = " ".join(run(*OWN_JUDGE).output.split())
+    assert all(f"evaluator '{kind}_1' (_type: {kind})" in named for kind in kinds)
 
 
 def test_arguments_that_belong_to_scenarios(project: Path, run: Run) -> None:
