@@ -11,10 +11,12 @@ import httpx
 from tests.support.collector_process import CollectorProcess
 from tests.support.components import require_program
 from tests.support.load import Item, load_profile, span_request
+from tests.support.processes import wait_until
 
-CALLS: Final = "fsync,fdatasync,read,recvfrom,write,writev,sendto,sendmsg"
+CALLS: Final = "openat,fsync,fdatasync,read,recvfrom,write,writev,sendto,sendmsg"
 ITEMS: Final = [Item(number=number) for number in range(10)]
 SYNCED: Final = re.compile(r"(?:fsync|fdatasync)\(\d+<([^>]*)>")
+MADE: Final = re.compile(r'openat\(.*"([^"]*\.duckdb\.wal)", .*O_CREAT')
 DONE: Final = re.compile(r"(?:<\.\.\. )?f(?:data)?sync\b.* = 0$")
 
 
@@ -34,12 +36,14 @@ class TracedCollector(CollectorProcess):
         ]  # fmt: skip
 
     def events(self) -> Iterator[tuple[str, str]]:
-        """In order: `asked` with a path, `synced` with a file, `answered` with a status."""
+        """In order: `asked` with a path, `made`, `synced` with a file, `answered` with a status."""
         begun: dict[str, str] = {}
         for line in self.calls.read_text(errors="replace").splitlines():
             thread, call = line.split(maxsplit=1)
             if found := SYNCED.match(call):
                 begun[thread] = found[1]
+            if found := MADE.match(call):
+                yield "made", found[1]
             if DONE.match(call):  # in one line, or resumed
                 yield "synced", begun.pop(thread)
             elif found := re.search(r'"POST (\S+)', call):
@@ -74,8 +78,35 @@ def test_every_answer_comes_after_its_sync(tmp_path: Path) -> None:
             synced.clear()
         elif what == "synced":
             synced.add(value)
-        else:
+        elif what == "answered":
             assert value == "200"
             assert any(files[path] in file for file in synced), (path, len(answered), synced)
             answered.append(path)
     assert answered == ["/v1/records"] * len(ITEMS) + ["/v1/traces"] * len(ITEMS)
+
+
+def test_the_name_of_a_new_log_is_synced_before_the_answer(tmp_path: Path) -> None:
+    """Kind: a power cut takes what was acknowledged. A checkpoint removes DuckDB's log."""
+    profile = load_profile().save_to_json(tmp_path / "load.json")
+    collector = TracedCollector(tmp_path, "--profile", profile)
+    collector.start()
+    log = tmp_path / "data" / "scouter.duckdb.wal"
+    try:
+        with httpx.Client(base_url=collector.url, timeout=120) as client:
+            for item in ITEMS[:3]:
+                client.post("/v1/records", json={"records": [item.record()]}).raise_for_status()
+                client.post("/api/v1/erase", json={"record_uid": item.uid}).raise_for_status()
+                wait_until(lambda: not log.exists(), what="a checkpoint")
+    finally:
+        collector.close()
+    unsynced, made, answered = False, 0, 0
+    for what, value in collector.events():
+        if what == "made":
+            unsynced, made = True, made + 1
+        elif what == "synced":
+            unsynced &= Path(value) != log.parent
+        elif what == "answered":
+            assert not unsynced
+            answered += 1
+    assert made >= 3
+    assert answered >= 6

@@ -1,6 +1,7 @@
 """Commits: a group of jobs becomes durable in one transaction."""
 
 import logging
+import os
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
@@ -172,7 +173,23 @@ class Committer:
         return answers, totals
 
     def _finish(self, connection: duckdb.DuckDBPyConnection) -> None:
-        """Commit; a checkpoint that fails behind a commit takes nothing back from it."""
+        """Commit; a checkpoint that fails behind a commit takes nothing back from it.
+
+        Raises:
+            OSError: Nothing was committed; or the name of DuckDB's new log could not be synced, and
+                only a new process helps.
+        """
+        with self._database.folder_of_new_log() as folder:
+            self._commit(connection)
+            if folder is None:
+                return
+            try:
+                os.fsync(folder)
+            except OSError:
+                self._refused_everything = True
+                raise
+
+    def _commit(self, connection: duckdb.DuckDBPyConnection) -> None:
         try:
             run(connection, "COMMIT")
         except duckdb.Error as error:

@@ -2,6 +2,7 @@
 
 import itertools
 import logging
+import os
 import re
 import threading
 from collections.abc import Generator, Mapping, Sequence
@@ -343,6 +344,28 @@ class Database:
 
     def _attach(self) -> None:
         run(self._root, f"ATTACH '{quoted(self.path)}' AS store (ROW_GROUP_SIZE {ROW_GROUP})")
+
+    @contextmanager
+    def folder_of_new_log(self) -> Generator[int | None]:
+        """Open the folder for a commit that makes DuckDB's log anew.
+
+        The first one behind each checkpoint does. Until the folder is synced, a power cut may take
+        the log's name. It is open before the commit: afterwards there may be no descriptor.
+
+        Yields:
+            Descriptor of the folder; None if the log is there.
+
+        Raises:
+            OSError: It cannot be opened.
+        """
+        if self._wal.exists():
+            yield None
+            return
+        folder = os.open(self.path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            yield folder
+        finally:
+            os.close(folder)
 
     def file_bytes(self) -> int:
         """Size on disk of file and log."""
