@@ -5,6 +5,7 @@ from typing import Any, Final
 
 from collector.receivers.ingest import Ingest
 from scouter.errors import TransientError
+from scouter.transport.guard import GUARD
 from scouter.transport.in_process.transport import Batch, Sink
 
 _SPAN_BYTES: Final = 2000
@@ -30,6 +31,8 @@ def in_process_sink(ingest: Ingest) -> Sink:
             future.result()
         if batch.drops:  # last: what is refused comes again, with the same counts
             ingest.take_dropped(batch.drops).result()
-        return len(records.outcome().problems)
+        problems = records.outcome().problems
+        said = f"record {problems[0].index}: {problems[0].message}" if problems else ""
+        return GUARD.rejected("records", len(problems), said)
 
     return take

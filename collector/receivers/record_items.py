@@ -24,6 +24,13 @@ from scouter.evaluate.engine.sessions import is_session_uid
 from scouter.model.ids import is_trace_id
 from scouter.model.json_bytes import to_json_bytes
 from scouter.model.json_value import plain_text
+from scouter.model.short_text import (
+    MOST_CHARACTERS,
+    given_text,
+    short_text,
+    stored_tags,
+    tag_text,
+)
 from scouter.model.struct import struct
 
 _DEFAULT: Final = Limits()
@@ -31,12 +38,6 @@ _write: Final = json.JSONEncoder(
     sort_keys=True, separators=(",", ":"), check_circular=False, allow_nan=False
 ).encode
 """Encoder for digests: it writes the same text for the same item in every version."""
-
-
-def _no_control(text: str) -> str:
-    if not text.isprintable():
-        raise ValueError("control characters are not allowed here")
-    return text
 
 
 def _trace_id(text: str | None) -> str | None:
@@ -60,17 +61,37 @@ def _no_session(uid: str) -> str:
     return uid
 
 
-def _repaired(text: object) -> object:
-    """Put U+FFFD in the place of half a character; the rest is as good as ever."""
-    return plain_text(text) if isinstance(text, str) else text
+def _short(value: object) -> object:
+    return short_text(given_text("", value)) if isinstance(value, _TEXTS) else value
 
 
-_REPAIR: Final = BeforeValidator(_repaired)
-ShortText = Annotated[str, Field(max_length=512), _REPAIR, AfterValidator(_no_control)]
+def _tag_value(value: object) -> object:
+    return tag_text(given_text("", value)) if isinstance(value, _TEXTS) else value
+
+
+def _tags(tags: object) -> object:
+    return stored_tags(cast("dict[str, str]", tags)) if isinstance(tags, dict) else tags
+
+
+def _whole(value: object) -> object:
+    return plain_text(value) if isinstance(value, str) else value
+
+
+def _no_control(name: str) -> str:
+    if short_text(name) != name:
+        raise ValueError("control characters are not allowed here")
+    return name
+
+
+_TEXTS: Final = (str, int, float)
+ShortText = Annotated[str, BeforeValidator(_short)]
+TagText = Annotated[str, BeforeValidator(_tag_value)]
 ProfileRef = Annotated[
-    str, Field(min_length=1, max_length=512), _REPAIR, AfterValidator(_no_control)
+    str,
+    Field(min_length=1, max_length=MOST_CHARACTERS),
+    BeforeValidator(_whole),
+    AfterValidator(_no_control),
 ]
-TagText = Annotated[str, Field(max_length=4096), _REPAIR]
 
 
 class RecordItem(BaseModel):
@@ -95,8 +116,8 @@ class RecordItem(BaseModel):
     context: Annotated[JsonValue, SkipValidation] = Field(  # as JSON gave it
         default=None, description="The value that tasks read."
     )
-    tags: dict[ShortText, TagText] | None = Field(
-        default=None, description="Text pairs to filter by.", max_length=64
+    tags: Annotated[dict[ShortText, TagText] | None, BeforeValidator(_tags)] = Field(
+        default=None, description="Text pairs to filter by."
     )
 
 

@@ -3,7 +3,6 @@
 import datetime
 import json
 import time
-import uuid
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, Self, cast
@@ -11,8 +10,9 @@ from typing import TYPE_CHECKING, Final, Self, cast
 from scouter.errors import DataError
 from scouter.model.ids import is_trace_id, uuid7
 from scouter.model.json_bytes import to_json_bytes
-from scouter.model.json_value import plain_text, to_json_value
+from scouter.model.json_value import to_json_value
 from scouter.model.kinds import EntityType, RecordType
+from scouter.model.short_text import given_text, short_text, stored_tags, tag_text
 
 if TYPE_CHECKING:
     from pydantic import JsonValue  # at run time it loads half of pydantic
@@ -27,15 +27,8 @@ _UNREAD: Final = ...
 _EPOCH: Final = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 
 
-def _text(name: str, value: object) -> str:
-    """A name as text; people pass database keys and uuids, too."""
-    if type(value) is str:
-        return plain_text(value)
-    if isinstance(value, str):
-        return plain_text(str.__str__(value))
-    if isinstance(value, int | float | uuid.UUID):
-        return str(value)
-    raise DataError(f"{name} is a {type(value).__name__}; expected text")
+def _id(field: str, value: object) -> str:
+    return short_text(value if type(value) is str else given_text(field, value))
 
 
 def checked_trace_id(value: str) -> str:
@@ -44,7 +37,7 @@ def checked_trace_id(value: str) -> str:
     Raises:
         DataError: It is none.
     """
-    text = _text("trace_id", value).lower()
+    text = given_text("trace_id", value).lower()
     if not is_trace_id(text):
         raise DataError(f"trace_id {text!r}: expected 32 hex digits, not all zero")
     return text
@@ -62,7 +55,7 @@ def _tag_pairs(tags: Mapping[str, str] | Iterable[str] | None) -> Iterable[tuple
 
 
 def _tag_pair(tag: object) -> tuple[str, str]:
-    key, sign, value = _text("a tag", tag).partition("=")
+    key, sign, value = given_text("a tag", tag).partition("=")
     if not sign or not key:
         raise DataError(f"tag {tag!r}: expected text of the form 'key=value'")
     return key, value
@@ -72,7 +65,8 @@ class EvalRecord:
     """One thing to evaluate: a context for the tasks to read, and how to find its trace.
 
     Until it is inserted into a queue a record can be changed; inserting takes a snapshot of the
-    context (by the rule of `to_json_value`) and freezes it.
+    context (by the rule of `to_json_value`) and freezes it. Ids and tags are taken in the form in
+    which they are stored (`short_text`).
 
     Args:
         context: Anything with a JSON form, usually a dict; `{}` if not given.
@@ -105,17 +99,15 @@ class EvalRecord:
         created_ns: int | None = None,
     ) -> None:
         now_ns = time.time_ns() if created_ns is None else created_ns
-        self.uid: str = uuid7(now_ns) if uid is None else _text("uid", uid)
+        self.uid: str = uuid7(now_ns) if uid is None else _id("uid", uid)
         """Key of the record inside its space, made with it."""
         self.created_ns: int = now_ns
         if id is not None and record_id is not None and id != record_id:
             raise DataError(f"id {id!r} and record_id {record_id!r} are two words for one thing")
         name = record_id if id is None else id
-        self.record_id: str = "" if name is None else _text("id", name)
+        self.record_id: str = "" if name is None else _id("id", name)
         self._made_session: str | None = uuid7(now_ns) if session_id is None else None
-        self.session_id: str = (
-            _text("session_id", session_id) if self._made_session is None else self._made_session
-        )
+        self.session_id: str = self._made_session or _id("session_id", session_id)
         self._context: object = {} if context is None else context
         self._tags: dict[str, str] = {}
         for key, value in _tag_pairs(tags):
@@ -186,7 +178,7 @@ class EvalRecord:
 
     def add_tag(self, key: str, value: str) -> None:
         """Attach a text pair; the same key again replaces it."""
-        self._tags[_text("a tag's key", key)] = _text("a tag's value", value)
+        self._tags[_id("a tag's key", key)] = tag_text(given_text("a tag's value", value))
 
     def update_context_field(self, key: str, value: object) -> None:
         """Set one field of a dict context.
@@ -214,11 +206,10 @@ class EvalRecord:
                 no text; names the place.
         """
         if not self._frozen:
-            name, session = self.record_id, self.session_id
-            if type(name) is not str or not name.isascii():
-                self.record_id = _text("record_id", name)
-            if type(session) is not str or not session.isascii():
-                self.session_id = _text("session_id", session)
+            if self.record_id != "":
+                self.record_id = _id("record_id", self.record_id)
+            if self.session_id is not self._made_session:
+                self.session_id = _id("session_id", self.session_id)
             if self._trace_id is None:
                 self._trace_id = trace_id
             self._json = to_json_bytes(self._context)
@@ -231,7 +222,7 @@ class EvalRecord:
             self._trace_id,
             self.created_ns,
             self._json,
-            self._tags.copy() if self._tags else _NO_TAGS,
+            stored_tags(self._tags.copy()) if self._tags else _NO_TAGS,
         )
 
     def model_dump_json(self) -> str:

@@ -6,17 +6,24 @@ of ours: logged once with its traceback and swallowed, unless `strict` is set, a
 """
 
 import logging
+import math
 import os
 import sys
 import threading
+import time
 import warnings
+from collections.abc import Callable
 from typing import Final
 
+from scouter.model.visible import one_line
 from scouter.transport.fork import watch
 
 logger: Final = logging.getLogger("scouter")
 
 _MAX_REMEMBERED: Final = 1000
+_MINUTE_S: Final = 60.0
+_MAX_REASON: Final = 500
+"""Characters of a far side's words in the log."""
 
 
 def text_of(error: object) -> str:
@@ -39,10 +46,13 @@ def is_test_run() -> bool:
 class Guard:
     """Decides what becomes of an error at a public entry of the SDK."""
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self.strict = False
         """True: internal errors are raised again. Only for tests."""
+        self._clock = clock
         self._seen: set[tuple[str, str]] = set()
+        self._rejected: dict[str, tuple[float, int]] = {}
+        """By what was rejected: the time of the last line, and how many it has not counted."""
         self._lock = threading.RLock()
 
     def refuse(self, place: str, reason: str, error: object) -> None:
@@ -56,6 +66,33 @@ class Guard:
         if self._first(place, reason):
             text = text_of(error) or type(error).__name__
             logger.warning("%s: %s (%s); further ones are only counted", place, text, reason)
+
+    def rejected(self, what: str, count: int, reason: str) -> int:
+        """Log items that the far side refused for good: once a minute, with their number.
+
+        Args:
+            what: `records` or `spans`.
+            count: Their number; nothing is logged for none.
+            reason: Reason of the first of them, in the far side's words, which name the field.
+
+        Returns:
+            The number.
+        """
+        if count <= 0:
+            return 0
+        watch(self)
+        with self._lock:
+            now_s = self._clock()
+            said_s, earlier = self._rejected.get(what, (-math.inf, 0))
+            is_due = now_s - said_s >= _MINUTE_S
+            total = earlier + count
+            self._rejected[what] = (now_s, 0) if is_due else (said_s, total)
+        if is_due:
+            logger.warning(
+                "%s: the far side refused %d for good and says of the first of them: %s (rejected)",
+                what, total, one_line(reason)[:_MAX_REASON] or "nothing",
+            )  # fmt: skip
+        return count
 
     def warn(self, place: str, reason: str, text: str) -> None:
         """Warn the nearest caller outside of this package, once per place and reason.
@@ -85,6 +122,7 @@ class Guard:
         """Log everything anew, as in a fresh process."""
         with self._lock:
             self._seen.clear()
+            self._rejected.clear()
 
     def after_fork_in_child(self) -> None:
         """Make a new lock: another thread may have held the old one."""

@@ -36,15 +36,18 @@ from scouter.model.otlp_logs import (
     event_of_log,
     json_event_name,
 )
+from scouter.model.short_text import (
+    MOST_CHARACTERS,
+    MOST_TAG_CHARACTERS,
+    MOST_TAGS,
+    short_text,
+)
 from scouter.model.span import AttributeValue, Span
 
 EVENT_NAME: Final = "scouter.eval_record"
 """Event name of a log record that is an EvalRecord."""
 
 _RESOURCE_TAGS: Final = ("service.name", "service.version", "deployment.environment.name")
-_MAX_TAGS: Final = 64
-_MAX_TAG: Final = 4096
-_MAX_TAG_NAME: Final = 512
 _DEFAULT: Final = Limits()
 
 
@@ -242,7 +245,7 @@ def _record(
     if tags is None or isinstance(tags, dict):
         said = cast(dict[str, object], tags or {})
         around = _tags(attributes, resource)
-        room = max(0, _MAX_TAGS - len(said))
+        room = max(0, MOST_TAGS - len(said))
         new = [name for name in around if name not in said][:room]
         if new:
             record["tags"] = said | {name: around[name] for name in new}
@@ -262,7 +265,7 @@ def _tags(
             text = str(value)
         else:
             continue
-        is_fit = len(name) <= _MAX_TAG_NAME and len(text) <= _MAX_TAG and name.isprintable()
+        is_fit = len(name) <= MOST_CHARACTERS and len(text) <= MOST_TAG_CHARACTERS
         if is_fit and name != EVENT_ATTRIBUTE:
-            found[name] = text
+            found[short_text(name)] = text
     return found

@@ -22,6 +22,7 @@ from scouter.model.genai.facts import MODEL_CALLS, Kind
 from scouter.model.log_event import is_log_event
 from scouter.model.otlp import SpanReader, encode_request
 from scouter.model.otlp_json import MAX_TIME_NS
+from scouter.model.short_text import short_text
 from scouter.model.span import Resource, Scope, Span
 
 _log: Final = logging.getLogger(__name__)
@@ -211,6 +212,11 @@ def _fact_row(span: Span, scope_hash: int) -> tuple[Any, ...]:
     facts = genai.read_early(span, genai.early_attributes(span.attributes))
     if facts is None:
         return (*_NO_FACTS, scope_hash)
+    if facts.conversation or facts.session:  # as records have theirs, so that they are found by it
+        facts = facts._replace(
+            conversation=facts.conversation and short_text(facts.conversation),
+            session=facts.session and short_text(facts.session),
+        )
     return (
         *facts[: len(PROMOTED)],
         facts.kind.value,
@@ -228,7 +234,7 @@ def _fact_row(span: Span, scope_hash: int) -> tuple[Any, ...]:
 def _event_row(span: Span) -> tuple[Any, ...]:
     """The ids that a log event is erased by; by all else its span is found."""
     session = span.attributes.get("session.id")
-    session = session if session is None or isinstance(session, str) else str(session)
+    session = None if session is None else short_text(str(session))
     return (*(session if name == "session_id" else None for name in PROMOTED), *_NO_KIND, 0)
 
 

@@ -1,13 +1,10 @@
 """The session that a trace belongs to, as its spans name it."""
 
 from collections.abc import Iterable
-from typing import Final
 
 from scouter.model.genai.early import early_attributes, naming_sessions, read_early
+from scouter.model.short_text import short_text
 from scouter.model.span import Span
-
-MOST_CHARACTERS: Final = 512
-"""Most characters of a session id; a longer one, or one with control characters, is ignored."""
 
 
 def trace_session(spans: Iterable[Span]) -> str:
@@ -18,8 +15,8 @@ def trace_session(spans: Iterable[Span]) -> str:
             spans that began together, the one with the smaller id.
 
     Returns:
-        The id of a conversation, or else of a session, of any convention; empty if no span names
-        one.
+        The id of a conversation, or else of a session, of any convention, in the form in which
+        records have theirs; empty if no span names one.
 
     Cost: linear in the spans; n log n in those that can name one.
     """
@@ -33,7 +30,4 @@ def _rank(span: Span) -> tuple[bool, int, str]:
 
 def _session_of(span: Span) -> str:
     told = read_early(span, early_attributes(span.attributes))
-    for found in () if told is None else (told.conversation, told.session):
-        if found and len(found) <= MOST_CHARACTERS and found.isprintable():
-            return found
-    return ""
+    return "" if told is None else short_text(told.conversation or told.session or "")

@@ -23,6 +23,7 @@ from pydantic import SecretStr
 from scouter.errors import ConfigError, DataError, TransientError
 from scouter.transport.drops import DROPPED_HEADER, NONE_DROPPED, Dropped, dropped_text
 from scouter.transport.encode import encode_records
+from scouter.transport.guard import GUARD
 from scouter.transport.http.bound import posting_client
 from scouter.transport.item import RecordItem
 from scouter.transport.otlp.spans import OtlpSpans
@@ -116,7 +117,8 @@ class HttpTransport(OtlpSpans):
         """Deliver records in one request; see `Transport`."""
         data, unencodable = encode_records(items)
         answer = self._client.post(self._records_url, data, "application/json", dropped)
-        return min(len(items), unencodable + _refused_records(answer))
+        refused = refused_by_json(answer, "records", "rejectedRecords")
+        return min(len(items), unencodable + refused)
 
     def send_otlp(self, data: bytes, count: int, dropped: Dropped = NONE_DROPPED) -> int:
         """Deliver spans in one request; see `Transport`."""
@@ -153,34 +155,41 @@ def retry_after_s(value: str | None, now_s: float | None = None) -> float | None
 
 
 def refused_spans(answer: httpx.Response) -> int:
-    """Number of spans of a request that the far side refused for good."""
-    if not answer.content or "json" in answer.headers.get("Content-Type", ""):
-        return json_partial(answer).get("rejectedSpans", 0)
+    """Number of spans of a request that the far side refused for good; the log says why."""
+    if is_json(answer):
+        return refused_by_json(answer, "spans", "rejectedSpans")
     try:
-        response = ExportTraceServiceResponse.FromString(answer.content)
+        partial = ExportTraceServiceResponse.FromString(answer.content).partial_success
     except DecodeError:
         return 0  # taken all the same: the status said so
-    return max(0, response.partial_success.rejected_spans)
+    return GUARD.rejected("spans", partial.rejected_spans, partial.error_message)
 
 
-def _refused_records(answer: httpx.Response) -> int:
-    return json_partial(answer).get("rejectedRecords", 0)
+def is_json(answer: httpx.Response) -> bool:
+    """Tell whether an answer is JSON, or empty."""
+    return not answer.content or "json" in answer.headers.get("Content-Type", "")
 
 
-def json_partial(answer: httpx.Response) -> dict[str, int]:
-    """The counts under `partialSuccess`, the way that OTLP/JSON writes them."""
+def refused_by_json(answer: httpx.Response, what: str, field: str) -> int:
+    """Number of items that were refused for good; the log says why.
+
+    Args:
+        answer: With `partialSuccess`, as OTLP/JSON writes it, or without.
+        what: `records` or `spans`.
+        field: Field with their number.
+    """
     try:
         body = cast(object, answer.json()) if answer.content else None
     except ValueError:
-        return {}
+        return 0
     partial = cast(Mapping[str, object], body).get("partialSuccess") if _is_map(body) else None
     if not _is_map(partial):
-        return {}
-    counts: dict[str, int] = {}
-    for name, count in cast(Mapping[str, object], partial).items():
-        if isinstance(count, int | str) and str(count).isdigit():
-            counts[name] = int(count)
-    return counts
+        return 0
+    told = cast(Mapping[str, object], partial)
+    count = told.get(field)
+    if not (isinstance(count, int | str) and str(count).isdigit()):
+        return 0
+    return GUARD.rejected(what, int(count), str(told.get("errorMessage", "")))
 
 
 def _said(answer: httpx.Response) -> str:

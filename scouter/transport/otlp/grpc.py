@@ -15,6 +15,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 
 from scouter.errors import ConfigError, DataError, ScouterError, TransientError
 from scouter.transport.drops import DROPPED_HEADER, NONE_DROPPED, Dropped, dropped_text
+from scouter.transport.guard import GUARD
 from scouter.transport.item import RecordItem
 from scouter.transport.otlp.logs import encode_logs
 from scouter.transport.otlp.spans import OtlpSpans
@@ -88,13 +89,14 @@ class OtlpGrpcTransport(OtlpSpans):
     def send_records(self, items: Sequence[RecordItem], dropped: Dropped = NONE_DROPPED) -> int:
         """Deliver records in one call; see `Transport`."""
         data, unencodable = encode_logs(items)
-        refused = self._call(self._logs, data, dropped).partial_success.rejected_log_records
-        return min(len(items), unencodable + max(0, refused))
+        partial = self._call(self._logs, data, dropped).partial_success
+        refused = GUARD.rejected("records", partial.rejected_log_records, partial.error_message)
+        return min(len(items), unencodable + refused)
 
     def send_otlp(self, data: bytes, count: int, dropped: Dropped = NONE_DROPPED) -> int:
         """Deliver spans in one call; see `Transport`."""
-        refused = self._call(self._traces, data, dropped).partial_success.rejected_spans
-        return min(count, max(0, refused))
+        partial = self._call(self._traces, data, dropped).partial_success
+        return min(count, GUARD.rejected("spans", partial.rejected_spans, partial.error_message))
 
     def close(self) -> None:
         """Close the channel."""

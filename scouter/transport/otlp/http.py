@@ -8,11 +8,13 @@ from google.protobuf.message import DecodeError
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceResponse
 
 from scouter.transport.drops import NONE_DROPPED, Dropped
+from scouter.transport.guard import GUARD
 from scouter.transport.http.transport import (
     PROTOBUF,
     HttpClient,
-    json_partial,
+    is_json,
     load_client,
+    refused_by_json,
     refused_spans,
 )
 from scouter.transport.item import RecordItem
@@ -58,11 +60,11 @@ class OtlpHttpTransport(OtlpSpans):
 
 
 def refused_logs(answer: httpx.Response) -> int:
-    """Number of log records of a request that the far side refused for good."""
-    if not answer.content or "json" in answer.headers.get("Content-Type", ""):
-        return json_partial(answer).get("rejectedLogRecords", 0)
+    """Number of log records of a request that the far side refused for good; the log says why."""
+    if is_json(answer):
+        return refused_by_json(answer, "records", "rejectedLogRecords")
     try:
-        response = ExportLogsServiceResponse.FromString(answer.content)
+        partial = ExportLogsServiceResponse.FromString(answer.content).partial_success
     except DecodeError:
         return 0  # taken all the same: the status said so
-    return max(0, response.partial_success.rejected_log_records)
+    return GUARD.rejected("records", partial.rejected_log_records, partial.error_message)

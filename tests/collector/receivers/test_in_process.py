@@ -1,6 +1,9 @@
 """An agent in the collector's own process."""
 
+from dataclasses import replace
 from pathlib import Path
+
+import pytest
 
 from collector.receivers.in_process import in_process_sink
 from scouter.transport.in_process.config import InProcessConfig
@@ -25,7 +28,9 @@ def test_a_record_meets_its_own_spans(start: Start, tmp_path: Path) -> None:
     assert service.get("/api/v1/conservation")["spans"]["stored"] == 8
 
 
-def test_drops_and_refusals_are_counted(start: Start, answers: Path) -> None:
+def test_drops_and_refusals_are_counted(
+    start: Start, answers: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     service = start(profile=[str(answers)])
     transport = InProcessConfig(sink=in_process_sink(service.collector.ingest)).connect()
 
@@ -33,3 +38,6 @@ def test_drops_and_refusals_are_counted(start: Start, answers: Path) -> None:
     sample = 'scouter_queue_dropped_total{{reason="{}",space="default"}}'
     assert service.sample(sample.format("full")) == 2
     assert service.sample(sample.format("spool_full")) == 3
+    (bad,) = make_items(1)
+    assert transport.send_records([replace(bad, uid="", trace_id="x")]) == 1
+    assert "record 0: trace_id: expected 32 hex digits" in caplog.text

@@ -16,8 +16,15 @@ from collector.receivers.drop_reports import read_dropped
 from collector.receivers.record_items import check_record, read_records_body
 from collector.receivers.times import format_time, parse_asked_ns, parse_time_ns
 from scouter.errors import DataError
+from scouter.model.json_value import plain_text
+from scouter.model.otlp import encode_request
+from scouter.model.record import EvalRecord
+from scouter.model.short_text import tag_text
+from scouter.transport.item import record_item
 from tests.collector.conftest import Service, Start
+from tests.contracts.store_data import span
 from tests.contracts.transport_data import news
+from tests.scouter.model.test_short_text import FORMS
 from tests.support.examples import examples
 from tests.support.processes import wait_until
 
@@ -222,16 +229,16 @@ def test_a_store_that_cannot_write_asks_to_come_back(service: Service) -> None:
         ({"profile": ""}, "profile: String should have at least 1 character"),
         ({"profile": 7}, "profile: Input should be a valid string"),
         ({"profile": "a\nb"}, "profile: control characters are not allowed here"),
-        ({"profile": "p", "uid": "x" * 513}, "uid: String should have at most 512 characters"),
+        ({"profile": "p" * 513}, "profile: String should have at most 512 characters"),
+        ({"profile": "p", "session_id": ["s"]}, "session_id: Input should be a valid string"),
         ({"profile": "p", "uid": None}, "uid: Input should be a valid string"),
         ({"profile": "p", "trace_id": "0" * 32}, "trace_id: expected 32 hex digits"),
         ({"profile": "p", "created_at": "yesterday"}, "created_at: 'yesterday' is no time"),
         ({"profile": "p", "created_at": -1}, "created_at: -1 is no time"),
         ({"profile": "p", "created_at": 2**63}, "is no time"),
         ({"profile": "p", "created_at": 1.5}, "created_at"),
-        ({"profile": "p", "tags": {"k": 1}}, "tags.k: Input should be a valid string"),
+        ({"profile": "p", "tags": {"k": None}}, "tags.k: Input should be a valid string"),
         ({"profile": "p", "tags": ["a=b"]}, "tags: Input should be a valid dictionary"),
-        ({"profile": "p", "tags": {str(n): "" for n in range(65)}}, "tags: Dictionary should have"),
         ({"profile": "p", "context": {1, 2}}, "context: Object of type set is not JSON"),
         ([], "a record has to be an object, or its JSON as text"),
         (None, "a record has to be an object, or its JSON as text"),
@@ -241,6 +248,81 @@ def test_an_item_that_cannot_be_used(item: object, message: str) -> None:
     with pytest.raises(DataError) as caught:
         check_record(item)
     assert message in str(caught.value)
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_sender_and_collector_have_one_form(name: str) -> None:
+    """Whoever sends a text: another program as it is, the SDK in the form that is stored."""
+    text, form = FORMS[name]
+    fields = {"uid": text, "record_id": text, "session_id": text, "tags": {text: text}}
+    raw = check_record({"profile": "p", **fields, "created_at": 5}).item
+    snapshot = EvalRecord(None, text, text, uid=text, tags={text: text}, created_ns=5).freeze()
+    ours = check_record(record_item("p", snapshot).to_wire()).item
+
+    assert (raw.uid, raw.record_id, raw.session_id) == (form, form, form)
+    assert (ours.uid, ours.record_id, ours.session_id) == (form, form, form)
+    assert raw.tags == ours.tags == {form: tag_text(text)}
+
+
+@pytest.mark.parametrize(
+    ("given", "stored"),
+    [
+        pytest.param({"session_id": 42}, {"session_id": "42"}, id="number"),
+        pytest.param({"record_id": 1.5}, {"record_id": "1.5"}, id="float"),
+        pytest.param({"tags": {"turn": 3}}, {"tags": {"turn": "3"}}, id="number-as-a-tag"),
+        pytest.param(
+            {"tags": {str(n): "" for n in range(65)}},
+            {"tags": {str(n): "" for n in range(63)} | {"scouter.truncated": "65 tags"}},
+            id="too-many-tags",
+        ),
+    ],
+)
+def test_what_the_sdk_would_have_sent_is_stored(given: Any, stored: dict[str, Any]) -> None:
+    item = check_record({"profile": "p", **given}).item
+    assert {name: getattr(item, name) for name in stored} == stored
+
+
+def test_records_meet_the_traces_that_name_their_session(start: Start, tmp_path: Path) -> None:
+    """One record names the session itself, of the other one the trace does: one conversation."""
+    path = tmp_path / "talk.json"
+    path.write_text(
+        json.dumps({"alias": "talk", "tasks": [
+            {"id": "two", "task_type": "Assertion", "scope": "session",
+             "context_path": "records", "operator": "HasLengthEqual", "expected_value": 2},
+        ]})
+    )  # fmt: skip
+    service = start(profile=[str(path)], session_quiet_s=1)
+    texts = {form: text for text, form in FORMS.values() if form}
+    forms = {f"{n + 1:032x}": (text, form) for n, (form, text) in enumerate(texts.items())}
+    spans = [
+        span(1, trace_id=trace_id, attributes={"gen_ai.conversation.id": plain_text(text)})
+        for trace_id, (text, _) in forms.items()
+    ]
+    request = encode_request(spans).SerializeToString()
+    headers = {"Content-Type": "application/x-protobuf"}
+    assert service.http.post("/v1/traces", content=request, headers=headers).status_code == 200
+    records = [
+        {"profile": "talk", "uid": uid + trace_id, **named}
+        for trace_id, (text, _) in forms.items()
+        for uid, named in (("own ", {"session_id": text}), ("its ", {"trace_id": trace_id}))
+    ]
+    body = json.dumps({"records": records})  # escapes what UTF-8 cannot carry
+    told = service.http.post(
+        "/v1/records", content=body, headers={"Content-Type": "application/json"}
+    ).json()
+    assert (told["accepted"], told["rejected"]) == (len(records), 0)
+
+    def sessions() -> list[Any]:
+        items = service.get("/api/v1/evaluations?limit=500")["items"]
+        found = [item for item in items if item["scope"] == "session"]
+        return found if len(found) == len(forms) else []
+
+    found = wait_until(sessions, what="an evaluation on each session")
+    assert {each["session_id"] for each in found} == {form for _, form in forms.values()}
+    assert {each["outcome"] for each in found} == {"passed"}, "each has both records"
+    for trace_id, (_, form) in forms.items():
+        found = service.http.get("/api/v1/spans", params={"conversation_id": form}).json()["items"]
+        assert trace_id in {each["trace_id"] for each in found}, form
 
 
 def test_a_number_that_no_float_holds_is_refused(service: Service) -> None:

@@ -95,9 +95,13 @@ def test_a_record_is_an_event(receiver: Receiver) -> None:
     assert traced.time_unix_nano == with_trace.created_ns
 
 
-def test_partial_success_of_logs_is_counted(receiver: Receiver) -> None:
+def test_partial_success_of_logs_is_counted(
+    receiver: Receiver, caplog: pytest.LogCaptureFixture
+) -> None:
     partial = ExportLogsServiceResponse(
-        partial_success=ExportLogsPartialSuccess(rejected_log_records=2)
+        partial_success=ExportLogsPartialSuccess(
+            rejected_log_records=2, error_message="record 1: profile: Field required"
+        )
     )
     receiver.answers = [
         Answer(200, partial.SerializeToString()),
@@ -112,6 +116,7 @@ def test_partial_success_of_logs_is_counted(receiver: Receiver) -> None:
 
     assert [transport.send_records(make_items(5)) for _ in range(3)] == [2, 1, 0]
     transport.close()
+    assert "refused 2 for good and says of the first of them: record 1: profile" in caplog.text
 
 
 class GrpcReceiver:
@@ -212,10 +217,14 @@ def test_calls_carry_token_and_metadata(server: GrpcReceiver) -> None:
     assert "acme" not in repr(config) + config.model_dump_json()
 
 
-def test_partial_success_over_grpc_is_counted(server: GrpcReceiver) -> None:
+def test_partial_success_over_grpc_is_counted(
+    server: GrpcReceiver, caplog: pytest.LogCaptureFixture
+) -> None:
     spans = ExportTraceServiceResponse(partial_success=ExportTracePartialSuccess(rejected_spans=2))
     logs = ExportLogsServiceResponse(
-        partial_success=ExportLogsPartialSuccess(rejected_log_records=3)
+        partial_success=ExportLogsPartialSuccess(
+            rejected_log_records=3, error_message="record 2: uid: taken"
+        )
     )
     transport = GrpcConfig(server_uri=server.uri).connect()
     server.answer = lambda _: spans.SerializeToString()
@@ -223,6 +232,10 @@ def test_partial_success_over_grpc_is_counted(server: GrpcReceiver) -> None:
     server.answer = lambda _: logs.SerializeToString()
     assert transport.send_records(make_items(5)) == 3
     transport.close()
+    assert "spans: the far side refused 2 for good and says of the first of them: nothing" in (
+        caplog.text
+    )
+    assert "refused 3 for good and says of the first of them: record 2: uid: taken" in caplog.text
 
 
 @pytest.mark.parametrize(

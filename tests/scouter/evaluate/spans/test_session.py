@@ -9,6 +9,7 @@ from scouter.evaluate.operators.comparison import ComparisonOperator as Op
 from scouter.evaluate.spans.session import trace_session
 from scouter.evaluate.tasks.assertion import AssertionTask
 from scouter.model.record import EvalRecord
+from scouter.model.short_text import short_text
 from scouter.model.span import Span
 
 TRACE = "c" * 32
@@ -49,8 +50,9 @@ CASES = {
     "the-first-in-time": ([ROOT, span(3, session_id="b"), span(2, session_id="a")], "a"),
     "the-first-root": ([span(2, None, session_id="b"), span(1, None, session_id="a")], "a"),
     "an-empty-one": ([span(1, None, session_id=""), span(2, session_id="a")], "a"),
-    "too-long": ([span(1, None, session_id="x" * 513), span(2, session_id="a")], "a"),
-    "unprintable": ([span(1, None, session_id="x\n"), span(2, session_id="a")], "a"),
+    "too-long": ([span(1, None, session_id="x" * 513)], short_text("x" * 513)),
+    "a-line": ([span(1, None, session_id="x\n"), span(2, session_id="a")], "x␊"),
+    "persian": ([span(1, None, session_id="علی\u200cرضا")], "علی\u200cرضا"),
 }  # fmt: skip
 
 

@@ -1,5 +1,6 @@
 """Records and spans over real HTTP."""
 
+import json
 import socket
 import traceback
 from collections.abc import Generator, Iterator
@@ -175,6 +176,32 @@ def test_partial_success_is_counted(receiver: Receiver, transport: Transport) ->
     assert transport.send_records(make_items(5)) == 3
     assert transport.send_records(make_items(5)) == 0
     assert transport.send_records(make_items(5)) == 0
+
+
+def test_the_log_says_why_items_were_refused(
+    receiver: Receiver, transport: Transport, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Or else a record is lost in production without a word; the reason is one line."""
+    partial = ExportTraceServiceResponse(
+        partial_success=ExportTracePartialSuccess(rejected_spans=2, error_message="span id: b\nad")
+    )
+    said = {"rejectedRecords": 3, "errorMessage": "record 0: created_at: -1 is no time"}
+    receiver.answers = [
+        Answer(200, partial.SerializeToString()),
+        Answer(
+            200,
+            json.dumps({"partialSuccess": said}).encode(),
+            {"Content-Type": "application/json"},
+        ),
+    ]
+    transport.send_spans(make_spans(5))
+    transport.send_records(make_items(5))
+
+    spans, records = [each.getMessage() for each in caplog.records if each.name == "scouter"]
+    assert "spans: the far side refused 2 " in spans
+    assert "span id: b ad" in spans
+    assert "records: the far side refused 3 " in records
+    assert "record 0: created_at: -1 is no time" in records
 
 
 @pytest.mark.parametrize(
