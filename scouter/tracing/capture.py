@@ -1,13 +1,14 @@
 """Spans kept in memory instead of being sent: what offline evaluation looks at."""
 
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Final
 
 from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.trace import SpanContext
+from opentelemetry.util.types import AnyValue
 
-from scouter.model.attributes import SCENARIO_ID
+from scouter.model.attributes import SCENARIO_ID, SCENARIO_TRY
 from scouter.transport.fork import watch
 from scouter.transport.forked_work import FORKED, SPAN
 
@@ -28,7 +29,7 @@ class SpanCapture:
         self._max = max_spans
         self._lock = threading.RLock()
         self._change = threading.Condition(self._lock)
-        self._open: dict[tuple[int, int], str] = {}
+        self._open: dict[tuple[int, int], Mapping[str, AnyValue]] = {}
         # Converted when first read, not on the agent's own time.
         self._spans: list[ReadableSpan | Span] = []
         self.is_enabled = False
@@ -62,11 +63,16 @@ class SpanCapture:
         self._lock = threading.RLock()
         self._change = threading.Condition(self._lock)
 
-    def started(self, span: SpanContext, owner: str) -> None:
-        """Note that a span is open, and whose it is, while spans are kept."""
+    def started(self, span: SpanContext, marks: Mapping[str, AnyValue]) -> None:
+        """Note an open span and the attributes that name its owner, while spans are kept."""
         if self.is_enabled:
             with self._lock:
-                self._open[span.trace_id, span.span_id] = owner
+                self._open[span.trace_id, span.span_id] = marks
+
+    def marks_of(self, span: SpanContext) -> Mapping[str, AnyValue]:
+        """The attributes that name the owner of an open span: a limit takes the oldest first."""
+        with self._lock:
+            return self._open.get((span.trace_id, span.span_id), {})
 
     def ended(self, span: SpanContext | None) -> None:
         """Note that a span has ended."""
@@ -78,7 +84,7 @@ class SpanCapture:
     def open_of(self, owner: str) -> int:
         """The number of an owner's spans that have started and not ended."""
         with self._lock:
-            return sum(each == owner for each in self._open.values())
+            return sum(each.get(SCENARIO_TRY) == owner for each in self._open.values())
 
     def wait_ended(self, owner: str, timeout_s: float) -> bool:
         """Wait until all spans of an owner have ended.

@@ -121,15 +121,16 @@ class ScouterSpanProcessor(SpanProcessor):
     def _mark(self, span: Span, entries: Mapping[str, object]) -> None:
         origin = ORIGINS.of(entries)
         if origin.scenario_id is not None:
-            span.set_attribute(SCENARIO_ID, origin.scenario_id)
+            marks: dict[str, AnyValue] = {SCENARIO_ID: origin.scenario_id}
             if origin.attempt is not None:
-                span.set_attribute(SCENARIO_ATTEMPT, origin.attempt)
+                marks[SCENARIO_ATTEMPT] = origin.attempt
             if origin.try_key is not None:
-                span.set_attribute(SCENARIO_TRY, origin.try_key)
-                self._runtime.capture.started(span.get_span_context(), origin.try_key)
+                marks[SCENARIO_TRY] = origin.try_key
                 is_inside = origin.try_key != SCENARIO_OUTSIDE
                 if is_inside and CONVERSATION_ID not in (span.attributes or ()):
-                    span.set_attribute(CONVERSATION_ID, origin.try_key)
+                    marks[CONVERSATION_ID] = origin.try_key
+            span.set_attributes(marks)
+            self._runtime.capture.started(span.get_span_context(), marks)
         entity = entries.get(ACTIVE_ENTITY)
         if isinstance(entity, str) and len(entity) <= _MAX_ENTITY_CHARS:
             span.set_attribute(ENTITY_PREFIX + entity, entity)
@@ -196,11 +197,13 @@ class ScouterSpanProcessor(SpanProcessor):
         return ratio is None or id_is_sampled(trace_id, ratio)
 
     def _capture(self, span: ReadableSpan, extra: dict[str, AnyValue]) -> None:
-        runtime = self._runtime
+        runtime, context = self._runtime, span.get_span_context()
+        if span.dropped_attributes and context is not None:
+            extra = {**runtime.capture.marks_of(context), **extra}
         if runtime.redactor is not None:
             span, extra = _redacted(span, extra, runtime.redactor)
         runtime.capture.add(StampedSpan(span, None, extra) if extra else span)
-        runtime.capture.ended(span.get_span_context())
+        runtime.capture.ended(context)
 
     def force_flush(self, timeout_millis: int = 30_000) -> bool:
         """Deliver what was queued so far."""

@@ -32,6 +32,7 @@ from scouter.tracing.capture import CAPTURE
 from scouter.tracing.exporters import TestSpanExporter
 from scouter.tracing.instrumentor import ScouterInstrumentor
 from scouter.tracing.runtime import RUNTIME
+from scouter.tracing.scenario import scenario_scope
 from scouter.tracing.tracer import ScouterTracerProvider, init_tracer
 from scouter.transport.config import MockConfig, TransportConfig
 from scouter.transport.drops import NONE_DROPPED, Dropped
@@ -392,3 +393,20 @@ def test_attributes_of_log_events_are_marked() -> None:
 
     (chat,) = SpanTree(CAPTURE.drain()).spans
     assert chat.events[0].attributes[TRUNCATED] == ("gen_ai.event.content",)
+
+
+@pytest.mark.parametrize("attributes", [0, 20], ids=["within-the-limit", "beyond-it"])
+def test_a_span_that_lost_attributes_stays_its_scenarios(attributes: int) -> None:
+    """A limit drops the oldest attributes first: those that name the scenario are the oldest."""
+    tracer = limited(max_span_attributes=10).get_tracer("lib")
+    CAPTURE.enable()
+    with scenario_scope("refund", attempt=2, try_key="t"):
+        span = tracer.start_span("execute_tool")
+        span.set_attributes({str(i): i for i in range(attributes)})
+        span.end()
+
+    (found,) = CAPTURE.spans_of_scenario("refund")
+    assert found.attributes["scouter.eval.attempt"] == 2
+    assert found.attributes["scouter.eval.try"] == found.attributes["gen_ai.conversation.id"] == "t"
+    assert found.dropped_count == (14 if attributes else 0)
+    assert CAPTURE.open_of("t") == 0
