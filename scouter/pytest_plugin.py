@@ -285,7 +285,8 @@ class ScenarioItem(_Item):
         """Fail if an attempt raised, one of its checks failed or errored, or the run lost records.
 
         One that failed nothing but was not judged by all its checks, as the budget left too
-        little, fails as well; with `scouter_allow_unjudged` it is skipped. Where failed checks are
+        little, fails as well; with `scouter_allow_unjudged` it is skipped, and so is one that no
+        check is about, unless that is so for the whole file, which fails. Where failed checks are
         left to gates and baseline, it fails if it or a task of it is required and did not pass.
         """
         from scouter.replay.reports.decision import Word
@@ -310,6 +311,14 @@ class ScenarioItem(_Item):
             raise ScenarioError("\n".join(f"lost: {each.text}" for each in report.results.lost))
         if report.decision.word is Word.UNJUDGED:
             raise ScenarioError("\n".join(report.decision.reasons))
+        if not any(
+            check.is_counted
+            for scenario in report.view.scenarios
+            if scenario.scenario_id == self.name
+            for attempt in scenario.attempts
+            for check in attempt.all_checks
+        ):
+            pytest.skip("no check gave a result for this scenario")
 
 
 class GatesItem(_Item):

@@ -74,7 +74,8 @@ def reevaluate(
 
     Without --apply nothing changes, and a file is not registered. With --apply it is registered
     as by `scouter profile push` without --activate. Needs the scope admin, and for a file the scope
-    profile too. The exit code is 0, also if evaluations flip, unless --check is given.
+    profile too. The exit code is 0, also if evaluations flip, unless --check is given. It is 1 if
+    nothing was evaluated, as no stored evaluation fits.
 
     With --json the standard output has one line for each flip, and the counts go to the standard
     error.
@@ -110,7 +111,9 @@ def reevaluate(
                 break
     typer.echo("", err=True)
     sums.tell("nothing was changed" if not apply else f"{sums.stored} revisions stored")
-    if check and sums.flipped:
+    if not sums.checked:
+        typer.echo("nothing was judged: no stored evaluation of this profile fits", err=True)
+    if not sums.checked or (check and sums.flipped):
         raise typer.Exit(1)
 
 

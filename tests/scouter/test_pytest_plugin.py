@@ -416,3 +416,17 @@ def test_the_share_of_scenarios_is_a_gate(
     result.stdout.fnmatch_lines(["scenarios passed: 50.0% (1 of 2), wanted at least 60.0%"])
     result = run(*args, "--scouter-min-scenario-pass-rate=60")
     result.stdout.fnmatch_lines(["*scouter_min_scenario_pass_rate is 60.0; expected a share*"])
+
+
+def test_an_item_without_a_check_has_not_passed(run: Run, project: Path) -> None:
+    """Kind: what nothing judged is green. Of a whole file without checks every item fails."""
+    check = "{task_type: Assertion, id: x, context_path: response, operator: IsString}"
+    (project / "quiet.py").write_text("def answer(message):\n    return message\n")
+    quiet = (NAMED[0], "--scouter-agent=quiet:answer")
+    judged = f"- {{id: a, initial_query: q, tasks: [{check}]}}\n"
+    (project / "shop.yaml").write_text(judged + "- {id: b, initial_query: q}\n")
+    found = run(*quiet, "-rs")
+    found.assert_outcomes(passed=1, skipped=1)
+    found.stdout.fnmatch_lines(["*no check gave a result for this scenario*"])
+    (project / "shop.yaml").write_text("- {id: b, initial_query: q}\n")
+    run(*quiet).assert_outcomes(failed=1)

@@ -11,6 +11,7 @@ from scouter.evaluate.api.replay import ScenarioEvalResults
 from scouter.evaluate.compare.attempts import scenarios_passed
 from scouter.evaluate.compare.decision import ruled_out_text
 from scouter.evaluate.compare.gate_checks import ALL_CHECKS, GateCheck, count_checks
+from scouter.evaluate.compare.gate_counts import task_rows
 from scouter.evaluate.compare.rows import ComparisonDecision
 from scouter.evaluate.outcome import Outcome
 from scouter.evaluate.results.judge_totals import totals_of
@@ -23,6 +24,10 @@ _RATE: Final = ALL_CHECKS.capitalize()
 _UNJUDGED: Final = (
     "nothing was judged: no task of a scenario and none of a profile gave a result; give the "
     "scenarios tasks, or the agent's records a profile"
+)
+_UNDECIDED: Final = (
+    "nothing was judged: every check is errored or skipped, and none passed or failed; the reports "
+    "say why"
 )
 _LEAVE_OUT: Final = "have them judged elsewhere, and leave them out or pass --allow-unjudged"
 _MORE_MONEY: Final = "raise --judge-budget or the entry's, or pass --allow-unjudged"
@@ -126,6 +131,8 @@ def decide(
         found.append((Word.NOT_JUDGED, unjudged_reason(results.left_out)))
     if checks is not None and not checks[1]:
         found.append((Word.UNJUDGED, _UNJUDGED))
+    elif results is not None and policy.allow_errors and not _is_decided(results):
+        found.append((Word.UNJUDGED, _UNDECIDED))
     elif results is not None and not policy.allow_unjudged:
         found += [(Word.UNJUDGED, reason) for reason in _without_records(results)]
     order = list(Word)
@@ -176,6 +183,12 @@ def compared(comparison: AnyComparison, policy: Policy) -> list[tuple[Word, str]
             f"{text}, and --require-ruled-out asks for {wanted:g}; run more scenarios or --repeats",
         )
     ]
+
+
+def _is_decided(results: ScenarioEvalResults) -> bool:
+    """Tell whether any check passed or failed."""
+    decided = {Outcome.PASSED, Outcome.FAILED}
+    return any(row.task.outcome in decided for row in task_rows(results))
 
 
 def _errors(results: ScenarioEvalResults) -> list[str]:

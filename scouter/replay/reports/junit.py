@@ -16,7 +16,7 @@ from xml.etree import ElementTree as Xml
 
 from scouter.evaluate.files.versioned import write_whole
 from scouter.evaluate.outcome import Outcome
-from scouter.replay.reports.decision import Word, compared
+from scouter.replay.reports.decision import Word, compared, unjudged_reason
 from scouter.replay.reports.report import Report
 from scouter.replay.reports.texts import quoted, xml_text
 from scouter.replay.reports.view import AttemptView, CheckView, ScenarioView
@@ -146,9 +146,21 @@ def _cases(report: Report) -> Iterator[_TestCase]:
         name = row.confirmation.scenario_id
         yield _TestCase(suite=_AGAIN, name=name, outcome=row.outcome, message=row.text)
     if report.decision.word is Word.UNJUDGED:
-        (why,) = report.decision.reasons
+        why = report.decision.reasons
         yield _TestCase(
-            suite="gates", name="something was judged", outcome=Outcome.FAILED, message=why
+            suite="gates",
+            name="something was judged",
+            outcome=Outcome.FAILED,
+            message=why[0],
+            details="\n".join(why),
+        )
+    if left_out := report.results.left_out:
+        yield _TestCase(
+            suite="gates",
+            name="every check of the files was run",
+            outcome=Outcome.SKIPPED if report.policy.allow_unjudged else Outcome.FAILED,
+            message=unjudged_reason(left_out),
+            details="\n".join(left_out),
         )
     if report.judges is not None and report.judges.over_budget:
         yield _TestCase(

@@ -94,9 +94,9 @@ def test_a_report_sends_the_file_along(script: Script, scouter: Scouter, tmp_pat
         "alias: a\ntasks:\n- {task_type: Assertion, id: t, context_path: x, operator: IsString}\n",
         encoding="utf-8",
     )
-    script.answers = [Say(body={**PAGE, "next_cursor": "c"}), Say(body=PAGE)]
+    script.answers = [Say(body={**PAGE, "next_cursor": "c", "checked": 1}), Say(body=PAGE)]
     done = scouter("reevaluate", "p.yaml")
-    assert (done.returncode, done.stdout) == (0, "0 of 0 evaluations flip; nothing was changed\n")
+    assert (done.returncode, done.stdout) == (0, "0 of 1 evaluations flip; nothing was changed\n")
     first, second = script.asked
     assert {asked.path for asked in script.asked} == {"/api/v1/reevaluations"}
     assert (first.body["dry_run"], first.body.get("profile")) == (True, None)
@@ -109,6 +109,8 @@ def test_a_report_sends_the_file_along(script: Script, scouter: Scouter, tmp_pat
         f"registered {'f' * 32}: alias 'a', digest dddddddddddd, not active",
         "0 of 0 evaluations flip; 0 revisions stored",
     ]
+    assert done.returncode == 1  # nothing fits, so that nothing was evaluated
+    assert done.stderr.endswith("nothing was judged: no stored evaluation of this profile fits\n")
     register, apply = script.asked
     assert (register.path, register.body["alias"]) == ("/api/v1/profiles", "a")
     assert (apply.body["profile"], apply.body["dry_run"]) == ("f" * 32, False)

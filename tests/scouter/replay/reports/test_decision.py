@@ -193,6 +193,35 @@ def test_a_run_that_judged_nothing_has_no_rate() -> None:
     assert "%" not in decision.headline
 
 
+@pytest.mark.parametrize(
+    "run",
+    [
+        pytest.param(results([scenario("a", {"x": "no path"})]), id="errored checks"),
+        pytest.param(results([scenario("a", {}, error="ValueError: no")]), id="raised"),
+        pytest.param(
+            results([], {"answers": [("a", record("r", {"x": "no path"}))]}), id="records"
+        ),
+    ],
+)
+def test_errors_that_are_allowed_are_no_verdict(run: ScenarioEvalResults) -> None:
+    """Kind: a green build that evaluated nothing. Beside one verdict they are failed checks."""
+    decision = decide(run, None, (), Policy(allow_errors=True, allow_unjudged=True))
+    assert (decision.word, decision.exit_code) == (Word.UNJUDGED, 1)
+    again = decide(run, run.compare_to(run), (), Policy(allow_errors=True))
+    assert again.exit_code == 1
+    assert decide(run, None, (), Policy()).word is Word.ERRORED
+
+
+def test_checks_of_a_file_that_nobody_ran() -> None:
+    """They are in the results, so that a saved run tells of them, and stop it by themselves."""
+    run = GOOD.model_copy(update={"left_out": ("rubrics (1 of 2 rows)", "evaluator 'x'")})
+    again = ScenarioEvalResults.model_validate_json(run.model_dump_json())
+    decision = decide(again, None, (), Policy())
+    assert (decision.word, decision.exit_code) == (Word.NOT_JUDGED, 1)
+    assert decision.reasons[0].startswith("not judged: rubrics (1 of 2 rows), evaluator 'x': ")
+    assert decide(again, None, (), Policy(allow_unjudged=True)).exit_code == 0
+
+
 def test_the_headline_counts_checks_and_not_the_mean_of_the_parts() -> None:
     """49 of 50 checks of records and 0 of 1 of scenarios: the mean of the two rates is 49 %."""
     rows = [("s", record(f"r{i}", {"t": i > 0})) for i in range(50)]

@@ -193,7 +193,7 @@ def test_nothing_that_an_agent_says_becomes_markup(tmp_path: Path) -> None:
     [(Policy(), "Errored"), (Policy(allow_errors=True), "Recorded")],
 )
 def test_the_verdict_is_the_title(policy: Policy, word: str) -> None:
-    run = results([scenario("a", {}, error="E: no")])
+    run = results([scenario("a", {}, error="E: no"), scenario("b", {"right": True})])
     assert f"<title>{word} – " in html.render(Report(run, policy=policy))
 
 

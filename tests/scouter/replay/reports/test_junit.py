@@ -202,3 +202,23 @@ def test_any_text_makes_xml(tmp_path: Path, text: str) -> None:
     root = Xml.parse(tmp_path / "junit.xml").getroot()  # noqa: S314 our own text
     check(root)
     assert root.get("tests") == "2"
+
+
+def test_what_was_not_judged_is_a_case_each() -> None:
+    """Several reasons stand in one case; what a file asks for and nobody ran is another."""
+    run = results([scenario("a", {"x": True})])
+    digests = {"profile_digests": {"one": "d", "two": "d"}, "named_aliases": ("one", "two")}
+    provenance = run.provenance.model_copy(update=digests)
+    silent = run.model_copy(update={"provenance": provenance})
+    text = junit.render(Report(silent))
+    assert "no record came for the profile &#39;one&#39;" in text.replace("'", "&#39;")
+    assert "no record came for the profile &#39;two&#39;" in text.replace("'", "&#39;")
+    left = run.model_copy(update={"left_out": ("rubrics (1 row)",)})
+    root = Xml.fromstring(junit.render(Report(left)))  # noqa: S314 - our own
+    (case,) = root.iterfind(".//testcase[@name='every check of the files was run']")
+    (failure,) = case
+    assert (failure.tag, failure.text) == ("failure", "rubrics (1 row)")
+    text = junit.render(Report(left, policy=Policy(allow_unjudged=True)))
+    allowed = Xml.fromstring(text)  # noqa: S314 - our own
+    (case,) = allowed.iterfind(".//testcase[@name='every check of the files was run']")
+    assert [child.tag for child in case] == ["skipped"]
