@@ -60,3 +60,13 @@ def test_faults_have_their_line(tmp_path: Path, line: int, text: str, words: str
     with pytest.raises(FileFormatError, match=words) as caught:
         read(tmp_path, text)
     assert caught.value.line == line
+
+
+@pytest.mark.parametrize("name", ["custom_metrics_config", "extractors_config", "rubrics"])
+def test_checks_of_another_kind_are_named(tmp_path: Path, name: str) -> None:
+    """Kind: what a foreign file asks for vanishes. An empty key asks for nothing."""
+    path = tmp_path / "config.yml"
+    path.write_text(f"test_paths: [x]\n{name}: {{paths: [m.py]}}\n", encoding="utf-8")
+    assert config_of_document(read_document(path)).left_out == (f"{name} of config.yml",)
+    path.write_text(f"test_paths: [x]\n{name}:\n", encoding="utf-8")
+    assert config_of_document(read_document(path)).left_out == ()
