@@ -6,14 +6,17 @@ import re
 import shutil
 import subprocess
 import sys
+import tomllib
 import zipfile
 from pathlib import Path
 from typing import Any, cast
 
 import httpx
+import kubernetes_validate
 import pytest
 import yaml
 
+from collector.access.tokens import TokenFile
 from collector.settings.model import CollectorSettings
 from scouter.drift.prometheus.rules import rules_text
 from scouter.drift.shipped import find_profile
@@ -186,6 +189,107 @@ def test_the_image_sets_real_settings_and_copies_what_the_package_needs() -> Non
     assert "install -d -m 0700 -o scouter /data" in text
     assert {name.lower() for name in names} <= set(CollectorSettings.model_fields)
     assert all((ROOT / source).exists() for line in copied for source in line.split())
+
+
+def test_every_service_is_confined() -> None:
+    """No root of its own to write to, no capability, bounded memory, a check, an exact version."""
+    for name, each in services().items():
+        assert each["cap_drop"] == ["ALL"], name
+        assert each["security_opt"] == ["no-new-privileges:true"], name
+        assert each["read_only"] is (name != "kafka"), name  # its start writes into its root
+        assert re.fullmatch(r"\d+[mg]", each["mem_limit"]), name
+        assert re.search(r":v?\d+\.\d+\.\d+$", each["image"]), name
+        if each.get("restart"):
+            assert each["healthcheck"]["test"][0] == "CMD", name
+        else:
+            assert name == "topics", "it ends when it is done"
+    bases = re.findall(r"^FROM (\S+)", (DEPLOY / "Dockerfile").read_text(), re.MULTILINE)
+    assert all(re.fullmatch(r"python:3\.\d+\.\d+-slim-\w+", base) for base in bases)
+    assert "USER 10001:10001" in (DEPLOY / "Dockerfile").read_text()
+
+
+# --- Kubernetes ---
+
+
+def manifests() -> list[dict[str, Any]]:
+    return list(yaml.safe_load_all((DEPLOY / "kubernetes" / "scouter.yaml").read_text()))
+
+
+def stateful_set() -> dict[str, Any]:
+    (found,) = [each for each in manifests() if each["kind"] == "StatefulSet"]
+    return found["spec"]
+
+
+def pod() -> dict[str, Any]:
+    return stateful_set()["template"]["spec"]
+
+
+def containers() -> list[dict[str, Any]]:
+    return [*pod()["initContainers"], *pod()["containers"]]
+
+
+@pytest.mark.parametrize("version", ["1.29", "1.33", "1.37"])
+def test_kubernetes_accepts_the_manifests(version: str) -> None:
+    """By the schemas of its versions, in which there is no field that they do not name."""
+    for each in manifests():
+        kubernetes_validate.validate(each, version, strict=True)
+    wrong: dict[str, Any] = {**manifests()[1], "spec": {"selektor": {}}}
+    with pytest.raises(kubernetes_validate.ValidationError, match="selektor"):
+        kubernetes_validate.validate(wrong, version, strict=True)
+
+
+def test_the_pod_is_confined() -> None:
+    """As the "restricted" standard of Kubernetes asks, and with a root that is only read."""
+    security = pod()["securityContext"]
+    assert (security["runAsNonRoot"], security["runAsUser"]) == (True, 10001)
+    assert security["seccompProfile"] == {"type": "RuntimeDefault"}
+    assert pod()["automountServiceAccountToken"] is False
+    for each in containers():
+        assert each["securityContext"] == {
+            "allowPrivilegeEscalation": False, "readOnlyRootFilesystem": True,
+            "capabilities": {"drop": ["ALL"]},
+        }  # fmt: skip
+        assert each["resources"]["limits"]["memory"]
+        written = {at["mountPath"] for at in each["volumeMounts"] if not at.get("readOnly")}
+        assert written == {"/data", "/tmp"}  # noqa: S108 the pod's own
+    assert stateful_set()["replicas"] == 1
+
+
+def test_the_parts_of_the_manifests_fit() -> None:
+    """Labels, ports, volumes, the image's version, and what the collector itself has to know."""
+    (service,) = [each["spec"] for each in manifests() if each["kind"] == "Service"]
+    (settings,) = [each for each in manifests() if each["kind"] == "ConfigMap"]
+    (collector,) = pod()["containers"]
+    labels = stateful_set()["template"]["metadata"]["labels"]
+    assert service["selector"] == stateful_set()["selector"]["matchLabels"] == labels
+    ports = {each["name"]: each["containerPort"] for each in collector["ports"]}
+    assert {each["targetPort"]: each["port"] for each in service["ports"]} == ports
+    assert ports == {"http": 4318, "grpc": 4317}
+    for name, path in (("startup", "/healthz"), ("liveness", "/healthz"), ("readiness", "/readyz")):
+        assert collector[f"{name}Probe"]["httpGet"] == {"path": path, "port": "http"}
+    version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+    volumes = {each["name"] for each in pod()["volumes"]}
+    volumes |= {each["metadata"]["name"] for each in stateful_set()["volumeClaimTemplates"]}
+    for each in containers():
+        assert {at["name"] for at in each["volumeMounts"]} == volumes
+        assert each["image"] == services()["collector"]["image"] == f"scouter:{version}"
+    assert collector["args"] == ["collector", "--config", "/etc/scouter/collector.yaml"]
+    given = yaml.safe_load(settings["data"]["collector.yaml"])
+    assert given.keys() <= CollectorSettings.model_fields.keys()
+    assert all(find_profile(name).is_file() for name in given["profile"])
+
+
+def test_the_pods_first_token_is_made_once(tmp_path: Path) -> None:
+    """And is printed nowhere; a collector that other machines reach starts with it."""
+    (first,) = pod()["initContainers"]
+    shell, flag, command = first["command"]
+    program = f"{sys.executable} -m scouter.cli.app"
+    command = command.replace("/opt/scouter/bin/scouter", program)
+    command = command.replace("/data/store", str(tmp_path / "store"))
+    for _ in range(2):
+        assert run(shell, flag, command, PYTHONPATH=str(ROOT)) == ""
+    (found,) = TokenFile(tmp_path / "store").all()
+    assert found.name == "first"
 
 
 # --- systemd ---
