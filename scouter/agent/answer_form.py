@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from pydantic import JsonValue
 
 from scouter.agent.entries import StructuredOutput
-from scouter.evaluate.files.json_text import JsonFault, parse
-from scouter.evaluate.judge.answer_text import json_part
+from scouter.evaluate.judge.answer_text import only_value, read_answer, under
 from scouter.evaluate.judge.port import JudgeError
 from scouter.evaluate.outcome import Reason
 
@@ -55,7 +54,7 @@ class AnswerForm:
         if answer in ("", None):
             raise JudgeError(Reason.PARSE, "the model's answer is empty")
         if self.is_json and isinstance(answer, str):
-            answer = _parsed(answer)
+            answer = read_answer(answer, under(_NAME)) if self.is_wrapped else only_value(answer)
         if self.is_wrapped:
             if not isinstance(answer, dict) or _NAME not in answer:
                 shown = _shown(json.dumps(answer))
@@ -145,14 +144,6 @@ def _wrapped(schema: Mapping[str, JsonValue]) -> dict[str, Any]:
         "additionalProperties": False,
     }
     return {**whole, "$defs": schema["$defs"]} if "$defs" in schema else whole
-
-
-def _parsed(text: str) -> JsonValue:
-    try:
-        return parse(json_part(text))
-    except JsonFault as fault:
-        message = f"the model's answer is no JSON ({fault.problem}): {_shown(text)}"
-    raise JudgeError(Reason.PARSE, message)
 
 
 def _shown(text: str) -> str:

@@ -125,6 +125,8 @@ def _openai(entry: ProviderEntry, key: str, http: "httpx2.AsyncClient") -> "Mode
         openai_chat_supports_max_completion_tokens=entry.sent_limit == "max_completion_tokens",
         # Some servers refuse a second message of the system: those at the beginning are one.
         openai_chat_supports_multiple_system_messages=False,
+        # Of no answer: `read_answer` parts thoughts from it, and leaves texts inside of JSON whole.
+        thinking_tags=("\0", "\0"),
     )
     return lambda name: OpenAIChatModel(name, provider=provider, profile=profile)
 

@@ -8,11 +8,12 @@ word repeated.
 
 import json
 from collections.abc import Mapping, Sequence
-from contextlib import nullcontext
-from typing import Any, Final, cast
+from contextlib import nullcontext, suppress
+from typing import Any, Final
 
 from pydantic import JsonValue
 
+from scouter.evaluate.judge.answer_text import NoJsonError, read_answer
 from scouter.evaluate.judge.ask import Backoff, ask
 from scouter.evaluate.judge.port import (
     AnyJudge,
@@ -219,10 +220,8 @@ def _read(answer: JsonValue) -> Mapping[str, Any]:
     """Check a model's answer; a text is read as JSON, as not every model can do otherwise."""
     found = answer
     if isinstance(answer, str):
-        try:
-            found = cast("JsonValue", json.loads(answer))
-        except (ValueError, RecursionError):
-            found = None
+        with suppress(NoJsonError):
+            found = read_answer(answer, _turn)
     if (
         isinstance(found, dict)
         and isinstance(found.get("message"), str)
@@ -234,3 +233,10 @@ def _read(answer: JsonValue) -> Mapping[str, Any]:
         Reason.PARSE,
         f'simulated user: expected {{"message": text, "done": true or false}}, got {answer!r:.200}',
     )
+
+
+def _turn(answer: JsonValue) -> Sequence[JsonValue]:
+    """What of a JSON value decides how a conversation goes on."""
+    if isinstance(answer, dict) and "message" in answer:
+        return answer["message"], answer.get("done")
+    return ()

@@ -16,7 +16,7 @@ from scouter.evaluate.accuracy.subject import (
     check_count,
     refuse,
 )
-from scouter.evaluate.judge.answer_text import json_part
+from scouter.evaluate.judge.answer_text import read_answer, under
 from scouter.evaluate.judge.asked_judge import AskedJudge
 from scouter.evaluate.judge.form import fill_form
 from scouter.evaluate.judge.port import AnyJudge, JudgeError, JudgeReply, Message
@@ -197,7 +197,7 @@ def _score(reply: JudgeReply) -> EvaluationScore:
     found = reply.response
     try:
         if isinstance(found, str):
-            return EvaluationScore.model_validate_json(json_part(found))
+            found = read_answer(found, under("score"))
         return EvaluationScore.model_validate(found)
     except ValidationError as error:
         first = error.errors()[0]

@@ -1,14 +1,14 @@
 """A judge's answer, parsed by its schema and never guessed from a text."""
 
-import json
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final, TypeAlias, TypeGuard, cast
 
 from pydantic import JsonValue
 
-from scouter.evaluate.judge.answer_text import json_part
+from scouter.evaluate.judge.answer_text import read_answer, without_thoughts
 from scouter.evaluate.judge.port import JudgeError, JudgeReply
 from scouter.evaluate.judge.shorten import shorten
 from scouter.evaluate.operators.show import show
@@ -40,8 +40,6 @@ _ABSTAIN_NOTE: Final = (
     'Where what you are given does not let you tell, do not guess: answer "abstain": true, and '
     'say why under "reason".'
 )
-_NO_JSON: Final = cast(JsonValue, object())
-"""Stands for a text that is no JSON, as None is JSON's null."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,12 +72,11 @@ class AnswerForm:
         if isinstance(reply, JudgeError):
             raise TaskFault(reply.reason, reply.message)
         answer = plain_texts(reply.response)
-        if isinstance(answer, str) and (self.is_structured or self.abstains):
-            parsed = plain_texts(_parse(answer))
-            if self.is_structured and parsed is _NO_JSON:
-                raise TaskFault(Reason.PARSE, f"the judge's answer is no JSON: {show(answer)}")
-            if self.is_structured or _is_abstention(parsed):
-                answer = parsed
+        if isinstance(answer, str):
+            try:
+                answer = plain_texts(self._of_text(answer))
+            except JudgeError as error:
+                raise TaskFault(error.reason, error.message) from error
         if self.abstains and _is_abstention(answer):
             raise TaskFault(Reason.ABSTAINED, f"the judge abstained: {_why(answer)}")
         problem = "" if self.check is None else self.check(answer)
@@ -89,6 +86,33 @@ class AnswerForm:
                 f"the judge's answer is not of the wanted form: {problem}; it is {show(answer)}",
             )
         return answer if self.rubric is None else self._marks(answer).summary()
+
+    def _of_text(self, text: str) -> JsonValue:
+        """Read a text: as JSON where structure is wanted, or where it abstains."""
+        if self.is_structured:
+            return read_answer(text, self._decisive)
+        if self.abstains:
+            with suppress(JudgeError):
+                found = read_answer(text, _abstention)
+                if _is_abstention(found):
+                    return found
+        return without_thoughts(text)[1]
+
+    def _decisive(self, answer: JsonValue) -> Sequence[JsonValue]:
+        """What of a JSON value decides; nothing of one that is no answer to this task."""
+        if self.abstains and _is_abstention(answer):
+            return _abstention(answer)
+        if self.rubric is not None:
+            marks = answer if isinstance(answer, dict) else {}
+            found = [marks.get(each.id) for each in self.rubric]
+            answers = [each.get("verdict") if isinstance(each, dict) else None for each in found]
+            return answers if any(each.id in marks for each in self.rubric) else ()
+        if not self.path.text:
+            return () if self.check is not None and self.check(answer) else (answer,)
+        try:
+            return (self.path.get(answer),)
+        except TaskFault:
+            return ()
 
     def value(self, answer: JsonValue) -> JsonValue:
         """Take the value that is compared out of an answer.
@@ -229,6 +253,10 @@ def _with_scale(
     return {**schema, "properties": {**properties, path.text: bounded}}
 
 
+def _abstention(answer: JsonValue) -> Sequence[JsonValue]:
+    return (ABSTAIN,) if _is_abstention(answer) else ()
+
+
 def _is_abstention(answer: JsonValue) -> bool:
     return isinstance(answer, dict) and answer.get(ABSTAIN) is True
 
@@ -236,34 +264,6 @@ def _is_abstention(answer: JsonValue) -> bool:
 def _why(answer: JsonValue) -> str:
     why = answer.get("reason") if isinstance(answer, dict) else None
     return why[:MAX_TOLD] if isinstance(why, str) and why else "it gives no reason"
-
-
-def _parse(text: str) -> JsonValue:
-    """Read a text as JSON, also where a model put it between fences.
-
-    Raises:
-        TaskFault: A key stands twice in one object, so that nobody knows which value counts.
-    """
-    try:
-        return json.loads(json_part(text), object_pairs_hook=_object, parse_constant=_refuse)
-    except TaskFault:
-        raise
-    except (ValueError, RecursionError):
-        return _NO_JSON
-
-
-def _object(pairs: list[tuple[str, JsonValue]]) -> dict[str, JsonValue]:
-    found: dict[str, JsonValue] = {}
-    for name, value in pairs:
-        if name in found:
-            text = f"the judge's answer has the key {show(name)} twice in one object"
-            raise TaskFault(Reason.PARSE, text)
-        found[name] = value
-    return found
-
-
-def _refuse(word: str) -> object:
-    raise ValueError(f"{word} is no JSON value")
 
 
 def _compile_check(schema: dict[str, JsonValue]) -> Check:

@@ -65,7 +65,7 @@ def load_strictly(text: str) -> JsonValue:
         ValueError: Not JSON as it should be.
         RecursionError: Nested too deeply.
     """
-    return json.loads(text, object_pairs_hook=_object, parse_constant=_refuse, parse_float=_float)
+    return STRICT.decode(text)
 
 
 def _object(pairs: list[tuple[str, JsonValue]]) -> dict[str, JsonValue]:
@@ -84,6 +84,12 @@ def _float(text: str) -> float:
     if not isfinite(value):
         raise ValueError(f"{text} is beyond the largest number")
     return value
+
+
+STRICT: Final = json.JSONDecoder(
+    object_pairs_hook=_object, parse_constant=_refuse, parse_float=_float
+)
+"""Raises a `ValueError` that is no `JSONDecodeError` for what is JSON, but not as it should be."""
 
 
 class _Step(NamedTuple):

@@ -6,10 +6,11 @@ import json
 import threading
 from collections.abc import Coroutine, Mapping
 from contextlib import nullcontext
-from typing import Any, Final, TypeVar, cast
+from typing import Any, Final, TypeVar
 
 from pydantic import JsonValue
 
+from scouter.evaluate.judge.answer_text import NoJsonError, read_answer, under, without_thoughts
 from scouter.evaluate.judge.ask import Backoff, ask
 from scouter.evaluate.judge.port import (
     AnyJudge,
@@ -116,7 +117,7 @@ def read_verdict(answer: JsonValue) -> tuple[bool, str]:
     Raises:
         JudgeError: It is none (`Reason.PARSE`).
     """
-    found = read_json(answer)
+    found = read_reply(answer)
     if isinstance(found, bool):
         return found, ""
     if isinstance(found, dict) and isinstance(found.get("verdict"), bool):
@@ -126,14 +127,18 @@ def read_verdict(answer: JsonValue) -> tuple[bool, str]:
     )
 
 
-def read_json(answer: JsonValue) -> JsonValue:
-    """The answer; a text as the JSON that it is, if it is any."""
+def read_reply(answer: JsonValue) -> JsonValue:
+    """The answer; a text as the JSON that it holds, if any, else without the model's thoughts.
+
+    Raises:
+        JudgeError: It holds verdicts that differ; see `read_answer`.
+    """
     if not isinstance(answer, str):
         return answer
     try:
-        return cast("JsonValue", json.loads(answer))
-    except (ValueError, RecursionError):
-        return answer
+        return read_answer(answer, under("verdict"))
+    except NoJsonError:
+        return without_thoughts(answer)[1]
 
 
 def run_apart(work: Coroutine[Any, Any, T]) -> T:
@@ -164,7 +169,7 @@ __all__ = (
     "JourneyJudge",
     "JudgeError",
     "JudgeReply",
-    "read_json",
+    "read_reply",
     "read_verdict",
     "run_apart",
 )

@@ -8,7 +8,7 @@ from typing import Final, Protocol, TypeAlias, cast
 
 from pydantic import JsonValue
 
-from scouter.evaluate.judge.answer_text import json_part
+from scouter.evaluate.judge.answer_text import read_answer
 from scouter.evaluate.judge.asked_judge import AskedJudge
 from scouter.evaluate.judge.form import fill_form
 from scouter.evaluate.judge.port import JudgeError, JudgeReply
@@ -183,10 +183,13 @@ def _shown(value: JsonValue) -> str:
 
 def _matches(answer: JsonValue, fields: Sequence[str]) -> Matches:
     if isinstance(answer, str):
-        try:
-            answer = json.loads(json_part(answer))
-        except ValueError as error:
-            raise JudgeError(Reason.PARSE, f"the judge's answer is no JSON: {error}") from error
+
+        def scores(value: JsonValue) -> Sequence[JsonValue]:
+            told = value if isinstance(value, dict) else {}
+            found = [_match(told.get(name)) for name in fields]
+            return [each and each.score for each in found] if any(found) else ()
+
+        answer = read_answer(answer, scores)
     if not isinstance(answer, dict):
         raise JudgeError(Reason.PARSE, f"the judge's answer is no object: {answer!r}")
     told = cast("Mapping[str, JsonValue]", answer)

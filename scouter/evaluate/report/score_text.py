@@ -3,11 +3,11 @@
 import json
 import re
 from collections.abc import Iterator, Mapping
-from typing import Final, cast
+from typing import Final
 
 from pydantic import JsonValue
 
-from scouter.evaluate.judge.answer_text import json_part
+from scouter.evaluate.judge.answer_text import NoJsonError, read_answer, under, without_thoughts
 from scouter.evaluate.judge.port import JudgeError, JudgeReply
 from scouter.evaluate.outcome import Reason
 from scouter.evaluate.report.rules import Compat
@@ -29,10 +29,12 @@ _LABEL: Final = re.compile(
 )
 
 
-def read_message(message: JsonValue) -> tuple[str, str]:
+def read_message(message: JsonValue, compat: Compat = "vss") -> tuple[str, str]:
     """The content of a model's message, and its reasoning where it tells that apart.
 
     Args:
+        compat: `vss` takes the first `<think>` with its end for the reasoning; `sound` all that
+            stands before the last end of a thought.
         message: A chat message: `content` (a text, or parts told again in `content_blocks`), and
             perhaps `reasoning_content`, of its own or in `additional_kwargs`.
 
@@ -49,7 +51,10 @@ def read_message(message: JsonValue) -> tuple[str, str]:
         blocks = told.get("content_blocks") or content
         content = "".join(_of_blocks(blocks, "text"))
         reasoning = reasoning or "".join(_of_blocks(blocks, "reasoning"))
-    if isinstance(content, str) and (think := _THINK.search(content)):
+    if isinstance(content, str) and compat == "sound":
+        thought, content = without_thoughts(content)
+        reasoning = reasoning or thought
+    elif isinstance(content, str) and (think := _THINK.search(content)):
         reasoning = reasoning or think[1]
         content = _THINK.sub("", content)
     if not (isinstance(content, str) and content.strip()):
@@ -84,7 +89,8 @@ def read_score(reply: JudgeReply, compat: Compat = "sound") -> tuple[float, str]
         return _checked(answer, str(answer)), ""
     if compat == "sound" and isinstance(answer, dict) and "content" not in answer:
         return _of_object(answer)
-    content, reasoning = read_message({"content": answer} if isinstance(answer, str) else answer)
+    message: JsonValue = {"content": answer} if isinstance(answer, str) else answer
+    content, reasoning = read_message(message, compat)
     if compat == "vss":
         return _first_number(content), reasoning
     found = _of_json(content)
@@ -105,14 +111,14 @@ def _first_number(content: str) -> float:
 
 
 def _of_json(content: str) -> Mapping[str, JsonValue] | None:
-    part = json_part(content)
-    if not part.startswith("{"):
-        return None
+    """The object with a score, if any; an answer that is an object alone has to have one."""
+    has_score = under("score")
     try:
-        value: object = json.loads(part)
-    except ValueError:
+        value = read_answer(content, has_score)
+    except NoJsonError:
         return None
-    return cast("Mapping[str, JsonValue]", value) if isinstance(value, dict) else None
+    is_alone = content.startswith(("{", "```"))
+    return value if isinstance(value, dict) and (is_alone or has_score(value)) else None
 
 
 def _of_object(answer: Mapping[str, JsonValue]) -> tuple[float, str]:

@@ -62,14 +62,20 @@ WRITTEN = [
     '```JSON\r\n{"score": 4,\r\n "reason": "r"}\r\n```\r\nI hope that this helps.',
     'Sure! ```json {"score": 4, "reason": "r"}``` Anything else?',
     '{"score": 4, "reason": "r"}',
+    '```json {"score": 4, "reason": "r"}',
+    'Sure! {"score": 4, "reason": "r"}',
+    '<think>It wrote {"score": 1, "reason": "r"}.</think>{"score": 4, "reason": "r"}',
+    'It wrote {"score": 1, "reason": "r"}.\n</think>\n\n{"score": 4, "reason": "r"}',
+    '{"score": 4, "reason": "It wrote <think>1</think>, and </think>."}',
 ]
 UNCLEAR = [
     'First ```json {"score": 4, "reason": "r"}``` or ```json {"score": 5, "reason": "r"}```',
     '{"score": 4, "reason": "r"} ```json {"score": 5, "reason": "r"}```',
     'I say ```4``` of 5.',
-    '```json {"score": 4, "reason": "r"}',
-    'Sure! {"score": 4, "reason": "r"}',
     '```json```',
+    '<think>Perhaps {"score": 4, "reason": "r"}',
+    '<think>{"score": 4, "reason": "r"}</think>',
+    'Sure! {"score": 4, "reason": "r"',
 ]  # fmt: skip
 
 
@@ -118,8 +124,8 @@ def judged(text: str, structured: StructuredOutput, *, by_tool: bool = False) ->
 
 @pytest.mark.parametrize("text", WRITTEN)
 @pytest.mark.parametrize("structured", ["schema", "tool", "text", "called"])
-def test_json_between_fences_is_read_in_every_mode(structured: str, text: str) -> None:
-    """Local models write fences whatever they are told, and as the arguments of a tool, too."""
+def test_json_with_fences_and_prose_is_read_in_every_mode(structured: str, text: str) -> None:
+    """Local models write both whatever they are told, and as the arguments of a tool, too."""
     is_called = structured == "called"
     result = judged(text, "tool" if is_called else structured, by_tool=is_called)  # pyright: ignore[reportArgumentType] - the modes
 
@@ -129,7 +135,7 @@ def test_json_between_fences_is_read_in_every_mode(structured: str, text: str) -
 @pytest.mark.parametrize("text", UNCLEAR)
 @pytest.mark.parametrize("structured", ["schema", "tool", "text"])
 def test_what_is_not_clearly_the_answer_is_none(structured: StructuredOutput, text: str) -> None:
-    """Two blocks, a number in a sentence, JSON behind a sentence: nobody knows what is meant."""
+    """Two blocks that differ, a number in a sentence: nobody knows what is meant."""
     result = judged(text, structured)
 
     assert (result.outcome, result.reason, result.actual) == (Outcome.ERRORED, Reason.PARSE, None)

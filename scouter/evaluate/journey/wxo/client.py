@@ -5,7 +5,7 @@ from typing import Any
 
 from pydantic import JsonValue
 
-from scouter.evaluate.journey.asking import KEYWORD, JourneyJudge, JudgeError, read_json
+from scouter.evaluate.journey.asking import KEYWORD, JourneyJudge, JudgeError, read_reply
 from scouter.evaluate.journey.fuzzy import embed
 from scouter.evaluate.journey.wxo import arguments
 
@@ -52,7 +52,7 @@ class Client:
         if self._judge is None:
             return _holds(question, data)
         try:
-            answer = read_json(self._judge.answer(question, **data))
+            answer = read_reply(self._judge.answer(question, **data))
         except JudgeError:
             return False
         if isinstance(answer, dict):

@@ -1,6 +1,5 @@
 """Measures of answers from knowledge bases, as version 1.6.9 of the original takes them."""
 
-import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final, TypeAlias, cast
 
@@ -9,6 +8,7 @@ from pydantic import JsonValue
 from scouter.evaluate.journey.asking import FAITHFULNESS, RELEVANCY
 from scouter.evaluate.journey.message import SEARCH, TEXT, JourneyMessage, as_text
 from scouter.evaluate.journey.result import Measure
+from scouter.evaluate.judge.answer_text import DecisiveOf, NoJsonError, read_answer, under
 
 Ask: TypeAlias = Callable[..., JsonValue]
 """Asks a judge; raises where nobody can answer."""
@@ -70,7 +70,8 @@ def faithfulness(answers: Sequence[Answer], ask: Ask) -> Iterator[tuple[str, Mea
     for answer in answers:
         if answer.documents and answer.text:
             bodies = [document.get("body") for document in answer.documents]
-            found = _lowered(ask(FAITHFULNESS, claim=answer.text, documents=bodies))
+            said = ask(FAITHFULNESS, claim=answer.text, documents=bodies)
+            found = _lowered(said, under("faithfulness_score"))
             score = found.get("faithfulness_score", 0) if isinstance(found, dict) else 0
             yield f"kb_faithfulness_{answer.call_id}", float(cast("float", score))
 
@@ -83,12 +84,11 @@ def relevancy(answers: Sequence[Answer], ask: Ask) -> Iterator[tuple[str, Measur
     """
     for at, answer in enumerate(answers):
         if answer.documents and answer.text and answer.question:
-            found = _lowered(
-                ask(
-                    RELEVANCY, question=answer.question, context="\n".join(answer.history),
-                    answer=answer.text,
-                )
+            said = ask(
+                RELEVANCY, question=answer.question, context="\n".join(answer.history),
+                answer=answer.text,
             )  # fmt: skip
+            found = _lowered(said, lambda value: (value,) if isinstance(value, list) else ())
             statements = found if isinstance(found, list) else []
             yield f"kb_answer_relevancy_{at}", share_of_yes(statements)
 
@@ -104,9 +104,9 @@ def share_of_yes(statements: Sequence[JsonValue]) -> float:
     return round(yes / len(statements), 3)
 
 
-def _lowered(answer: JsonValue) -> JsonValue:
+def _lowered(answer: JsonValue, decisive_of: DecisiveOf) -> JsonValue:
     """The answer in lower case, as JSON; None where it is none."""
     try:
-        return cast("JsonValue", json.loads(as_text(answer).strip().lower()))
-    except ValueError:
+        return read_answer(as_text(answer).lower(), decisive_of)
+    except NoJsonError:
         return None

@@ -6,11 +6,12 @@ that lost it, in the original's words.
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Final
+from contextlib import suppress
+from typing import Any, Final, cast
 
 from pydantic import JsonValue
 
-from scouter.evaluate.journey.asking import ASSERT, KEYWORD, SEMANTIC, JudgeError, read_json
+from scouter.evaluate.journey.asking import ASSERT, KEYWORD, SEMANTIC, JudgeError, read_reply
 from scouter.evaluate.journey.case import Case, Goal
 from scouter.evaluate.journey.message import (
     INTERACTION,
@@ -60,7 +61,10 @@ def evaluate_as_original(
 
 
 def _arguments(call: AskedCall) -> Mapping[str, JsonValue]:
-    found = read_json(call.arguments)
+    found = call.arguments
+    if isinstance(found, str):
+        with suppress(ValueError, RecursionError):
+            found = cast("JsonValue", json.loads(found))
     return found if isinstance(found, dict) else {}
 
 
@@ -113,7 +117,7 @@ def _context(messages: Sequence[JourneyMessage], scope: str) -> str:
 def _check(client: Client, text: str, context: str, kind: str) -> CheckResult:
     for _ in range(_TRIES):
         try:
-            answer = read_json(client.ask(ASSERT, check=text, context=context, kind=kind))
+            answer = read_reply(client.ask(ASSERT, check=text, context=context, kind=kind))
         except (JudgeError, NoClientError) as error:
             return CheckResult(check=text, passed=False, reason=str(error))
         if isinstance(answer, dict) and "verdict" in answer:

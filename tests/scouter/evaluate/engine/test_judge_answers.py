@@ -62,7 +62,6 @@ def test_half_a_character_in_an_answer_becomes_a_replacement_character(answer: A
         "5",
         "5/5, perfect!",
         '{"score": 5, "reason": "a"} and {"score": 1, "reason": "b"}',
-        'Sure! {"score": 5, "reason": "a"}',
         "```\n5\n```",
         "",
     ],
