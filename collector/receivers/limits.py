@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from scouter.errors import DataError
-from scouter.model.span import MAX_ITEMS, Attributes, AttributeValue, Span
+from scouter.model.attributes import MAX_ITEMS
+from scouter.model.span import Attributes, AttributeValue, Span
 
 MAX_JSON_MARKS: Final = 2_000_000
 """Commas, colons and brackets in a JSON text: each value behind one costs about 70 bytes."""

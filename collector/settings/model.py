@@ -34,7 +34,7 @@ from collector.settings.values import (
 )
 from scouter.agent.entries import ProviderEntries
 from scouter.errors import ConfigError
-from scouter.model.span import MAX_ITEMS
+from scouter.model.attributes import MAX_ITEMS
 
 ENV_PREFIX: Final = "SCOUTER_COLLECTOR_"
 

@@ -52,6 +52,10 @@ Keys of attributes; `name` and `status` stand for themselves, `events.{name}.{ke
 attribute of an event, `links.{key}` for one of a link; `attributes`, `events` and `links` where
 there were too many. An event or link with a value that is nested too deeply may have the attribute
 itself."""
+MAX_ITEMS: Final = 1024
+"""Attributes of one span, and its events and links with theirs, that the collector takes unless it
+is told otherwise; our own tracers have as many of each."""
+
 MOST_NAMED: Final = 50
 """Parts that the mark names."""
 MORE: Final = "…"

@@ -30,9 +30,6 @@ ARRAY_LEVELS: Final = 2
 LIST_LEVELS: Final = 3
 CUT: Final = MORE
 """Stands in an attribute for what was left out."""
-MAX_ITEMS: Final = 1024
-"""Attributes of one span, and its events and links with theirs, that the collector takes unless it
-is told otherwise; our own tracers have as many of each."""
 
 
 def _no_attributes() -> Attributes:

@@ -9,9 +9,9 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from scouter.errors import DataError
+from scouter.model.attributes import MORE
 from scouter.model.foreign import NotForeign, plain_start
 from scouter.model.json_value import MAX_DEPTH, key_text, plain_text, to_json_value
-from scouter.model.span import CUT
 
 if TYPE_CHECKING:
     from pydantic import JsonValue  # at run time it loads half of pydantic
@@ -24,7 +24,7 @@ class BoundedCopy:
     """Turns one value into plain JSON, by the rule of `to_json_value`, until a bound is met.
 
     A value without a JSON form is shown by its `repr`. A value that is inside itself, is deeper
-    than `MAX_DEPTH` or cannot be read to its end has `CUT` in place of the rest.
+    than `MAX_DEPTH` or cannot be read to its end has `MORE` in place of the rest.
 
     Args:
         max_length: Characters of one text.
@@ -113,7 +113,7 @@ class BoundedCopy:
         try:
             for key, item in pairs:
                 if self._is_spent():
-                    out[CUT] = self._cut()
+                    out[MORE] = self._cut()
                     break
                 name = plain_text(key) if type(key) is str else _key(key)
                 self.is_cut |= len(name) > self._chars
@@ -121,7 +121,7 @@ class BoundedCopy:
                 self._chars -= len(name)
                 out[name] = self.of(item)
         except Exception:  # noqa: BLE001 - as in `of`
-            out[CUT] = self._cut()
+            out[MORE] = self._cut()
         return out
 
     def _text(self, text: str) -> str:
@@ -133,7 +133,7 @@ class BoundedCopy:
 
     def _cut(self) -> str:
         self.is_cut = True
-        return CUT
+        return MORE
 
     def _left(self) -> int:
         return max(0, min(self._max_length, self._chars))

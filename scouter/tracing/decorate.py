@@ -10,8 +10,7 @@ from typing import Any, Final, cast
 
 from opentelemetry import context as otel_context
 
-from scouter.model.attributes import OUTPUT
-from scouter.model.span import CUT
+from scouter.model.attributes import MORE, OUTPUT
 from scouter.tracing.later import Awaited, Work, end_with, when_finished, work_left
 from scouter.tracing.span import ScouterSpan
 from scouter.tracing.values import MAX_JSON_CHARS
@@ -117,7 +116,7 @@ class _Call:
 
     def streamed(self, span: ScouterSpan, items: "_Items") -> None:
         if self._settings.record_io:
-            beyond = len(CUT) if self._settings.join_items else 0  # it stands behind what is kept
+            beyond = len(MORE) if self._settings.join_items else 0  # it stands behind what is kept
             span.set_output(items.output(), max(0, self._settings.max_length) + beyond)
             if items.is_cut:
                 span.note_cut(OUTPUT)
@@ -179,7 +178,7 @@ class _Items:
     def __init__(self, settings: FunctionSpan) -> None:
         self._settings = settings
         self._kept: list[Any] = []
-        self._left = min(max(0, settings.max_length), MAX_JSON_CHARS - len(CUT))
+        self._left = min(max(0, settings.max_length), MAX_JSON_CHARS - len(MORE))
         self.is_cut = False
 
     def add(self, item: object) -> None:
@@ -212,7 +211,7 @@ class _Items:
         if self._settings.last_item_only:
             return self._kept[0] if self._kept else None
         if self._settings.join_items:
-            return "".join(self._kept) + (CUT if self.is_cut else "")
+            return "".join(self._kept) + (MORE if self.is_cut else "")
         return self._kept
 
 

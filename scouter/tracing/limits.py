@@ -19,11 +19,9 @@ from opentelemetry.sdk.environment_variables import (
 )
 from opentelemetry.sdk.trace import ReadableSpan, SpanLimits, SpanProcessor
 
-from scouter.model.attributes import PART_CHARS
-from scouter.model.span import MAX_ITEMS
+from scouter.model.attributes import MAX_ITEMS, PART_CHARS
 from scouter.tracing.sdk_span import SpanCopy, attributes_of, is_surely_whole
 from scouter.transport.guard import GUARD
-from scouter.transport.otlp.plain_span import EventCopy, LinkCopy
 
 if TYPE_CHECKING:
     from opentelemetry.util.types import Attributes
@@ -80,6 +78,8 @@ class _LimitedSpan(SpanCopy):
     """A finished span whose values are as long as the limits let them be."""
 
     def __init__(self, span: ReadableSpan, limits: SpanLimits) -> None:
+        from scouter.transport.otlp.plain_span import EventCopy, LinkCopy  # few processes cut
+
         most = limits.max_attribute_length
         super().__init__(
             span,
