@@ -71,7 +71,7 @@ def only(service: Service) -> dict[str, Any]:
 
 @pytest.mark.parametrize("when", ["before", "between", "after"])
 def test_a_record_is_judged_with_its_whole_trace(start: Start, traced: Path, when: str) -> None:
-    service = start(profile=[str(traced)])
+    service = start(profile=[str(traced)], quiet_s="1h", deadline_s="1h")
     if when == "before":
         service.send(RECORD)
     send_spans(service, *SPANS[1:])
@@ -185,7 +185,7 @@ def test_later_spans_are_counted_as_late(start: Start, traced: Path) -> None:
 
 def test_spans_that_memory_let_go_are_read_back(start: Start, traced: Path) -> None:
     """A hundred spans may stay in memory, a thousand of other traces come in between."""
-    service = start(profile=[str(traced)], join_memory_spans=100, quiet_s="20s")
+    service = start(profile=[str(traced)], join_memory_spans=100, quiet_s="1h", deadline_s="1h")
     send_spans(service, *SPANS[1:])
     service.send(RECORD)
     send_spans(service, *(span(1, trace_id=f"{n:032x}") for n in range(1, 1001)))
@@ -538,14 +538,14 @@ def test_half_a_character_does_not_cost_the_record(start: Start, answers: Path) 
 
 def test_half_a_character_in_a_record_that_waits(start: Start, traced: Path) -> None:
     """It is measured and kept, also at a start, and costs nobody anything."""
-    service = start(profile=[str(traced)])
+    service = start(profile=[str(traced)], quiet_s="1h", deadline_s="1h")
     fields = f'"uid": "u1", "profile": "traced", "trace_id": "{TRACE}"'
     body = f'{{"records": [{{{fields}, "context": {{"a": "\\ud83d"}}}}]}}'
     headers = {"Content-Type": "application/json"}
     assert service.http.post("/v1/records", content=body, headers=headers).json()["accepted"] == 1
     wait_until(lambda: service.collector.pipeline.waiting == 1, what="a record that waits")
     service.stop()
-    service = start(profile=[str(traced)])
+    service = start(profile=[str(traced)], quiet_s="1h", deadline_s="1h")
     assert service.collector.pipeline.waiting == 1
     send_spans(service, *SPANS)
     assert only(service)["outcome"] == "passed", only(service)
