@@ -22,7 +22,7 @@ TEXT = b'{"said": "yes"}'
 def get(far: FarSide, **bound: object) -> httpx.Response:
     """The answer to a client with a bound."""
     given = Bound(**{"most_bytes": MOST, "most_s": 60.0, **bound})  # pyright: ignore[reportArgumentType]
-    with httpx.Client(event_hooks=given.hooks(), timeout=60.0) as client:
+    with httpx.Client(event_hooks=given.hooks(), timeout=120.0) as client:
         return client.post(far.url, content=b"x")
 
 
@@ -175,7 +175,7 @@ def test_silence_ends() -> None:
         with far_side(lambda: []) as far:
             bound = Bound(most_s=1.0)
             with (
-                httpx.Client(event_hooks=bound.hooks(), timeout=60.0) as client,
+                httpx.Client(event_hooks=bound.hooks(), timeout=120.0) as client,
                 pytest.raises(httpx.TimeoutException),
             ):
                 client.get(f"{scheme}://127.0.0.1:{far.port}/")
