@@ -33,6 +33,7 @@ from scouter.evaluate.tasks.agent import (
     ToolResultAssertion,
 )
 from scouter.model.agent_work import AgentWork, CallsToldBy, why_untold
+from scouter.model.genai.hidden import has_hidden, is_broken_json, is_hidden
 from scouter.model.genai.names import is_called
 from scouter.model.tool_call import ToolCall
 
@@ -162,7 +163,7 @@ def _has_arguments(work: AgentWork, name: str, wanted: JsonValue) -> bool:
     calls = list(_named(work, name))
     if any(is_part(wanted, call.arguments) for call in calls):
         return True
-    if wanted and any(call.arguments is None for call in calls):
+    if wanted and any(_may_have(wanted, call.arguments) for call in calls):
         raise TaskFault(
             Reason.NOT_TOLD,
             f"the arguments of a call of the tool {show_name(name)} are not told; let the agent's "
@@ -203,6 +204,17 @@ def _content(work: AgentWork) -> JsonValue:
     if work.unknown_content:
         raise TaskFault(Reason.NOT_TOLD, f"the answer is not told: {work.unknown_content}")
     return work.content
+
+
+def _may_have(wanted: JsonValue, arguments: JsonValue) -> bool:
+    """Tell whether arguments of which a part is not known may have those that are wanted."""
+    if arguments is None or is_hidden(arguments) or is_broken_json(arguments):
+        return True
+    if isinstance(wanted, dict):
+        return isinstance(arguments, dict) and all(
+            key in arguments and _may_have(value, arguments[key]) for key, value in wanted.items()
+        )
+    return deep_equal(wanted, arguments)
 
 
 def is_part(part: JsonValue, whole: JsonValue) -> bool:
@@ -265,6 +277,8 @@ def _calls(work: AgentWork, name: str) -> list[ToolCall]:
 def _argument(work: AgentWork, name: str, key: str) -> JsonValue:
     arguments = _calls(work, name)[0].arguments
     if isinstance(arguments, dict) and key in arguments:
+        if has_hidden(arguments[key]):
+            raise TaskFault(Reason.NOT_TOLD, f"the argument {key!r} of {name!r} was masked")
         return arguments[key]
     if isinstance(arguments, dict):
         shown = "its arguments are " + (

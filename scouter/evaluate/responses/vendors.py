@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 from pydantic import JsonValue
 
-from scouter.model.agent_work import TOKENS, AgentWork
+from scouter.model.agent_work import COMPLETE, TOKENS, AgentWork, Evidence
 from scouter.model.genai.finish import TOOL_CALL, finish_word
 from scouter.model.genai.messages import ANSWERING_ROLES, MessageLog, field, items, text
 from scouter.model.genai.usage import Tokens, add, tokens
@@ -29,8 +29,11 @@ def _work(
     calls = log.tool_calls()
     if not calls and reason and finish_word(reason) == TOOL_CALL:
         calls = (ToolCall(name=""),)  # one that nobody can read, such as a malformed one
+    masked = "the answer was masked, and may have asked for a tool" if log.is_hidden else ""
     return AgentWork(
         tool_calls=calls,
+        evidence=Evidence(silent=masked, unseen=masked) if masked and not calls else COMPLETE,
+        unknown_content=masked,
         content=log.content,
         model=text(model) or None,
         finish_reason=reason,

@@ -11,6 +11,7 @@ from pydantic import JsonValue
 
 from scouter.model.genai.acts import Act, are_layers, contradict
 from scouter.model.genai.facts import Kind, SpanFacts
+from scouter.model.genai.hidden import is_broken_json, is_hidden
 from scouter.model.genai.messages import refuses
 from scouter.model.genai.names import bare_name, is_hand_off
 from scouter.model.genai.output_tools import OutputTools, as_answer, is_reading
@@ -260,13 +261,15 @@ def _with_told_arguments(calls: tuple[ToolCall, ...], acts: Sequence[Act]) -> tu
 
 
 def tool_call_of(facts: SpanFacts) -> ToolCall:
-    """The call that the execution of a tool tells of."""
+    """The call that the execution of a tool tells of; what is masked or cut is not told."""
+    arguments, result = facts.arguments, facts.result
+    is_unknown = is_hidden(arguments) or is_broken_json(arguments)
     return ToolCall(
-        name=facts.tool,
-        arguments=facts.arguments,
+        name="" if is_hidden(facts.tool) else facts.tool,
+        arguments=None if is_unknown else arguments,
         call_id=facts.call_id,
-        result=facts.result,
-        has_result=facts.has_result,
+        result=None if is_hidden(result) else result,
+        has_result=facts.has_result and not is_hidden(result),
         error=facts.error,
         is_executed=True,
         span_ids=(facts.span_id,),

@@ -31,6 +31,7 @@ from pydantic import JsonValue
 from scouter.model.genai.acts import Act
 from scouter.model.genai.calls import Calls
 from scouter.model.genai.facts import Kind, SpanFacts
+from scouter.model.genai.hidden import is_hidden_text
 from scouter.model.genai.messages import MessageLog, field, text
 from scouter.model.genai.reader import is_step, step_output
 from scouter.model.genai.told import asks_for_tool, is_failed
@@ -173,7 +174,7 @@ def find_dialogue(acts: Sequence[Act], calls: Calls, spans: Sequence[Span]) -> D
         answer, why = stated or answer, "" if stated else why
     is_called = bool(own) or any(acts[at].facts.kind is Kind.AGENT for at in agents)
     return Dialogue(
-        question=question,
+        question=None if question is not None and is_hidden_text(question) else question,
         answer=answer,
         unknown=why,
         by=None if last is None or unknown else last.by,
@@ -228,6 +229,8 @@ def _models(acts: Sequence[Act], calls: Calls) -> Iterable[tuple[int, _Speaker]]
         unknown = ""
         if failed:
             said, unknown = None, f"the model's call {facts.span_id} failed"
+        elif said is None and place in calls.told.hidden:
+            unknown = f"what the model's call {facts.span_id} answered was masked"
         elif said is None and not asks and not _tells_end(facts.output_messages):
             unknown = f"the model's call {facts.span_id} does not tell what it answered"
         if unknown and at in holders:

@@ -9,6 +9,7 @@ from typing import Final
 
 from scouter.model.agent_work import GuardrailRun
 from scouter.model.genai.acts import Act
+from scouter.model.genai.hidden import is_hidden
 from scouter.model.span import Attributes, Span
 
 _OPERATIONS: Final = frozenset({"run_guardrail", "apply_guardrail"})
@@ -43,7 +44,7 @@ def _first(spans: tuple[Span, ...], names: tuple[str, ...]) -> str:
     for attributes in (span.attributes for span in spans):
         for name in names:
             value = attributes.get(name)
-            if isinstance(value, str) and value:
+            if isinstance(value, str) and value and not is_hidden(value):
                 return value
     return ""
 

@@ -11,6 +11,7 @@ from scouter.model.genai.control_flow import is_control_flow
 from scouter.model.genai.conventions import CACHE_APART
 from scouter.model.genai.facts import Kind, Usage
 from scouter.model.genai.field import NUMBERS, VALUES, Field
+from scouter.model.genai.hidden import is_broken_json
 from scouter.model.genai.lookup import NUMBERED, PARAMETERS, PREFIXES, USES, Use
 from scouter.model.genai.messages import field, text
 from scouter.model.genai.numbered import gathered, numbered_messages
@@ -344,6 +345,8 @@ def _read_messages(
     if isinstance(read, str) and (read == "null" or _OBJECT.fullmatch(read)):
         return None
     if isinstance(read, str) and use.is_messages and read.lstrip()[:1] in ("[", "{"):
+        return None
+    if is_broken_json(read) and not use.is_text:
         return None
     split = split_events(read)
     if split is not None:

@@ -22,8 +22,12 @@ class Use:
     """Prefix of attributes that hold messages together."""
     is_messages: bool = False
     """True if the attribute holds a list of messages and no text."""
+    is_text: bool = False
+    """True if the attribute holds what was said and nothing around, so that JSON may be a part."""
 
 
+_TEXTS: Final = (".text", "model_output", "user_prompt", "final_result")
+"""Ends of attributes with what was said."""
 Uses: TypeAlias = Mapping[str, tuple[Use, ...]]
 """Uses of attributes, by the attribute or by the prefix of attributes."""
 
@@ -78,6 +82,7 @@ def _uses_of(kind: Kind) -> Uses:
                         convention=convention,
                         prefix=prefix,
                         is_messages=attribute.endswith("messages"),
+                        is_text=attribute.endswith(_TEXTS),
                     )
                     key = prefix or attribute
                     found[key] = (*found.get(key, ()), use)

@@ -26,6 +26,7 @@ from typing import Final
 
 from pydantic import JsonValue
 
+from scouter.model.genai.hidden import is_hidden, is_hidden_text
 from scouter.model.genai.wrappers import open_json, open_message, open_result, tells_failure
 from scouter.model.tool_call import ToolCall
 
@@ -101,6 +102,8 @@ class MessageLog:
         self._has_answered = False
         self.content: str | None = None
         """Text of the last message of the model, None where it has none."""
+        self.is_hidden: bool = False
+        """The text of the last message of the model was masked."""
         self.finish_reason: str | None = None
         """Reason for the end of the last message of the model that tells one."""
         self.answers: int = 0
@@ -149,7 +152,8 @@ class MessageLog:
         if role in ANSWERING_ROLES or (role == "message" and "role" not in message):
             self.answers += 1
             said = "".join(texts) or text(message.get("refusal")) or _transcript(message)
-            self.content = said or None
+            self.is_hidden = any(map(is_hidden_text, (*texts, said)))
+            self.content = None if self.is_hidden else said or None
             self.finish_reason = text(message.get("finish_reason")) or self.finish_reason
         elif role in ASKING_ROLES and (said := "".join(texts)):
             self.asked.append(said)
@@ -233,7 +237,9 @@ class MessageLog:
         if self._has_answered:
             self._recent, self._has_answered = [], False
             self._step += 1
-        call = _Call(name, open_json(arguments), call_id, self._step)
+        opened = open_json(arguments)
+        name, opened = "" if is_hidden(name) else name, None if is_hidden(opened) else opened
+        call = _Call(name, opened, call_id, self._step)
         self._calls.append(call)
         self._recent.append(call)
         self._by_id.setdefault(call_id, deque()).append(call)
@@ -257,6 +263,9 @@ class MessageLog:
         if call is None:
             call = _Call(name, None, call_id, self._step)
             self._strays.append(call)
+        if is_hidden(result):
+            call.error = "error" if failed else call.error
+            return
         call.result, call.has_result = result, True
         call.error = "error" if failed or refuses(result, call.name) else ""
         if call_id:

@@ -8,6 +8,7 @@ from pydantic import JsonValue
 from scouter.model.genai.facts import NO_USAGE, Kind, SpanFacts
 from scouter.model.genai.field import ASKING_KINDS, MESSAGES, VALUES, Field
 from scouter.model.genai.held import Held, plain
+from scouter.model.genai.hidden import is_hidden
 from scouter.model.genai.lookup import KIND_KEYS, MARKS, PREFIXES, SPAN_NAMES, TELLING, USES
 from scouter.model.genai.names import call_of_hand_off
 from scouter.model.genai.talk import MESSAGE_EVENTS
@@ -59,7 +60,11 @@ def read_facts(span: Span) -> SpanFacts:
     kind, convention = _kind_of(span, attributes)
     told = Held(span, kind, attributes)
     is_tool, is_asked = kind is Kind.TOOL, kind in ASKING_KINDS
-    named = (told.text(Field.TOOL) or name_of(span)) if is_tool else ""
+    named = told.text(Field.TOOL) if is_tool else ""
+    if is_tool and not named:
+        named = name_of(span)
+    elif is_hidden(named):  # the span's own name tells it behind the operation, if at all
+        named = "" if name_of(span) == span.name else name_of(span)
     tool = call_of_hand_off(named) if is_tool else ""
     return SpanFacts(
         span_id=span.span_id,

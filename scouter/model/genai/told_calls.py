@@ -50,6 +50,8 @@ class ToldCalls:
         """The calls that each answer asks for."""
         self.writers: set[int] = set()
         """Places of the models whose answer has a text or a call; an empty one may be cut."""
+        self.hidden: set[int] = set()
+        """Places of the models whose answer was masked."""
         self.said: list[str | None] = []
         """Text of each answer; None where it has none."""
         known = answers = 0
@@ -59,6 +61,8 @@ class ToldCalls:
             self.said.append(log.content if log.answers > answers else None)
             if calls or self.said[at]:
                 self.writers.add(at)
+            elif log.answers > answers and log.is_hidden:
+                self.hidden.add(at)
             known, answers = known + len(calls), log.answers
             told = self.answered[-1] if at in repeats else []
             self.answered.append(_without(calls, told))
