@@ -74,6 +74,12 @@ class RegisteredProfile:
             return id_is_sampled(int(trace_id, 16), self.profile.config.sample_ratio)
         return watch.judges(trace_id)
 
+    @property
+    def takes_every_trace(self) -> bool:
+        """Tells whether it takes traces without an agent: by a filter of its own, or by marks."""
+        watch = self.profile.watch
+        return watch is None or watch.match.names_spans
+
     def of_record(self, row: RecordRow) -> "RegisteredProfile":
         """The profile for a record; for a derived one outside of the sample it has no judges."""
         if self.unasked is None or not row.is_derived or row.trace_id is None:

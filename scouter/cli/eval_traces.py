@@ -40,7 +40,7 @@ def evaluate_traces(
         bool,
         typer.Option(
             "--every-trace",
-            help="Judge also traces in which no span tells of a model, a tool or an agent.",
+            help="Judge also traces without a question, an answer and a call of an agent's own.",
         ),
     ] = False,
     judge: OwnJudge = None,
@@ -124,8 +124,8 @@ def evaluate_traces(
         typer.echo(f"scouter: warning: {one_line(fault)}", err=True)
     if recorded.left_out:
         typer.echo(
-            f"scouter: left out {recorded.left_out} traces in which no span tells of a model, a "
-            "tool or an agent; --every-trace judges them, too",
+            f"scouter: left out {recorded.left_out} traces without a question, an answer and a "
+            "call of an agent's own; --every-trace judges them, too",
             err=True,
         )
     names = ", ".join(file.name for file in files[:3]) + (", …" if len(files) > 3 else "")

@@ -83,6 +83,20 @@ class WatchMatch(BaseModel):
             return AndFilter(filters=parts)
         return parts[0] if parts else None
 
+    @property
+    def names_spans(self) -> bool:
+        """Tells whether spans are selected by more than their service."""
+        if self.attribute:
+            return True
+        waiting = [] if self.filter is None else [self.filter]
+        while waiting:
+            each = waiting.pop()
+            inner = each.inner()
+            if not inner and not isinstance(each, ByServiceFilter):
+                return True
+            waiting += inner
+        return False
+
 
 class Watch(BaseModel):
     """Traces that a collector evaluates by a profile without an `EvalRecord`.

@@ -33,7 +33,7 @@ class RecordedRun(NamedJudging):
 
     Args:
         files: OTLP files; see `read_spans`.
-        every_trace: True: also traces of which no span tells of a model, a tool or an agent.
+        every_trace: True: also traces without a question, an answer and a call of an agent's own.
         concurrency: Most questions to the judge at a time.
     """
 
@@ -48,7 +48,7 @@ class Recorded:
 
     results: ScenarioEvalResults
     left_out: int
-    """Traces of which no span tells of a model, a tool or an agent."""
+    """Traces that tell of no question, no answer and no call of an agent's own."""
     faults: tuple[FileFormatError, ...]
     """Places of the files that could not be read; the results count them as lost."""
 
@@ -74,7 +74,7 @@ def judge_recorded(run: RecordedRun) -> Recorded:
     traces = _by_trace(read_spans(*run.files, on_error=faults.append))
     if faults and not traces:
         raise SpanFilesError(tuple(faults))
-    chosen = [each for each in traces if run.every_trace or SpanTree(each).has_agent_spans]
+    chosen = [each for each in traces if run.every_trace or SpanTree(each).has_agent]
     if not chosen:
         raise ConfigError(_nothing(len(traces)))
     items = _conversations(chosen)
@@ -171,6 +171,6 @@ def _nothing(traces: int) -> str:
     if not traces:
         return "the files hold no spans"
     return (
-        f"none of the {traces} traces has a span that tells of a model, a tool or an agent; "
+        f"none of the {traces} traces tells of a question, an answer or a call of an agent's own; "
         "--every-trace judges them all the same"
     )

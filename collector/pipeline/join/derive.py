@@ -41,6 +41,7 @@ class Deriver:
         watcher: Is told of the records that are derived.
         writer: Waits for the store.
         admit: Is told of every record whose session is settled.
+        forget: Lets spans that come later select a trace again of which no record was made.
     """
 
     def __init__(
@@ -50,9 +51,10 @@ class Deriver:
         watcher: Watcher,
         writer: EvaluationWriter,
         admit: Admit,
+        forget: Callable[[RecordRow], None],
     ) -> None:
         self._store, self._registry, self._watcher = store, registry, watcher
-        self._writer, self._admit = writer, admit
+        self._writer, self._admit, self._forget = writer, admit, forget
         self._aliases: set[tuple[str, str]] = set()
         """Space and alias of all derived records that the store has, or had."""
 
@@ -112,8 +114,9 @@ class Deriver:
     ) -> tuple[Sequence[Ready], Sequence[Ready]]:
         """Put accepted records in the place of those that were to be derived.
 
-        Three kinds of records are left out: those of a trace with a sender's record, those of a
-        trace that is gone, and those that an earlier process derived already.
+        Four kinds of records are left out: those of a trace with a sender's record, those of a
+        trace that is gone, those of one without an agent (see `_is_wanted`), and those that an
+        earlier process derived already.
 
         Args:
             part: Records of the join.
@@ -134,10 +137,11 @@ class Deriver:
             if ready.share is not Share.WATCHED:
                 continue
             view = _view(ready.record, traces)
-            if view.tree.spans or view.tree.unread:
+            if view.tree.unread or (view.tree.spans and self._is_wanted(ready.record, view)):
                 made[ready.key] = _of_trace(ready.record, view)
             else:
                 self._watcher.done(*ready.key)
+                self._forget(ready.record)
         appended = self.accept(list(made.values())) if made else None
         accepted = {} if appended is None else {(r.space, r.uid): r for r in appended.accepted}
         found: list[Ready] = []
@@ -248,6 +252,17 @@ class Deriver:
             return row.alias
         registered = self._registry.of_record(row)
         return "" if registered is None else registered.profile.alias
+
+    def _is_wanted(self, row: RecordRow, view: TraceView) -> bool:
+        """Tell whether a trace is to be judged.
+
+        That is one of an agent, one that lacks spans, which may have been an agent's, or one that
+        a filter names.
+        """
+        if view.tree.has_agent or view.tree.gaps.spans:
+            return True
+        registered = self._registry.of_record(row)
+        return registered is None or registered.takes_every_trace
 
     def _stored(self, space: str, uids: set[str]) -> set[str]:
         return set(self._writer.insist(lambda: self._store.context_sizes(space, uids)))

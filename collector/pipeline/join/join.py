@@ -200,6 +200,12 @@ class Join:
         if trace is not None:
             trace.watched |= {alias}
 
+    def forget_watched(self, row: RecordRow) -> None:
+        """Forget that a profile watches a trace; a later span may select it again."""
+        trace = self._traces.get((row.space, row.trace_id or ""))
+        if trace is not None:
+            trace.watched -= {row.alias}
+
     def add_watched(self, row: RecordRow, now: float) -> None:
         """Let a record wait that is to be derived from its trace: no store has it yet.
 

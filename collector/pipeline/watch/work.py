@@ -54,7 +54,8 @@ class WatchWork:
         self._take_records, self._erase, self._most = take_records, erase, max(1, most)
         self._clock, self._now_ns = clock, now_ns
         self._watcher = Watcher(registry)
-        self.deriver: Final = Deriver(store, registry, self._watcher, writer, admit)
+        forget = join.forget_watched
+        self.deriver: Final = Deriver(store, registry, self._watcher, writer, admit, forget)
         """Makes the records once their traces are complete."""
         self._noted, self._noted_at = 0, clock() - _NOTE_S
         self._first_seq = 0

@@ -105,7 +105,7 @@ def on_moving_spans(
         result = run(scope, spans, base)
         if spans is None or spans.unread or not spans.spans:
             return result
-        if spans.gaps is not NO_GAPS and result.reason is None:
+        if spans.gaps is not NO_GAPS and result.reason in (None, Reason.NOT_TOLD):
             result = doubt(result, spans)
         if result.reason is not limit:
             result.span_ids = find(spans)

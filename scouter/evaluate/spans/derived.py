@@ -33,8 +33,8 @@ def derived_uid(trace_id: str, profile: str = "") -> str:
 def derive_record(spans: Iterable[Span] | SpanTree, *, profile: str = "") -> EvalRecord:
     """Make the record that a trace tells of.
 
-    Its context has up to three fields, read from the spans. `question` is the last message of the
-    user before the first answer. `answer` is the last message of the agent. `tool_definitions` are
+    Its context has up to three fields, read from the spans. `question` and `answer` are the
+    agent's own (see `scouter.model.genai.dialogue`). `tool_definitions` are
     the definitions of the tools that its models were given. A field that the spans do not tell is
     absent, so that a task that reads it is errored and does not pass.
 

@@ -247,6 +247,14 @@ class SpanTree:
         return any(kind is not Kind.OTHER for kind in self.kinds)
 
     @once
+    def has_agent(self) -> bool:
+        """Tells whether the spans tell of a question, an answer or a call of an agent's own.
+
+        The spans of a setup, a health check or a helper alone do not.
+        """
+        return self.agent_work.has_agent
+
+    @once
     def start_ns(self) -> int:
         """Start of the first span, nanoseconds since the epoch; 0 without spans."""
         return self.spans[0].start_ns if self.spans else 0

@@ -103,11 +103,12 @@ def test_other_traces_cost_nothing(process: Process) -> None:
 
 def test_spans_that_come_later_give_another_answer(process: Process) -> None:
     """The whole record is derived anew: a task that reads its context changes, too."""
-    *first, chat = trace()
-    process.spans(*first)
+    *first, chat = trace(answer="soon")
+    later = replace(trace()[-1], span_id=f"{5:016x}", start_ns=chat.end_ns, end_ns=chat.end_ns + 1)
+    process.spans(*first, chat)
     process.after(20)
-    assert outcomes(process) == {"answered": "errored", "two_steps": "passed"}
-    process.spans(chat)
+    assert outcomes(process) == {"answered": "failed", "two_steps": "passed"}
+    process.spans(later)
     process.after(20)
     evaluation = process.evaluations()[UID]
     assert evaluation.revision == 2
@@ -116,6 +117,42 @@ def test_spans_that_come_later_give_another_answer(process: Process) -> None:
     assert row.context == {"question": "When?", "answer": "four days"}
     sheet = process.store.conservation(SPACE)
     assert (sheet.records.accepted, sheet.records.evaluated, sheet.spans.late) == (1, 1, 0)
+
+
+SETUPS: dict[str, dict[str, str]] = {
+    "a health check": {"http.route": "/healthz"},
+    "OpenLLMetry's creation of an agent": {"gen_ai.operation.name": "create_agent",
+                                           "gen_ai.agent.name": "shop"},
+    "MCP's list of tools": {"mcp.method.name": "tools/list"},
+    "an embedding": {"gen_ai.operation.name": "embeddings", "gen_ai.request.model": "e"},
+    "a retrieval": {"openinference.span.kind": "RETRIEVER", "input.value": "norway"},
+    "an evaluator": {"langfuse.observation.type": "evaluator"},
+    "a setup that is a workflow": {"traceloop.span.kind": "workflow"},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SETUPS)
+def test_a_trace_without_an_agent_makes_no_record(process: Process, name: str) -> None:
+    """A trace of a process's start or of a helper alone is judged, and errored each time."""
+    root = span(1, name=name, parent_span_id=None, attributes=SETUPS[name], resource=SHOP)
+    process.spans(root)
+    process.after(20)
+    assert process.evaluations() == {}
+    assert process.store.conservation(SPACE).records.accepted == 0
+    late = replace(trace()[-1], parent_span_id=None)
+    process.spans(late)  # a late call of a model makes it a trace of an agent
+    process.after(20)
+    assert outcomes(process) == {"answered": "passed", "two_steps": "failed"}
+
+
+def test_a_filter_of_its_own_takes_a_trace_without_an_agent(tmp_path: Path) -> None:
+    """A profile may watch embeddings or plain spans, if its filter names them."""
+    named = WatchMatch(service="shop", filter=SpanFilter.by_name("step"))
+    process = Process(tmp_path, AgentEvalProfile([STEPS], alias="shop", watch=Watch(match=named)))
+    process.spans(*trace()[:3])
+    process.after(20)
+    assert outcomes(process) == {"two_steps": "passed"}
+    process.last.store.close()
 
 
 @pytest.mark.parametrize("first", ["record", "spans"])
@@ -270,7 +307,7 @@ def test_live_and_offline_say_the_same(process: Process) -> None:
     traces = [
         trace(f"{1:032x}"),
         trace(f"{2:032x}", answer="never"),
-        trace(f"{3:032x}")[:2],
+        trace(f"{3:032x}")[1:],
         trace(f"{4:032x}", conversation="anna"),
     ]
     for each in traces:
