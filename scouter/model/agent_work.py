@@ -70,6 +70,8 @@ class AgentWork:
     """Text of the agent's last answer, None where it has none."""
     unknown_content: str = ""
     """Reason why the text is not known; empty where it is, or where the answer has none."""
+    asks_for_tool: bool = False
+    """The last answer asks for a tool."""
     answer_span_id: str = ""
     """Span of the model's call that gave the answer; empty where none is known."""
     has_agent: bool = True

@@ -45,6 +45,7 @@ _GUARDRAILS: Final = (
 )  # fmt: skip
 _CALLS_PER_STEP: Final = 10
 """Calls of tools whose names are looked at."""
+_ANSWERS: Final = frozenset({"ResponseContent", "ResponseIsBlank"})
 _FIELDS: Final = {
     "ResponseContent": "content",
     "ResponseModel": "model",
@@ -104,6 +105,8 @@ def why_open(assertion: AgentAssertion, by: CallsToldBy | None) -> Callable[[Age
         return lambda work: why_untold(work, by) or untold_outcomes(work, name)
     if field := _FIELDS.get(assertion.kind):
         return lambda work: work.missing.get(field, "")
+    if assertion.kind in _ANSWERS:
+        return lambda work: work.unknown_content
     return lambda work: why_untold(work, by)
 
 
@@ -187,6 +190,8 @@ def _of_guardrails(assertion: AgentAssertion) -> Callable[[AgentWork], JsonValue
 def _answer(kind: str) -> Callable[[AgentWork], JsonValue]:
     if kind == "ResponseContent":
         return _content
+    if kind == "ResponseIsBlank":
+        return lambda work: not (work.asks_for_tool or str(_content(work) or "").strip())
     name = _FIELDS[kind]
 
     def read(work: AgentWork) -> JsonValue:

@@ -35,6 +35,7 @@ def _work(
         evidence=Evidence(silent=masked, unseen=masked) if masked and not calls else COMPLETE,
         unknown_content=masked,
         content=log.content,
+        asks_for_tool=log.asks_for_tool or (bool(calls) and not log.answers),
         model=text(model) or None,
         finish_reason=reason,
         input_tokens=given,

@@ -276,6 +276,7 @@ _AGENT: Final[Mapping[str, str]] = {
     "GuardrailVerdict": "the strictest verdict of {name}",
     "GuardrailAction": "the action upon the strictest verdict of {name}",
     "ResponseContent": "the text of the last answer",
+    "ResponseIsBlank": "whether the last answer has neither a text nor a call of a tool",
     "ResponseModel": "the model that answered",
     "ResponseFinishReason": "the reason for the end of the last answer",
     "ResponseInputTokens": "the number of tokens that the model read",

@@ -49,7 +49,9 @@ Loops are the interpreter's own where they can be: this runs for every result.
 """
 
 _id_of = attrgetter("span_id")
-_LAST_ANSWER: Final = frozenset({"ResponseContent", "ResponseModel", "ResponseFinishReason"})
+_LAST_ANSWER: Final = frozenset(
+    {"ResponseContent", "ResponseIsBlank", "ResponseModel", "ResponseFinishReason"}
+)
 
 
 def compile_find(assertion: TraceAssertion) -> Find:

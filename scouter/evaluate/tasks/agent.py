@@ -37,6 +37,7 @@ class AgentAssertion(Tagged):
     GuardrailAction: ClassVar[type["GuardrailActionAssertion"]]
     GuardrailCount: ClassVar[type["GuardrailCountAssertion"]]
     ResponseContent: ClassVar[type["ResponseContentAssertion"]]
+    ResponseIsBlank: ClassVar[type["ResponseIsBlankAssertion"]]
     ResponseModel: ClassVar[type["ResponseModelAssertion"]]
     ResponseFinishReason: ClassVar[type["ResponseFinishReasonAssertion"]]
     ResponseInputTokens: ClassVar[type["ResponseInputTokensAssertion"]]
@@ -118,6 +119,14 @@ class AgentAssertion(Tagged):
     def response_content() -> "ResponseContentAssertion":
         """Text of the last answer, or its refusal; null where it has neither."""
         return ResponseContentAssertion()
+
+    @staticmethod
+    def response_is_blank() -> "ResponseIsBlankAssertion":
+        """True if the last answer has no text and asks for no tool.
+
+        A run that ends by handing the user over to a person has no text, and is not blank.
+        """
+        return ResponseIsBlankAssertion()
 
     @staticmethod
     def response_model() -> "ResponseModelAssertion":
@@ -242,6 +251,12 @@ class ResponseContentAssertion(AgentAssertion):
     """Text of the last answer, or its refusal; null where it has neither."""
 
     kind = "ResponseContent"
+
+
+class ResponseIsBlankAssertion(AgentAssertion):
+    """True if the last answer has no text and asks for no tool."""
+
+    kind = "ResponseIsBlank"
 
 
 class ResponseModelAssertion(AgentAssertion):

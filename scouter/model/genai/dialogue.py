@@ -58,6 +58,8 @@ class Dialogue:
     answer: str | None = None
     unknown: str = ""
     """Reason why the answer is not known; empty where it is, or where there is none."""
+    asks: bool = False
+    """The answer asks for a tool."""
     by: Act | None = None
     """The model's call that gave the answer, or the agent where no call is known."""
     models: tuple[SpanFacts, ...] = ()
@@ -177,6 +179,7 @@ def find_dialogue(acts: Sequence[Act], calls: Calls, spans: Sequence[Span]) -> D
         question=None if question is not None and is_hidden_text(question) else question,
         answer=answer,
         unknown=why,
+        asks=last is not None and not unknown and last.asks,
         by=None if last is None or unknown else last.by,
         models=tuple(own),
         has_agent=is_called or question is not None or answer is not None,

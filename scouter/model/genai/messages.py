@@ -108,6 +108,8 @@ class MessageLog:
         """Reason for the end of the last message of the model that tells one."""
         self.answers: int = 0
         """Messages of the model."""
+        self.asks_for_tool = False
+        """The last message of the model asks for a tool."""
         self.asked: list[str] = []
         """Texts of the user's messages, without those that only carry results of tools."""
 
@@ -140,7 +142,9 @@ class MessageLog:
                 content = "".join(map(_text_of_part, parts))
             self._answer(message, content, text(message.get("tool_call_id")))
             return
+        before = len(self._calls)
         if self._item(message):
+            self.asks_for_tool |= len(self._calls) > before
             return
         self._step += 1
         texts = self._parts(message)
@@ -151,6 +155,7 @@ class MessageLog:
             self._requested(message if isinstance(message["function_call"], dict) else {})
         if role in ANSWERING_ROLES or (role == "message" and "role" not in message):
             self.answers += 1
+            self.asks_for_tool = len(self._calls) > before
             said = "".join(texts) or text(message.get("refusal")) or _transcript(message)
             self.is_hidden = any(map(is_hidden_text, (*texts, said)))
             self.content = None if self.is_hidden else said or None

@@ -57,6 +57,7 @@ def work_of(acts: Sequence[Act], spans: Sequence[Span]) -> AgentWork:
         question=said.question,
         content=said.answer,
         unknown_content=said.unknown,
+        asks_for_tool=said.asks,
         answer_span_id=said.by.facts.span_id if said.by else "",
         has_agent=said.has_agent,
         model=_last(each.response_model or each.request_model for each in models or agents),

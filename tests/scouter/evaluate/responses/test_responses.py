@@ -367,3 +367,27 @@ def test_a_flag_inside_of_a_result_is_the_tools_failure(dialect: str, failed: bo
 
 def _asked(call_id: str) -> JsonValue:
     return {"id": call_id, "type": "function", "function": {"name": "book", "arguments": "{}"}}
+
+
+_TRANSFER: JsonValue = [_asked("t1")]
+
+
+@pytest.mark.parametrize(
+    ("message", "is_blank"),
+    [
+        pytest.param({"content": "Oslo."}, False, id="a text"),
+        pytest.param({"content": ""}, True, id="an empty text"),
+        pytest.param({"content": " \n"}, True, id="blanks"),
+        pytest.param({"content": None, "refusal": "I may not."}, False, id="a refusal"),
+        pytest.param({"content": None, "tool_calls": _TRANSFER}, False, id="a hand-over"),
+    ],
+)
+def test_a_blank_answer_is_told_from_a_hand_over(
+    message: dict[str, JsonValue], is_blank: bool
+) -> None:
+    """A run that ends with a call of a tool has no text, and is no blank answer."""
+    said: JsonValue = {"role": "assistant", **message}
+    task = AgentAssertionTask("t", AgentAssertion.response_is_blank(), is_blank, Op.Equals)
+    for context in ({"choices": [{"message": said}]}, [{"role": "user", "content": "Hi"}, said]):
+        [result] = evaluate_record(compile_plan([task]), EvalRecord(context)).tasks
+        assert result.outcome is Outcome.PASSED

@@ -9,9 +9,12 @@ from dataclasses import dataclass
 
 import pytest
 
+from scouter.drift.profile import AgentEvalProfile
+from scouter.evaluate.dataset import EvalDataset
 from scouter.evaluate.spans.tree import SpanTree
 from scouter.model.agent_work import AgentWork
 from scouter.model.genai.work import agent_work
+from scouter.model.record import EvalRecord
 from scouter.model.span import AttributeValue, Span, StatusCode
 from tests.scouter.evaluate.spans_support import span
 
@@ -447,3 +450,24 @@ def test_spans_without_a_call_of_an_agent(nodes: Sequence[Node], writer: str) ->
 
     assert not work.has_agent
     assert (work.question, work.content) == (None, None)
+
+
+@pytest.mark.parametrize(
+    ("said", "outcome"),
+    [
+        pytest.param([("assistant", A)], "passed", id="a text"),
+        pytest.param([("call", "atlas")], "passed", id="a hand-over to a person"),
+        pytest.param([("assistant", "One moment."), ("call", "atlas")], "passed", id="both"),
+        pytest.param([("assistant", "")], "failed", id="an empty answer"),
+        pytest.param([("assistant", " ")], "failed", id="a blank"),
+        pytest.param(None, "errored", id="an answer that is not told"),
+    ],
+)
+def test_agent_health_sees_a_blank_answer(said: Sequence[Says] | None, outcome: str) -> None:
+    """A good run that ends with a hand-over by a tool is taken for a blank one."""
+    spans = spans_of([ROOT, model((1, 10), Q, said)], "otel")
+    tasks = AgentEvalProfile.from_file("agent_health").tasks
+    records = [EvalRecord({}, trace_id=spans[0].trace_id)]
+    [result] = EvalDataset(records, tasks, spans).evaluate().records
+    found = {task.task_id: task.outcome.value for task in result.tasks}
+    assert found["something_was_said"] == outcome
