@@ -167,6 +167,7 @@ class Collector:
             lambda: self.watcher.active(),
             int(patience_s * 1e9),
             lambda: self.watcher.erring(),
+            lambda: self.pipeline.backlog().troubles(),
         )
         self.delivery = Delivery(
             channels_of(settings),
@@ -197,6 +198,7 @@ class Collector:
             self.pipeline,
             space=settings.space,
             max_queued=settings.max_queued,
+            max_behind=settings.max_behind,
             max_in_flight=settings.max_in_flight,
             # The store holds a payload twice while it writes it; refused, it would come for ever.
             max_letter=min(settings.max_body, settings.memory_limit // 3),

@@ -91,6 +91,7 @@ def start(
     max_item: Annotated[str | None, _option("max_item", metavar="SIZE")] = None,
     max_attributes: Annotated[int | None, _option("max_attributes")] = None,
     max_queued: Annotated[int | None, _option("max_queued")] = None,
+    max_behind: Annotated[str | None, _option("max_behind", metavar="SIZE")] = None,
     drain_s: Annotated[str | None, _option("drain_s", metavar="TIME")] = None,
     log_format: Annotated[str | None, _option("log_format", metavar="text|json")] = None,
     kafka_spans_topic: Annotated[str | None, _option("kafka_spans_topic")] = None,

@@ -32,13 +32,17 @@ _WAITING: Final = "scouter_records_waiting"
 _SESSIONS: Final = "scouter_sessions_waiting"
 _QUEUED: Final = "scouter_pipeline_queued"
 _STALLED: Final = "scouter_evaluation_stalled_seconds"
+_DUE: Final = "scouter_evaluation_due"
+_OLDEST_DUE: Final = "scouter_evaluation_due_oldest_seconds"
+_BEHIND: Final = "scouter_evaluation_behind"
+_CATCHING_UP: Final = "scouter_evaluation_catching_up"
 _LAG: Final = "scouter_receiver_lag_seconds"
 _REQUESTS: Final = "scouter_ingest_duration_seconds_count"
 _BYTES: Final = "scouter_ingest_bytes_total"
 _REFUSED: Final = "scouter_ingest_refused_total"
 _READ: Final = (
-    _SIZE, _LIMIT, _RETENTION, _OLDEST, _COMMIT_AGE, _WAITING, _SESSIONS, _QUEUED, _STALLED, _LAG,
-    _REQUESTS, _BYTES, _REFUSED,
+    _SIZE, _LIMIT, _RETENTION, _OLDEST, _COMMIT_AGE, _WAITING, _SESSIONS, _QUEUED, _STALLED, _DUE,
+    _OLDEST_DUE, _BEHIND, _CATCHING_UP, _LAG, _REQUESTS, _BYTES, _REFUSED,
 )  # fmt: skip
 """The other metrics, such as those of each task, take most of the time."""
 
@@ -95,6 +99,10 @@ class _Samples:
             sessions_waiting=int(self._sum(_SESSIONS)),
             queued=int(self._sum(_QUEUED)),
             stalled_s=self._sum(_STALLED),
+            due=int(self._sum(_DUE)),
+            due_oldest_s=self._sum(_OLDEST_DUE),
+            is_behind=bool(self._sum(_BEHIND)),
+            is_catching_up=bool(self._sum(_CATCHING_UP)),
             brokers_s={labels["receiver"]: value for labels, value in self._by_name[_LAG]},
         )
 

@@ -58,6 +58,32 @@ class PipelineMeasures:
             "Seconds since anything was judged, while something is due; 0 while nothing is.",
             registry=registry,
         )
+        self.due = Gauge(
+            "scouter_evaluation_due",
+            "Records, traces and sessions that wait for nothing but their evaluation.",
+            registry=registry,
+        )
+        self.due_oldest = Gauge(
+            "scouter_evaluation_due_oldest_seconds",
+            "Seconds for which the oldest of them has been due.",
+            registry=registry,
+        )
+        self.due_bytes = Gauge(
+            "scouter_evaluation_due_bytes",
+            "Bytes of their spans and contexts as stored, as far as they were measured.",
+            registry=registry,
+        )
+        self.is_behind = Gauge(
+            "scouter_evaluation_behind",
+            "1 from the time on at which something has been due for a minute, until all is judged "
+            "within ten seconds.",
+            registry=registry,
+        )
+        self.is_catching_up = Gauge(
+            "scouter_evaluation_catching_up",
+            "1 while more is judged than becomes due, within a minute.",
+            registry=registry,
+        )
         self.is_caught_up = Gauge(
             "scouter_join_input_caught_up",
             "1 while the join's time runs, 0 while a source of spans lags or the store is away.",

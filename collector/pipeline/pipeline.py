@@ -12,6 +12,7 @@ from typing import Any, Final, TypeVar
 
 from prometheus_client import CollectorRegistry
 
+from collector.pipeline.behind import Backlog
 from collector.pipeline.evaluate.begun import Evaluating
 from collector.pipeline.evaluate.judge_answers import Answered
 from collector.pipeline.join.input_clock import InputClock, Via
@@ -194,6 +195,11 @@ class Pipeline:
         measures.watched_waiting.set_function(lambda: self._join.watched)
         measures.sessions_waiting.set_function(lambda: self._work.sessions.waiting)
         measures.stalled.set_function(self._progress.stalled_s)
+        measures.due.set_function(lambda: self.backlog().due.number)
+        measures.due_oldest.set_function(lambda: self.backlog().due.oldest_s)
+        measures.due_bytes.set_function(lambda: self.backlog().due.size_bytes)
+        measures.is_behind.set_function(lambda: self.backlog().is_behind)
+        measures.is_catching_up.set_function(lambda: self.backlog().is_catching_up)
         measures.is_caught_up.set_function(lambda: not self.inputs.behind())
         self._inbox: deque[_Message] = deque()
         self._queued = self._queued_records = self._first_seq = 0
@@ -217,6 +223,10 @@ class Pipeline:
     def queued(self) -> int:
         """Spans and records that were committed but not looked at yet."""
         return self._queued
+
+    def backlog(self) -> Backlog:
+        """What is due and waits, as it was seen last."""
+        return self._work.behind.backlog
 
     def start(self) -> None:
         """Take up the records that an earlier process left waiting, then run."""

@@ -39,6 +39,11 @@ class Turns(Generic[T]):
         """Put something behind what waits of its space."""
         self._queues.setdefault(space, deque()).append(item)
 
+    def heads(self) -> Iterator[tuple[str, int, T]]:
+        """Each space with the number of its things, and the one that waits longest."""
+        for space, queue in self._queues.items():
+            yield space, len(queue), queue[0]
+
     def put_first(self, space: str, item: T) -> None:
         """Put something before what waits of its space."""
         self._queues.setdefault(space, deque()).appendleft(item)

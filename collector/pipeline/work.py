@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 from typing import Final
 
+from collector.pipeline.behind import NOTHING, BehindWatch
 from collector.pipeline.evaluate.begun import Evaluating, RecordKey
 from collector.pipeline.evaluate.commit import Evaluations, EvaluationWriter
 from collector.pipeline.evaluate.decide import Decider
@@ -108,6 +109,7 @@ class PipelineWork:
         self._late = LateSpans(self._window)
         self._looked_at = self._read_again_at = clock()
         self._seq = self._erased_seq = 0
+        self.behind: Final = BehindWatch(clock)
         self._watch = WatchWork(
             store, registry, join, self._writer,
             admit=self._admit, take_records=self.take_records, erase=self.erase,
@@ -321,6 +323,7 @@ class PipelineWork:
         self.sessions.decide(self._session_time(), self._seq, is_late)
         self._writer.flush()
         self._watch.note()
+        self._look_behind()
         return not (self._is_at_work or self._join.has_due)
 
     def next_step_s(self) -> float:
@@ -348,6 +351,13 @@ class PipelineWork:
         """True if something is left to do that no appointment of the join tells of."""
         is_at_work = self._watch.is_recovering or self.sessions.has_due
         return is_at_work or bool(self._join.unloaded())
+
+    def _look_behind(self) -> None:
+        """Have it noticed if what is due waits for long."""
+        due = self._join.due(self._inputs.tick())
+        for space, each in self.sessions.due(self._session_time()).items():
+            due[space] = each.plus(due.get(space, NOTHING))
+        self.behind.look(due, self._parked.due(self._even_time(), self._times.deadline_s))
 
     @property
     def _look_every_s(self) -> float:
@@ -507,6 +517,7 @@ class PipelineWork:
 
     def _stored(self, evaluations: Evaluations) -> None:
         if not evaluations.is_answered:
+            self.behind.judged(len(evaluations.rows))
             latency_s = self._clock() - evaluations.ready_at
             self._measures.latency.observe([latency_s] * len(evaluations.rows))
             again = [row.scope for row in evaluations.rows if row.revision > 1]

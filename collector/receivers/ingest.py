@@ -92,6 +92,7 @@ class Ingest:
         pipeline: Is told of every commit.
         space: Space of everything received.
         max_queued: Spans and records that may wait for the pipeline.
+        max_behind: Bytes that may be due and not evaluated yet; None for any number.
         max_in_flight: Bytes of requests that may be in memory, waiting for the pipeline included.
         limits: Of each request.
         max_letter: Bytes of a dead letter from a broker: no sender is left to send it again.
@@ -106,6 +107,7 @@ class Ingest:
         *,
         space: str,
         max_queued: int,
+        max_behind: int | None = None,
         max_in_flight: int = 2**26,
         limits: Limits = _LIMITS,
         max_letter: int = _LIMITS.max_body,
@@ -113,7 +115,7 @@ class Ingest:
     ) -> None:
         self._store, self._registry, self._pipeline = store, registry, pipeline
         self._space, self._max_queued, self._now_ns = space, max_queued, now_ns
-        self.limits, self._max_letter = limits, max_letter
+        self.limits, self._max_letter, self._max_behind = limits, max_letter, max_behind
         self.budget = ByteBudget(max_in_flight, lambda: pipeline.queued)
 
     @property
@@ -132,7 +134,9 @@ class Ingest:
     @property
     def is_full(self) -> bool:
         """True if senders should come back later."""
-        return self._pipeline.queued >= self._max_queued or self.budget.is_full
+        queued, most = self._pipeline.queued, self._max_behind
+        is_behind = most is not None and self._pipeline.backlog().due.size_bytes > most
+        return is_behind or queued >= self._max_queued or self.budget.is_full
 
     def lease(self) -> Lease:
         """Memory for one request, to be given back once it is answered.

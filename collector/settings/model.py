@@ -198,6 +198,11 @@ class CollectorSettings(BaseSettings):
         ge=1,
         description="Most spans and records that wait for the join; beyond, senders get 429.",
     )
+    max_behind: Bytes | None = Field(
+        default=None,
+        description="Spans and contexts that are due and not evaluated yet, such as 2GB; beyond, "
+        "senders get 429. No bound by default: a lag refuses nothing.",
+    )
     kafka: str | None = Field(
         default=None, description="Kafka bootstrap servers, HOST:PORT[,HOST:PORT…], to read from."
     )

@@ -65,6 +65,7 @@ _GROUPS: Final = {
         "max_item*",
         "max_attributes",
         "max_queued",
+        "max_behind",
     ),
     "Memory, age and size of the store": ("memory_limit", "retention_days", "max_store_bytes"),
     "Kafka": ("kafka*",),

@@ -45,6 +45,7 @@ class HealthWatch:
         patience_ns: A record without an evaluation is told after so long; a task without its judge
             after an hour.
         proven: Gives space and alias of every profile whose errors a detector tells of already.
+        behind: By space in which something that is due has waited for too long, how much and why.
     """
 
     def __init__(
@@ -53,9 +54,10 @@ class HealthWatch:
         active: Callable[[], set[tuple[str, str]]],
         patience_ns: int,
         proven: Callable[[], set[tuple[str, str]]] = set,
+        behind: Callable[[], Mapping[str, str]] = dict[str, str],
     ) -> None:
         self._store, self._active, self._patience_ns = store, active, patience_ns
-        self._proven = proven
+        self._proven, self._behind = proven, behind
         self._samples: deque[tuple[int, Counted]] = deque()
         self._held: Mapping[TroubleKey, _Held] = {}
         self._silent: list[Finding] = []
@@ -99,6 +101,8 @@ class HealthWatch:
     def _look(self, now_ns: int) -> Iterator[Finding]:
         waiting = list(self._old(now_ns))
         yield from waiting
+        for space, message in self._behind().items():
+            yield Finding(space=space, trouble=Trouble.BEHIND, since_ns=now_ns, message=message)
         yield from self._pending(now_ns)
         yield from self._grown(now_ns)
         hour = now_ns // HOUR_NS

@@ -20,6 +20,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Final
 
+from collector.pipeline.behind import Due
 from collector.pipeline.join.appointments import Appointments
 from collector.pipeline.join.input_clock import Via
 from collector.pipeline.join.joined_trace import (
@@ -84,6 +85,8 @@ class Join:
         self._traces: dict[TraceKey, JoinedTrace] = {}
         self._line: Turns[Waiting | TraceKey] = Turns()
         """Keys of traces, and records that wait for no trace, in the order of handling."""
+        self._due_bytes: defaultdict[str, float] = defaultdict(float)
+        """By space the bytes of those, as far as they were measured."""
         self._unknown: list[Waiting] = []
         self._unloaded: defaultdict[str, dict[str, None]] = defaultdict(dict)
         self._leaving: list[Leaving] = []
@@ -151,7 +154,9 @@ class Join:
                 trace = self._new(key, now, is_loaded=trace_id not in known_traces)
             if trace.spans is None:
                 self._records.forget_early(trace)
-            grown = sum([trace.take(span) for span in group])
+            taken = [trace.take(span) for span in group]
+            grown = sum(taken)
+            trace.stored_bytes += len(taken) * mean_bytes
             self._spans.grow(trace, grown, grown * mean_bytes)
             touched[key] = trace
         for key, trace in touched.items():
@@ -277,7 +282,7 @@ class Join:
         self._records.enter(waiting)
         if need is Need.NOTHING or (need is Need.TRACE and record.trace_id is None):
             self._records.hold(waiting, is_due=True)
-            self._line.put(record.space, waiting)
+            self._line_up(waiting, now)
             return
         self._records.hold(waiting)
         if need is Need.PROFILE or record.trace_id is None:
@@ -332,8 +337,11 @@ class Join:
         before = len(trace.facts)
         # The store is never behind what was handed over, so its version of a span wins.
         found = {**(trace.spans or {}), **{span.span_id: span for span in spans}}
+        trace.stored_bytes = 0.0
         for span in found.values():
-            self._spans.grow(trace, fresh.take(span), rough_bytes(span))
+            size_bytes = rough_bytes(span)
+            self._spans.grow(trace, fresh.take(span), size_bytes)
+            trace.stored_bytes += size_bytes
         trace.facts, trace.spans, trace.is_loaded = fresh.facts, fresh.spans, True
         self._records.forget_early(trace)
         self._move(trace)
@@ -391,10 +399,16 @@ class Join:
                 self._records.leave(each)
             return not is_erased
 
+        def is_left(each: Waiting | TraceKey) -> bool:
+            if is_kept(each) or not isinstance(each, Waiting):
+                return True
+            self._due_bytes[space] -= each.size_bytes
+            return False
+
         def keep(waiting: list[Waiting]) -> list[Waiting]:
             return list(filter(is_kept, waiting))
 
-        self._line.keep(is_kept)
+        self._line.keep(is_left)
         self._unknown = keep(self._unknown)
         touched = {(space, trace_id) for trace_id in trace_ids}
         for key, trace in list(self._traces.items()):
@@ -411,10 +425,14 @@ class Join:
     def look(self, now: float) -> None:
         """Line up every trace, and every record without one, whose time has come."""
         for waiting in self._expired_unknown(now):
-            self._line.put(waiting.record.space, waiting)
+            self._line_up(waiting, now)
         for key, trace, local in self._appointments.due(now, self._traces):
             if trace.waiting:
-                trace.is_in_line = True
+                trace.due_since = now
+                trace.due_bytes = trace.stored_bytes + sum(
+                    each.size_bytes for each in trace.waiting
+                )
+                self._due_bytes[key[0]] += trace.due_bytes
                 self._line.put(key[0], key)
             elif is_quiet(trace, self._times, local):
                 self._forget(key, trace)
@@ -425,6 +443,25 @@ class Join:
     def has_due(self) -> bool:
         """True if something is lined up."""
         return bool(self._line)
+
+    def due(self, now: float) -> dict[str, Due]:
+        """By space what is lined up.
+
+        Args:
+            now: The time.
+
+        Cost: a look at the first of each space.
+        """
+        found: dict[str, Due] = {}
+        for space, count, first in self._line.heads():
+            if isinstance(first, Waiting):
+                since = first.due_since
+            else:
+                trace = self._traces.get(first)
+                since = None if trace is None else trace.due_since
+            oldest_s = 0.0 if since is None else max(0.0, now - since)
+            found[space] = Due(count, oldest_s, self._due_bytes[space])
+        return found
 
     def next_space(self) -> str | None:
         """The space whose turn it is; None if nothing is lined up."""
@@ -448,6 +485,10 @@ class Join:
             if not is_whole:
                 self._line.put_first(space, item)
                 break
+            if isinstance(item, Waiting):
+                self._due_bytes[space] -= item.size_bytes
+        else:
+            self._due_bytes.pop(space, None)
         return part
 
     def next_due(self) -> float | None:
@@ -461,6 +502,12 @@ class Join:
         return min(times, default=None)
 
     # --- inside -----------------------------------------------------------------------------
+
+    def _line_up(self, waiting: Waiting, since: float) -> None:
+        """Let a record wait for the turn of its space."""
+        waiting.due_since = since
+        self._due_bytes[waiting.record.space] += waiting.size_bytes
+        self._line.put(waiting.record.space, waiting)
 
     def _new(self, key: TraceKey, now: float, *, is_loaded: bool) -> JoinedTrace:
         local = now - self._held_s(Via.UNKNOWN)
@@ -490,7 +537,7 @@ class Join:
         trace = self._traces.get(key)
         if trace is None:
             return True
-        trace.is_in_line = False
+        lined_up_at, trace.due_since = trace.due_since, None
         local = self._local(trace, now)
         decided, completeness = take_decided(trace, self._times, local)
         spans = None if trace.spans is None else tuple(trace.spans.values())
@@ -499,9 +546,10 @@ class Join:
         for at, waiting in enumerate(decided):
             if not room.admits(1, waiting.size_bytes, 0 if at else to_read):
                 trace.waiting = decided[at:] + trace.waiting
-                trace.is_in_line = True
+                trace.due_since = lined_up_at
                 return False
             part.append(self._release(waiting, local, seen))
+        self._due_bytes[key[0]] -= trace.due_bytes
         self._schedule(key, trace)
         return True
 
@@ -525,7 +573,7 @@ class Join:
 
         A trace that is lined up is looked at anyway.
         """
-        at = None if trace.is_in_line else next_look(trace, self._times)
+        at = None if trace.due_since is not None else next_look(trace, self._times)
         if at is not None:  # else `load` makes the appointment
             self._appointments.make(key, trace, at)
 
@@ -544,6 +592,8 @@ class Join:
 
     def _forget(self, key: TraceKey, trace: JoinedTrace) -> None:
         self._spans.forget(key, trace)
+        if trace.due_since is not None:
+            self._due_bytes[key[0]] -= trace.due_bytes
         del self._traces[key]
 
     def _shrink(self) -> None:

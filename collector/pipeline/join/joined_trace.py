@@ -70,6 +70,8 @@ class Waiting:
     share: Share = Share.NEW
     is_whole: bool = True
     is_reopened: bool = False
+    due_since: float = 0.0
+    """Time at which it was lined up, where it waits for no trace."""
     early: EarlyResult | None = None
     """Made of all spans that are known of the trace; another one takes it away."""
 
@@ -91,8 +93,8 @@ class JoinedTrace:
     """One trace: its facts and spans, its waiting records, and the time of the next look at it."""
 
     __slots__ = (
-        "brought_by", "facts", "is_in_line", "is_loaded", "last_arrival", "last_span", "scheduled",
-        "size_bytes", "spans", "to_load", "via", "waiting", "watched",
+        "brought_by", "due_bytes", "due_since", "facts", "is_loaded", "last_arrival", "last_span",
+        "scheduled", "size_bytes", "spans", "stored_bytes", "to_load", "via", "waiting", "watched",
     )  # fmt: skip
 
     def __init__(self, now: float, *, is_loaded: bool) -> None:
@@ -103,13 +105,17 @@ class JoinedTrace:
         self.spans: dict[str, Span] | None = {}
         self.size_bytes = 0.0
         """Size of the spans that are here, in bytes."""
+        self.stored_bytes = 0.0
+        """Size of all that is known of, in memory or not."""
         self.waiting: list[Waiting] = []
         self.watched: frozenset[str] = NOT_WATCHED
         """Aliases whose profiles were found to watch it."""
         self.last_arrival = self.last_span = now
         self.scheduled: float | None = None
-        self.is_in_line = False
-        """True while its time has come and it waits for the turn of its space."""
+        self.due_since: float | None = None
+        """The time that has come, while it waits for the turn of its space."""
+        self.due_bytes = 0.0
+        """Its size when it was lined up."""
         self.brought_by = Via.UNKNOWN
         """BROKER if that brought anything of it, else DIRECT if a span came that way."""
         self.via = Via.UNKNOWN

@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Sequence
 from typing import Final
 
+from collector.pipeline.behind import NOTHING, Due
 from collector.pipeline.join.input_clock import Via
 from collector.pipeline.join.joined_trace import Share
 from collector.storage.port.rows import START, RecordPlace
@@ -118,6 +119,18 @@ class Parked:
         """Time at which a record was told of, or later; that time runs while no broker lags."""
         at = bisect.bisect_left(self._marks, place.seq, key=_seq)
         return self._marks[at][1] if at < len(self._marks) else now
+
+    def due(self, now: float, deadline_s: float) -> Due:
+        """What has waited in the store beyond any deadline; with no age, where nothing has.
+
+        Args:
+            now: The time that runs while no broker lags.
+            deadline_s: Longest wait of a record.
+        """
+        if not self._is_any:
+            return NOTHING
+        waited_s = now - self.came_at(self._end, now)
+        return Due(self.count, max(0.0, waited_s - deadline_s), 0.0)
 
     def read(self, page: Sequence[RecordPlace], wanted: int, taken: int) -> None:
         """Take note of what was read.

@@ -31,6 +31,7 @@ class DueSession:
     is_quiet: bool
     """False if it was only its deadline that came."""
     waited_s: float
+    due_since: float = 0.0
 
 
 class _Session:
@@ -102,7 +103,9 @@ class SessionJoin:
             if is_quiet or now >= session.first_arrival + self._deadline_s:
                 self._forget(key, session)
                 waited_s = now - session.first_arrival
-                found.append(DueSession(key=key, is_quiet=is_quiet, waited_s=waited_s))
+                found.append(
+                    DueSession(key=key, is_quiet=is_quiet, waited_s=waited_s, due_since=now)
+                )
             else:
                 self._schedule(key, session)
         return found

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
+from collector.pipeline.behind import Due
 from collector.pipeline.evaluate.begun import Evaluating
 from collector.pipeline.evaluate.commit import Evaluations, EvaluationWriter
 from collector.pipeline.evaluate.session import WholeSession, judge_session, uid_of
@@ -73,6 +74,17 @@ class SessionWork:
     def has_due(self) -> bool:
         """True if a session waits for its turn."""
         return bool(self._line)
+
+    def due(self, now: float) -> dict[str, Due]:
+        """By space what waits for its turn.
+
+        Args:
+            now: The join's time, of sessions.
+        """
+        return {
+            space: Due(count, max(0.0, now - first.due_since), 0.0)
+            for space, count, first in self._line.heads()
+        }
 
     def resume(self, now: float) -> None:
         """Take up the sessions that an earlier process left waiting; their clocks start anew."""

@@ -26,6 +26,17 @@ class LagStatus(Answer):
     stalled_s: float = Field(
         description="Seconds since anything was evaluated while something is due; 0 while not."
     )
+    due: int = Field(
+        description="Records, traces and sessions that wait for nothing but their evaluation."
+    )
+    due_oldest_s: float = Field(description="Seconds for which the oldest of them has been due.")
+    is_behind: bool = Field(
+        description="True from the time on at which something has been due for a minute, until all "
+        "is evaluated within ten seconds."
+    )
+    is_catching_up: bool = Field(
+        description="True while more is evaluated than becomes due, within a minute."
+    )
     brokers_s: dict[str, float] = Field(
         description="By broker: all that it held so many seconds ago is stored."
     )

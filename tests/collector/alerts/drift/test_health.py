@@ -167,6 +167,15 @@ def test_a_task_of_which_half_of_the_results_err(
         )
 
 
+def test_a_space_whose_evaluation_is_behind(store: DuckDBStore) -> None:
+    behind = {SPACE: "900 records and traces are due and wait"}
+    health = HealthWatch(store, set, PATIENCE, behind=lambda: behind)
+    (finding,) = found(health, NOW)
+    assert (finding.space, finding.trouble, finding.message) == (SPACE, "behind", behind[SPACE])
+    behind = {}
+    assert found(health, NOW + 2 * CALM_NS) == []
+
+
 def test_errors_that_a_detector_tells_of_are_told_once(store: DuckDBStore) -> None:
     proven = {(SPACE, "answers")}
     health = HealthWatch(store, set, PATIENCE, lambda: proven)
