@@ -119,13 +119,14 @@ def test_production(desk: Path, start_collector: Callable[..., CollectorProcess]
     text = (desk / "desk.py").read_text(encoding="utf-8")
     (desk / "desk.py").write_text(text.replace("MockConfig", "HttpConfig"), encoding="utf-8")
     there = {"SCOUTER_SERVER_URI": collector.url, "SCOUTER_URL": collector.url}
-    first = run(desk, *commands[0], **there)
+    assert commands[0][0] == "curl", "waits until the collector is ready"
+    first = run(desk, *commands[1], **there)
     assert (first.returncode, first.stdout) == (0, "We are open from 9 to 18.\n"), first.stderr
     collector.wait_evaluated(1)
     (found,) = collector.evaluations()
     outcomes = {each["task_id"]: each["outcome"] for each in found["tasks"]}
     assert outcomes == {"has_hours": "passed", "looked_up_once": "passed"}
-    for command in commands[1:]:
+    for command in commands[2:]:
         done = run(desk, *command, **there)
         assert done.returncode == 0, done.stderr
         assert "desk" in done.stdout

@@ -68,7 +68,15 @@ class Large:
         profiles = [p.save_to_json(folder / f"{p.alias}.json") for p in (TRACED, TALK)]
         named = [each for path in profiles for each in ("--profile", path)]
         self.process = CollectorProgram(
-            folder, *named, "--max-item", "17MB", "--session-quiet-s", "3s", *flags
+            folder,
+            *named,
+            "--max-item",
+            "17MB",
+            "--quiet-s",
+            "3s",
+            "--session-quiet-s",
+            "3s",
+            *flags,
         )
         self._text = random.Random(1)
         self._peak_mb = 0.0

@@ -37,7 +37,8 @@ UNSEEN: Final = {
 _SCRAPED: Final = {"up": {"job", "instance"}}
 """Series of Prometheus itself; each scraped series has these labels as well."""
 FREE: Final = {
-    "scouter_records_waiting", "scouter_evaluation_stalled_seconds",
+    "scouter_records_waiting", "scouter_evaluation_stalled_seconds", "scouter_evaluation_behind",
+    "scouter_evaluation_catching_up",
     "scouter_process_resident_memory_bytes", "scouter_store_size_bytes",
     "scouter_watch_last_look_timestamp_seconds",
     "scouter_join_wait_seconds_bucket", "scouter_evaluation_latency_seconds_bucket",

@@ -10,7 +10,7 @@ from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from html import unescape
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import httpx
 import pytest
@@ -112,15 +112,20 @@ class Watched:
         assert self.told() == [(trouble, "firing"), (trouble, "resolved")]
 
 
+WAITS: Final = {"deadline_s", "quiet_s"}
+"""Settings that a collector of the tests has flags for, which win over a file."""
+
+
 @contextmanager
 def watched(folder: Path, profile: AgentEvalProfile, **settings: Any) -> Generator[Watched]:
     """Run a collector with a profile and a webhook; its first look is over."""
     with run_script() as script:
         script.answers = [Say() for _ in range(100)]
         config = folder / "collector.yaml"
-        config.write_text(yaml.safe_dump({"alerts_webhook_url": f"{script.url}/w", **settings}))
         file = profile.save_to_json(folder / "profile.json")
-        collector = JumpingCollector(folder, "--config", config, "--profile", file)
+        waits = [f"--{name.replace('_', '-')}={settings.pop(name)}" for name in WAITS & {*settings}]
+        collector = JumpingCollector(folder, "--config", config, "--profile", file, *waits)
+        config.write_text(yaml.safe_dump({"alerts_webhook_url": f"{script.url}/w", **settings}))
         collector.start()
         try:
             found = Watched(collector, script)

@@ -1,5 +1,6 @@
 """Spaces take turns: one that has a lot to do delays another by a turn."""
 
+import json
 from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 from typing import Any, Final
@@ -142,12 +143,20 @@ QUICK: Final = AgentEvalProfile([AssertionTask("first", "answer", 1, "Equals")],
 MANY: Final = 300
 
 
+ANSWER: Final = {
+    "gen_ai.operation.name": "chat",
+    "gen_ai.output.messages": json.dumps(
+        [{"role": "assistant", "parts": [{"type": "text", "content": "Yes."}]}]
+    ),
+}
+
+
 def two_spans(number: int) -> list[Span]:
-    """A whole trace."""
+    """A whole trace of an agent."""
     trace_id = f"{number + 1:032x}"
     return [
         span(1, trace_id=trace_id, parent_span_id=None),
-        span(2, trace_id=trace_id, parent_span_id=f"{1:016x}"),
+        span(2, trace_id=trace_id, parent_span_id=f"{1:016x}", attributes=ANSWER),
     ]
 
 
