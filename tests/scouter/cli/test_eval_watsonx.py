@@ -112,7 +112,8 @@ def test_a_crash_is_a_failed_run(folder: Path, scouter: Scouter) -> None:
     assert (found / "messages/hr.errors.json").exists()
     allowed = scouter("eval", "hr.json", *RUN[:2], "--agent", "hr:crashing", *RUN[4:],
                       "--allow-errors", "--min-pass-rate", "0")  # fmt: skip
-    assert allowed.returncode == 0
+    assert allowed.returncode == 1
+    assert "nothing was judged" in allowed.stdout
 
 
 def test_a_journey_that_fails_stops_the_release(folder: Path, scouter: Scouter) -> None:
