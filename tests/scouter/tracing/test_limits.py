@@ -182,7 +182,7 @@ def test_the_rest_of_a_cut_text_is_not_judged_as_the_whole() -> None:
 @pytest.mark.parametrize(
     ("make", "expected"),
     [
-        pytest.param(message, ("errored", "incomplete"), id="the-answer-itself"),
+        pytest.param(message, ("errored", "not_told"), id="the-answer-itself"),
         pytest.param(text, ("passed", "None"), id="an-attribute-that-no-convention-reads"),
         pytest.param(raised, ("passed", "None"), id="the-text-of-an-exception"),
     ],
