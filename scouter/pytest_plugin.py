@@ -58,8 +58,8 @@ _OPTIONS: Final = (
     (
         "confirm",
         "K",
-        "further attempts of a scenario that passed in the baseline and fails now; it is broken "
-        "if all fail (4 for up to 25 scenarios, 6 for up to 100; 0 for none)",
+        "most further attempts of a scenario when a fall is looked into (as many as the decision "
+        "takes; 0 for none)",
     ),
     ("concurrency", "N", "scenarios at once (1)"),
     ("timeout", "SECONDS", "for each scenario"),

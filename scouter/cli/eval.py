@@ -122,8 +122,8 @@ def evaluate(
             min=0,
             max=1000,
             metavar="K",
-            help="Further attempts of a scenario that passed in the baseline and fails now; it is "
-            "broken if all fail. By default 4 for up to 25 scenarios, 6 for up to 100; 0 for none.",
+            help="Most further attempts of a scenario, those of the whole suite among them, when a "
+            "fall is looked into. By default as many as the decision takes; 0 for none.",
             rich_help_panel=BASELINE,
         ),
     ] = None,

@@ -14,7 +14,7 @@ from scouter.errors import ConfigError
 from scouter.evaluate.api.replay import ScenarioEvalResults
 from scouter.evaluate.compare.gate_checks import check_gates
 from scouter.evaluate.compare.gates import Gates
-from scouter.evaluate.results.kept_runs import save_run
+from scouter.evaluate.results.kept_runs import join_baseline, save_run
 from scouter.evaluate.results.pooling import pooled
 from scouter.evaluate.scenario import EvalScenarios
 from scouter.evaluate.show.comparison_tables import print_scenario_comparison
@@ -87,6 +87,7 @@ def run_check(check: Check, outputs: Outputs) -> None:
     """
     _check_together(check, outputs)
     scenarios = EvalScenarios.from_path(check.scenarios)
+    check.standard.policy.check(len(scenarios))
     if warning := unread_warning(scenarios):
         typer.echo(f"scouter: warning: {one_line(warning)}", err=True)
     baseline = check.standard.read_baseline()
@@ -131,8 +132,8 @@ def conclude(
 ) -> None:
     """Compare, report, and end with the exit code.
 
-    A file that is the baseline gets the run only if nothing stops it. Otherwise a version that
-    regressed would be compared with itself the next time.
+    A file that is the baseline gets the attempts of a run only if nothing stops it. Otherwise a
+    version that regressed would be compared with itself the next time.
 
     Args:
         results: The run.
@@ -163,11 +164,8 @@ def conclude(
         policy=standard.policy,
         title=title,
     )
-    if save is not None and is_baseline:
-        if is_whole and not report.decision.exit_code:
-            _save(results, save, "--save")
-        else:
-            typer.echo(f"{save}: left as it is, as the run did not pass", err=True)
+    if save is not None and is_baseline and is_whole:
+        _join(results, save, is_good=not report.decision.exit_code)
     outputs.write(report)
     if not standard.quiet:
         results.as_table()
@@ -176,6 +174,14 @@ def conclude(
     print_decision(report, quiet=standard.quiet)
     if report.decision.exit_code:
         raise typer.Exit(report.decision.exit_code)
+
+
+def _join(results: ScenarioEvalResults, path: Path, *, is_good: bool) -> None:
+    try:
+        note = join_baseline(results, path, is_good=is_good)
+    except OSError as error:
+        raise ConfigError(f"--save {path}: {error.strerror or error}") from error
+    typer.echo(note, err=True)
 
 
 def _save(results: ScenarioEvalResults, path: Path, option: str) -> None:

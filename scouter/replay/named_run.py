@@ -101,8 +101,8 @@ class NamedRun(NamedJudging):
         retries: More tries for a scenario whose agent raised.
         resume: File that keeps what is done.
         progress: False: no progress bar; None: one if a person watches.
-        baseline: Earlier results. Scenarios that passed there and fail now are asked again.
-        confirm: Most further attempts of each such scenario; see `EvalOrchestrator.run`.
+        baseline: Earlier results; where the run fell behind them, scenarios are asked again.
+        confirm: Most further attempts of each scenario; see `EvalOrchestrator.run`.
         interleave: `module:name`, or the agent itself, of the version to hold against: it answers
             every scenario, too, in turn with the other one, in place of a baseline.
         agent_version: The version of the agent, as its user calls it.

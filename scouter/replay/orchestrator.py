@@ -124,12 +124,12 @@ class EvalOrchestrator:
             judge: Answers the tasks that ask a model: a judge, or a plain or async function from
                 `JudgeRequest` to the answer. By default the models that the prompts name are
                 asked: `ModelJudge()`.
-            baseline: Earlier results, for asking again: a scenario whose every attempt passed
-                there and none does now gets further attempts, one after the other, until one
-                passes. The results tell of them as `confirmations`; a scenario whose further
-                attempts all failed is broken, and was not just unlucky.
-            confirm: Most further attempts of a scenario; 0 asks nobody again. By default
-                `usual_wanted(baseline)`: 4 for up to 25 scenarios.
+            baseline: Earlier results, for asking again. The whole suite is asked again where
+                attempts fell, at most twice; then each scenario that passed there and never does
+                now, until an attempt passes or the scenario is broken. The results have these as
+                `rounds` and `confirmations`.
+            confirm: Most further attempts of a scenario, those of the suite among them; 0 asks
+                nothing again. By default as many as the decision takes.
 
         Returns:
             The results, after `on_evaluation_complete`; `scenarios` holds them, too.

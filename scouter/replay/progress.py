@@ -46,19 +46,22 @@ def tell_resumed(journal: Path, total: int, left: int) -> None:
     sys.stderr.write(f"{total - left} of {total} attempts taken from {journal}; {left} asked now\n")
 
 
-def tell_asked_again(scenarios: int, wanted: int) -> None:
+def tell_asked_again(scenarios: int, *, of_all: bool) -> None:
     """Say on standard error what a run goes on with.
 
     Args:
         scenarios: Number of scenarios that are asked again.
-        wanted: Most further attempts of each.
+        of_all: True if that is the whole suite.
     """
-    noun = "scenario" if scenarios == 1 else "scenarios"
-    verb, fail = ("is", "fails") if scenarios == 1 else ("are", "fail")
-    sys.stderr.write(
-        f"{scenarios} {noun} that passed in the baseline and {fail} now {verb} asked again: up to "
-        f"{scenarios * wanted} more attempts\n"
-    )
+    noun, verb, do = ("scenario", "is", "does") if scenarios == 1 else ("scenarios", "are", "do")
+    if of_all:
+        text = f"fewer attempts pass than before: all {scenarios} {noun} {verb} asked again"
+    else:
+        text = (
+            f"{scenarios} {noun} that passed before and never {do} now {verb} asked again, until "
+            "an attempt passes or enough fail"
+        )
+    sys.stderr.write(f"{text}\n")
 
 
 @contextmanager

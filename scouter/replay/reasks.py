@@ -1,21 +1,13 @@
-"""Asking again: rounds of one further attempt for each scenario whose failure is not settled."""
+"""Asking again: the whole suite where it fell, then each scenario that has not passed once."""
 
 from collections.abc import Sequence
-from typing import Final
 
 from scouter.evaluate.api.replay import ScenarioEvalResults
-from scouter.evaluate.compare.attempts import attempts_of
-from scouter.evaluate.compare.candidates import candidates, usual_wanted
-from scouter.evaluate.outcome import Outcome, Reason
+from scouter.evaluate.compare.asking import Ask, Trial, trial_of
+from scouter.evaluate.compare.gate_counts import task_rows
+from scouter.evaluate.outcome import Reason
 from scouter.evaluate.results.confirmation import Confirmation
-from scouter.evaluate.results.counting import is_counted
 from scouter.evaluate.results.pooling import joined, picked
-from scouter.evaluate.results.task_result import EvalTaskResult
-
-_UNANSWERED: Final[frozenset[Reason | None]] = frozenset(
-    {Reason.PROVIDER, Reason.REFUSAL, Reason.ABSTAINED, Reason.DEPENDENCY}
-)
-"""Reasons for which a check errors through no fault of the agent."""
 
 
 class ReasksInterrupted(KeyboardInterrupt):
@@ -31,87 +23,97 @@ class ReasksInterrupted(KeyboardInterrupt):
 
 
 class Reasks:
-    """Further attempts of the scenarios that passed in the baseline and fail now.
+    """Further attempts of a run, as the rule of the release check asks for them.
 
     Args:
-        baseline: The run to hold against.
+        baseline: The run to compare with.
         results: The run in question.
-        wanted: Further attempts that all have to fail; by default as many as `usual_wanted` says.
+        confirm: Most further attempts at one scenario; None for no bound of its own, 0 for none.
     """
 
     def __init__(
-        self, baseline: ScenarioEvalResults, results: ScenarioEvalResults, wanted: int | None
+        self, baseline: ScenarioEvalResults, results: ScenarioEvalResults, confirm: int | None
     ) -> None:
-        self.wanted = usual_wanted(baseline) if wanted is None else wanted
-        self._baseline = baseline
+        self.tries = results.repeats
+        """Attempts at each scenario in one round of the suite."""
+        self._baseline, self._confirm = baseline, confirm
         self._results = results
-        names = candidates(baseline, results) if self.wanted else ()
-        self._asked = dict.fromkeys(names, 0)
-        self._passed: set[str] = set()
-        self._rounds: list[ScenarioEvalResults] = []
-        self._is_paid = True
+        self._alone: list[ScenarioEvalResults] = []
+        self._is_stuck = False
+        """True if the last round gave nothing, so that another one would cost and not help."""
+        self._trial = self._made()
+
+    @property
+    def ask(self) -> Ask:
+        """The next round."""
+        if self._confirm == 0 or self._is_stuck:
+            return Ask.NOTHING
+        return self._trial.next
 
     @property
     def open(self) -> Sequence[str]:
-        """Ids of the scenarios that the next round asks; none after the last one."""
-        if len(self._rounds) == self.wanted or not self._is_paid:
-            return ()
-        return [name for name in self._asked if name not in self._passed]
+        """Ids of the scenarios that the next round asks."""
+        match self.ask:
+            case Ask.SUITE:
+                return self._results.scenario_ids
+            case Ask.SCENARIOS:
+                return self._trial.open
+            case Ask.NOTHING:
+                return ()
 
-    def add(self, found: ScenarioEvalResults, attempt: int) -> None:
+    def add(self, found: ScenarioEvalResults, attempts: Sequence[int]) -> None:
         """Take what a round brought.
 
         Args:
             found: Its results.
-            attempt: The number of its attempts.
+            attempts: The numbers of its attempts.
         """
-        self._rounds.append(picked(found, {attempt: len(self._rounds)}))
-        tasks = {name: _tasks_of(found, name) for name in found.scenario_ids}
-        for name, attempts in attempts_of(found, self._baseline).items():
-            for each in attempts:
-                if each.attempt == attempt:
-                    self._note(name, _passed(each.passed, tasks[name]))
-        self._is_paid = not any(
-            task.reason is Reason.BUDGET for items in tasks.values() for task in items
-        )
-
-    def _note(self, name: str, passed: bool | None) -> None:
-        if passed is not None:
-            self._asked[name] += 1
-        if passed:
-            self._passed.add(name)
+        before = self._trial
+        if self.ask is Ask.SUITE:
+            shift = self._results.repeats
+            part = picked(found, {number: at + shift for at, number in enumerate(attempts)})
+            self._results = joined([self._results, part]).model_copy(
+                update={"rounds": self._results.rounds + 1, "runs": 1, "lost": found.lost}
+            )
+        else:
+            self._alone.append(picked(found, {attempts[0]: len(self._alone)}))
+        self._trial = self._made()
+        is_paid = not any(row.task.reason is Reason.BUDGET for row in task_rows(found))
+        self._is_stuck = not is_paid or _decided(self._trial) == _decided(before)
 
     def results(self) -> ScenarioEvalResults:
         """The run in question with what asking again came to so far."""
-        if not self._asked:
+        trial, found = self._trial, self._trial.broken
+        is_open = self._confirm != 0 and trial.next is not Ask.NOTHING
+        names = dict.fromkeys([*trial.single, *(trial.open if is_open else ())])
+        if not names:
             return self._results
+        reasked = (
+            joined(self._alone).model_copy(update={"runs": 1, "lost": ()}) if self._alone else None
+        )
         confirmations = tuple(
             Confirmation(
-                scenario_id=name, asked=asked, passed=int(name in self._passed), wanted=self.wanted
+                scenario_id=name,
+                asked=len(row),
+                passed=sum(row),
+                failed=trial.failures(name) - sum(row),
+                chance=found.chances.get(name, 1.0),
+                is_broken=name in found.names,
+                is_settled=not (is_open and name in trial.open),
             )
-            for name, asked in self._asked.items()
-        )
-        reasked = (
-            joined(self._rounds).model_copy(update={"runs": 1, "lost": ()})
-            if self._rounds
-            else None
+            for name in names
+            for row in (trial.single.get(name, ()),)
         )
         return self._results.model_copy(update={"confirmations": confirmations, "reasked": reasked})
 
-
-def _passed(passed: bool | None, tasks: Sequence[EvalTaskResult]) -> bool | None:
-    """Tell whether an attempt passed; None if a judge that gave no answer could change that."""
-    if passed:
-        known = (is_counted(task) or task.reason is Reason.SAMPLED for task in tasks)
-        return True if all(known) else None
-    bad = {task.reason for task in tasks if task.outcome in {Outcome.FAILED, Outcome.ERRORED}}
-    return None if bad and bad <= _UNANSWERED else passed
+    def _made(self) -> Trial:
+        results = self._results
+        if self._alone:
+            results = results.model_copy(update={"reasked": joined(self._alone)})
+        return trial_of(self._baseline, results, self._confirm)
 
 
-def _tasks_of(results: ScenarioEvalResults, name: str) -> list[EvalTaskResult]:
-    """All task results of a scenario that was asked once."""
-    own = [item.eval_results for item in results.scenario_results if item.scenario_id == name]
-    rows = [row for found in own if found is not None for row in found]
-    rows += [row for found in results.dataset_results.values() for row in found
-             if row.scenario_id == name]  # fmt: skip
-    return [task for row in rows for task in row.record.tasks]
+def _decided(trial: Trial) -> int:
+    """Number of decided attempts of the new run."""
+    rows = (*trial.pooled.values(), *trial.single.values())
+    return sum(map(len, rows))

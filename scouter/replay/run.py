@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias, cast
 
 from scouter.errors import ConfigError
 from scouter.evaluate.api.replay import ScenarioEvalResults
+from scouter.evaluate.compare.asking import Ask
 from scouter.evaluate.judge.port import as_judge, concurrency_of
 from scouter.evaluate.outcome import Reason
 from scouter.evaluate.results.lost import Loss, Lost, lost_of
@@ -312,30 +313,38 @@ class Run:
         calls: Calls,
         make: Make,
     ) -> ScenarioEvalResults:
-        """Ask the scenarios again that passed in the baseline and fail now.
+        """Ask the suite again, or single scenarios, as long as the evidence is in doubt.
 
-        They are asked in rounds: only the evaluation of an attempt tells whether another one is
+        They are asked in rounds: only the evaluation of a round tells whether another one is
         needed. The attempts run in the loop and with the calls of the run, as an agent may keep
         clients that are bound to these.
         """
         self._reasks = reasks = Reasks(baseline, results, self._options.confirm)
-        if reasks.open and self._options.progress is not False:
-            tell_asked_again(len(reasks.open), reasks.wanted)
         attempt = self._attempts  # a number of its own: an agent may look at it
+        said = Ask.NOTHING
         while names := reasks.open:
+            if reasks.ask is not said and self._options.progress is not False:
+                tell_asked_again(len(names), of_all=reasks.ask is Ask.SUITE)
+            said = reasks.ask
+            tries = reasks.tries if reasks.ask is Ask.SUITE else 1
+            numbers = range(attempt, attempt + tries)
             scenarios = [self._scenarios[name] for name in names]
             self._runner = EvalRunner(
                 EvalScenarios(scenarios, self._hooks.scenarios.collection_id),
                 self._runner.profiles, (),
             )  # fmt: skip
-            jobs = [Job(scenario=each, attempt=attempt, is_again=True) for each in scenarios]
+            jobs = [
+                Job(scenario=each, attempt=number, is_again=True)
+                for number in numbers
+                for each in scenarios
+            ]
             left = self._take_up(jobs)
             self._last = left[-1] if left else self._last
             with progress_bar(len(jobs), len(jobs) - len(left), self._options.progress) as progress:
                 conductor.go_on(self._runner, progress)
                 await make(left)
-            reasks.add(await self._evaluate(calls), attempt)
-            attempt += 1
+            reasks.add(await self._evaluate(calls), numbers)
+            attempt += tries
         return reasks.results()
 
     async def _evaluate(self, calls: Calls) -> ScenarioEvalResults:

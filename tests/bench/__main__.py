@@ -30,7 +30,7 @@ RUNS: Final = (
     ("tests.bench.large",),
     ("tests.bench.judge",),
     ("tests.bench.calibration",),
-    ("tests.bench.gate",),
+    ("tests.bench.decisions",),
     ("tests.bench.drift",),
     ("tests.bench.soak", "--minutes", "10"),
     ("tests.bench.kill",),

@@ -66,8 +66,8 @@ def test_bench_can_be_loaded(module: str) -> None:
             marks=LONG,
         ),
         pytest.param(
-            "gate",
-            ["30 of 30 to 5 of 30, 6 x 5: exit code", "2 of 20 broken, x 3, asked again: seen"],
+            "decisions",
+            ["30 of 30 to 5 of 30, 6 x 5: exit code", "0.98 to 0.5, 8 x 1: go"],
             marks=LONG,
         ),
         pytest.param("http", ["decoding, 500 spans a request: CPU"], marks=LONG),

@@ -3,11 +3,16 @@
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import repeat
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from scouter.evaluate.outcome import Outcome, Reason
 from scouter.evaluate.results.counting import Ended
 from scouter.evaluate.results.run import RunResults
+
+_UNANSWERED: Final[frozenset[Reason | None]] = frozenset(
+    {Reason.PROVIDER, Reason.REFUSAL, Reason.ABSTAINED, Reason.DEPENDENCY}
+)
+"""Reasons for which a check errors through no fault of the agent."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,6 +28,8 @@ class Attempt:
     judge was not asked for its budget."""
     is_errored: bool
     """True if it raised or took too long, or if a task in it errored."""
+    is_unanswered: bool = False
+    """True if it did not pass for judges alone, none of which gave an answer."""
 
 
 class _AttemptKey(NamedTuple):
@@ -33,10 +40,12 @@ class _AttemptKey(NamedTuple):
 class _Seen:
     """Outcomes that the tasks of one attempt had, and the aliases of these tasks."""
 
-    __slots__ = ("aliases", "has_errored", "has_failed", "has_passed", "is_unknown")
+    __slots__ = ("aliases", "bad", "has_errored", "has_failed", "has_passed", "is_unknown")
 
     def __init__(self) -> None:
         self.aliases: set[str] = set()
+        self.bad: set[Reason | None] = set()
+        """Reasons of the tasks that failed, which have none, or errored."""
         self.has_errored = self.has_failed = self.has_passed = self.is_unknown = False
 
     def add(self, outcome: Outcome, reason: Reason | None = None) -> None:
@@ -45,12 +54,19 @@ class _Seen:
         self.has_failed |= outcome is Outcome.FAILED
         self.has_errored |= outcome is Outcome.ERRORED
         self.is_unknown |= outcome is Outcome.PENDING or reason is Reason.BUDGET
+        if outcome is Outcome.FAILED or (outcome is Outcome.ERRORED and reason is not None):
+            self.bad.add(reason)
 
     def passed(self, *, lacks_alias: bool) -> bool | None:
         """Tell whether all of it passed; None if nobody knows."""
         if self.has_failed or self.has_errored or lacks_alias:
             return False
         return None if self.is_unknown or not self.has_passed else True
+
+    @property
+    def is_unanswered(self) -> bool:
+        """True if nothing but judges that gave no answer stands against the attempt."""
+        return bool(self.bad) and self.bad <= _UNANSWERED
 
 
 def attempts_of(
@@ -85,6 +101,7 @@ def attempts_of(
                 attempt=key.attempt,
                 passed=one.passed(lacks_alias=not wanted <= one.aliases),
                 is_errored=one.has_errored,
+                is_unanswered=one.is_unanswered,
             )
         )
     return {name: found[name] for name in dict.fromkeys(key.scenario_id for key in seen)}

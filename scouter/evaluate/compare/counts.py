@@ -39,8 +39,8 @@ class Tally:
 
     __slots__ = (
         "alias", "both", "both_after", "both_before", "changed", "clusters", "fell", "is_apart",
-        "missing", "new_count", "new_passed", "new_seen", "old_count", "old_passed", "pairs",
-        "rose", "strata", "task_id",
+        "missing", "new_count", "new_passed", "new_seen", "old_count", "old_passed", "own_test",
+        "pairs", "rose", "strata", "task_id",
     )  # fmt: skip
 
     def __init__(self, alias: str | None, task_id: str, *, is_clustered: bool) -> None:
@@ -56,6 +56,8 @@ class Tally:
         """True if the new run has a result at all, in a rate or not."""
         self.strata: Sequence[Stratum] | None = None
         """Old and new values that the test compares; None for the pairs of each conversation."""
+        self.own_test: tuple[float, float] | None = None
+        """P-value and level, where the rule of a release check says them."""
         self.is_apart = False
         """True if nothing of the one run could be paired with anything of the other."""
 

@@ -250,10 +250,12 @@ class RunComparison(Stored, frozen=True):
     baseline_scenarios_passed: tuple[int, int] = (0, 0)
     """Scenarios of which every attempt passed as a whole, and scenarios that were decided."""
     comparison_scenarios_passed: tuple[int, int] = (0, 0)
+    rounds: int = 1
+    """Rounds in which the new run asked the whole suite."""
     flips: tuple[str, ...] = ()
     """Scenarios that passed in every attempt of the baseline and in none now."""
     confirmations: tuple[Confirmation, ...] = ()
-    """Results of the flips that were asked again."""
+    """Results of the scenarios that were asked again alone."""
     score_changes: tuple[ScoreChange, ...] = ()
     """One row per alias or scenario task with scores other than 0 and 1; they decide nothing."""
     notes: tuple[str, ...] = ()

@@ -1,26 +1,17 @@
 """The decision on two runs: regressed, no regression seen, or inconclusive."""
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from scouter.evaluate.compare.asking import LARGE_FALL, Trial
 from scouter.evaluate.compare.rates import points
-from scouter.evaluate.compare.rows import (
-    WHOLE_SCENARIOS,
-    ComparisonDecision,
-    RateComparison,
-)
+from scouter.evaluate.compare.rows import ComparisonDecision, RateComparison
 from scouter.evaluate.results.confirmation import Confirmation
-
-LARGE_FALL: Final = 0.2
-"""Fall of the share of scenarios that pass which is never let go without a word."""
 
 NEW_BASELINE: Final = "save a new baseline if that is meant"
 
-_MORE_SCENARIOS: Final = (
-    "ask the scenarios that failed again, as scouter eval --baseline does, or use more --repeats "
-    "or scenarios"
-)
 _PLURALS: Final = {"scenario": "scenarios", "alias": "aliases", "task": "tasks"}
 _EPSILON: Final = 1e-9
 _NAMED: Final = 5
@@ -36,16 +27,15 @@ class Evidence:
             conversations, or where there is none all tasks; None without any.
         fall: By how much its mean over scenarios fell, a share; negative for a rise.
         gone: Names that the baseline has and the new run lacks altogether, by their noun.
-        open_fall: The fall without the scenarios that passed when they were asked again; None
-            where none was asked again.
-        confirmations: Results of the scenarios that were asked again.
+        trial: Attempts at scenarios; None for records without scenarios.
+        confirmations: Results of the scenarios that were asked again alone.
     """
 
     rows: Sequence[RateComparison]
     primary: RateComparison | None
     fall: float = 0.0
-    open_fall: float | None = None
     gone: Mapping[str, Sequence[str]] = field(default_factory=dict[str, Sequence[str]])
+    trial: Trial | None = None
     confirmations: Sequence[Confirmation] = ()
 
 
@@ -75,10 +65,10 @@ def decide_comparison(evidence: Evidence) -> Decided:
         evidence: The rows, and what is known beside them.
 
     Returns:
-        `regressed` if a rate is rejected, a scenario that was asked again is broken, or something
-        of the baseline is gone; else `inconclusive` if whole scenarios fell by 20 points or more,
-        which is not significant, and nobody was asked again, or if nothing could be compared;
-        else `no regression seen`.
+        `regressed` if a rate is rejected, a scenario is broken, or something of the baseline is
+        gone; else `inconclusive` if 20 points or more fell and chance may explain it, if the
+        failures of a scenario are nearly enough, or if nothing could be compared; else `no
+        regression seen`.
     """
     primary = evidence.primary
     ruled_out = None
@@ -115,40 +105,89 @@ def ruled_out_text(limit: float) -> str:
 
 
 def _worse(evidence: Evidence) -> Iterator[str]:
-    for found in evidence.confirmations:
-        if found.is_broken:
-            yield (
-                f"scenario {found.scenario_id!r} is broken: it passed before, failed now, and "
-                f"failed again each time that it was asked again ({found.asked})"
-            )
     rejected = [row for row in evidence.rows if row.regressed]
-    for row in sorted(rejected, key=lambda row: (not row.is_whole, row.difference)):
-        yield f"{row.label}: {row.reason}"
+    for row in rejected:
+        if row.is_whole:
+            yield f"{row.label}: {row.reason}"
+    if evidence.trial is not None:
+        yield from _broken(evidence.trial)
+    for row in sorted(rejected, key=lambda row: row.difference):
+        if not row.is_whole:
+            yield f"{row.label}: {row.reason}"
     for noun, names in evidence.gone.items():
         if names:
             nouns = noun if len(names) == 1 else f"{len(names)} {_PLURALS[noun]}"
             yield f"gone from the new run: {nouns} {_listed(names, ', ')}; {NEW_BASELINE}"
 
 
+def _broken(trial: Trial) -> Iterator[str]:
+    found = trial.broken
+    if found.together is not None:
+        names = _listed([repr(name) for name in found.names], ", ")
+        yield (
+            f"scenarios {names} are broken: they passed before and not once now; the chance of so "
+            f"many at a time is {one_in(found.together)} if nothing changed"
+        )
+        return
+    for name in found.names[:_NAMED]:
+        old = trial.baseline[name]
+        yield (
+            f"scenario {name!r} is broken: it passed {sum(old)} of {len(old)} attempts before and "
+            f"none of {trial.failures(name)} now; {_by_chance(found.chances[name])}"
+        )
+    if len(found.names) > _NAMED:
+        yield f"and {len(found.names) - _NAMED} more scenarios are broken"
+
+
+def _by_chance(chance: float) -> str:
+    """Say how probable failures are."""
+    return f"the chance of that is {one_in(chance)} if nothing changed"
+
+
+def one_in(chance: float) -> str:
+    """Write a small chance as people say it: 1 in 250."""
+    if chance >= 0.5:
+        return f"{chance:.0%}"
+    odds = 1 / max(chance, 1e-9)
+    digits = 10 ** max(math.floor(math.log10(odds)) - 1, 0)
+    return f"1 in {round(odds / digits) * digits:,.0f}"
+
+
 def _doubt(evidence: Evidence, ruled_out: float | None) -> str | None:
     """Say why the evidence does not suffice; None if it does."""
-    primary = evidence.primary
+    primary, trial = evidence.primary, evidence.trial
     if primary is None or ruled_out is None:
         return "the runs have nothing in common that could be compared"
-    open_ones = [each for each in evidence.confirmations if not each.passed and not each.is_broken]
-    if open_ones:
-        told = [f"{each.scenario_id!r} ({each.asked} of {each.wanted})" for each in open_ones]
+    if unsettled := [each for each in evidence.confirmations if not each.is_settled]:
+        names = _listed([f"{each.scenario_id!r} ({each.asked})" for each in unsettled], ", ")
         return (
-            f"not confirmed: {_listed(told, ', ')} failed and could not be asked again as often as "
-            "that takes; run the check again"
+            f"not confirmed: {names} could not be asked again as often as it takes; run the check "
+            "again"
         )
-    fall = evidence.fall if evidence.open_fall is None else evidence.open_fall
-    if min(fall, evidence.fall) < LARGE_FALL - _EPSILON or not primary.is_whole:
+    if trial is not None and trial.broken.is_doubtful:
+        name, chance = min(trial.broken.chances.items(), key=lambda item: item[1])
+        return (
+            f"not confirmed: scenario {name!r} passed before and none of {trial.failures(name)} "
+            f"attempts now; {_by_chance(chance)}; {_advice(trial)}"
+        )
+    fall = evidence.fall if trial is None else trial.fall
+    if fall < LARGE_FALL - _EPSILON or not primary.is_whole:
         return None
-    advice = _MORE_SCENARIOS if primary.task_id == WHOLE_SCENARIOS else "compare more of them"
+    advice = "compare more of them" if trial is None else _advice(trial)
     return (
-        f"{primary.label} fell by {100 * evidence.fall:.1f} points, which may be chance: "
+        f"{primary.label} fell by {100 * fall:.1f} points, which may be chance: "
         f"{primary.reason}; {advice}"
+    )
+
+
+def _advice(trial: Trial) -> str:
+    """Name the run that would decide."""
+    tries = max(map(len, trial.suite[0].values()))
+    if len(trial.suite) == 1 and not any(trial.single.values()):
+        return "run scouter eval with --baseline, which asks again what is in doubt"
+    return (
+        f"save a new baseline of the version before with --repeats {3 * tries}, and run the check "
+        f"with --repeats {3 * tries}"
     )
 
 

@@ -21,7 +21,7 @@ from scouter.evaluate.statistics.permutation import Stratum, fall_p_value
 from scouter.evaluate.statistics.proportion import newcombe_difference
 
 WHOLE_LEVEL: Final = 0.04
-"""Level of whole scenarios."""
+"""Level of whole records or conversations; that of scenarios is in `asking`."""
 
 REST_LEVEL: Final = 0.01
 """Level of all other rates together, so that an unchanged run stops in 5 % at most."""
@@ -83,7 +83,7 @@ def _test(tally: Tally) -> _Test:
     strata = [each for each in tally.tested() if each.old and each.new]
     if not tally.old_count or not strata:
         return _Test(method=NO_TEST, difference=new_rate - old_rate if tally.old_count else 0.0)
-    p_value = fall_p_value(strata)
+    p_value = fall_p_value(strata) if tally.own_test is None else tally.own_test[0]
     if tally.is_apart:
         counts = tally.old_passed, tally.old_count, tally.new_passed, tally.new_count
         return _Test(
@@ -139,6 +139,8 @@ def _interval(tally: Tally, difference: float) -> tuple[str, float, Interval]:
 def _row(tally: Tally, test: _Test, adjusted: float | None, family: int) -> RateComparison:
     is_whole = tally.task_id in _WHOLE
     level = WHOLE_LEVEL if is_whole else REST_LEVEL
+    if tally.own_test is not None:
+        level = tally.own_test[1]
     return RateComparison(
         alias=tally.alias,
         task_id=tally.task_id,

@@ -8,6 +8,7 @@ Here they are put together.
 from collections.abc import Iterable, Iterator, Sequence, Set
 from typing import Final
 
+from scouter.evaluate.compare.asking import trial_of
 from scouter.evaluate.compare.attempts import Attempt, attempts_of, count_passed, flipped
 from scouter.evaluate.compare.changes import fell
 from scouter.evaluate.compare.counts import Tally
@@ -36,7 +37,6 @@ from scouter.evaluate.compare.sentences import (
 )
 from scouter.evaluate.compare.strata import whole_conversations, whole_scenarios
 from scouter.evaluate.intervals import wilson
-from scouter.evaluate.results.confirmation import Confirmation
 from scouter.evaluate.results.gc_pause import collector_paused
 from scouter.evaluate.results.rows import ResultRows
 from scouter.evaluate.results.run import RunResults
@@ -130,6 +130,9 @@ def _compare_replays(
         [alias] = aliases.both
         found = baseline.dataset_results[alias], new.dataset_results[alias]
         whole = whole_conversations(match(*found), None)
+    trial = trial_of(baseline, new) if before else None
+    if trial is not None:
+        whole.own_test = trial.p_value, trial.level
     rows = judge([whole, *tallies, *scenarios.tallies])
     comparisons = {
         alias: _with_decision(
@@ -139,15 +142,15 @@ def _compare_replays(
         )
         for alias, comparison in comparisons.items()
     }
-    flips = tuple(flipped(before, now))
     # A run may have been asked again for another baseline.
-    confirmations = tuple(found for found in new.confirmations if found.scenario_id in flips)
+    watched = () if trial is None else trial.watched
+    confirmations = tuple(found for found in new.confirmations if found.scenario_id in watched)
     decided = decide_comparison(
         Evidence(
             rows=rows,
             primary=rows[0],
             fall=net_fall(whole),
-            open_fall=_open_fall(whole, confirmations, old, now),
+            trial=trial,
             gone={
                 "scenario": [*map(repr, ran.removed)],
                 "alias": [*map(repr, aliases.removed)],
@@ -220,7 +223,8 @@ def _compare_replays(
         rates=rows,
         baseline_scenarios_passed=count_passed(before),
         comparison_scenarios_passed=count_passed(now),
-        flips=flips,
+        rounds=new.rounds,
+        flips=tuple(flipped(before, now)),
         confirmations=confirmations,
         score_changes=(
             *(row for found in comparisons.values() for row in found.score_changes),
@@ -232,20 +236,6 @@ def _compare_replays(
             *(f"{a}: {note}" for a, found in comparisons.items() for note in found.notes),
         ),
     )
-
-
-def _open_fall(
-    whole: Tally,
-    confirmations: Iterable[Confirmation],
-    before: dict[str, list[Attempt]],
-    now: dict[str, list[Attempt]],
-) -> float:
-    """The fall without the scenarios that passed when they were asked again."""
-    cleared = [found.scenario_id for found in confirmations if found.passed]
-    settled = whole_scenarios(_only(before, cleared), _only(now, cleared))
-    scenarios = sum(1 for _ in whole.tested())
-    count = sum(1 for _ in settled.tested())
-    return net_fall(whole) - net_fall(settled) * count / scenarios if scenarios else 0.0
 
 
 _EMPTY: Final = ResultRows([])

@@ -4,17 +4,19 @@ from pydantic import BaseModel
 
 
 class Confirmation(BaseModel, frozen=True):
-    """A scenario that passed before, failed now and was asked again."""
+    """A scenario that passed before, did not pass once in the new run, and was asked again."""
 
     scenario_id: str
     asked: int
-    """Re-asks that were made; they stop at the first that passes."""
+    """Further attempts that were decided; they stop at the first that passes."""
     passed: int
-    """Re-asks that passed."""
-    wanted: int
-    """Re-asks that all have to fail before the scenario counts as broken."""
-
-    @property
-    def is_broken(self) -> bool:
-        """True if every re-ask that was wanted was made and failed."""
-        return self.asked == self.wanted and self.passed == 0
+    """Further attempts that passed."""
+    failed: int
+    """All attempts of the run that failed, those of the whole suite among them."""
+    chance: float
+    """Chance that the scenario fails so often if nothing changed, in [0, 1]."""
+    is_broken: bool
+    """True if that is too improbable; alone, or together with other scenarios."""
+    is_settled: bool = True
+    """False if the asking ended before anybody could know, as a judge or the agent gave no answer
+    or somebody interrupted it."""

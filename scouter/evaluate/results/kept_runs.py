@@ -8,6 +8,9 @@ from scouter.evaluate.results.pooling import overlap, pooled
 from scouter.evaluate.results.provenance import Provenance, git_dirty, git_revision
 from scouter.evaluate.results.run import RunResults
 
+_MANY: Final = 10
+"""Releases after which a baseline has become too slow to stop one."""
+
 R = TypeVar("R", bound=RunResults)
 
 _PICKED: Final = "a baseline that is picked among runs is too good by luck"
@@ -60,6 +63,52 @@ def save_run(results: RunResults, path: Path) -> str:
     count = len(kept.scenarios)
     scenarios = f"{count:,} scenario" + ("" if count == 1 else "s")
     return f"{path}: {kept.runs} runs of {scenarios} are kept; {_PICKED}"
+
+
+def join_baseline(results: RunResults, path: Path, *, is_good: bool) -> str:
+    """Add a release to the baseline that it was held against.
+
+    Attempts of a release that nothing stopped join those of the baseline. A release that was
+    stopped is counted, as each further look at one baseline needs a lower level.
+
+    Args:
+        results: The run.
+        path: The baseline's file.
+        is_good: True if nothing stopped the release.
+
+    Returns:
+        What became of the file, in one line.
+
+    Raises:
+        OSError: The file cannot be written.
+
+    Cost: linear in the size of the file.
+    """
+    results = _but_for(path, results)
+    earlier = type(results).load(path)
+    is_new = bool(another_version(earlier.provenance, results.provenance))
+    counted = {"releases": earlier.releases + is_new}
+    if not is_good:
+        earlier.model_copy(update=counted).save(path)
+        return f"{path}: the run did not pass and is not added; {_held(counted['releases'])}"
+    if overlap(earlier, results):
+        return f"{path}: left as it is, as it has attempts of this run"
+    try:
+        kept = pooled([earlier, results], [str(path), "this run"]).model_copy(update=counted)
+    except ConfigError as error:
+        results.save(path)
+        return f"{path}: replaced, as {str(error).removeprefix('this run: ')}"
+    kept.save(path)
+    return f"{path}: {kept.runs} runs are kept; {_held(kept.releases)}"
+
+
+def _held(releases: int) -> str:
+    """Say how often a baseline was used, and when a new one is due."""
+    noun = "release" if releases == 1 else "releases"
+    text = f"{releases} {noun} held against this baseline"
+    if releases < _MANY:
+        return text
+    return f"{text}, and each lowers the level for the next one; save a new baseline soon"
 
 
 def _but_for(path: Path, results: R) -> R:

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import accumulate
 from typing import Final, TypeAlias, TypeVar
 
 from scouter.errors import ConfigError
@@ -29,8 +30,9 @@ def pooled(runs: Sequence[R], names: Sequence[str]) -> R:
         names: Name of each run in an error, such as its file.
 
     Returns:
-        All attempts with numbers of their own, in the order of the runs. Confirmations and
-        calibrations of judges are left out where there are several runs.
+        All attempts with numbers of their own, in the order of the runs; those at single
+        scenarios stay apart. Confirmations and calibrations of judges are left out where there
+        are several runs.
 
     Raises:
         ConfigError: Scenarios or profiles differ; names the run and the field.
@@ -48,12 +50,21 @@ def pooled(runs: Sequence[R], names: Sequence[str]) -> R:
             )
         if any(overlap(each, run) for each in runs[:at]):
             raise ConfigError(f"{name}: a run in it is in an earlier file, too; give each run once")
-    parts: list[R] = []
-    shift = 0
-    for run in runs:
-        parts.append(picked(run, {at: at + shift for at in range(run.repeats)}))
-        shift += run.repeats
-    return joined(parts)
+    alone = [run.reasked for run in runs if run.reasked is not None]
+    update = {
+        "reasked": joined(_in_line(alone)) if alone else None,
+        "releases": max(run.releases for run in runs),
+    }
+    return joined(_in_line(runs)).model_copy(update=update)
+
+
+def _in_line(runs: Sequence[R]) -> list[R]:
+    """The same runs, whose attempts are numbered one after the other."""
+    shifts = accumulate((run.repeats for run in runs), initial=0)
+    return [
+        picked(run, {at: at + shift for at in range(run.repeats)})
+        for run, shift in zip(runs, shifts, strict=False)
+    ]
 
 
 def overlap(first: RunResults, second: RunResults) -> bool:
@@ -110,6 +121,7 @@ def picked(results: R, numbers: Numbers) -> R:
             ),
             "repeats": max(numbers.values(), default=0) + 1,
             "contexts": {uid: text for uid, text in results.contexts.items() if uid in uids},
+            "rounds": 1,
             "judge_rates": (),
             "confirmations": (),
             "reasked": None,

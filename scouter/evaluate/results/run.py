@@ -41,11 +41,16 @@ class RunResults(Stored, frozen=True):
     """One for each attempt that is not among the `scenario_results`."""
     provenance: Provenance = Provenance()
     repeats: int = 1
-    """Number of attempts at each scenario."""
+    """Number of attempts at each scenario, over all rounds."""
+    rounds: int = 1
+    """Rounds in which the whole suite was asked: 1, or more where a fall had to be looked into."""
+    releases: int = 0
+    """Releases that were held against this baseline so far."""
     runs: int = 1
     """Runs whose attempts are here; several where a baseline keeps them all."""
     reasked: "RunResults | None" = None
-    """The further attempts behind the confirmations; they are in no rate and no count of these."""
+    """Further attempts at single scenarios, behind the confirmations; they are in no rate and no
+    count of these."""
     contexts: dict[str, JsonValue] = Field(default_factory=dict[str, JsonValue])
     """The records' contexts by uid, for people; a large one is a text that is cut."""
     judge_rates: tuple[JudgeRate, ...] = ()
@@ -58,7 +63,7 @@ class RunResults(Stored, frozen=True):
     left_out: tuple[str, ...] = ()
     """Checks that the source of the cases asks for and that nobody ran, in words."""
     confirmations: tuple[Confirmation, ...] = ()
-    """Scenarios that passed in the baseline, failed here and were asked again."""
+    """Scenarios that passed in the baseline, never passed here and were asked again alone."""
 
     @property
     def scenario_ids(self) -> list[str]:

@@ -1,5 +1,6 @@
 """The largest fall that a comparison does not rule out."""
 
+import math
 from typing import Final
 
 from scouter.evaluate.statistics.distributions import NORMAL, incomplete_beta
@@ -39,6 +40,21 @@ def fall_limit(fell: float, rose: float, scenarios: int, confidence: float = CON
         return 1.0
     by_score = -tango(fell, rose, scenarios, z=NORMAL.inv_cdf(confidence))[0]
     return max(by_score, highest_rate(max(fell - rose, 0.0), scenarios, confidence))
+
+
+def fewest_scenarios(limit: float, confidence: float = CONFIDENCE) -> int:
+    """Count the scenarios that it takes to rule out a fall, if not one of them fell.
+
+    Args:
+        limit: The fall, a share above 0.
+        confidence: One-sided level, between 0 and 1, both excluded.
+
+    Returns:
+        Fewest scenarios, from 1; attempts at the same scenarios cannot take their place.
+    """
+    if limit >= 1:
+        return 1
+    return math.ceil(math.log1p(-confidence) / math.log1p(-limit) - 1e-9)
 
 
 def highest_rate(count: float, total: int, confidence: float = CONFIDENCE) -> float:

@@ -6,7 +6,7 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Final, NamedTuple
 
-from scouter.evaluate.statistics.distributions import NORMAL, binomial_cdf
+from scouter.evaluate.statistics.distributions import NORMAL, binomial_cdf, binomial_pmf
 
 GRIDS: Final = (60, 24, 12, 6, 4, 2, 1)
 """Steps between 0 and 1 that values are rounded to where their own grid would cost too much."""
@@ -38,7 +38,7 @@ class _Grid(NamedTuple):
     taken: int
 
 
-def fall_p_value(strata: Iterable[Stratum]) -> float:
+def fall_p_value(strata: Iterable[Stratum], *, mid: bool = False) -> float:
     """One-sided p-value of the new attempts having no lower values than the old ones.
 
     If nothing changed between the runs, any of the attempts of a stratum may be the new ones. The
@@ -49,6 +49,8 @@ def fall_p_value(strata: Iterable[Stratum]) -> float:
     Args:
         strata: One per scenario; one with attempts of a single run, or of equal values, says
             nothing.
+        mid: Count only half of the choices whose sum is the observed one. The p-value then keeps
+            its level on average over what could be observed, not for each single suite.
 
     Returns:
         The exact share for values that lie on a grid that is not too fine, else that of values
@@ -60,7 +62,8 @@ def fall_p_value(strata: Iterable[Stratum]) -> float:
 
     Cost: bounded to less than 0.1 s.
     Source: exact permutation test with strata, Fisher 1935, The Design of Experiments; the counts
-        of 0 and 1 are hypergeometric, as in Mantel and Haenszel 1959.
+        of 0 and 1 are hypergeometric, as in Mantel and Haenszel 1959. Mid-p: Lancaster 1961,
+        doi:10.1080/01621459.1961.10482105.
     """
     telling = [each for each in strata if each.old and each.new and _varies(each)]
     if not telling:
@@ -68,7 +71,8 @@ def fall_p_value(strata: Iterable[Stratum]) -> float:
     own = math.lcm(*{value.denominator for each in telling for value in _all(each)})
     found, observed = _on_grid(telling, min(own, _FINEST))
     if _is_fair_coin(found):
-        return binomial_cdf(observed, len(found), 0.5)
+        half = binomial_pmf(observed, len(found), 0.5) / 2 if mid else 0.0
+        return binomial_cdf(observed, len(found), 0.5) - half
     if len(telling) ** 3 // 32 > _WORDS:  # what even the coarsest grid costs, at least
         return _normal(found, observed)
     for steps in (own, *(steps for steps in GRIDS if steps < own)):
@@ -76,7 +80,7 @@ def fall_p_value(strata: Iterable[Stratum]) -> float:
         if not coarse:
             return 1.0
         if _cost(coarse) <= _WORDS:
-            return _exact(coarse, total)
+            return _exact(coarse, total, mid=mid)
     return _normal(found, observed)
 
 
@@ -164,7 +168,7 @@ def _cost(strata: Sequence[_Grid]) -> int:
     return counting + sum(terms) * sum(map(_highest, strata)) * int(bits / 64 + 1)
 
 
-def _exact(strata: Sequence[_Grid], observed: int) -> float:
+def _exact(strata: Sequence[_Grid], observed: int, *, mid: bool) -> float:
     """Multiply the strata's distributions, each kept as one long number."""
     choices = math.prod(map(_choices, strata))
     width = choices.bit_length() + 1
@@ -173,6 +177,8 @@ def _exact(strata: Sequence[_Grid], observed: int) -> float:
         ways = sum((ways * count) << (width * total) for total, count in _ways(stratum).items())
     tail = ways & ((1 << (width * (observed + 1))) - 1)
     count = tail % ((1 << width) - 1)  # the sum of its digits
+    if mid:
+        return (2 * count - (tail >> (width * observed))) / (2 * choices)
     return count / choices
 
 

@@ -1,11 +1,13 @@
 """The decision of a release check: one word, one sentence, the reasons and an exit code."""
 
+import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, Literal, TypeAlias
 
+from scouter.errors import ConfigError
 from scouter.evaluate.api.comparison import ComparisonResults, ScenarioComparisonResults
 from scouter.evaluate.api.replay import ScenarioEvalResults
 from scouter.evaluate.compare.attempts import scenarios_passed
@@ -16,6 +18,7 @@ from scouter.evaluate.compare.rows import ComparisonDecision
 from scouter.evaluate.outcome import Outcome
 from scouter.evaluate.results.judge_totals import totals_of
 from scouter.evaluate.results.lost import Lost
+from scouter.evaluate.statistics.fall_limit import fewest_scenarios, highest_rate
 from scouter.replay.reports.texts import counted, percent
 
 AnyComparison: TypeAlias = ScenarioComparisonResults | ComparisonResults
@@ -72,6 +75,26 @@ class Policy:
     allow_errors: bool = False
     allow_lost: bool = False
     allow_unjudged: bool = False
+
+    def check(self, scenarios: int) -> None:
+        """Refuse what no run of so few scenarios could reach, before it costs anything.
+
+        Raises:
+            ConfigError: Says how many scenarios it takes.
+        """
+        wanted = self.require_ruled_out
+        if wanted is None:
+            return
+        if not wanted > 0:
+            raise ConfigError(f"--require-ruled-out {wanted:g}: expected points above 0")
+        needed = fewest_scenarios(wanted / 100)
+        if 0 < scenarios < needed:
+            least = 100 * highest_rate(0, scenarios)
+            raise ConfigError(
+                f"--require-ruled-out {wanted:g}: {counted(scenarios, 'scenario')} can rule out no "
+                f"fall below {least:.1f} points, however many --repeats; use {needed} scenarios, "
+                f"or ask for {math.ceil(least)}"
+            )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -180,7 +203,7 @@ def compared(comparison: AnyComparison, policy: Policy) -> list[tuple[Word, str]
     return [
         (
             Word.INCONCLUSIVE,
-            f"{text}, and --require-ruled-out asks for {wanted:g}; run more scenarios or --repeats",
+            f"{text}, and --require-ruled-out asks for {wanted:g}; run more scenarios",
         )
     ]
 
@@ -276,6 +299,7 @@ def _headline(
     if isinstance(comparison, ScenarioComparisonResults):
         now, before = comparison.comparison_scenarios_passed, comparison.baseline_scenarios_passed
         yield _passed(now, f", {_of_all(before)} in the baseline") or _whole(comparison)
+        yield _rounds(comparison)
         now, before = comparison.comparison_checks, comparison.baseline_checks
         if now[1]:
             yield f"{_RATE} {_rate(now)}, {_rate(before)} in the baseline."
@@ -321,9 +345,22 @@ def _flips(comparison: ScenarioComparisonResults) -> str:
     asked = {each.scenario_id: each for each in comparison.confirmations}
     flips = [name for name in comparison.flips if name not in asked]
     parts = [f"Passed before and not now: {_names(flips)}."] if flips else []
-    if cleared := [name for name in comparison.flips if name in asked and asked[name].passed]:
-        parts.append(f"Passed when asked again: {_names(cleared)}.")
+    if passed := [name for name in comparison.flips if name in asked and asked[name].passed]:
+        parts.append(f"Passed when asked again: {_names(passed)}.")
     return " ".join(parts)
+
+
+def _rounds(comparison: ScenarioComparisonResults) -> str:
+    """Say that the whole suite was asked again, and what all attempts came to."""
+    again = comparison.rounds - 1
+    if not again:
+        return ""
+    [whole] = [row for row in comparison.rates if row.is_whole]
+    return (
+        f"The whole suite was asked again {'once' if again == 1 else 'twice'}: "
+        f"{_of_all((whole.comparison_passed, whole.comparison_count))} attempts passed, "
+        f"{_of_all((whole.baseline_passed, whole.baseline_count))} in the baseline."
+    )
 
 
 def _rate(checks: tuple[int, int]) -> str:

@@ -51,7 +51,7 @@ def test_a_release_check_from_baseline_to_stop(project: Path, scouter: Scouter) 
     )  # fmt: skip
     assert worse.returncode == 1, worse.stderr  # asked again, and broken
     assert "scenario 'paris'" in worse.stdout
-    assert worse.stdout.count("scenario 'paris': passed before") == 1
+    assert worse.stdout.count("scenario 'paris': passed in 1 of 1 attempts before") == 1
     assert "1 of 2 scenarios passed, 2 of 2 in the baseline." in worse.stdout
     root = Xml.parse(project / "r.xml").getroot()  # noqa: S314 our own file
     assert int(root.get("failures", "0")) >= 2
@@ -191,7 +191,12 @@ def test_what_has_to_be_ruled_out(project: Path, scouter: Scouter) -> None:
     scouter(*RUN, "--save", "baseline.json")
     asked = (*RUN, "--baseline", "baseline.json", "--require-ruled-out")
     assert scouter(*asked, "78").returncode == 0
-    short = scouter(*asked, "10", "--junit", "r.xml", "--markdown", "r.md", "--html", "r.html")
+    never = scouter(*asked, "10")
+    assert never.returncode == 2, "refused before the run"
+    assert "use 29 scenarios, or ask for 78" in one_line(never)
+    twice = ("compare", "baseline.json", "baseline.json", "--require-ruled-out")
+    reports = ("--junit", "r.xml", "--markdown", "r.md", "--html", "r.html")
+    short = scouter(*twice, "10", *reports)
     assert short.returncode == 3, short.stderr
     told = "only a fall of more than 77.6 points is ruled out, and --require-ruled-out asks for 10"
     assert "Inconclusive. 2 of 2 scenarios passed" in short.stdout
@@ -199,7 +204,6 @@ def test_what_has_to_be_ruled_out(project: Path, scouter: Scouter) -> None:
     for name in ("r.xml", "r.md", "r.html"):
         text = (project / name).read_text(encoding="utf-8").replace("\\", "")
         assert told in text
-    twice = ("compare", "baseline.json", "baseline.json", "--require-ruled-out")
     assert [scouter(*twice, points).returncode for points in ("78", "10")] == [0, 3]
 
 
@@ -628,12 +632,12 @@ def test_a_baseline_keeps_no_run_that_regressed(project: Path, scouter: Scouter)
     """Or the version would be held against itself the next time."""
     onto = ("--baseline", "b.json", "--save", "b.json")
     scouter(*RUN, "--save", "b.json", "--agent-version", "1")
-    before = (project / "b.json").read_bytes()
-    for _ in range(2):
+    for releases in (1, 2):
         worse = scouter(*RUN, *onto, "--agent-version", "2", BAD="paris")
         assert worse.returncode == 1, worse.stdout
-        assert "b.json: left as it is, as the run did not pass" in worse.stderr
-        assert (project / "b.json").read_bytes() == before
+        assert "b.json: the run did not pass and is not added" in worse.stderr
+        kept = ScenarioEvalResults.load(project / "b.json")
+        assert (kept.runs, kept.repeats, kept.releases) == (1, 1, releases)
     good = scouter(*RUN, *onto, "--agent-version", "1")
     assert good.returncode == 0, good.stdout
-    assert "2 runs of 2 scenarios are kept" in good.stderr
+    assert "2 runs are kept; 2 releases held against this baseline" in good.stderr

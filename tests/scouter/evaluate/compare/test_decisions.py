@@ -23,7 +23,6 @@ from scouter.evaluate.compare.rows import (
 )
 from scouter.evaluate.compare.sentences import repeats_notes
 from scouter.evaluate.outcome import Outcome, Reason
-from scouter.evaluate.results.confirmation import Confirmation
 from scouter.evaluate.results.record_result import RecordResult, record_outcome
 from scouter.evaluate.results.run import ScenarioInfo
 from scouter.evaluate.results.task_result import EvalTaskResult
@@ -187,49 +186,14 @@ def test_one_task_of_twenty_that_fell_a_little_is_named() -> None:
 
 
 def test_a_large_fall_that_may_be_chance_is_inconclusive() -> None:
-    """4 of 20 flipped, 1/16 = 0.0625 > 0.04: 20 points are never let go without a word."""
-    before = attempts(["P"] * 20, None)
-    comparison = attempts(["F"] * 4 + ["P"] * 16, None).compare_to(before)
+    """3 of 8 flipped, mid-p 1/16 > 0.035: 20 points are never let go without a word."""
+    before = attempts(["P"] * 8, None)
+    comparison = attempts(["F"] * 3 + ["P"] * 5, None).compare_to(before)
     assert comparison.decision is ComparisonDecision.INCONCLUSIVE
     assert comparison.exit_code == 3
-    assert "fell by 20.0 points, which may be chance" in comparison.decision_reason
-    assert "ask the scenarios that failed again" in comparison.decision_reason
-    three = attempts(["F"] * 3 + ["P"] * 17, None).compare_to(before)
-    assert (three.exit_code, three.flips) == (0, ("s0", "s1", "s2"))
-
-
-@pytest.mark.parametrize(
-    ("passed", "asked", "code"),
-    [
-        pytest.param(0, 4, 1, id="broken"),
-        pytest.param(1, 3, 0, id="passed at the third time"),
-        pytest.param(0, 3, 3, id="asked too seldom to say"),
-    ],
-)
-def test_scenarios_that_were_asked_again(passed: int, asked: int, code: int) -> None:
-    before = attempts(["P"] * 20, None)
-    found = Confirmation(scenario_id="s0", asked=asked, passed=passed, wanted=4)
-    now = attempts(["F"] + ["P"] * 19, None).model_copy(update={"confirmations": (found,)})
-    comparison = now.compare_to(before)
-    assert comparison.exit_code == code
-    assert comparison.confirmations == (found,)
-    assert ("scenario 's0' is broken" in comparison.decision_reason) is (code == 1)
-    others = tuple(
-        Confirmation(scenario_id=f"s{at}", asked=1, passed=1, wanted=4) for at in (1, 2, 3)
-    )
-    large = attempts(["F"] * 4 + ["P"] * 16, None)
-    large = large.model_copy(update={"confirmations": (found, *others)})
-    assert large.compare_to(before).exit_code == code
-
-
-def test_a_cleared_scenario_does_not_clear_the_others() -> None:
-    """Of 5 scenarios one fell wholly and two by half: 40 points, and 20 without the first."""
-    before = attempts(["PP"] * 5, None)
-    now = attempts(["FF", "PF", "PF", "PP", "PP"], None)
-    assert now.compare_to(before).exit_code == 3
-    cleared = Confirmation(scenario_id="s0", asked=1, passed=1, wanted=4)
-    now = now.model_copy(update={"confirmations": (cleared,)})
-    assert now.compare_to(before).exit_code == 3
+    assert "asks again what is in doubt" in comparison.decision_reason
+    one = attempts(["F"] + ["P"] * 19, None).compare_to(attempts(["P"] * 20, None))
+    assert (one.exit_code, one.flips) == (0, ("s0",))
 
 
 def test_a_record_that_comes_and_goes_falls_as_often_as_it_rises() -> None:
@@ -244,7 +208,7 @@ def test_a_record_that_comes_and_goes_falls_as_often_as_it_rises() -> None:
         whole = now.compare_to(before).rates[0]
         assert (whole.fell, whole.rose) == (4, 4)
         assert whole.p_value is not None
-        assert whole.p_value > 0.5
+        assert whole.p_value == pytest.approx(0.5), "mid-p of no difference"
 
 
 def test_what_is_gone_altogether() -> None:
@@ -367,12 +331,12 @@ def test_attempts_move_together() -> None:
     """Two of three attempts of one scenario lose all of three turns: 9 results, 6 attempts.
 
     By hand: of C(6, 3) = 20 choices of the new attempts only the one with both that failed has a
-    sum as low, with one of the four that passed: 4 choices.
+    sum as low, with one of the four that passed: 4 choices. Whole scenarios count half of them.
     """
     before = attempts([["PPP"] * 3], None)
     now = attempts([["FFF", "PPP", "FFF"]], None)
     comparison = now.compare_to(before)
-    assert task(comparison, WHOLE_SCENARIOS).p_value == pytest.approx(4 / 20)
+    assert task(comparison, WHOLE_SCENARIOS).p_value == pytest.approx(2 / 20)
     assert task(comparison, "t1").p_value == pytest.approx(4 / 20)
 
 

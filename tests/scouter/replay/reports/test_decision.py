@@ -2,6 +2,7 @@
 
 import pytest
 
+from scouter.errors import ConfigError
 from scouter.evaluate.api.replay import ScenarioEvalResults
 from scouter.evaluate.compare.gate_checks import GateCheck, check_gates, count_checks
 from scouter.evaluate.compare.gates import Gates
@@ -115,11 +116,12 @@ def test_a_few_flips_are_named_and_stop_nothing() -> None:
 
 
 def test_a_large_fall_that_may_be_chance() -> None:
-    """Four of twenty: 1/16 is above 0.04, and 20 points are no small thing."""
-    found = decide(many(4), many(4).compare_to(many(0)), (), Policy())
+    """Three of eight: mid-p 1/16 is above 3.5 %, and 38 points are no small thing."""
+    run = many(3, of=8)
+    found = decide(run, run.compare_to(many(0, of=8)), (), Policy())
     assert (found.word, found.exit_code, found.is_stopped) == (Word.INCONCLUSIVE, 3, True)
     (reason,) = found.reasons
-    assert "fell by 20.0 points, which may be chance" in reason
+    assert "run scouter eval with --baseline, which asks again" in reason
 
 
 def test_falls_that_are_no_chance() -> None:
@@ -143,30 +145,84 @@ def test_what_has_to_be_ruled_out() -> None:
     assert (found.word, found.exit_code) == (Word.INCONCLUSIVE, 3)
     assert found.reasons == (
         "only a fall of more than 13.9 points is ruled out, and --require-ruled-out asks for 10; "
-        "run more scenarios or --repeats",
+        "run more scenarios",
     )
 
 
-def test_what_asking_again_came_to() -> None:
-    """Broken where every re-ask failed; cleared where one passed."""
+def test_what_no_repeats_can_rule_out() -> None:
+    """By hand: 1 - 0.05^(1/20) = 0.1391; 0.9^28 = 0.0523 and 0.9^29 = 0.0471."""
+    Policy(require_ruled_out=14).check(20)
+    Policy(require_ruled_out=10).check(29)
+    with pytest.raises(
+        ConfigError, match=r"20 scenarios can rule out no fall below 13\.9 points"
+    ) as e:
+        Policy(require_ruled_out=10).check(20)
+    assert "use 29 scenarios, or ask for 14" in str(e.value)
+    with pytest.raises(ConfigError, match="points above 0"):
+        Policy(require_ruled_out=0).check(20)
 
-    def asked(*passed: int) -> ScenarioEvalResults:
-        found = tuple(
-            Confirmation(scenario_id=f"s{at}", asked=4, passed=each, wanted=4)
-            for at, each in enumerate(passed)
+
+def again(run: ScenarioEvalResults, **attempts: str) -> ScenarioEvalResults:
+    """The run with attempts at single scenarios: `+` passed, `-` did not."""
+    alone = results(
+        [
+            scenario(name, {"right": sign == "+"}, attempt=at)
+            for name, signs in attempts.items()
+            for at, sign in enumerate(signs)
+        ],
+        repeats=max(map(len, attempts.values())),
+    )
+    confirmations = tuple(
+        Confirmation(
+            scenario_id=name, asked=len(signs), passed=signs.count("+"), failed=signs.count("-"),
+            chance=0.5, is_broken=False,
         )
-        return many(len(passed)).model_copy(update={"confirmations": found})
+        for name, signs in attempts.items()
+    )  # fmt: skip
+    return run.model_copy(update={"reasked": alone, "confirmations": confirmations})
 
-    run = asked(1, 1)
-    cleared = decide(run, run.compare_to(many(0)), (), Policy())
-    assert cleared.exit_code == 0
-    assert cleared.headline.endswith("Passed when asked again: scenarios 's0', 's1'.")
-    run = asked(1, 0)
+
+def test_what_asking_again_came_to() -> None:
+    """Broken where so many attempts failed in a row; not where one passed."""
+    run = again(many(2), s0="-+", s1="+")
+    passed = decide(run, run.compare_to(many(0)), (), Policy())
+    assert passed.exit_code == 0
+    assert passed.headline.endswith("Passed when asked again: scenarios 's0', 's1'.")
+    run = again(many(2), s0="+", s1="-" * 14)
     broken = decide(run, run.compare_to(many(0)), (), Policy())
     assert (broken.word, broken.exit_code) == (Word.REGRESSED, 1)
-    assert broken.reasons[0].startswith("scenario 's1' is broken: it passed before")
-    run = asked(1, 1, 1, 1, 1)  # 5 of 20 fell: 1/32 is below 0.04, whatever was asked again
-    assert decide(run, run.compare_to(many(0)), (), Policy()).exit_code == 1
+    (reason,) = broken.reasons
+    assert reason.startswith(
+        "scenario 's1' is broken: it passed 1 of 1 attempts before and none of 15 now; the chance "
+        "of that is 1 in "
+    )
+    run = again(many(6), **dict.fromkeys(("s0", "s1", "s2", "s3", "s4", "s5"), "+"))
+    found = decide(run, run.compare_to(many(0)), (), Policy())
+    assert found.exit_code == 1, "6 of 20 fell: mid-p 1/128, whatever was asked again"
+
+
+def test_asking_that_ended_early_is_not_confirmed() -> None:
+    run = again(many(1), s0="-")
+    [found] = run.confirmations
+    run = run.model_copy(
+        update={"confirmations": (found.model_copy(update={"is_settled": False}),)}
+    )
+    decision = decide(run, run.compare_to(many(0)), (), Policy())
+    assert (decision.word, decision.exit_code) == (Word.INCONCLUSIVE, 3)
+    assert decision.reasons == (
+        "not confirmed: 's0' (1) could not be asked again as often as it takes; run the check "
+        "again",
+    )
+
+
+def test_rounds_of_the_whole_suite() -> None:
+    """Two rounds of one attempt: 30 of 40 pass now, 20 of 20 before."""
+    run = many(5, repeats=2).model_copy(update={"rounds": 2})
+    decision = decide(run, run.compare_to(many(0)), (), Policy())
+    assert decision.exit_code == 1
+    assert (
+        "The whole suite was asked again once: 30 of 40 attempts passed, 20 of 20 in the baseline."
+    ) in decision.headline
 
 
 def test_the_worst_word_wins_and_all_reasons_are_there() -> None:
@@ -182,7 +238,7 @@ def test_the_worst_word_wins_and_all_reasons_are_there() -> None:
     assert (found.word, found.exit_code) == (Word.REGRESSED, 1)
     assert any(reason.startswith("gate ") for reason in found.reasons)
     assert "scenario 's0': ValueError: no" in found.reasons
-    unmet = decide(many(4), many(4).compare_to(many(0)), gates(many(4), 0.9), Policy())
+    unmet = decide(many(3), many(3).compare_to(many(0)), gates(many(3), 0.9), Policy())
     assert (unmet.word, unmet.exit_code) == (Word.BELOW_GATE, 1)
 
 

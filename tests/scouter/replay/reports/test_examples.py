@@ -29,9 +29,10 @@ def test_flips_come_before_what_failed_already() -> None:
 
 
 def test_a_broken_scenario_comes_first_and_a_cleared_one_last() -> None:
+    asked = {"failed": 1, "chance": 0.5}
     found = (
-        Confirmation(scenario_id="s5", asked=1, passed=1, wanted=4),
-        Confirmation(scenario_id="s7", asked=4, passed=0, wanted=4),
+        Confirmation(scenario_id="s5", asked=1, passed=1, is_broken=False, **asked),
+        Confirmation(scenario_id="s7", asked=8, passed=0, is_broken=True, **asked),
     )
     now = run("s5", "s6", "s7").model_copy(update={"confirmations": found})
     assert chosen(Report(now, now.compare_to(run()))) == ["s7", "s6", "s5"]

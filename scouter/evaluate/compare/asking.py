@@ -1,0 +1,315 @@
+"""The rule of a release check: what to ask again, and what the attempts come to.
+
+Three kinds of evidence decide. The *suite test* compares all whole attempts at the suite with the
+baseline's, at most three times. A *broken* scenario failed so often that an unchanged one hardly
+would. And a *visible fall* of 20 points that is left at the end is never let go.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cached_property
+from typing import Final, Literal, TypeAlias
+
+from scouter.evaluate.compare.attempts import Attempt, attempts_of
+from scouter.evaluate.results.run import RunResults
+from scouter.evaluate.statistics.failing import Attempts, FailingChances
+from scouter.evaluate.statistics.permutation import Stratum, fall_p_value
+
+LOOKS: Final = (0.015, 0.010, 0.010)
+"""Levels of the suite test: at the first attempts, and after each further round of the suite."""
+
+ONLY_LOOK: Final = sum(LOOKS)
+"""Level of the suite test where the suite was asked once and for all."""
+
+ONE_BROKEN: Final = 0.010
+"""Chance that an unchanged suite has a scenario that is called broken by its own failures."""
+
+SEVERAL_BROKEN: Final = 0.003
+"""The same for several scenarios that are called broken together."""
+
+LARGE_FALL: Final = 0.20
+"""A fall of the share of attempts, or of scenarios, that passed, which is never let go."""
+
+_LOOK_AGAIN_P: Final = 0.10
+_LOOK_AGAIN_FALL: Final = 0.12
+_NEARLY: Final = 4.0
+"""Evidence within this factor of its level is too much to let go when the asking ends."""
+_LEAST_LEVEL: Final = 0.25
+_EPSILON: Final = 1e-9
+
+Rows: TypeAlias = Mapping[str, Sequence[int]]
+"""By scenario: 1 for each attempt that passed and 0 for each that did not."""
+
+
+class Ask(StrEnum):
+    """The next thing to do."""
+
+    SUITE = "suite"
+    """Ask every scenario again, as often as at first."""
+    SCENARIOS = "scenarios"
+    """Ask each scenario that still has no pass once."""
+    NOTHING = "nothing"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trial:
+    """Attempts of a run beside those of its baseline.
+
+    Args:
+        baseline: Whole attempts at the suite, of scenarios that both runs have.
+        usual: All attempts of the agent before, with those at single scenarios.
+        suite: Whole attempts of the new run: the first ones, then those of each further round.
+        single: Attempts at scenarios that were asked again alone.
+        release: Number of the release that is held against this baseline, from 1. Every level is
+            divided by it, so that a baseline that is used often does not stop more often.
+        confirm: Most further attempts at one scenario; None for no bound of its own.
+    """
+
+    baseline: Rows
+    usual: Mapping[str, Attempts]
+    suite: Sequence[Rows]
+    single: Rows
+    release: int = 1
+    confirm: int | None = None
+
+    @cached_property
+    def pooled(self) -> Rows:
+        """All whole attempts of the new run."""
+        return {
+            name: [passed for rows in self.suite for passed in rows.get(name, ())]
+            for name in self.baseline
+        }
+
+    @cached_property
+    def p_value(self) -> float:
+        """One-sided mid-p of the suite test."""
+        strata = (Stratum(self.baseline[name], self.pooled[name]) for name in self.baseline)
+        return fall_p_value(strata, mid=True)
+
+    @property
+    def level(self) -> float:
+        """Level of the suite test, once no further round is asked."""
+        looks = len(self.suite)
+        return (ONLY_LOOK if looks == 1 else LOOKS[looks - 1]) / self.release
+
+    @property
+    def has_fallen(self) -> bool:
+        """True if the suite test rejects that nothing changed."""
+        return self.p_value <= self.level
+
+    @cached_property
+    def fall(self) -> float:
+        """By how much the share of attempts that passed fell; negative for a rise."""
+        return _rate(self.baseline) - _rate(self.pooled)
+
+    @property
+    def is_large(self) -> bool:
+        """True if a fall of 20 points is left."""
+        return self.fall >= LARGE_FALL - _EPSILON
+
+    @property
+    def exit_code(self) -> Literal[0, 1, 3]:
+        """Decision of all attempts, once nothing more is asked.
+
+        1 if the suite fell or a scenario is broken; 3 if a fall of 20 points is left, or if
+        failures of single scenarios are nearly enough; else 0.
+        """
+        if self.has_fallen or self.broken.names:
+            return 1
+        return 3 if self.is_large or self.broken.is_doubtful else 0
+
+    @cached_property
+    def next(self) -> Ask:
+        """The next thing to do."""
+        if not self.baseline or self.p_value <= LOOKS[len(self.suite) - 1] / self.release:
+            return Ask.NOTHING
+        found = self.broken
+        if found.names:
+            return Ask.NOTHING
+        if self._wants_suite:
+            return Ask.SUITE
+        if not self.open or found.is_spent:
+            return Ask.NOTHING
+        return Ask.SCENARIOS
+
+    @property
+    def _wants_suite(self) -> bool:
+        looks = len(self.suite)
+        tries = max(map(len, self.suite[0].values()), default=0)
+        most = self.confirm
+        if looks == len(LOOKS) or any(self.single.values()):
+            return False
+        if most is not None and looks * tries > most:
+            return False
+        if self.p_value <= _LOOK_AGAIN_P or self.fall >= _LOOK_AGAIN_FALL - _EPSILON:
+            return True
+        return looks == 1 and self._fell_visibly
+
+    @property
+    def _fell_visibly(self) -> bool:
+        """Tell whether the first attempts show a large fall, of attempts or of scenarios."""
+        first = self.suite[0]
+        if _rate(self.baseline) - _rate(first) >= LARGE_FALL - _EPSILON:
+            return True
+        both = [name for name in self.baseline if self.baseline[name] and first.get(name)]
+        if any(len(self.baseline[name]) != len(first[name]) for name in both):
+            return False  # more attempts pass less often
+        before, now = (sum(all(rows[name]) for name in both) for rows in (self.baseline, first))
+        return bool(both) and before - now >= LARGE_FALL * len(both) - _EPSILON
+
+    @cached_property
+    def watched(self) -> Sequence[str]:
+        """Scenarios that passed at least half of their attempts before."""
+        return [
+            name for name, old in self.usual.items()
+            if old.made and 2 * old.passed >= old.made and self.pooled.get(name)
+        ]  # fmt: skip
+
+    @cached_property
+    def open(self) -> Sequence[str]:
+        """Watched scenarios that have not passed once in the new run."""
+        return [
+            name for name in self.watched
+            if not any(self.pooled[name]) and not any(self.single.get(name, ()))
+        ]  # fmt: skip
+
+    def failures(self, name: str) -> int:
+        """Number of attempts of the new run at a scenario that has not passed once."""
+        return len(self.pooled[name]) + len(self.single.get(name, ()))
+
+    @cached_property
+    def broken(self) -> "Broken":
+        """What the failures of single scenarios come to."""
+        if not self.open:
+            return Broken(names=(), chances={}, is_spent=False, is_doubtful=False)
+        order = {name: at for at, name in enumerate(self.usual)}
+        first = [_attempts(self.suite[0].get(name, ())) for name in self.usual]
+        chances = FailingChances(list(self.usual.values()), first)
+        failures = {name: self.failures(name) for name in self.open}
+        own = {name: chances.all_failing(order[name], failures[name]) for name in self.open}
+        level = 1 / self.release
+        least = min(failures.values())
+        expected = math.fsum(chances.all_failing(order[name], least) for name in self.watched)
+        several = _poisson_tail(expected, len(self.open)) if len(self.open) > 1 else 1.0
+        alone = {name: own[name] * len(self.watched) / ONE_BROKEN for name in self.open}
+        strength = min(several / SEVERAL_BROKEN, *alone.values())
+        names = [name for name in self.open if alone[name] <= level]
+        is_together = len(names) < len(self.open) and several / SEVERAL_BROKEN <= level
+        return Broken(
+            names=self.open if is_together else names,
+            together=several if is_together else None,
+            chances=own,
+            is_spent=self._is_spent(failures),
+            is_doubtful=not names
+            and not is_together
+            and strength <= _NEARLY * max(level, _LEAST_LEVEL),
+        )
+
+    def _is_spent(self, failures: Mapping[str, int]) -> bool:
+        tries = max(map(len, self.suite[0].values()), default=0)
+        budget = max(40, 2 * tries * len(self.baseline))
+        spent = sum(map(len, self.single.values()))
+        if spent + len(self.open) > budget:
+            return True
+        most = self.confirm
+        return most is not None and any(failures[name] - tries >= most for name in self.open)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Broken:
+    """Failures of single scenarios, weighed.
+
+    Args:
+        names: Scenarios that are broken.
+        together: Chance of so many scenarios without a pass, where only their number says that
+            they are broken; None where each of the names says it alone.
+        chances: By scenario without a pass, the chance that it fails so often if it did not change.
+        is_spent: True if no further attempt may be made.
+        is_doubtful: True if the failures are nearly enough.
+    """
+
+    names: Sequence[str]
+    together: float | None = None
+    chances: Mapping[str, float]
+    is_spent: bool
+    is_doubtful: bool
+
+
+def trial_of(baseline: RunResults, new: RunResults, confirm: int | None = None) -> Trial:
+    """Lay the attempts of a run beside those of its baseline.
+
+    Whole attempts count as decided: passed, or not. An attempt at a single scenario does not count
+    where nothing but a judge that gave no answer stands against it.
+
+    Args:
+        baseline: The run to compare with.
+        new: The run in question, with what was asked again so far.
+        confirm: Most further attempts at one scenario; None for no bound of its own.
+
+    Cost: linear in the number of task results.
+    """
+    # Both runs need the records of the other, or a record that comes and goes only falls.
+    old = _decided(attempts_of(baseline, new, baseline.dataset_results))
+    now = attempts_of(new, baseline)
+    tries = new.repeats // new.rounds
+    rounds = [
+        _decided({name: [each for each in found if each.attempt // tries == at]
+                  for name, found in now.items()})
+        for at in range(new.rounds)
+    ]  # fmt: skip
+    both = [name for name, row in old.items() if row and any(rows.get(name) for rows in rounds)]
+    before = _alone(baseline.reasked, None)
+    return Trial(
+        baseline={name: old[name] for name in both},
+        usual={name: _attempts([*old[name], *before.get(name, ())]) for name in both},
+        suite=rounds,
+        single=_alone(new.reasked, baseline),
+        release=baseline.releases + 1,
+        confirm=confirm,
+    )
+
+
+def _decided(found: Mapping[str, Sequence[Attempt]]) -> dict[str, list[int]]:
+    return {
+        name: [int(each.passed) for each in attempts if each.passed is not None]
+        for name, attempts in found.items()
+    }
+
+
+def _alone(results: RunResults | None, baseline: RunResults | None) -> dict[str, list[int]]:
+    """The decided attempts at single scenarios, each of which was asked as often as it took."""
+    if results is None:
+        return {}
+    items = (*results.scenario_results, *results.conversations)
+    made = {(item.scenario_id, item.attempt) for item in items}
+    return _decided(
+        {
+            name: [
+                each
+                for each in attempts
+                if (name, each.attempt) in made and (each.passed or not each.is_unanswered)
+            ]
+            for name, attempts in attempts_of(results, baseline).items()
+        }
+    )
+
+
+def _attempts(row: Sequence[int]) -> Attempts:
+    return Attempts(sum(row), len(row))
+
+
+def _rate(rows: Rows) -> float:
+    made = sum(map(len, rows.values()))
+    return sum(map(sum, rows.values())) / made if made else 0.0
+
+
+def _poisson_tail(mean: float, least: int) -> float:
+    """Chance of so many events or more."""
+    term = math.exp(-mean)
+    below = 0.0
+    for count in range(least):
+        below += term
+        term *= mean / (count + 1)
+    return max(1 - below, 0.0)
