@@ -1,6 +1,6 @@
 """The state *behind*: what is due waits for long. It is reported; nothing is refused for it.
 
-What still waits for the spans of its trace, or for its deadline, is not due.
+A record that still waits for the spans of its trace, or for its deadline, is not due.
 """
 
 import logging
@@ -19,7 +19,7 @@ _SAMPLE_S: Final = 1.0
 
 
 class Due(NamedTuple):
-    """What is due, of one space or of all."""
+    """Work that is due, of one space or of all."""
 
     number: int
     """Records, traces with records, and sessions."""
@@ -38,14 +38,14 @@ NOTHING: Final = Due(0, 0.0, 0.0)
 
 
 class Backlog(NamedTuple):
-    """What is due at one moment."""
+    """All work that is due at one moment."""
 
     due: Due = NOTHING
     by_space: Mapping[str, Due] = {}
     judged_per_s: float = 0.0
     """Within the last minute."""
     came_per_s: float = 0.0
-    """What became due, within the last minute."""
+    """Rate of work that became due, within the last minute."""
     is_behind: bool = False
 
     @property
@@ -121,7 +121,7 @@ class BehindWatch:
             _log.warning("no longer behind: what is due is judged within %g s", CAUGHT_UP_S)
 
     def _rates(self, now: float, count: int) -> tuple[float, float]:
-        """What was judged, and what became due, in a second of the last minute."""
+        """Rates of the last minute: evaluations, and work that became due, in a second."""
         if not self._samples or now >= self._samples[-1][0] + _SAMPLE_S:
             self._samples.append((now, count, self._judged))
         while len(self._samples) > 1 and self._samples[1][0] <= now - TOLD_S:

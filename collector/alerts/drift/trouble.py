@@ -11,7 +11,7 @@ class Trouble(StrEnum):
     NOT_EVALUATED = "not_evaluated"
     """Records were accepted long ago and have no evaluation."""
     BEHIND = "behind"
-    """What is due waits for its evaluation for long, as there is too much of it."""
+    """Evaluation is behind: there is more of it than the collector gets through."""
     JUDGE_WAITS = "judge_waits"
     """Tasks have waited long for a judge."""
     JUDGE_BUDGET = "judge_budget"

@@ -49,7 +49,7 @@ class _Group(NamedTuple):
 
 
 class _Spent(NamedTuple):
-    """What it took to decide records."""
+    """Cost of deciding records."""
 
     judging_s: float
     left: int

@@ -121,7 +121,7 @@ class Parked:
         return self._marks[at][1] if at < len(self._marks) else now
 
     def due(self, now: float, deadline_s: float) -> Due:
-        """What has waited in the store beyond any deadline; with no age, where nothing has.
+        """Records that have waited in the store beyond any deadline; no age where none has.
 
         Args:
             now: The time that runs while no broker lags.
