@@ -127,6 +127,15 @@ def evaluate(
             rich_help_panel=BASELINE,
         ),
     ] = None,
+    sequential: Annotated[
+        bool,
+        typer.Option(
+            "--sequential",
+            help="Makes the --repeats in rounds of the whole suite, and stops after the round that "
+            "decides, for a go or against it.",
+            rich_help_panel=BASELINE,
+        ),
+    ] = False,
     interleave: Annotated[
         str | None,
         typer.Option(
@@ -240,6 +249,7 @@ def evaluate(
         scouter eval shop.yaml --agent shop:answer --save b.json
         scouter eval shop.yaml --agent shop:answer --baseline b.json
         scouter eval shop.yaml --agent shop:answer --baseline b.json --confirm 8
+        scouter eval shop.yaml --agent shop:answer --baseline b.json --repeats 5 --sequential
         scouter eval shop.yaml --agent shop:answer --interleave shop_1:answer
         scouter eval shop.yaml --agent shop:answer --profile shop_profile.yaml
         scouter eval shop.yaml --agent shop:answer --repeats 5 --html report.html
@@ -315,6 +325,7 @@ def evaluate(
                 "--require-ruled-out": require_ruled_out is not None,
                 "--min-scenario-pass-rate": min_scenario_pass_rate is not None,
                 "--confirm": confirm is not None, "--interleave": interleave,
+                "--sequential": sequential,
                 "--agent-version": agent_version, "--save-baseline": save_baseline,
                 "--format": file_format, "--output": output, "--push": push,
                 "--allow-lost": allow_lost,
@@ -364,6 +375,7 @@ def evaluate(
         resume=resume,
         progress=False if quiet else None,
         confirm=confirm,
+        sequential=sequential,
         interleave=interleave,
         agent_version=agent_version,
     )

@@ -64,8 +64,11 @@ def check_watsonx(check: WatsonxCheck, outputs: Outputs) -> None:
         raise ConfigError("--profile: journeys are judged by their goals; leave it out")
     if outputs.save_baseline is not None:
         raise ConfigError("--save-baseline needs --interleave, which journeys do not have")
-    if check.run.confirm is not None or check.run.interleave is not None:
-        raise ConfigError("--confirm and --interleave: journeys are not asked again; leave it out")
+    run = check.run
+    if run.confirm is not None or run.interleave is not None or run.sequential:
+        raise ConfigError(
+            "--confirm, --sequential and --interleave: journeys are not asked again; leave it out"
+        )
     read = _config(check.path)
     config = read.config
     files, left_out = find_datasets(config.test_paths, is_recursive=config.enable_recursive_search)

@@ -116,8 +116,26 @@ def _check_together(check: Check, outputs: Outputs) -> None:
         raise ConfigError(BOTH_BASELINES)
     if run.confirm is not None and run.interleave is None and not baselines:
         raise ConfigError("--confirm needs --baseline FILE: what passed there is asked again")
+    if run.sequential:
+        _check_sequential(check)
     if outputs.save_baseline is not None and run.interleave is None:
         raise ConfigError("--save-baseline needs --interleave, whose results it keeps")
+
+
+def _check_sequential(check: Check) -> None:
+    if check.run.interleave is None and not check.standard.baseline:
+        raise ConfigError(
+            "--sequential needs --baseline FILE or --interleave, against which a round decides"
+        )
+    if check.run.repeats == 1:
+        raise ConfigError(
+            "--sequential needs --repeats of 2 or more, which it makes only as far as it takes"
+        )
+    if check.standard.policy.require_ruled_out is not None:
+        raise ConfigError(
+            "--require-ruled-out takes all --repeats, so nothing stops early; leave --sequential "
+            "out"
+        )
 
 
 def conclude(

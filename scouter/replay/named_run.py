@@ -103,6 +103,7 @@ class NamedRun(NamedJudging):
         progress: False: no progress bar; None: one if a person watches.
         baseline: Earlier results; where the run fell behind them, scenarios are asked again.
         confirm: Most further attempts of each scenario; see `EvalOrchestrator.run`.
+        sequential: True ends the run once its attempts decide; see `EvalOrchestrator.run`.
         interleave: `module:name`, or the agent itself, of the version to hold against: it answers
             every scenario, too, in turn with the other one, in place of a baseline.
         agent_version: The version of the agent, as its user calls it.
@@ -118,6 +119,7 @@ class NamedRun(NamedJudging):
     progress: bool | None = None
     baseline: ScenarioEvalResults | None = None
     confirm: int | None = None
+    sequential: bool = False
     interleave: str | Callable[..., Any] | None = None
     agent_version: str = ""
 
@@ -222,6 +224,7 @@ def _options(run: NamedRun) -> RunOptions:
         progress=run.progress,
         baseline=run.baseline,
         confirm=run.confirm,
+        sequential=run.sequential,
     )
 
 

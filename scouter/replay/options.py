@@ -31,6 +31,7 @@ class RunOptions:
     grace_s: float = GRACE_S
     baseline: ScenarioEvalResults | None = None
     confirm: int | None = None
+    sequential: bool = False
 
     @staticmethod
     def of(
@@ -45,6 +46,7 @@ class RunOptions:
         grace_s: float = GRACE_S,
         baseline: ScenarioEvalResults | None = None,
         confirm: int | None = None,
+        sequential: bool = False,
     ) -> "RunOptions":
         """Check the arguments.
 
@@ -78,6 +80,7 @@ class RunOptions:
             grace_s=grace_s,
             baseline=baseline,
             confirm=confirm,
+            sequential=sequential,
         )
 
     @property

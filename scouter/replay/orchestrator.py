@@ -92,6 +92,7 @@ class EvalOrchestrator:
         judge: "AnyJudge | None" = None,
         baseline: "ScenarioEvalResults | None" = None,
         confirm: int | None = None,
+        sequential: bool = False,
     ) -> "ScenarioEvalResults":
         """Run every scenario and evaluate them together; works inside a running event loop, too.
 
@@ -130,6 +131,9 @@ class EvalOrchestrator:
                 `rounds` and `confirmations`.
             confirm: Most further attempts of a scenario, those of the suite among them; 0 asks
                 nothing again. By default as many as the decision takes.
+            sequential: True makes the attempts in rounds of one attempt at each scenario, and ends
+                once they decide against the baseline; `repeats` is then the most. Without a
+                baseline all are made.
 
         Returns:
             The results, after `on_evaluation_complete`; `scenarios` holds them, too.
@@ -150,7 +154,7 @@ class EvalOrchestrator:
         options = RunOptions.of(
             on_error=on_error, repeats=repeats, concurrency=concurrency, timeout_s=timeout_s,
             retries=retries, resume=resume, progress=progress, grace_s=grace_s,
-            baseline=baseline, confirm=confirm,
+            baseline=baseline, confirm=confirm, sequential=sequential,
         )  # fmt: skip
         from scouter.replay.run import Run  # the engine loads when there is something to judge
 
@@ -171,6 +175,7 @@ class EvalOrchestrator:
         judge: "AnyJudge | None" = None,
         baseline: "ScenarioEvalResults | None" = None,
         confirm: int | None = None,
+        sequential: bool = False,
     ) -> "ScenarioEvalResults":
         """Do what `run` does, in the running asyncio event loop.
 
@@ -182,7 +187,7 @@ class EvalOrchestrator:
         options = RunOptions.of(
             on_error=on_error, repeats=repeats, concurrency=concurrency, timeout_s=timeout_s,
             retries=retries, resume=resume, progress=progress, grace_s=grace_s,
-            baseline=baseline, confirm=confirm,
+            baseline=baseline, confirm=confirm, sequential=sequential,
         )  # fmt: skip
         from scouter.replay.run import Run  # the engine loads when there is something to judge
 

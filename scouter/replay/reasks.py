@@ -1,4 +1,4 @@
-"""Asking again: the whole suite where it fell, then each scenario that has not passed once."""
+"""Rounds of a sequential run, and asking again: the suite where it fell, then single scenarios."""
 
 from collections.abc import Sequence
 
@@ -27,34 +27,40 @@ class Reasks:
 
     Args:
         baseline: The run to compare with.
-        results: The run in question.
+        results: The run in question; of a sequential one its first round.
         confirm: Most further attempts at one scenario; None for no bound of its own, 0 for none.
+        planned: Most first attempts at each scenario in a sequential run, else 0.
     """
 
     def __init__(
-        self, baseline: ScenarioEvalResults, results: ScenarioEvalResults, confirm: int | None
+        self,
+        baseline: ScenarioEvalResults,
+        results: ScenarioEvalResults,
+        confirm: int | None,
+        planned: int = 0,
     ) -> None:
-        self.tries = results.repeats
-        """Attempts at each scenario in one round of the suite."""
-        self._baseline, self._confirm = baseline, confirm
-        self._results = results
+        self.tries = planned or results.repeats
+        """Attempts at each scenario when the suite is asked again."""
+        self.baseline = baseline
+        """The run to compare with; that of a version that runs beside grows with each round."""
+        self._confirm = confirm
+        self._results = results.model_copy(update={"planned": planned})
         self._alone: list[ScenarioEvalResults] = []
         self._is_stuck = False
         """True if the last round gave nothing, so that another one would cost and not help."""
         self._trial = self._made()
+        self._next = self._following()
 
     @property
     def ask(self) -> Ask:
         """The next round."""
-        if self._confirm == 0 or self._is_stuck:
-            return Ask.NOTHING
-        return self._trial.next
+        return Ask.NOTHING if self._is_stuck else self._next
 
     @property
     def open(self) -> Sequence[str]:
         """Ids of the scenarios that the next round asks."""
         match self.ask:
-            case Ask.SUITE:
+            case Ask.ROUND | Ask.SUITE:
                 return self._results.scenario_ids
             case Ask.SCENARIOS:
                 return self._trial.open
@@ -69,22 +75,29 @@ class Reasks:
             attempts: The numbers of its attempts.
         """
         before = self._trial
-        if self.ask is Ask.SUITE:
-            shift = self._results.repeats
-            part = picked(found, {number: at + shift for at, number in enumerate(attempts)})
-            self._results = joined([self._results, part]).model_copy(
-                update={"rounds": self._results.rounds + 1, "runs": 1, "lost": found.lost}
+        if self.ask is not Ask.SCENARIOS:
+            earlier = self._results
+            part = picked(
+                found, {number: earlier.repeats + at for at, number in enumerate(attempts)}
             )
+            kept = {
+                "rounds": earlier.rounds + (self.ask is Ask.SUITE),
+                "planned": earlier.planned,
+                "runs": 1,
+                "lost": found.lost,
+            }
+            self._results = joined([earlier, part]).model_copy(update=kept)
         else:
             self._alone.append(picked(found, {attempts[0]: len(self._alone)}))
         self._trial = self._made()
+        self._next = self._following()
         is_paid = not any(row.task.reason is Reason.BUDGET for row in task_rows(found))
         self._is_stuck = not is_paid or _decided(self._trial) == _decided(before)
 
     def results(self) -> ScenarioEvalResults:
         """The run in question with what asking again came to so far."""
         trial, found = self._trial, self._trial.broken
-        is_open = self._confirm != 0 and trial.next is not Ask.NOTHING
+        is_open = self._next is not Ask.NOTHING
         names = dict.fromkeys([*trial.single, *(trial.open if is_open else ())])
         if not names:
             return self._results
@@ -110,7 +123,16 @@ class Reasks:
         results = self._results
         if self._alone:
             results = results.model_copy(update={"reasked": joined(self._alone)})
-        return trial_of(self._baseline, results, self._confirm)
+        return trial_of(self.baseline, results, self._confirm)
+
+    def _following(self) -> Ask:
+        """What the trial asks for; where it would let a sequential run go, a task may object."""
+        trial = self._trial
+        if not trial.left or trial.next is Ask.ROUND or trial.single or trial.exit_code == 1:
+            return trial.next
+        rates = self._results.compare_to(self.baseline).rates
+        is_clear = all(row.is_cleared for row in rates if not row.is_whole)
+        return trial.next if is_clear else Ask.ROUND
 
 
 def _decided(trial: Trial) -> int:

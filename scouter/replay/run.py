@@ -15,7 +15,7 @@ from scouter.evaluate.compare.asking import Ask
 from scouter.evaluate.judge.port import as_judge, concurrency_of
 from scouter.evaluate.outcome import Reason
 from scouter.evaluate.results.lost import Loss, Lost, lost_of
-from scouter.evaluate.results.pooling import picked
+from scouter.evaluate.results.pooling import joined, picked
 from scouter.evaluate.scenario import EvalScenarios
 from scouter.model.record import EvalRecord
 from scouter.model.span import Span
@@ -110,6 +110,11 @@ class Run:
         self._judge = None if judge is None else as_judge(judge)
         self._attempts = options.repeats * (1 if beside is None else 2)
         """Number of attempts at each scenario, those of both versions together."""
+        is_compared = beside is not None or options.baseline is not None
+        self._planned = options.repeats if options.sequential and is_compared else 0
+        """Most first attempts at each scenario of a sequential run, else 0."""
+        self._first = range(1 if self._planned else options.repeats)
+        """First attempts that are made before anybody looks."""
         attempts = len(hooks.scenarios) * self._attempts
         self._filing = Filing(
             hooks.queue, CAPTURE, self._runner, self._write_late,
@@ -119,6 +124,8 @@ class Run:
         self._last: Job | None = None
         self._journal: Journal | None = None
         self._conductor: Conductor | None = None
+        self._before: ScenarioEvalResults | None = None
+        """What the version that runs beside did so far."""
         self._reasks: Reasks | None = None
 
     def in_turn(self) -> ScenarioEvalResults:
@@ -164,7 +171,7 @@ class Run:
     @contextmanager
     def _set_up(self) -> Generator[tuple[Conductor, Sequence[Job]]]:
         hooks, options = self._hooks, self._options
-        jobs = self._jobs()
+        jobs = self._jobs(self._first)
         with ExitStack() as stack:
             stack.enter_context(_TURNSTILE.pass_through())
             if options.resume is not None:
@@ -192,13 +199,13 @@ class Run:
             self._last = left[-1] if left else None
             yield self._conductor, left
 
-    def _jobs(self) -> list[Job]:
-        """All attempts; with two versions the even numbers are the new one's."""
-        repeats, scenarios = range(self._options.repeats), list(self._hooks.scenarios)
+    def _jobs(self, attempts: range) -> list[Job]:
+        """First attempts; with two versions the even numbers are the new one's."""
+        scenarios = list(self._hooks.scenarios)
         if self._beside is None:
-            return [Job(scenario=each, attempt=at) for at in repeats for each in scenarios]
+            return [Job(scenario=each, attempt=at) for at in attempts for each in scenarios]
         jobs: list[Job] = []
-        for at in repeats:
+        for at in attempts:
             for place, each in enumerate(scenarios):
                 pair = [
                     Job(scenario=each, attempt=2 * at),
@@ -265,9 +272,7 @@ class Run:
 
     async def _results(self, conductor: Conductor, calls: Calls, make: Make) -> ScenarioEvalResults:
         """Judge what was made, ask again what is in doubt, and let the hook have its say."""
-        results = await self._evaluate(calls)
-        if self._beside is not None:
-            results = await self._told_apart(results, self._beside, calls)
+        results = await self._told_apart(await self._evaluate(calls), self._first, calls)
         if self.baseline is not None:
             results = await self._asked_again(results, self.baseline, conductor, calls, make)
         changed = await self._completed(self._hooks, results, calls)
@@ -289,21 +294,24 @@ class Run:
         return changed
 
     async def _told_apart(
-        self, both: ScenarioEvalResults, beside: Hooks, calls: Calls
+        self, both: ScenarioEvalResults, attempts: range, calls: Calls
     ) -> ScenarioEvalResults:
-        """Keep what the other version did as the baseline; return what the new one did."""
-        repeats = range(self._options.repeats)
-        before = picked(both, {2 * at + 1: at for at in repeats})
-        completed = await self._completed(beside, before, calls)
+        """Add what the other version did to the baseline; return what the new one did."""
+        if self._beside is None:
+            return both
+        found = picked(both, {2 * at + 1: at for at in attempts})
+        if self._before is not None:
+            update = {"runs": 1, "lost": found.lost}
+            found = joined([self._before, found]).model_copy(update=update)
+        self._before = found
+        completed = await self._completed(self._beside, found, calls)
         if not isinstance(completed, ScenarioEvalResults):
             raise ConfigError(
-                f"{agent_name(beside)}: on_evaluation_complete returned a "
+                f"{agent_name(self._beside)}: on_evaluation_complete returned a "
                 f"{type(completed).__name__}; expected results to hold the new ones against"
             )
         self.baseline = completed
-        results = picked(both, {2 * at: at for at in repeats})
-        self._hooks.scenarios.keep_results(results)
-        return results
+        return picked(both, {2 * at: at for at in attempts})
 
     async def _asked_again(
         self,
@@ -319,33 +327,44 @@ class Run:
         needed. The attempts run in the loop and with the calls of the run, as an agent may keep
         clients that are bound to these.
         """
-        self._reasks = reasks = Reasks(baseline, results, self._options.confirm)
+        options, first = self._options, self._first
+        self._reasks = reasks = Reasks(baseline, results, options.confirm, self._planned)
         attempt = self._attempts  # a number of its own: an agent may look at it
         said = Ask.NOTHING
         while names := reasks.open:
-            if reasks.ask is not said and self._options.progress is not False:
-                tell_asked_again(len(names), of_all=reasks.ask is Ask.SUITE)
-            said = reasks.ask
-            tries = reasks.tries if reasks.ask is Ask.SUITE else 1
-            numbers = range(attempt, attempt + tries)
+            ask = reasks.ask
+            if ask not in {said, Ask.ROUND} and options.progress is not False:
+                tell_asked_again(len(names), of_all=ask is Ask.SUITE)
+            said = ask
             scenarios = [self._scenarios[name] for name in names]
+            if ask is Ask.ROUND:
+                numbers = first = range(first.stop, first.stop + 1)
+                jobs = self._jobs(numbers)
+            else:
+                numbers = range(attempt, attempt + (reasks.tries if ask is Ask.SUITE else 1))
+                attempt = numbers.stop
+                jobs = [
+                    Job(scenario=each, attempt=number, is_again=True)
+                    for number in numbers
+                    for each in scenarios
+                ]
             self._runner = EvalRunner(
                 EvalScenarios(scenarios, self._hooks.scenarios.collection_id),
                 self._runner.profiles, (),
             )  # fmt: skip
-            jobs = [
-                Job(scenario=each, attempt=number, is_again=True)
-                for number in numbers
-                for each in scenarios
-            ]
             left = self._take_up(jobs)
             self._last = left[-1] if left else self._last
-            with progress_bar(len(jobs), len(jobs) - len(left), self._options.progress) as progress:
+            with progress_bar(len(jobs), len(jobs) - len(left), options.progress) as progress:
                 conductor.go_on(self._runner, progress)
                 await make(left)
-            reasks.add(await self._evaluate(calls), numbers)
-            attempt += tries
-        return reasks.results()
+            found = await self._evaluate(calls)
+            if ask is Ask.ROUND:
+                found = await self._told_apart(found, numbers, calls)
+                reasks.baseline = self.baseline or baseline
+            reasks.add(found, numbers)
+        results = reasks.results()
+        self._hooks.scenarios.keep_results(results)
+        return results
 
     async def _evaluate(self, calls: Calls) -> ScenarioEvalResults:
         """Evaluate the attempts that were made since the last call."""

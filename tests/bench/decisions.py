@@ -13,6 +13,8 @@ code is another one.
 * *U-shape*: B(0.6, 0.2). *Beta(7, 3)*: all are flaky. *uniform*: B(1, 1).
 * *turns*: 20 scenarios of 3 turns with 8 tasks each. A task passes with 0.97; the results of one
   attempt have an intraclass correlation of 0.5 (their common chance has a beta distribution).
+* *in rounds*: as with `--sequential`. Calls saved are those that the same check makes more without
+  rounds, as a share of the planned ones; both with asking again.
 * *broken*: scenarios that never pass in the new run, chosen anew each time.
 """
 
@@ -20,7 +22,7 @@ import argparse
 import math
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final, TypeAlias
 
@@ -57,6 +59,8 @@ TURNS, TASKS, RATE, CORRELATION = 3, 8, 0.97, 0.5
 Random: TypeAlias = np.random.Generator
 Chances: TypeAlias = Sequence[float]
 """By scenario: how often an attempt passes."""
+Change: TypeAlias = Callable[[Random, Chances], Chances]
+"""Turns the chances of before into those of now."""
 Trialled: TypeAlias = Callable[[Random], float]
 """Simulates once; 1 where it was as the row says, or a number of which the mean is taken."""
 
@@ -163,8 +167,8 @@ class Release:
     """The end of one release check."""
 
     code: int
-    price: float
-    """Further attempts, as a share of those of the run."""
+    calls: float
+    """All attempts that were made, as a multiple of those that were planned."""
     evidence: Trial
 
 
@@ -187,25 +191,32 @@ def check(
     release: int = 1,
     usual: Mapping[str, Attempts] | None = None,
     confirm: int | None = None,
+    sequential: bool = False,
 ) -> Release:
     """Check one release, and ask again as the product does."""
-    suite, alone, made = [rows_of(random, chances, tries)], dict[str, list[int]](), 0
+    at_first = 1 if sequential else tries
+    suite, alone = [rows_of(random, chances, at_first)], dict[str, list[int]]()
+    left = tries - at_first
     while True:
         found = Trial(
             baseline=baseline, usual=usual or attempts_of(baseline), suite=suite, single=alone,
-            release=release, confirm=confirm,
+            release=release, confirm=confirm, planned=tries if sequential else 0, left=left,
         )  # fmt: skip
-        if confirm == 0 or found.next is Ask.NOTHING:
-            price = made / (len(chances) * tries)
-            return Release(code=found.exit_code, price=price, evidence=found)
-        if found.next is Ask.SUITE:
-            suite = [*suite, rows_of(random, chances, tries)]
-            made += len(chances) * tries
-        else:
-            for name in found.open:
-                passed = int(random.random() < chances[int(name[1:])])
-                alone = {**alone, name: [*alone.get(name, ()), passed]}
-                made += 1
+        match found.next:
+            case Ask.NOTHING:
+                made = [*found.pooled.values(), *alone.values()]
+                calls = sum(map(len, made)) / (len(chances) * tries)
+                return Release(code=found.exit_code, calls=calls, evidence=found)
+            case Ask.ROUND:
+                more = rows_of(random, chances, 1)
+                suite = [{name: [*row, *more[name]] for name, row in suite[0].items()}]
+                left -= 1
+            case Ask.SUITE:
+                suite = [*suite, rows_of(random, chances, tries)]
+            case Ask.SCENARIOS:
+                for name in found.open:
+                    passed = int(random.random() < chances[int(name[1:])])
+                    alone = {**alone, name: [*alone.get(name, ()), passed]}
 
 
 MIXES: Final[Mapping[str, Callable[[Random, int], Chances]]] = {
@@ -231,14 +242,16 @@ class Situation:
         runs: Runs of the baseline.
         first: Chance of the first scenario, in place of the mix.
         confirm: As in the command.
+        sequential: As in the command.
     """
 
     mix: str | float
     size: tuple[int, int]
-    change: Callable[[Random, Chances], Chances] = lambda random, chances: chances
+    change: Change = lambda random, chances: chances
     runs: int = 1
     first: float | None = None
     confirm: int | None = None
+    sequential: bool = False
 
     def release(self, random: Random) -> Release:
         """Draw an agent, its baseline and one release."""
@@ -251,10 +264,10 @@ class Situation:
             before[0] = self.first
         baseline = rows_of(random, before, tries * self.runs)
         now = self.change(random, before)
-        return check(random, baseline, now, tries, confirm=self.confirm)
+        return check(random, baseline, now, tries, confirm=self.confirm, sequential=self.sequential)
 
 
-def breaks(share: float) -> Callable[[Random, Chances], Chances]:
+def breaks(share: float) -> Change:
     return lambda random, chances: broken(random, chances, round(share * len(chances)))
 
 
@@ -262,11 +275,11 @@ def first_dies(random: Random, chances: Chances) -> Chances:
     return [0.0, *chances[1:]]
 
 
-def worse_by(points: float) -> Callable[[Random, Chances], Chances]:
+def worse_by(points: float) -> Change:
     return lambda random, chances: [max(0.0, chance - points) for chance in chances]
 
 
-def becomes(chance: float) -> Callable[[Random, Chances], Chances]:
+def becomes(chance: float) -> Change:
     return lambda random, chances: [chance] * len(chances)
 
 
@@ -282,14 +295,27 @@ def doubts_in(situation: Situation, random: Random) -> bool:
     return situation.release(random).code == INCONCLUSIVE
 
 
-def stopped_once(mix: str, size: tuple[int, int], random: Random) -> bool:
+def saved_in(situation: Situation, random: Random) -> float:
+    """Calls that rounds save, of those planned: the mean difference to a run without them."""
+    fixed, sequential = (
+        replace(situation, sequential=each).release(random).calls for each in (False, True)
+    )
+    return fixed - sequential
+
+
+def stopped_once(
+    mix: str, size: tuple[int, int], random: Random, *, sequential: bool = False
+) -> bool:
     """Twenty unchanged releases against one baseline, which those that are let through join."""
     count, tries = size
     chances = MIXES[mix](random, count)
     baseline = rows_of(random, chances, tries)
     usual = attempts_of(baseline)
     for release in range(1, 21):
-        found = check(random, baseline, chances, tries, release=release, usual=usual)
+        found = check(
+            random, baseline, chances, tries,
+            release=release, usual=usual, sequential=sequential,
+        )  # fmt: skip
         if found.code == REGRESSED:
             return True
         if found.code == 0:
@@ -368,6 +394,7 @@ class Row:
         return above or (self.at_least is not None and high < self.at_least)
 
 
+ROUNDS: Final = ((20, 3), (20, 5), (50, 3))
 SIZES: Final = tuple((count, tries) for count in (10, 20, 50, 200) for tries in (1, 3, 5))
 
 
@@ -397,7 +424,7 @@ def unchanged() -> Iterator[Row]:
             situation = Situation(mix=mix, size=size)
             yield Row(
                 name=f"unchanged, {mix}, {size_text(size)}: calls more",
-                trial=lambda random, each=situation: each.release(random).price,
+                trial=lambda random, each=situation: each.release(random).calls - 1,
                 at_most=most, is_mean=True,
             )  # fmt: skip
     for mix, size in (("flaky", (20, 1)), ("flaky", (20, 3)), ("Beta mix", (50, 1))):
@@ -454,6 +481,42 @@ def worse() -> Iterator[Row]:
             name=f"all down by 10 points, {size_text(size)}, baseline of {runs}: seen",
             trial=partial(stops_in, situation), at_least=least,
         )  # fmt: skip
+
+
+def sequential() -> Iterator[Row]:
+    """Rounds that stop once they decide: the same promises, for fewer calls."""
+    for size in ROUNDS:
+        name = f"in rounds, {size_text(size)}"
+        for mix in list(MIXES)[:4]:
+            same = Situation(mix=mix, size=size, sequential=True)
+            yield Row(
+                name=f"{name}, unchanged, {mix}: stopped",
+                trial=partial(stops_in, same), at_most=STOPS,
+            )  # fmt: skip
+            yield Row(
+                name=f"{name}, unchanged, {mix}: calls saved",
+                trial=partial(saved_in, same), at_least=0.2, is_mean=True, runs=RUNS // 2,
+            )  # fmt: skip
+        uniform = {(20, 3): 0.37, (20, 5): 0.62, (50, 3): 0.78}[size]
+        dies: Change = first_dies
+        for kind, mix, first, change, least in (
+            ("a fifth broken", "Beta mix", None, breaks(0.2), 0.90),
+            ("one of 0.99 dies", "Beta mix", 0.99, dies, 0.90),
+            ("one of 0.9 dies", "Beta mix", 0.9, dies, 0.90),
+            ("all down by 10 points", "flaky", None, worse_by(0.1), uniform),
+            ("0.98 to 0.5", 0.98, None, becomes(0.5), 0.99),
+        ):
+            worse = Situation(mix=mix, size=size, first=first, change=change, sequential=True)
+            yield Row(name=f"{name}, {kind}: seen", trial=partial(stops_in, worse), at_least=least)
+            yield Row(
+                name=f"{name}, {kind}: calls saved",
+                trial=partial(saved_in, worse), is_mean=True, runs=RUNS // 2,
+            )  # fmt: skip
+    yield Row(
+        name="in rounds, 20 x 3, 20 unchanged releases, flaky: a stop",
+        trial=partial(stopped_once, "flaky", (20, 3), sequential=True),
+        at_most=0.15, runs=RUNS // 4,
+    )  # fmt: skip
 
 
 def replayed() -> Iterator[Row]:
@@ -521,7 +584,7 @@ def main() -> int:
     is_short = parser.parse_args().short
     figures = Figures("decisions", is_short=is_short)
     missed = 0
-    for row in (*certain(), *unchanged(), *worse(), *replayed()):
+    for row in (*certain(), *unchanged(), *worse(), *sequential(), *replayed()):
         runs = max(row.runs // (SHORTER if is_short else 1), 2)
         value, interval = row.run(runs)
         is_missed = row.is_missed(interval)

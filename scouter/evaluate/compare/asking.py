@@ -3,6 +3,9 @@
 Three kinds of evidence decide. The *suite test* compares all whole attempts at the suite with the
 baseline's, at most three times. A *broken* scenario failed so often that an unchanged one hardly
 would. And a *visible fall* of 20 points that is left at the end is never let go.
+
+A sequential run makes its first attempts in rounds, and looks after each. A stop for a fall takes
+its part of the level; a stop for a go takes none, as it can only make a fall harder to find.
 """
 
 import math
@@ -23,6 +26,9 @@ LOOKS: Final = (0.015, 0.010, 0.010)
 ONLY_LOOK: Final = sum(LOOKS)
 """Level of the suite test where the suite was asked once and for all."""
 
+EARLY: Final = 0.005
+"""Part of the first level that a sequential run spends before all first attempts are made."""
+
 ONE_BROKEN: Final = 0.010
 """Chance that an unchanged suite has a scenario that is called broken by its own failures."""
 
@@ -33,6 +39,8 @@ LARGE_FALL: Final = 0.20
 """A fall of the share of attempts, or of scenarios, that passed, which is never let go."""
 
 _LOOK_AGAIN_P: Final = 0.10
+_FUTILE_SLOPE: Final = 0.9
+"""How much larger than the last one the p-value has to be for a go before any round is made."""
 _LOOK_AGAIN_FALL: Final = 0.12
 _NEARLY: Final = 4.0
 """Evidence within this factor of its level is too much to let go when the asking ends."""
@@ -46,6 +54,8 @@ Rows: TypeAlias = Mapping[str, Sequence[int]]
 class Ask(StrEnum):
     """The next thing to do."""
 
+    ROUND = "round"
+    """Make the next one of the first attempts at every scenario."""
     SUITE = "suite"
     """Ask every scenario again, as often as at first."""
     SCENARIOS = "scenarios"
@@ -65,6 +75,8 @@ class Trial:
         release: Number of the release that is held against this baseline, from 1. Every level is
             divided by it, so that a baseline that is used often does not stop more often.
         confirm: Most further attempts at one scenario; None for no bound of its own.
+        planned: Most first attempts at each scenario in a sequential run, else 0.
+        left: Those of them that are not made yet.
     """
 
     baseline: Rows
@@ -73,6 +85,8 @@ class Trial:
     single: Rows
     release: int = 1
     confirm: int | None = None
+    planned: int = 0
+    left: int = 0
 
     @cached_property
     def pooled(self) -> Rows:
@@ -91,8 +105,19 @@ class Trial:
     @property
     def level(self) -> float:
         """Level of the suite test, once no further round is asked."""
-        looks = len(self.suite)
-        return (ONLY_LOOK if looks == 1 else LOOKS[looks - 1]) / self.release
+        if self.left or len(self.suite) > 1:
+            return self._look
+        return self._look + (ONLY_LOOK - LOOKS[0]) / self.release
+
+    @property
+    def _look(self) -> float:
+        """Level of the suite test at this look, where others may follow."""
+        if self.left:
+            return EARLY / (self.planned - 1) / self.release
+        level = LOOKS[len(self.suite) - 1]
+        if self.planned > 1 and len(self.suite) == 1:
+            level -= EARLY
+        return level / self.release
 
     @property
     def has_fallen(self) -> bool:
@@ -123,11 +148,13 @@ class Trial:
     @cached_property
     def next(self) -> Ask:
         """The next thing to do."""
-        if not self.baseline or self.p_value <= LOOKS[len(self.suite) - 1] / self.release:
+        if not self.baseline or self.p_value <= self._look:
             return Ask.NOTHING
         found = self.broken
         if found.names:
             return Ask.NOTHING
+        if self.left and self._wants_round:
+            return Ask.ROUND
         if self._wants_suite:
             return Ask.SUITE
         if not self.open or found.is_spent:
@@ -135,17 +162,33 @@ class Trial:
         return Ask.SCENARIOS
 
     @property
+    def _wants_round(self) -> bool:
+        """Tell whether a fall may still be found: the fewer attempts, the more has to pass."""
+        if any(self.single.values()):
+            return False
+        futile = _LOOK_AGAIN_P + _FUTILE_SLOPE * self.left / self.planned
+        return self.p_value <= futile or self._is_in_doubt
+
+    @property
     def _wants_suite(self) -> bool:
         looks = len(self.suite)
-        tries = max(map(len, self.suite[0].values()), default=0)
         most = self.confirm
-        if looks == len(LOOKS) or any(self.single.values()):
+        if self.left or looks == len(LOOKS) or any(self.single.values()):
             return False
-        if most is not None and looks * tries > most:
+        if most is not None and looks * self._tries > most:
             return False
-        if self.p_value <= _LOOK_AGAIN_P or self.fall >= _LOOK_AGAIN_FALL - _EPSILON:
+        return self.p_value <= _LOOK_AGAIN_P or self._is_in_doubt
+
+    @property
+    def _is_in_doubt(self) -> bool:
+        if self.fall >= _LOOK_AGAIN_FALL - _EPSILON:
             return True
-        return looks == 1 and self._fell_visibly
+        return len(self.suite) == 1 and self._fell_visibly
+
+    @property
+    def _tries(self) -> int:
+        """First attempts at each scenario, with those that a sequential run may still make."""
+        return max([self.planned, *map(len, self.suite[0].values())])
 
     @property
     def _fell_visibly(self) -> bool:
@@ -208,13 +251,12 @@ class Trial:
         )
 
     def _is_spent(self, failures: Mapping[str, int]) -> bool:
-        tries = max(map(len, self.suite[0].values()), default=0)
-        budget = max(40, 2 * tries * len(self.baseline))
+        budget = max(40, 2 * self._tries * len(self.baseline))
         spent = sum(map(len, self.single.values()))
         if spent + len(self.open) > budget:
             return True
         most = self.confirm
-        return most is not None and any(failures[name] - tries >= most for name in self.open)
+        return most is not None and any(failures[name] - self._tries >= most for name in self.open)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -268,6 +310,8 @@ def trial_of(baseline: RunResults, new: RunResults, confirm: int | None = None) 
         single=_alone(new.reasked, baseline),
         release=baseline.releases + 1,
         confirm=confirm,
+        planned=new.planned,
+        left=max(new.planned - new.repeats, 0),
     )
 
 

@@ -42,6 +42,9 @@ class RunResults(Stored, frozen=True):
     provenance: Provenance = Provenance()
     repeats: int = 1
     """Number of attempts at each scenario, over all rounds."""
+    planned: int = 0
+    """Most first attempts at each scenario in a sequential run, which ends once its outcome is
+    decided; else 0."""
     rounds: int = 1
     """Rounds in which the whole suite was asked: 1, or more where a fall had to be looked into."""
     releases: int = 0

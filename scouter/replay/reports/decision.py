@@ -310,6 +310,8 @@ def _headline(
     elif results is not None and (checks := count_checks(results))[1]:
         yield _passed(scenarios_passed(results))
         yield f"{_RATE} {_rate(checks)}."
+    if results is not None and results.planned:
+        yield _sequential(results)
     if gate_checks:
         met = sum(check.met for check in gate_checks)
         yield f"{met} of {counted(len(gate_checks), 'gate')} met."
@@ -360,6 +362,19 @@ def _rounds(comparison: ScenarioComparisonResults) -> str:
         f"The whole suite was asked again {'once' if again == 1 else 'twice'}: "
         f"{_of_all((whole.comparison_passed, whole.comparison_count))} attempts passed, "
         f"{_of_all((whole.baseline_passed, whole.baseline_count))} in the baseline."
+    )
+
+
+def _sequential(results: ScenarioEvalResults) -> str:
+    """Say how many of its planned attempts a sequential run took."""
+    again, each = results.reasked, len(results.scenarios)
+    made = each * results.repeats
+    if again is not None:
+        made += len(again.scenario_results) + len(again.conversations)
+    first = results.repeats // results.rounds
+    return (
+        f"Decided after {first} of {results.planned} rounds: {counted(made, 'attempt')} made, "
+        f"{each * results.planned:,} planned."
     )
 
 

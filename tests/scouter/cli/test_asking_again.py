@@ -81,6 +81,7 @@ scenarios:
 RUN = ("eval", "shop.yaml", "--agent", "again:answer", "--profile", "answers.yaml")
 CHECK = (*RUN, "--baseline", "b.json")
 ALL_WRONG = "paris:99"
+SEQUENTIAL = ("--baseline", "b.json", "--repeats", "3", "--sequential")
 
 
 @pytest.fixture
@@ -301,6 +302,12 @@ def test_interleave(shop: Path, scouter: Scouter) -> None:
         (("--interleave", "again:nobody"), "--interleave 'again:nobody': again has no 'nobody'"),
         (("--confirm", "3"), "--confirm needs --baseline"),
         (("--save-baseline", "e.json"), "--save-baseline needs --interleave"),
+        (("--sequential", "--repeats", "2"), "--sequential needs --baseline FILE or --interleave"),
+        (("--sequential", "--baseline", "b.json"), "--sequential needs --repeats of 2 or more"),
+        (
+            (*SEQUENTIAL, "--require-ruled-out", "90"),
+            "--require-ruled-out takes all --repeats, so nothing stops early",
+        ),
         (
             ("--interleave", "again:earlier", "--save", "x.json", "--save-baseline", "x.json"),
             "--save-baseline x.json: --save writes to this file, too",
@@ -319,6 +326,27 @@ def test_a_version_with_a_queue_of_its_own(shop: Path, scouter: Scouter) -> None
     assert "--interleave 'own_queue:answer': its module sets up a queue of its own" in one_line(
         done
     )
+
+
+# --- rounds that stop once they decide ---
+
+
+def test_rounds(shop: Path, scouter: Scouter) -> None:
+    """Nothing fell: one round. Paris is down: all rounds are made, and the suite is asked again."""
+    done = scouter(*RUN, *SEQUENTIAL, "--save", "r.json", "--json", "report.json")
+    assert (done.returncode, asked(shop)) == (0, {"berlin": 1, "paris": 1})
+    text = "Decided after 1 of 3 rounds: 2 attempts made, 6 planned."
+    assert text in done.stdout
+    report = json.loads((shop / "report.json").read_text(encoding="utf-8"))
+    assert text in report["headline"]
+    found = ScenarioEvalResults.load(shop / "r.json")
+    assert (found.planned, found.repeats) == (3, 1)
+    done = scouter(*RUN, *SEQUENTIAL, WRONG=ALL_WRONG)
+    assert done.returncode == 1
+    assert "Decided after 3 of 3 rounds:" in done.stdout
+    by_hand = [by_brute_force([(1, 1)] * 2, [(0, 3), (3, 3)], 0, times) for times in (3, 6)]
+    assert 2 * by_hand[0] > 0.01 >= 2 * by_hand[1]
+    assert asked(shop) == {"berlin": 6, "paris": 6}
 
 
 # --- several runs as a baseline ---
@@ -367,6 +395,12 @@ def test_save_keeps_the_runs_of_one_version(shop: Path, scouter: Scouter) -> Non
 
 def test_the_help_has_examples(project: Path) -> None:
     text = program(project, "eval", "--help").stdout
-    for option in ("--confirm", "--interleave", "--save-baseline", "--agent-version"):
+    for option in (
+        "--confirm",
+        "--sequential",
+        "--interleave",
+        "--save-baseline",
+        "--agent-version",
+    ):
         assert option in text
     assert "scouter eval shop.yaml --agent shop:answer --interleave shop_1:answer" in text

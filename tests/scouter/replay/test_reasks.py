@@ -485,6 +485,100 @@ def test_a_journal_tells_further_attempts_from_repeats(
     assert results.confirmations == ()
 
 
+# --- rounds that stop once they decide ---
+
+ROUNDS: dict[str, Any] = {"repeats": 3, "sequential": True}
+
+
+@pytest.fixture
+def thrice(bench: Bench) -> ScenarioEvalResults:
+    """A baseline of three attempts each."""
+    return bench.orchestrator(*scenarios(*NAMES), agent_fn=Agent(bench)).run(repeats=3)
+
+
+def test_a_good_suite_needs_one_round(bench: Bench, thrice: ScenarioEvalResults) -> None:
+    agent = Agent(bench)
+    results = asked(bench, agent, thrice, **ROUNDS)
+    assert agent.attempts == [f"{name}0" for name in NAMES]
+    assert (results.repeats, results.rounds, results.planned) == (1, 1, 3)
+    assert results.compare_to(thrice).exit_code == 0
+
+
+def test_a_suite_that_fell_far_needs_one_round(bench: Bench, thrice: ScenarioEvalResults) -> None:
+    """Four of ten fail, with a chance of (1/4)^4 / 2 = 1/512; the level of the look is 1/400."""
+    agent = Agent(bench, a=["no"], b=["no"], c=["no"], d=["no"])
+    results = asked(bench, agent, thrice, **ROUNDS)
+    assert Counter(agent.asked) == dict.fromkeys(NAMES, 1)
+    assert results.compare_to(thrice).exit_code == 1
+
+
+@pytest.mark.parametrize("concurrency", [1, 3])
+def test_a_doubt_takes_all_rounds(
+    bench: Bench, thrice: ScenarioEvalResults, concurrency: int
+) -> None:
+    """One of ten fails each time: it is broken by the third failure."""
+    agent = Agent(bench, b=["no"] * 9)
+    results = asked(bench, agent, thrice, concurrency=concurrency, **ROUNDS)
+    assert sorted(agent.attempts) == [f"{name}{at}" for name in NAMES for at in range(3)]
+    assert (results.repeats, results.rounds, results.confirmations) == (3, 1, ())
+    assert results.compare_to(thrice).exit_code == 1
+
+
+def test_no_attempt_of_a_round_is_thrown_away(bench: Bench, thrice: ScenarioEvalResults) -> None:
+    """One of ten fails in the first round only: p is 1/8, 1/5 and, after the third round, 1/4."""
+    results = asked(bench, Agent(bench, b=["no"]), thrice, **ROUNDS)
+    assert (results.rounds, results.repeats) == (1, 3)
+    comparison = results.compare_to(thrice)
+    whole = comparison.rates[0]
+    assert (whole.comparison_passed, whole.comparison_count) == (29, 30)
+    assert comparison.exit_code == 0
+
+
+def test_the_whole_suite_is_asked_again_after_the_rounds(
+    bench: Bench, thrice: ScenarioEvalResults
+) -> None:
+    """With three that fail once p is (1/2)^3 / 2 after the third round, and (2/3)^3 / 2 later."""
+    agent = Agent(bench, a=["no"], b=["no"], c=["no"])
+    results = asked(bench, agent, thrice, **ROUNDS)
+    assert (results.planned, results.repeats, results.rounds) == (3, 6, 2)
+    assert Counter(agent.asked) == dict.fromkeys(NAMES, 6)
+
+
+def test_a_task_that_fell_keeps_the_rounds_going(bench: Bench) -> None:
+    """Kind: the scenarios say nothing, as they failed before, and a task of theirs fell.
+
+    Each scenario fails its first task before and now. The second one passed in all attempts, and
+    fails now in three of ten: (1/4)^3 / 2 is below 5 %, and (1/4)^3 is not below Holm's level.
+    """
+    both = [equals("response", "never"), equals("response", "yes", "other")]
+
+    def run(agent: Any, **options: Any) -> ScenarioEvalResults:
+        made = [EvalScenario(name, both, id=name) for name in NAMES]
+        return bench.orchestrator(*made, agent_fn=agent).run(on_error="record", **options)
+
+    before = run(Agent(bench), repeats=3)
+    agent = Agent(bench, a=["no"], b=["no"], c=["no"])
+    assert run(Agent(bench), baseline=before, **ROUNDS).repeats == 1
+    assert run(agent, baseline=before, **ROUNDS).repeats > 1
+
+
+def test_rounds_without_a_baseline_are_all_made(bench: Bench) -> None:
+    results = bench.orchestrator(*scenarios(*NAMES), agent_fn=Agent(bench)).run(**ROUNDS)
+    assert (results.repeats, results.planned) == (3, 0)
+
+
+def test_a_journal_holds_rounds(bench: Bench, thrice: ScenarioEvalResults, tmp_path: Path) -> None:
+    """After Ctrl-C in the second round only the rest of it, and the third one, are asked."""
+    journal = tmp_path / "run.jsonl"
+    stopping = Agent(bench, a=["no"] * 9, c=["yes", KeyboardInterrupt()])
+    with pytest.raises(ReasksInterrupted):
+        asked(bench, stopping, thrice, resume=journal, **ROUNDS)
+    agent = Agent(bench, a=["no"] * 9)
+    resumed = asked(bench, agent, thrice, resume=journal, **ROUNDS)
+    assert agent.attempts == [*(f"{name}1" for name in NAMES[2:]), *(f"{name}2" for name in NAMES)]
+    assert (resumed.rounds, resumed.repeats) == (1, 3)
+
+
 # --- two versions alternately ---
 
 
@@ -551,3 +645,19 @@ def test_both_versions_in_a_journal(bench: Bench, tmp_path: Path) -> None:
     assert [told(found) for found in again] == [told(found) for found in first]
     with pytest.raises(ConfigError, match="this journal holds answers of the agent"):
         asked(bench, Agent(bench), again[1], resume=journal)
+
+
+def test_both_versions_in_rounds(bench: Bench) -> None:
+    """Kind: rounds that stop in one version only, so that the baseline is of other attempts."""
+    new, old = Agent(bench), Agent(bench, b=["no"])
+    results, baseline = interleaved(bench, new, old, **ROUNDS)
+    assert new.attempts == [f"{name}0" for name in NAMES]
+    assert (results.repeats, baseline.repeats, results.planned) == (1, 1, 3)
+    new, old = Agent(bench, b=["no"] * 9), Agent(bench)
+    results, baseline = interleaved(bench, new, old, **ROUNDS)
+    assert Counter(old.asked) == dict.fromkeys(NAMES, 3)
+    assert [(r.scenario_id, r.attempt) for r in baseline.scenario_results] == [
+        (name, at) for name in NAMES for at in range(3)
+    ]
+    assert baseline.runs == results.runs == 1
+    assert results.compare_to(baseline).exit_code == 1

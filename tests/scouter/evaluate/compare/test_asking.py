@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scouter.evaluate.compare.asking import LOOKS, ONLY_LOOK, Ask, Trial
+from scouter.evaluate.compare.asking import EARLY, LOOKS, ONLY_LOOK, Ask, Trial
 from scouter.evaluate.statistics.failing import Attempts
 from tests.scouter.evaluate.statistics.test_failing import by_brute_force
 
@@ -25,6 +25,7 @@ def trial(
     single: Mapping[str, str] | None = None,
     release: int = 1,
     confirm: int | None = None,
+    planned: int = 0,
 ) -> Trial:
     baseline = rows(before)
     alone = {name: [int(sign == "+") for sign in text] for name, text in (single or {}).items()}
@@ -35,6 +36,8 @@ def trial(
         single=alone,
         release=release,
         confirm=confirm,
+        planned=planned,
+        left=max(planned - len(rounds[0][0]), 0),
     )
 
 
@@ -138,6 +141,76 @@ def test_mid_p_of_the_suite() -> None:
     found = trial(GOOD, ["-"] * 5 + ["+"] * 5)
     assert found.p_value == pytest.approx(1 / 64)
     assert (found.has_fallen, found.next) == (True, Ask.SUITE), "above 1.5 %, below 3.5 %"
+
+
+@pytest.mark.parametrize(
+    ("now", "planned", "wanted", "code"),
+    [
+        pytest.param(["+"] * 10, 3, Ask.NOTHING, 0, id="all-pass-go"),
+        pytest.param(["-"] + ["+"] * 9, 3, Ask.ROUND, None, id="p-1/8-is-open"),
+        pytest.param(["-"] * 2 + ["+"] * 8, 3, Ask.ROUND, None, id="20-points"),
+        pytest.param(["-"] * 3 + ["+"] * 7, 3, Ask.ROUND, None, id="p-1/128-is-above-1/400"),
+        pytest.param(["-"] * 4 + ["+"] * 6, 3, Ask.NOTHING, 1, id="p-1/512-decides"),
+        pytest.param(["-"] * 4 + ["+"] * 6, 6, Ask.ROUND, None, id="more-looks-lower-levels"),
+        pytest.param(["--"] + ["++"] * 9, 3, Ask.ROUND, None, id="p-1/20-is-open"),
+        pytest.param(["-+"] + ["++"] * 9, 3, Ask.ROUND, None, id="p-1/5-is-open"),
+        pytest.param(["-++"] + ["+++"] * 9, 3, Ask.NOTHING, 0, id="all-are-made"),
+        pytest.param(["---"] + ["+++"] * 9, 3, Ask.NOTHING, 1, id="broken-by-the-last"),
+    ],
+)
+def test_rounds(now: list[str], planned: int, wanted: Ask, code: int | None) -> None:
+    """Against 3 of 3: one failure in a round of one has a chance of 1/4, and half of it counts."""
+    found = trial(["+++"] * 10, now, planned=planned)
+    assert found.next is wanted
+    assert code is None or found.exit_code == code
+
+
+def test_a_round_is_futile_where_nothing_fell() -> None:
+    """Four of 20 failed in 2 of 3 before, and pass now: only the one that fails is asked again.
+
+    Each of the four passes with 1/2 if nothing changed, and the fifth with 3/4. All five pass with
+    3/64, and four of them, as observed, with 13/64: p is 1 - 3/64 - 13/128.
+    """
+    before, now = ["+--"] * 4 + ["+++"] * 16, ["+"] * 4 + ["-"] + ["+"] * 15
+    found = trial(before, now, planned=3)
+    assert found.p_value == pytest.approx(1 - 3 / 64 - 13 / 128)
+    assert found.next is Ask.SCENARIOS
+    passed = trial(before, now, single={"s4": "+"}, planned=3)
+    assert (passed.next, passed.exit_code) == (Ask.NOTHING, 0)
+
+
+@pytest.mark.parametrize("planned", [2, 3, 5, 20])
+@pytest.mark.parametrize("release", [1, 4])
+def test_levels_of_all_looks(planned: int, release: int) -> None:
+    """All looks together have the level that they have without rounds."""
+    made = [trial(["+"], ["+" * at], planned=planned, release=release) for at in range(1, planned)]
+    first = trial(["+"], ["+" * planned], planned=planned, release=release)
+    early = sum(found.level for found in made)
+    assert early == pytest.approx(EARLY / release)
+    assert early + first.level == pytest.approx(ONLY_LOOK / release)
+
+
+@pytest.mark.parametrize(("failed", "spent"), [(2, False), (3, True)])
+def test_without_asking_again_a_scenario_gets_its_planned_attempts(
+    failed: int, spent: bool
+) -> None:
+    found = trial(GOOD, ["-", *["+"] * 9], single={"s0": "-" * (failed - 1)}, confirm=0, planned=3)
+    assert found.broken.is_spent is spent
+
+
+@given(
+    st.lists(st.text("+-", min_size=3, max_size=3), min_size=2, max_size=12),
+    st.randoms(use_true_random=False),
+    st.integers(1, 2),
+)
+def test_no_early_go_over_a_visible_fall(before: list[str], luck: random.Random, made: int) -> None:
+    """Kind: a run that stops early lets go what the whole run would look into."""
+    now = ["".join(luck.choice("+-") for _ in range(made)) for _ in before]
+    found = trial(before, now, planned=3)
+    old = [sign == "+" for text in before for sign in text]
+    new = [sign == "+" for text in now for sign in text]
+    if sum(old) / len(old) - sum(new) / len(new) >= 0.2:
+        assert found.next is Ask.ROUND or found.exit_code == 1
 
 
 @given(
