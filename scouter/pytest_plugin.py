@@ -347,7 +347,7 @@ class BaselineItem(_Item):
             left_out = self.file.left_out()
             pytest.skip(f"{left_out} scenarios of the file are not selected")
         if found := compared(comparison, report.policy):
-            raise ScenarioError("\n".join([f"{comparison}", *(reason for _, reason in found)]))
+            raise ScenarioError("\n".join([f"{comparison}", *(each.reason for each in found)]))
 
 
 class ScenarioRunner:
@@ -440,8 +440,9 @@ class ScenarioRunner:
         report = Report(results, comparison, checks, policy)
         texts = [text for scenario in report.view.scenarios if (text := scenario_text(scenario))]
         if report.decision.is_stopped:
-            said = f"{report.decision.word}: {report.decision.headline}"
-            texts = [said, *report.decision.reasons, *texts]
+            decision = report.decision
+            said = f"{decision.word}: {decision.headline}"
+            texts = [said, *decision.reasons, *texts, *decision.advice]
         elif comparison is not None or gates is not None:
             texts = []
         if texts:

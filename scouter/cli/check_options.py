@@ -127,6 +127,9 @@ JsonFile = Annotated[
     Path | None, typer.Option(metavar="FILE", help="JSON for programs.", rich_help_panel=REPORTS)
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print only the decision.")]
+Verbose = Annotated[
+    bool, typer.Option("--verbose", "-v", help="Print all tables, and all that broke.")
+]
 AllowLost = Annotated[
     bool,
     typer.Option(

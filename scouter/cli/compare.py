@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from scouter.cli.check_options import Quiet, Verbose
 from scouter.cli.outputs import Outputs
 
 
@@ -45,7 +46,8 @@ def compare(
         Path | None, typer.Option(metavar="FILE", help="One page with everything in it.")
     ] = None,
     json: Annotated[Path | None, typer.Option(metavar="FILE", help="For programs.")] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print only the decision.")] = False,
+    quiet: Quiet = False,
+    verbose: Verbose = False,
 ) -> None:
     """Compare the results of two runs: did B get worse than A?
 
@@ -61,9 +63,8 @@ def compare(
     """
     outputs = Outputs(junit=junit, markdown=markdown, html=html, json=json)
     outputs.check()
-    from scouter.cli.decision_text import print_decision  # the engine takes most of the start
+    from scouter.cli.decision_text import print_check  # the engine takes most of the start
     from scouter.cli.saved_results import load_both
-    from scouter.evaluate.show.comparison_tables import print_scenario_comparison
     from scouter.replay.reports.decision import Policy
     from scouter.replay.reports.report import Report
 
@@ -81,8 +82,6 @@ def compare(
         title=f"{new.name} compared with {baseline.name}",
     )
     outputs.write(report)
-    if not quiet:
-        print_scenario_comparison(comparison, with_decision=False)
-    print_decision(report, quiet=quiet)
+    print_check(report, quiet=quiet, verbose=verbose, html=html)
     if report.decision.exit_code:
         raise typer.Exit(report.decision.exit_code)

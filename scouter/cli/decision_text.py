@@ -1,23 +1,25 @@
-"""The last lines of a release check on a terminal."""
+"""One screen that tells a release check: the decision, what broke, and what to do next."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from scouter.evaluate.show.comparison_tables import print_scenario_comparison
 from scouter.evaluate.show.console import emit, table_of
 from scouter.replay.reports.confirmations import Reasked
 from scouter.replay.reports.decision import Word
-from scouter.replay.reports.examples import Example
+from scouter.replay.reports.examples import FIELDS, SHOWN, Example
 from scouter.replay.reports.flaky import flaky_table
-from scouter.replay.reports.not_passed import not_passed
 from scouter.replay.reports.report import Report
-from scouter.replay.reports.texts import clip, counted, percent
+from scouter.replay.reports.texts import clip, percent
 
-_REASONS = 20
-_ROWS = 10
-_MESSAGE = 200
+_REASONS = 5
+_VALUE = 160
+_MOST = 1_000
+"""Lines of one kind that `-v` prints at most."""
 _STYLES = {
     Word.INCONCLUSIVE: "bold yellow",
     Word.NO_REGRESSION: "bold green",
@@ -26,65 +28,120 @@ _STYLES = {
 }
 
 
-def print_decision(report: Report, *, quiet: bool) -> None:
-    """Print what did not pass, what is flaky, gates, examples and the decision to standard output.
+def print_check(report: Report, *, quiet: bool, verbose: bool, html: Path | None) -> None:
+    """Print a release check to the standard output.
 
     Args:
         report: The check.
-        quiet: Only the decision.
+        quiet: Only the decision with its reasons.
+        verbose: All tables before it, and nothing cut.
+        html: File with the HTML report, if there is one.
     """
-    parts: list[RenderableType] = []
-    if not quiet:
-        parts += [*_not_passed(report), *_flaky(report)]
-    if report.reasked is not None and not quiet:
-        parts += _asked_again(report.reasked)
-    if report.gate_checks and not quiet:
-        parts.append(_gates(report))
-    if report.judges is not None and not quiet:
-        parts += [Text(report.judges.text), Text("")]
-    if not quiet:
-        parts += [_example(example) for example in report.examples]
-    parts.append(_decision(report))
+    if quiet:
+        emit(_decision(report, report.decision.reasons, _MOST))
+        return
+    if verbose:
+        report.results.as_table()
+        if report.comparison is not None:
+            print_scenario_comparison(report.comparison, with_decision=False)
+        emit(*_tables(report))
+    found = report.examples
+    most = len(found) if verbose else SHOWN if _is_news(report) else 1
+    shown = found[:most]
+    parts: list[RenderableType] = [
+        _decision(report, report.why(shown), _MOST if verbose else _REASONS)
+    ]
+    parts += [Text(f"  {note}", style="dim") for note in report.notes]
+    if found:
+        parts.append(Text(f"\n{report.failures_title}", style="bold"))
+        parts += [_example(example, _MOST if verbose else _VALUE) for example in shown]
+        if rest := found[most:]:
+            parts.append(_rest(rest))
+    parts.append(_next(report, html, verbose=verbose))
     emit(*parts)
 
 
-def _not_passed(report: Report) -> Iterator[RenderableType]:
-    found = not_passed(report.view)
-    if found:
-        table = table_of("Failures", "Task", "Times", "First in", "Message")
-        for row in found[:_ROWS]:
-            message = clip(" ".join(row.message.split()), _MESSAGE)
-            table.add_row(
-                Text(f"{row.alias} · {row.task_id}" if row.alias else row.task_id),
-                f"{row.count} of {row.total}", Text(row.place), Text(message),
-            )  # fmt: skip
-        yield table
-        yield from _more(len(found), "task")
+def _is_news(report: Report) -> bool:
+    """Tell whether failures matter to the decision, or nobody has decided about them yet."""
+    return report.decision.is_stopped or report.decision.word is Word.RECORDED
 
 
-def _asked_again(found: Reasked) -> Iterator[RenderableType]:
+def _decision(report: Report, reasons: Sequence[str], most: int) -> Text:
+    word = report.decision.word
+    text = Text(f"{word.capitalize()}.", style=_STYLES.get(word, "bold red"))
+    text.append(f" {report.decision.headline}", style="not bold default")
+    for reason in reasons[:most]:
+        text.append(f"\n  - {reason}", style="not bold default")
+    if len(reasons) > most:
+        more = f"\n  - and {len(reasons) - most} more: -v shows them"
+        text.append(more, style="not bold default")
+    return text
+
+
+def _example(example: Example, limit: int) -> Text:
+    """One failure: where, expected, got and trace."""
+    text = Text(f"  {example.why or _names(example)}", style="bold")
+    asked = clip(example.asked, limit)
+    text.append(f"\n    asked    {asked}" if example.why else f"  {asked}", "not bold dim")
+    for name in FIELDS[1:]:
+        if value := getattr(example, name):
+            text.append(f"\n    {name:<9}", style="not bold dim")
+            text.append(clip(value, limit), "not bold default")
+    return text
+
+
+def _names(example: Example) -> str:
+    passed = f" ({example.passed})" if example.passed else ""
+    if not example.others:
+        return f"{example.scenario_id}{passed}"
+    others = ", ".join(example.others[:SHOWN]) + (", …" if len(example.others) > SHOWN else "")
+    return f"{example.scenario_id}{passed} and {len(example.others)} more like it ({others})"
+
+
+def _rest(rest: Sequence[Example]) -> Text:
+    names = ", ".join(example.scenario_id for example in rest[:SHOWN])
+    more = ", …" if len(rest) > SHOWN else ""
+    return Text(f"  and {len(rest)} more: -v shows them ({names}{more})")
+
+
+def _next(report: Report, html: Path | None, *, verbose: bool) -> Text:
+    """The last part: what to do, and where to look."""
+    steps = list(report.decision.advice)
+    if report.examples:
+        where = "add --html FILE" if html is None else f"open {html}"
+        steps.insert(0, f"read the conversations and traces: {where}")
+    text = Text("\nNext" if steps else "", style="bold")
+    for step in steps:
+        text.append(f"\n  - {step}", style="not bold default")
+    if not verbose:
+        text.append(
+            "\n  - see all tables: add -v" if steps else "-v shows all tables", "not bold dim"
+        )
+    return text
+
+
+def _tables(report: Report) -> Iterator[RenderableType]:
+    yield from _flaky(report)
+    if report.reasked is not None and report.reasked.rows:
+        yield _asked_again(report.reasked)
+    if report.gate_checks:
+        yield _gates(report)
+
+
+def _asked_again(found: Reasked) -> Table:
     table = table_of("Asked again", "Scenario", "Result")
-    for row in found.rows[:_ROWS]:
-        table.add_row(Text(row.confirmation.scenario_id), Text(clip(row.text, 2 * _MESSAGE)))
-    yield table
-    yield from _more(len(found.rows), "scenario")
-    yield from (Text(found.cost), Text(""))
+    for row in found.rows[:_MOST]:
+        table.add_row(Text(row.confirmation.scenario_id), Text(row.text))
+    return table
 
 
 def _flaky(report: Report) -> Iterator[RenderableType]:
-    found = flaky_table(report.results, _ROWS)
+    found = flaky_table(report.results, _MOST)
     if found.rows:
         table = table_of("Flaky", "Scenario", "Task", "Passed", *found.columns)
         for row in found.rows:
             table.add_row(Text(row.scenario_id), Text(row.task), row.passed, *row.cells)
         yield table
-        yield from _more(len(found.rows) + found.left_out, "flaky check")
-
-
-def _more(count: int, noun: str) -> Iterator[Text]:
-    if count > _ROWS:
-        yield Text(f"and {counted(count - _ROWS, f'more {noun}')}")
-        yield Text("")
 
 
 def _gates(report: Report) -> Table:
@@ -97,33 +154,3 @@ def _gates(report: Report) -> Table:
             Text("met", "green") if gate.met else Text("not met", "bold red"),
         )
     return table
-
-
-def _example(example: Example) -> Text:
-    """Question, expected, got and trace of one scenario that explains the decision."""
-    text = Text(example.scenario_id, style="bold")
-    if example.passed:
-        text.append(f"  {example.passed}", style="not bold dim")
-    for name, value in (
-        ("asked", example.question),
-        ("check", example.check),
-        ("expected", example.expected),
-        ("got", example.got),
-        ("trace", example.trace),
-    ):
-        if value:
-            text.append(f"\n  {name:<9}", style="not bold dim").append(value, "not bold default")
-    return text.append("\n")
-
-
-def _decision(report: Report) -> Text:
-    """The last lines."""
-    decision = report.decision
-    text = Text(f"{decision.word.capitalize()}.", style=_STYLES.get(decision.word, "bold red"))
-    text.append(f" {decision.headline}", style="not bold default")
-    reasons = decision.reasons
-    for reason in reasons[:_REASONS]:
-        text.append(f"\n  - {reason}", style="not bold default")
-    if len(reasons) > _REASONS:
-        text.append(f"\n  - and {len(reasons) - _REASONS} more", style="not bold default")
-    return text

@@ -26,6 +26,7 @@ from scouter.cli.check_options import (
     RegressionThreshold,
     RequireRuledOut,
     SaveFile,
+    Verbose,
 )
 from scouter.cli.config_eval import evaluate_config, needed, needed_agent
 from scouter.cli.judge_options import JudgeBudget, JudgeTimeout, Providers
@@ -214,6 +215,7 @@ def evaluate(
     html: HtmlFile = None,
     json: JsonFile = None,
     quiet: Quiet = False,
+    verbose: Verbose = False,
 ) -> None:
     """Run scenarios against an agent, evaluate the answers, and decide about its release.
 
@@ -328,7 +330,7 @@ def evaluate(
                 "--sequential": sequential,
                 "--agent-version": agent_version, "--save-baseline": save_baseline,
                 "--format": file_format, "--output": output, "--push": push,
-                "--allow-lost": allow_lost,
+                "--allow-lost": allow_lost, "--verbose": verbose,
             },
             allow_errors=allow_errors,
             allow_unjudged=allow_unjudged,
@@ -392,6 +394,7 @@ def evaluate(
         min_scenario_pass_rate=min_scenario_pass_rate,
         push=push,
         quiet=quiet,
+        verbose=verbose,
     )
     standard.check(has_other=interleave is not None)
     if file_format is not None:

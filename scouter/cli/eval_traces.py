@@ -24,6 +24,7 @@ from scouter.cli.check_options import (
     RegressionThreshold,
     RequireRuledOut,
     SaveFile,
+    Verbose,
 )
 from scouter.cli.judge_options import JudgeBudget, JudgeTimeout, Providers
 from scouter.cli.outputs import Outputs
@@ -63,6 +64,7 @@ def evaluate_traces(
     html: HtmlFile = None,
     json: JsonFile = None,
     quiet: Quiet = False,
+    verbose: Verbose = False,
 ) -> None:
     """Evaluate recorded traces of agents, and decide whether they are good enough.
 
@@ -103,6 +105,7 @@ def evaluate_traces(
         min_pass_rate=min_pass_rate,
         min_scenario_pass_rate=min_scenario_pass_rate,
         quiet=quiet,
+        verbose=verbose,
     )
     standard.check()
     before = standard.read_baseline()

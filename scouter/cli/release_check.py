@@ -7,7 +7,7 @@ from pathlib import Path
 
 import typer
 
-from scouter.cli.decision_text import print_decision
+from scouter.cli.decision_text import print_check
 from scouter.cli.outputs import Outputs
 from scouter.cli.pushing import push_run
 from scouter.errors import ConfigError
@@ -17,7 +17,6 @@ from scouter.evaluate.compare.gates import Gates
 from scouter.evaluate.results.kept_runs import join_baseline, save_run
 from scouter.evaluate.results.pooling import pooled
 from scouter.evaluate.scenario import EvalScenarios
-from scouter.evaluate.show.comparison_tables import print_scenario_comparison
 from scouter.model.visible import one_line
 from scouter.replay.named_run import BOTH_BASELINES, NamedRun, run_both
 from scouter.replay.reports.decision import Policy
@@ -39,6 +38,7 @@ class Standard:
     min_scenario_pass_rate: float | None = None
     push: str | None = None
     quiet: bool = False
+    verbose: bool = False
 
     def check(self, *, has_other: bool = False) -> None:
         """Refuse arguments that mean nothing together.
@@ -185,11 +185,7 @@ def conclude(
     if save is not None and is_baseline and is_whole:
         _join(results, save, is_good=not report.decision.exit_code)
     outputs.write(report)
-    if not standard.quiet:
-        results.as_table()
-        if comparison is not None:
-            print_scenario_comparison(comparison, with_decision=False)
-    print_decision(report, quiet=standard.quiet)
+    print_check(report, quiet=standard.quiet, verbose=standard.verbose, html=outputs.html)
     if report.decision.exit_code:
         raise typer.Exit(report.decision.exit_code)
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
 from scouter.evaluate.compare.rows import ComparisonDecision, RateComparison
 from scouter.evaluate.compare.scores import ScoreChange
@@ -142,6 +142,8 @@ class RecordsComparison(Stored, frozen=True):
     """The decision in words."""
     decision_reasons: tuple[str, ...] = ()
     """Each reason for `regressed` or `inconclusive`; empty for `no regression seen`."""
+    advice: tuple[str, ...] = ()
+    """What to do about the reasons; empty for `no regression seen`."""
     ruled_out: float | None = None
     """A fall of more points than this is ruled out; None where nothing could be compared."""
     not_cleared: tuple[str, ...] = ()
@@ -238,6 +240,8 @@ class RunComparison(Stored, frozen=True):
     """The decision in words."""
     decision_reasons: tuple[str, ...] = ()
     """Each reason for `regressed` or `inconclusive`; empty for `no regression seen`."""
+    advice: tuple[str, ...] = ()
+    """What to do about the reasons; empty for `no regression seen`."""
     ruled_out: float | None = None
     """A fall of more points than this, of scenarios passed, is ruled out; None where nothing could
     be compared."""
@@ -254,6 +258,8 @@ class RunComparison(Stored, frozen=True):
     """Rounds in which the new run asked the whole suite."""
     flips: tuple[str, ...] = ()
     """Scenarios that passed in every attempt of the baseline and in none now."""
+    broken: dict[str, str] = Field(default_factory=dict[str, str])
+    """By scenario that is broken by its own failures alone, the reason that says so."""
     confirmations: tuple[Confirmation, ...] = ()
     """Results of the scenarios that were asked again alone."""
     score_changes: tuple[ScoreChange, ...] = ()

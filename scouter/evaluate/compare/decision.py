@@ -10,7 +10,7 @@ from scouter.evaluate.compare.rates import points
 from scouter.evaluate.compare.rows import ComparisonDecision, RateComparison
 from scouter.evaluate.results.confirmation import Confirmation
 
-NEW_BASELINE: Final = "save a new baseline if that is meant"
+NEW_BASELINE: Final = "save a new baseline with --save FILE if the change is meant"
 
 _PLURALS: Final = {"scenario": "scenarios", "alias": "aliases", "task": "tasks"}
 _EPSILON: Final = 1e-9
@@ -47,6 +47,8 @@ class Decided:
         decision: One of three.
         reason: One sentence or two.
         reasons: Everything that made it `regressed` or `inconclusive`, one each.
+        advice: What to do about them, one each.
+        broken: By scenario that is broken alone, the reason that says so.
         ruled_out: A fall of more points than this is ruled out; None where nothing was compared.
         not_cleared: Names of rates that were not rejected, and that are worth a look.
     """
@@ -54,6 +56,8 @@ class Decided:
     decision: ComparisonDecision
     reason: str
     reasons: tuple[str, ...]
+    advice: tuple[str, ...]
+    broken: dict[str, str]
     ruled_out: float | None
     not_cleared: tuple[str, ...]
 
@@ -75,12 +79,17 @@ def decide_comparison(evidence: Evidence) -> Decided:
     if primary is not None and primary.p_value is not None:
         ruled_out = 100 * primary.fall_limit
     open_rows = [row for row in evidence.rows if row.word == "not cleared"]
-    worse = list(_worse(evidence))
+    broken = {} if evidence.trial is None else _broken_alone(evidence.trial)
+    worse = list(_worse(evidence, broken))
+    advice: list[str] = []
     if worse:
         decision, reasons = ComparisonDecision.REGRESSED, worse
         reason = _listed(worse)
+        advice.append(NEW_BASELINE)
     elif (doubt := _doubt(evidence, ruled_out)) is not None:
-        decision, reasons, reason = ComparisonDecision.INCONCLUSIVE, [doubt], doubt
+        decision, reasons = ComparisonDecision.INCONCLUSIVE, [doubt.reason]
+        reason = f"{doubt.reason}; {doubt.advice}"
+        advice.append(doubt.advice)
     else:
         decision, reasons = ComparisonDecision.NO_REGRESSION, []
         reason = ruled_out_text(ruled_out or 0.0)
@@ -90,6 +99,8 @@ def decide_comparison(evidence: Evidence) -> Decided:
         decision=decision,
         reason=reason,
         reasons=tuple(reasons),
+        advice=tuple(advice),
+        broken=broken,
         ruled_out=ruled_out,
         not_cleared=tuple(row.label for row in open_rows),
     )
@@ -104,39 +115,45 @@ def ruled_out_text(limit: float) -> str:
     return f"a fall of more than {limit:.1f} points is ruled out"
 
 
-def _worse(evidence: Evidence) -> Iterator[str]:
+def _worse(evidence: Evidence, broken: Mapping[str, str]) -> Iterator[str]:
     rejected = [row for row in evidence.rows if row.regressed]
     for row in rejected:
         if row.is_whole:
             yield f"{row.label}: {row.reason}"
+    yield from broken.values()
     if evidence.trial is not None:
-        yield from _broken(evidence.trial)
-    for row in sorted(rejected, key=lambda row: row.difference):
-        if not row.is_whole:
-            yield f"{row.label}: {row.reason}"
+        yield from _broken_together(evidence.trial)
+    others = sorted((row for row in rejected if not row.is_whole), key=lambda row: row.difference)
+    if others and len(others) < len(rejected):
+        yield f"with them fell: {_listed([row.label for row in others if not row.is_sum], ', ')}"
+    else:
+        yield from (f"{row.label}: {row.reason}" for row in others)
     for noun, names in evidence.gone.items():
         if names:
             nouns = noun if len(names) == 1 else f"{len(names)} {_PLURALS[noun]}"
-            yield f"gone from the new run: {nouns} {_listed(names, ', ')}; {NEW_BASELINE}"
+            yield f"gone from the new run: {nouns} {_listed(names, ', ')}"
 
 
-def _broken(trial: Trial) -> Iterator[str]:
+def _broken_together(trial: Trial) -> Iterator[str]:
     found = trial.broken
     if found.together is not None:
-        names = _listed([repr(name) for name in found.names], ", ")
         yield (
-            f"scenarios {names} are broken: they passed before and not once now; the chance of so "
-            f"many at a time is {one_in(found.together)} if nothing changed"
+            f"{len(found.names)} scenarios that passed before have not passed once now; the chance "
+            f"of so many at a time is {one_in(found.together)} if nothing changed"
         )
-        return
-    for name in found.names[:_NAMED]:
-        old = trial.baseline[name]
-        yield (
-            f"scenario {name!r} is broken: it passed {sum(old)} of {len(old)} attempts before and "
-            f"none of {trial.failures(name)} now; {_by_chance(found.chances[name])}"
-        )
-    if len(found.names) > _NAMED:
-        yield f"and {len(found.names) - _NAMED} more scenarios are broken"
+
+
+def _broken_alone(trial: Trial) -> dict[str, str]:
+    """Say of each scenario that is broken by its own failures alone, why."""
+    found = trial.broken
+    if found.together is not None:
+        return {}
+    return {
+        name: f"scenario {name!r} is broken: it passed {sum(old)} of {len(old)} attempts before "
+        f"and none of {trial.failures(name)} now; {_by_chance(found.chances[name])}"
+        for name in found.names
+        for old in (trial.baseline[name],)
+    }
 
 
 def _by_chance(chance: float) -> str:
@@ -153,30 +170,39 @@ def one_in(chance: float) -> str:
     return f"1 in {round(odds / digits) * digits:,.0f}"
 
 
-def _doubt(evidence: Evidence, ruled_out: float | None) -> str | None:
-    """Say why the evidence does not suffice; None if it does."""
+@dataclass(frozen=True, slots=True)
+class _Doubt:
+    reason: str
+    advice: str
+
+
+def _doubt(evidence: Evidence, ruled_out: float | None) -> _Doubt | None:
+    """Say why the evidence does not suffice, and what would; None if it does."""
     primary, trial = evidence.primary, evidence.trial
     if primary is None or ruled_out is None:
-        return "the runs have nothing in common that could be compared"
+        return _Doubt(
+            "the runs have nothing in common that could be compared",
+            "compare runs of the same scenarios and profiles, or save a new baseline",
+        )
     if unsettled := [each for each in evidence.confirmations if not each.is_settled]:
         names = _listed([f"{each.scenario_id!r} ({each.asked})" for each in unsettled], ", ")
-        return (
-            f"not confirmed: {names} could not be asked again as often as it takes; run the check "
-            "again"
+        return _Doubt(
+            f"not confirmed: {names} could not be asked again as often as it takes",
+            "run the check again",
         )
     if trial is not None and trial.broken.is_doubtful:
         name, chance = min(trial.broken.chances.items(), key=lambda item: item[1])
-        return (
+        return _Doubt(
             f"not confirmed: scenario {name!r} passed before and none of {trial.failures(name)} "
-            f"attempts now; {_by_chance(chance)}; {_advice(trial)}"
+            f"attempts now; {_by_chance(chance)}",
+            _advice(trial),
         )
     fall = evidence.fall if trial is None else trial.fall
     if fall < LARGE_FALL - _EPSILON or not primary.is_whole:
         return None
-    advice = "compare more of them" if trial is None else _advice(trial)
-    return (
-        f"{primary.label} fell by {100 * fall:.1f} points, which may be chance: "
-        f"{primary.reason}; {advice}"
+    return _Doubt(
+        f"{primary.label} fell by {100 * fall:.1f} points, which may be chance: {primary.reason}",
+        "compare more of them" if trial is None else _advice(trial),
     )
 
 

@@ -141,6 +141,7 @@ def _row(tally: Tally, test: _Test, adjusted: float | None, family: int) -> Rate
     level = WHOLE_LEVEL if is_whole else REST_LEVEL
     if tally.own_test is not None:
         level = tally.own_test[1]
+    rejected = adjusted is not None and adjusted <= level
     return RateComparison(
         alias=tally.alias,
         task_id=tally.task_id,
@@ -164,16 +165,19 @@ def _row(tally: Tally, test: _Test, adjusted: float | None, family: int) -> Rate
         adjusted_p=adjusted,
         level=level,
         fall_limit=test.limit,
-        regressed=adjusted is not None and adjusted <= level,
+        regressed=rejected,
         is_cleared=test.p_value is not None and test.p_value > CLEARED,
-        reason=_reason(tally, test, adjusted, 1 if is_whole else family),
+        reason=_reason(tally, test, adjusted, 1 if is_whole else family, rejected=rejected),
     )
 
 
-def _reason(tally: Tally, test: _Test, adjusted: float | None, family: int) -> str:
+def _reason(
+    tally: Tally, test: _Test, adjusted: float | None, family: int, *, rejected: bool
+) -> str:
     if adjusted is None:
         return _untested(tally)
-    is_repeated = tally.task_id == WHOLE_SCENARIOS and tally.old_count > test.clusters
+    most = max(tally.old_count, tally.new_count)
+    is_repeated = tally.task_id == WHOLE_SCENARIOS and most > test.clusters
     noun = " attempts" if is_repeated else ""
     parts = [
         f"{tally.old_passed} of {tally.old_count}{noun} before, {tally.new_passed} of "
@@ -183,8 +187,11 @@ def _reason(tally: Tally, test: _Test, adjusted: float | None, family: int) -> s
         parts.append(f"{tally.missing} missing now, counted as not passed")
     if test.clusters < ENOUGH:
         return "; ".join([*parts, too_few(test.clusters)])
-    low, high = (_bound(bound) for bound in test.interval)
-    parts.append(f"difference {points(test.difference)} (95 % {low} to {high})")
+    around = ""
+    if not rejected or test.interval[1] < 0:  # it is of the pairs, and more attempts may decide
+        low, high = (_bound(bound) for bound in test.interval)
+        around = f" (95 % {low} to {high})"
+    parts.append(f"difference {points(test.difference)}{around}")
     corrected = f" after Holm over {family} rates" if family > 1 else ""
     return "; ".join([*parts, f"p {_p(adjusted)}{corrected}"])
 

@@ -109,11 +109,16 @@ class Lost(BaseModel):
         return _TOLD[self.reason][2]
 
     @property
+    def summary(self) -> str:
+        """The count and the reason in words."""
+        kind, why, _ = _TOLD[self.reason]
+        noun = kind if self.count == 1 else f"{kind}s"
+        return f"{self.count:,} {noun} {why}"
+
+    @property
     def text(self) -> str:
         """The count, the reason and the remedy in words."""
-        kind, why, remedy = _TOLD[self.reason]
-        noun = kind if self.count == 1 else f"{kind}s"
-        return f"{self.count:,} {noun} {why}: {remedy}"
+        return f"{self.summary}: {self.remedy}"
 
 
 def lost_of(counts: Mapping[Loss, int]) -> tuple[Lost, ...]:

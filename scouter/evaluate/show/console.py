@@ -32,7 +32,7 @@ def emit(*parts: RenderableType) -> None:
     stream = sys.stdout
     console = Console(file=stream, highlight=False)
     if not console.is_terminal:
-        widest = max(_width(part) for part in parts)
+        widest = max(map(_width, parts), default=0)
         console = Console(file=stream, highlight=False, width=max(80, widest))
     with console.capture() as capture:
         console.print(_Visible(Group(*parts)))

@@ -1,7 +1,6 @@
-"""The decision of a release check: one word, one sentence, the reasons and an exit code."""
+"""The decision of a release check: a word, a sentence, reasons, advice and an exit code."""
 
 import math
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -17,25 +16,25 @@ from scouter.evaluate.compare.gate_counts import task_rows
 from scouter.evaluate.compare.rows import ComparisonDecision
 from scouter.evaluate.outcome import Outcome
 from scouter.evaluate.results.judge_totals import totals_of
-from scouter.evaluate.results.lost import Lost
 from scouter.evaluate.statistics.fall_limit import fewest_scenarios, highest_rate
-from scouter.replay.reports.texts import counted, percent
+from scouter.replay.reports.texts import counted
 
 AnyComparison: TypeAlias = ScenarioComparisonResults | ComparisonResults
 
 _RATE: Final = ALL_CHECKS.capitalize()
-_UNJUDGED: Final = (
-    "nothing was judged: no task of a scenario and none of a profile gave a result; give the "
-    "scenarios tasks, or the agent's records a profile"
-)
+_UNJUDGED: Final = "nothing was judged: no task of a scenario and none of a profile gave a result"
+_GIVE_TASKS: Final = "give the scenarios tasks, or the agent's records a profile"
 _UNDECIDED: Final = (
-    "nothing was judged: every check is errored or skipped, and none passed or failed; the reports "
-    "say why"
+    "nothing was judged: every check is errored or skipped, and none passed or failed"
 )
 _LEAVE_OUT: Final = "have them judged elsewhere, and leave them out or pass --allow-unjudged"
 _MORE_MONEY: Final = "raise --judge-budget or the entry's, or pass --allow-unjudged"
+_INSERT: Final = "let the agent insert a record, leave the profile out, or pass --allow-unjudged"
+_MEND: Final = "mend what broke, and run the check again"
+_ERRORS: Final = "mend the agent or the check; with --allow-errors errors are failed checks"
+_KEEP: Final = "keep this run as a baseline with --save FILE, or set a gate"
 _NAMED: Final = 5
-"""Scenarios or gates that one reason names before it counts."""
+"""Checks of another system that one reason names before it counts."""
 
 
 class Word(StrEnum):
@@ -98,6 +97,16 @@ class Policy:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """One thing that keeps a release from going on."""
+
+    word: Word
+    reason: str
+    advice: tuple[str, ...] = (_MEND,)
+    """What to do about it, one thing each."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Decision:
     """Decision of a release check.
 
@@ -105,12 +114,16 @@ class Decision:
         word: One of the words above.
         headline: One sentence.
         reasons: Reasons why the release is stopped, in words; empty if it is not.
+        notes: What else a reader should know; stops nothing.
+        advice: What to do next, one thing each; empty where nothing is to be done.
         exit_code: 0 may go on, 1 stopped, 3 inconclusive.
     """
 
     word: Word
     headline: str
     reasons: tuple[str, ...]
+    notes: tuple[str, ...]
+    advice: tuple[str, ...]
     exit_code: Literal[0, 1, 3]
 
     @property
@@ -138,45 +151,60 @@ def decide(
     Returns:
         The decision, with the worst word that holds and all reasons.
     """
-    found: list[tuple[Word, str]] = []
-    checks = None if results is None else count_checks(results)
+    found: list[Finding] = []
     if comparison is not None:
         found += compared(comparison, policy)
-    unmet = [check for check in gate_checks if not check.met]
-    found += [(Word.BELOW_GATE, f"gate {check.reason}") for check in unmet]
-    if results is not None and not policy.allow_errors:
-        found += [(Word.ERRORED, reason) for reason in _errors(results)]
-    if results is not None and not policy.allow_lost:
-        found += [(Word.LOST, f"lost: {each.text}") for each in results.lost]
-    if (over_budget := _over_budget(results)) and not policy.allow_unjudged:
-        found.append((Word.NOT_JUDGED, f"{over_budget}; {_MORE_MONEY}"))
-    if results is not None and results.left_out and not policy.allow_unjudged:
-        found.append((Word.NOT_JUDGED, unjudged_reason(results.left_out)))
-    if checks is not None and not checks[1]:
-        found.append((Word.UNJUDGED, _UNJUDGED))
-    elif results is not None and policy.allow_errors and not _is_decided(results):
-        found.append((Word.UNJUDGED, _UNDECIDED))
-    elif results is not None and not policy.allow_unjudged:
-        found += [(Word.UNJUDGED, reason) for reason in _without_records(results)]
+    found += [
+        Finding(word=Word.BELOW_GATE, reason=f"gate {check.reason}")
+        for check in gate_checks
+        if not check.met
+    ]
+    if results is not None:
+        found += _faults(results, policy)
     order = list(Word)
     if found:
-        word = min((word for word, _ in found), key=order.index)
+        found.sort(key=lambda each: order.index(each.word))
+        word = found[0].word
     elif comparison is not None:
         word = Word.NO_REGRESSION
     else:
         word = Word.PASSED if gate_checks else Word.RECORDED
+    advice = [text for each in found for text in each.advice]
+    headline = "; ".join(_headline(word, results, comparison, gate_checks))
     return Decision(
         word=word,
-        headline=" ".join(
-            [
-                *filter(None, _headline(word, results, comparison, gate_checks)),
-                *([f"{over_budget}."] if over_budget else []),
-                *([_lost(results.lost)] if results is not None and results.lost else []),
-            ]
-        ),
-        reasons=tuple(dict.fromkeys(reason for _, reason in found)),
+        headline=f"{headline[:1].upper()}{headline[1:]}." if headline else "",
+        reasons=tuple(dict.fromkeys(each.reason for each in found)),
+        notes=tuple(_notes(results, comparison, policy)),
+        advice=tuple(dict.fromkeys([_KEEP] if word is Word.RECORDED else advice)),
         exit_code=0 if not found else 3 if word is Word.INCONCLUSIVE else 1,
     )
+
+
+def _faults(results: ScenarioEvalResults, policy: Policy) -> Iterator[Finding]:
+    """Everything that stops a run without baseline and gates."""
+    if not policy.allow_errors:
+        for reason in _errors(results):
+            yield Finding(word=Word.ERRORED, reason=reason, advice=(_ERRORS,))
+    if not policy.allow_lost:
+        for each in results.lost:
+            yield Finding(word=Word.LOST, reason=each.summary, advice=(each.remedy,))
+    if (over_budget := _over_budget(results)) and not policy.allow_unjudged:
+        yield Finding(word=Word.NOT_JUDGED, reason=over_budget, advice=(_MORE_MONEY,))
+    if results.left_out and not policy.allow_unjudged:
+        reason = unjudged_reason(results.left_out)
+        yield Finding(word=Word.NOT_JUDGED, reason=reason, advice=())
+    if not count_checks(results)[1]:
+        yield Finding(word=Word.UNJUDGED, reason=_UNJUDGED, advice=(_GIVE_TASKS,))
+    elif policy.allow_errors and not _is_decided(results):
+        yield Finding(word=Word.UNJUDGED, reason=_UNDECIDED)
+    elif not policy.allow_unjudged:
+        for alias in _without_records(results):
+            yield Finding(
+                word=Word.UNJUDGED,
+                reason=f"no record came for the profile {alias!r}, so none of its tasks was asked",
+                advice=(_INSERT,),
+            )
 
 
 def unjudged_reason(left_out: Sequence[str]) -> str:
@@ -190,20 +218,22 @@ def unjudged_reason(left_out: Sequence[str]) -> str:
     return f"not judged: {shown}{more}: nothing here computes them; {_LEAVE_OUT}"
 
 
-def compared(comparison: AnyComparison, policy: Policy) -> list[tuple[Word, str]]:
+def compared(comparison: AnyComparison, policy: Policy) -> list[Finding]:
     """Say what of a comparison keeps a release from going on; empty if nothing does."""
     if comparison.decision is not ComparisonDecision.NO_REGRESSION:
         word = Word(comparison.decision.value)
+        advice = comparison.advice if word is Word.INCONCLUSIVE else (_MEND, *comparison.advice)
         reasons = comparison.decision_reasons or (comparison.decision_reason,)
-        return [(word, reason) for reason in reasons]
+        return [Finding(word=word, reason=reason, advice=advice) for reason in reasons]
     wanted, limit = policy.require_ruled_out, comparison.ruled_out
     if wanted is None or (limit is not None and limit <= wanted):
         return []
     text = "nothing is ruled out" if limit is None else f"only {ruled_out_text(limit)}"
     return [
-        (
-            Word.INCONCLUSIVE,
-            f"{text}, and --require-ruled-out asks for {wanted:g}; run more scenarios",
+        Finding(
+            word=Word.INCONCLUSIVE,
+            reason=f"{text}, and --require-ruled-out asks for {wanted:g}",
+            advice=("run more scenarios",),
         )
     ]
 
@@ -214,33 +244,20 @@ def _is_decided(results: ScenarioEvalResults) -> bool:
     return any(row.task.outcome in decided for row in task_rows(results))
 
 
-def _errors(results: ScenarioEvalResults) -> list[str]:
-    raised: dict[str, list[str]] = {}
-    for item in results.scenario_results:
-        if item.error and item.outcome is Outcome.ERRORED:
-            raised.setdefault(item.scenario_id, []).append(item.error_line)
-    undecided = [
-        item.scenario_id
-        for item in results.scenario_results
-        if not item.error and item.outcome is Outcome.ERRORED
-    ]
-    reasons = [
-        f"scenario {name!r}{_of(len(errors), results.repeats)}: {errors[0]}"
-        for name, errors in list(raised.items())[:_NAMED]
-    ]
-    if len(raised) > _NAMED:
-        reasons.append(f"{counted(len(raised) - _NAMED, 'more scenario')} did not run to the end")
+def _errors(results: ScenarioEvalResults) -> Iterator[str]:
+    """Count the scenarios and records that errored; what each of them met stands beside it."""
+    errored = [item for item in results.scenario_results if item.outcome is Outcome.ERRORED]
+    raised = {item.scenario_id for item in errored if item.error}
+    undecided = {item.scenario_id for item in errored if not item.error}
+    of = counted(len(results.scenarios), "scenario")
+    if raised:
+        yield f"{len(raised)} of {of} did not run to the end"
     if undecided:
-        reasons.append(f"a check could not be decided in {_names(undecided)}")
+        yield f"a check could not be decided in {len(undecided)} of {of}"
     for alias, rows in results.dataset_results.items():
-        errored = [row for row in rows.aligned_results if row.outcome is Outcome.ERRORED]
-        if errored:
-            first = errored[0]
-            reasons.append(
-                f"{alias}: {len(errored)} of {counted(len(rows), 'record')} errored, first "
-                f"{first.record_id or first.record_uid!r}: {first.error_message}"
-            )
-    return reasons
+        count = sum(row.outcome is Outcome.ERRORED for row in rows.aligned_results)
+        if count:
+            yield f"{alias}: {count} of {counted(len(rows), 'record')} errored"
 
 
 def _without_records(results: ScenarioEvalResults) -> Iterator[str]:
@@ -256,37 +273,15 @@ def _without_records(results: ScenarioEvalResults) -> Iterator[str]:
         wanted = tuple(told.profile_digests)
     for alias in wanted:
         if alias not in results.dataset_results:
-            yield (
-                f"no record came for the profile {alias!r}, so none of its tasks was asked; let "
-                "the agent insert one, leave the profile out, or pass --allow-unjudged"
-            )
+            yield alias
 
 
-def _over_budget(results: ScenarioEvalResults | None) -> str:
+def _over_budget(results: ScenarioEvalResults) -> str:
     """Count in words the judge tasks that the budget left out of the rate; empty for none."""
-    totals = None if results is None else totals_of(results)
+    totals = totals_of(results)
     if totals is None or not totals.over_budget:
         return ""
     return f"{counted(totals.over_budget, 'judge task')} skipped, as the budget left too little"
-
-
-def _lost(lost: Sequence[Lost]) -> str:
-    """Count in words the records and spans that the replay lost."""
-    kinds: Counter[str] = Counter()
-    for each in lost:
-        kinds[each.kind] += each.count
-    return f"Lost, and in no result: {', '.join(counted(kinds[kind], kind) for kind in kinds)}."
-
-
-def _of(attempts: int, repeats: int) -> str:
-    return f", {attempts} of {repeats} attempts" if repeats > 1 else ""
-
-
-def _names(ids: Sequence[str]) -> str:
-    distinct = list(dict.fromkeys(ids))
-    shown = ", ".join(repr(name) for name in distinct[:_NAMED])
-    more = f" and {len(distinct) - _NAMED} more" if len(distinct) > _NAMED else ""
-    return f"{'scenario' if len(distinct) == 1 else 'scenarios'} {shown}{more}"
 
 
 def _headline(
@@ -295,74 +290,52 @@ def _headline(
     comparison: AnyComparison | None,
     gate_checks: Sequence[GateCheck],
 ) -> Iterator[str]:
-    """The sentences of the headline: scenarios passed, all checks, gates, and what is open."""
-    if isinstance(comparison, ScenarioComparisonResults):
-        now, before = comparison.comparison_scenarios_passed, comparison.baseline_scenarios_passed
-        yield _passed(now, f", {_of_all(before)} in the baseline") or _whole(comparison)
-        yield _rounds(comparison)
-        now, before = comparison.comparison_checks, comparison.baseline_checks
-        if now[1]:
-            yield f"{_RATE} {_rate(now)}, {_rate(before)} in the baseline."
-    elif isinstance(comparison, ComparisonResults):
-        yield _whole(comparison)
-        now, before = comparison.comparison_pass_rate, comparison.baseline_pass_rate
-        yield f"{_RATE} {percent(now)}, {percent(before)} in the baseline."
+    """The parts of the headline: what passed, gates, and what is ruled out."""
+    if comparison is not None:
+        yield _both(comparison) or _whole(comparison)
+    elif results is not None and (found := scenarios_passed(results))[1]:
+        yield _scenarios(found)
     elif results is not None and (checks := count_checks(results))[1]:
-        yield _passed(scenarios_passed(results))
-        yield f"{_RATE} {_rate(checks)}."
-    if results is not None and results.planned:
-        yield _sequential(results)
-    if gate_checks:
-        met = sum(check.met for check in gate_checks)
-        yield f"{met} of {counted(len(gate_checks), 'gate')} met."
-    if comparison is not None and comparison.decision is ComparisonDecision.NO_REGRESSION:
-        yield f"{comparison.decision_reason[:1].upper()}{comparison.decision_reason[1:]}."
-    if isinstance(comparison, ScenarioComparisonResults) and comparison.flips:
-        yield _flips(comparison)
+        yield f"{checks[0]:,} of {counted(checks[1], 'check')} passed"
+    if gate_checks and all(check.met for check in gate_checks):
+        yield f"{counted(len(gate_checks), 'gate')} met"
+    if word is Word.NO_REGRESSION and comparison is not None and comparison.ruled_out is not None:
+        yield ruled_out_text(comparison.ruled_out)
     if word is Word.RECORDED:
-        yield "There is neither a baseline nor a gate, so nothing but an error could fail."
+        yield "there is neither a baseline nor a gate, so nothing but an error could fail"
 
 
-def _passed(found: tuple[int, int], more: str = "") -> str:
-    passed, total = found
-    return f"{passed:,} of {total:,} scenarios passed{more}." if total else ""
+def _both(comparison: AnyComparison) -> str:
+    """Count in words the scenarios that passed, and their attempts where no reason does."""
+    if not isinstance(comparison, ScenarioComparisonResults):
+        return ""
+    now, before = comparison.comparison_scenarios_passed, comparison.baseline_scenarios_passed
+    if not now[1]:
+        return ""
+    [whole] = [row for row in comparison.rates if row.is_whole]
+    is_counted = any(whole.reason in reason for reason in comparison.decision_reasons)
+    attempts = ""
+    if whole.comparison_count > now[1] and not is_counted:
+        attempts = f" ({_of_all((whole.comparison_passed, whole.comparison_count))} attempts)"
+    return f"{_scenarios(now)}{attempts}, {_of_all(before)} in the baseline"
+
+
+def _scenarios(found: tuple[int, int]) -> str:
+    return f"{_of_all(found)} scenarios passed"
 
 
 def _whole(comparison: AnyComparison) -> str:
     """Count in words the records or conversations that passed, where there are no scenarios."""
     for row in comparison.rates:
         if row.is_whole and row.comparison_count:
-            now = f"{row.comparison_passed:,} of {row.comparison_count:,} {row.label}"
-            before = f"{row.baseline_passed:,} of {row.baseline_count:,} in the baseline"
-            return f"{now}, {before}."
-    return ""
+            now = _of_all((row.comparison_passed, row.comparison_count))
+            before = _of_all((row.baseline_passed, row.baseline_count))
+            return f"{now} {row.label}, {before} in the baseline"
+    return "nothing could be compared"
 
 
 def _of_all(found: tuple[int, int]) -> str:
     return f"{found[0]:,} of {found[1]:,}"
-
-
-def _flips(comparison: ScenarioComparisonResults) -> str:
-    """The scenarios that passed before and do not now, and what asking again came to."""
-    asked = {each.scenario_id: each for each in comparison.confirmations}
-    flips = [name for name in comparison.flips if name not in asked]
-    parts = [f"Passed before and not now: {_names(flips)}."] if flips else []
-    if passed := [name for name in comparison.flips if name in asked and asked[name].passed]:
-        parts.append(f"Passed when asked again: {_names(passed)}.")
-    return " ".join(parts)
-
-
-def _rounds(comparison: ScenarioComparisonResults) -> str:
-    """Say that the whole suite was asked again, and what all attempts came to."""
-    again = comparison.rounds - 1
-    if not again:
-        return ""
-    [whole] = [row for row in comparison.rates if row.is_whole]
-    return (
-        f"The whole suite was asked again {'once' if again == 1 else 'twice'}: "
-        f"{_of_all((whole.comparison_passed, whole.comparison_count))} attempts passed, "
-        f"{_of_all((whole.baseline_passed, whole.baseline_count))} in the baseline."
-    )
 
 
 def _sequential(results: ScenarioEvalResults) -> str:
@@ -373,11 +346,22 @@ def _sequential(results: ScenarioEvalResults) -> str:
         made += len(again.scenario_results) + len(again.conversations)
     first = results.repeats // results.rounds
     return (
-        f"Decided after {first} of {results.planned} rounds: {counted(made, 'attempt')} made, "
-        f"{each * results.planned:,} planned."
+        f"decided after {first} of {results.planned} rounds: {counted(made, 'attempt')} made, "
+        f"{each * results.planned:,} planned"
     )
 
 
-def _rate(checks: tuple[int, int]) -> str:
-    passed, total = checks
-    return f"{percent(passed / total)} ({passed}/{total})" if total else percent(None)
+def _notes(
+    results: ScenarioEvalResults | None, comparison: AnyComparison | None, policy: Policy
+) -> Iterator[str]:
+    """What a reader should know although it stops nothing."""
+    if results is not None and results.planned:
+        yield _sequential(results)
+    if comparison is not None and comparison.decision is ComparisonDecision.NO_REGRESSION:
+        for row in comparison.rates:
+            if row.word == "not cleared":
+                yield f"not cleared: {row.label}: {row.reason}"
+    if results is not None and policy.allow_unjudged and (over_budget := _over_budget(results)):
+        yield over_budget
+    if results is not None and policy.allow_lost:
+        yield from (each.summary for each in results.lost)

@@ -1,92 +1,156 @@
-"""Examples: the few scenarios that explain a decision, with question, expected, got and trace."""
+"""Examples: what broke, once each, with question, expected, got and trace."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from scouter.evaluate.api.comparison import ScenarioComparisonResults
 from scouter.evaluate.outcome import Outcome
+from scouter.evaluate.results.confirmation import Confirmation
 from scouter.replay.reports.texts import clip, counted, duration, quoted
-from scouter.replay.reports.view import AttemptView, CheckView, ScenarioView, View
+from scouter.replay.reports.view import (
+    NO_SCENARIO,
+    AttemptView,
+    CheckView,
+    RecordView,
+    ScenarioView,
+    View,
+)
 
 SHOWN: Final = 3
+"""Examples that a report shows before it counts the others."""
+
+FIELDS: Final = ("asked", "check", "expected", "got", "trace")
+"""Lines of an example, by the names of its fields."""
 
 _BAD: Final = {Outcome.FAILED, Outcome.ERRORED}
 _VALUE: Final = 300
 _SPANS: Final = 6
+_ERROR: Final = 80
+_ALSO: Final = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Example:
-    """One scenario that did not pass, by the first thing in it that did not."""
+    """One failure: a scenario that did not pass, by the first thing in it that did not."""
 
     scenario_id: str
-    question: str
-    passed: str
+    others: tuple[str, ...] = ()
+    """Further scenarios in which the same check got the same."""
+    passed: str = ""
     """Number of its attempts that passed, in words; empty for a single attempt."""
+    why: str = ""
+    """Reason of the decision that is about this scenario alone; empty without one."""
+    asked: str
     check: str
-    """Alias and task; empty where the agent raised."""
+    """Alias and task, and what failed beside it; empty where the agent raised."""
     expected: str
     """Operator and value as JSON; empty where the agent raised."""
     got: str
     """Actual value as JSON, or the error."""
     trace: str
-    """Its spans by start time, in one line; empty without any."""
+    """Its id, and its spans by start time, in one line; empty without any."""
 
 
 def examples(view: View, comparison: ScenarioComparisonResults | None) -> list[Example]:
-    """Choose what explains a decision best.
+    """List what did not pass, most telling first.
 
     Args:
         view: The run.
         comparison: With the baseline, if there is one.
 
     Returns:
-        At most three: first the scenarios that are broken, then those that passed before and not
-        now, then others by urgency. Empty if everything passed.
+        First the scenarios that are broken, then those that passed before and not now, then others
+        by urgency; those in which the same check expected and got the same are one. Empty if
+        everything passed.
+
+    Cost: linear in the number of task results.
     """
     wanted: list[str] = []
+    again: dict[str, Confirmation] = {}
     if comparison is not None:
-        wanted += [each.scenario_id for each in comparison.confirmations if each.is_broken]
-        asked = {each.scenario_id for each in comparison.confirmations}
-        wanted += [name for name in comparison.flips if name not in asked]
+        again = {each.scenario_id: each for each in comparison.confirmations}
+        wanted += comparison.broken
+        wanted += [name for name, each in again.items() if each.is_broken]
+        wanted += [name for name in comparison.flips if name not in again]
         wanted += comparison.flips
     order = {name: at for at, name in enumerate(dict.fromkeys(wanted))}
     found = sorted(view.by_urgency, key=lambda each: order.get(each.scenario_id, len(order)))
-    return [example for scenario in found if (example := _example(scenario)) is not None][:SHOWN]
+    merged: dict[tuple[str | bool, ...], Example] = {}
+    for scenario in found:
+        why = "" if comparison is None else comparison.broken.get(scenario.scenario_id, "")
+        is_new = scenario.scenario_id in order
+        for example in _examples(scenario, why, again.get(scenario.scenario_id)):
+            key = is_new, example.why, example.check, example.expected, example.got
+            known = merged.setdefault(key, example)
+            if known is not example:
+                merged[key] = replace(known, others=(*known.others, example.scenario_id))
+    return list(merged.values())
 
 
-def _example(scenario: ScenarioView) -> Example | None:
+def _examples(scenario: ScenarioView, why: str, again: Confirmation | None) -> Iterator[Example]:
+    """One for a scenario; one for each record where there is none."""
+    name, passed = scenario.scenario_id, _passed(scenario, again)
     for attempt in scenario.attempts:
-        for name, check in _checks(attempt):
-            if check.outcome in _BAD and not attempt.error:
-                return _of(scenario, attempt, name, _expected(check), _got(check))
-        if attempt.error:
-            return _of(scenario, attempt, "", "", clip(attempt.error.splitlines()[0], _VALUE))
-    return None
+        if name == NO_SCENARIO:
+            for record in attempt.records:
+                if bad := _bad(record):
+                    yield _of(record.name, scenario, attempt, bad)
+        elif attempt.error:
+            yield replace(_of(name, scenario, attempt, []), why=why, passed=passed)
+            return
+        elif bad := _all_bad(attempt):
+            yield replace(_of(name, scenario, attempt, bad), why=why, passed=passed)
+            return
+
+
+def _passed(scenario: ScenarioView, again: Confirmation | None) -> str:
+    """Count in words the attempts that passed; empty for a single one."""
+    tries = len(scenario.attempts)
+    parts = [f"{scenario.passed} of {tries} attempts passed"] if tries > 1 else []
+    if again is not None and again.asked:
+        parts.append(f"{again.passed} of {again.asked} when asked again alone")
+    return ", ".join(parts)
+
+
+def _all_bad(attempt: AttemptView) -> list[tuple[str, CheckView]]:
+    own = [(check.task_id, check) for check in attempt.checks if check.outcome in _BAD]
+    return [*own, *(each for record in attempt.records for each in _bad(record))]
+
+
+def _bad(record: RecordView) -> list[tuple[str, CheckView]]:
+    return [
+        (f"{record.alias} · {check.task_id}", check)
+        for check in record.checks
+        if check.outcome in _BAD
+    ]
 
 
 def _of(
-    scenario: ScenarioView, attempt: AttemptView, check: str, expected: str, got: str
+    name: str,
+    scenario: ScenarioView,
+    attempt: AttemptView,
+    bad: list[tuple[str, CheckView]],
 ) -> Example:
-    tries = len(scenario.attempts)
+    check = bad[0][1] if bad else None
     return Example(
-        scenario_id=scenario.scenario_id,
-        question=clip(" ".join(scenario.query.split()), _VALUE),
-        passed=f"{scenario.passed} of {tries} attempts passed" if tries > 1 else "",
-        check=check,
-        expected=expected,
-        got=got,
+        scenario_id=name,
+        asked=clip(" ".join(scenario.query.split()), _VALUE),
+        check=_checks([each for each, _ in bad]),
+        expected=_expected(check) if check else "",
+        got=_got(check) if check else clip(attempt.error.splitlines()[0], _VALUE),
         trace=_trace(attempt),
     )
 
 
-def _checks(attempt: AttemptView) -> Iterator[tuple[str, CheckView]]:
-    for check in attempt.checks:
-        yield check.task_id, check
-    for record in attempt.records:
-        for check in record.checks:
-            yield f"{record.alias} · {check.task_id}", check
+def _checks(names: list[str]) -> str:
+    """The first check, and the others that failed with it."""
+    first, *others = names or [""]
+    also = list(dict.fromkeys(others))
+    if not also:
+        return first
+    more = f" and {len(also) - _ALSO} more" if len(also) > _ALSO else ""
+    return f"{first}; also {', '.join(also[:_ALSO])}{more}"
 
 
 def _expected(check: CheckView) -> str:
@@ -105,7 +169,10 @@ def _trace(attempt: AttemptView) -> str:
     if not attempt.spans:
         return ""
     found = attempt.trace(_SPANS)
-    names = [f"{span.name}{' (error)' if span.error else ''}" for span in found.spans]
+    names = [
+        f"{span.name} (error: {clip(span.error, _ERROR)})" if span.error else span.name
+        for span in found.spans
+    ]
     more = f", and {found.left_out} more" if found.left_out else ""
     lasted = f"{counted(len(attempt.spans), 'span')}, {duration(found.duration_ns)}"
-    return f"{lasted}: {', '.join(names)}{more}"
+    return f"{attempt.spans[0].trace_id}, {lasted}: {', '.join(names)}{more}"

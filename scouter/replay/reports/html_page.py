@@ -14,7 +14,7 @@ from scouter.evaluate.results.judge_rate_text import JudgeText, judge_text
 from scouter.replay.reports import interval_svg as drawing
 from scouter.replay.reports.confirmations import Reasked
 from scouter.replay.reports.decision import Word
-from scouter.replay.reports.examples import Example
+from scouter.replay.reports.examples import SHOWN, Example
 from scouter.replay.reports.flaky import FlakyTable, flaky_table
 from scouter.replay.reports.html_scenario import Budget, scenario_rows
 from scouter.replay.reports.report import Report
@@ -63,6 +63,9 @@ class Page:
     more_reasons: Sequence[str]
     reasons_left_out: int
     examples: Sequence[Example]
+    examples_title: str
+    examples_left_out: int
+    advice: Sequence[str]
     notes: Sequence[str]
     figures: Sequence[Row]
     lost: Sequence[Row]
@@ -83,7 +86,9 @@ class Page:
 def make_page(report: Report) -> Page:
     """Prepare a report for the template."""
     decision, view, comparison = report.decision, report.view, report.comparison
-    reasons = [clip(reason, _REASON) for reason in decision.reasons[:_REASONS_IN_ALL]]
+    shown = report.examples[:SHOWN]
+    why = [*report.why(shown), *report.notes]
+    reasons = [clip(reason, _REASON) for reason in why[:_REASONS_IN_ALL]]
     return Page(
         title=report.title,
         word=decision.word.capitalize(),
@@ -91,15 +96,18 @@ def make_page(report: Report) -> Page:
         headline=decision.headline,
         reasons=reasons[:_REASONS],
         more_reasons=reasons[_REASONS:],
-        reasons_left_out=len(decision.reasons) - len(reasons),
-        examples=report.examples,
+        reasons_left_out=len(why) - len(reasons),
+        examples=shown,
+        examples_title=report.failures_title,
+        examples_left_out=len(report.examples) - len(shown),
+        advice=decision.advice,
         notes=comparison.notes if comparison else (),
         figures=list(_figures(report)),
         lost=[
             {"count": counted(e.count, e.kind), "reason": str(e.reason), "text": e.text}
             for e in report.results.lost
         ],
-        reasked=report.reasked,
+        reasked=report.reasked if report.reasked and report.reasked.rows else None,
         gates=[_gate(gate) for gate in report.gate_checks],
         is_compared=comparison is not None,
         task_groups=_task_groups(view.tasks),

@@ -13,6 +13,7 @@ from scouter.evaluate.files.versioned import write_whole
 from scouter.evaluate.results.judge_rate import JudgeRate
 from scouter.evaluate.results.lost import Lost
 from scouter.model.json_value import plain_text
+from scouter.replay.reports.examples import SHOWN
 from scouter.replay.reports.report import Report
 from scouter.replay.reports.view import RateView, TaskView
 
@@ -38,6 +39,8 @@ def render(report: Report) -> str:
         "decision": str(decision.word),
         "headline": decision.headline,
         "reasons": decision.reasons,
+        "notes": report.notes,
+        "advice": decision.advice,
         "exit_code": decision.exit_code,
         "policy": {
             "require_ruled_out": report.policy.require_ruled_out,
@@ -45,7 +48,7 @@ def render(report: Report) -> str:
             "allow_lost": report.policy.allow_lost,
             "allow_unjudged": report.policy.allow_unjudged,
         },
-        "examples": [asdict(example) for example in report.examples],
+        "examples": [asdict(example) for example in report.examples[:SHOWN]],
         "provenance": report.results.provenance.model_dump(mode="json"),
         "scenarios_passed": _scenarios_passed(report),
         "checks": _rate(RateView(passed=passed, total=total)),

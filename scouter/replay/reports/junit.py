@@ -131,16 +131,16 @@ def _cases(report: Report) -> Iterator[_TestCase]:
     comparison = report.comparison
     if comparison is not None:
         found = compared(comparison, report.policy)
-        reasons = [reason for _, reason in found]
-        is_open = any(word is Word.INCONCLUSIVE for word, _ in found)
+        reasons = [each.reason for each in found]
+        is_open = any(each.word is Word.INCONCLUSIVE for each in found)
         outcome = Outcome.ERRORED if is_open else Outcome.FAILED if found else Outcome.PASSED
         yield _TestCase(
             suite=_COMPARISON,
             name=str(Word.NO_REGRESSION),
             outcome=outcome,
             message=reasons[0] if reasons else "",
-            kind=str(found[0][0]) if found else "",
-            details="\n".join(reasons),
+            kind=str(found[0].word) if found else "",
+            details="\n".join([*reasons, *(text for each in found[:1] for text in each.advice)]),
         )
     for row in () if report.reasked is None else report.reasked.rows:
         name = row.confirmation.scenario_id

@@ -16,7 +16,7 @@ from scouter.evaluate.results.judge_rate_text import COLUMNS, judge_text
 from scouter.model.json_value import plain_text
 from scouter.replay.reports.confirmations import Reasked
 from scouter.replay.reports.decision import Word
-from scouter.replay.reports.examples import Example
+from scouter.replay.reports.examples import FIELDS, SHOWN, Example
 from scouter.replay.reports.report import Report
 from scouter.replay.reports.texts import clip, counted, duration, interval, moment, percent, points
 from scouter.replay.reports.view import CheckView, RateView, ScenarioView, TaskView, View
@@ -60,17 +60,35 @@ def render(report: Report) -> str:
 
 
 def _parts(report: Report) -> Iterator[list[str]]:
+    yield from _first(report)
+    yield from _tables(report)
+    yield [_foot(report)]
+
+
+def _first(report: Report) -> Iterator[list[str]]:
+    """What everybody reads: the decision, what broke, and what to do next."""
     decision = report.decision
     mark = _MARKS.get(decision.word, "❌" if decision.is_stopped else "✅")
     yield [f"## {mark} {decision.word.capitalize()}"]
     yield [escape(decision.headline)]
-    if decision.reasons:
-        yield [*_bullets(decision.reasons)]
-    for example in report.examples:
+    shown = report.examples[:SHOWN]
+    if reasons := [*report.why(shown), *report.notes]:
+        yield [*_bullets(reasons)]
+    if shown:
+        yield [f"### {report.failures_title}"]
+    for example in shown:
         yield [*_example(example)]
+    if more := len(report.examples) - len(shown):
+        yield [f"and {more} more"]
+    if decision.advice:
+        yield ["### Next"]
+        yield [*_bullets(decision.advice)]
+
+
+def _tables(report: Report) -> Iterator[list[str]]:
     if report.results.lost:
         yield ["**Lost**, and in no result:\n", *_bullets([e.text for e in report.results.lost])]
-    if report.reasked is not None:
+    if report.reasked is not None and report.reasked.rows:
         yield [*_asked_again(report.reasked)]
     if report.gate_checks:
         yield [*_gates(report)]
@@ -86,9 +104,6 @@ def _parts(report: Report) -> Iterator[list[str]]:
         yield [_flaky(flaky)]
     if notes := report.comparison.notes if report.comparison is not None else ():
         yield [f"> {escape(clip(note, 4 * _MESSAGE))}" for note in notes]
-    if report.judges is not None:
-        yield [escape(f"{report.judges.text[0].upper()}{report.judges.text[1:]}.")]
-    yield [_foot(report)]
 
 
 def _flaky(scenarios: Sequence[ScenarioView]) -> str:
@@ -101,16 +116,12 @@ def _flaky(scenarios: Sequence[ScenarioView]) -> str:
 
 def _example(example: Example) -> Iterator[str]:
     """Question, expected, got and trace of one scenario."""
-    passed = f", {example.passed}" if example.passed else ""
-    yield f"**{code(example.scenario_id, _ID)}**{passed}\n"
-    for name, text in (
-        ("asked", example.question),
-        ("check", example.check),
-        ("expected", example.expected),
-        ("got", example.got),
-        ("trace", example.trace),
-    ):
-        if text:
+    others = "".join(f", {code(name, _ID)}" for name in example.others[:SHOWN])
+    more = f" and {len(example.others) - SHOWN} more" if len(example.others) > SHOWN else ""
+    beside = f": {escape(text)}" if (text := example.why or example.passed) else ""
+    yield f"**{code(example.scenario_id, _ID)}**{others}{more}{beside}\n"
+    for name in FIELDS:
+        if text := getattr(example, name):
             yield f"- {name}: {code(text, 2 * _MESSAGE)}"
 
 
@@ -127,7 +138,8 @@ def _asked_again(found: Reasked) -> Iterator[str]:
     for row in found.rows[:_SCENARIOS]:
         text = escape(clip(row.text, 3 * _MESSAGE))
         yield f"| {code(row.confirmation.scenario_id, _ID)} | {text} |"
-    yield f"\n{escape(f'{found.cost[0].upper()}{found.cost[1:]}.')}{_more(found.rows)}"
+    if len(found.rows) > _SCENARIOS:
+        yield f"\n… and {len(found.rows) - _SCENARIOS} more scenarios"
 
 
 def _gates(report: Report) -> Iterator[str]:

@@ -44,8 +44,25 @@ class Report:
 
     @cached_property
     def examples(self) -> list[Example]:
-        """The scenarios that explain the decision."""
+        """Everything that did not pass, once each, most telling first."""
         return examples(self.view, self.comparison)
+
+    @property
+    def failures_title(self) -> str:
+        """Heading above the examples."""
+        return "What broke" if self.decision.is_stopped else "What did not pass"
+
+    def why(self, shown: Sequence[Example]) -> list[str]:
+        """Name the reasons of the decision that none of these examples tells."""
+        told = {example.why for example in shown}
+        return [reason for reason in self.decision.reasons if reason not in told]
+
+    @cached_property
+    def notes(self) -> list[str]:
+        """What a reader should know beside the decision, one line each."""
+        again = [] if self.reasked is None else [self.reasked.cost]
+        judges = [] if self.judges is None else [self.judges.text]
+        return [*self.decision.notes, *again, *judges]
 
     @cached_property
     def reasked(self) -> Reasked | None:

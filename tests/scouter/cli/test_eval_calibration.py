@@ -39,7 +39,7 @@ def test_every_report_shows_the_corrected_rate(shop: Path, scouter: Scouter) -> 
     save(shop)
 
     done = scouter(
-        *FORTY, "--calibration", "judge.json", "--save", "r.json", "--json", "j.json",
+        *FORTY, "-v", "--calibration", "judge.json", "--save", "r.json", "--json", "j.json",
         "--html", "h.html", "--markdown", "m.md",
     )  # fmt: skip
 
@@ -66,7 +66,7 @@ def test_a_folder_of_calibrations(shop: Path, scouter: Scouter) -> None:
     save(shop, judge="elsewhere:judge")
     (shop / "judge.json").rename(shop / "known" / "b.json")
 
-    done = scouter(*FORTY, "--calibration", "known")
+    done = scouter(*FORTY, "-v", "--calibration", "known")
 
     assert done.returncode == 0, done.stderr
     assert "42.9%" in done.stdout
@@ -85,7 +85,7 @@ def test_another_judges_calibration_is_not_applied(
     save(shop, judge=judge, model=model)
 
     done = scouter(
-        *FORTY, "--calibration", "judge.json", "--save", "r.json", "--html", "h.html",
+        *FORTY, "-v", "--calibration", "judge.json", "--save", "r.json", "--html", "h.html",
         "--markdown", "m.md",
     )  # fmt: skip
 
@@ -105,7 +105,7 @@ def test_another_judges_calibration_is_not_applied(
 def test_few_labels_say_nothing(shop: Path, scouter: Scouter) -> None:
     save(shop, ((4, 1), (2, 2)))
 
-    done = scouter(*FORTY, "--calibration", "judge.json")
+    done = scouter(*FORTY, "-v", "--calibration", "judge.json")
 
     text = " ".join(done.stdout.split())
     assert "cannot say" in text
@@ -113,7 +113,7 @@ def test_few_labels_say_nothing(shop: Path, scouter: Scouter) -> None:
 
 
 def test_without_a_calibration_that_is_said(shop: Path, scouter: Scouter) -> None:
-    done = scouter(*FORTY)
+    done = scouter(*FORTY, "-v")
 
     (row,) = [line for line in done.stdout.splitlines() if "· polite" in line and "(20/40)" in line]
     assert "no calibration" in row
@@ -133,7 +133,7 @@ def test_what_calibrate_saves_is_what_eval_takes(shop: Path, scouter: Scouter) -
     )  # fmt: skip
     assert first.returncode == 0, first.stderr
     assert Calibration.load(shop / "judge.json").counts.confusion.table == ((18, 2), (4, 16))
-    done = scouter(*FORTY, "--calibration", "judge.json", "--save", "r.json")
+    done = scouter(*FORTY, "-v", "--calibration", "judge.json", "--save", "r.json")
 
     assert "42.9%" in done.stdout
     corrected = scouter("judge", "correct", "r.json", "--calibration", "judge.json")
@@ -154,7 +154,7 @@ def test_verdicts_of_another_judge_are_not_corrected(shop: Path, scouter: Scoute
 def test_a_bad_file_is_said_before_anything_runs(shop: Path, scouter: Scouter) -> None:
     (shop / "judge.json").write_text("[]")
 
-    done = scouter(*FORTY, "--calibration", "judge.json")
+    done = scouter(*FORTY, "-v", "--calibration", "judge.json")
 
     assert "judge.json" in one_line(done)
     assert "asked:" not in done.stderr

@@ -39,7 +39,6 @@ def test_the_commands_gate_counts_scenarios(project: Path, scouter: Scouter) -> 
     done = scouter(*RUN, "--min-scenario-pass-rate", "0.6", "-q", BAD="paris")
     assert done.returncode == 1
     assert "gate scenarios passed: 50.0% (1 of 2), wanted at least 60.0%" in done.stdout
-    assert "2 of 3 gates met" in done.stdout
     done = scouter(*RUN, "--json", "r.json", BAD="berlin")
     assert done.returncode == 1
     told = json.loads((project / "r.json").read_text(encoding="utf-8"))["gates"]
@@ -79,7 +78,7 @@ def test_something_required_stops_the_release_in_every_report(
     assert "Passed." in good.stdout
     bad = scouter(
         *RUN, "--json", "r.json", "--junit", "r.xml", "--markdown", "r.md", "--html", "r.html",
-        "--save", "r.saved.json", BAD="paris",
+        "--save", "r.saved.json", "-v", BAD="paris",
     )  # fmt: skip
     assert bad.returncode == 1
     (row,) = [line for line in bad.stdout.splitlines() if line.strip().startswith(name)]
@@ -128,7 +127,7 @@ def test_a_calibrated_judge_is_held_against_the_gate_as_people_would_judge(
     (shop / "shop.yaml").write_text(gates + scenarios, encoding="utf-8")
     plain = scouter(*FORTY)
     assert plain.returncode == 0, plain.stdout
-    done = scouter(*FORTY, "--calibration", "judge.json")
+    done = scouter(*FORTY, "--calibration", "judge.json", "-v")
     assert done.returncode == 1
     text = " ".join(done.stdout.split())
     assert (

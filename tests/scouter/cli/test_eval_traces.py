@@ -84,7 +84,7 @@ def test_traces_are_judged_as_the_engine_judges_them(
     code, text = run(traces, "--profile", profile, "--save", save)
     assert code == 0, text
     assert "left out 1 traces" in text
-    assert "75.0% (3/4)" in text
+    assert "1 of 2 scenarios passed" in text
 
     results = ScenarioEvalResults.load(save)
     rows = list(results.dataset_results["atlas"].aligned_results)
@@ -141,7 +141,7 @@ def test_a_bad_line_is_named_and_stops_only_the_verdict(
     code, text = run(traces, "--profile", profile)
     assert code == 1
     assert "line 4" in text
-    assert "75.0% (3/4)" in text
+    assert "1 of 2 scenarios passed" in text
     assert run(traces, "--profile", profile, "--allow-lost")[0] == 0
 
 

@@ -15,7 +15,7 @@ def run(*bad: str) -> ScenarioEvalResults:
 
 
 def chosen(report: Report) -> list[str]:
-    return [example.scenario_id for example in report.examples]
+    return [name for each in report.examples for name in (each.scenario_id, *each.others)]
 
 
 def test_everything_passed() -> None:
@@ -24,8 +24,10 @@ def test_everything_passed() -> None:
 
 def test_flips_come_before_what_failed_already() -> None:
     before, now = run("s0", "s1"), run("s0", "s1", "s6", "s7")
-    assert chosen(Report(now, now.compare_to(before))) == ["s6", "s7", "s0"]
-    assert chosen(Report(now)) == ["s0", "s1", "s6"]
+    report = Report(now, now.compare_to(before))
+    assert chosen(report) == ["s6", "s7", "s0", "s1"]
+    assert [each.others for each in report.examples] == [("s7",), ("s1",)], "one failure each"
+    assert chosen(Report(now)) == ["s0", "s1", "s6", "s7"]
 
 
 def test_a_broken_scenario_comes_first_and_a_cleared_one_last() -> None:
@@ -41,10 +43,12 @@ def test_a_broken_scenario_comes_first_and_a_cleared_one_last() -> None:
 def test_question_expected_got_and_trace() -> None:
     now = results([scenario("paris", {"right": at != 1}, attempt=at) for at in range(3)], repeats=3)
     (example,) = Report(now).examples
-    assert (example.question, example.check) == ("What about paris?", "right")
+    assert (example.asked, example.check) == ("What about paris?", "right")
     assert (example.expected, example.got) == ('"Paris"', '"Soon."')
     assert example.passed == "2 of 3 attempts passed"
-    assert example.trace == "3 spans, 100 ms: answer, find_hours, write (error)"
+    assert example.trace == (
+        f"{'a' * 32}, 3 spans, 100 ms: answer, find_hours, write (error: the pen broke)"
+    )
 
 
 def test_an_agent_that_raised_and_a_record_that_errored() -> None:

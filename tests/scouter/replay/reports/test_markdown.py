@@ -19,15 +19,15 @@ def test_the_decision_comes_first_then_reasons_gates_tasks_and_flips() -> None:
     after = results([scenario(name, {"right": name == "rome"}) for name in names])
     gates = check_gates(after, Gates(min_pass_rate=0.9))
     text = markdown.render(Report(after, after.compare_to(before), gates))
-    assert text.startswith(
-        "## ❌ Regressed\n\n1 of 9 scenarios passed, 9 of 9 in the baseline. "
-        "Pass rate of all checks 11.1% \\(1/9\\), 100% \\(9/9\\) in the baseline."
-    )
+    assert text.startswith("## ❌ Regressed\n\n1 of 9 scenarios passed, 9 of 9 in the baseline.\n")
     assert "| `pass rate of all checks` | 90% | 11.1% (1/9) | **not met** |" in text
     assert "| `(scenario) · right` | 100% (9/9) | 11.1% (1/9) | −88.9 (−98 to" in text
     assert "| `paris` | passed | failed | `right: 'response' is 'Soon.', expected Paris` |" in text
     assert "`rome`" not in text
-    order = [text.index(word) for word in ("- ", "| Gate", "| Rate", "| Scenario", "<sub>")]
+    order = [
+        text.index(word)
+        for word in ("- ", "### What broke", "### Next", "| Gate", "| Rate", "| Scenario", "<sub>")
+    ]
     assert order == sorted(order)
 
 
@@ -75,7 +75,7 @@ def test_what_an_agent_says_stays_text() -> None:
     assert not re.search(r"@octocat|https://e|www\.e|#12|repo#3|0123456789abc", outside)
     assert not re.search(r"(?<!\\)<img|(?<!\\)\[a\]", outside)
     headings = [line for line in text.splitlines() if line.startswith("#")]
-    assert len(headings) == 1
+    assert headings == ["## ❌ Errored", "### What broke", "### Next"]
     tables = [line for line in text.splitlines() if line.startswith("| ")]
     assert {len(re.findall(r"(?<!\\)\|", line)) for line in tables} <= {4, 5}
 
