@@ -16,6 +16,11 @@ code is another one.
 * *in rounds*: as with `--sequential`. Calls saved are those that the same check makes more without
   rounds, as a share of the planned ones; both with asking again.
 * *broken*: scenarios that never pass in the new run, chosen anew each time.
+* *scores*: a judge's score passes from 0.6 on. *normal*: N(0.85, 0.08) by scenario, and as much
+  noise by attempt. *bimodal*: 0.9 or 0.3, by the chances of the Beta mix. *ceiling*: 1 in 85 %,
+  else anything from 0.2 to 0.9. *by scenario*: the judge errs alike in all attempts of a run at a
+  scenario, sd 0.1; it passes from 0.1 on, as a scenario that it fails each time would be broken.
+  *steps*: 1 to 5. *turns*: three records a scenario. *three tasks*: three such scores.
 """
 
 import argparse
@@ -65,6 +70,13 @@ Trialled: TypeAlias = Callable[[Random], float]
 """Simulates once; 1 where it was as the row says, or a number of which the mean is taken."""
 
 OWN: Final = TaskSpec(task_id="right", task_type="Assertion", operator="Equals")
+JUDGED: Final = tuple(
+    TaskSpec(task_id=f"score{at}", task_type="LLMJudge", operator="GreaterThanOrEqual")
+    for at in range(3)
+)
+BOUNDS: Final = {"by scenario": 0.1}
+USUAL_BOUND: Final = 0.6
+"""Score from which a judge's task passes."""
 
 
 # --- runs ---------------------------------------------------------------------------------------
@@ -360,6 +372,124 @@ def best_of_ten(keeps_all: bool, random: Random) -> bool:
     return saved(random, flaky(20), 1).compare_to(before).exit_code != 0
 
 
+# --- scores -------------------------------------------------------------------------------------
+
+Drawn: TypeAlias = "np.ndarray[tuple[int, ...], np.dtype[np.float64]]"
+"""Scores by scenario, attempt and record."""
+Judge: TypeAlias = Callable[[Random, int], Drawn]
+"""Draws one record's scores of each scenario in so many attempts of one run."""
+
+
+def judge_of(kind: str, random: Random, count: int) -> Callable[[], Judge]:
+    """An agent with a judge: a function that begins a run, which gives one that draws attempts."""
+    usual = random.normal(0.85, 0.08, (count, 1))
+    chances = np.asarray(MIXES["Beta mix"](random, count))[:, None]
+
+    def begin() -> Judge:
+        shared = random.normal(0, 0.1, (count, 1))
+
+        def draw(random: Random, tries: int) -> Drawn:
+            size = (count, tries)
+            match kind:
+                case "bimodal":
+                    found = np.where(random.random(size) < chances, 0.9, 0.3)
+                    return found + random.normal(0, 0.03, size)
+                case "ceiling":
+                    return np.where(random.random(size) < 0.85, 1.0, random.uniform(0.2, 0.9, size))
+                case "by scenario":
+                    return usual + shared + random.normal(0, 0.02, size)
+                case "steps":
+                    return np.round(usual * 5 + random.normal(0, 0.5, size)) / 5
+                case _:
+                    return usual + random.normal(0, 0.08, size)
+
+        return lambda random, tries: np.clip(draw(random, tries), 0.0, 1.0)
+
+    return begin
+
+
+def judged_run(kind: str, found: Drawn, rounds: int = 1) -> ScenarioEvalResults:
+    """A run as it would be saved; with several records a scenario they are those of an alias."""
+    scale, bound = 5 if kind == "steps" else 1, BOUNDS.get(kind, USUAL_BOUND)
+    specs = JUDGED if kind == "three tasks" else JUDGED[:1]
+    rows: list[RecordResult] = []
+    places: list[tuple[str, int]] = []
+    for scenario, attempts in enumerate(found):
+        for attempt, values in enumerate(attempts):
+            records = [values] if kind == "three tasks" else [[value] for value in values]
+            for at, scores in enumerate(records):
+                made = tuple(
+                    EvalTaskResult(
+                        spec, Outcome.PASSED if score >= bound else Outcome.FAILED, None,
+                        bound * scale, float(score * scale),
+                    )
+                    for spec, score in zip(specs, scores, strict=True)
+                )  # fmt: skip
+                rows.append(
+                    RecordResult(f"r{at}", f"r{at}", "", None, record_outcome(made), made, 0, 0)
+                )
+                places.append((f"s{scenario}", attempt))
+    datasets = {"desk": EvalResults(rows, [name for name, _ in places], [at for _, at in places])}
+    return ScenarioEvalResults(
+        dataset_results=datasets,
+        scenario_results=(),
+        metrics=EvalMetrics.of(datasets, ()),
+        scenarios=tuple(
+            ScenarioInfo(scenario_id=f"s{at}", initial_query="q") for at in range(len(found))
+        ),
+        repeats=found.shape[1],
+        rounds=rounds,
+    )
+
+
+def scores_end(
+    kind: str, size: tuple[int, int], runs: int, fall: float, random: Random
+) -> tuple[int, bool]:
+    """Check one release whose scores fell by some points, and ask again as the product does.
+
+    Returns:
+        The exit code, and whether a score stopped it.
+    """
+    count, tries = size
+    many = 3 if kind in {"turns", "three tasks"} else 1
+    begin = judge_of(kind, random, count)
+
+    def drawn(judge: Judge, tries: int, by: float) -> Drawn:
+        """Records of one attempt share half of their noise."""
+        base = judge(random, tries)
+        noise = random.normal(0, 0.03, (*base.shape, many)) if many > 1 else 0.0
+        return np.clip(base[..., None] + noise - by, 0.0, 1.0)
+
+    before = np.concatenate([drawn(begin(), tries, 0.0) for _ in range(runs)], axis=1)
+    baseline, judge = judged_run(kind, before), begin()
+    now = drawn(judge, tries, fall)
+    rounds, alone = 1, dict[str, list[int]]()
+    while True:
+        results = judged_run(kind, now, rounds)
+        found = replace(trial_of(baseline, results), single=alone)
+        if found.next is Ask.NOTHING:
+            break
+        if found.next is Ask.SUITE:
+            now, rounds = np.concatenate([now, drawn(judge, tries, fall)], axis=1), rounds + 1
+        else:
+            again = drawn(judge, 1, fall)
+            for name in found.open:
+                passed = int(bool((again[int(name[1:]), 0] >= BOUNDS.get(kind, USUAL_BOUND)).all()))
+                alone = {**alone, name: [*alone.get(name, ()), passed]}
+    compared = results.compare_to(baseline).exit_code
+    code = REGRESSED if compared == REGRESSED else found.exit_code
+    return code, any(row.regressed for row in found.scores)
+
+
+def scores_stop(kind: str, size: tuple[int, int], runs: int, fall: float, random: Random) -> bool:
+    return scores_end(kind, size, runs, fall, random)[0] == REGRESSED
+
+
+def scores_seen(size: tuple[int, int], fall: float, random: Random) -> bool:
+    """Tell whether a score stopped the release, whatever the rates say."""
+    return scores_end("normal", size, 1, fall, random)[1]
+
+
 # --- rows ---------------------------------------------------------------------------------------
 
 
@@ -537,6 +667,27 @@ def replayed() -> Iterator[Row]:
     )
 
 
+def scored() -> Iterator[Row]:
+    """Scores of judges, with the whole rule."""
+    kinds = ("normal", "bimodal", "ceiling", "by scenario", "steps", "turns", "three tasks")
+    for kind in kinds:
+        for size, runs in (((10, 1), 1), ((20, 1), 1), ((20, 1), 3), ((20, 3), 1), ((50, 1), 1)):
+            yield Row(
+                name=f"unchanged, scores, {kind}, {size_text(size)}, baseline of {runs}: stopped",
+                trial=partial(scores_stop, kind, size, runs, 0.0), at_most=STOPS,
+            )  # fmt: skip
+    yield Row(
+        name="scores 0.25 down, 30 x 1: seen",
+        trial=partial(scores_seen, (30, 1), 0.25), at_least=0.99,
+    )  # fmt: skip
+    for size in ((20, 1), (30, 1), (30, 3), (50, 1)):
+        for fall in (0.05, 0.1):
+            yield Row(
+                name=f"scores {fall:g} down, {size_text(size)}: seen",
+                trial=partial(scores_seen, size, fall),
+            )  # fmt: skip
+
+
 def certain() -> Iterator[Row]:
     """The rows without chance."""
     collapse = results([[True] * 5] * 6), results([[True] * 5, *[[False] * 5] * 5])
@@ -584,7 +735,8 @@ def main() -> int:
     is_short = parser.parse_args().short
     figures = Figures("decisions", is_short=is_short)
     missed = 0
-    for row in (*certain(), *unchanged(), *worse(), *sequential(), *replayed()):
+    rows = (*certain(), *unchanged(), *worse(), *scored(), *sequential(), *replayed())
+    for row in rows:
         runs = max(row.runs // (SHORTER if is_short else 1), 2)
         value, interval = row.run(runs)
         is_missed = row.is_missed(interval)

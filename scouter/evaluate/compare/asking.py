@@ -1,8 +1,9 @@
 """The rule of a release check: what to ask again, and what the attempts come to.
 
-Three kinds of evidence decide. The *suite test* compares all whole attempts at the suite with the
-baseline's, at most three times. A *broken* scenario failed so often that an unchanged one hardly
-would. And a *visible fall* of 20 points that is left at the end is never let go.
+Four kinds of evidence decide. The *suite test* compares all whole attempts at the suite with the
+baseline's, at most three times, and so does the test of *scores*. A *broken* scenario failed so
+often that an unchanged one hardly would. And a *visible fall* of 20 points that is left at the end
+is never let go.
 
 A sequential run makes its first attempts in rounds, and looks after each. A stop for a fall takes
 its part of the level; a stop for a go takes none, as it can only make a fall harder to find.
@@ -16,6 +17,15 @@ from functools import cached_property
 from typing import Final, Literal, TypeAlias
 
 from scouter.evaluate.compare.attempts import Attempt, attempts_of
+from scouter.evaluate.compare.score_rows import (
+    LARGE_FALL,
+    NEARLY,
+    SCORE_LEVEL,
+    SCORE_LOOK,
+    ScoreChange,
+    at_level,
+)
+from scouter.evaluate.compare.scores import run_scores
 from scouter.evaluate.results.run import RunResults
 from scouter.evaluate.statistics.failing import Attempts, FailingChances
 from scouter.evaluate.statistics.permutation import Stratum, fall_p_value
@@ -35,15 +45,10 @@ ONE_BROKEN: Final = 0.010
 SEVERAL_BROKEN: Final = 0.003
 """The same for several scenarios that are called broken together."""
 
-LARGE_FALL: Final = 0.20
-"""A fall of the share of attempts, or of scenarios, that passed, which is never let go."""
-
 _LOOK_AGAIN_P: Final = 0.10
 _FUTILE_SLOPE: Final = 0.9
 """How much larger than the last one the p-value has to be for a go before any round is made."""
 _LOOK_AGAIN_FALL: Final = 0.12
-_NEARLY: Final = 4.0
-"""Evidence within this factor of its level is too much to let go when the asking ends."""
 _LEAST_LEVEL: Final = 0.25
 _EPSILON: Final = 1e-9
 
@@ -72,6 +77,7 @@ class Trial:
         usual: All attempts of the agent before, with those at single scenarios.
         suite: Whole attempts of the new run: the first ones, then those of each further round.
         single: Attempts at scenarios that were asked again alone.
+        compared: Scores of tasks, over all whole attempts.
         release: Number of the release that is held against this baseline, from 1. Every level is
             divided by it, so that a baseline that is used often does not stop more often.
         confirm: Most further attempts at one scenario; None for no bound of its own.
@@ -83,6 +89,7 @@ class Trial:
     usual: Mapping[str, Attempts]
     suite: Sequence[Rows]
     single: Rows
+    compared: Sequence[ScoreChange] = ()
     release: int = 1
     confirm: int | None = None
     planned: int = 0
@@ -125,6 +132,19 @@ class Trial:
         return self.p_value <= self.level
 
     @cached_property
+    def scores(self) -> Sequence[ScoreChange]:
+        """Scores of tasks, at their level once no further round is asked."""
+        level = self._score_look
+        if not self.left and len(self.suite) == 1:
+            level += (SCORE_LEVEL - SCORE_LOOK) / self.release
+        return at_level(self.compared, level)
+
+    @property
+    def _score_look(self) -> float:
+        """Level of the scores at this look; it is spent as that of the suite test is."""
+        return SCORE_LOOK * self._look / LOOKS[len(self.suite) - 1]
+
+    @cached_property
     def fall(self) -> float:
         """By how much the share of attempts that passed fell; negative for a rise."""
         return _rate(self.baseline) - _rate(self.pooled)
@@ -138,17 +158,20 @@ class Trial:
     def exit_code(self) -> Literal[0, 1, 3]:
         """Decision of all attempts, once nothing more is asked.
 
-        1 if the suite fell or a scenario is broken; 3 if a fall of 20 points is left, or if
-        failures of single scenarios are nearly enough; else 0.
+        1 if the suite or a score fell, or a scenario is broken; 3 if a fall of 20 points is left,
+        if failures of single scenarios are nearly enough, or if scores leave a doubt; else 0.
         """
-        if self.has_fallen or self.broken.names:
+        if self.has_fallen or self.broken.names or any(row.regressed for row in self.scores):
             return 1
-        return 3 if self.is_large or self.broken.is_doubtful else 0
+        is_open = any(row.is_doubtful or row.is_unseen for row in self.scores)
+        return 3 if self.is_large or self.broken.is_doubtful or is_open else 0
 
     @cached_property
     def next(self) -> Ask:
         """The next thing to do."""
         if not self.baseline or self.p_value <= self._look:
+            return Ask.NOTHING
+        if any(row.falls_at(self._score_look) for row in self.compared):
             return Ask.NOTHING
         found = self.broken
         if found.names:
@@ -167,7 +190,8 @@ class Trial:
         if any(self.single.values()):
             return False
         futile = _LOOK_AGAIN_P + _FUTILE_SLOPE * self.left / self.planned
-        return self.p_value <= futile or self._is_in_doubt
+        is_open = self.p_value <= futile or any(row.falls_at(futile) for row in self.compared)
+        return is_open or self._is_in_doubt
 
     @property
     def _wants_suite(self) -> bool:
@@ -183,7 +207,10 @@ class Trial:
     def _is_in_doubt(self) -> bool:
         if self.fall >= _LOOK_AGAIN_FALL - _EPSILON:
             return True
-        return len(self.suite) == 1 and self._fell_visibly
+        if any(row.falls_at(NEARLY * SCORE_LEVEL) for row in self.compared):
+            return True
+        is_large = any(row.is_large for row in self.compared)
+        return len(self.suite) == 1 and (is_large or self._fell_visibly)
 
     @property
     def _tries(self) -> int:
@@ -247,7 +274,7 @@ class Trial:
             is_spent=self._is_spent(failures),
             is_doubtful=not names
             and not is_together
-            and strength <= _NEARLY * max(level, _LEAST_LEVEL),
+            and strength <= NEARLY * max(level, _LEAST_LEVEL),
         )
 
     def _is_spent(self, failures: Mapping[str, int]) -> bool:
@@ -308,6 +335,7 @@ def trial_of(baseline: RunResults, new: RunResults, confirm: int | None = None) 
         usual={name: _attempts([*old[name], *before.get(name, ())]) for name in both},
         suite=rounds,
         single=_alone(new.reasked, baseline),
+        compared=run_scores(baseline, new),
         release=baseline.releases + 1,
         confirm=confirm,
         planned=new.planned,

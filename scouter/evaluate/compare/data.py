@@ -7,7 +7,7 @@ from typing import Final, Literal, TypeAlias
 from pydantic import BaseModel, Field
 
 from scouter.evaluate.compare.rows import ComparisonDecision, RateComparison
-from scouter.evaluate.compare.scores import ScoreChange
+from scouter.evaluate.compare.score_rows import ScoreChange
 from scouter.evaluate.files.versioned import Stored
 from scouter.evaluate.intervals import Interval
 from scouter.evaluate.outcome import Outcome
@@ -152,7 +152,7 @@ class RecordsComparison(Stored, frozen=True):
     rates: tuple[RateComparison, ...] = ()
     """One row per task, one for all of them, and one for whole records or conversations."""
     score_changes: tuple[ScoreChange, ...] = ()
-    """One row per task with scores other than 0 and 1; they decide nothing."""
+    """One row per task with scores other than 0 and 1."""
     notes: tuple[str, ...] = ()
     """Sentences that help to read the comparison, such as the way in which records were matched."""
 
@@ -263,7 +263,7 @@ class RunComparison(Stored, frozen=True):
     confirmations: tuple[Confirmation, ...] = ()
     """Results of the scenarios that were asked again alone."""
     score_changes: tuple[ScoreChange, ...] = ()
-    """One row per alias or scenario task with scores other than 0 and 1; they decide nothing."""
+    """One row per alias or scenario task with scores other than 0 and 1."""
     notes: tuple[str, ...] = ()
     """Sentences that help to read the comparison, such as names of profiles whose tasks changed."""
 

@@ -5,16 +5,20 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from scouter.evaluate.compare.asking import LARGE_FALL, Trial
+from scouter.evaluate.compare.asking import Trial
 from scouter.evaluate.compare.rates import points
 from scouter.evaluate.compare.rows import ComparisonDecision, RateComparison
+from scouter.evaluate.compare.score_rows import LARGE_FALL, ScoreChange
 from scouter.evaluate.results.confirmation import Confirmation
 
 NEW_BASELINE: Final = "save a new baseline with --save FILE if the change is meant"
+READ: Final = "read the answers there, and calibrate the judge if they are as good as before"
 
 _PLURALS: Final = {"scenario": "scenarios", "alias": "aliases", "task": "tasks"}
 _EPSILON: Final = 1e-9
 _NAMED: Final = 5
+_FEWEST: Final = 8
+"""Conversations below which no scores are sure to have fallen, as each may rise by chance."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,6 +31,7 @@ class Evidence:
             conversations, or where there is none all tasks; None without any.
         fall: By how much its mean over scenarios fell, a share; negative for a rise.
         gone: Names that the baseline has and the new run lacks altogether, by their noun.
+        scores: Scores of tasks.
         trial: Attempts at scenarios; None for records without scenarios.
         confirmations: Results of the scenarios that were asked again alone.
     """
@@ -35,6 +40,7 @@ class Evidence:
     primary: RateComparison | None
     fall: float = 0.0
     gone: Mapping[str, Sequence[str]] = field(default_factory=dict[str, Sequence[str]])
+    scores: Sequence[ScoreChange] = ()
     trial: Trial | None = None
     confirmations: Sequence[Confirmation] = ()
 
@@ -69,22 +75,25 @@ def decide_comparison(evidence: Evidence) -> Decided:
         evidence: The rows, and what is known beside them.
 
     Returns:
-        `regressed` if a rate is rejected, a scenario is broken, or something of the baseline is
-        gone; else `inconclusive` if 20 points or more fell and chance may explain it, if the
-        failures of a scenario are nearly enough, or if nothing could be compared; else `no
-        regression seen`.
+        `regressed` if a rate is rejected, a score fell, a scenario is broken, or something of the
+        baseline is gone; else `inconclusive` if 20 points or more fell and chance may explain it,
+        if the failures of a scenario are nearly enough, or if nothing, or too few scores, could be
+        compared; else `no regression seen`.
     """
     primary = evidence.primary
     ruled_out = None
     if primary is not None and primary.p_value is not None:
         ruled_out = 100 * primary.fall_limit
-    open_rows = [row for row in evidence.rows if row.word == "not cleared"]
+    open_rows = [
+        row for row in (*evidence.rows, *evidence.scores) if row.word == "not cleared"
+    ]  # fmt: skip
     broken = {} if evidence.trial is None else _broken_alone(evidence.trial)
     worse = list(_worse(evidence, broken))
     advice: list[str] = []
     if worse:
         decision, reasons = ComparisonDecision.REGRESSED, worse
         reason = _listed(worse)
+        advice += [READ] * any(score.regressed for score in evidence.scores)
         advice.append(NEW_BASELINE)
     elif (doubt := _doubt(evidence, ruled_out)) is not None:
         decision, reasons = ComparisonDecision.INCONCLUSIVE, [doubt.reason]
@@ -128,6 +137,9 @@ def _worse(evidence: Evidence, broken: Mapping[str, str]) -> Iterator[str]:
         yield f"with them fell: {_listed([row.label for row in others if not row.is_sum], ', ')}"
     else:
         yield from (f"{row.label}: {row.reason}" for row in others)
+    for score in evidence.scores:
+        if score.regressed:
+            yield f"{score.label} fell: {score.reason}; furthest in {score.furthest}"
     for noun, names in evidence.gone.items():
         if names:
             nouns = noun if len(names) == 1 else f"{len(names)} {_PLURALS[noun]}"
@@ -197,6 +209,8 @@ def _doubt(evidence: Evidence, ruled_out: float | None) -> _Doubt | None:
             f"attempts now; {_by_chance(chance)}",
             _advice(trial),
         )
+    if doubts := [row for row in evidence.scores if row.is_unseen or row.is_doubtful]:
+        return _score_doubt(doubts[0], trial)
     fall = evidence.fall if trial is None else trial.fall
     if fall < LARGE_FALL - _EPSILON or not primary.is_whole:
         return None
@@ -204,6 +218,18 @@ def _doubt(evidence: Evidence, ruled_out: float | None) -> _Doubt | None:
         f"{primary.label} fell by {100 * fall:.1f} points, which may be chance: {primary.reason}",
         "compare more of them" if trial is None else _advice(trial),
     )
+
+
+def _score_doubt(row: ScoreChange, trial: Trial | None) -> _Doubt:
+    """Say why a score leaves a doubt, and what would settle it."""
+    if row.is_unseen:
+        return _Doubt(
+            f"{row.label} cannot be compared: {row.reason}", "mend the judge, and run both again"
+        )
+    advice = f"compare at least {_FEWEST} scenarios; {row.conversations} are too few to tell"
+    if row.conversations >= _FEWEST and trial is not None:
+        advice = _advice(trial)
+    return _Doubt(f"{row.label} fell, which may be chance: {row.reason}", advice)
 
 
 def _advice(trial: Trial) -> str:
@@ -217,7 +243,9 @@ def _advice(trial: Trial) -> str:
     )
 
 
-def _open(row: RateComparison) -> str:
+def _open(row: RateComparison | ScoreChange) -> str:
+    if isinstance(row, ScoreChange):
+        return f"{row.label} ({row.reason})"
     low, high = (f"{100 * bound:+.0f}".replace("-", "\u2212") for bound in row.interval)
     around = f", 95 % {low} to {high}" if row.has_interval else ""
     return f"{row.label} ({points(row.difference)}{around})"

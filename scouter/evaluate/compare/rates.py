@@ -23,8 +23,9 @@ from scouter.evaluate.statistics.proportion import newcombe_difference
 WHOLE_LEVEL: Final = 0.04
 """Level of whole records or conversations; that of scenarios is in `asking`."""
 
-REST_LEVEL: Final = 0.01
-"""Level of all other rates together, so that an unchanged run stops in 5 % at most."""
+REST_LEVEL: Final = 0.003
+"""Level of all other rates together. With that of the scores an unchanged run stops in 5 % at
+most."""
 
 CLEARED: Final = 0.05
 """P-value of a single row above which it gives no reason to look closer."""
@@ -49,13 +50,14 @@ class _Test:
     limit: float = 1.0
 
 
-def judge(tallies: Sequence[Tally]) -> tuple[RateComparison, ...]:
+def judge(tallies: Sequence[Tally], release: int = 1) -> tuple[RateComparison, ...]:
     """Judge all rows of one comparison together.
 
     Whole scenarios have a level of their own; all other rates share one by Holm's correction.
 
     Args:
         tallies: Whole scenarios or conversations, tasks, and the sums over them.
+        release: Number of the release that is compared with one baseline; divides the levels.
 
     Returns:
         One row per tally, in order.
@@ -72,7 +74,7 @@ def judge(tallies: Sequence[Tally]) -> tuple[RateComparison, ...]:
     for at, p_value in zip(shared, corrected, strict=True):
         adjusted[at] = p_value
     return tuple(
-        _row(tally, test, p_value, len(shared))
+        _row(tally, test, p_value, len(shared), release)
         for tally, test, p_value in zip(tallies, tests, adjusted, strict=True)
     )
 
@@ -136,9 +138,11 @@ def _interval(tally: Tally, difference: float) -> tuple[str, float, Interval]:
     return PAIRED, (tally.rose - tally.fell) / tally.pairs, interval
 
 
-def _row(tally: Tally, test: _Test, adjusted: float | None, family: int) -> RateComparison:
+def _row(
+    tally: Tally, test: _Test, adjusted: float | None, family: int, release: int
+) -> RateComparison:
     is_whole = tally.task_id in _WHOLE
-    level = WHOLE_LEVEL if is_whole else REST_LEVEL
+    level = (WHOLE_LEVEL if is_whole else REST_LEVEL) / release
     if tally.own_test is not None:
         level = tally.own_test[1]
     rejected = adjusted is not None and adjusted <= level

@@ -27,7 +27,8 @@ from scouter.evaluate.compare.rates import judge, net_fall
 from scouter.evaluate.compare.records import compare_records
 from scouter.evaluate.compare.rows import ALL_TASKS, RateComparison
 from scouter.evaluate.compare.scenarios import compare_scenarios
-from scouter.evaluate.compare.scores import scenario_score_changes, score_changes
+from scouter.evaluate.compare.score_rows import ScoreChange
+from scouter.evaluate.compare.scores import run_scores, score_changes
 from scouter.evaluate.compare.sentences import (
     profile_notes,
     record_reasons,
@@ -68,11 +69,13 @@ def compare_results(
     with collector_paused():
         matched = match(baseline, new)
         comparison, tallies = _compare(matched, None, regression_threshold)
+        scores = score_changes(matched)
         whole = whole_conversations(matched, None)
         rows = judge([whole, *tallies])
         evidence = Evidence(
-            rows=rows, primary=rows[0], fall=net_fall(whole), gone={"task": _gone_tasks(tallies)}
-        )
+            rows=rows, primary=rows[0], fall=net_fall(whole), gone={"task": _gone_tasks(tallies)},
+            scores=scores,
+        )  # fmt: skip
         return _with_decision(comparison, evidence, is_repeated=matched.is_repeated)
 
 
@@ -133,11 +136,13 @@ def _compare_replays(
     trial = trial_of(baseline, new) if before else None
     if trial is not None:
         whole.own_test = trial.p_value, trial.level
-    rows = judge([whole, *tallies, *scenarios.tallies])
+    scores = run_scores(baseline, new) if trial is None else trial.scores
+    release = baseline.releases + 1
+    rows = judge([whole, *tallies, *scenarios.tallies], release)
     comparisons = {
         alias: _with_decision(
             comparison,
-            _evidence_of(alias, rows, tallies),
+            _evidence_of(alias, rows, tallies, scores),
             is_repeated=max(baseline.repeats, new.repeats) > 1,
         )
         for alias, comparison in comparisons.items()
@@ -150,6 +155,7 @@ def _compare_replays(
             rows=rows,
             primary=rows[0],
             fall=net_fall(whole),
+            scores=scores,
             trial=trial,
             gone={
                 "scenario": [*map(repr, ran.removed)],
@@ -228,10 +234,7 @@ def _compare_replays(
         rounds=new.rounds,
         flips=tuple(flipped(before, now)),
         confirmations=confirmations,
-        score_changes=(
-            *(row for found in comparisons.values() for row in found.score_changes),
-            *scenario_score_changes(baseline, new),
-        ),
+        score_changes=tuple(scores),
         notes=(
             *profile_notes(baseline.provenance.profile_digests, new.provenance.profile_digests),
             *repeats_notes(baseline.repeats, new.repeats),
@@ -271,12 +274,18 @@ def _gone_tasks(tallies: Iterable[Tally]) -> list[str]:
     ]
 
 
-def _evidence_of(alias: str, rows: Sequence[RateComparison], tallies: Iterable[Tally]) -> Evidence:
+def _evidence_of(
+    alias: str,
+    rows: Sequence[RateComparison],
+    tallies: Iterable[Tally],
+    scores: Sequence[ScoreChange],
+) -> Evidence:
     own = [row for row in rows if row.alias == alias]
     return Evidence(
         rows=own,
         primary=next((row for row in own if row.task_id == ALL_TASKS), None),
         gone={"task": _gone_tasks(tally for tally in tallies if tally.alias == alias)},
+        scores=[row for row in scores if row.alias == alias],
     )
 
 
@@ -327,7 +336,6 @@ def _compare(
         ),
         regressed=bool(reasons),
         reasons=reasons,
-        score_changes=score_changes(matched, alias),
         notes=unstable_notes(matched.unstable),
     )
     return comparison, [*tallies, found.whole] if tallies else []
@@ -362,6 +370,7 @@ def _with_decision(
             "ruled_out": decided.ruled_out,
             "not_cleared": decided.not_cleared,
             "rates": tuple(evidence.rows),
+            "score_changes": tuple(evidence.scores),
             "reasons": reasons,
             "regressed": bool(reasons),
         }

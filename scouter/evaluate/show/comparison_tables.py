@@ -11,7 +11,7 @@ from rich.text import Text
 from scouter.evaluate.compare.data import RecordsComparison, RunComparison, ScenarioDelta
 from scouter.evaluate.compare.rates import too_few
 from scouter.evaluate.compare.rows import ALL_TASKS, ENOUGH, ComparisonDecision, RateComparison
-from scouter.evaluate.compare.scores import ScoreChange
+from scouter.evaluate.compare.score_rows import ScoreChange
 from scouter.evaluate.outcome import Outcome
 from scouter.evaluate.show.console import emit, outcome_text, percent, share, table_of
 
@@ -113,17 +113,17 @@ def _score_tables(rows: Sequence[ScoreChange]) -> list[Table]:
     """The means of scores, where a task has some; none where all only passed or failed."""
     if not rows:
         return []
-    table = table_of("Scores", "Task", "Before", "Now", "Change", "95 %")
+    table = table_of("Scores", "Task", "Before", "Now", "Change", "95 %", "")
     for row in rows:
         name = row.task_id if row.alias is None else f"{row.alias}: {row.task_id}"
         low_high = row.interval
         between = "-" if low_high is None else f"{low_high[0]:+.3g} to {low_high[1]:+.3g}"
         table.add_row(
             Text(name),
-            f"{row.baseline_mean:.3g}",
-            f"{row.comparison_mean:.3g}",
-            f"{row.difference:+.3g}",
+            *("-" if x is None else f"{x:.3g}" for x in (row.baseline_mean, row.comparison_mean)),
+            f"{row.difference:+.3g}" if row.records else "-",
             between,
+            Text(row.word, style="red" if row.regressed else "yellow"),
         )
     return [table]
 

@@ -38,7 +38,7 @@ class _Grid(NamedTuple):
     taken: int
 
 
-def fall_p_value(strata: Iterable[Stratum], *, mid: bool = False) -> float:
+def fall_p_value(strata: Iterable[Stratum], *, mid: bool = False, coarsest: int = 1) -> float:
     """One-sided p-value of the new attempts having no lower values than the old ones.
 
     If nothing changed between the runs, any of the attempts of a stratum may be the new ones. The
@@ -51,6 +51,8 @@ def fall_p_value(strata: Iterable[Stratum], *, mid: bool = False) -> float:
             nothing.
         mid: Count only half of the choices whose sum is the observed one. The p-value then keeps
             its level on average over what could be observed, not for each single suite.
+        coarsest: Fewest steps between 0 and 1 that values are rounded to, before a normal
+            approximation is better.
 
     Returns:
         The exact share for values that lie on a grid that is not too fine, else that of values
@@ -75,7 +77,7 @@ def fall_p_value(strata: Iterable[Stratum], *, mid: bool = False) -> float:
         return binomial_cdf(observed, len(found), 0.5) - half
     if len(telling) ** 3 // 32 > _WORDS:  # what even the coarsest grid costs, at least
         return _normal(found, observed)
-    for steps in (own, *(steps for steps in GRIDS if steps < own)):
+    for steps in (own, *(steps for steps in GRIDS if coarsest <= steps < own)):
         coarse, total = _on_grid(telling, steps)
         if not coarse:
             return 1.0

@@ -3,6 +3,7 @@
 import math
 import random
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
@@ -10,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scouter.evaluate.compare.asking import EARLY, LOOKS, ONLY_LOOK, Ask, Trial
+from scouter.evaluate.compare.score_rows import ScoreChange
 from scouter.evaluate.statistics.failing import Attempts
 from tests.scouter.evaluate.statistics.test_failing import by_brute_force
 
@@ -61,6 +63,60 @@ GOOD = ["+"] * 10
 )
 def test_next(rounds: list[list[str]], wanted: Ask) -> None:
     assert trial(GOOD[: len(rounds[0])], *rounds).next is wanted
+
+
+def score(p_value: float, fall: float) -> ScoreChange:
+    """A score from 0 to 1 of 30 records that fell by so much."""
+    return ScoreChange(
+        task_id="tone", records=30, conversations=30, baseline_count=30, comparison_count=30,
+        baseline_mean=0.9, comparison_mean=0.9 - fall, difference=-fall, interval=None,
+        direction=1, p_value=p_value, adjusted_p=p_value,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("rounds", "p_value", "fall", "release", "wanted", "code"),
+    [
+        pytest.param(1, 0.004, 0.1, 1, Ask.NOTHING, 1, id="decided-at-the-first-look"),
+        pytest.param(1, 0.005, 0.1, 1, Ask.SUITE, 1, id="enough-only-if-nobody-may-ask"),
+        pytest.param(1, 0.02, 0.1, 1, Ask.SUITE, 0, id="near-so-ask-again"),
+        pytest.param(1, 0.03, 0.1, 1, Ask.NOTHING, 0, id="far"),
+        pytest.param(1, 0.02, 0.019, 1, Ask.NOTHING, 0, id="sure-and-below-the-margin"),
+        pytest.param(1, 0.001, 0.019, 1, Ask.NOTHING, 0, id="surer-and-below-the-margin"),
+        pytest.param(1, 0.2, 0.2, 1, Ask.SUITE, 0, id="large-at-the-first-look"),
+        pytest.param(2, 0.2, 0.2, 1, Ask.NOTHING, 0, id="large-and-chance"),
+        pytest.param(3, 0.004, 0.1, 1, Ask.NOTHING, 1, id="decided-at-the-last-look"),
+        pytest.param(3, 0.005, 0.1, 1, Ask.NOTHING, 0, id="three-looks-share-the-level"),
+        pytest.param(3, 0.05, 0.2, 1, Ask.NOTHING, 3, id="large-and-hardly-chance"),
+        pytest.param(3, 0.06, 0.2, 1, Ask.NOTHING, 0, id="large-and-chance-after-three-looks"),
+        pytest.param(1, 0.003, 0.1, 2, Ask.SUITE, 1, id="second-release"),
+        pytest.param(1, 0.004, 0.1, 2, Ask.SUITE, 0, id="second-release-needs-more"),
+    ],
+)
+def test_scores(
+    rounds: int, p_value: float, fall: float, release: int, wanted: Ask, code: int
+) -> None:
+    """Levels: 0.7 % in one look, 0.4 % in each of several; near is four times 0.7 %."""
+    found = replace(trial(GOOD, *[GOOD] * rounds, release=release), compared=[score(p_value, fall)])
+    assert (found.next, found.exit_code) == (wanted, code)
+
+
+@pytest.mark.parametrize(
+    ("left", "p_value", "fall", "wanted"),
+    [
+        pytest.param(2, 0.0006, 0.1, Ask.NOTHING, id="decided-early"),
+        pytest.param(2, 0.0007, 0.1, Ask.ROUND, id="not-yet"),
+        pytest.param(2, 0.69, 0.1, Ask.ROUND, id="a-fall-may-be-found"),
+        pytest.param(2, 0.71, 0.1, Ask.NOTHING, id="futile"),
+        pytest.param(2, 0.69, 0.01, Ask.NOTHING, id="below-the-margin"),
+        pytest.param(0, 0.0026, 0.1, Ask.NOTHING, id="decided-in-the-last-round"),
+        pytest.param(0, 0.0027, 0.1, Ask.SUITE, id="near-in-the-last-round"),
+    ],
+)
+def test_scores_in_rounds(left: int, p_value: float, fall: float, wanted: Ask) -> None:
+    """A third of 0.4 % in two looks, two thirds in the last; up to 0.1 + 0.9 * 2/3 it goes on."""
+    made = replace(trial(GOOD, GOOD), planned=3, left=left, compared=[score(p_value, fall)])
+    assert made.next is wanted
 
 
 def test_one_failure_needs_seven_more() -> None:

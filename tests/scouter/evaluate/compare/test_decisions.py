@@ -108,6 +108,14 @@ def test_a_regression_in_words() -> None:
         "39 of 40 before, 28 of 40 now; difference −27.5 points (95 % −44 to −12); p 0.0017"
     )
     assert comparison.decision_reasons[0] == f"records passed: {row.reason}"
+    assert len(comparison.decision_reasons) == 1  # the same p is too much for the other rates
+    assert comparison.not_cleared == ("task 't0'", "all tasks")
+
+
+def test_tasks_that_fell_with_the_whole_are_named_once() -> None:
+    """14 of 40 fell and none rose: 2^-14, twice that after Holm for the task and for all tasks."""
+    comparison = plain(["F"] * 14 + ["P"] * 26).compare_to(plain(["P"] * 40))
+    assert task(comparison, "t0").adjusted_p == pytest.approx(2 / 2**14)
     assert comparison.decision_reasons[1:] == ("with them fell: task 't0'",)
 
 

@@ -8,12 +8,13 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import JsonValue
 from scipy import stats
 
 from scouter.evaluate.api.comparison import ComparisonResults, ScenarioComparisonResults
 from scouter.evaluate.api.records import EvalResults
 from scouter.evaluate.api.replay import EvalMetrics, ScenarioEvalResults, ScenarioResult
-from scouter.evaluate.compare.scores import ScoreChange
+from scouter.evaluate.compare.score_rows import ScoreChange
 from scouter.evaluate.outcome import Outcome
 from scouter.evaluate.results.record_result import RecordResult, record_outcome
 from scouter.evaluate.results.run import ScenarioInfo
@@ -165,3 +166,220 @@ def test_rows_are_stored_and_shown() -> None:
     shown = out.getvalue()
     assert "Scores" in shown
     assert "-0.5 to -0.5" in shown
+
+
+# --- decisions ----------------------------------------------------------------------------------
+
+SCENARIOS = 30
+
+
+def judged(
+    values: Sequence[Sequence[float | None]],
+    *,
+    operator: str = "GreaterThanOrEqual",
+    bound: JsonValue = 0.1,
+    is_own: bool = True,
+    records: int = 1,
+    releases: int = 0,
+) -> ScenarioEvalResults:
+    """A replay: a score per scenario and attempt, and none where the judge erred.
+
+    Args:
+        values: By scenario and attempt.
+        operator: Comparison of the score; all pass unless a test says otherwise.
+        bound: Expected value.
+        is_own: True for the scenario's own task, False for the task of an alias' records.
+        records: Records of each attempt, of the same score.
+        releases: Releases that were compared with this run so far.
+    """
+
+    def one(value: float | None) -> EvalTaskResult:
+        return EvalTaskResult.of(
+            task_id="quality", task_type="LLMJudge", operator=operator, expected=bound,
+            outcome=Outcome.ERRORED if value is None else Outcome.PASSED, actual=value,
+            reason="provider" if value is None else None, message="m",
+        )  # fmt: skip
+
+    own: list[ScenarioResult] = []
+    rows: list[tuple[RecordResult, str, int]] = []
+    for at, attempts in enumerate(values):
+        for attempt, value in enumerate(attempts):
+            made = one(value)
+            rows += [(record(f"r{n}", f"s{at}", made), f"s{at}", attempt) for n in range(records)]
+            inside = EvalResults([record("r", "x", made)])
+            found = ScenarioResult.of(f"s{at}", "q", [made], inside)
+            own.append(found.model_copy(update={"attempt": attempt}))
+    desk = EvalResults([r for r, _, _ in rows], [s for _, s, _ in rows], [a for _, _, a in rows])
+    datasets = {} if is_own else {"desk": desk}
+    own = own if is_own else []
+    return ScenarioEvalResults(
+        dataset_results=datasets,
+        scenario_results=tuple(own),
+        metrics=EvalMetrics.of(datasets, own),
+        scenarios=tuple(
+            ScenarioInfo(scenario_id=f"s{at}", initial_query="q") for at in range(len(values))
+        ),
+        repeats=max(map(len, values)),
+        releases=releases,
+    )
+
+
+@pytest.mark.parametrize(
+    ("operator", "bound", "before", "now", "code"),
+    [
+        pytest.param("GreaterThanOrEqual", 0.1, 0.9, 0.65, 1, id="more-is-better"),
+        pytest.param("GreaterThan", 0.1, 0.65, 0.9, 0, id="a-rise"),
+        pytest.param("LessThan", 0.95, 0.2, 0.45, 1, id="less-is-better"),
+        pytest.param("LessThanOrEqual", 0.95, 0.45, 0.2, 0, id="less-is-better-a-fall"),
+        pytest.param("Equals", 1, 0.9, 0.65, 1, id="up-to-one"),
+        pytest.param("Equals", 0, 0.2, 0.45, 1, id="down-to-zero"),
+        pytest.param("InRange", [0, 1], 0.9, 0.65, 0, id="a-range-has-no-better-end"),
+        pytest.param("Equals", "B", 0.5, 0.75, 0, id="a-choice-of-which-nobody-knows-the-side"),
+        pytest.param("GreaterThan", 1, 4.5, 3.4, 1, id="scale-of-5"),
+        pytest.param("GreaterThan", 10, 91, 66, 1, id="scale-of-100"),
+        pytest.param("GreaterThan", 0.1, 0.9, 0.881, 0, id="sure-and-below-2-points"),
+        pytest.param("GreaterThan", 0.1, 0.9, 0.879, 1, id="sure-and-2-points"),
+        pytest.param("GreaterThan", 1, 4.5, 4.41, 0, id="below-2-percent-of-5"),
+        pytest.param("GreaterThan", 1, 4.5, 4.39, 1, id="above-2-percent-of-5"),
+        pytest.param("GreaterThan", 10, 90, 88.1, 0, id="below-2-percent-of-100"),
+    ],
+)
+@pytest.mark.parametrize("is_own", [True, False], ids=["own-task", "records"])
+def test_a_fall_of_all_scores(
+    operator: str, bound: JsonValue, before: float, now: float, code: int, is_own: bool
+) -> None:
+    """Kind: a score that falls while everything passes. 2^-30 is below every level."""
+    spread = [0.001 * (at % 5) for at in range(SCENARIOS)]
+
+    def side(mean: float) -> ScenarioEvalResults:
+        values = [[mean + each] for each in spread]
+        return judged(values, operator=operator, bound=bound, is_own=is_own)
+
+    comparison = ScenarioComparisonResults.of(side(before), side(now))
+    assert comparison.exit_code == code, comparison.decision_reason
+    found = only(comparison)
+    if code:
+        assert found.adjusted_p == pytest.approx(2.0**-SCENARIOS)
+        [reason] = comparison.decision_reasons
+        assert reason.startswith(f"{found.label} fell: mean {before + 0.002:.3g} before, ")
+        assert "furthest in 's" in reason
+        if not is_own:
+            assert comparison.dataset_comparisons["desk"].exit_code == 1
+
+
+def test_records_without_scenarios() -> None:
+    """The same for the results of records, whose sessions are conversations."""
+    old, new = run([[4.6, 4.4]] * 9), run([[3.6, 3.4]] * 9)
+    comparison = ComparisonResults.of(old, new)
+    assert only(comparison).adjusted_p == pytest.approx(2.0**-9)
+    assert comparison.exit_code == 1
+    assert ComparisonResults.of(new, old).exit_code == 0
+
+
+def test_runs_of_which_nothing_is_a_pair() -> None:
+    """Two samples of eight conversations: all new ones are lower in one of C(16, 8) orders."""
+    old = EvalResults([record(f"a{n}", f"a{n}", task(4.5 + n / 100)) for n in range(8)])
+    new = EvalResults([record(f"b{n}", f"b{n}", task(3.5 + n / 100)) for n in range(8)])
+    comparison = ComparisonResults.of(old, new)
+    assert only(comparison).p_value == pytest.approx(1 / 12870)
+    assert comparison.exit_code == 1
+    assert ComparisonResults.of(new, old).exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("moves", "p_value"),
+    [
+        pytest.param([-0.2] * 8, 1 / 256, id="all-fell"),
+        pytest.param([-0.2] * 8 + [0.1], 2 / 512, id="eight-fell-one-rose-by-half"),
+        pytest.param([-0.2] * 8 + [0.4], 38 / 512, id="one-rose-by-twice-as-much"),
+        pytest.param([-0.1] * 6 + [0.0] * 9, 1 / 64, id="unmoved-ones-say-nothing"),
+        pytest.param([0.1] * 6, 1.0, id="all-rose"),
+    ],
+)
+def test_the_sign_flip_by_hand(moves: list[float], p_value: float) -> None:
+    """Share of the ways to choose signs whose sum is as low as the observed one.
+
+    With eight falls of 2 and a rise of 4 the sum is -12. With the 4 down, none, one or two of the
+    eight may be up (-20, -16, -12: 1 + 8 + 28 ways); with the 4 up, none (1).
+    """
+    old, new = judged([[0.5]] * len(moves)), judged([[0.5 + each] for each in moves])
+    assert only(ScenarioComparisonResults.of(old, new)).p_value == pytest.approx(p_value)
+
+
+@pytest.mark.parametrize("records", [1, 10])
+def test_repeats_and_turns_are_one_cluster(records: int) -> None:
+    """Five scenarios, whatever their records and attempts: at best one chance in 2^5."""
+    old, new = (
+        judged([[value] * 6] * 5, is_own=records == 1, records=records) for value in (0.9, 0.65)
+    )
+    comparison = ScenarioComparisonResults.of(old, new)
+    assert only(comparison).p_value == pytest.approx(1 / 32)
+    assert comparison.exit_code == 3, "a large fall is not let go"
+    assert "5 are too few to tell" in comparison.decision_reason
+
+
+def test_unequal_attempts_are_tested_as_well() -> None:
+    """Twelve scenarios at 1, once before and three times now, where one of three is 0.7.
+
+    Each mean fell, 2^-12 by signs. But of four attempts of which one is low, that one is among the
+    three new ones in three of four orders: (3/4)^12.
+    """
+    old, new = judged([[1.0]] * 12), judged([[1.0, 1.0, 0.7]] * 12)
+    comparison = ScenarioComparisonResults.of(old, new)
+    assert only(comparison).p_value == pytest.approx(0.75**12)
+    assert comparison.exit_code == 0
+    assert comparison.not_cleared == ("score of task 'quality'",)
+
+
+@pytest.mark.parametrize(("scenarios", "code"), [(3, 0), (5, 3), (7, 3), (8, 1)])
+def test_few_scenarios(scenarios: int, code: int) -> None:
+    """2^-3, 2^-5, 2^-7 and 2^-8: only the last one is below 0.7 %, and 2^-3 is above 5 %."""
+    old, new = judged([[0.9]] * scenarios), judged([[0.65]] * scenarios)
+    assert ScenarioComparisonResults.of(old, new).exit_code == code
+
+
+@pytest.mark.parametrize(("releases", "code"), [(0, 1), (1, 0)])
+def test_levels_fall_with_the_releases(releases: int, code: int) -> None:
+    """Eight falls in eight have a chance of 0.39 %: below 0.7 %, above half of it."""
+    old = judged([[0.9]] * 8, releases=releases)
+    assert ScenarioComparisonResults.of(old, judged([[0.8]] * 8)).exit_code == code
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "code"),
+    [
+        pytest.param([[0.9]] * 10, [[0.9]] * 9 + [[None]], 0, id="one-of-ten-now"),
+        pytest.param([[None]] * 5 + [[0.9]] * 5, [[0.9]] * 10, 3, id="half-before"),
+        pytest.param([[None]] * 10, [[0.9]] * 10, 3, id="all-before"),
+        pytest.param([[0.9]] * 10, [[None]] * 10, 1, id="all-now-fail"),
+        pytest.param([[0.9, None]] * 10, [[0.9, None]] * 10, 0, id="some-attempts"),
+    ],
+)
+def test_scores_that_are_missing(
+    before: list[list[float | None]], now: list[list[float | None]], code: int
+) -> None:
+    """Kind: a judge that erred clears nothing. An errored result did not pass, as ever."""
+    comparison = ScenarioComparisonResults.of(judged(before), judged(now))
+    assert comparison.exit_code == code, comparison.decision_reason
+    if code == 3:
+        assert "cannot be compared" in comparison.decision_reason
+        assert "mend the judge" in comparison.decision_reason
+
+
+def test_many_scores_are_corrected() -> None:
+    """Twenty tasks, of which one fell in eight of eight: 20 times 0.39 % is no regression."""
+
+    def side(first: float) -> EvalResults:
+        return EvalResults(
+            [
+                record(f"r{n}", f"s{n}", task(first), *(task(4.5, f"t{at}") for at in range(19)))
+                for n in range(8)
+            ]
+        )
+
+    comparison = ComparisonResults.of(side(4.5), side(4.0))
+    tone = comparison.score_changes[0]
+    assert (tone.task_id, tone.tasks) == ("tone", 20)
+    assert tone.adjusted_p == pytest.approx(20 / 256)
+    assert comparison.exit_code == 0
+    assert comparison.not_cleared == ("score of task 'tone'",)
