@@ -96,7 +96,7 @@ def test_one_record(service: Service) -> None:
 
 
 def test_a_record_that_is_dead_lettered_says_why(start: Start, answers: Path) -> None:
-    service = start(profile=[str(answers)])
+    service = start(profile=[str(answers)], deadline_s="1s")
     service.send(_WAITS)
     service.wait_for(1, "dead_lettered")
     found = service.get("/api/v1/records/a%2Fb%20c")

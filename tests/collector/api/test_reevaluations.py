@@ -48,7 +48,7 @@ def standing(service: Service) -> Any:
 @pytest.fixture
 def service(start: Start, answers: Path) -> Service:
     """Two records: one was answered with 42, one with 41."""
-    service = start(profile=[str(answers)])
+    service = start(profile=[str(answers)], deadline_s="1s")
     service.send(
         *({"uid": f"u{n}", "profile": "answers", "context": {"answer": n}} for n in (41, 42))
     )

@@ -119,7 +119,7 @@ def test_a_trace_that_stays_open_is_judged_when_it_is_quiet(start: Start, traced
 
 def test_a_trace_that_lacks_spans_is_judged_at_the_deadline(start: Start, traced: Path) -> None:
     """One step of two is here, and so is no root: the other step may be missing, too."""
-    service = start(profile=[str(traced)])
+    service = start(profile=[str(traced)], deadline_s="1s")
     send_spans(service, ours(2, 1))
     service.send(RECORD)
     item = only(service)
@@ -389,7 +389,7 @@ def test_one_profile_under_two_aliases_is_refused(start: Start, tmp_path: Path) 
 def test_an_unknown_profile_is_named(
     start: Start, answers: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    service = start(profile=[str(answers)])
+    service = start(profile=[str(answers)], deadline_s="1s")
     with caplog.at_level("WARNING"):
         service.send({"uid": "u", "profile": "nobody"})
         service.wait_for(1, "dead_lettered")
@@ -578,7 +578,7 @@ def test_an_observers_fault_costs_no_evaluation(
 
 def test_a_late_span_re_opens_the_evaluation(start: Start, traced: Path) -> None:
     """One of two steps is here at the deadline; the other comes, and takes nothing from counts."""
-    service = start(profile=[str(traced)])
+    service = start(profile=[str(traced)], deadline_s="1s")
     send_spans(service, *SPANS[:2])
     service.send(RECORD)
     first = only(service)
@@ -598,7 +598,7 @@ def test_a_late_span_re_opens_the_evaluation(start: Start, traced: Path) -> None
 
 
 def test_spans_after_the_late_window_change_nothing(start: Start, traced: Path) -> None:
-    service = start(profile=[str(traced)], late_window_s="0s")
+    service = start(profile=[str(traced)], deadline_s="1s", late_window_s="0s")
     send_spans(service, *SPANS[:2])
     service.send(RECORD)
     assert only(service)["outcome"] == "errored"
@@ -617,7 +617,7 @@ def test_a_late_span_of_an_earlier_process_re_opens_after_the_restart(
     start: Start, traced: Path
 ) -> None:
     """It was stored, and the process ended before the record was judged again."""
-    service = start(profile=[str(traced)])
+    service = start(profile=[str(traced)], deadline_s="1s")
     send_spans(service, *SPANS[:2])
     service.send(RECORD)
     only(service)
@@ -657,7 +657,7 @@ def test_nothing_of_a_topic_expires_while_it_lags(start: Start, traced: Path) ->
 
     Six of those take longer than the deadline of one second.
     """
-    service = start(profile=[str(traced)])
+    service = start(profile=[str(traced)], deadline_s="1s")
     ingest, inputs = service.collector.ingest, service.collector.pipeline.inputs
     inputs.add("topic")
     ingest.take_spans(SPANS[:1], 1, Via.BROKER).result()

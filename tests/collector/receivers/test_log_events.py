@@ -236,7 +236,7 @@ def test_a_result_of_an_evaluator_reopens_nothing(start: Start, tmp_path: Path) 
 
 def test_an_event_without_its_span_keeps_a_record_waiting(start: Start, tmp_path: Path) -> None:
     """It says that the span exists: silence decides nothing, the deadline does."""
-    service = start(profile=[str(answer_profile(tmp_path))])
+    service = start(profile=[str(answer_profile(tmp_path))], deadline_s="1s")
     send(service, "/v1/logs", events(CHOICE, span_id=9))
     send_spans(service, CHAT)
     service.send({"uid": "u", "profile": "spoken", "trace_id": TRACE, "context": {}})
