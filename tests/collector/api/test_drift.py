@@ -160,7 +160,7 @@ def test_trouble_is_an_alert_that_people_see_and_act_on(
     """Ten records that name no profile; the first look of the next process finds their letters."""
     with run_script() as script:
         monkeypatch.setenv("SCOUTER_COLLECTOR_ALERTS_WEBHOOK_URL", script.url)
-        service = start()
+        service = start(deadline_s="1s")
         store = service.collector.store
         wait_until(lambda: any(e.name == HEALTH for e in store.drift_states()), what="a look")
         service.send(*({"uid": f"u{n}", "profile": "nobody"} for n in range(10)))
