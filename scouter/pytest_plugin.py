@@ -11,7 +11,7 @@ failed or errored. The gates of the file are one more item, and so is the baseli
 """
 
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -87,6 +87,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         metavar="[ALIAS=]FILE|NAME",
         help="profile that evaluates the agent's records; can be given several times",
     )
+    group.addoption(
+        "--scouter-accept-changed",
+        action="append",
+        metavar="ID",
+        help="task, scenario or alias that changed since the baseline, cannot be compared with it, "
+        "and that a person looked at; can be given several times",
+    )
+    parser.addini("scouter_accept_changed", "checks whose change a person looked at", type="args")
     parser.addini("scouter_scenarios", "scenario files, relative to this file", type="paths")
     parser.addini("scouter_profiles", "profiles: files or ready-made ones", type="linelist")
     for name, placeholder, text in _OPTIONS:
@@ -236,10 +244,15 @@ class ScenarioFile(pytest.File):
         comparison = None
         if baseline is not None:
             threshold = _number(self.config, "regression_threshold", float, 0.05)
-            comparison = results.compare_to(baseline, threshold)
+            given = self.config.getoption("--scouter-accept-changed")
+            accepted = given or self.config.getini("scouter_accept_changed")
+            comparison = results.compare_to(baseline, threshold, accepted)
         checks = check_gates(results, gates or Gates())
         policy = _policy(self.config)
         report = Report(results, comparison, checks, policy)
+        if report.changes:
+            told = self.config.stash.setdefault(_JUDGES, [])
+            told += [f"{self.path.name}: changed: {text}" for text in report.changes]
         if results.lost:
             told = self.config.stash.setdefault(_JUDGES, [])
             told += [f"{self.path.name}: lost: {each.text}" for each in results.lost]
@@ -347,7 +360,9 @@ class BaselineItem(_Item):
             left_out = self.file.left_out()
             pytest.skip(f"{left_out} scenarios of the file are not selected")
         if found := compared(comparison, report.policy):
-            raise ScenarioError("\n".join([f"{comparison}", *(each.reason for each in found)]))
+            raise ScenarioError(
+                "\n".join([f"{comparison}", *report.changes, *(each.reason for each in found)])
+            )
 
 
 class ScenarioRunner:
@@ -406,6 +421,7 @@ class ScenarioRunner:
         require_ruled_out: float | None = None,
         allow_lost: bool = False,
         allow_unjudged: bool = False,
+        accept_changed: Sequence[str] = (),
     ) -> None:
         """Fail the test if the run did not pass.
 
@@ -419,6 +435,8 @@ class ScenarioRunner:
             allow_lost: Pass although records or spans are in no result.
             allow_unjudged: Pass although the budget left judge tasks unasked, or no record came for
                 a profile.
+            accept_changed: Ids of tasks, scenarios and aliases that changed since the baseline,
+                and that a person looked at.
         """
         __tracebackhide__ = True
         from scouter.evaluate.api.replay import ScenarioEvalResults
@@ -430,7 +448,11 @@ class ScenarioRunner:
 
         if baseline is not None and not isinstance(baseline, ScenarioEvalResults):
             baseline = ScenarioEvalResults.load(_path(self._config, str(baseline)))
-        comparison = None if baseline is None else results.compare_to(baseline)
+        comparison = (
+            None
+            if baseline is None
+            else results.compare_to(baseline, accept_changed=accept_changed)
+        )
         checks = check_gates(results, gates or Gates())
         policy = Policy(
             require_ruled_out=require_ruled_out,
@@ -442,7 +464,7 @@ class ScenarioRunner:
         if report.decision.is_stopped:
             decision = report.decision
             said = f"{decision.word}: {decision.headline}"
-            texts = [said, *decision.reasons, *texts, *decision.advice]
+            texts = [said, *report.changes, *decision.reasons, *texts, *decision.advice]
         elif comparison is not None or gates is not None:
             texts = []
         if texts:

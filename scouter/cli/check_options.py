@@ -68,6 +68,16 @@ RequireRuledOut = Annotated[
         rich_help_panel=BASELINE,
     ),
 ]
+AcceptChanged = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="ID",
+        help="A task, scenario or alias that changed since the baseline and cannot be compared "
+        "with it, and that you looked at; without this the check ends with 3. Can be given "
+        "several times.",
+        rich_help_panel=BASELINE,
+    ),
+]
 MinPassRate = Annotated[
     float | None,
     typer.Option(

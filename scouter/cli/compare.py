@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from scouter.cli.check_options import Quiet, Verbose
+from scouter.cli.check_options import AcceptChanged, Quiet, Verbose
 from scouter.cli.outputs import Outputs
 
 
@@ -27,6 +27,7 @@ def compare(
             help="Exit with 3 where a fall of more points than this is not ruled out.",
         ),
     ] = None,
+    accept_changed: AcceptChanged = None,
     allow_lost: Annotated[
         bool,
         typer.Option("--allow-lost", help="Let B pass although it lost records or spans."),
@@ -54,8 +55,8 @@ def compare(
     Both files hold a replay (`scouter eval --save`, `results.save()`), or both the results of
     records (`EvalResults.save()`). The exit code is 0 if no regression is seen, which says how
     large a fall is ruled out; 1 if B regressed; 2 if the command or a file is wrong; 3 if the
-    evidence is inconclusive. There is no agent to ask again: scenarios that passed and fail now
-    are listed, and stop nothing unless the test does.
+    evidence is inconclusive, or if a check changed that cannot be compared. There is no agent to
+    ask again: scenarios that passed and fail now are listed, and stop nothing unless the test does.
 
         scouter compare baseline.json today.json
         scouter compare baseline.json today.json --require-ruled-out 10
@@ -69,7 +70,7 @@ def compare(
     from scouter.replay.reports.report import Report
 
     before, after = load_both(baseline, new)
-    comparison = after.compare_to(before, regression_threshold)
+    comparison = after.compare_to(before, regression_threshold, accept_changed or ())
     report = Report(
         results=after,
         comparison=comparison,

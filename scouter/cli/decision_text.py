@@ -7,7 +7,10 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from scouter.evaluate.show.comparison_tables import print_scenario_comparison
+from scouter.evaluate.show.comparison_tables import (
+    changes_texts,
+    print_scenario_comparison,
+)
 from scouter.evaluate.show.console import emit, table_of
 from scouter.replay.reports.confirmations import Reasked
 from scouter.replay.reports.decision import Word
@@ -37,6 +40,8 @@ def print_check(report: Report, *, quiet: bool, verbose: bool, html: Path | None
         verbose: All tables before it, and nothing cut.
         html: File with the HTML report, if there is one.
     """
+    if report.changes:
+        emit(*changes_texts(report.changes))
     if quiet:
         emit(_decision(report, report.decision.reasons, _MOST))
         return

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from scouter.cli.check_options import (
+    AcceptChanged,
     AllowErrors,
     AllowLost,
     AllowUnjudged,
@@ -53,6 +54,7 @@ def evaluate_traces(
     baseline: BaselineFile = None,
     regression_threshold: RegressionThreshold = 0.05,
     require_ruled_out: RequireRuledOut = None,
+    accept_changed: AcceptChanged = None,
     min_pass_rate: MinPassRate = None,
     min_scenario_pass_rate: MinScenarioPassRate = None,
     allow_errors: AllowErrors = False,
@@ -102,6 +104,7 @@ def evaluate_traces(
         ),
         baseline=baseline or (),
         regression_threshold=regression_threshold,
+        accept_changed=accept_changed or (),
         min_pass_rate=min_pass_rate,
         min_scenario_pass_rate=min_scenario_pass_rate,
         quiet=quiet,

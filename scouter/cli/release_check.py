@@ -34,6 +34,7 @@ class Standard:
     policy: Policy
     baseline: Sequence[Path] = ()
     regression_threshold: float = 0.05
+    accept_changed: Sequence[str] = ()
     min_pass_rate: float | None = None
     min_scenario_pass_rate: float | None = None
     push: str | None = None
@@ -49,11 +50,14 @@ class Standard:
         Raises:
             ConfigError: Says which.
         """
-        if self.policy.require_ruled_out is None or self.baseline or has_other:
+        if self.baseline or has_other:
             return
-        raise ConfigError(
-            "--require-ruled-out needs --baseline FILE, which it compares the run with"
-        )
+        for option, is_given in (
+            ("--require-ruled-out", self.policy.require_ruled_out is not None),
+            ("--accept-changed", bool(self.accept_changed)),
+        ):
+            if is_given:
+                raise ConfigError(f"{option} needs --baseline FILE, which it compares the run with")
 
     def read_baseline(self) -> ScenarioEvalResults | None:
         """The earlier results, if there are any to compare with; those of all files together.
@@ -172,9 +176,11 @@ def conclude(
         _save(results, save, "--save")
     if standard.push is not None and is_whole:
         push_run(results, standard.push)
-    comparison = (
-        None if baseline is None else results.compare_to(baseline, standard.regression_threshold)
-    )
+    comparison = None
+    if baseline is not None:
+        comparison = results.compare_to(
+            baseline, standard.regression_threshold, standard.accept_changed
+        )
     report = Report(
         results=results,
         comparison=comparison,

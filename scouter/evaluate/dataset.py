@@ -197,6 +197,7 @@ class EvalDataset(TasksByKind):
             started_ns=started_ns,
             ended_ns=ended_ns,
             profile_digests={"": self.plan.digest},
+            profile_tasks={"": self.tasks},
         )
         return EvalResults(judged, provenance=provenance, window=(started_ns, ended_ns))
 

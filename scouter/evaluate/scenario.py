@@ -74,6 +74,7 @@ _RUN_RESULTS: Final = frozenset({"dataset_results", "scenario_results", "metrics
 _SHAPES: Final = "a list of scenarios, or an object with the key 'scenarios'"
 _NOT_IN_ID: Final = {"id", "tasks", "tags", "required", "expected_trajectory"}
 """Fields without a part in a made id: a run is compared with one before the scenario was tagged."""
+_NO_CONTENT: Final = {"id", "tasks", "tags", "required"}
 _UNSET: Final = cast(Any, ...)
 
 Tag: TypeAlias = Annotated[str, Field(min_length=1, max_length=128)]
@@ -197,6 +198,11 @@ class EvalScenario(TasksByKind, BaseModel):
                 "scenario's own tasks run once per attempt without one, only profiles have it"
             )
         return plan
+
+    @property
+    def content(self) -> dict[str, JsonValue]:
+        """What the agent is asked and what tasks can read, fields at their default left out."""
+        return self.model_dump(mode="json", exclude=_NO_CONTENT, exclude_defaults=True)
 
     def is_interactive(self) -> bool:
         """Tell whether a simulated user drives the conversation."""

@@ -1,4 +1,4 @@
-"""The name of an agent, by which a journal tells agents apart."""
+"""The name of an agent, by which a journal tells agents apart, and that of a judge."""
 
 import functools
 import inspect
@@ -26,6 +26,14 @@ def name_of(agent: Any) -> str:  # noqa: ANN401 - whatever can be called
         agent = agent.func
     part = agent if inspect.isroutine(agent) or isinstance(agent, type) else type(agent)
     return f"{_module(part)}:{part.__qualname__}"
+
+
+def judge_name_of(judge: object) -> str:
+    """Name a judge of the user's own, also behind a cache; empty for none, and for a model."""
+    name = "" if judge is None else name_of(judge)
+    if not name.startswith("scouter."):
+        return name
+    return judge_name_of(getattr(judge, "judge", None))
 
 
 def _module(part: Any) -> str:  # noqa: ANN401 - a function or a class

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final, TypeAlias
+from typing import TypeAlias
 
 from pydantic import JsonValue
 
@@ -12,6 +12,7 @@ from scouter.evaluate.engine.context import plain_context
 from scouter.evaluate.judge.shorten import shorten
 from scouter.evaluate.outcome import Reason
 from scouter.evaluate.results.attempt import Exchange
+from scouter.evaluate.results.run import CONTEXT_CHARACTERS
 from scouter.evaluate.scenario import EvalScenario
 from scouter.model.attributes import SCENARIO_ATTEMPT, SCENARIO_ID
 from scouter.model.json_value import to_json_value
@@ -20,9 +21,6 @@ from scouter.model.span import Span
 
 AttemptKey: TypeAlias = tuple[str, int]
 """Scenario id and attempt."""
-
-_CONTEXT: Final = 20_000
-"""Characters of a context that results keep; people read it, tasks have read the whole."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,7 +114,8 @@ def contexts_of(records: Iterable[EvalRecord]) -> dict[str, JsonValue]:
         except DataError:
             continue
         text = json.dumps(context, ensure_ascii=False)
-        found[record.uid] = context if len(text) <= _CONTEXT else shorten(text, _CONTEXT)
+        is_short = len(text) <= CONTEXT_CHARACTERS
+        found[record.uid] = context if is_short else shorten(text, CONTEXT_CHARACTERS)
     return found
 
 

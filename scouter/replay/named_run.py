@@ -174,7 +174,15 @@ def run_both(scenarios: EvalScenarios, run: NamedRun) -> Ran:
             _check_gates(orchestrator)
             asking = orchestrator.queue.agent_profiles(), list(orchestrator.scenarios)
             with answering_judge(run, *asking, judge, models) as answering:
-                ran = _ran(Run(orchestrator, _options(run), None, answering, *beside))
+                ran = _ran(
+                    Run(
+                        orchestrator,
+                        _options(run),
+                        judge=answering,
+                        beside=beside[0] if beside else None,
+                        judge_name=run.judge_name,
+                    )
+                )
             asking = orchestrator.queue.agent_profiles(), list(orchestrator.scenarios)
     told = partial(
         _told,
@@ -235,10 +243,8 @@ def with_rates(
     known: Calibrations,
     who: str,
 ) -> ScenarioEvalResults:
-    """Add the known rates of the judges."""
+    """Add the name of the judge, and what is known of the rates."""
     rates = judge_rates(results, profiles, scenarios, known, who)
-    if not rates:
-        return results
     provenance = results.provenance.model_copy(update={"judge": who})
     return results.model_copy(update={"judge_rates": rates, "provenance": provenance})
 

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from scouter.evaluate.api.replay import ScenarioEvalResults
 from scouter.evaluate.compare.asking import Ask, Trial, trial_of
+from scouter.evaluate.compare.comparable import comparable
 from scouter.evaluate.compare.gate_counts import task_rows
 from scouter.evaluate.outcome import Reason
 from scouter.evaluate.results.confirmation import Confirmation
@@ -41,15 +42,18 @@ class Reasks:
     ) -> None:
         self.tries = planned or results.repeats
         """Attempts at each scenario when the suite is asked again."""
-        self.baseline = baseline
-        """The run to compare with; that of a version that runs beside grows with each round."""
         self._confirm = confirm
         self._results = results.model_copy(update={"planned": planned})
+        self.compare_with(baseline)
         self._alone: list[ScenarioEvalResults] = []
         self._is_stuck = False
         """True if the last round gave nothing, so that another one would cost and not help."""
         self._trial = self._made()
         self._next = self._following()
+
+    def compare_with(self, baseline: ScenarioEvalResults) -> None:
+        """Take another baseline: that of a version that runs beside grows with each round."""
+        self._baseline, self._common = baseline, comparable(baseline, self._results)
 
     @property
     def ask(self) -> Ask:
@@ -123,14 +127,15 @@ class Reasks:
         results = self._results
         if self._alone:
             results = results.model_copy(update={"reasked": joined(self._alone)})
-        return trial_of(self.baseline, results, self._confirm)
+        common = self._common
+        return trial_of(common.baseline, common.of(results), self._confirm)
 
     def _following(self) -> Ask:
         """What the trial asks for; where it would let a sequential run go, a task may object."""
         trial = self._trial
         if not trial.left or trial.next is Ask.ROUND or trial.single or trial.exit_code == 1:
             return trial.next
-        rates = self._results.compare_to(self.baseline).rates
+        rates = self._results.compare_to(self._baseline).rates
         is_clear = all(row.is_cleared for row in rates if not row.is_whole)
         return trial.next if is_clear else Ask.ROUND
 

@@ -19,7 +19,7 @@ from scouter.evaluate.results.pooling import joined, picked
 from scouter.evaluate.scenario import EvalScenarios
 from scouter.model.record import EvalRecord
 from scouter.model.span import Span
-from scouter.replay.agent_name import agent_name
+from scouter.replay.agent_name import agent_name, judge_name_of
 from scouter.replay.calls import Calls, DirectCalls, LoopCalls, drive, in_other_thread
 from scouter.replay.conduct import Conductor, collect, settle
 from scouter.replay.filing import Filing, Job
@@ -84,6 +84,7 @@ class Run:
         judge: Answers the tasks that need a model.
         beside: The orchestrator of the version that the new one is compared with, with the same
             queue and scenarios. Both make each attempt, and take turns in going first.
+        judge_name: Name of a judge of the user's own in the results; by default that of `judge`.
     """
 
     def __init__(
@@ -93,6 +94,7 @@ class Run:
         config: "EvaluationConfig | None" = None,
         judge: "AnyJudge | None" = None,
         beside: Hooks | None = None,
+        judge_name: str | None = None,
     ) -> None:
         self.notes: list[str] = []
         """Warnings for the user, once the run is over."""
@@ -106,6 +108,7 @@ class Run:
         self._config = config
         self._scenarios = {scenario.id: scenario for scenario in hooks.scenarios}
         self._runner = EvalRunner(hooks.scenarios, hooks.queue.agent_profiles(), ())
+        self._judge_name = judge_name_of(judge) if judge_name is None else judge_name
         judge = self._runner.asked(judge)
         self._judge = None if judge is None else as_judge(judge)
         self._attempts = options.repeats * (1 if beside is None else 2)
@@ -360,7 +363,7 @@ class Run:
             found = await self._evaluate(calls)
             if ask is Ask.ROUND:
                 found = await self._told_apart(found, numbers, calls)
-                reasks.baseline = self.baseline or baseline
+                reasks.compare_with(self.baseline or baseline)
             reasks.add(found, numbers)
         results = reasks.results()
         self._hooks.scenarios.keep_results(results)
@@ -392,7 +395,9 @@ class Run:
             if bound is not None:
                 evaluate = functools.partial(evaluate, concurrency=bound)
             results = await calls.call(evaluate, self._config)
-        return cast("ScenarioEvalResults", results)
+        found = cast("ScenarioEvalResults", results)
+        provenance = found.provenance.model_copy(update={"judge": self._judge_name})
+        return found.model_copy(update={"provenance": provenance})
 
     def _lost(self) -> tuple[Lost, ...]:
         return lost_of(self._lost_before + self._filing.lost)

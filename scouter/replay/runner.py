@@ -15,13 +15,13 @@ from scouter.evaluate.dataset import EvalDataset
 from scouter.evaluate.engine.execute import evaluate_record
 from scouter.evaluate.engine.plan import Plan
 from scouter.evaluate.outcome import Outcome, Reason
-from scouter.evaluate.results.attempt import Conversation
+from scouter.evaluate.results.attempt import Conversation, context_of, cut_short, not_judged
 from scouter.evaluate.results.json_spans import by_start
 from scouter.evaluate.results.lost import Lost
-from scouter.evaluate.results.provenance import collect_provenance
+from scouter.evaluate.results.provenance import collect_provenance, wires_of
 from scouter.evaluate.results.record_result import RecordResult, record_outcome
 from scouter.evaluate.results.run import ScenarioInfo
-from scouter.evaluate.results.task_result import EvalTaskResult, Window
+from scouter.evaluate.results.task_result import Window
 from scouter.evaluate.scenario import EvalScenario, EvalScenarios, scenarios_digest
 from scouter.evaluate.spans.tree import SpanTree
 from scouter.evaluate.tasks.base import TaskBase
@@ -331,6 +331,8 @@ class EvalRunner:
                     tags=tuple(scenario.tags),
                     required=scenario.required,
                     required_tasks=_required(scenario.tasks),
+                    content=scenario.content,
+                    tasks=wires_of(scenario.tasks),
                 )
                 for scenario in self.scenarios
                 if scenario.id in run
@@ -348,6 +350,7 @@ class EvalRunner:
                 started_ns=self._started_ns,
                 ended_ns=time.time_ns(),
                 profile_digests={alias: item.digest for alias, item in self.profiles.items()},
+                profile_tasks={alias: item.tasks for alias, item in self.profiles.items()},
                 collection_id=self.scenarios.collection_id,
                 scenarios_digest=scenarios_digest(self.scenarios),
             ),
@@ -405,21 +408,9 @@ def overflow_note(count: int) -> str:
 
 def _record_of(item: Collected) -> EvalRecord:
     """Make the record that a scenario's own tasks read."""
-    scenario = item.scenario
-    return EvalRecord(
-        context={
-            "response": item.response,
-            "expected_outcome": scenario.expected_outcome,
-            "metadata": scenario.metadata,
-            **_told("expected_trajectory", scenario.expected_trajectory),
-        },
-        id=scenario.id,
-        session_id=scenario.id,
-    )
-
-
-def _told(name: str, value: object) -> dict[str, object]:
-    return {} if value is None else {name: value}
+    name = item.scenario.id
+    context = context_of(item.response, item.scenario.content)
+    return EvalRecord(context=context, id=name, session_id=name)
 
 
 def _with_keys(found: EvalResults, keys: Sequence[AttemptKey], repeats: int) -> EvalResults:
@@ -468,9 +459,7 @@ def _not_judged(item: Collected, error: str) -> RecordResult:
     """Errored results of all tasks: there is no response to judge."""
     plan, record, reason = item.scenario.plan, _record_of(item), item.error_reason
     tasks = tuple(
-        EvalTaskResult(
-            spec, Outcome.ERRORED, reason, task.expected_value, None, f"not judged: {error}"
-        )
+        not_judged(spec, task.expected_value, reason, error)
         for spec, task in zip(plan.specs, plan.tasks, strict=True)
     )
     return RecordResult(
@@ -481,15 +470,7 @@ def _not_judged(item: Collected, error: str) -> RecordResult:
 
 def _cut(judged: RecordResult, error: str) -> RecordResult:
     """The results of a conversation whose end was not seen: what passed so far is not decided."""
-    tasks = tuple(
-        EvalTaskResult(
-            task.spec, Outcome.ERRORED, Reason.INCOMPLETE, task.expected, task.actual,
-            f"passes so far, but {error}", task.span_ids,
-        ).using(task.usage, task.talk)
-        if task.passed
-        else task
-        for task in judged.tasks
-    )  # fmt: skip
+    tasks = tuple(cut_short(task, error) for task in judged.tasks)
     return RecordResult(
         judged.record_uid, judged.record_id, judged.session_id, judged.trace_id,
         record_outcome(tasks), tasks, judged.created_ns, judged.duration_ns,

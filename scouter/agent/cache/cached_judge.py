@@ -59,6 +59,8 @@ class CachedJudge:
         space: str = "default",
         entry_of: Callable[[str], str] | None = None,
     ) -> None:
+        self.judge: object = judge
+        """The judge that answers what the cache does not."""
         self._judge = as_judge(judge)
         self._cache = cache
         self._space = space

@@ -1,6 +1,6 @@
 """Comparisons of two runs, with the ways to save and show them."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Self
 
 from scouter.evaluate.compare.data import DEFAULT_THRESHOLD, RecordsComparison, RunComparison
@@ -18,12 +18,17 @@ class ComparisonResults(RecordsComparison, frozen=True):
 
     @classmethod
     def of(
-        cls, baseline: ResultRows, new: ResultRows, regression_threshold: float = DEFAULT_THRESHOLD
+        cls,
+        baseline: ResultRows,
+        new: ResultRows,
+        regression_threshold: float = DEFAULT_THRESHOLD,
+        accept_changed: Collection[str] = (),
     ) -> Self:
         """Compare two evaluations of one profile; see `scouter.evaluate.compare.runs`."""
         from scouter.evaluate.compare.runs import compare_results  # a stored one needs no test
 
-        return cls.holding(compare_results(baseline, new, regression_threshold))
+        found = compare_results(baseline, new, regression_threshold, accept_changed)
+        return cls.holding(found)
 
     @classmethod
     def holding(cls, found: RecordsComparison) -> Self:
@@ -56,12 +61,16 @@ class ScenarioComparisonResults(RunComparison, frozen=True):
 
     @classmethod
     def of(
-        cls, baseline: RunResults, new: RunResults, regression_threshold: float = DEFAULT_THRESHOLD
+        cls,
+        baseline: RunResults,
+        new: RunResults,
+        regression_threshold: float = DEFAULT_THRESHOLD,
+        accept_changed: Collection[str] = (),
     ) -> Self:
         """Compare two replays; see `scouter.evaluate.compare.runs`."""
         from scouter.evaluate.compare.runs import compare_scenario_results  # as above
 
-        found = compare_scenario_results(baseline, new, regression_threshold)
+        found = compare_scenario_results(baseline, new, regression_threshold, accept_changed)
         parts = {
             alias: ComparisonResults.holding(each)
             for alias, each in found.dataset_comparisons.items()

@@ -11,6 +11,8 @@ from scouter.evaluate.results.rows import ResultRows
 from scouter.model.json_value import plain_text
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from scouter.evaluate.api.comparison import ComparisonResults
 
 
@@ -121,13 +123,17 @@ class EvalResults(ResultRows):
         return from_document(parse_json(str(path), read_text(path)), EvalResults)
 
     def compare_to(
-        self, baseline: "EvalResults", regression_threshold: float = 0.05
+        self,
+        baseline: "EvalResults",
+        regression_threshold: float = 0.05,
+        accept_changed: "Collection[str]" = (),
     ) -> "ComparisonResults":
         """Hold these results against earlier ones, record by record.
 
         Args:
             baseline: The earlier results.
             regression_threshold: Drop of a record's pass rate, in [0, 1], that is a regression.
+            accept_changed: Ids of tasks that changed since, and that a person looked at.
 
         Raises:
             TypeError: The baseline is something else, such as the results of a replay.
@@ -135,7 +141,7 @@ class EvalResults(ResultRows):
         """
         from scouter.evaluate.api.comparison import ComparisonResults  # few evaluations need it
 
-        return ComparisonResults.of(baseline, self, regression_threshold)
+        return ComparisonResults.of(baseline, self, regression_threshold, accept_changed)
 
     def to_dataframe(self, polars: bool = False) -> Any:  # noqa: ANN401 — pandas or polars
         """Make a data frame with one row per task result; see `scouter.evaluate.show.frame`.

@@ -12,6 +12,8 @@ from scouter.evaluate.results.run import RunResults
 from scouter.evaluate.results.task_result import EvalTaskResult
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from scouter.evaluate.api.comparison import ScenarioComparisonResults
     from scouter.evaluate.results.reliability import Reliability
 
@@ -186,13 +188,18 @@ class ScenarioEvalResults(RunResults, frozen=True):
         return reliability(self)
 
     def compare_to(
-        self, baseline: "ScenarioEvalResults", regression_threshold: float = 0.05
+        self,
+        baseline: "ScenarioEvalResults",
+        regression_threshold: float = 0.05,
+        accept_changed: "Collection[str]" = (),
     ) -> "ScenarioComparisonResults":
         """Hold this run against an earlier one.
 
         Args:
             baseline: The earlier run.
             regression_threshold: Smallest fall of a pass rate that counts, in [0, 1].
+            accept_changed: Ids of tasks, scenarios and aliases that changed since, and that a
+                person looked at.
 
         Raises:
             ValueError: The threshold is not in [0, 1].
@@ -201,7 +208,7 @@ class ScenarioEvalResults(RunResults, frozen=True):
             ScenarioComparisonResults,
         )
 
-        return ScenarioComparisonResults.of(baseline, self, regression_threshold)
+        return ScenarioComparisonResults.of(baseline, self, regression_threshold, accept_changed)
 
     def as_table(self, show_workflow: bool = False) -> None:
         """Print the results to standard output.

@@ -36,7 +36,20 @@ def read_saved(document: Document) -> SavedRun:
         dataset_results={RECORDS: found},
         scenario_results=(),
         metrics=EvalMetrics.of({RECORDS: found}, ()),
-        provenance=found.provenance or Provenance(),
+        provenance=_of_records(found.provenance or Provenance()),
         repeats=max(found.attempts or (0,)) + 1,
     )
     return SavedRun(results, is_bare=True)
+
+
+def _of_records(found: Provenance) -> Provenance:
+    """Say of the tasks of results without a replay that they are those of `RECORDS`."""
+    return found.model_copy(
+        update={
+            name: {RECORDS if alias == "" else alias: value for alias, value in given.items()}
+            for name, given in (
+                ("profile_digests", found.profile_digests),
+                ("profile_tasks", found.profile_tasks),
+            )
+        }
+    )

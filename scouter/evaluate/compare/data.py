@@ -6,6 +6,7 @@ from typing import Final, Literal, TypeAlias
 
 from pydantic import BaseModel, Field
 
+from scouter.evaluate.compare.checks import CheckChange
 from scouter.evaluate.compare.rows import ComparisonDecision, RateComparison
 from scouter.evaluate.compare.score_rows import ScoreChange
 from scouter.evaluate.files.versioned import Stored
@@ -144,6 +145,8 @@ class RecordsComparison(Stored, frozen=True):
     """Each reason for `regressed` or `inconclusive`; empty for `no regression seen`."""
     advice: tuple[str, ...] = ()
     """What to do about the reasons; empty for `no regression seen`."""
+    changes: tuple[CheckChange, ...] = ()
+    """Checks that are not what they were in the baseline; those that are left out come first."""
     ruled_out: float | None = None
     """A fall of more points than this is ruled out; None where nothing could be compared."""
     not_cleared: tuple[str, ...] = ()
@@ -242,6 +245,8 @@ class RunComparison(Stored, frozen=True):
     """Each reason for `regressed` or `inconclusive`; empty for `no regression seen`."""
     advice: tuple[str, ...] = ()
     """What to do about the reasons; empty for `no regression seen`."""
+    changes: tuple[CheckChange, ...] = ()
+    """Checks that are not what they were in the baseline; those that are left out come first."""
     ruled_out: float | None = None
     """A fall of more points than this, of scenarios passed, is ruled out; None where nothing could
     be compared."""
@@ -265,7 +270,7 @@ class RunComparison(Stored, frozen=True):
     score_changes: tuple[ScoreChange, ...] = ()
     """One row per alias or scenario task with scores other than 0 and 1."""
     notes: tuple[str, ...] = ()
-    """Sentences that help to read the comparison, such as names of profiles whose tasks changed."""
+    """Sentences that help to read the comparison, such as the number of attempts."""
 
     @property
     def exit_code(self) -> int:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from scouter.evaluate.compare.asking import Trial
+from scouter.evaluate.compare.checks import CheckChange, Fate
 from scouter.evaluate.compare.rates import points
 from scouter.evaluate.compare.rows import ComparisonDecision, RateComparison
 from scouter.evaluate.compare.score_rows import LARGE_FALL, ScoreChange
@@ -14,7 +15,8 @@ from scouter.evaluate.results.confirmation import Confirmation
 NEW_BASELINE: Final = "save a new baseline with --save FILE if the change is meant"
 READ: Final = "read the answers there, and calibrate the judge if they are as good as before"
 
-_PLURALS: Final = {"scenario": "scenarios", "alias": "aliases", "task": "tasks"}
+_PLURALS: Final = {"alias": "aliases", "task": "tasks"}
+_NOTHING_LEFT: Final = "nothing was compared, as all that both runs have was accepted as changed"
 _EPSILON: Final = 1e-9
 _NAMED: Final = 5
 _FEWEST: Final = 8
@@ -34,6 +36,7 @@ class Evidence:
         scores: Scores of tasks.
         trial: Attempts at scenarios; None for records without scenarios.
         confirmations: Results of the scenarios that were asked again alone.
+        changes: Checks that are not what they were in the baseline.
     """
 
     rows: Sequence[RateComparison]
@@ -43,6 +46,12 @@ class Evidence:
     scores: Sequence[ScoreChange] = ()
     trial: Trial | None = None
     confirmations: Sequence[Confirmation] = ()
+    changes: Sequence[CheckChange] = ()
+
+    @property
+    def has_nothing(self) -> bool:
+        """True if nothing could be compared."""
+        return self.primary is None or self.primary.p_value is None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,9 +85,10 @@ def decide_comparison(evidence: Evidence) -> Decided:
 
     Returns:
         `regressed` if a rate is rejected, a score fell, a scenario is broken, or something of the
-        baseline is gone; else `inconclusive` if 20 points or more fell and chance may explain it,
-        if the failures of a scenario are nearly enough, or if nothing, or too few scores, could be
-        compared; else `no regression seen`.
+        baseline is gone; else `inconclusive` if a check changed that cannot be compared and nobody
+        accepted it, if 20 points or more fell and chance may explain it, if the failures of a
+        scenario are nearly enough, or if nothing, or too few scores, could be compared; else `no
+        regression seen`.
     """
     primary = evidence.primary
     ruled_out = None
@@ -89,19 +99,22 @@ def decide_comparison(evidence: Evidence) -> Decided:
     ]  # fmt: skip
     broken = {} if evidence.trial is None else _broken_alone(evidence.trial)
     worse = list(_worse(evidence, broken))
+    changed = [_changed(each) for each in evidence.changes if each.is_open]
+    doubt = None if changed and evidence.has_nothing else _doubt(evidence, ruled_out)
+    doubts = [*changed, *([doubt] if doubt else [])]
     advice: list[str] = []
     if worse:
-        decision, reasons = ComparisonDecision.REGRESSED, worse
-        reason = _listed(worse)
+        decision, reasons = ComparisonDecision.REGRESSED, [*worse, *(e.reason for e in changed)]
+        reason = _listed(reasons)
         advice += [READ] * any(score.regressed for score in evidence.scores)
-        advice.append(NEW_BASELINE)
-    elif (doubt := _doubt(evidence, ruled_out)) is not None:
-        decision, reasons = ComparisonDecision.INCONCLUSIVE, [doubt.reason]
-        reason = f"{doubt.reason}; {doubt.advice}"
-        advice.append(doubt.advice)
+        advice += [NEW_BASELINE, *(each.advice for each in changed)]
+    elif doubts:
+        decision, reasons = ComparisonDecision.INCONCLUSIVE, [each.reason for each in doubts]
+        reason = _listed([f"{each.reason}; {each.advice}" for each in doubts])
+        advice += dict.fromkeys(each.advice for each in doubts)
     else:
         decision, reasons = ComparisonDecision.NO_REGRESSION, []
-        reason = ruled_out_text(ruled_out or 0.0)
+        reason = _NOTHING_LEFT if ruled_out is None else ruled_out_text(ruled_out)
         if open_rows:
             reason += "; not cleared: " + _listed([_open(row) for row in open_rows])
     return Decided(
@@ -188,10 +201,17 @@ class _Doubt:
     advice: str
 
 
+def _changed(change: CheckChange) -> _Doubt:
+    act = "was removed" if change.act == "removed" else "changed"
+    return _Doubt(f"cannot clear {change.name}, which {act}", change.advice)
+
+
 def _doubt(evidence: Evidence, ruled_out: float | None) -> _Doubt | None:
     """Say why the evidence does not suffice, and what would; None if it does."""
     primary, trial = evidence.primary, evidence.trial
     if primary is None or ruled_out is None:
+        if any(each.fate is Fate.ACCEPTED for each in evidence.changes):
+            return None
         return _Doubt(
             "the runs have nothing in common that could be compared",
             "compare runs of the same scenarios and profiles, or save a new baseline",

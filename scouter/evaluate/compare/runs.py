@@ -2,15 +2,18 @@
 
 `pairing` says which record is which, `records` and `scenarios` what became of each, `counts`
 counts, `rates` tests whole attempts (`attempts`, `strata`), and `decision` says what it comes to.
-Here they are put together.
+All of it is about the checks that both runs were judged by (`comparable`). Here they are put
+together.
 """
 
-from collections.abc import Iterable, Iterator, Sequence, Set
+from collections.abc import Collection, Iterable, Iterator, Sequence, Set
 from typing import Final
 
 from scouter.evaluate.compare.asking import trial_of
 from scouter.evaluate.compare.attempts import Attempt, attempts_of, count_passed, flipped
 from scouter.evaluate.compare.changes import fell
+from scouter.evaluate.compare.checks import CheckChange
+from scouter.evaluate.compare.comparable import comparable, comparable_rows
 from scouter.evaluate.compare.counts import Tally
 from scouter.evaluate.compare.data import (
     DEFAULT_THRESHOLD,
@@ -30,7 +33,7 @@ from scouter.evaluate.compare.scenarios import compare_scenarios
 from scouter.evaluate.compare.score_rows import ScoreChange
 from scouter.evaluate.compare.scores import run_scores, score_changes
 from scouter.evaluate.compare.sentences import (
-    profile_notes,
+    accepted_notes,
     record_reasons,
     repeats_notes,
     scenario_reasons,
@@ -47,6 +50,7 @@ def compare_results(
     baseline: ResultRows,
     new: ResultRows,
     regression_threshold: float = DEFAULT_THRESHOLD,
+    accept_changed: Collection[str] = (),
 ) -> RecordsComparison:
     """Compare two evaluations of one profile, record by record.
 
@@ -54,6 +58,7 @@ def compare_results(
         baseline: The run to hold against.
         new: The run in question.
         regression_threshold: Smallest fall of a record's pass rate that counts, in [0, 1].
+        accept_changed: Tasks whose change a person looked at.
 
     Returns:
         The comparison; its `decision` is by the test, its `regressed` by the strict rule.
@@ -67,15 +72,22 @@ def compare_results(
     _check_threshold(regression_threshold)
     _check_kind(ResultRows, baseline, new)
     with collector_paused():
+        baseline, new, changes = comparable_rows(baseline, new, accept_changed)
         matched = match(baseline, new)
         comparison, tallies = _compare(matched, None, regression_threshold)
         scores = score_changes(matched)
         whole = whole_conversations(matched, None)
         rows = judge([whole, *tallies])
         evidence = Evidence(
-            rows=rows, primary=rows[0], fall=net_fall(whole), gone={"task": _gone_tasks(tallies)},
+            rows=rows,
+            primary=rows[0],
+            fall=net_fall(whole),
+            gone={"task": _gone_tasks(tallies)},
             scores=scores,
-        )  # fmt: skip
+            changes=changes,
+        )
+        notes = (*accepted_notes(accept_changed, changes), *comparison.notes)
+        comparison = comparison.model_copy(update={"notes": notes})
         return _with_decision(comparison, evidence, is_repeated=matched.is_repeated)
 
 
@@ -83,6 +95,7 @@ def compare_scenario_results(
     baseline: RunResults,
     new: RunResults,
     regression_threshold: float = DEFAULT_THRESHOLD,
+    accept_changed: Collection[str] = (),
 ) -> RunComparison:
     """Compare two replays: every alias, every scenario, every record.
 
@@ -90,6 +103,7 @@ def compare_scenario_results(
         baseline: The run to hold against.
         new: The run in question.
         regression_threshold: Smallest fall of a pass rate that counts, in [0, 1].
+        accept_changed: Tasks, scenarios and aliases whose change a person looked at.
 
     Returns:
         The comparison; its `decision` is by the test and by what asking again came to, its
@@ -104,12 +118,19 @@ def compare_scenario_results(
     _check_threshold(regression_threshold)
     _check_kind(RunResults, baseline, new)
     with collector_paused():
-        return _compare_replays(baseline, new, regression_threshold)
+        return _compare_replays(baseline, new, regression_threshold, accept_changed)
 
 
 def _compare_replays(
-    baseline: RunResults, new: RunResults, regression_threshold: float
+    baseline: RunResults,
+    new: RunResults,
+    regression_threshold: float,
+    accept_changed: Collection[str],
 ) -> RunComparison:
+    ran_before, ran_now = baseline.scenario_ids, new.scenario_ids
+    missing_aliases = Sides(baseline.dataset_results, new.dataset_results).removed
+    common = comparable(baseline, new, accept_changed)
+    baseline, new = common.baseline, common.of(new)
     aliases = Sides(baseline.dataset_results, new.dataset_results)
     ran = Sides(baseline.scenario_ids, new.scenario_ids)
     comparisons: dict[str, RecordsComparison] = {}
@@ -142,7 +163,7 @@ def _compare_replays(
     comparisons = {
         alias: _with_decision(
             comparison,
-            _evidence_of(alias, rows, tallies, scores),
+            _evidence_of(alias, rows, tallies, scores, common.changes),
             is_repeated=max(baseline.repeats, new.repeats) > 1,
         )
         for alias, comparison in comparisons.items()
@@ -158,7 +179,6 @@ def _compare_replays(
             scores=scores,
             trial=trial,
             gone={
-                "scenario": [*map(repr, ran.removed)],
                 "alias": [*map(repr, aliases.removed)],
                 "task": [
                     *_gone_tasks(
@@ -170,13 +190,15 @@ def _compare_replays(
                 ],
             },
             confirmations=confirmations,
+            changes=common.changes,
         )
     )
+    missing_scenarios = Sides(ran_before, ran_now).removed
     reasons = scenario_reasons(
         comparisons,
         scenarios.regressions,
-        removed_aliases=aliases.removed,
-        removed_scenarios=scenarios.removed,
+        removed_aliases=missing_aliases,
+        removed_scenarios=missing_scenarios,
         unjudged_scenarios=scenarios.no_longer_judged,
         errored_scenarios=scenarios.newly_errored,
     )
@@ -186,7 +208,7 @@ def _compare_replays(
         *(delta.scenario_id for delta in scenarios.deltas if delta.is_regression),
         *scenarios.newly_errored,
         *scenarios.no_longer_judged,
-        *scenarios.removed,
+        *missing_scenarios,
     ]
     return RunComparison(
         regression_threshold=regression_threshold,
@@ -212,13 +234,13 @@ def _compare_replays(
         ],
         regressed_aliases=[
             *(alias for alias, comparison in comparisons.items() if comparison.regressed),
-            *aliases.removed,
+            *missing_aliases,
         ],
         new_aliases=aliases.added,
-        removed_aliases=aliases.removed,
+        removed_aliases=missing_aliases,
         regressed_scenarios=regressed_scenarios,
         new_scenarios=scenarios.added,
-        removed_scenarios=scenarios.removed,
+        removed_scenarios=missing_scenarios,
         scenario_task_stats=tuple(map(_stats, scenarios.tallies)),
         reasons=reasons,
         decision=decided.decision,
@@ -226,6 +248,7 @@ def _compare_replays(
         decision_reasons=decided.reasons,
         advice=decided.advice,
         broken=decided.broken,
+        changes=common.changes,
         ruled_out=decided.ruled_out,
         not_cleared=decided.not_cleared,
         rates=rows,
@@ -236,7 +259,7 @@ def _compare_replays(
         confirmations=confirmations,
         score_changes=tuple(scores),
         notes=(
-            *profile_notes(baseline.provenance.profile_digests, new.provenance.profile_digests),
+            *accepted_notes(accept_changed, common.changes),
             *repeats_notes(baseline.repeats, new.repeats),
             *(f"{a}: {note}" for a, found in comparisons.items() for note in found.notes),
         ),
@@ -279,6 +302,7 @@ def _evidence_of(
     rows: Sequence[RateComparison],
     tallies: Iterable[Tally],
     scores: Sequence[ScoreChange],
+    changes: Iterable[CheckChange],
 ) -> Evidence:
     own = [row for row in rows if row.alias == alias]
     return Evidence(
@@ -286,6 +310,7 @@ def _evidence_of(
         primary=next((row for row in own if row.task_id == ALL_TASKS), None),
         gone={"task": _gone_tasks(tally for tally in tallies if tally.alias == alias)},
         scores=[row for row in scores if row.alias == alias],
+        changes=[each for each in changes if each.is_about(alias)],
     )
 
 
@@ -367,6 +392,7 @@ def _with_decision(
             "decision_reason": decided.reason,
             "decision_reasons": decided.reasons,
             "advice": decided.advice,
+            "changes": tuple(evidence.changes),
             "ruled_out": decided.ruled_out,
             "not_cleared": decided.not_cleared,
             "rates": tuple(evidence.rows),

@@ -5,6 +5,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
 from scouter.evaluate.compare.changes import Change
+from scouter.evaluate.compare.checks import CheckChange
 from scouter.evaluate.compare.data import (
     RecordsComparison,
     ScenarioDelta,
@@ -15,8 +16,6 @@ from scouter.evaluate.results.attempt import ScenarioAttempt
 
 SHOWN: Final = 5
 """Names listed before "and n more"."""
-
-DIGEST_LETTERS: Final = 12
 
 
 def record_reasons(
@@ -186,19 +185,13 @@ def _times(count: int) -> str:
     return "once" if count == 1 else f"{count} times"
 
 
-def profile_notes(old: Mapping[str, str], new: Mapping[str, str]) -> tuple[str, ...]:
-    """Say which aliases were judged by other tasks than before.
-
-    Args:
-        old: Digest of each alias' tasks in the baseline.
-        new: The same in the new run.
-    """
+def accepted_notes(accepted: Collection[str], changes: Sequence[CheckChange]) -> tuple[str, ...]:
+    """Name what was accepted although nothing of that id changed."""
+    known = {name for each in changes for name in (*each.ids, each.alias, *each.scenarios)}
     return tuple(
-        f"{alias}: the profile's tasks were changed since the baseline "
-        f"(digest {old[alias][:DIGEST_LETTERS]} before, {digest[:DIGEST_LETTERS]} now); its rates "
-        "are those of different checks"
-        for alias, digest in new.items()
-        if alias in old and old[alias] != digest
+        f"--accept-changed {name}: nothing of this id changed since the baseline; leave it out"
+        for name in accepted
+        if name not in known
     )
 
 

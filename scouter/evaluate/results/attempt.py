@@ -1,6 +1,6 @@
 """One attempt of one scenario: what was said and traced, and how it ended."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Self, TypeAlias
 
 from pydantic import BaseModel, Field, JsonValue
@@ -13,7 +13,7 @@ from scouter.evaluate.results.json_spans import JsonSpans
 from scouter.evaluate.results.record_result import record_outcome
 from scouter.evaluate.results.rows import ResultRows
 from scouter.evaluate.results.score import plain_score
-from scouter.evaluate.results.task_result import EvalTaskResult
+from scouter.evaluate.results.task_result import EvalTaskResult, TaskSpec
 
 Exchange: TypeAlias = dict[str, JsonValue]
 """One turn of a conversation: `{"user": message, "agent": response}`."""
@@ -128,6 +128,36 @@ class ScenarioAttempt(BaseModel, frozen=True, extra="ignore"):
             error=error,
             error_reason=error_reason,
         )
+
+
+def context_of(response: JsonValue, content: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
+    """Make the context that a scenario's own tasks read.
+
+    Args:
+        response: The agent's last answer.
+        content: Fields of the scenario.
+    """
+    names = ["expected_outcome", "metadata"]
+    if content.get("expected_trajectory") is not None:
+        names.append("expected_trajectory")
+    return {"response": response, **{name: content.get(name) for name in names}}
+
+
+def cut_short(task: EvalTaskResult, error: str) -> EvalTaskResult:
+    """Make the result of a conversation whose end was not seen: what passed is not decided."""
+    if not task.passed:
+        return task
+    return EvalTaskResult(
+        task.spec, Outcome.ERRORED, Reason.INCOMPLETE, task.expected, task.actual,
+        f"passes so far, but {error}", task.span_ids,
+    ).using(task.usage, task.talk)  # fmt: skip
+
+
+def not_judged(
+    spec: TaskSpec, expected: JsonValue, reason: Reason | None, error: str
+) -> EvalTaskResult:
+    """Make the result of a task of an attempt without a response."""
+    return EvalTaskResult(spec, Outcome.ERRORED, reason, expected, None, f"not judged: {error}")
 
 
 class Conversation(BaseModel, frozen=True, extra="ignore"):

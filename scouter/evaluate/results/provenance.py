@@ -5,14 +5,17 @@ anybody.
 """
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeAlias
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 PACKAGE: Final = "scouter-agents"
+Wire: TypeAlias = dict[str, JsonValue]
+"""A task, or what a scenario says, as a file has it."""
+
 LIBRARIES: Final = (
     "google-re2", "jinja2", "jsonschema", "opentelemetry-sdk", "pydantic", "python-jsonpath",
 )  # fmt: skip
@@ -47,6 +50,8 @@ class Provenance(BaseModel):
     ended_ns: int = 0
     profile_digests: dict[str, str] = Field(default_factory=dict[str, str])
     """Digest of each alias' tasks."""
+    profile_tasks: dict[str, tuple[Wire, ...]] = Field(default_factory=dict[str, tuple[Wire, ...]])
+    """Each alias' tasks, so that a later run can tell which of them changed."""
     named_aliases: tuple[str, ...] = ()
     """Aliases of the profiles that were given by name, for each of which a record has to come."""
     collection_id: str = ""
@@ -68,6 +73,7 @@ def collect_provenance(
     started_ns: int,
     ended_ns: int,
     profile_digests: Mapping[str, str],
+    profile_tasks: Mapping[str, Iterable[BaseModel]],
     collection_id: str = "",
     scenarios_digest: str = "",
     folder: Path | None = None,
@@ -91,9 +97,15 @@ def collect_provenance(
         started_ns=started_ns,
         ended_ns=ended_ns,
         profile_digests=dict(profile_digests),
+        profile_tasks={alias: wires_of(tasks) for alias, tasks in profile_tasks.items()},
         collection_id=collection_id,
         scenarios_digest=scenarios_digest,
     )
+
+
+def wires_of(tasks: Iterable[BaseModel]) -> tuple[Wire, ...]:
+    """Write tasks as a file has them."""
+    return tuple(task.model_dump(mode="json") for task in tasks)
 
 
 @cache

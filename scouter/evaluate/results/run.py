@@ -1,6 +1,7 @@
 """All results of one replay, as data: per alias, per scenario, and summed up."""
 
 from collections.abc import Mapping
+from typing import Final
 
 from pydantic import BaseModel, Field, JsonValue
 
@@ -11,7 +12,10 @@ from scouter.evaluate.results.file import JsonRows
 from scouter.evaluate.results.judge_rate import JudgeRate
 from scouter.evaluate.results.lost import Lost
 from scouter.evaluate.results.metrics import RunMetrics
-from scouter.evaluate.results.provenance import Provenance
+from scouter.evaluate.results.provenance import Provenance, Wire
+
+CONTEXT_CHARACTERS: Final = 20_000
+"""Characters of a context, as JSON, that results keep whole."""
 
 
 class ScenarioInfo(BaseModel, frozen=True, extra="ignore"):
@@ -24,6 +28,10 @@ class ScenarioInfo(BaseModel, frozen=True, extra="ignore"):
     """True if an attempt at the scenario that does not pass stops a release."""
     required_tasks: tuple[str, ...] = ()
     """Ids of those of its own tasks that have to pass."""
+    content: Wire | None = None
+    """What the agent is asked and what its tasks can read; None where it is not known."""
+    tasks: tuple[Wire, ...] | None = None
+    """Its own tasks, so that a later run can tell which of them changed."""
 
 
 class RunResults(Stored, frozen=True):
@@ -55,7 +63,7 @@ class RunResults(Stored, frozen=True):
     """Further attempts at single scenarios, behind the confirmations; they are in no rate and no
     count of these."""
     contexts: dict[str, JsonValue] = Field(default_factory=dict[str, JsonValue])
-    """The records' contexts by uid, for people; a large one is a text that is cut."""
+    """The records' contexts by uid; one of more than `CONTEXT_CHARACTERS` is a text that is cut."""
     judge_rates: tuple[JudgeRate, ...] = ()
     """Pass rate of each judge task, with the correction that a calibration of its judge allows."""
     required_tasks: dict[str, tuple[str, ...]] = Field(default_factory=dict[str, tuple[str, ...]])
@@ -67,6 +75,12 @@ class RunResults(Stored, frozen=True):
     """Checks that the source of the cases asks for and that nobody ran, in words."""
     confirmations: tuple[Confirmation, ...] = ()
     """Scenarios that passed in the baseline, never passed here and were asked again alone."""
+
+    def whole_context(self, record_uid: str) -> JsonValue:
+        """Find the context of a record; None where it is not stored as a whole."""
+        found = self.contexts.get(record_uid)
+        is_cut = isinstance(found, str) and len(found) > CONTEXT_CHARACTERS - 2  # its quotes
+        return None if is_cut else found
 
     @property
     def scenario_ids(self) -> list[str]:

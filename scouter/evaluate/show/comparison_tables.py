@@ -18,6 +18,8 @@ from scouter.evaluate.show.console import emit, outcome_text, percent, share, ta
 SHOWN: Final = 5
 """Reasons or names before "and n more"."""
 
+_CHANGES: Final = 20
+
 _STYLES: Final[Mapping[ComparisonDecision, str]] = {
     ComparisonDecision.REGRESSED: "bold red",
     ComparisonDecision.NO_REGRESSION: "bold green",
@@ -28,6 +30,7 @@ _STYLES: Final[Mapping[ComparisonDecision, str]] = {
 def print_comparison(comparison: RecordsComparison) -> None:
     """Print a comparison of two evaluations: what it comes to and why, then the rates."""
     emit(
+        *changes_texts([each.text for each in comparison.changes]),
         _decision(comparison),
         *_rates(comparison.rates),
         _one_by_one(comparison),
@@ -51,12 +54,27 @@ def print_scenario_comparison(comparison: RunComparison, *, with_decision: bool 
         comparison: The comparison.
         with_decision: False where the caller tells the decision.
     """
-    parts: list[RenderableType] = [_decision(comparison)] if with_decision else []
+    parts: list[RenderableType] = []
+    if with_decision:
+        changes = changes_texts([each.text for each in comparison.changes])
+        parts = [*changes, _decision(comparison)]
     parts += [*_rates(comparison.rates), *_score_tables(comparison.score_changes)]
     parts.append(_alias_deltas(comparison))
     if comparison.scenario_deltas:
         parts.append(_scenario_deltas(comparison))
     emit(*parts, _one_by_one(comparison), *_notes(comparison.notes))
+
+
+def changes_texts(changes: Sequence[str]) -> list[Text]:
+    """The checks that are not what they were in the baseline; nothing if all are."""
+    if not changes:
+        return []
+    text = Text("Changed since the baseline", style="bold yellow")
+    for change in changes[:_CHANGES]:
+        text.append(f"\n  - {change}", style="not bold default")
+    if len(changes) > _CHANGES:
+        text.append(f"\n  - and {len(changes) - _CHANGES} more", style="not bold default")
+    return [text.append("\n")]
 
 
 def _notes(notes: Sequence[str]) -> list[Text]:

@@ -10,6 +10,7 @@ from scouter.errors import ConfigError
 from scouter.evaluate.api.comparison import ComparisonResults, ScenarioComparisonResults
 from scouter.evaluate.api.replay import ScenarioEvalResults
 from scouter.evaluate.compare.attempts import scenarios_passed
+from scouter.evaluate.compare.checks import Fate
 from scouter.evaluate.compare.decision import ruled_out_text
 from scouter.evaluate.compare.gate_checks import ALL_CHECKS, GateCheck, count_checks
 from scouter.evaluate.compare.gate_counts import task_rows
@@ -292,7 +293,7 @@ def _headline(
 ) -> Iterator[str]:
     """The parts of the headline: what passed, gates, and what is ruled out."""
     if comparison is not None:
-        yield _both(comparison) or _whole(comparison)
+        yield _both(comparison) or _whole(comparison) or _alone(results)
     elif results is not None and (found := scenarios_passed(results))[1]:
         yield _scenarios(found)
     elif results is not None and (checks := count_checks(results))[1]:
@@ -317,11 +318,22 @@ def _both(comparison: AnyComparison) -> str:
     attempts = ""
     if whole.comparison_count > now[1] and not is_counted:
         attempts = f" ({_of_all((whole.comparison_passed, whole.comparison_count))} attempts)"
-    return f"{_scenarios(now)}{attempts}, {_of_all(before)} in the baseline"
+    part = ", without what is left out" if _leaves_out(comparison) else ""
+    return f"{_scenarios(now)}{attempts}, {_of_all(before)} in the baseline{part}"
+
+
+def _alone(results: ScenarioEvalResults | None) -> str:
+    """Count in words the scenarios that passed, where nothing can be compared."""
+    found = (0, 0) if results is None else scenarios_passed(results)
+    return f"{_scenarios(found)}, none of which could be compared" if found[1] else ""
 
 
 def _scenarios(found: tuple[int, int]) -> str:
     return f"{_of_all(found)} scenarios passed"
+
+
+def _leaves_out(comparison: AnyComparison) -> bool:
+    return any(each.fate is not Fate.JUDGED_AGAIN for each in comparison.changes)
 
 
 def _whole(comparison: AnyComparison) -> str:

@@ -33,6 +33,7 @@ _REASONS: Final = 6
 """Reasons that are seen at once; others are folded away."""
 _REASONS_IN_ALL: Final = 100
 _REASON: Final = 300
+_CHANGES: Final = 20
 _MISSING: Final = 50
 _RELIABILITY: Final = 200
 _TONES: Final = {
@@ -58,6 +59,8 @@ class Page:
     title: str
     word: str
     tone: str
+    changes: Sequence[str]
+    changes_left_out: int
     headline: str
     reasons: Sequence[str]
     more_reasons: Sequence[str]
@@ -93,6 +96,8 @@ def make_page(report: Report) -> Page:
         title=report.title,
         word=decision.word.capitalize(),
         tone=_TONES.get(decision.word, "good"),
+        changes=[clip(change, _REASON) for change in report.changes[:_CHANGES]],
+        changes_left_out=max(len(report.changes) - _CHANGES, 0),
         headline=decision.headline,
         reasons=reasons[:_REASONS],
         more_reasons=reasons[_REASONS:],

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from pydantic import BaseModel
 
+from scouter.evaluate.api.comparison import ScenarioComparisonResults
 from scouter.evaluate.compare.attempts import scenarios_passed
 from scouter.evaluate.compare.gate_checks import count_checks
 from scouter.evaluate.files.versioned import write_whole
@@ -36,6 +37,7 @@ def render(report: Report) -> str:
     passed, total = count_checks(report.results)
     body: dict[str, Any] = {
         "schema_version": SCHEMA_VERSION,
+        "changes": _changes(report.comparison),
         "decision": str(decision.word),
         "headline": decision.headline,
         "reasons": decision.reasons,
@@ -49,7 +51,7 @@ def render(report: Report) -> str:
             "allow_unjudged": report.policy.allow_unjudged,
         },
         "examples": [asdict(example) for example in report.examples[:SHOWN]],
-        "provenance": report.results.provenance.model_dump(mode="json"),
+        "provenance": report.results.provenance.model_dump(mode="json", exclude={"profile_tasks"}),
         "scenarios_passed": _scenarios_passed(report),
         "checks": _rate(RateView(passed=passed, total=total)),
         "gates": [
@@ -93,6 +95,11 @@ def _scenarios_passed(report: Report) -> dict[str, Any]:
 
 def _stored(model: BaseModel | None) -> dict[str, Any] | None:
     return None if model is None else model.model_dump()
+
+
+def _changes(comparison: ScenarioComparisonResults | None) -> list[dict[str, Any]]:
+    found = () if comparison is None else comparison.changes
+    return [{**each.model_dump(mode="json"), "text": each.text} for each in found]
 
 
 def _lost(found: Lost) -> dict[str, Any]:

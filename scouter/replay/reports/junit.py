@@ -89,6 +89,7 @@ def render(report: Report) -> str:
 def _add_properties(suite: Xml.Element, report: Report) -> None:
     properties = Xml.SubElement(suite, "properties")
     for name, value in (
+        *(("changed", text) for text in report.changes),
         ("decision", str(report.decision.word)),
         ("headline", report.decision.headline),
     ):

@@ -70,6 +70,8 @@ def _first(report: Report) -> Iterator[list[str]]:
     decision = report.decision
     mark = _MARKS.get(decision.word, "❌" if decision.is_stopped else "✅")
     yield [f"## {mark} {decision.word.capitalize()}"]
+    if report.changes:
+        yield ["**Changed since the baseline**\n", *_bullets(report.changes)]
     yield [escape(decision.headline)]
     shown = report.examples[:SHOWN]
     if reasons := [*report.why(shown), *report.notes]:

@@ -37,6 +37,12 @@ class Report:
         """Decision of the check, with its reasons and its exit code."""
         return decide(self.results, self.comparison, self.gate_checks, self.policy)
 
+    @property
+    def changes(self) -> Sequence[str]:
+        """Checks that are not what they were in the baseline, with what became of each."""
+        found = () if self.comparison is None else self.comparison.changes
+        return [each.text for each in found]
+
     @cached_property
     def judges(self) -> JudgeTotals | None:
         """Usage of the judges; None where no task asked one."""

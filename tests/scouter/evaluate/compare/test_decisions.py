@@ -221,8 +221,12 @@ def test_what_is_gone_altogether() -> None:
     """A scenario, an alias, a task: the run cannot say that they still pass."""
     before = attempts([["PP"]] * 20, None)
     fewer = attempts([["PP"]] * 19, None).compare_to(before)
-    assert fewer.decision_reasons == ("gone from the new run: scenario 's19'",)
-    assert fewer.advice == ("save a new baseline with --save FILE if the change is meant",)
+    assert fewer.exit_code == 3
+    assert fewer.decision_reasons == ("cannot clear scenario 's19', which was removed",)
+    assert fewer.advice == (
+        "look at the results of the new run and pass --accept-changed s19, or save a new baseline",
+    )
+    assert attempts([["PP"]] * 19, None).compare_to(before, accept_changed=["s19"]).exit_code == 0
     task_gone = attempts(["P"] * 20, None).compare_to(before)
     assert task_gone.exit_code == 1
     assert "gone from the new run: task 't1'" in task_gone.decision_reason

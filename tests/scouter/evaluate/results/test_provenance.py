@@ -44,8 +44,9 @@ def repository(tmp_path: Path) -> Path:
 
 def collected(folder: Path) -> Provenance:
     return collect_provenance(
-        started_ns=1, ended_ns=2, profile_digests={"ä": "d"}, collection_id="c", folder=folder
-    )
+        started_ns=1, ended_ns=2, profile_digests={"ä": "d"}, profile_tasks={"ä": []},
+        collection_id="c", folder=folder,
+    )  # fmt: skip
 
 
 @NEEDS_GIT

@@ -89,7 +89,7 @@ def test_a_check_is_shown_with_its_operator() -> None:
 def test_it_says_everything_in_words() -> None:
     page = Page(html.render(whole_report()))
     for text in (
-        "Regressed",
+        "Below a gate",
         "in the baseline",
         "pass rate of all checks",
         "not met",
@@ -106,6 +106,7 @@ def test_it_says_everything_in_words() -> None:
         "the pen broke",
         "50 ms",
         "record r1",
+        "scenario 'gone' was removed",
         "missing in this run: gone",
         "2025-05-23 11:34:25 UTC",
         "0123456789abcdef",

@@ -1,0 +1,376 @@
+"""Checks that are not what they were in the baseline, although their ids are the same."""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from hashlib import sha256
+from itertools import zip_longest
+from typing import Final, Literal, TypeAlias
+
+from pydantic import BaseModel, JsonValue
+
+from scouter.evaluate.operators.show import show
+from scouter.evaluate.results.provenance import Provenance, Wire
+from scouter.evaluate.results.run import RunResults, ScenarioInfo
+from scouter.evaluate.tasks.task import Task, parse_task
+
+Kind: TypeAlias = Literal["task", "scenario", "profile"]
+Act: TypeAlias = Literal["changed", "removed", "added"]
+
+JUDGE: Final = "judge"
+"""Field of a task that names the judge which took the place of the prompt's provider."""
+
+AFTER_THE_ANSWER: Final = frozenset(
+    {"context_path", "operator", "expected_value", "condition", "required", "depends_on"}
+)
+"""Fields of a task that do not change the question to its judge."""
+
+_NO_MATTER: Final = frozenset({"description", "max_retries", "sample_rate"})
+"""Fields that change no outcome."""
+_READ_BY_TASKS: Final = frozenset({"expected_outcome", "expected_trajectory", "metadata"})
+"""Fields of a scenario that its tasks read; all others are what the agent is asked."""
+_NAMED: Final = 3
+_FIELDS: Final = 4
+_BEFORE_IT: Final = 12
+"""Characters that are shown before the first difference of two long texts."""
+_VALUE: Final = 60
+_NOTHING: Final = "nothing"
+
+
+class Fate(StrEnum):
+    """What became of a changed check in the comparison."""
+
+    JUDGED_AGAIN = "judged again"
+    """The baseline was judged by today's check, and compared as usual."""
+    LEFT_OUT = "left out"
+    """Nothing in the baseline can be compared with it, so that nobody knows."""
+    ACCEPTED = "accepted"
+    """The same, but a person looked."""
+    NEW = "new"
+    """It was added, and the baseline cannot be judged by it."""
+
+
+class CheckChange(BaseModel, frozen=True, extra="ignore"):
+    """A check, or several that changed alike, with its fate."""
+
+    kind: Kind
+    ids: tuple[str, ...]
+    """The task, the alias of the profile, or all scenarios that changed alike."""
+    alias: str | None = None
+    """Alias of the profile that a task belongs to; None for tasks of scenarios."""
+    scenarios: tuple[str, ...] = ()
+    """Scenarios that a task belongs to."""
+    act: Act
+    fields: tuple[str, ...] = ()
+    """The first differences, such as `expected_value: 5 → 3`."""
+    fate: Fate
+    why: str = ""
+    """Why it is left out, in words."""
+
+    @property
+    def is_open(self) -> bool:
+        """True if the comparison cannot clear it."""
+        return self.fate is Fate.LEFT_OUT
+
+    def is_about(self, alias: str) -> bool:
+        """Tell whether it belongs to the profile of an alias."""
+        return self.alias == alias or (self.kind == "profile" and alias in self.ids)
+
+    @property
+    def name(self) -> str:
+        """The check in words."""
+        shown = ", ".join(map(repr, self.ids[:_NAMED]))
+        more = f" and {len(self.ids) - _NAMED} more" if len(self.ids) > _NAMED else ""
+        nouns = {"scenario": "scenarios", "task": "tasks", "profile": "profiles"}
+        noun = self.kind if len(self.ids) == 1 else nouns[self.kind]
+        if self.alias:
+            return f"{noun} {shown}{more} of {self.alias!r}"
+        if len(self.scenarios) == 1:
+            return f"{noun} {shown}{more} of scenario {self.scenarios[0]!r}"
+        return f"{noun} {shown}{more}" + (
+            f" of {len(self.scenarios)} scenarios" if self.scenarios else ""
+        )
+
+    @property
+    def text(self) -> str:
+        """The change and its fate in one sentence."""
+        return f"{self.cause}: {self._fate}"
+
+    @property
+    def cause(self) -> str:
+        """The change in words."""
+        if self.act != "changed":
+            return f"{self.name} was {self.act}"
+        more = f" and {len(self.fields) - _FIELDS} more" if len(self.fields) > _FIELDS else ""
+        differences = "; ".join(self.fields[:_FIELDS])
+        return (
+            f"{self.name} changed ({differences}{more})" if differences else f"{self.name} changed"
+        )
+
+    @property
+    def _fate(self) -> str:
+        if self.fate is Fate.JUDGED_AGAIN:
+            return "the baseline was judged again by today's check"
+        if self.fate is Fate.NEW:
+            return f"not compared, as {self.why}"
+        accepted = ", which was accepted" if self.fate is Fate.ACCEPTED else ""
+        return f"left out of the comparison{accepted}, as {self.why}"
+
+    @property
+    def advice(self) -> str:
+        """What to do about one that is left out."""
+        option = " ".join(f"--accept-changed {name}" for name in self.ids)
+        if len(self.ids) > _NAMED:
+            option = "--accept-changed ID for each"
+        return f"look at the results of the new run and pass {option}, or save a new baseline"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Group:
+    """The tasks of one alias, or of one scenario, in both runs.
+
+    Args:
+        alias: Name of the profile, or None for a scenario's own tasks.
+        scenario_id: The scenario, for its own tasks.
+        old: Tasks of the baseline by id.
+        new: Tasks of the new run by id.
+        content: The scenario's fields now, which its tasks read.
+        moved: Differences of those fields.
+    """
+
+    alias: str | None
+    scenario_id: str | None = None
+    old: Mapping[str, Wire]
+    new: Mapping[str, Wire]
+    content: Wire = field(default_factory=dict[str, JsonValue])
+    moved: tuple[str, ...] = ()
+
+    @property
+    def changed(self) -> Mapping[str, tuple[str, ...]]:
+        """Differences of each task that changed."""
+        return {
+            name: tuple(differences(_measured(wire), _measured(self.new[name])))
+            for name, wire in self.old.items()
+            if name in self.new and _digest(wire) != _digest(self.new[name])
+        }
+
+    @property
+    def removed(self) -> Sequence[str]:
+        """Tasks that only the baseline has."""
+        return [name for name in self.old if name not in self.new]
+
+    @property
+    def added(self) -> Sequence[str]:
+        """Tasks that only the new run has."""
+        return [name for name in self.new if name not in self.old]
+
+    @property
+    def is_same(self) -> bool:
+        """True if nothing is to be judged again."""
+        return not (self.moved or self.changed or self.removed or self.added)
+
+    def dependents(self, names: Iterable[str]) -> Set[str]:
+        """All tasks of today that depend on one of these, and these."""
+        found = set(names)
+        while more := {
+            name
+            for name, wire in self.new.items()
+            if name not in found and not found.isdisjoint(_needs(wire))
+        }:
+            found |= more
+        return found
+
+    def needs_another_answer(self, name: str) -> bool:
+        """Tell whether a task asks a judge today something that it did not ask in the baseline."""
+        if not asks(self.new[name]):
+            return False
+        if name not in self.old or not asks(self.old[name]):
+            return True
+        old, new = _measured(self.old[name]), _measured(self.new[name])
+        return any(
+            _digest_of(old.get(key)) != _digest_of(new.get(key))
+            for key in {*old, *new} - AFTER_THE_ANSWER
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Difference:
+    """Everything that is not the same in two runs' checks.
+
+    Args:
+        groups: Tasks of aliases and scenarios that both runs have, where anything differs.
+        questions: Scenarios whose question changed, with the differences.
+        scenarios: Scenarios that the new run was not asked.
+        profiles: Aliases whose profile is gone.
+        unknown: Aliases whose tasks are others, and nobody knows which.
+    """
+
+    groups: Sequence[Group] = ()
+    questions: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
+    scenarios: Sequence[str] = ()
+    profiles: Sequence[str] = ()
+    unknown: Sequence[str] = ()
+
+
+def difference_of(baseline: RunResults, new: RunResults) -> Difference:
+    """Find what is not the same in two replays.
+
+    Cost: linear in scenarios and tasks.
+    """
+    found = profile_difference(baseline.provenance, new.provenance)
+    groups, questions = [*found.groups], dict[str, tuple[str, ...]]()
+    judges = baseline.provenance.judge, new.provenance.judge
+    now = {info.scenario_id: info for info in new.scenarios}
+    for info in baseline.scenarios:
+        today = now.get(info.scenario_id)
+        if today is None:
+            continue
+        old, content = info.content or {}, today.content or {}
+        asking = {*old, *content} - _READ_BY_TASKS
+        if asked := differences(_but(old, _READ_BY_TASKS), _but(content, _READ_BY_TASKS)):
+            questions[info.scenario_id] = tuple(asked)
+            continue
+        group = Group(
+            alias=None,
+            scenario_id=info.scenario_id,
+            old=_by_id(info.tasks, judges[0]),
+            new=_by_id(today.tasks, judges[1]),
+            content=content,
+            moved=tuple(differences(_but(old, asking), _but(content, asking))),
+        )
+        if not group.is_same:
+            groups.append(group)
+    return replace(
+        found,
+        groups=groups,
+        questions=questions,
+        scenarios=[name for name in map(_scenario_id, baseline.scenarios) if name not in now],
+    )
+
+
+def profile_difference(baseline: Provenance, new: Provenance) -> Difference:
+    """Find what is not the same in the tasks of profiles."""
+    groups: list[Group] = []
+    unknown: list[str] = []
+    old_tasks, new_tasks = baseline.profile_tasks, new.profile_tasks
+    old_digests, new_digests = baseline.profile_digests, new.profile_digests
+    for alias in dict.fromkeys([*old_digests, *old_tasks]):
+        if alias in old_tasks and alias in new_tasks:
+            group = Group(
+                alias=alias,
+                old=_by_id(old_tasks[alias], baseline.judge),
+                new=_by_id(new_tasks[alias], new.judge),
+            )
+            if not group.is_same:
+                groups.append(group)
+        elif alias in new_digests and old_digests.get(alias) != new_digests[alias]:
+            unknown.append(alias)
+    gone = [alias for alias in old_tasks if alias not in {*new_tasks, *new_digests}]
+    is_known = bool(new_tasks or new_digests or new.scenarios_digest)
+    return Difference(groups=groups, profiles=gone if is_known else [], unknown=unknown)
+
+
+def asks(wire: Wire) -> bool:
+    """Tell whether a task asks a judge."""
+    return task_of(wire).judge_prompt is not None
+
+
+def task_of(wire: Wire) -> Task:
+    """Read a stored task."""
+    return parse_task(_but(wire, {JUDGE}))
+
+
+def _scenario_id(info: ScenarioInfo) -> str:
+    return info.scenario_id
+
+
+def _by_id(tasks: Sequence[Wire] | None, judge: str | None) -> dict[str, Wire]:
+    """The tasks by id; those that ask know their judge, if it is no provider of their prompts."""
+    found = {str(wire["id"]): wire for wire in tasks or ()}
+    if not judge:
+        return found
+    return {
+        name: {**wire, JUDGE: judge} if asks(wire) else wire for name, wire in found.items()
+    }  # fmt: skip
+
+
+def _needs(wire: Wire) -> Iterable[str]:
+    needs = wire.get("depends_on")
+    return map(str, needs) if isinstance(needs, list) else ()
+
+
+def _measured(wire: Wire) -> Wire:
+    """The fields that can change an outcome."""
+    needs: list[JsonValue] = [*sorted(_needs(wire))]
+    return {**_but(wire, _NO_MATTER), "depends_on": needs}
+
+
+def _digest(wire: Wire) -> str:
+    return _digest_of(_measured(wire))
+
+
+def _digest_of(value: JsonValue) -> str:
+    return sha256(json.dumps(value, sort_keys=True).encode("ascii")).hexdigest()
+
+
+def _but(fields: Mapping[str, JsonValue], names: Set[str]) -> Wire:
+    return {name: value for name, value in fields.items() if name not in names}
+
+
+# --- differences in words ---------------------------------------------------------------------
+
+
+def differences(before: JsonValue, now: JsonValue, name: str = "") -> list[str]:
+    """Name every place in which two values differ, such as `prompt.model: "a" → "b"`."""
+    return list(_differences(before, now, name))
+
+
+def _differences(before: JsonValue, now: JsonValue, name: str) -> Iterator[str]:
+    if isinstance(before, dict) and isinstance(now, dict):
+        for key in dict.fromkeys([*before, *now]):
+            path = f"{name}.{key}" if name else key
+            if key not in before:
+                yield f"{path}: {_NOTHING} → {_short(now[key])}"
+            elif key not in now:
+                yield f"{path}: {_short(before[key])} → {_NOTHING}"
+            else:
+                yield from _differences(before[key], now[key], path)
+    elif isinstance(before, list) and isinstance(now, list) and len(before) == len(now):
+        for at, pair in enumerate(zip(before, now, strict=True)):
+            yield from _differences(*pair, f"{name}[{at}]")
+    elif _digest_of(before) != _digest_of(now):
+        start = 0
+        if isinstance(before, str) and isinstance(now, str):
+            pairs = enumerate(zip_longest(before, now))
+            start = max(next(at for at, (was, then) in pairs if was != then) - _BEFORE_IT, 0)
+            start = start if max(len(before), len(now)) > _VALUE else 0
+        yield f"{name}: {_short(before, start)} → {_short(now, start)}"
+
+
+def _short(value: JsonValue, start: int = 0) -> str:
+    if isinstance(value, str):
+        text = value[start : start + _VALUE]
+        rest = "…" if len(value) > start + _VALUE else ""
+        return show(f"{'…' if start else ''}{text}{rest}")
+    text = show(value)
+    return text if len(text) <= _VALUE else f"{text[:_VALUE]}…"
+
+
+def merged(changes: Iterable[CheckChange]) -> tuple[CheckChange, ...]:
+    """Put checks together that changed alike: one task of many scenarios, or many scenarios."""
+    found: dict[tuple[object, ...], CheckChange] = {}
+    for each in changes:
+        if each.kind == "scenario":
+            key = (each.kind, each.act, each.fate, *(text.split(":")[0] for text in each.fields))
+        else:
+            key = (each.kind, each.ids, each.alias, each.act, each.fate, each.fields, each.why)
+        known = found.get(key)
+        if known is None:
+            found[key] = each
+        elif each.kind == "scenario":
+            found[key] = known.model_copy(update={"ids": (*known.ids, *each.ids)})
+        else:
+            found[key] = known.model_copy(update={"scenarios": (*known.scenarios, *each.scenarios)})
+    order = [Fate.LEFT_OUT, Fate.ACCEPTED, Fate.JUDGED_AGAIN, Fate.NEW]
+    return tuple(sorted(found.values(), key=lambda each: order.index(each.fate)))

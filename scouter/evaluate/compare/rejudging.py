@@ -1,0 +1,286 @@
+"""A baseline's attempts, judged again by tasks that changed.
+
+A task runs on what the baseline stores: the context of the record or the response, and the spans.
+No judge is asked. Where its question is word for word the baseline's, the stored answer is read
+again, so that a threshold can change.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
+from contextlib import nullcontext
+from typing import Final, TypeAlias, TypeVar, cast
+
+from pydantic import JsonValue
+
+from scouter.evaluate.compare.checks import Group, task_of
+from scouter.evaluate.engine.execute import Found, JudgeQuestion, Walk, walk
+from scouter.evaluate.engine.plan import Plan, compile_plan
+from scouter.evaluate.judge.port import JudgeError, JudgeReply
+from scouter.evaluate.judge.talk import JudgeTalk
+from scouter.evaluate.judge.usage import JudgeUsage
+from scouter.evaluate.outcome import Reason
+from scouter.evaluate.responses.parse import shared_responses
+from scouter.evaluate.results.attempt import (
+    Conversation,
+    ScenarioAttempt,
+    context_of,
+    cut_short,
+    not_judged,
+)
+from scouter.evaluate.results.record_result import RecordResult, record_outcome
+from scouter.evaluate.results.rows import ResultRows
+from scouter.evaluate.results.run import RunResults
+from scouter.evaluate.results.task_result import EvalTaskResult
+from scouter.evaluate.spans.tree import SpanTree
+from scouter.evaluate.tasks.judge import LLMJudgeTask
+from scouter.model.span import Span
+
+R = TypeVar("R", bound=RunResults)
+
+Tasks: TypeAlias = tuple[EvalTaskResult, ...]
+
+_ANOTHER_QUESTION: Final = "its judge would have to be asked anew about the baseline's answers"
+_NOT_STORED: Final = "the baseline does not store all that it reads"
+_SESSIONS: Final = "the baseline does not store all that tasks of sessions read"
+_NO_ANSWER: Final = frozenset(
+    {Reason.SAMPLED, Reason.BUDGET, Reason.PROVIDER, Reason.REFUSAL, Reason.ABSTAINED, Reason.PARSE}
+)
+"""Reasons for which a judge gave no answer, whatever is compared with it."""
+_STAYS: Final = (
+    "attempt", "duration_ns", "response", "turns", "turn_times_ns", "traces", "error_frames",
+)  # fmt: skip
+"""Fields of an attempt that no task changes."""
+
+
+def judged_again(results: R, group: Group, but: Collection[str]) -> tuple[R, dict[str, str]]:
+    """Judge attempts by the tasks of a group that changed, were added, or read what changed.
+
+    Args:
+        results: The baseline.
+        group: Tasks of an alias or a scenario, before and now.
+        but: Scenarios that do not matter.
+
+    Returns:
+        The attempts with today's results, and by task of today the reason why it could not be run
+        on all of them; its results and those of the tasks that depend on it mean nothing.
+
+    Cost: linear in the attempts, as evaluating them is, without a judge.
+    """
+    todo = set(group.new) if group.moved else {*group.dependents([*group.changed, *group.added])}
+    why = {
+        name: _SESSIONS if group.new[name].get("scope") == "session" else _ANOTHER_QUESTION
+        for name in group.new
+        if name in todo
+        and (group.new[name].get("scope") == "session" or group.needs_another_answer(name))
+    }
+    why |= _behind(group, why)
+    todo -= why.keys()
+    if todo:
+        plan = compile_plan(task_of(wire) for name, wire in group.new.items() if name not in why)
+        again = _Again(group, plan, todo, but)
+        results = again.run(results)
+        why |= again.missing
+        why |= _behind(group, again.missing)
+    return results, why
+
+
+def _behind(group: Group, names: Mapping[str, str]) -> dict[str, str]:
+    """Say of the tasks that depend on others why they cannot be compared."""
+    return {
+        name: f"it depends on {cause!r}, which is left out"
+        for cause in names
+        for name in group.dependents([cause])
+        if name not in names
+    }
+
+
+class _Again:
+    """One walk through the attempts of a baseline."""
+
+    def __init__(self, group: Group, plan: Plan, todo: Set[str], but: Collection[str]) -> None:
+        self.missing: dict[str, str] = {}
+        self._group, self._plan, self._todo, self._but = group, plan, todo, but
+
+    def run(self, results: R) -> R:
+        """Judge the attempts of a run, and those at single scenarios behind it."""
+        alias = self._group.alias
+        datasets = dict(results.dataset_results)
+        own, conversations = results.scenario_results, results.conversations
+        if alias is not None and alias in datasets:
+            datasets[alias] = self._records(results, datasets[alias])
+        elif alias is None:
+            name = self._group.scenario_id
+            own = tuple(self._attempt(e) if e.scenario_id == name else e for e in own)
+            own += tuple(self._attempt(e) for e in conversations if e.scenario_id == name)
+            conversations = tuple(e for e in conversations if e.scenario_id != name)
+        reasked = None if results.reasked is None else self.run(results.reasked)
+        return replaced(results, datasets, own, conversations=conversations, reasked=reasked)
+
+    def _records(self, results: RunResults, rows: ResultRows) -> ResultRows:
+        trees = _trees(results, rows) if self._plan.reads_spans else {}
+
+        def again(scenario_id: str | None, record: RecordResult) -> Tasks:
+            if record.scope == "session" or scenario_id in self._but:
+                return record.tasks
+            context = results.whole_context(record.record_uid)
+            if context is None:
+                self.missing |= dict.fromkeys(self._todo, _NOT_STORED)
+                return record.tasks
+            tree = trees.get(record.trace_id or "")
+            return self._tasks(record.tasks, context, tree, record.record_uid)
+
+        return edited(rows, again)
+
+    def _attempt(self, item: ScenarioAttempt | Conversation) -> ScenarioAttempt:
+        stored: Tasks = ()
+        error = reason = None
+        if isinstance(item, ScenarioAttempt):
+            stored, error, reason = full_tasks(item), item.error, item.error_reason
+        if error is not None and reason is not Reason.INCOMPLETE:
+            known = {task.task_id: task for task in stored}
+            tasks = tuple(
+                known.get(task.id) or not_judged(spec, task.expected_value, reason, error)
+                for task, spec in zip(self._plan.tasks, self._plan.specs, strict=True)
+            )
+        else:
+            tree = SpanTree(item.traces) if self._plan.reads_spans else None
+            context = context_of(item.response, self._group.content)
+            tasks = self._tasks(stored, cast(JsonValue, context), tree, item.scenario_id)
+            if error is not None:
+                tasks = tuple(cut_short(task, error) for task in tasks)
+        return with_tasks(item, tasks)
+
+    def _tasks(
+        self, stored: Sequence[EvalTaskResult], context: JsonValue, tree: SpanTree | None, uid: str
+    ) -> Tasks:
+        """Judge one record; results that cannot have changed stay."""
+        plan, known = self._plan, {task.task_id: task for task in stored}
+        found = Found()
+        for at, task in enumerate(plan.tasks):
+            was = known.get(task.id)
+            asks = at in plan.judges
+            if was is None or (task.id in self._todo and not (asks and was.reason in _NO_ANSWER)):
+                continue
+            found.results[at] = was
+            if asks and was.reason is None:
+                if was.talk is None:
+                    behind = self._todo & self._group.dependents([task.id])
+                    self.missing |= dict.fromkeys(behind - {task.id}, _NOT_STORED)
+                else:
+                    found.answers[at] = was.talk.answer
+        with shared_responses() if plan.shares_responses else nullcontext():
+            return self._answered(walk(plan, context, tree, uid, found), known)
+
+    def _answered(self, steps: Walk, known: Mapping[str, EvalTaskResult]) -> Tasks:
+        try:
+            questions = next(steps)
+            while True:
+                questions = steps.send([self._reply(question, known) for question in questions])
+        except StopIteration as end:
+            return cast(Tasks, end.value)
+
+    def _reply(
+        self, question: JudgeQuestion, known: Mapping[str, EvalTaskResult]
+    ) -> JudgeReply | JudgeError:
+        """Give the stored answer to a question that is the baseline's."""
+        task, name = question.task.task, question.task.spec.task_id
+        talk = known[name].talk if name in known else None
+        asked = JudgeTalk.of(question.request.messages, None).messages
+        is_cut = asked != question.request.messages and bool(task.depends_on or self._group.moved)
+        if (
+            talk is None or talk.answer is None or task.most_questions > 1
+            or asked != talk.messages or is_cut
+        ):  # fmt: skip
+            self.missing[name] = _ANOTHER_QUESTION
+            return JudgeError(Reason.PROVIDER, _ANOTHER_QUESTION, usage=JudgeUsage())
+        answer = talk.answer
+        if isinstance(task, LLMJudgeTask) and task.rubric is not None and isinstance(answer, dict):
+            answer = answer["criteria"]
+        return JudgeReply(response=answer, is_cached=True)
+
+
+def _trees(results: RunResults, rows: ResultRows) -> dict[str, SpanTree]:
+    """The spans of each record's trace, as far as they are of attempts with a record in it."""
+    traces = {
+        (item.scenario_id, item.attempt): item.traces
+        for item in (*results.scenario_results, *results.conversations)
+    }
+    found: defaultdict[str, dict[str, Span]] = defaultdict(dict)
+    for row in rows:
+        for span in traces.get((row.scenario_id or "", row.attempt), ()):
+            if span.trace_id == row.record.trace_id:
+                found[span.trace_id][span.span_id] = span
+    return {trace_id: SpanTree(spans.values()) for trace_id, spans in found.items()}
+
+
+# --- copies of results with other tasks --------------------------------------------------------
+
+
+def replaced(
+    results: R, datasets: Mapping[str, ResultRows], own: Sequence[ScenarioAttempt], **more: object
+) -> R:
+    """Make a copy of a run with other results, and the figures that follow from them."""
+    metrics = results.metrics.of(datasets, own)
+    update = {"dataset_results": datasets, "scenario_results": tuple(own), "metrics": metrics}
+    return results.model_copy(update={**update, **more})
+
+
+def edited(
+    rows: ResultRows,
+    tasks_of: Callable[[str | None, RecordResult], Tasks],
+    but: Collection[str] = (),
+) -> ResultRows:
+    """Make a copy of rows with other tasks, without those of some scenarios."""
+    kept = [row for row in rows if row.scenario_id not in but]
+    return ResultRows(
+        [_with(row.record, tasks_of(row.scenario_id, row.record)) for row in kept],
+        None if rows.scenario_ids is None else [row.scenario_id for row in kept],
+        None if rows.attempts is None else [row.attempt for row in kept],
+        window=rows.window,
+    )
+
+
+def with_tasks(item: ScenarioAttempt | Conversation, tasks: Tasks) -> ScenarioAttempt:
+    """Make an attempt with other results of the scenario's own tasks."""
+    if not isinstance(item, ScenarioAttempt):
+        made = ScenarioAttempt.of(item.scenario_id, "", tasks, _one_row(tasks))
+    else:
+        inside = item.eval_results
+        rows = _one_row(tasks) if inside is None else edited(inside, lambda _, __: tasks)
+        made = ScenarioAttempt.of(
+            item.scenario_id, item.initial_query, tasks, rows, item.error, item.error_reason
+        )
+    return made.model_copy(
+        update={name: getattr(item, name) for name in _STAYS if hasattr(item, name)}
+    )
+
+
+def _one_row(tasks: Tasks) -> ResultRows:
+    return ResultRows([RecordResult("", "", "", None, record_outcome(tasks), tasks, 0, 0)])
+
+
+def full_tasks(item: ScenarioAttempt) -> Tasks:
+    """The results of a scenario's own tasks."""
+    if item.eval_results is not None:
+        return tuple(task for record in item.eval_results.records for task in record.tasks)
+    return tuple(
+        EvalTaskResult.of(
+            task_id=each.task_id, task_type="", outcome=each.outcome, reason=each.reason,
+            message=each.message,
+        )
+        for each in item.task_results
+    )  # fmt: skip
+
+
+def _with(record: RecordResult, tasks: Tasks) -> RecordResult:
+    if tasks is record.tasks:
+        return record
+    return type(record)(
+        record.record_uid, record.record_id, record.session_id, record.trace_id,
+        record_outcome(tasks), tasks, record.created_ns, record.duration_ns,
+    )  # fmt: skip
+
+
+def but_for(tasks: Iterable[EvalTaskResult], names: Collection[str]) -> Tasks:
+    """Leave some tasks out."""
+    return tuple(task for task in tasks if task.task_id not in names)
