@@ -141,11 +141,11 @@ def _asked_again(found: Reasked) -> Table:
 
 
 def _flaky(report: Report) -> Iterator[RenderableType]:
-    found = flaky_table(report.results, _MOST)
+    found = flaky_table(report.results, report.flips, _MOST)
     if found.rows:
-        table = table_of("Flaky", "Scenario", "Task", "Passed", *found.columns)
+        table = table_of("Flaky", "Scenario", "Task", "Passed", "Whose flip", *found.columns)
         for row in found.rows:
-            table.add_row(Text(row.scenario_id), Text(row.task), row.passed, *row.cells)
+            table.add_row(Text(row.scenario_id), Text(row.task), row.passed, row.whose, *row.cells)
         yield table
 
 

@@ -13,6 +13,7 @@ from scouter.evaluate.files.versioned import Stored
 from scouter.evaluate.intervals import Interval
 from scouter.evaluate.outcome import Outcome
 from scouter.evaluate.results.confirmation import Confirmation
+from scouter.evaluate.results.flips import Flips
 
 DEFAULT_THRESHOLD: Final = 0.05
 """Smallest fall of a pass rate that counts, where nobody says another."""
@@ -263,6 +264,8 @@ class RunComparison(Stored, frozen=True):
     """Rounds in which the new run asked the whole suite."""
     flips: tuple[str, ...] = ()
     """Scenarios that passed in every attempt of the baseline and in none now."""
+    check_flips: tuple[Flips, ...] = ()
+    """Checks that passed in an attempt and not in another one, with whose each flip is."""
     broken: dict[str, str] = Field(default_factory=dict[str, str])
     """By scenario that is broken by its own failures alone, the reason that says so."""
     confirmations: tuple[Confirmation, ...] = ()

@@ -41,6 +41,7 @@ from scouter.evaluate.compare.sentences import (
 )
 from scouter.evaluate.compare.strata import whole_conversations, whole_scenarios
 from scouter.evaluate.intervals import wilson
+from scouter.evaluate.results.flips import flips
 from scouter.evaluate.results.gc_pause import collector_paused
 from scouter.evaluate.results.rows import ResultRows
 from scouter.evaluate.results.run import RunResults
@@ -256,6 +257,7 @@ def _compare_replays(
         comparison_scenarios_passed=count_passed(now),
         rounds=new.rounds,
         flips=tuple(flipped(before, now)),
+        check_flips=flips(new, baseline),
         confirmations=confirmations,
         score_changes=tuple(scores),
         notes=(

@@ -119,7 +119,7 @@ def make_page(report: Report) -> Page:
         too_few=view.too_few,
         judges=[judge_text(rate) for rate in report.results.judge_rates],
         repeats=report.results.repeats,
-        flaky=flaky_table(report.results, _RELIABILITY),
+        flaky=flaky_table(report.results, report.flips, _RELIABILITY),
         missing=_listed(view.missing),
         kinds=list(_kinds(report)),
         scenarios=scenario_rows(view.by_urgency, Budget()),

@@ -82,6 +82,7 @@ def render(report: Report) -> str:
             }
             for scenario in report.view.scenarios
         ],
+        "flips": [{**each.model_dump(), "text": each.text} for each in report.flips],
         "comparison": _stored(report.comparison),
         "results": _stored(report.results),
     }

@@ -11,6 +11,7 @@ from typing import Final
 
 from scouter.evaluate.files.versioned import write_whole
 from scouter.evaluate.outcome import Outcome
+from scouter.evaluate.results.flips import Flips, Owner
 from scouter.evaluate.results.judge_rate import JudgeRate
 from scouter.evaluate.results.judge_rate_text import COLUMNS, judge_text
 from scouter.model.json_value import plain_text
@@ -103,14 +104,18 @@ def _tables(report: Report) -> Iterator[list[str]]:
         yield [*_scenarios(changed, is_change=report.comparison is not None)]
     flaky = [scenario for scenario in report.view.scenarios if scenario.is_flaky]
     if flaky:
-        yield [_flaky(flaky)]
+        yield [_flaky(flaky, report.flips)]
     if notes := report.comparison.notes if report.comparison is not None else ():
         yield [f"> {escape(clip(note, 4 * _MESSAGE))}" for note in notes]
 
 
-def _flaky(scenarios: Sequence[ScenarioView]) -> str:
+def _flaky(scenarios: Sequence[ScenarioView], flips: Sequence[Flips]) -> str:
+    owners: dict[str, list[str]] = {}
+    for each in flips:
+        owners.setdefault(each.scenario_id, []).append(each.text)
     shown = ", ".join(
-        f"{code(s.scenario_id, _ID)} ({s.passed} of {len(s.attempts)})"
+        f"{code(s.scenario_id, _ID)} ({s.passed} of {len(s.attempts)}, "
+        f"{'; '.join(dict.fromkeys(owners.get(s.scenario_id, [str(Owner.UNKNOWN)])))})"
         for s in scenarios[:_SCENARIOS]
     )
     return f"**Flaky**, passed in some attempts only: {shown}{_more(scenarios)}"

@@ -7,6 +7,7 @@ from functools import cached_property
 from scouter.evaluate.api.comparison import ScenarioComparisonResults
 from scouter.evaluate.api.replay import ScenarioEvalResults
 from scouter.evaluate.compare.gate_checks import GateCheck
+from scouter.evaluate.results.flips import Flips, flips, flips_text
 from scouter.evaluate.results.judge_totals import JudgeTotals, totals_of
 from scouter.replay.reports.confirmations import Reasked, reasked_of
 from scouter.replay.reports.decision import Decision, Policy, decide
@@ -68,7 +69,13 @@ class Report:
         """What a reader should know beside the decision, one line each."""
         again = [] if self.reasked is None else [self.reasked.cost]
         judges = [] if self.judges is None else [self.judges.text]
-        return [*self.decision.notes, *again, *judges]
+        flipped = [text] if (text := flips_text(self.flips)) else []
+        return [*self.decision.notes, *again, *flipped, *judges]
+
+    @cached_property
+    def flips(self) -> Sequence[Flips]:
+        """Checks that passed in an attempt and not in another one, with whose each flip is."""
+        return flips(self.results) if self.comparison is None else self.comparison.check_flips
 
     @cached_property
     def reasked(self) -> Reasked | None:

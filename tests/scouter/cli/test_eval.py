@@ -265,8 +265,8 @@ def test_flaky_checks_are_shown_with_their_rates(project: Path, scouter: Scouter
     )
     done = scouter("eval", "shop.yaml", "--agent", "shaky:answer", "--repeats", "3", "-v")
     lines = [" ".join(line.split()) for line in done.stdout.splitlines()]
-    assert "Scenario Task Passed pass@1 pass@2 pass@3 pass^2 pass^3" in lines
-    assert "paris right_hours 2 of 3 66.7% 100% 100% 33.3% 0%" in lines
+    assert "Scenario Task Passed Whose flip pass@1 pass@2 pass@3 pass^2 pass^3" in lines
+    assert "paris right_hours 2 of 3 the agent's 66.7% 100% 100% 33.3% 0%" in lines
     assert not [line for line in lines if line.startswith("berlin right_hours")]
     assert "Flaky" not in scouter(*RUN, "--repeats", "2").stdout
 

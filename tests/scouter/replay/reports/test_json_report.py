@@ -43,3 +43,14 @@ def test_half_characters_do_not_stop_it(tmp_path: Path) -> None:
     json_report.write(tmp_path / "r.json", Report(run))
     body = json.loads((tmp_path / "r.json").read_text(encoding="utf-8"))
     assert body["scenarios"][0]["scenario_id"] == "a\ufffd"
+
+
+def test_flips_say_whose_they_are(tmp_path: Path) -> None:
+    run = results([scenario("rome", {"t": at != 1}, attempt=at) for at in range(3)], repeats=3)
+    json_report.write(tmp_path / "r.json", Report(run))
+    assert json.loads((tmp_path / "r.json").read_text(encoding="utf-8"))["flips"] == [
+        {
+            "scenario_id": "rome", "alias": None, "task_id": "t", "agent": 1, "judge": 0,
+            "user": 0, "unknown": 0, "is_flaky": True, "text": "the agent's",
+        }
+    ]  # fmt: skip

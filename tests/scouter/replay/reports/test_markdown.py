@@ -49,7 +49,7 @@ def test_without_a_baseline_it_lists_what_did_not_pass() -> None:
 def test_flaky_scenarios_are_named() -> None:
     run = results([scenario("rome", {"t": at != 1}, attempt=at) for at in range(3)], repeats=3)
     text = markdown.render(Report(run))
-    assert "**Flaky**, passed in some attempts only: `rome` (2 of 3)" in text
+    assert "**Flaky**, passed in some attempts only: `rome` (2 of 3, the agent's)" in text
     assert "3 attempts each" in text
     assert "| `rome` | failed; 2 of 3 attempts passed |" in text
 
