@@ -88,7 +88,7 @@ def test_quick_start(capsys: pytest.CaptureFixture[str]) -> None:
     assert results.metrics.overall_pass_rate == 1.0
     assert results.metrics.workflow_pass_rate == 1.0
     assert results.metrics.dataset_pass_rates == {"my_agent": 1.0}
-    assert (results.metrics.total_scenarios, results.metrics.passed_scenarios) == (0, 0)
+    assert (results.metrics.total_scenarios, results.metrics.passed_scenarios) == (1, 1)
     [row] = results.dataset_results["my_agent"].aligned_results
     assert (row.scenario_id, row.eval_set.records[0].actual) == ("capital_question", 9)
     table = capsys.readouterr().out
@@ -460,8 +460,8 @@ def test_save_and_compare_a_regression(tmp_path: Path, capsys: pytest.CaptureFix
     assert exit_info.value.code == 1
     out = capsys.readouterr().out
     assert "Regressed: ['my_agent']" in out
-    assert "100.0% (1/1)" in out
-    assert "0.0% (0/1)" in out
+    assert "100% 1/1" in out
+    assert "0% 0/1" in out
     stored = json.loads((tmp_path / "baseline_v1.json").read_text(encoding="utf-8"))
     assert stored["schema_version"] == 1
     assert stored["provenance"]["profile_digests"].keys() == {"my_agent"}

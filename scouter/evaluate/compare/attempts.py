@@ -1,18 +1,11 @@
 """Attempts: one run of one scenario each, and whether it passed as a whole."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import repeat
-from typing import Final, NamedTuple
 
-from scouter.evaluate.outcome import Outcome, Reason
-from scouter.evaluate.results.counting import Ended
+from scouter.evaluate.outcome import Outcome
+from scouter.evaluate.results.attempt import AttemptKey, Seen, seen_attempts
 from scouter.evaluate.results.run import RunResults
-
-_UNANSWERED: Final[frozenset[Reason | None]] = frozenset(
-    {Reason.PROVIDER, Reason.REFUSAL, Reason.ABSTAINED, Reason.DEPENDENCY}
-)
-"""Reasons for which a check errors through no fault of the agent."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,51 +15,19 @@ class Attempt:
     scenario_id: str
     attempt: int
     """Number of the repeat, from 0."""
-    passed: bool | None
-    """True if it ran to the end and nothing in it failed or errored: neither a task of its own nor
-    a task of a record that it left; None if nobody knows, as nothing in it gave a result or a
-    judge was not asked for its budget."""
+    outcome: Outcome
+    """`passed` if it ran to the end and nothing in it failed or errored: neither a task of its own
+    nor a task of a record that it left; `skipped` if nobody knows, as nothing in it gave a result
+    or a judge was not asked for its budget."""
     is_errored: bool
     """True if it raised or took too long, or if a task in it errored."""
     is_unanswered: bool = False
     """True if it did not pass for judges alone, none of which gave an answer."""
 
-
-class _AttemptKey(NamedTuple):
-    scenario_id: str
-    attempt: int
-
-
-class _Seen:
-    """Outcomes that the tasks of one attempt had, and the aliases of these tasks."""
-
-    __slots__ = ("aliases", "bad", "has_errored", "has_failed", "has_passed", "is_unknown")
-
-    def __init__(self) -> None:
-        self.aliases: set[str] = set()
-        self.bad: set[Reason | None] = set()
-        """Reasons of the tasks that failed, which have none, or errored."""
-        self.has_errored = self.has_failed = self.has_passed = self.is_unknown = False
-
-    def add(self, outcome: Outcome, reason: Reason | None = None) -> None:
-        """Note how a task ended, or the attempt as a whole."""
-        self.has_passed |= outcome is Outcome.PASSED
-        self.has_failed |= outcome is Outcome.FAILED
-        self.has_errored |= outcome is Outcome.ERRORED
-        self.is_unknown |= outcome is Outcome.PENDING or reason is Reason.BUDGET
-        if outcome is Outcome.FAILED or (outcome is Outcome.ERRORED and reason is not None):
-            self.bad.add(reason)
-
-    def passed(self, *, lacks_alias: bool) -> bool | None:
-        """Tell whether all of it passed; None if nobody knows."""
-        if self.has_failed or self.has_errored or lacks_alias:
-            return False
-        return None if self.is_unknown or not self.has_passed else True
-
     @property
-    def is_unanswered(self) -> bool:
-        """True if nothing but judges that gave no answer stands against the attempt."""
-        return bool(self.bad) and self.bad <= _UNANSWERED
+    def passed(self) -> bool | None:
+        """True if it passed; None if nobody knows."""
+        return None if self.outcome is Outcome.SKIPPED else self.outcome is Outcome.PASSED
 
 
 def attempts_of(
@@ -99,7 +60,7 @@ def attempts_of(
             Attempt(
                 scenario_id=key.scenario_id,
                 attempt=key.attempt,
-                passed=one.passed(lacks_alias=not wanted <= one.aliases),
+                outcome=one.outcome(lacks_alias=not wanted <= one.aliases),
                 is_errored=one.has_errored,
                 is_unanswered=one.is_unanswered,
             )
@@ -142,42 +103,17 @@ def _decided(attempts: Sequence[Attempt]) -> list[bool]:
     return [attempt.passed for attempt in attempts if attempt.passed is not None]
 
 
-def _look(results: RunResults) -> dict[_AttemptKey, _Seen]:
+def _look(results: RunResults) -> dict[AttemptKey, Seen]:
     """Every attempt that was made, by scenario and number, with what is known of it."""
-    seen = {
-        _AttemptKey(scenario_id, attempt): _Seen()
+    made = {
+        AttemptKey(scenario_id, attempt): Seen()
         for scenario_id in results.scenario_ids
         for attempt in range(results.repeats)
     }
-    for result in results.scenario_results:
-        one = seen.setdefault(_AttemptKey(result.scenario_id, result.attempt), _Seen())
-        one.add(result.outcome)
-        for task in result.task_results:
-            one.add(task.outcome, task.reason)
-    for alias, scenario_id, attempt, tasks in _records(results):
-        one = seen.setdefault(_AttemptKey(scenario_id, attempt), _Seen())
-        one.aliases.add(alias)
-        for task in tasks:
-            one.add(task.outcome, task.reason)
-    return seen
+    return made | seen_attempts(results.dataset_results, results.scenario_results)
 
 
-def _records(
-    results: RunResults,
-) -> Iterator[tuple[str, str, int, tuple[Ended, ...]]]:
-    """Alias, scenario, attempt and tasks of each record that a scenario left."""
-    for alias, found in results.dataset_results.items():
-        for record, scenario_id, attempt in zip(
-            found.records,
-            found.scenario_ids or repeat(None),
-            found.attempts or repeat(0),
-            strict=False,
-        ):
-            if scenario_id is not None:
-                yield alias, scenario_id, attempt, record.tasks
-
-
-def _usual_aliases(seen: dict[_AttemptKey, _Seen]) -> dict[str, set[str]]:
+def _usual_aliases(seen: dict[AttemptKey, Seen]) -> dict[str, set[str]]:
     """Per scenario, the aliases that each of its attempts left a record for."""
     usual: dict[str, set[str]] = {}
     for key, one in seen.items():

@@ -178,9 +178,9 @@ class RecordsComparison(Stored, frozen=True):
 
 
 class ScenarioDelta(BaseModel, frozen=True, extra="ignore"):
-    """One scenario in both runs, judged by its own tasks.
+    """One scenario in both runs: its attempts as a whole, with all its tasks and records.
 
-    The rates are over the tasks of the baseline, as in `WorkflowComparison`.
+    The rates are over all checks of the baseline, as in `WorkflowComparison`.
     """
 
     scenario_id: str
@@ -198,7 +198,7 @@ class ScenarioDelta(BaseModel, frozen=True, extra="ignore"):
     outcome is the worst one and the rate is the mean."""
     comparison_attempts: int = 1
     baseline_passed_attempts: int | None = None
-    """Attempts of which every task passed; None in files of a time without repeats."""
+    """Attempts that passed as a whole; None in files of a time without repeats."""
     comparison_passed_attempts: int | None = None
     lost_tasks: tuple[str, ...] = ()
     """Tasks that passed in the baseline and are gone from the scenario."""

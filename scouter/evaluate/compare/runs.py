@@ -146,8 +146,8 @@ def _compare_replays(
         tallies += found
         if alias in aliases.both:
             comparisons[alias] = comparison
-    scenarios = compare_scenarios(baseline, new, regression_threshold)
     before, now = attempts_of(baseline), attempts_of(new, baseline)
+    scenarios = compare_scenarios(baseline, new, regression_threshold, (before, now))
     # Both runs are held to the aliases of the other, or a record that comes and goes only falls.
     old = attempts_of(baseline, new, baseline.dataset_results)
     whole = whole_scenarios(_only(old, ran.both), _only(now, ran.both))

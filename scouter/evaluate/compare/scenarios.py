@@ -1,9 +1,11 @@
-"""Changes of the scenarios, by their own tasks."""
+"""Changes of the scenarios: their attempts as a whole, and their own tasks."""
 
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from scouter.evaluate.compare.changes import change_of, counts
+from scouter.evaluate.compare.attempts import Attempt
+from scouter.evaluate.compare.changes import Change, change_of, counts
 from scouter.evaluate.compare.counts import ComparedTask, Tally
 from scouter.evaluate.compare.data import ScenarioDelta
 from scouter.evaluate.compare.pairing import Sides
@@ -16,11 +18,11 @@ from scouter.evaluate.statistics.flakiness import falls_beyond_flakiness
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScenarioChanges:
-    """Everything that a comparison says of the scenarios' own tasks."""
+    """Everything that a comparison says of the scenarios."""
 
     deltas: tuple[ScenarioDelta, ...]
     regressions: Sequence[tuple[ScenarioDelta, ScenarioAttempt]]
-    """Scenarios that regressed, each with an attempt of the new run that shows it."""
+    """Scenarios whose own tasks regressed, each with an attempt of the new run that shows it."""
     added: list[str]
     removed: list[str]
     newly_errored: list[str]
@@ -31,24 +33,45 @@ class ScenarioChanges:
     """Per task of a scenario."""
 
 
-def compare_scenarios(baseline: RunResults, new: RunResults, threshold: float) -> ScenarioChanges:
+def compare_scenarios(
+    baseline: RunResults,
+    new: RunResults,
+    threshold: float,
+    attempts: tuple[Mapping[str, Sequence[Attempt]], Mapping[str, Sequence[Attempt]]],
+) -> ScenarioChanges:
     """Compare the scenarios of two replays.
 
     Args:
         baseline: The run to hold against.
         new: The run in question.
         threshold: Smallest fall of a scenario's pass rate that counts.
+        attempts: Whole attempts of both.
 
     Cost: linear in the number of task results.
     """
     old, now = _by_scenario(baseline), _by_scenario(new)
     judged = Sides(old, now)
     scenarios = Sides(baseline.scenario_ids, new.scenario_ids)
-    deltas = [_delta(old[name], now[name], threshold) for name in judged.both]
+    own = {name: _own(old[name], now[name], threshold) for name in judged.both}
+    checks = _all_checks(baseline), _all_checks(new)
+    queries = {
+        each.scenario_id: each.initial_query for each in (*new.scenario_results, *new.scenarios)
+    }
+    deltas = {
+        name: _delta(
+            name,
+            queries[name],
+            [each[name] for each in attempts],
+            [each.get(name, []) for each in checks],
+            own.get(name),
+        )
+        for name in dict.fromkeys([*scenarios.both, *judged.both])
+        if name in own or any(name in each for each in checks)
+    }
     return ScenarioChanges(
-        deltas=tuple(deltas),
+        deltas=tuple(deltas.values()),
         regressions=[
-            (delta, _telling(now[delta.scenario_id])) for delta in deltas if delta.is_regression
+            (deltas[name], _telling(now[name])) for name, found in own.items() if found.is_worse
         ],
         added=scenarios.added,
         removed=scenarios.removed,
@@ -84,36 +107,73 @@ def _telling(results: Sequence[ScenarioAttempt]) -> ScenarioAttempt:
     return next((result for result in results if result.outcome is outcome), results[0])
 
 
-def _delta(
-    old: Sequence[ScenarioAttempt], now: Sequence[ScenarioAttempt], threshold: float
-) -> ScenarioDelta:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Own:
+    """Change of a scenario's own tasks."""
+
+    change: Change
+    is_worse: bool
+
+
+def _own(old: Sequence[ScenarioAttempt], now: Sequence[ScenarioAttempt], threshold: float) -> _Own:
     change = change_of([_tasks(item) for item in old], [_tasks(item) for item in now])
-    outcome_before, outcome_now = _outcome(old), _outcome(now)
-    passed_before = sum(item.passed for item in old)
-    passed_now = sum(item.passed for item in now)
-    of_before, of_now = sum(map(is_decided, old)), sum(map(is_decided, now))
-    is_known = bool(of_before and of_now)
-    flipped = is_known and falls_beyond_flakiness(passed_before, of_before, passed_now, of_now)
-    errors_now = outcome_now is Outcome.ERRORED and outcome_before is not Outcome.ERRORED
-    was_passed = 0 < of_before == passed_before
-    is_passed = 0 < of_now == passed_now
+    passed = [sum(item.passed for item in items) for items in (old, now)]
+    tries = [sum(map(is_decided, items)) for items in (old, now)]
+    flipped = all(tries) and falls_beyond_flakiness(passed[0], tries[0], passed[1], tries[1])
+    errors_now = _outcome(now) is Outcome.ERRORED and _outcome(old) is not Outcome.ERRORED
+    is_worse = flipped or errors_now or change.is_unrelated or change.regressed(threshold)
+    return _Own(change=change, is_worse=is_worse)
+
+
+def _all_checks(results: RunResults) -> dict[str, list[dict[str, ComparedTask]]]:
+    """Per scenario and attempt all checks, those of records by alias and place."""
+    found: dict[str, dict[int, dict[str, ComparedTask]]] = {}
+    for item in results.scenario_results:
+        found.setdefault(item.scenario_id, {}).setdefault(item.attempt, {}).update(_tasks(item))
+    for alias, rows in results.dataset_results.items():
+        places: Counter[tuple[str, int]] = Counter()
+        for row in rows.aligned_results:
+            if row.scenario_id is not None:
+                place = row.scenario_id, row.attempt
+                places[place] += 1
+                checks = found.setdefault(place[0], {}).setdefault(place[1], {})
+                for task in row.record.tasks:
+                    checks[f"{alias} {places[place]} {task.task_id}"] = task
+    return {name: list(attempts.values()) for name, attempts in found.items()}
+
+
+def _delta(
+    name: str,
+    query: str,
+    attempts: Sequence[Sequence[Attempt]],
+    checks: Sequence[Sequence[Mapping[str, ComparedTask]]],
+    own: _Own | None,
+) -> ScenarioDelta:
+    """Compare whole attempts and all checks, each before and now."""
+    change = change_of(*checks)
+    known = [[each.passed for each in items if each.passed is not None] for items in attempts]
+    (before, of_before), (after, of_after) = ((sum(found), len(found)) for found in known)
+    is_known = bool(of_before and of_after)
+    was_passed, is_passed = 0 < of_before == before, 0 < of_after == after
+    flipped = is_known and falls_beyond_flakiness(before, of_before, after, of_after)
+    outcomes = [worst(each.outcome for each in items) for items in attempts]
     return ScenarioDelta(
-        scenario_id=now[0].scenario_id,
-        initial_query=now[0].initial_query,
+        scenario_id=name,
+        initial_query=query,
         baseline_passed=was_passed,
         comparison_passed=is_passed,
         baseline_pass_rate=change.before,
         comparison_pass_rate=change.after,
         status_changed=is_known and was_passed != is_passed,
-        baseline_outcome=outcome_before,
-        comparison_outcome=outcome_now,
-        is_regression=(flipped or errors_now or change.is_unrelated or change.regressed(threshold)),
-        baseline_attempts=len(old),
-        comparison_attempts=len(now),
-        baseline_passed_attempts=passed_before,
-        comparison_passed_attempts=passed_now,
-        lost_tasks=change.lost,
-        has_no_common_task=change.is_unrelated,
+        baseline_outcome=outcomes[0],
+        comparison_outcome=outcomes[1],
+        is_regression=flipped or (bool(change.fallen) if own is None else own.is_worse),
+        baseline_attempts=len(attempts[0]),
+        comparison_attempts=len(attempts[1]),
+        baseline_passed_attempts=before,
+        comparison_passed_attempts=after,
+        lost_tasks=own.change.lost if own else (),
+        has_no_common_task=own is not None and own.change.is_unrelated,
     )
 
 

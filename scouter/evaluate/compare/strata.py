@@ -190,6 +190,13 @@ def whole_conversations(matched: Matched, alias: str | None) -> Tally:
     return tally
 
 
+_OUTCOMES: Final[Mapping[bool | None, Outcome]] = {
+    True: Outcome.PASSED,
+    False: Outcome.FAILED,
+    None: Outcome.SKIPPED,
+}
+
+
 def _attempts(
     rows: Iterable[Row], tries: int, expected: Iterable[str] = ()
 ) -> dict[str, list[Attempt]]:
@@ -203,7 +210,7 @@ def _attempts(
             Attempt(
                 scenario_id=name,
                 attempt=attempt,
-                passed=found[attempt][0] if attempt in found else False,
+                outcome=_OUTCOMES[found[attempt][0] if attempt in found else False],
                 is_errored=False,
             )
             for attempt in range(tries)

@@ -1,7 +1,8 @@
 """One attempt of one scenario: what was said and traced, and how it ended."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Self, TypeAlias
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import repeat
+from typing import Any, Final, NamedTuple, Self, TypeAlias
 
 from pydantic import BaseModel, Field, JsonValue
 
@@ -22,6 +23,12 @@ Exchange: TypeAlias = dict[str, JsonValue]
 def _plain_score(fields: dict[str, Any]) -> float | None:
     outcome = fields.get("outcome")
     return plain_score(outcome) if isinstance(outcome, Outcome) else None
+
+
+_UNANSWERED: Final[frozenset[Reason | None]] = frozenset(
+    {Reason.PROVIDER, Reason.REFUSAL, Reason.ABSTAINED, Reason.DEPENDENCY}
+)
+"""Reasons for which a check errors through no fault of the agent."""
 
 
 class TaskSummary(BaseModel, frozen=True, extra="ignore"):
@@ -175,3 +182,71 @@ class Conversation(BaseModel, frozen=True, extra="ignore"):
 def is_decided(result: ScenarioAttempt) -> bool:
     """Tell whether an attempt belongs into the pass rate of scenarios."""
     return result.outcome is not Outcome.SKIPPED
+
+
+class AttemptKey(NamedTuple):
+    """One attempt of a run."""
+
+    scenario_id: str
+    attempt: int
+
+
+class Seen:
+    """Outcomes that the tasks of one attempt had, and the aliases of these tasks."""
+
+    __slots__ = ("aliases", "bad", "has_errored", "has_failed", "has_passed", "is_unknown")
+
+    def __init__(self) -> None:
+        self.aliases: set[str] = set()
+        self.bad: set[Reason | None] = set()
+        """Reasons of the tasks that failed, which have none, or errored."""
+        self.has_errored = self.has_failed = self.has_passed = self.is_unknown = False
+
+    def add(self, outcome: Outcome, reason: Reason | None = None) -> None:
+        """Note how a task ended, or the attempt as a whole."""
+        self.has_passed |= outcome is Outcome.PASSED
+        self.has_failed |= outcome is Outcome.FAILED
+        self.has_errored |= outcome is Outcome.ERRORED
+        self.is_unknown |= outcome is Outcome.PENDING or reason is Reason.BUDGET
+        if outcome is Outcome.FAILED or (outcome is Outcome.ERRORED and reason is not None):
+            self.bad.add(reason)
+
+    def outcome(self, *, lacks_alias: bool = False) -> Outcome:
+        """Say how all of it ended; `skipped` if nobody knows."""
+        if self.has_failed or (lacks_alias and not self.has_errored):
+            return Outcome.FAILED
+        if self.has_errored:
+            return Outcome.ERRORED
+        return Outcome.SKIPPED if self.is_unknown or not self.has_passed else Outcome.PASSED
+
+    @property
+    def is_unanswered(self) -> bool:
+        """True if nothing but judges that gave no answer stands against the attempt."""
+        return bool(self.bad) and self.bad <= _UNANSWERED
+
+
+def seen_attempts(
+    dataset_results: Mapping[str, ResultRows], scenario_results: Iterable[ScenarioAttempt]
+) -> dict[AttemptKey, Seen]:
+    """Gather what is known of each attempt: its own tasks, and those of its records.
+
+    Cost: linear in the number of task results.
+    """
+    seen: dict[AttemptKey, Seen] = {}
+    for result in scenario_results:
+        one = seen.setdefault(AttemptKey(result.scenario_id, result.attempt), Seen())
+        one.add(result.outcome)
+        for task in result.task_results:
+            one.add(task.outcome, task.reason)
+    for alias, found in dataset_results.items():
+        rows = zip(
+            found.records, found.scenario_ids or repeat(None), found.attempts or repeat(0),
+            strict=False,
+        )  # fmt: skip
+        for record, scenario_id, attempt in rows:
+            if scenario_id is not None:
+                one = seen.setdefault(AttemptKey(scenario_id, attempt), Seen())
+                one.aliases.add(alias)
+                for task in record.tasks:
+                    one.add(task.outcome, task.reason)
+    return seen

@@ -5,7 +5,8 @@ from typing import Self
 
 from pydantic import BaseModel
 
-from scouter.evaluate.results.attempt import ScenarioAttempt, is_decided
+from scouter.evaluate.outcome import Outcome
+from scouter.evaluate.results.attempt import ScenarioAttempt, is_decided, seen_attempts
 from scouter.evaluate.results.counting import is_counted, rate_of
 from scouter.evaluate.results.rows import ResultRows
 
@@ -15,24 +16,23 @@ class RunMetrics(BaseModel, frozen=True, extra="ignore"):
 
     Rates of tasks are `passed / (passed + failed + errored + skipped by a gate)`, here as
     everywhere: a closed gate cannot hide the tasks behind it. In a run with repeats every
-    attempt counts as one, in every figure.
+    attempt counts as one in the rates of tasks; a scenario passed if each of its attempts did.
     """
 
     overall_pass_rate: float
-    """Mean of all `dataset_pass_rates` and, if a scenario has tasks, `scenario_pass_rate`; 0 if
-    there is nothing of either."""
+    """Mean of all `dataset_pass_rates` and, if a scenario has tasks of its own or raised, of
+    `scenario_pass_rate`; 0 if there is nothing of either."""
     workflow_pass_rate: float
     """Mean of all `dataset_pass_rates`; 0 without any."""
     dataset_pass_rates: dict[str, float]
     """Per alias: the rate of all tasks of all records of all attempts. An alias is left out if none
     of its tasks is in a rate, as all were skipped for the budget or not sampled."""
     scenario_pass_rate: float
-    """`passed_scenarios` / `total_scenarios`; 0 if no scenario has tasks."""
+    """`passed_scenarios` / `total_scenarios`; 0 if no scenario was decided."""
     total_scenarios: int
-    """Attempts of scenarios with tasks of their own, and attempts that raised; without those that
-    were not decided, as a judge was not asked."""
+    """Scenarios of which an attempt was decided, by tasks of their own or of their records."""
     passed_scenarios: int
-    """Attempts among them in which every task passed."""
+    """Scenarios among them of which every decided attempt passed."""
     scenario_task_pass_rates: dict[str, dict[str, float]]
     """Per scenario and task: the share of its attempts in which it passed, of those in which the
     task is in a rate."""
@@ -56,10 +56,9 @@ class RunMetrics(BaseModel, frozen=True, extra="ignore"):
             for alias, tasks in tasks_of.items()
             if not tasks or any(map(is_counted, tasks))
         }
-        passed = sum(result.passed for result in attempts)
-        total = sum(map(is_decided, attempts))
+        passed, total = _scenarios_passed(dataset_results, attempts)
         scenario_rate = passed / total if total else 0.0
-        parts = [*rates.values(), *([scenario_rate] if total else [])]
+        parts = [*rates.values(), *([scenario_rate] if any(map(is_decided, attempts)) else [])]
         values_by_scenario: dict[str, dict[str, list[float]]] = {}
         for result in attempts:
             tasks = values_by_scenario.setdefault(result.scenario_id, {})
@@ -77,6 +76,16 @@ class RunMetrics(BaseModel, frozen=True, extra="ignore"):
                 for scenario_id, tasks in values_by_scenario.items()
             },
         )
+
+
+def _scenarios_passed(
+    dataset_results: Mapping[str, ResultRows], attempts: Sequence[ScenarioAttempt]
+) -> tuple[int, int]:
+    found: dict[str, set[Outcome]] = {}
+    for key, one in seen_attempts(dataset_results, attempts).items():
+        if (outcome := one.outcome()) is not Outcome.SKIPPED:
+            found.setdefault(key.scenario_id, set()).add(outcome)
+    return sum(outcomes == {Outcome.PASSED} for outcomes in found.values()), len(found)
 
 
 def _mean(rates: Sequence[float]) -> float:

@@ -12,8 +12,7 @@ from scouter.evaluate.compare.data import RecordsComparison, RunComparison, Scen
 from scouter.evaluate.compare.rates import too_few
 from scouter.evaluate.compare.rows import ALL_TASKS, ENOUGH, ComparisonDecision, RateComparison
 from scouter.evaluate.compare.score_rows import ScoreChange
-from scouter.evaluate.outcome import Outcome
-from scouter.evaluate.show.console import emit, outcome_text, percent, share, table_of
+from scouter.evaluate.show.console import emit, share, table_of
 
 SHOWN: Final = 5
 """Reasons or names before "and n more"."""
@@ -48,7 +47,7 @@ def print_missing_tasks(comparison: RecordsComparison) -> None:
 
 
 def print_scenario_comparison(comparison: RunComparison, *, with_decision: bool = True) -> None:
-    """Print a comparison of two replays: what it comes to, rates, aliases, scenarios.
+    """Print a comparison of two replays: what it comes to, rates and scenarios.
 
     Args:
         comparison: The comparison.
@@ -59,7 +58,6 @@ def print_scenario_comparison(comparison: RunComparison, *, with_decision: bool 
         changes = changes_texts([each.text for each in comparison.changes])
         parts = [*changes, _decision(comparison)]
     parts += [*_rates(comparison.rates), *_score_tables(comparison.score_changes)]
-    parts.append(_alias_deltas(comparison))
     if comparison.scenario_deltas:
         parts.append(_scenario_deltas(comparison))
     emit(*parts, _one_by_one(comparison), *_notes(comparison.notes))
@@ -166,43 +164,6 @@ def _p(value: float) -> str:
     return "<0.001" if value < 0.001 else f"{value:.3f}"
 
 
-def _alias_deltas(comparison: RunComparison) -> Table:
-    table = table_of("Pass Rates", "Alias", "Baseline", "New", "Difference", "One by one")
-    before, after = comparison.baseline_alias_pass_rates, comparison.comparison_alias_pass_rates
-    sums = {row.alias: row for row in comparison.rates if row.task_id == ALL_TASKS}
-    for alias in dict.fromkeys([*before, *after]):
-        row = sums.get(alias)
-        old = None if row is None else percent(row.baseline_passed, row.baseline_count)
-        new = None if row is None else percent(row.comparison_passed, row.comparison_count)
-        table.add_row(
-            Text(alias),
-            old or (share(before[alias]) if alias in before else "-"),
-            new or (share(after[alias]) if alias in after else "-"),
-            _points(after[alias] - before[alias]) if alias in before and alias in after else "",
-            _alias_word(comparison, alias),
-        )
-    table.add_section()
-    (old, of_old), (new, of_new) = comparison.baseline_checks, comparison.comparison_checks
-    if of_old and of_new:
-        change = _points(new / of_new - old / of_old)
-        table.add_row("All checks", percent(old, of_old), percent(new, of_new), change, "")
-    was, now = comparison.baseline_overall_pass_rate, comparison.comparison_overall_pass_rate
-    table.add_row("Mean", share(was), share(now), _points(now - was), "")
-    return table
-
-
-def _alias_word(comparison: RunComparison, alias: str) -> Text:
-    if alias in comparison.removed_aliases:
-        return Text("missing", style="bold red")
-    if alias in comparison.regressed_aliases:
-        return Text("regressed", style="red")
-    if alias in comparison.new_aliases:
-        return Text("new", style="cyan")
-    if alias in comparison.improved_aliases:
-        return Text("improved", style="green")
-    return Text("not regressed", style="dim")
-
-
 def _scenario_deltas(comparison: RunComparison) -> Table:
     table = table_of("Scenarios", "Scenario ID", "Baseline", "New", "Difference", "One by one")
     for delta in comparison.scenario_deltas:
@@ -221,17 +182,12 @@ def _scenario_deltas(comparison: RunComparison) -> Table:
 
 
 def _sides(delta: ScenarioDelta) -> tuple[Text, Text]:
-    if max(delta.baseline_attempts, delta.comparison_attempts) > 1:
-        before = _rate(delta.baseline_passed_attempts or 0, delta.baseline_attempts)
-        now = _rate(delta.comparison_passed_attempts or 0, delta.comparison_attempts)
-        if not _is_of_attempts(delta):
-            before += f", checks {share(delta.baseline_pass_rate)}"
-            now += f", checks {share(delta.comparison_pass_rate)}"
-        return before, now
-    return (
-        _with_rate(delta.baseline_outcome, delta.baseline_pass_rate),
-        _with_rate(delta.comparison_outcome, delta.comparison_pass_rate),
-    )
+    before = _rate(delta.baseline_passed_attempts or 0, delta.baseline_attempts)
+    now = _rate(delta.comparison_passed_attempts or 0, delta.comparison_attempts)
+    if not _is_of_attempts(delta):
+        before += f", checks {share(delta.baseline_pass_rate)}"
+        now += f", checks {share(delta.comparison_pass_rate)}"
+    return before, now
 
 
 def _is_of_attempts(delta: ScenarioDelta) -> bool:
@@ -240,10 +196,6 @@ def _is_of_attempts(delta: ScenarioDelta) -> bool:
     now = (delta.comparison_passed_attempts or 0) / max(delta.comparison_attempts, 1)
     change = delta.comparison_pass_rate - delta.baseline_pass_rate
     return isclose(now - before, change, abs_tol=1e-9)
-
-
-def _with_rate(outcome: Outcome, rate: float) -> Text:
-    return Text.assemble(outcome_text(outcome), f" ({share(rate)})")
 
 
 def _decision(comparison: RecordsComparison | RunComparison) -> Text:

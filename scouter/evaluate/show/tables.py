@@ -8,14 +8,13 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from scouter.evaluate.compare.attempts import scenarios_passed
+from scouter.evaluate.compare.attempts import Attempt, attempts_of, scenarios_passed
 from scouter.evaluate.compare.gate_checks import ALL_CHECKS, MEAN_RATE, count_checks
 from scouter.evaluate.compare.rates import too_few
 from scouter.evaluate.compare.rows import ENOUGH
 from scouter.evaluate.intervals import Interval, wilson
 from scouter.evaluate.outcome import Outcome, worst
-from scouter.evaluate.results.attempt import ScenarioAttempt, is_decided
-from scouter.evaluate.results.counting import is_counted, rate_of
+from scouter.evaluate.results.counting import Ended, is_counted
 from scouter.evaluate.results.judge_rate import JudgeRate
 from scouter.evaluate.results.judge_rate_text import COLUMNS, TITLE, judge_text
 from scouter.evaluate.results.lost import Lost
@@ -44,8 +43,8 @@ def print_scenario_results(results: RunResults, *, show_workflow: bool = False) 
         tables += _judges(results.judge_rates)
     if results.lost:
         tables.append(_lost(results.lost))
-    if results.scenario_results:
-        tables.append(_scenarios(results) if results.repeats == 1 else _repeated(results))
+    if results.scenarios:
+        tables.append(_scenarios(results))
     if show_workflow:
         tables += [_dataset(alias, found) for alias, found in results.dataset_results.items()]
     emit(*tables)
@@ -83,23 +82,18 @@ def _interval(interval: Interval) -> str:
 def _metrics(results: RunResults) -> Table:
     metrics = results.metrics
     table = table_of("Aggregate Metrics", "Metric", "Value")
-    whole = scenarios_passed(results)
-    if whole[1]:
-        table.add_row("Scenarios passed", Text("{} of {}".format(*whole), "bold"))
+    passed, total = scenarios_passed(results)
+    if total:
+        table.add_row("Scenarios passed", percent(passed, total))
     passed, total = count_checks(results)
     table.add_row(ALL_CHECKS.capitalize(), percent(passed, total))
     if metrics.dataset_pass_rates or metrics.total_scenarios:
         table.add_row(MEAN_RATE.capitalize(), share(metrics.overall_pass_rate))
     if results.dataset_results:
         table.add_row(_WORKFLOW_RATE, _workflow_rate(metrics))
-    if metrics.total_scenarios:
-        rate = percent(metrics.passed_scenarios, metrics.total_scenarios)
-        table.add_row("Scenario pass rate", rate)
     table.add_row("Scenarios run", str(len(results.scenarios)))
     if results.repeats > 1:
         table.add_row("Attempts of each", str(results.repeats))
-    judged = {result.scenario_id for result in results.scenario_results if result.task_results}
-    table.add_row("Scenarios with tasks", str(len(judged)))
     return table
 
 
@@ -154,54 +148,41 @@ def _judges(rates: Sequence[JudgeRate]) -> list[RenderableType]:
 
 
 def _scenarios(results: RunResults) -> Table:
+    """One row for each scenario: its attempts, and all checks of its own and of its records."""
     table = table_of(
-        "Scenario Results", "Scenario ID", "Initial Query", "Tasks", "Passed", "Failed",
-        "Pass Rate", "Status", "Not passed",
+        "Scenario Results", "Scenario ID", "Initial Query", "Attempts passed", "Checks passed",
+        "Status", "Not passed (attempts)" if results.repeats > 1 else "Not passed",
     )  # fmt: skip
+    attempts = attempts_of(results)
+    checks: dict[str, list[tuple[str, Ended]]] = {name: [] for name in attempts}
     for result in results.scenario_results:
-        passed = sum(task.passed for task in result.task_results)
-        total = len(result.task_results)
-        judged = sum(map(is_counted, result.task_results))
-        bad = [task.task_id for task in result.task_results if not task.passed]
+        checks[result.scenario_id] += [(task.task_id, task) for task in result.task_results]
+    for alias, found in results.dataset_results.items():
+        for row in found.aligned_results:
+            if row.scenario_id is not None:
+                own = checks[row.scenario_id]
+                own += [(f"{alias} · {task.task_id}", task) for task in row.record.tasks]
+    for info in results.scenarios:
+        made, own = attempts[info.scenario_id], checks[info.scenario_id]
+        bad = Counter(name for name, task in own if task.outcome is not Outcome.PASSED)
+        judged = [task for _, task in own if is_counted(task)]
+        decided = [each.passed for each in made if each.passed is not None]
         table.add_row(
-            Text(result.scenario_id),
-            Text(_shorten(result.initial_query)),
-            str(total),
-            str(passed),
-            str(judged - passed),
-            share(result.pass_rate),
-            outcome_text(result.outcome),
-            Text(", ".join(bad)),
-        )
+            Text(info.scenario_id),
+            Text(_shorten(info.initial_query)),
+            percent(sum(decided), len(decided)),
+            percent(sum(task.outcome is Outcome.PASSED for task in judged), len(judged)),
+            _status(made),
+            Text(", ".join(
+                f"{name} ({count})" if results.repeats > 1 else name for name, count in bad.items()
+            )),
+        )  # fmt: skip
     return table
 
 
-def _repeated(results: RunResults) -> Table:
-    table = table_of(
-        "Scenario Results", "Scenario ID", "Initial Query", "Tasks", "Attempts passed",
-        "Pass Rate", "Status", "Not passed (attempts)",
-    )  # fmt: skip
-    attempts: dict[str, list[ScenarioAttempt]] = {}
-    for result in results.scenario_results:
-        attempts.setdefault(result.scenario_id, []).append(result)
-    for name, found in attempts.items():
-        tasks = [task for result in found for task in result.task_results]
-        bad = Counter(task.task_id for task in tasks if not task.passed)
-        table.add_row(
-            Text(name),
-            Text(_shorten(found[0].initial_query)),
-            str(len({task.task_id for task in tasks})),
-            percent(sum(result.passed for result in found), sum(map(is_decided, found))),
-            share(rate_of(tasks)),
-            _status(found),
-            Text(", ".join(f"{task_id} ({count})" for task_id, count in bad.items())),
-        )
-    return table
-
-
-def _status(attempts: Sequence[ScenarioAttempt]) -> Text:
+def _status(attempts: Sequence[Attempt]) -> Text:
     """The outcome of all attempts; of several outcomes the worst, or that some passed."""
-    outcomes = {result.outcome for result in attempts if is_decided(result)}
+    outcomes = {each.outcome for each in attempts} - {Outcome.SKIPPED}
     if Outcome.PASSED in outcomes and len(outcomes) > 1:
         return Text("flaky", style="yellow")
     return outcome_text(worst(outcomes))

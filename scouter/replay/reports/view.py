@@ -409,29 +409,6 @@ def _changes(
         ):
             change = "improved"
         found[delta.scenario_id] = change, delta.baseline_outcome
-    return {**_record_changes(comparison), **found}
-
-
-def _record_changes(
-    comparison: ScenarioComparisonResults,
-) -> dict[str, tuple[Change, Outcome]]:
-    """Find the changes of scenarios by their records alone; none with repeats."""
-    rows = [
-        row
-        for records in comparison.dataset_comparisons.values()
-        for row in records.workflow_comparisons
-    ]
-    if any(row.attempt for row in rows):
-        return {}
-    found: dict[str, tuple[Change, Outcome]] = {}
-    for row in rows:
-        name = row.scenario_id or ""
-        change, outcome = found.get(name, ("same", Outcome.SKIPPED))
-        if row.is_regression or change == "regressed":
-            change = "regressed"
-        elif row.pass_rate_delta > _EPSILON:
-            change = "improved"
-        found[name] = change, worst((outcome, row.baseline_outcome))
     return found
 
 

@@ -115,7 +115,7 @@ def test_thirty_scenarios_three_times(bench: Bench, kind: str, seed: int) -> Non
     assert list(rows_of(results)) == [(f"s{n}", a) for n in range(30) for a in range(3)]
     assert results.repeats == 3
     assert results.metrics.dataset_pass_rates == {"agent": 1.0}
-    assert (results.metrics.total_scenarios, results.metrics.passed_scenarios) == (90, 90)
+    assert (results.metrics.total_scenarios, results.metrics.passed_scenarios) == (30, 30)
 
 
 @pytest.mark.parametrize("is_async", [True, False], ids=["async", "plain"])

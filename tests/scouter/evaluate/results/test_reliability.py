@@ -183,7 +183,7 @@ def test_an_attempt_that_no_judge_has_seen_is_in_no_rate() -> None:
         ("s", None, ""): (1, 3), ("s", None, "x"): (2, 4), ("s", None, "j"): (1, 2),
     }  # fmt: skip
     metrics = EvalMetrics.of({}, details)
-    assert (metrics.passed_scenarios, metrics.total_scenarios) == (1, 3)
+    assert (metrics.passed_scenarios, metrics.total_scenarios) == (0, 1), "one failed, one raised"
     assert metrics.scenario_task_pass_rates == {"s": {"x": 0.5, "j": 0.5}}
 
     alone = EvalMetrics.of({}, [ScenarioResult.of("t", "q", [unseen])])
