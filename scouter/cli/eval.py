@@ -129,6 +129,15 @@ def evaluate(
             rich_help_panel=BASELINE,
         ),
     ] = None,
+    plan: Annotated[
+        bool,
+        typer.Option(
+            "--plan",
+            help="Runs nothing: prints what this check and others would see and cost, by the runs "
+            "that --baseline stores.",
+            rich_help_panel=BASELINE,
+        ),
+    ] = False,
     sequential: Annotated[
         bool,
         typer.Option(
@@ -251,6 +260,7 @@ def evaluate(
     **Examples**
 
         scouter eval shop.yaml --agent shop:answer --save b.json
+        scouter eval shop.yaml --agent shop:answer --baseline b.json --plan
         scouter eval shop.yaml --agent shop:answer --baseline b.json
         scouter eval shop.yaml --agent shop:answer --baseline b.json --confirm 8
         scouter eval shop.yaml --agent shop:answer --baseline b.json --repeats 5 --sequential
@@ -330,7 +340,7 @@ def evaluate(
                 "--accept-changed": accept_changed,
                 "--min-scenario-pass-rate": min_scenario_pass_rate is not None,
                 "--confirm": confirm is not None, "--interleave": interleave,
-                "--sequential": sequential,
+                "--sequential": sequential, "--plan": plan,
                 "--agent-version": agent_version, "--save-baseline": save_baseline,
                 "--format": file_format, "--output": output, "--push": push,
                 "--allow-lost": allow_lost, "--verbose": verbose,
@@ -401,6 +411,8 @@ def evaluate(
         verbose=verbose,
     )
     standard.check(has_other=interleave is not None)
+    if plan and file_format is not None:
+        raise ConfigError(f"--plan is about scenario files, not --format {file_format}")
     if file_format is not None:
         from scouter.cli.eval_watsonx import WatsonxCheck, check_watsonx
 
@@ -409,4 +421,10 @@ def evaluate(
         )
         check_watsonx(foreign, outputs)
         return
-    run_check(Check(scenarios=scenarios, run=run, standard=standard), outputs)
+    check = Check(scenarios=scenarios, run=run, standard=standard)
+    if plan:
+        from scouter.cli.planning import print_plan
+
+        print_plan(check, outputs)
+    else:
+        run_check(check, outputs)

@@ -96,7 +96,7 @@ class Reasks:
         self._trial = self._made()
         self._next = self._following()
         is_paid = not any(row.task.reason is Reason.BUDGET for row in task_rows(found))
-        self._is_stuck = not is_paid or _decided(self._trial) == _decided(before)
+        self._is_stuck = not is_paid or self._trial.made == before.made
 
     def results(self) -> ScenarioEvalResults:
         """The run in question with what asking again came to so far."""
@@ -138,9 +138,3 @@ class Reasks:
         rates = self._results.compare_to(self._baseline).rates
         is_clear = all(row.is_cleared for row in rates if not row.is_whole)
         return trial.next if is_clear else Ask.ROUND
-
-
-def _decided(trial: Trial) -> int:
-    """Number of decided attempts of the new run."""
-    rows = (*trial.pooled.values(), *trial.single.values())
-    return sum(map(len, rows))

@@ -36,7 +36,7 @@ import numpy as np
 from scouter.evaluate.api.comparison import ScenarioComparisonResults
 from scouter.evaluate.api.records import EvalResults
 from scouter.evaluate.api.replay import EvalMetrics, ScenarioEvalResults, ScenarioResult
-from scouter.evaluate.compare.asking import Ask, Trial, trial_of
+from scouter.evaluate.compare.asking import Ask, Trial, carried_out, trial_of
 from scouter.evaluate.compare.gate_checks import check_gates
 from scouter.evaluate.compare.gates import Gates
 from scouter.evaluate.intervals import Interval, wilson
@@ -207,28 +207,17 @@ def check(
 ) -> Release:
     """Check one release, and ask again as the product does."""
     at_first = 1 if sequential else tries
-    suite, alone = [rows_of(random, chances, at_first)], dict[str, list[int]]()
-    left = tries - at_first
-    while True:
-        found = Trial(
-            baseline=baseline, usual=usual or attempts_of(baseline), suite=suite, single=alone,
-            release=release, confirm=confirm, planned=tries if sequential else 0, left=left,
-        )  # fmt: skip
-        match found.next:
-            case Ask.NOTHING:
-                made = [*found.pooled.values(), *alone.values()]
-                calls = sum(map(len, made)) / (len(chances) * tries)
-                return Release(code=found.exit_code, calls=calls, evidence=found)
-            case Ask.ROUND:
-                more = rows_of(random, chances, 1)
-                suite = [{name: [*row, *more[name]] for name, row in suite[0].items()}]
-                left -= 1
-            case Ask.SUITE:
-                suite = [*suite, rows_of(random, chances, tries)]
-            case Ask.SCENARIOS:
-                for name in found.open:
-                    passed = int(random.random() < chances[int(name[1:])])
-                    alone = {**alone, name: [*alone.get(name, ()), passed]}
+
+    def attempts(name: str, times: int) -> list[int]:
+        return (random.random(times) < chances[int(name[1:])]).astype(int).tolist()
+
+    trial = Trial(
+        baseline=baseline, usual=usual or attempts_of(baseline),
+        suite=[rows_of(random, chances, at_first)], single={}, release=release, confirm=confirm,
+        planned=tries if sequential else 0, left=tries - at_first,
+    )  # fmt: skip
+    found = carried_out(trial, attempts)
+    return Release(code=found.exit_code, calls=found.made / (len(chances) * tries), evidence=found)
 
 
 MIXES: Final[Mapping[str, Callable[[Random, int], Chances]]] = {

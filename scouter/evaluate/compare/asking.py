@@ -10,10 +10,10 @@ its part of the level; a stop for a go takes none, as it can only make a fall ha
 """
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from enum import StrEnum
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Final, Literal, TypeAlias
 
 from scouter.evaluate.compare.attempts import Attempt, attempts_of
@@ -102,6 +102,11 @@ class Trial:
             name: [passed for rows in self.suite for passed in rows.get(name, ())]
             for name in self.baseline
         }
+
+    @property
+    def made(self) -> int:
+        """Number of attempts of the new run, whole and single ones."""
+        return sum(map(len, (*self.pooled.values(), *self.single.values())))
 
     @cached_property
     def p_value(self) -> float:
@@ -255,8 +260,8 @@ class Trial:
         if not self.open:
             return Broken(names=(), chances={}, is_spent=False, is_doubtful=False)
         order = {name: at for at, name in enumerate(self.usual)}
-        first = [_attempts(self.suite[0].get(name, ())) for name in self.usual]
-        chances = FailingChances(list(self.usual.values()), first)
+        first = tuple(_attempts(self.suite[0].get(name, ())) for name in self.usual)
+        chances = _chances(tuple(self.usual.values()), first)
         failures = {name: self.failures(name) for name in self.open}
         own = {name: chances.all_failing(order[name], failures[name]) for name in self.open}
         level = 1 / self.release
@@ -304,6 +309,30 @@ class Broken:
     chances: Mapping[str, float]
     is_spent: bool
     is_doubtful: bool
+
+
+def carried_out(trial: Trial, attempts: Callable[[str, int], Sequence[int]]) -> Trial:
+    """Ask what a trial asks for, until that is nothing.
+
+    Args:
+        trial: The first attempts.
+        attempts: Makes so many attempts at a scenario: 1 for each that passed, else 0.
+    """
+    while (ask := trial.next) is not Ask.NOTHING:
+        first, *more = trial.suite
+        match ask:
+            case Ask.ROUND:
+                first = {name: [*row, *attempts(name, 1)] for name, row in first.items()}
+                trial = replace(trial, suite=[first], left=trial.left - 1)
+            case Ask.SUITE:
+                again = {name: attempts(name, len(row)) for name, row in first.items()}
+                trial = replace(trial, suite=[first, *more, again])
+            case Ask.SCENARIOS:
+                found = {
+                    name: [*trial.single.get(name, ()), *attempts(name, 1)] for name in trial.open
+                }
+                trial = replace(trial, single={**trial.single, **found})
+    return trial
 
 
 def trial_of(baseline: RunResults, new: RunResults, confirm: int | None = None) -> Trial:
@@ -366,6 +395,12 @@ def _alone(results: RunResults | None, baseline: RunResults | None) -> dict[str,
             for name, attempts in attempts_of(results, baseline).items()
         }
     )
+
+
+@lru_cache(maxsize=4)
+def _chances(baseline: tuple[Attempts, ...], first: tuple[Attempts, ...]) -> FailingChances:
+    """Remember those of a trial while single scenarios are asked again."""
+    return FailingChances(baseline, first)
 
 
 def _attempts(row: Sequence[int]) -> Attempts:

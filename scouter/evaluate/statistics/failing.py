@@ -4,6 +4,7 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 from functools import lru_cache
+from operator import mul
 from typing import Final, NamedTuple
 
 _MEANS: Final = (0.1, 0.3, 0.5, 0.65, 0.75, 0.85, 0.9, 0.95, 0.98, 0.99, 0.995)
@@ -60,12 +61,10 @@ class FailingChances:
             for old, new in zip(baseline, first, strict=True)
         )
         counts = Counter(self._both)
-        self._suite: Final = [
-            math.fsum(count * terms[at] for terms, count in
-                      ((_log_chances(*seen), count) for seen, count in counts.items()))
-            for at in range(len(_GUESSES))
-        ]  # fmt: skip
+        terms = [[count * term for term in _log_chances(*seen)] for seen, count in counts.items()]
+        self._suite: Final = list(map(math.fsum, zip(*terms, strict=True)))
         self._known: dict[tuple[Attempts, Attempts, int], float] = {}
+        self._shares: dict[tuple[Attempts, Attempts], list[float]] = {}
 
     def all_failing(self, scenario: int, failures: int) -> float:
         """Predict that so many attempts in a row fail, if the agent did not change.
@@ -82,18 +81,31 @@ class FailingChances:
         own, both = self._baseline[scenario], self._both[scenario]
         key = own, both, failures
         if key not in self._known:
-            before = _log_chances(*own)
-            after = _log_chances(own.passed, own.made + failures)
-            others = [suite - mine for suite, mine in
-                      zip(self._suite, _log_chances(*both), strict=True)]  # fmt: skip
-            weights = [other + mine for other, mine in zip(others, before, strict=True)]
+            chances = _failing(*own, failures)
+            self._known[key] = math.fsum(map(mul, self._weigh(own, both), chances))
+        return self._known[key]
+
+    def _weigh(self, own: Attempts, both: Attempts) -> list[float]:
+        """Probabilities of the guesses, by what a scenario and all others did."""
+        if (own, both) not in self._shares:
+            weights = [
+                suite - mine + before
+                for suite, mine, before in zip(
+                    self._suite, _log_chances(*both), _log_chances(*own), strict=True
+                )
+            ]
             top = max(weights)
             shares = [math.exp(weight - top) for weight in weights]
-            self._known[key] = math.fsum(
-                share * math.exp(late - early)
-                for share, late, early in zip(shares, after, before, strict=True)
-            ) / math.fsum(shares)
-        return self._known[key]
+            whole = math.fsum(shares)
+            self._shares[own, both] = [share / whole for share in shares]
+        return self._shares[own, both]
+
+
+@lru_cache(maxsize=65536)
+def _failing(passed: int, made: int, failures: int) -> tuple[float, ...]:
+    """Chance that so many further attempts fail, by guess."""
+    before, after = _log_chances(passed, made), _log_chances(passed, made + failures)
+    return tuple(math.exp(late - early) for late, early in zip(after, before, strict=True))
 
 
 @lru_cache(maxsize=65536)

@@ -40,7 +40,7 @@ def test_the_commands_run_in_order_and_pass(desk: Path, scouter: Scouter) -> Non
         for line in text.splitlines()
         if line.startswith("scouter ")
     ]
-    assert len(commands) == 11
+    assert len(commands) == 12
     for command in commands:
         done = scouter(*command[1:])
         assert done.returncode == 0, (command, done.stdout, done.stderr)
