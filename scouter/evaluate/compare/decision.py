@@ -14,6 +14,10 @@ from scouter.evaluate.results.confirmation import Confirmation
 
 NEW_BASELINE: Final = "save a new baseline with --save FILE if the change is meant"
 READ: Final = "read the answers there, and calibrate the judge if they are as good as before"
+CALIBRATE: Final = (
+    "the judge gives other scores to the same answers: pin its model, and measure it with scouter "
+    "judge calibrate --repeats 3"
+)
 
 _PLURALS: Final = {"alias": "aliases", "task": "tasks"}
 _NOTHING_LEFT: Final = "nothing was compared, as all that both runs have was accepted as changed"
@@ -106,7 +110,8 @@ def decide_comparison(evidence: Evidence) -> Decided:
     if worse:
         decision, reasons = ComparisonDecision.REGRESSED, [*worse, *(e.reason for e in changed)]
         reason = _listed(reasons)
-        advice += [READ] * any(score.regressed for score in evidence.scores)
+        fell = [score for score in evidence.scores if score.regressed]
+        advice += dict.fromkeys(CALIBRATE if score.is_judges else READ for score in fell)
         advice += [NEW_BASELINE, *(each.advice for each in changed)]
     elif doubts:
         decision, reasons = ComparisonDecision.INCONCLUSIVE, [each.reason for each in doubts]

@@ -131,6 +131,7 @@ def _compare_replays(
     ran_before, ran_now = baseline.scenario_ids, new.scenario_ids
     missing_aliases = Sides(baseline.dataset_results, new.dataset_results).removed
     common = comparable(baseline, new, accept_changed)
+    whole_run = new
     baseline, new = common.baseline, common.of(new)
     aliases = Sides(baseline.dataset_results, new.dataset_results)
     ran = Sides(baseline.scenario_ids, new.scenario_ids)
@@ -257,7 +258,7 @@ def _compare_replays(
         comparison_scenarios_passed=count_passed(now),
         rounds=new.rounds,
         flips=tuple(flipped(before, now)),
-        check_flips=flips(new, baseline),
+        check_flips=flips(whole_run, baseline),
         confirmations=confirmations,
         score_changes=tuple(scores),
         notes=(

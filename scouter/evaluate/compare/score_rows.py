@@ -57,6 +57,8 @@ class ScoreChange(BaseModel):
     """95 % interval of the difference, for independent conversations; None below six of them."""
     unscored: int = 0
     """Records that were scored in one run, and whose task gave nothing but errors in the other."""
+    same_questions: int = 0
+    """Records about which the judge was asked the same in both runs, as far as that is stored."""
     direction: int = 0
     """1 where a higher score is better, -1 where a lower one is, 0 where the task does not say."""
     scale: float = 1.0
@@ -114,6 +116,11 @@ class ScoreChange(BaseModel):
         return self.unscored > 0 and self.unscored >= self.records
 
     @property
+    def is_judges(self) -> bool:
+        """True if the judge was asked the same about half of the records, so that it changed."""
+        return self.same_questions > 0 and 2 * self.same_questions >= self.records
+
+    @property
     def is_cleared(self) -> bool:
         """False if the row gives a reason to look closer, alone as it is."""
         is_improbable = self.p_value is not None and self.p_value <= _CLEARED
@@ -139,6 +146,9 @@ class ScoreChange(BaseModel):
             p_value = "< 0.001" if self.adjusted_p < 0.001 else f"{self.adjusted_p:.2g}"
             family = f" after Holm over {self.tasks} scores" if self.tasks > 1 else ""
             parts.append(f"p {p_value}{family}")
+        if self.same_questions:
+            asked = f"{self.same_questions} of {self.records} records"
+            parts.append(f"the judge was asked the same about {asked}")
         if self.unscored:
             of = self.records + self.unscored
             parts.append(f"{self.unscored} of {of} records errored in one of the runs")

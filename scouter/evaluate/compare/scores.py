@@ -14,6 +14,7 @@ from pydantic import JsonValue
 
 from scouter.evaluate.compare.pairing import Identity, Matched, Row, match
 from scouter.evaluate.compare.score_rows import ScoreChange, corrected
+from scouter.evaluate.judge.talk import JudgeTalk
 from scouter.evaluate.outcome import Outcome
 from scouter.evaluate.results.attempt import ScenarioAttempt
 from scouter.evaluate.results.run import RunResults
@@ -50,6 +51,8 @@ class _Result(Protocol):
     def outcome(self) -> Outcome: ...
     @property
     def score(self) -> float | None: ...
+    @property
+    def talk(self) -> JudgeTalk | None: ...
 
 
 class _RecordKey(NamedTuple):
@@ -70,6 +73,8 @@ class _Scores:
     """Per record, by attempt."""
     errored: set[_RecordKey] = field(default_factory=set[_RecordKey])
     """Records of which an attempt errored."""
+    asked: dict[_RecordKey, set[str]] = field(default_factory=dict[_RecordKey, set[str]])
+    """Questions to the judge about a record, as far as they are stored."""
     results: list[_Result] = field(default_factory=list[_Result])
     """Those with a score."""
 
@@ -186,6 +191,8 @@ def _by_task(rows: _Rows) -> _Run:
             if (score := task.score) is not None:
                 known.scores.setdefault(key, {})[attempt] = score
                 known.results.append(task)
+                if task.talk is not None and (asked := task.talk.asked):
+                    known.asked.setdefault(key, set()).add(asked)
             elif task.outcome is Outcome.ERRORED:
                 known.errored.add(key)
     return found
@@ -222,6 +229,10 @@ def _changes(alias: str | None, old: _Run, now: _Run) -> Iterator[ScoreChange]:
             difference=0.0 if found is None else found.mean,
             interval=None if found is None else found.interval,
             unscored=unscored,
+            same_questions=sum(
+                not before.asked.get(key, set()).isdisjoint(after.asked.get(key, ()))
+                for key in both
+            ),
             direction=_direction(results),
             scale=_scale(results),
         )

@@ -16,6 +16,7 @@ _LEADING: Final = (
 )  # fmt: skip
 """Letters that are part of what is after them."""
 _FLAGS: Final = (0x1F1E6, 0x1F1FF)
+_LEFT_OUT: Final = "left out …]"
 _VIRAMA: Final = 9
 """Combining class of what ties an Indic consonant to the next."""
 
@@ -39,7 +40,12 @@ def shorten(text: str, most: int, what: str = "") -> str:
         return text
     head = border_before(text, (most + 1) // 2)
     tail = border_after(text, len(text) - most // 2)
-    return f"{text[:head]} [… {tail - head:,} characters{what} left out …] {text[tail:]}"
+    return f"{text[:head]} [… {tail - head:,} characters{what} {_LEFT_OUT} {text[tail:]}"
+
+
+def is_cut(text: str) -> bool:
+    """Tell whether `shorten` may have cut a text."""
+    return _LEFT_OUT in text
 
 
 def border_before(text: str, at: int) -> int:

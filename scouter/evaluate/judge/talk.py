@@ -1,5 +1,6 @@
 """A judge's question and answer, as far as a result keeps them."""
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, cast
@@ -7,7 +8,7 @@ from typing import Final, cast
 from pydantic import JsonValue
 
 from scouter.evaluate.judge.port import Message
-from scouter.evaluate.judge.shorten import shorten
+from scouter.evaluate.judge.shorten import is_cut, shorten
 
 _MOST: Final = 8_000
 """Characters of a message."""
@@ -21,6 +22,12 @@ class JudgeTalk:
     """Long ones are cut in the middle, and say by how much."""
     answer: JsonValue = None
     """None where no answer could be used."""
+
+    @property
+    def asked(self) -> str:
+        """The question as one text; empty where a part of it was cut, so that nobody knows it."""
+        text = json.dumps(self.messages, ensure_ascii=False)
+        return "" if is_cut(text) else text
 
     @staticmethod
     def of(messages: Sequence[Message], answer: JsonValue) -> "JudgeTalk":

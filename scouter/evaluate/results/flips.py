@@ -14,6 +14,7 @@ from typing import Final, NamedTuple, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, JsonValue
 
+from scouter.evaluate.judge.shorten import is_cut
 from scouter.evaluate.judge.talk import JudgeTalk
 from scouter.evaluate.outcome import Outcome, Reason
 from scouter.evaluate.results.attempt import Conversation, ScenarioAttempt, TaskSummary
@@ -25,8 +26,6 @@ from scouter.model.genai.work import agent_work
 from scouter.model.span import Span
 
 JUDGE_TYPES: Final = frozenset({"LLMJudge", "QA", "Accuracy"})
-_CUT: Final = "characters left out …]"
-"""Part of the mark that stands in a text in place of its middle."""
 
 
 class Owner(StrEnum):
@@ -317,21 +316,15 @@ def _contexts(bad: _Seen, good: _Seen) -> bool | None:
         return None
     if one != other:
         return False
-    return None if _is_cut(one) else True
+    return None if isinstance(one, str) and is_cut(one) else True
 
 
 def _is_same_talk(one: JudgeTalk | None, other: JudgeTalk | None) -> bool:
-    if one is None or other is None or one.messages != other.messages:
-        return False
-    return not any(_is_cut(message["content"]) for message in one.messages)
+    return one is not None and other is not None and one.asked == other.asked != ""
 
 
 def _is_other_talk(one: JudgeTalk | None, other: JudgeTalk | None) -> bool:
     return one is not None and other is not None and one.messages != other.messages
-
-
-def _is_cut(value: JsonValue) -> bool:
-    return isinstance(value, str) and _CUT in value
 
 
 @dataclass(eq=False)

@@ -14,7 +14,11 @@ from scipy import stats
 from scouter.evaluate.api.comparison import ComparisonResults, ScenarioComparisonResults
 from scouter.evaluate.api.records import EvalResults
 from scouter.evaluate.api.replay import EvalMetrics, ScenarioEvalResults, ScenarioResult
+from scouter.evaluate.compare.decision import CALIBRATE, READ
 from scouter.evaluate.compare.score_rows import ScoreChange
+from scouter.evaluate.judge.port import Message
+from scouter.evaluate.judge.talk import JudgeTalk
+from scouter.evaluate.judge.usage import JudgeUsage
 from scouter.evaluate.outcome import Outcome
 from scouter.evaluate.results.record_result import RecordResult, record_outcome
 from scouter.evaluate.results.run import ScenarioInfo
@@ -181,6 +185,7 @@ def judged(
     is_own: bool = True,
     records: int = 1,
     releases: int = 0,
+    asked: Sequence[str] | None = None,
 ) -> ScenarioEvalResults:
     """A replay: a score per scenario and attempt, and none where the judge erred.
 
@@ -191,20 +196,25 @@ def judged(
         is_own: True for the scenario's own task, False for the task of an alias' records.
         records: Records of each attempt, of the same score.
         releases: Releases that were compared with this run so far.
+        asked: Question to the judge by scenario; None where that is not stored.
     """
 
-    def one(value: float | None) -> EvalTaskResult:
-        return EvalTaskResult.of(
+    def one(at: int, value: float | None) -> EvalTaskResult:
+        made = EvalTaskResult.of(
             task_id="quality", task_type="LLMJudge", operator=operator, expected=bound,
             outcome=Outcome.ERRORED if value is None else Outcome.PASSED, actual=value,
             reason="provider" if value is None else None, message="m",
         )  # fmt: skip
+        if asked is None:
+            return made
+        talk = JudgeTalk.of([Message(role="user", content=asked[at])], value)
+        return made.using(JudgeUsage(calls=1), talk)
 
     own: list[ScenarioResult] = []
     rows: list[tuple[RecordResult, str, int]] = []
     for at, attempts in enumerate(values):
         for attempt, value in enumerate(attempts):
-            made = one(value)
+            made = one(at, value)
             rows += [(record(f"r{n}", f"s{at}", made), f"s{at}", attempt) for n in range(records)]
             inside = EvalResults([record("r", "x", made)])
             found = ScenarioResult.of(f"s{at}", "q", [made], inside)
@@ -364,6 +374,31 @@ def test_scores_that_are_missing(
     if code == 3:
         assert "cannot be compared" in comparison.decision_reason
         assert "mend the judge" in comparison.decision_reason
+
+
+QUESTIONS = [f"q{at}" for at in range(SCENARIOS)]
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "same", "advice"),
+    [
+        pytest.param(QUESTIONS, QUESTIONS, 30, CALIBRATE, id="the-same"),
+        pytest.param(QUESTIONS, [*QUESTIONS[:15], *["x"] * 15], 15, CALIBRATE, id="half"),
+        pytest.param(QUESTIONS, [*QUESTIONS[:14], *["x"] * 16], 14, READ, id="fewer"),
+        pytest.param(["x" * 9000] * 30, ["x" * 9000] * 30, 0, READ, id="cut"),
+        pytest.param(None, QUESTIONS, 0, READ, id="not-stored"),
+    ],
+)
+def test_a_judge_that_changed(
+    before: Sequence[str] | None, now: Sequence[str], same: int, advice: str
+) -> None:
+    """Kind: other scores for the same answers are no fall of the agent's."""
+    old, new = judged([[0.9]] * SCENARIOS, asked=before), judged([[0.65]] * SCENARIOS, asked=now)
+    comparison = ScenarioComparisonResults.of(old, new)
+    assert only(comparison).same_questions == same
+    assert advice in comparison.advice
+    told = f"the judge was asked the same about {same} of 30 records"
+    assert (told in comparison.decision_reasons[0]) is bool(same)
 
 
 def test_many_scores_are_corrected() -> None:

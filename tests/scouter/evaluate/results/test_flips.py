@@ -197,6 +197,50 @@ def test_between_baseline_and_release(
         assert (found, flips_text(found)) == ((), "")
 
 
+@pytest.mark.parametrize(
+    "attributes",
+    [
+        pytest.param(
+            {"openinference.span.kind": "TOOL", "tool.name": "f", "input.value": '{"q": N}'},
+            id="openinference",
+        ),
+        pytest.param(
+            {
+                "traceloop.span.kind": "tool", "traceloop.entity.name": "f",
+                "traceloop.entity.input": '{"inputs": {"q": N}}',
+            },
+            id="openllmetry",
+        ),
+        pytest.param(
+            {
+                "operation.name": "ai.toolCall", "ai.operationId": "ai.toolCall",
+                "ai.toolCall.name": "f", "ai.toolCall.id": "cN", "ai.toolCall.args": '{"q": N}',
+            },
+            id="vercel",
+        ),
+        pytest.param(
+            {"gen_ai.tool.name": "f", "tool_arguments": '{"q": N}', "logfire.msg": "running tool"},
+            id="pydantic-ai",
+        ),
+        pytest.param(
+            {"langfuse.observation.type": "tool", "langfuse.observation.input": '{"q": N}'},
+            id="langfuse",
+        ),
+    ],
+)  # fmt: skip
+def test_calls_of_other_conventions(attributes: dict[str, str]) -> None:
+    """Another argument is another trajectory, whoever tells of the call."""
+
+    def called(number: int) -> list[Span]:
+        made = {name: value.replace("N", str(number)) for name, value in attributes.items()}
+        return [span(1, "f", attributes=made)]
+
+    good = attempt(0, [task(True)], spans=called(1))
+    for number, whose in ((1, "the judge's"), (2, "the agent's")):
+        bad = attempt(1, [task(False)], spans=called(number))
+        assert only(flips(run(good, bad))).text == whose
+
+
 def test_each_flip_is_named() -> None:
     """Of four attempts that do not pass, two are like one that does, one is not, one is unknown."""
     found = run(
