@@ -15,6 +15,7 @@ from scouter.client.models.labels import (
     AgreementKappa,
     JudgeAgreement,
     LabelAgreement,
+    LabelPlan,
     LabelScale,
     QueueResult,
     RaterPair,
@@ -50,6 +51,11 @@ class LabelItem(_Answer):
     is_blind: bool | None = Field(
         description="False if the person had seen the outcome or other labels; null: nobody said."
     )
+    order: str | None = Field(description="Order of the queue that it came from; null: none.")
+    stratum: str | None = Field(
+        description="Records that it was drawn from: `passed`, `failed` or `all`; null: unknown."
+    )
+    size: int | None = Field(description="Number of records in the stratum at that moment.")
 
 
 class LabelPage(_Answer):
@@ -88,6 +94,9 @@ class LabelQueue(_Answer):
     scale: LabelScale | None = Field(description="Null where a label is good or bad.")
     labelled: int = Field(description="Records that this person has labelled.")
     waiting: int = Field(description="Records of the newest 500 results that wait for a label.")
+    plan: LabelPlan | None = Field(
+        description="Worth of further labels drawn at random; null where nothing is decided."
+    )
     people: list[str] = Field(description="Names that people labelled under, by first use.")
     items: list[QueueItem]
 
@@ -129,6 +138,9 @@ def label_item(row: LabelRow) -> LabelItem:
         at=format_time(row.at_ns),
         by=row.by,
         is_blind=row.is_blind,
+        order=row.order,
+        stratum=row.stratum,
+        size=row.size,
     )
 
 

@@ -24,13 +24,14 @@ from collector.api.parts import TheRegistry, TheStore
 from collector.labelling.agreement import agreement_of
 from collector.labelling.labelled import Standing, labelled_of
 from collector.labelling.people import known_name
-from collector.labelling.question import question_line
-from collector.labelling.queue import MOST_LABELS
+from collector.labelling.question import question_about, question_line
+from collector.labelling.queue import LOOKED_AT, MOST_LABELS, TaskOf, places_of
 from collector.pipeline.profiles import ProfileRegistry
 from collector.problem import ProblemError
 from collector.storage.port.labels import LabelQuery, LabelRow
 from collector.storage.port.rows import TaskRow
 from collector.storage.port.store import Store
+from scouter.agent.calibration.drawn import digest, drawn_line
 from scouter.client.models.labels import LabelAgreement
 from scouter.evaluate.outcome import Outcome
 from scouter.evaluate.results.score import as_score
@@ -40,8 +41,8 @@ from scouter.evaluate.tasks.task import Task
 _AT_A_TIME: Final = 20
 """Contexts that are read together."""
 _COLUMNS: Final = (
-    "uid", "record_id", "task", "label", "score", "rater", "judge", "judge_score", "is_blind",
-    "notes", "context",
+    "label", "score", "rater", "notes", "record_id", "task", "session", "question", "uid", "order",
+    "stratum", "size", "is_blind", "judge", "judge_score", "context",
 )  # fmt: skip
 Alias: TypeAlias = Annotated[
     str, Query(min_length=1, max_length=512, description="Alias of the profile.")
@@ -131,11 +132,24 @@ def labelled_router() -> APIRouter:
         format: Annotated[Literal["jsonl", "csv"], Query(description="Form of the lines.")] = (
             "jsonl"
         ),
+        draw: Annotated[
+            int | None,
+            Query(
+                ge=1,
+                le=LOOKED_AT,
+                description="In place of the labels so many records to be labelled, drawn at "
+                "random of those that the task passed and of those that it failed.",
+            ),
+        ] = None,
     ) -> Response:
         """Labels as the lines that `scouter judge calibrate` reads, with the judge's answers."""
-        task_of(registry, caller.space, profile, task_id)
-        rows = _all_labels(store, caller.space, profile, task_id)
-        lines = _lines(store, caller.space, rows, task_id.lower(), contexts=contexts)
+        task = task_of(registry, caller.space, profile, task_id)
+        if draw is None:
+            rows = _all_labels(store, caller.space, profile, task_id)
+            lines = _lines(store, caller.space, rows, task_id.lower(), contexts=contexts)
+        else:
+            of = TaskOf(caller.space, profile, task.id)
+            lines = _drawn(store, of, task, draw, contexts=contexts)
         if format == "csv":
             return StreamingResponse(_csv(lines, contexts=contexts), media_type="text/csv")
         texts = (json.dumps(line).encode() + b"\n" for line in lines)
@@ -196,7 +210,7 @@ def _lines(
         part = rows[at : at + _AT_A_TIME]
         judged = _judged_of(store, space, part, task_id)
         uids = {each.uid for each in part}
-        known = {r.uid: r.context for r in store.records_of(space, uids)} if contexts else {}
+        known = {each.uid: each for each in store.records_of(space, uids)}
         for row in part:
             said: JsonValue = row.is_good if row.score is None else row.score
             line: dict[str, JsonValue] = {
@@ -212,9 +226,36 @@ def _lines(
                 line["is_blind"] = row.is_blind
             if row.notes:
                 line["notes"] = row.notes
-            if row.uid in known:
-                line["context"] = known[row.uid]
+            origin = {"order": row.order, "stratum": row.stratum, "size": row.size}
+            line |= {name: value for name, value in origin.items() if value is not None}
+            record = known.get(row.uid)
+            if record is not None:
+                if record.session_id:
+                    line["session"] = record.session_id
+                if contexts:
+                    line["context"] = record.context
             yield line
+
+
+def _drawn(
+    store: Store, of: TaskOf, task: Task, count: int, *, contexts: bool
+) -> Iterator[dict[str, JsonValue]]:
+    """Lines to be filled in, in an order that tells no outcome."""
+    places = sorted(places_of(store, of)[:count], key=lambda place: digest(place.uid))
+    for at in range(0, len(places), _AT_A_TIME):
+        part = places[at : at + _AT_A_TIME]
+        records = {each.uid: each for each in store.records_of(of.space, {p.uid for p in part})}
+        for place in part:
+            record = records.get(place.uid)
+            if record is not None:
+                fields: dict[str, JsonValue] = {
+                    "question": question_about(task, record.context),
+                    "record_id": record.record_id, "task": of.task_id,
+                    "session": record.session_id,
+                }  # fmt: skip
+                if contexts:
+                    fields["context"] = record.context
+                yield drawn_line(place, fields)
 
 
 def _csv(lines: Iterator[dict[str, JsonValue]], *, contexts: bool) -> Iterator[bytes]:

@@ -31,7 +31,7 @@ from collector.api.parameters import (
 from collector.api.parts import TheJudges, TheRegistry, TheStore
 from collector.labelling.people import known_name
 from collector.labelling.question import is_readable, question_line, question_of
-from collector.labelling.queue import Asked, Order, queue_of
+from collector.labelling.queue import Asked, Order, TaskOf, origin_of, queue_of
 from collector.labelling.scale import scale_for
 from collector.problem import ProblemError
 from collector.storage.port.labels import LabelQuery, LabelRow
@@ -70,6 +70,11 @@ class LabelBody(BaseModel):
     is_blind: bool | None = Field(
         default=None,
         description="False if they had seen the outcome or other labels before; null: not said.",
+    )
+    order: Order | None = Field(
+        default=None,
+        description="Order of the queue that the record came from; null: from none. A label in "
+        "place of another one keeps the order of that one.",
     )
 
     @model_validator(mode="after")
@@ -126,19 +131,27 @@ def labels_router() -> APIRouter:
             registered = registry.get(caller.space, row.profile_uid)
             tasks = () if registered is None else registered.profile.tasks
             is_good = _passes(body.score, next((t for t in tasks if t.id == task.task_id), None))
+        rater = known_name(store, caller.space, body.rater)
+        of = TaskOf(caller.space, row.alias, task.task_id)
+        query = LabelQuery(**of._asdict(), uid=row.record_uid, rater=rater)
+        earlier = next(iter(store.labels(query)), None)
+        origin = origin_of(store, of, body.order, row.record_uid, earlier)
         kept = LabelRow(
             space=caller.space,
             uid=row.record_uid,
             record_id=row.record_id,
             alias=row.alias,
             task_id=task.task_id,
-            rater=known_name(store, caller.space, body.rater),
+            rater=rater,
             is_good=is_good,
             notes=body.notes,
             at_ns=time.time_ns(),
             by=caller.token_id,
             score=body.score,
             is_blind=body.is_blind,
+            order=origin.order,
+            stratum=origin.stratum,
+            size=origin.size,
         )
         store.append_labels([kept]).result()
         return label_item(kept)
@@ -193,7 +206,8 @@ def labels_router() -> APIRouter:
         """Records that a person has not labelled, in order."""
         task = task_of(registry, caller.space, profile, task_id)
         name = known_name(store, caller.space, rater)
-        found = queue_of(store, caller.space, profile, task_id.lower(), order, name)
+        of = TaskOf(caller.space, profile, task_id.lower())
+        found = queue_of(store, of, order, name)
         shown, own = found.items[offset : offset + limit], None
         if uid is not None:
             row, result = _judged(store, caller, uid, task_id)
@@ -216,6 +230,7 @@ def labels_router() -> APIRouter:
             scale=label_scale(scale_for(task)),
             labelled=found.labelled,
             waiting=len(found.items),
+            plan=found.plan,
             people=list(store.label_raters(caller.space)),
             items=[
                 queue_item(

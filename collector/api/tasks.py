@@ -115,14 +115,13 @@ def tasks_router() -> APIRouter:
         found = store.task_counts(query)
         if not found:
             names.check(query.space, query.profile)
-        judges = standings.reader(query.space)
         buckets = _buckets(store, query, bucket, points)
         line_of = None if buckets is None else _lines(store, query, buckets, len(found))
         return TaskRates(
             items=tuple(
                 RatedTask(
                     **_rate(each),
-                    judge=judges.of(each, span),
+                    judge=standings.of(query.space, each, span),
                     line=line_of and line_of(each.profile_uid, each.task_id),
                 )
                 for each in found
@@ -157,7 +156,6 @@ def tasks_router() -> APIRouter:
             raise ProblemError(
                 400, f"more than {_MOST_ITEMS:,} points: name a profile or a task, or a later since"
             )
-        judges = standings.reader(query.space)
 
         def point(each: SeriesItem) -> dict[str, JsonValue]:
             span = Span(
@@ -165,7 +163,7 @@ def tasks_router() -> APIRouter:
                 until_ns=min(buckets.until_ns, each.start_ns + buckets.bucket_ns),
                 service_version=query.service_version,
             )
-            judge = judges.of(each.counts, span)
+            judge = standings.of(query.space, each.counts, span)
             return {
                 "start": format_time(each.start_ns),
                 **_rate(each.counts),

@@ -9,7 +9,7 @@ from collector.judging.gold_items import Schedule
 from collector.storage.port.judges import GoldOutcome
 from scouter.agent.calibration.calibration import Calibration
 from scouter.agent.calibration.identity import Identity
-from scouter.agent.calibration.known import Calibrations
+from scouter.agent.calibration.known import Calibrations, Unfit
 from scouter.evaluate.outcome import Outcome
 from scouter.evaluate.statistics.confusion import Confusion
 from scouter.evaluate.statistics.gold_items import JudgeDrift, judge_drift
@@ -28,7 +28,8 @@ class GoldWindow:
     undecided: int
     """Items that the judge neither passed nor failed."""
     drift: JudgeDrift | None
-    """Against the calibration that was in force; None in a window that goes on, and without one."""
+    """Against the calibration that was in force; None in a window that goes on, without one, and if
+    its labels were drawn by the judge's outcome or say nothing of how they were chosen."""
 
 
 def gold_windows(
@@ -62,7 +63,6 @@ def gold_windows(
         confusion, undecided = _confusion(rows)
         known = calibrations.at(identity, _time(rows[0].at_ns))
         is_complete = now_ns >= end_ns
-        has_drift = is_complete and isinstance(known, Calibration) and confusion.total > 0
         found.append(
             GoldWindow(
                 first_slot=first,
@@ -71,12 +71,17 @@ def gold_windows(
                 is_complete=is_complete,
                 confusion=confusion,
                 undecided=undecided,
-                drift=judge_drift(known.counts.confusion, confusion)
-                if has_drift and isinstance(known, Calibration)
-                else None,
+                drift=_drift(known, confusion) if is_complete else None,
             )
         )
     return found
+
+
+def _drift(known: Calibration | Unfit, gold: Confusion) -> JudgeDrift | None:
+    """Hold gold items against labels that, as they do, do not depend on the judge's outcome."""
+    if isinstance(known, Unfit) or known.drawn is None or known.drawn.order == "outcome":
+        return None
+    return judge_drift(known.drawn.counts.confusion, gold) if gold.total else None
 
 
 def last_complete(windows: Sequence[GoldWindow]) -> GoldWindow | None:

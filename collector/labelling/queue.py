@@ -1,18 +1,21 @@
 """The order in which people are asked about records."""
 
-import hashlib
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Final
+from typing import Final, NamedTuple
 
 from collector.storage.port.labels import LabelQuery, LabelRow
-from collector.storage.port.newest_results import NewestResultsQuery
+from collector.storage.port.newest_results import NewestResult, NewestResultsQuery
 from collector.storage.port.rows import TaskRow
 from collector.storage.port.store import Store
+from scouter.agent.calibration.drawn import Place, digest, draw
+from scouter.client.models.labels import LabelPlan
 from scouter.evaluate.outcome import Outcome, Reason
 from scouter.evaluate.results.score import as_score
+from scouter.evaluate.statistics.confusion import Confusion
+from scouter.evaluate.statistics.corrected_rate import DrawnLabels, JudgeCounts, planned_width
 
 LOOKED_AT: Final = 500
 """Results that a queue is made of: the newest that it may ask about."""
@@ -20,11 +23,21 @@ MOST_LABELS: Final = 100_000
 _DECIDED: Final = (Outcome.PASSED, Outcome.FAILED)
 
 
+class TaskOf(NamedTuple):
+    """A task of a profile in a space."""
+
+    space: str
+    alias: str
+    task_id: str
+
+
 class Order(StrEnum):
     """Order of a queue."""
 
     RANDOM = "random"
-    """Every record alike, by a digest of its uid: rates made of these labels are not bent."""
+    """Every record alike, by a digest of its uid."""
+    OUTCOME = "outcome"
+    """At random too, of those that the task passed and of those that it failed in turn."""
     FAILED = "failed"
     """Records of which the task failed, the newest first."""
     UNCERTAIN = "uncertain"
@@ -51,47 +64,145 @@ class Queue:
     items: Sequence[Asked]
     labelled: int
     """Records that this person has labelled, of this task."""
+    plan: LabelPlan | None
+    """Worth of further labels; None where the task has decided none of the newest records."""
 
 
-def queue_of(store: Store, space: str, alias: str, task_id: str, order: Order, rater: str) -> Queue:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Origin:
+    """How a record came to be labelled."""
+
+    order: str | None = None
+    stratum: str | None = None
+    size: int | None = None
+
+
+def queue_of(store: Store, task: TaskOf, order: Order, rater: str) -> Queue:
     """Make the queue of a person: evaluated records that they have not labelled.
 
     Args:
         store: Has evaluations and labels.
-        space: Space of the records.
-        alias: Alias of the profile.
-        task_id: The task that is asked about.
+        task: The task that is asked about.
         order: Order of the records in the queue.
         rater: The person.
 
     Cost: linear in the labels of the task; reads its newest `LOOKED_AT` results, without texts.
     """
-    every = store.labels(LabelQuery(space=space, alias=alias, task_id=task_id, limit=MOST_LABELS))
+    query = LabelQuery(**task._asdict(), limit=MOST_LABELS)
+    every = store.labels(query)
     own = {each.uid for each in every if each.rater == rater}
     others: Mapping[str, list[LabelRow]] = defaultdict(list)
     for each in every:
         others[each.uid].append(each)
-    results = store.newest_results(
-        NewestResultsQuery(
-            space=space,
-            alias=alias,
-            task_id=task_id,
-            outcome=Outcome.FAILED if order is Order.FAILED else None,
-            limit=LOOKED_AT,
-            has_values=order is Order.UNCERTAIN,
-        )
+    results = _newest(
+        store,
+        task,
+        Outcome.FAILED if order is Order.FAILED else None,
+        has_values=order is Order.UNCERTAIN,
     )
     found = [
         Asked(uid=each.uid, task=each.task, labels=others[each.uid])
         for each in results
         if each.uid not in own
     ]
-    return Queue(items=_ordered(found, order), labelled=len(own))
+    outcomes = outcomes_of(results if order is not Order.FAILED else _newest(store, task))
+    return Queue(
+        items=_ordered(found, order, outcomes),
+        labelled=len(own),
+        plan=plan_of(every, outcomes),
+    )
 
 
-def _ordered(found: Sequence[Asked], order: Order) -> Sequence[Asked]:
+def _newest(
+    store: Store, task: TaskOf, outcome: Outcome | None = None, *, has_values: bool = False
+) -> Sequence[NewestResult]:
+    return store.newest_results(
+        NewestResultsQuery(
+            **task._asdict(), outcome=outcome, limit=LOOKED_AT, has_values=has_values
+        )
+    )
+
+
+def outcomes_of(results: Iterable[NewestResult]) -> Mapping[str, bool]:
+    """By uid whether the task passed the record; others than passed and failed are left out."""
+    return {
+        each.uid: each.task.outcome is Outcome.PASSED
+        for each in results
+        if each.task.outcome in _DECIDED
+    }
+
+
+def places_of(store: Store, task: TaskOf) -> Sequence[Place]:
+    """Draw from the newest results of a task: all of them, in the order to label them."""
+    return draw(outcomes_of(_newest(store, task)))
+
+
+def origin_of(
+    store: Store, task: TaskOf, order: Order | None, uid: str, earlier: LabelRow | None
+) -> Origin:
+    """Say how a record came to be labelled.
+
+    Args:
+        store: Has the newest results of the task.
+        task: The task that is labelled.
+        order: Order of the queue that it came from; None if from none.
+        uid: Of the record.
+        earlier: The person's label before, whose origin stays.
+
+    Returns:
+        Without a stratum for a record that is not among the newest results any more.
+    """
+    if earlier is not None:
+        return Origin(order=earlier.order, stratum=earlier.stratum, size=earlier.size)
+    if order in (Order.OUTCOME, Order.RANDOM):
+        outcomes = outcomes_of(_newest(store, task))
+        if order is Order.RANDOM:
+            if uid in outcomes:
+                return Origin(order=order, stratum="all", size=len(outcomes))
+        else:
+            place = next((each for each in draw(outcomes) if each.uid == uid), None)
+            if place is not None:
+                return Origin(order=place.order, stratum=place.stratum, size=place.size)
+    return Origin(order=order)
+
+
+def plan_of(labels: Sequence[LabelRow], outcomes: Mapping[str, bool]) -> LabelPlan | None:
+    """Foresee what more labels would tell, from those of records that were drawn at random."""
+    if not outcomes:
+        return None
+    by_item: Mapping[str, list[LabelRow]] = defaultdict(list)
+    for each in labels:
+        if each.stratum is not None and each.is_blind is not False:
+            by_item[each.uid].append(each)
+    counts: Counter[tuple[bool, bool]] = Counter()
+    for uid, rows in by_item.items():
+        is_good, stratum = majority(rows), rows[0].stratum
+        passed = outcomes.get(uid) if stratum == "all" else stratum == "passed"
+        if is_good is not None and passed is not None:
+            counts[is_good, passed] += 1
+    confusion = Confusion(
+        good_passed=counts[True, True], good_failed=counts[True, False],
+        bad_passed=counts[False, True], bad_failed=counts[False, False],
+    )  # fmt: skip
+    traffic = JudgeCounts(sum(outcomes.values()), len(outcomes))
+    drawn = DrawnLabels(counts=confusion, traffic=traffic)
+    width, width_20, width_50 = (planned_width(drawn, traffic, more) for more in (0, 20, 50))
+    return LabelPlan(
+        passed=confusion.passed,
+        failed=confusion.total - confusion.passed,
+        width=width,
+        width_20=width_20,
+        width_50=width_50,
+    )
+
+
+def _ordered(found: Sequence[Asked], order: Order, outcomes: Mapping[str, bool]) -> Sequence[Asked]:
+    if order is Order.OUTCOME:
+        by_uid = {each.uid: each for each in found}
+        places = [each.uid for each in draw(outcomes)]
+        return [by_uid[uid] for uid in places if uid in by_uid]
     if order is Order.RANDOM:
-        return sorted(found, key=lambda each: _digest(each.uid))
+        return sorted(found, key=lambda each: digest(each.uid))
     if order is Order.UNCERTAIN:
         doubts = [(doubt(each.task), each) for each in found]
         known = [(at, each) for at, each in doubts if at is not None]
@@ -99,10 +210,6 @@ def _ordered(found: Sequence[Asked], order: Order) -> Sequence[Asked]:
     if order is Order.DISAGREES:
         return [each for each in found if disagrees(each.task, each.labels)]
     return found
-
-
-def _digest(uid: str) -> bytes:
-    return hashlib.sha256(uid.encode("utf-8", "surrogatepass")).digest()
 
 
 def doubt(task: TaskRow) -> float | None:

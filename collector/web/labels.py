@@ -18,6 +18,8 @@ _BEGINNING: Final = 160
 """Characters of each."""
 _SURE: Final = 0.4
 """Width of an interval of kappa beyond which there are too few labels to say anything."""
+DRAWN: Final = ("outcome", "random")
+"""Orders that draw at random: only of their labels a rate can be made."""
 STANDINGS: Final = {
     "contested": "people differ",
     "tied": "people are tied",
@@ -63,7 +65,7 @@ async def queue_view(source: Source, given: Mapping[str, str]) -> Answer:
         source: Asks the API.
         given: `profile`, `task`, `rater`, `order`, `reveal`, `offset`; `uid`, a record in place of
             the next one, and `back`, the view that led to it; `seen`, a record whose outcome was
-            shown before; `undone`, that a label was taken back.
+            shown before; `undone`, that a label was taken back, and `drawn`, its order.
 
     Raises:
         AskError: The API refused.
@@ -72,7 +74,7 @@ async def queue_view(source: Source, given: Mapping[str, str]) -> Answer:
         "profile": given.get("profile", ""),
         "task": given.get("task", ""),
         "rater": given.get("rater", "").strip()[:100],
-        "order": given.get("order") or "random",
+        "order": given.get("order") or "outcome",
     }
     offset = natural(given.get("offset", ""))
     is_shown = given.get("reveal") == "yes"
@@ -91,7 +93,7 @@ async def queue_view(source: Source, given: Mapping[str, str]) -> Answer:
     elsewhere = 0
     if item is not None:
         item["context"] = pruned(item["context"])
-    elif kept["rater"] and kept["order"] != "random":
+    elif kept["rater"] and kept["order"] not in DRAWN:
         elsewhere = (await source.get("labels/queue", **asked, limit="0"))["waiting"]
     last: list[Answer] = []
     if kept["rater"]:
@@ -109,6 +111,8 @@ async def queue_view(source: Source, given: Mapping[str, str]) -> Answer:
         "elsewhere": elsewhere,
         "it": "judge" if queue["is_judge"] else "check",
         "orders": _orders(is_judge=queue["is_judge"]),
+        "drawn": _drawn(given, kept["order"]),
+        "is_example": kept["order"] not in DRAWN,
         "steps": _keyed(queue["scale"]["steps"] if queue["scale"] else ()),
     }
 
@@ -123,7 +127,8 @@ def _orders(*, is_judge: bool) -> list[tuple[str, str]]:
     it = "judge" if is_judge else "check"
     doubts = [("uncertain", "judge uncertain")] if is_judge else []
     return [
-        ("random", "at random"),
+        ("outcome", f"{it} passed and failed, at random"),
+        ("random", "all at random"),
         ("failed", f"{it} failed"),
         *doubts,
         ("disagrees", f"{it} differs from people"),
@@ -135,6 +140,16 @@ def _is_blind(item: Answer | None, seen: str, order: str) -> bool:
     if item is None or item["uid"] == seen or order == "failed":
         return False
     return item["own"] is None or item["own"]["is_blind"] is not False
+
+
+def _drawn(given: Mapping[str, str], order: str) -> str:
+    """Order that the record comes from; "" of one that a link named.
+
+    One whose label was taken back keeps the order of that label.
+    """
+    if given.get("undone") == "yes":
+        return given.get("drawn", "")
+    return "" if given.get("uid") else order
 
 
 def _keyed(steps: Sequence[float]) -> list[tuple[float, str]]:

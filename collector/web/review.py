@@ -112,7 +112,7 @@ async def _label(request: Request, source: Source) -> Response:
         form |= {"uid": undone, "label": "none"}
     if not form.get("task"):
         raise AskError(HTTPStatus.BAD_REQUEST, "choose the task that the label is for")
-    await source.post(
+    stored = await source.post(
         "labels",
         {
             "uid": form.get("uid", ""),
@@ -121,8 +121,10 @@ async def _label(request: Request, source: Source) -> Response:
             "rater": form.get("rater", "").strip(),
             "notes": form.get("notes", ""),
             "is_blind": form.get("blind") == "yes",
+            "order": form.get("drawn") or None,
         },
     )
+    form["drawn"] = stored["order"] or ""
     return RedirectResponse(_after(form, is_undone=bool(undone)), HTTPStatus.SEE_OTHER)
 
 
@@ -140,6 +142,7 @@ def _after(form: Mapping[str, str], *, is_undone: bool) -> str:
         return f"/labels/records?{query({**kept, 'order': '', 'offset': ''})}"
     if is_undone:
         kept |= {"uid": form["uid"], "undone": "yes", "seen": form.get("undo_seen", "")}
+        kept |= {"drawn": form["drawn"]}
     return f"/labels/queue?{query(kept)}"
 
 

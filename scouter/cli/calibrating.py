@@ -2,7 +2,7 @@
 
 import datetime
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -36,9 +36,12 @@ from scouter.evaluate.judge.port import (
     time_limit_of,
 )
 from scouter.evaluate.paths.path import Path as ContextPath
+from scouter.evaluate.results.record_result import RecordResult
+from scouter.evaluate.results.task_result import EvalTaskResult
 from scouter.evaluate.tasks.judge import LLMJudgeTask
 from scouter.model.visible import one_line
 from scouter.replay.named_run import NO_PRICES, check_prompts, named_judge
+from scouter.replay.reports.texts import counted
 
 _SHOWN: Final = 5
 """Most line numbers that a message about repeated lines lists."""
@@ -108,6 +111,9 @@ def run(wanted: Wanted, begin: Callable[[int], None], tick: Callable[[], None]) 
     items = gather(votes_on(file.labels, task, path, problems), path, problems)
     for problem in [*problems, *_repeats(path, items)]:
         typer.echo(f"scouter: {one_line(problem)}", err=True)
+    if file.waiting:
+        waiting = counted(file.waiting, "line")
+        typer.echo(f"scouter: {path}: {waiting} not filled in yet", err=True)
     if not items:
         raise ConfigError(f"{wanted.labels}: no label for the task {task.id!r} could be read")
     for item in items:
@@ -213,7 +219,12 @@ def _judge(
         return _Watched(named_judge(wanted.judge, wanted.judge_timeout_s))
     if wanted.results is not None:
         return None
-    is_judged = any(item.judged is not None or item.judge_score is not None for item in items)
+    is_judged = any(
+        item.judged is not None
+        or item.judge_score is not None
+        or item.judged_when_drawn is not None
+        for item in items
+    )
     if (is_judged and not asking) or all(item.context is None for item in items):
         return None
     entries = ProviderEntries.from_settings(wanted.providers)
@@ -239,27 +250,39 @@ def _who(wanted: Wanted, *, is_asked: bool) -> str | None:
     return None if wanted.results is None else load_results(wanted.results).judge
 
 
-def _by_name(
+def judged_results(
     results: Path, profile: AgentEvalProfile, task: LLMJudgeTask
-) -> dict[str, JudgeOutcome]:
-    """The outcomes in a file of results, by uid and by record id."""
+) -> Iterator[tuple[RecordResult, EvalTaskResult]]:
+    """The results of a task in a file, with their records.
+
+    Raises:
+        ConfigError: They are of another profile.
+    """
     parts = load_results(results).parts.values()
     same = [part for digest, part in parts if digest == profile.digest]
     if not same:
         known = ", ".join(digest[:12] or "?" for digest, _ in parts) or "none"
         raise ConfigError(
-            f"--results {results}: its records were judged by another profile ({known}) than "
+            f"{results}: its records were judged by another profile ({known}) than "
             f"{profile.alias!r} {profile.digest[:12]}; give the one that judged with --profile"
         )
-    found: dict[str, JudgeOutcome] = {}
     for part in same:
         for record in part.records:
             for result in record.tasks:
                 if result.task_id == task.id:
-                    outcome = judge_outcome(result)
-                    found[f"uid {record.record_uid}"] = outcome
-                    name = f"id {record.record_id}"
-                    found[name] = _SEVERAL if name in found else outcome
+                    yield record, result
+
+
+def _by_name(
+    results: Path, profile: AgentEvalProfile, task: LLMJudgeTask
+) -> dict[str, JudgeOutcome]:
+    """The outcomes in a file of results, by uid and by record id."""
+    found: dict[str, JudgeOutcome] = {}
+    for record, result in judged_results(results, profile, task):
+        outcome = judge_outcome(result)
+        found[f"uid {record.record_uid}"] = outcome
+        name = f"id {record.record_id}"
+        found[name] = _SEVERAL if name in found else outcome
     return found
 
 
@@ -277,6 +300,8 @@ def _known(
             outcome = JudgeOutcome(passed=item.judged, score=item.judge_score)
         elif item.judge_score is not None:
             outcome = JudgeOutcome(passed=passes(item.judge_score), score=item.judge_score)
+        elif outcome.passed is None and item.judged_when_drawn is not None:
+            outcome = JudgeOutcome(passed=item.judged_when_drawn)
         found.append([outcome])
     return found
 

@@ -108,6 +108,10 @@ def calibrate(
     Of several raters the majority counts; ties are left out. A bad line is named and costs only
     itself.
 
+    `order`, `stratum` and `size` say how the record was chosen; `scouter judge sample` writes them.
+    Labels without `order`, or given with the judge's outcome in view (`is_blind: false`), count for
+    the agreement and correct no pass rate.
+
     The judge's answers come from the first of these: `--judge`, which is asked about all records
     with a context; `--results`; the lines, if one holds an answer; the provider entry that the
     task's prompt names. With `--providers`, `--repeats` or `--swap` the entry is asked even if
@@ -183,6 +187,52 @@ def calibrate(
 
 
 @judge.command()
+def sample(
+    source: Annotated[
+        str,
+        typer.Argument(
+            metavar="RESULTS",
+            help="From scouter eval --save or results.save(), or the address of a collector.",
+        ),
+    ],
+    profile: Annotated[str, typer.Option(metavar="FILE|NAME", help="Profile with the judge task.")],
+    save: Annotated[
+        Path,
+        typer.Option(metavar="FILE", help="Lines to be filled in: .jsonl or .csv; a new file."),
+    ],
+    task: Annotated[
+        str | None,
+        typer.Option(metavar="ID", help="The judge task, where the profile has several."),
+    ] = None,
+    labels: Annotated[int, typer.Option(min=2, max=500, metavar="N", help="Records to draw.")] = 50,
+) -> None:
+    """Draw records for people to label, so that a pass rate can be corrected.
+
+    Half are drawn at random from what the judge passed, and half from what it failed. Of a
+    collector they come from the newest 500 results of the task; the token is SCOUTER_AUTH_TOKEN.
+
+    Give each line a `label` (pass or fail) and a `rater`. Do it before you read `stratum`, which
+    tells the judge's outcome. Lines without a label are left out.
+
+    **Examples**
+
+        scouter judge sample today.json --profile desk.yaml --labels 50 --save labels.jsonl
+        scouter judge sample http://127.0.0.1:4318 --profile desk.yaml --save labels.csv
+        scouter judge calibrate labels.jsonl --profile desk.yaml --save judge.json
+    """
+    from scouter.cli.judge_tables import sample_text
+    from scouter.cli.sampling import draw_lines, write_lines
+
+    if save.exists():
+        raise ConfigError(f"--save {save}: the file is there, maybe with labels; name another one")
+    check_writable("--save", save)
+    lines, traffic = draw_lines(source, profile, task, labels)
+    write_lines(save, lines)
+    typer.echo(f"wrote {save}", err=True)
+    typer.echo(sample_text(lines, traffic))
+
+
+@judge.command()
 def correct(
     results: Annotated[
         Path, typer.Argument(metavar="RESULTS", help="From scouter eval --save, or results.save().")
@@ -197,14 +247,6 @@ def correct(
             help="Profile that judged, where it is another version than the calibrated one.",
         ),
     ] = None,
-    same_traffic: Annotated[
-        bool,
-        typer.Option(
-            "--same-traffic",
-            help="The labels are a random sample of the same traffic as the results: they say "
-            "more then.",
-        ),
-    ] = False,
     min_pass_rate: Annotated[
         float | None,
         typer.Option(min=0, max=1, metavar="RATE", help="For the corrected pass rate."),
@@ -222,7 +264,6 @@ def correct(
     **Examples**
 
         scouter judge correct today.json --calibration judge.json
-        scouter judge correct today.json --calibration judge.json --same-traffic
         scouter judge correct today.json --calibration judge.json --profile desk_v2.yaml
     """
     from scouter.agent.calibration.calibration import Calibration
@@ -233,7 +274,7 @@ def correct(
 
     known = Calibration.load(calibration)
     given = None if profile is None else AgentEvalProfile.from_file(profile)
-    found = apply(results, known, given, same_traffic=same_traffic)
+    found = apply(results, known, given)
     print_corrected(known, found)
     if isinstance(found.correction, CannotSay):
         raise typer.Exit(_BELOW)

@@ -1,5 +1,9 @@
 """Calibrations and corrected rates as tables for people."""
 
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+from pydantic import JsonValue
 from rich.table import Table
 from rich.text import Text
 
@@ -7,7 +11,14 @@ from scouter.agent.calibration.calibration import Calibration, Figure, Rate
 from scouter.agent.calibration.correction import Corrected
 from scouter.evaluate.intervals import Interval
 from scouter.evaluate.show.console import emit, table_of
-from scouter.evaluate.statistics.corrected_rate import CannotSay
+from scouter.evaluate.statistics.confusion import Confusion
+from scouter.evaluate.statistics.corrected_rate import (
+    CannotSay,
+    DrawnLabels,
+    JudgeCounts,
+    planned_width,
+    rate_of_traffic,
+)
 from scouter.replay.reports.texts import counted
 
 
@@ -32,14 +43,18 @@ def print_corrected(calibration: Calibration, found: Corrected) -> None:
             "as people would say", _figure(correction.estimate), _between(correction.interval)
         )
         notes = []
-    counts = calibration.counts.confusion
+    counts = (
+        calibration.counts.confusion
+        if calibration.drawn is None
+        else (calibration.drawn.counts.confusion)
+    )
+    if found.is_of_traffic:
+        notes.append("The labels were drawn from these very records.")
     notes.append(
         f"Calibrated on {counts.total} labels ({counts.good} good, {counts.bad} bad) on "
         f"{calibration.created_at:%Y-%m-%d}: sensitivity {_whole(calibration.sensitivity)}, "
         f"specificity {_whole(calibration.specificity)}, kappa {_number(calibration.kappa)}."
     )
-    if found.labelled:
-        notes.append(f"Labelled records are left out, as they count as labels: {found.labelled}.")
     if found.left_out:
         parts = ", ".join(f"{count} {name}" for name, count in sorted(found.left_out.items()))
         notes.append(f"Records without an outcome are left out: {parts}.")
@@ -58,13 +73,16 @@ def over_budget_text(found: Calibration) -> str:
 def _rates(found: Calibration) -> Table:
     identity = found.identity
     table = table_of(f"{identity.alias} / {identity.task_id}", "Judge and people", "", "95 %")
-    counts = found.counts.confusion
+    drawn, counts = found.drawn, found.counts.confusion
+    known = counts if drawn is None else drawn.counts.confusion
+    is_weighted = drawn is not None and drawn.order == "outcome"
     for name, rate, of in (
-        ("accuracy", found.accuracy, counts.total),
-        ("sensitivity: passes good ones", found.sensitivity, counts.good),
-        ("specificity: fails bad ones", found.specificity, counts.bad),
+        ("accuracy", found.accuracy, f"of {counts.total}"),
+        ("sensitivity: passes good ones", found.sensitivity, f"of {known.good}"),
+        ("specificity: fails bad ones", found.specificity, f"of {known.bad}"),
     ):
-        shown = f"{_figure(rate.value)} of {of}" if rate.value is not None else "not known"
+        of_what = "of the traffic" if is_weighted and rate is not found.accuracy else of
+        shown = f"{_figure(rate.value)} {of_what}" if rate.value is not None else "not known"
         table.add_row(name, shown, _between(rate.interval))
     table.add_row("kappa: agreement beyond chance", *_kappa(found.kappa))
     if found.score_kappa is not None:
@@ -114,10 +132,74 @@ def _notes(found: Calibration) -> list[Text]:
         notes.append(f"Left out, as the judge did not decide: {parts}.")
     if found.over_budget:
         notes.append(over_budget_text(found))
+    notes += _origin(found)
     low, _ = found.counts.confusion.youden_interval()
     if low <= 0:
         notes.append("With these labels the judge cannot be told from one that does not look.")
     return [Text(note) for note in notes]
+
+
+def _origin(found: Calibration) -> list[str]:
+    """Say what the labels tell of the traffic that they were drawn from, and what they do not."""
+    drawn = found.drawn
+    if drawn is None:
+        return [f"No pass rate can be corrected: {found.why_not_drawn}."]
+    notes: list[str] = []
+    counts, traffic = drawn.counts.confusion, drawn.traffic
+    if drawn.order != "gold":
+        rate = rate_of_traffic(drawn.labels, traffic)
+        which = f"the {drawn.judged:,} records" if drawn.judged else "the traffic"
+        which += f" that {counts.total} labels were drawn from"
+        notes.append(
+            f"Cannot say what people would pass of {which}: {rate.reason}."
+            if isinstance(rate, CannotSay)
+            else f"Of {which}, people would pass {rate.estimate:.1%} ({_between(rate.interval)})."
+        )
+        notes.append(width_text(drawn.labels, traffic))
+    if found.not_drawn:
+        notes.append(f"Count for the agreement alone: {found.not_drawn_text}.")
+    if not drawn.pairs:
+        notes.append(
+            "Labels are taken for the truth, as no record has those of two people: if people err, "
+            "intervals are too narrow. Let a second person label 30 of the records."
+        )
+    elif drawn.differ:
+        notes.append(
+            f"People differ on {drawn.differ} of {counted(drawn.pairs, 'pair')} of labels. "
+            "Intervals include that the labels are wrong as often as this shows."
+        )
+    return notes
+
+
+def sample_text(lines: Sequence[Mapping[str, JsonValue]], traffic: JudgeCounts) -> str:
+    """Say what was drawn, what to do with it, and what the labels will tell."""
+    strata = Counter(str(each["stratum"]) for each in lines)
+    sizes = {str(each["stratum"]): each["size"] for each in lines}
+    words = {"passed": "that the judge passed", "failed": "that it failed", "all": "in all"}
+    drawn = ", ".join(
+        f"{strata[each]} of {sizes[each]} {words[each]}" for each in words if strata[each]
+    )
+    none = DrawnLabels(
+        counts=Confusion(good_passed=0, good_failed=0, bad_passed=0, bad_failed=0), traffic=traffic
+    )
+    counts = sorted({20, 50, 100, len(lines)} if len(lines) >= 20 else {20, 50, 100})
+    widths = ", ".join(
+        f"{100 * planned_width(none, traffic, count):.0f} points with {count}" for count in counts
+    )
+    return (
+        f"Drawn: {drawn}. Fill in label (pass or fail) and rater in each line, then run scouter "
+        "judge calibrate with the file.\n"
+        f"Width of the interval of the corrected pass rate, if the judge is right on 85 % of each "
+        f"kind: {widths} labels."
+    )
+
+
+def width_text(labels: DrawnLabels, traffic: JudgeCounts) -> str:
+    """Say how wide the interval is about to be, and what more labels would change."""
+    now, some, many = (100 * planned_width(labels, traffic, more) for more in (0, 20, 50))
+    have = f"The interval is about {now:.0f} points wide; " if labels.counts.total else ""
+    text = f"{have}20 more labels would make it {some:.0f}, 50 more {many:.0f}."
+    return text[0].upper() + text[1:]
 
 
 def _kappa(rate: Rate) -> tuple[str, str]:

@@ -2,46 +2,48 @@
 
 Run as `python -m tests.bench.calibration`; `--short` makes a fortieth of the runs.
 
-A judge of sensitivity 0.9 and specificity 0.8 decides 500 live records; a gold set of records that
-people and the judge have decided is drawn beside them, anew in every run, so that its own error is
-in the figures. Three ways to use it:
-
-* *transferred*: only sensitivity and specificity are used. The gold set is either a random sample
-  of the same traffic (so that 50 labels at a true rate of 0.95 hold two or three bad ones), or half
-  good and half bad, whatever the traffic is.
-* *same traffic*: the gold set is known to be a random sample, and its labels count themselves.
-* PPI++ with its normal interval, on the same data, for comparison; and the naive intervals, of Wald
-  and Wilson, which take the judge's word.
-
-Runs that end in "cannot say" are counted apart; coverage is of those that say something. The second
-table is of gold items in live traffic: how often a drift is seen, and whom it is put down to.
+A judge decides 500 records; some of them are labelled by people, and the labels go the way that
+`scouter judge calibrate` and `correct` take them. Everything is drawn anew in every run. Runs that
+end in "cannot say" are counted apart; coverage is of those that say something. The second table is
+of gold items in live traffic: how often a drift is seen, and whom it is put down to.
 """
 
 import argparse
 import math
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
+from scouter.agent.calibration.drawn import Decided, drawn_of
+from scouter.agent.calibration.labels import Item, Label, LabelOrder
 from scouter.evaluate.intervals import Interval, wilson
+from scouter.evaluate.statistics import corrected_rate as corrected_rates
+from scouter.evaluate.statistics.clustered import effect_of_conversations
 from scouter.evaluate.statistics.confusion import Confusion
-from scouter.evaluate.statistics.corrected_rate import CannotSay, Correction, corrected_rate
-from scouter.evaluate.statistics.gold_items import Diagnosis, JudgeCounts, diagnose
+from scouter.evaluate.statistics.corrected_rate import (
+    CannotSay,
+    Correction,
+    JudgeCounts,
+    corrected_rate,
+    rate_of_traffic,
+)
+from scouter.evaluate.statistics.gold_items import Diagnosis, diagnose
 from scouter.evaluate.statistics.kappa_profile import holds
-from scouter.evaluate.statistics.prediction_powered import prediction_powered
 from tests.bench.figures import Figures
 
 SENSITIVITY: Final = 0.9
 SPECIFICITY: Final = 0.8
 JUDGED: Final = 500
-RUNS: Final = 4000
-LEAST, MOST, MOST_FROM = 0.93, 0.97, 200
+JUDGES: Final = ((SENSITIVITY, SPECIFICITY), (0.7, 0.95))
+RUNS: Final = 1000
+LEAST: Final = 0.93
 RATES: Final = (0.80, 0.95)
-GOLD: Final = (50, 100, 200, 1000)
-Design: TypeAlias = Literal["sample", "halves"]
+Numbers: TypeAlias = npt.NDArray[np.int64]
+Flags: TypeAlias = npt.NDArray[np.bool_]
 
 
 @dataclass(slots=True)
@@ -63,12 +65,12 @@ class Tally:
 
     @property
     def error(self) -> float:
-        """One standard error of the simulation."""
-        share = self.coverage
-        return math.sqrt(share * (1 - share) / self.said) if self.said else math.nan
+        """One standard error of the simulation, at the least that is promised."""
+        return math.sqrt(LEAST * (1 - LEAST) / self.said) if self.said else math.nan
 
     def __str__(self) -> str:
-        return f"{self.coverage:6.1%} ± {self.error:.1%}"
+        low, high = wilson(self.covered, self.said) if self.said else (0.0, 1.0)
+        return f"{self.coverage:6.1%} ({low:.1%} to {high:.1%})"
 
 
 def flips(random: np.random.Generator, count: int, chance: float) -> int:
@@ -91,63 +93,161 @@ def pass_rate(rate: float, sensitivity: float, specificity: float) -> float:
     return rate * sensitivity + (1 - rate) * (1 - specificity)
 
 
-def cell(
-    random: np.random.Generator, rate: float, gold: int, design: Design, runs: int
-) -> dict[str, Tally]:
-    """Simulate one true rate with one size of gold set."""
-    found = {name: Tally() for name in ("transferred", "same", "ppi", "wald", "wilson")}
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """A situation: a traffic, how its labels were drawn, who labelled, and what is corrected."""
 
-    def add(name: str, correction: Correction) -> None:
-        if not isinstance(correction, CannotSay):
-            found[name].add(correction.interval, rate)
-
-    for _ in range(runs):
-        good = flips(random, gold, rate) if design == "sample" else gold // 2
-        labels = labelled(random, good, gold - good, SENSITIVITY, SPECIFICITY)
-        passed = flips(random, JUDGED, pass_rate(rate, SENSITIVITY, SPECIFICITY))
-        add("transferred", corrected_rate(labels, passed, JUDGED))
-        if design == "sample":
-            add("same", corrected_rate(labels, passed, JUDGED, same_traffic=True))
-            found["ppi"].add(prediction_powered(labels, passed, JUDGED).interval, rate)
-        share = passed / JUDGED
-        half = 1.959964 * math.sqrt(share * (1 - share) / JUDGED)
-        found["wald"].add((share - half, share + half), rate)
-        found["wilson"].add(wilson(passed, JUDGED), rate)
-    return found
+    name: str
+    labels: int
+    draw: Literal["outcome", "random", "whole", "gold"]
+    """`whole`: all turns of conversations that were drawn at random."""
+    judged: int = JUDGED
+    moved: float | None = None
+    """True rate of other records, which are corrected in place of those of the labels."""
+    turns: int = 1
+    alike: float = 0.0
+    """Intraclass correlation of the truth in a conversation."""
+    wrong: float = 0.0
+    """How often a person errs."""
+    raters: int = 1
+    failed: int = 0
+    """Labels more from the page's order `failed`."""
 
 
-def is_kept(tally: Tally, gold: int) -> bool:
-    """Whether a cell is as promised, give or take three standard errors of the simulation."""
-    most = MOST if gold >= MOST_FROM else 1.0
-    return LEAST - 3 * tally.error <= tally.coverage <= most + 3 * tally.error
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Traffic:
+    """Records: the conversation of each, whether it is good, and whether the judge passes it."""
+
+    session: Numbers
+    is_good: Flags
+    passed: Flags
+
+    def answers(self) -> JudgeCounts:
+        pairs = zip(self.session.tolist(), self.passed.tolist(), strict=True)
+        effect = effect_of_conversations((f"s{session}", passed) for session, passed in pairs)
+        return JudgeCounts(int(self.passed.sum()), len(self.passed), effect)
+
+
+def traffic(
+    random: np.random.Generator, row: Row, rate: float, sensitivity: float, specificity: float
+) -> Traffic:
+    count = row.judged
+    session = np.arange(count) // row.turns
+    chance = np.full(count, rate)
+    if row.alike:
+        spread = 1 / row.alike - 1
+        means = random.beta(rate * spread, (1 - rate) * spread, int(session[-1]) + 1)
+        chance = means[session]
+    is_good = random.random(count) < chance
+    right = random.random(count) < np.where(is_good, sensitivity, specificity)
+    return Traffic(session=session, is_good=is_good, passed=is_good == right)
+
+
+def drawn(random: np.random.Generator, row: Row, of: Traffic) -> list[int]:
+    """Choose records as the row says; for halves of `gold` the truth is known beforehand."""
+    every = np.arange(row.judged)
+    if row.draw == "whole":
+        chosen = random.permutation(int(of.session[-1]) + 1)[: row.labels // row.turns]
+        return every[np.isin(of.session, chosen)].tolist()
+    if row.draw == "random":
+        return random.permutation(every)[: row.labels].tolist()
+    by = of.passed if row.draw == "outcome" else of.is_good
+    half = row.labels // 2
+    parts = (random.permutation(every[mask])[:half].tolist() for mask in (by, ~by))
+    return [at for part in parts for at in part]
+
+
+def items(random: np.random.Generator, row: Row, of: Traffic) -> tuple[list[Item], list[Decided]]:
+    """Labels as files and the page have them, read as `scouter judge calibrate` reads them."""
+    chosen = [(at, row.draw) for at in drawn(random, row, of)]
+    rest = random.permutation(np.flatnonzero(~of.passed)).tolist()
+    chosen += [(at, "failed") for at in rest[: row.failed]]
+    sizes = {True: int(of.passed.sum()), False: int((~of.passed).sum())}
+    found: list[Item] = []
+    decided: list[Decided] = []
+    for number, (at, draw) in enumerate(chosen):
+        truth, passed = bool(of.is_good[at]), bool(of.passed[at])
+        label = Label(
+            uid=f"{number}", label=truth, session=f"s{of.session[at]}",
+            order=ORDERS[draw], is_blind=draw != "failed",
+            stratum=("passed" if passed else "failed") if draw == "outcome" else "all",
+            size=sizes[passed] if draw == "outcome" else row.judged,
+        )  # fmt: skip
+        votes = [truth != (random.random() < row.wrong) for _ in range(row.raters)]
+        item = Item(
+            key=label.uid, uid=label.uid, record_id="", context=None, session=label.session,
+            votes=votes, blind_votes=votes if label.is_blind else [],
+            drawn=None if label.not_drawn else label, not_drawn=label.not_drawn,
+        )  # fmt: skip
+        found.append(item)
+        if item.is_good is not None:
+            decided.append(Decided(item, item.is_good, passed, None))
+    return found, decided
+
+
+ORDERS: Final[Mapping[str, LabelOrder]] = {
+    "outcome": "outcome", "random": "random", "whole": "random", "gold": "gold", "failed": "failed",
+}  # fmt: skip
+ROWS: Final = (
+    *(Row(name="drawn by outcome", labels=n, draw="outcome") for n in (20, 30, 50, 100)),
+    *(Row(name="random", labels=n, draw="random") for n in (20, 30, 50, 100)),
+    Row(name="random, 50 more of the order failed", labels=100, draw="random", failed=50),
+    Row(name="by outcome, of 100 records", labels=50, draw="outcome", judged=100),
+    Row(name="by outcome, of 2,000 records", labels=50, draw="outcome", judged=2000),
+    Row(name="random, of 100 records", labels=50, draw="random", judged=100),
+    Row(name="two people, wrong in 5 %", labels=100, draw="outcome", wrong=0.05, raters=2),
+    Row(name="two people, wrong in 10 %", labels=100, draw="outcome", wrong=0.1, raters=2),
+    Row(name="two people, wrong in 10 %, random", labels=100, draw="random", wrong=0.1, raters=2),
+    Row(name="conversations of 5, by outcome", labels=100, draw="outcome", turns=5, alike=0.5),
+    Row(name="conversations of 10, by outcome", labels=100, draw="outcome", turns=10, alike=0.5),
+    Row(name="whole conversations of 5", labels=100, draw="whole", turns=5, alike=0.5),
+    Row(name="whole conversations of 10", labels=100, draw="whole", turns=10, alike=0.5),
+    *(
+        Row(name=f"other traffic, {to:.0%} good, by outcome", labels=n, draw="outcome", moved=to)
+        for to in (0.8, 0.6)
+        for n in (50, 100)
+    ),
+    Row(name="other traffic, 80 % good, random", labels=50, draw="random", moved=0.8),
+    Row(name="other traffic, 80 % good, random", labels=100, draw="random", moved=0.8),
+    Row(name="other traffic, 80 % good, gold halves", labels=50, draw="gold", moved=0.8),
+    Row(name="other traffic, 80 % good, gold halves", labels=100, draw="gold", moved=0.8),
+)
+
+
+def once_corrected(
+    random: np.random.Generator, row: Row, rate: float, sensitivity: float, specificity: float
+) -> Correction:
+    """Draw a traffic, label a part of it, and correct what the judge says."""
+    of = traffic(random, row, rate, sensitivity, specificity)
+    found, _ = drawn_of(*items(random, row, of))
+    if found is None:
+        return CannotSay("no labels")
+    if row.moved is None:
+        return rate_of_traffic(found.labels, of.answers())
+    other = traffic(random, row, row.moved, sensitivity, specificity)
+    return corrected_rate(found.labels, other.answers())
 
 
 def coverages(runs: int) -> bool:
     """Print the first table; tell whether every promise was kept."""
-    random = np.random.default_rng(20261123)
+    corrected_rates.DRAWS = 500
+    random = np.random.default_rng(20261128)
     kept = True
-    for design, words in (("sample", "a sample of the traffic"), ("halves", "half good, half bad")):
-        print(f"gold set: {words}; {runs} runs per cell")
-        line = "  rate  gold   says  transferred    width"
-        print(line + "  same traffic   width  PPI++" * (design == "sample"))
+    print(f"intervals of corrected rates; {runs} runs per row")
+    for sensitivity, specificity in JUDGES:
         for rate in RATES:
-            naive = Tally(), Tally()
-            for gold in GOLD:
-                found = cell(random, rate, gold, "sample" if design == "sample" else "halves", runs)
-                ours = [found["transferred"]]
-                line = f"  {rate:.2f} {gold:5} {ours[0].said / runs:6.1%}  {ours[0]}  "
-                line += f"{ours[0].width / max(1, ours[0].said):6.3f}"
-                if design == "sample":
-                    ours.append(found["same"])
-                    line += f"  {found['same']}  {found['same'].width / runs:6.3f}"
-                    line += f"  {found['ppi']}"
-                for tally, name in zip(naive, ("wald", "wilson"), strict=True):
-                    tally.said += found[name].said
-                    tally.covered += found[name].covered
-                good = all(is_kept(tally, gold) for tally in ours)
+            print(f"  sensitivity {sensitivity}, specificity {specificity}, {rate:.0%} good")
+            for row in ROWS:
+                tally, truth = Tally(), row.moved or rate
+                for _ in range(runs):
+                    said = once_corrected(random, row, rate, sensitivity, specificity)
+                    if not isinstance(said, CannotSay):
+                        tally.add(said.interval, truth)
+                good = not tally.said or LEAST - 3 * tally.error <= tally.coverage
                 kept &= good
-                print(line if good else f"{line}  NOT KEPT")
-            print(f"  {rate:.2f} naive: Wald {naive[0]}, Wilson {naive[1]}")
+                line = f"    {row.name:40} {row.labels:4} {tally.said / runs:6.1%}  {tally}  "
+                line += f"{tally.width / max(1, tally.said):5.3f}"
+                print(line if good else f"{line}  NOT KEPT", flush=True)
     return kept
 
 
@@ -236,8 +336,8 @@ def main() -> int:
     is_short = parser.parse_args().short
     runs = RUNS // 40 if is_short else RUNS
     kept = coverages(runs)
-    drifts(runs // 4)
-    kept &= kappas(max(100, runs // 10))
+    drifts(runs)
+    kept &= kappas(max(100, runs))
     print(f"coverage promised and {'kept' if kept else 'NOT KEPT'}")
     figures = Figures("calibration", is_short=is_short)
     figures.add("coverage kept as promised", int(kept), at_least=1)

@@ -91,7 +91,8 @@ class PeopleContract(OpenedStore):
         store = open_store()
         store.append_records([record("u1")]).result()
         store.append_labels([label("u1", score=0.0), label("u1", "bob", score=3.25)]).result()
-        store.append_labels([label("u1", "dan", is_blind=False)]).result()
+        origin = {"order": "outcome", "stratum": "failed", "size": 7}
+        store.append_labels([label("u1", "dan", is_blind=False, **origin)]).result()
         store.append_labels([label("u1")]).result()
         store.append_labels([label("u1", "cy", score=-7.0, is_good=False)]).result()
         store.close()
@@ -100,6 +101,9 @@ class PeopleContract(OpenedStore):
             "ada": None, "bob": 3.25, "cy": -7.0, "dan": None,
         }  # fmt: skip
         assert [each.rater for each in found if each.is_blind is False] == ["dan"]
+        said = {each.rater: (each.order, each.stratum, each.size) for each in found}
+        assert said.pop("dan") == ("outcome", "failed", 7)
+        assert set(said.values()) == {(None, None, None)}
 
     def test_pages_of_labels_hold_each_once(self, store: Store) -> None:
         store.append_records([record(f"u{n}") for n in range(5)]).result()

@@ -413,22 +413,6 @@ class WorkContract(OpenedStore):
         assert dict(found) == {(SPACE, "u1"): second, ("elsewhere", "u1"): rows[2]}
         assert store.latest_evaluations([]) == {}
 
-    def test_evaluations_by_the_ids_of_records(self, store: Store) -> None:
-        """Two records bear one id; one was decided again; another space knows the same id."""
-        rows = [evaluation(uid, record_id=name) for uid, name in zip("abcd", "xxyz", strict=True)]
-        rows.append(evaluation("e", space="elsewhere", record_id="x", evaluation_id="of another"))
-        rows.append(evaluation("f", record_id=""))
-        store.append_evaluations(rows).result()
-        again = evaluation("b", Outcome.FAILED, record_id="x", revision=2, evaluation_id="again")
-        store.append_evaluations([again]).result()
-
-        found = store.evaluations_of_ids(SPACE, ["y", "x", "nobody", "x"], 4)
-        assert found is not None
-        assert sorted(found, key=lambda row: row.record_uid) == [rows[0], again, rows[2]]
-        assert store.evaluations_of_ids(SPACE, ["x", "y"], 3) is None, "the superseded one counts"
-        assert store.evaluations_of_ids(SPACE, ["nobody"], 3) == ()
-        assert store.evaluations_of_ids(SPACE, [], 3) == ()
-
     def test_an_evaluation_on_a_session_is_no_state_of_a_record(self, store: Store) -> None:
         """It counts once, among the sessions; its traces are those of the session's records."""
         before = store.append_spans(SPACE, [span(1)], 1).result().seq

@@ -15,9 +15,10 @@ from collector.storage.port.labels import LabelCount, LabelQuery, LabelRow
 
 _COLUMNS: Final = (
     "space", "uid", "record_id", "alias", "task_id", "rater", "is_good", "notes", "at_ns", "by",
-    "score", "is_blind",
+    "score", "is_blind", "order", "stratum", "size",
 )  # fmt: skip
-_STORED: Final = ", ".join({"by": "added_by"}.get(name, name) for name in _COLUMNS)
+_NAMES: Final = {"by": "added_by", "order": "queue_order", "size": "stratum_size"}
+_STORED: Final = ", ".join(_NAMES.get(name, name) for name in _COLUMNS)
 
 
 @dataclass(slots=True, kw_only=True)

@@ -148,27 +148,6 @@ def read_latest(
     return {key: decode_evaluation(latest[key]) for key in keys if key in latest}
 
 
-def read_of_ids(
-    database: Database, space: str, record_ids: Collection[str], limit: int
-) -> tuple[EvaluationRow, ...] | None:
-    """The latest evaluation on each record of some ids; None for more than `limit` evaluations.
-
-    Cost: one look at the ids of all evaluations.
-    """
-    if not record_ids:
-        return ()
-    rows = database.read(
-        "SELECT e.record_uid, e.revision, e.body FROM evaluations e"
-        " SEMI JOIN (SELECT unnest(?::VARCHAR[]) AS record_id) k ON k.record_id = e.record_id"
-        " WHERE e.space = ? LIMIT ?",
-        [sorted(set(record_ids)), space, limit + 1],
-    )
-    if len(rows) > limit:
-        return None
-    latest = {uid: body for uid, _, body in sorted(rows, key=itemgetter(1))}
-    return tuple(map(decode_evaluation, latest.values()))
-
-
 def read_evaluated(
     database: Database, space: str, trace_ids: Iterable[str]
 ) -> list[EvaluatedRecord]:

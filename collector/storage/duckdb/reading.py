@@ -362,12 +362,6 @@ class Reading(Opened):
         """The latest evaluation by space and uid."""
         return read.read_latest(self._database, set(keys)) if keys else {}
 
-    def evaluations_of_ids(
-        self, space: str, record_ids: Collection[str], limit: int
-    ) -> tuple[EvaluationRow, ...] | None:
-        """The latest evaluation on each record that bears one of some ids."""
-        return read.read_of_ids(self._database, space, record_ids, limit)
-
     def results_after(
         self, place: ResultPlace, limit: int
     ) -> list[tuple[ResultPlace, EvaluationRow]]:

@@ -265,6 +265,11 @@ MIGRATIONS: Final[tuple[str, ...]] = (
     """
     ALTER TABLE labels ADD COLUMN IF NOT EXISTS is_blind BOOLEAN;
     """,
+    """
+    ALTER TABLE labels ADD COLUMN IF NOT EXISTS queue_order VARCHAR;
+    ALTER TABLE labels ADD COLUMN IF NOT EXISTS stratum VARCHAR;
+    ALTER TABLE labels ADD COLUMN IF NOT EXISTS stratum_size BIGINT;
+    """,
 )
 """Step n (counted from 1) takes a store of version n - 1 to version n. Never edit one: add one.
 

@@ -32,6 +32,12 @@ class LabelRow:
     """The person's number on the task's scale, where they gave one."""
     is_blind: bool | None = None
     """False where they had seen the outcome or other labels before; None where nobody said."""
+    order: str | None = None
+    """Order of the queue that the record came from; None if from none."""
+    stratum: str | None = None
+    """Records that it was drawn from at random: `passed`, `failed` or `all`."""
+    size: int | None = None
+    """Number of records in the stratum at that moment."""
     place: tuple[int, int] = (0, 0)
     """Commit and ordinal in it, where it was read from the store."""
 

@@ -43,21 +43,6 @@ class WorkStore(TelemetryStore, Protocol):
         """The latest evaluation by space and uid; a key without one is left out."""
         ...
 
-    def evaluations_of_ids(
-        self, space: str, record_ids: Collection[str], limit: int
-    ) -> tuple[EvaluationRow, ...] | None:
-        """The latest evaluation on each record that bears one of some ids, in any order.
-
-        Args:
-            space: Their space.
-            record_ids: The users' names for records; any number of records may bear one.
-            limit: Evaluations that are read at most, superseded ones included.
-
-        Returns:
-            None where there are more.
-        """
-        ...
-
     def evaluated_records(self, space: str, trace_ids: Iterable[str]) -> list[EvaluatedRecord]:
         """Records of these traces whose latest evaluation read spans, without contexts.
 

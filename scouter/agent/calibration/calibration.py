@@ -2,13 +2,14 @@
 
 import datetime
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, Final, NamedTuple
+from typing import Annotated, Final
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from scouter.agent.calibration.asking import JudgeOutcome
+from scouter.agent.calibration.drawn import Counts, Decided, Drawn, confusion_of, drawn_of
 from scouter.agent.calibration.identity import Identity
 from scouter.agent.calibration.labels import Item
 from scouter.evaluate.files.versioned import Stored
@@ -22,7 +23,16 @@ from scouter.evaluate.statistics.bias import (
     leniency,
     position_bias,
 )
-from scouter.evaluate.statistics.confusion import Confusion
+from scouter.evaluate.statistics.corrected_rate import (
+    CannotSay,
+    Correction,
+    DrawnLabels,
+    JudgeCounts,
+    corrected_rate,
+    judge_error,
+    rate_of_traffic,
+    rates_of_judge,
+)
 from scouter.evaluate.statistics.scores import Estimate, krippendorff_alpha, score_errors
 
 _MOST_SCORES: Final = 20
@@ -61,30 +71,6 @@ class Errors(BaseModel):
     bias: Figure
     """Above 0 where the judge gives more than people do."""
     correlation: Figure
-
-
-class Counts(BaseModel):
-    """Number of items by two decisions: the people's (good, bad) and the judge's (passed, failed).
-
-    Only items that both decided are counted.
-    """
-
-    model_config = ConfigDict(frozen=True, extra="ignore")
-
-    good_passed: Annotated[int, Field(ge=0)]
-    good_failed: Annotated[int, Field(ge=0)]
-    bad_passed: Annotated[int, Field(ge=0)]
-    bad_failed: Annotated[int, Field(ge=0)]
-
-    @property
-    def confusion(self) -> Confusion:
-        """The same for the statistics."""
-        return Confusion(
-            good_passed=self.good_passed,
-            good_failed=self.good_failed,
-            bad_passed=self.bad_passed,
-            bad_failed=self.bad_failed,
-        )
 
 
 class Bias(BaseModel):
@@ -136,7 +122,14 @@ class Calibration(Stored, frozen=True):
     over_budget: Annotated[int, Field(ge=0)] = 0
     """Outcomes that were not asked for, as the budget left too little; repeats count, too."""
     counts: Counts
+    """Of all labels, however their records were chosen."""
+    drawn: Drawn | None
+    """None where no rate can be made of the labels."""
+    not_drawn: dict[str, int]
+    """Records that count for the agreement alone, by why."""
     sensitivity: Rate
+    """Of the traffic that labels were drawn from; without any such labels of the labelled records,
+    which is no rate of any traffic."""
     specificity: Rate
     accuracy: Rate
     kappa: Agreement
@@ -151,10 +144,47 @@ class Calibration(Stored, frozen=True):
     raters_agree: Rate | None = None
     """Share of the records with several labels on which all people say the same."""
     biases: tuple[Bias, ...]
-    labelled_uids: tuple[str, ...] = ()
-    """They are left out where a pass rate is corrected, as they count through their labels."""
-    labelled_ids: tuple[str, ...] = ()
-    """The same by record id, where no uid was given."""
+
+    def correct(
+        self, answers: JudgeCounts, names: Collection[tuple[str, str]] = ()
+    ) -> tuple[Correction, bool]:
+        """Correct a pass rate of this judge.
+
+        Args:
+            answers: The judge's outcomes.
+            names: Uid and record id of each record that they are of; empty if nobody knows.
+
+        Returns:
+            The rate, and whether the records are those that the labels were drawn from.
+        """
+        drawn = self.drawn
+        if drawn is None:
+            return CannotSay(self.why_not_drawn), False
+        if drawn.order != "gold" and drawn.judged == answers.judged:
+            uids, ids = zip(*names, strict=True) if names else ((), ())
+            if set(drawn.uids) <= set(uids) and set(drawn.ids) <= set(ids):
+                return rate_of_traffic(drawn.labels, answers), True
+        return corrected_rate(drawn.labels, answers), False
+
+    def error(self, answers: JudgeCounts) -> Correction:
+        """The rate by the judge's own error alone; see `judge_error`."""
+        if self.drawn is None:
+            return CannotSay(self.why_not_drawn)
+        return judge_error(self.drawn.labels, answers)
+
+    @property
+    def why_not_drawn(self) -> str:
+        """What no label says about the choice of its record, and what to do about it."""
+        return (
+            "the labels show agreement and no rate, as none is of a record that was drawn at "
+            f"random: {self.not_drawn_text or 'there is none'}; draw records with scouter judge "
+            "sample, or label on the page in the order judge passed and failed"
+        )
+
+    @property
+    def not_drawn_text(self) -> str:
+        """Labels that count for the agreement alone, by why."""
+        return "; ".join(f"{count} {why}" for why, count in self.not_drawn.items())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -185,7 +215,9 @@ def calibrate(identity: Identity, evidence: Evidence, now: datetime.datetime) ->
     """
     items, outcomes = evidence.items, evidence.outcomes
     decided = list(_decided(items, outcomes))
-    labels = _confusion(decided)
+    labels = confusion_of(decided)
+    drawn, not_drawn = drawn_of(items, decided)
+    judge = rates_of_judge(DrawnLabels(counts=labels) if drawn is None else drawn.labels)
     kappa = cohen_kappa(labels.table)
     several = [item for item in items if len(item.votes) > 1]
     same = sum(len(set(item.votes)) == 1 for item in several)
@@ -219,14 +251,11 @@ def calibrate(identity: Identity, evidence: Evidence, now: datetime.datetime) ->
         over_budget=sum(
             each.is_over_budget for said in (*outcomes, evidence.swapped) for each in said
         ),
-        counts=Counts(
-            good_passed=labels.good_passed,
-            good_failed=labels.good_failed,
-            bad_passed=labels.bad_passed,
-            bad_failed=labels.bad_failed,
-        ),
-        sensitivity=Rate(value=labels.sensitivity, interval=labels.sensitivity_interval()),
-        specificity=Rate(value=labels.specificity, interval=labels.specificity_interval()),
+        counts=Counts.of(labels),
+        drawn=drawn,
+        not_drawn=not_drawn,
+        sensitivity=Rate(value=judge.sensitivity, interval=judge.sensitivity_interval),
+        specificity=Rate(value=judge.specificity, interval=judge.specificity_interval),
         accuracy=Rate(value=labels.accuracy, interval=labels.accuracy_interval()),
         kappa=_agreement(kappa),
         score_kappa=_score_kappa([(each.item.score, each.score) for each in decided]),
@@ -239,37 +268,16 @@ def calibrate(identity: Identity, evidence: Evidence, now: datetime.datetime) ->
         else None,
         raters_agree=_share(same, len(several)) if several else None,
         biases=tuple(map(Bias.of, checks)),
-        labelled_uids=tuple(each.item.uid for each in decided if each.item.uid),
-        labelled_ids=tuple(each.item.record_id for each in decided if each.item.has_only_an_id),
     )
-
-
-class _Decided(NamedTuple):
-    """An item that both people and the judge decided."""
-
-    item: Item
-    is_good: bool
-    passed: bool
-    score: float | None
 
 
 def _decided(
     items: Sequence[Item], outcomes: Sequence[Sequence[JudgeOutcome]]
-) -> Iterator[_Decided]:
+) -> Iterator[Decided]:
     for item, said in zip(items, outcomes, strict=True):
         is_good, first = item.is_good, said[0]
         if is_good is not None and first.passed is not None:
-            yield _Decided(item, is_good, first.passed, first.score)
-
-
-def _confusion(decided: Sequence[_Decided]) -> Confusion:
-    counts = Counter((each.is_good, each.passed) for each in decided)
-    return Confusion(
-        good_passed=counts[True, True],
-        good_failed=counts[True, False],
-        bad_passed=counts[False, True],
-        bad_failed=counts[False, False],
-    )
+            yield Decided(item, is_good, first.passed, first.score)
 
 
 def _known(outcomes: Sequence[JudgeOutcome]) -> list[bool]:

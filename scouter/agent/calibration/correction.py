@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from scouter.agent.calibration.calibration import Calibration
 from scouter.agent.calibration.identity import identify, judge_task
+from scouter.agent.calibration.rates import RecordOutcome, answers_of
 from scouter.drift.profile import AgentEvalProfile
 from scouter.errors import ConfigError
 from scouter.evaluate.api.records import EvalResults
@@ -16,7 +17,7 @@ from scouter.evaluate.intervals import Interval, wilson
 from scouter.evaluate.outcome import Outcome
 from scouter.evaluate.results.file import from_document
 from scouter.evaluate.results.provenance import Provenance
-from scouter.evaluate.statistics.corrected_rate import Correction, corrected_rate
+from scouter.evaluate.statistics.corrected_rate import Correction
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,8 +29,8 @@ class Corrected:
     """Records that the judge passed or failed."""
     left_out: Counter[str]
     """Records without an outcome, by outcome."""
-    labelled: int
-    """Records of the results that are among the labelled ones; they count through their labels."""
+    is_of_traffic: bool
+    """True if the labels were drawn from these very records."""
     naive: Interval
     correction: Correction
 
@@ -82,8 +83,6 @@ def correct(
     results: Path,
     calibration: Calibration,
     profile: AgentEvalProfile | None = None,
-    *,
-    same_traffic: bool = False,
 ) -> Corrected:
     """Correct the pass rate of the calibrated task in a file of results.
 
@@ -91,7 +90,6 @@ def correct(
         results: The file.
         calibration: Calibration of the task.
         profile: Profile of the results, where it is another version than the calibrated one.
-        same_traffic: True if the labels are a random sample of the same traffic.
 
     Raises:
         ConfigError: The outcomes were asked otherwise than in the calibration; names the
@@ -99,9 +97,7 @@ def correct(
     """
     found = _matching(results, load_results(results), calibration, profile)
     records = [record for part in found for record in part.records]
-    labels = calibration.counts.confusion
-    uids, ids = set(calibration.labelled_uids), set(calibration.labelled_ids)
-    passed = judged = labelled = 0
+    decided: list[RecordOutcome] = []
     left_out: Counter[str] = Counter()
     for record in records:
         task = next(
@@ -109,20 +105,21 @@ def correct(
         )
         if task is None:
             continue
-        if record.record_uid in uids or (record.record_id and record.record_id in ids):
-            labelled += 1
-        elif task.outcome in (Outcome.PASSED, Outcome.FAILED):
-            judged += 1
-            passed += task.passed
+        if task.outcome in (Outcome.PASSED, Outcome.FAILED):
+            names = record.record_uid, record.record_id, record.session_id
+            decided.append(RecordOutcome(task.outcome, *names))
         else:
             left_out[str(task.outcome)] += 1
+    answers = answers_of(decided)
+    names = [(each.uid, each.record_id) for each in decided]
+    correction, is_of_traffic = calibration.correct(answers, names)
     return Corrected(
-        passed=passed,
-        judged=judged,
+        passed=answers.passed,
+        judged=answers.judged,
         left_out=left_out,
-        labelled=labelled,
-        naive=wilson(passed, judged),
-        correction=corrected_rate(labels, passed, judged, same_traffic=same_traffic),
+        is_of_traffic=is_of_traffic,
+        naive=wilson(answers.passed, answers.judged),
+        correction=correction,
     )
 
 

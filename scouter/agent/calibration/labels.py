@@ -10,7 +10,7 @@ from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Final, TypeAlias
+from typing import Annotated, Final, Literal, TypeAlias
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, model_validator
 
@@ -26,6 +26,16 @@ _CONTEXT: Final = "context."
 """Begins the name of a CSV column that holds one text of the record's context."""
 _MAX_CELL: Final = MAX_BYTES
 """Characters of a CSV cell: no fewer than the file may have bytes, as in JSON lines."""
+LabelOrder: TypeAlias = Literal["random", "outcome", "failed", "uncertain", "disagrees", "gold"]
+"""How a record came to be labelled.
+
+* `random`: at random, of all records.
+* `outcome`: at random, of those that the judge passed, or of those that it failed.
+* `failed`, `uncertain`, `disagrees`: the orders of the page that look for examples.
+* `gold`: written or chosen for what it is, by people who had not seen the judge's outcome.
+"""
+Stratum: TypeAlias = Literal["all", "passed", "failed"]
+"""Records that one was drawn from: all, or those that the judge passed or failed."""
 _CELL_LIMIT: Final = threading.Lock()
 """Held while this module has the limit on cells raised, which the whole process shares."""
 
@@ -54,6 +64,7 @@ def _number(value: object) -> object:
 _Word: TypeAlias = Annotated[bool | None, BeforeValidator(_read_word)]
 _Finite: TypeAlias = Annotated[float, Field(allow_inf_nan=False)]
 _Number: TypeAlias = Annotated[_Finite | None, BeforeValidator(_number)]
+_Size: TypeAlias = Annotated[Annotated[int, Field(ge=1)] | None, BeforeValidator(_number)]
 _Length: TypeAlias = Annotated[
     Annotated[float, Field(ge=0, allow_inf_nan=False)] | None, BeforeValidator(_number)
 ]
@@ -82,16 +93,46 @@ class Label(BaseModel):
     """Length of the answer, in any unit; without it the answer is measured."""
     is_blind: _Word = None
     """False where the person had seen the judge's outcome or other labels before."""
+    session: str = ""
+    """Conversation of the record; its records resemble each other."""
+    order: LabelOrder | None = None
+    """How the record was chosen; None where nobody said."""
+    stratum: Stratum | None = None
+    """Records that it was drawn from at random."""
+    size: _Size = None
+    """Number of records in the stratum at that moment."""
+    question: str = ""
+    """For people: what the judge was asked about the record."""
     notes: JsonValue = None
     """For people."""
 
     @model_validator(mode="after")
     def _is_a_label(self) -> "Label":
-        if (self.label is None) == (self.score is None):
+        if self.label is not None and self.score is not None:
+            raise ValueError("expected either label (pass or fail) or score (a number), not both")
+        if not self.is_given and self.order is None:
             raise ValueError("expected either label (pass or fail) or score (a number)")
         if not (self.uid or self.record_id or self.context is not None):
             raise ValueError("which record? expected uid, record_id or context")
         return self
+
+    @property
+    def is_given(self) -> bool:
+        """False of a line that `scouter judge sample` wrote and nobody has filled in yet."""
+        return self.label is not None or self.score is not None
+
+    @property
+    def not_drawn(self) -> str:
+        """Reason why no rate can be made of the label: what it does not say; "" if one can."""
+        if self.order is None:
+            return "without `order`, which says how the record was chosen"
+        if self.order not in ("random", "outcome", "gold"):
+            return f"from the order `{self.order}`, which looks for examples"
+        if self.is_blind is False:
+            return "given with the judge's outcome or other labels in view"
+        if self.order == "outcome" and (self.stratum in (None, "all") or self.size is None):
+            return "of the order `outcome` without `stratum` (passed or failed) or `size`"
+        return ""
 
     @property
     def key(self) -> str:
@@ -110,6 +151,8 @@ class LabelFile:
     """Each label with the number of its line, counted from 1."""
     problems: tuple[FileFormatError, ...]
     """One for each line that is no label; names line and field."""
+    waiting: int
+    """Lines of drawn records that nobody has labelled yet."""
 
 
 def read_labels(path: str | Path) -> LabelFile:
@@ -126,15 +169,21 @@ def read_labels(path: str | Path) -> LabelFile:
     lines = _csv(str(path), text) if extension == ".csv" else _json_lines(str(path), text)
     labels: list[tuple[int, Label]] = []
     problems: list[FileFormatError] = []
+    waiting = 0
     for document in lines:
         if isinstance(document, FileFormatError):
             problems.append(document)
             continue
         try:
-            labels.append((document.line or 1, Label.model_validate(document.value)))
+            label = Label.model_validate(document.value)
         except ValueError as error:
             problems.append(document.wrap(error, model=Label))
-    return LabelFile(labels=tuple(labels), problems=tuple(problems))
+            continue
+        if label.is_given:
+            labels.append((document.line or 1, label))
+        else:
+            waiting += 1
+    return LabelFile(labels=tuple(labels), problems=tuple(problems), waiting=waiting)
 
 
 def _json_lines(path: str, text: str) -> Iterator[Document | FileFormatError]:
@@ -257,14 +306,35 @@ class Item:
     judged: bool | None = None
     judge_score: float | None = None
     length: float | None = None
+    session: str = ""
+    drawn: Label | None = None
+    """A label that says that the record was drawn at random, and from what."""
+    not_drawn: str = ""
+    """Reason why there is none."""
+    blind_votes: list[bool] = field(default_factory=list[bool])
+    """Votes of people who had not seen the judge's outcome or other labels."""
     repeats: list[int] = field(default_factory=list[int])
     """Lines in which a rater says again what an earlier line says; they count once with it."""
+
+    @property
+    def judged_when_drawn(self) -> bool | None:
+        """Outcome of the judge by which the record was drawn; None if it was not."""
+        if self.drawn is None or self.drawn.order != "outcome":
+            return None
+        return self.drawn.stratum == "passed"
 
     @property
     def is_good(self) -> bool | None:
         """Majority of the raters; None if as many say good as say bad."""
         for_it = sum(self.votes)
         return None if 2 * for_it == len(self.votes) else 2 * for_it > len(self.votes)
+
+    @property
+    def is_good_if_drawn(self) -> bool | None:
+        """Majority of the blind votes on a record that was drawn at random, or None."""
+        blind = sum(self.blind_votes)
+        is_tied = 2 * blind == len(self.blind_votes)
+        return None if self.drawn is None or is_tied else 2 * blind > len(self.blind_votes)
 
     @property
     def has_only_an_id(self) -> bool:
@@ -319,6 +389,8 @@ def _add(item: Item, same: Sequence[Vote]) -> None:
     item.votes.append(same[0].is_good)
     item.raters.add(same[0].label.rater)
     item.repeats += [vote.line for vote in same[1:]]
+    if all(vote.label.is_blind is not False for vote in same):
+        item.blind_votes.append(same[0].is_good)
     item.scores += [vote.label.score for vote in same if vote.label.score is not None][:1]
     for vote in same:
         label = vote.label
@@ -326,6 +398,10 @@ def _add(item: Item, same: Sequence[Vote]) -> None:
         item.judged = label.judge if item.judged is None else item.judged
         item.judge_score = label.judge_score if item.judge_score is None else item.judge_score
         item.length = label.length if item.length is None else item.length
+        item.session = item.session or label.session
+        item.not_drawn = item.not_drawn or label.not_drawn
+        if item.drawn is None and not label.not_drawn:
+            item.drawn = label
 
 
 def _contradiction(same: Sequence[Vote]) -> tuple[Vote, Vote] | None:

@@ -4,7 +4,7 @@ import datetime
 import hashlib
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from scouter.agent.calibration.calibration import Calibration
@@ -15,7 +15,8 @@ from scouter.evaluate.api.replay import ScenarioEvalResults
 from scouter.evaluate.outcome import Outcome
 from scouter.evaluate.results.judge_rate import JudgeKnown, JudgeRate
 from scouter.evaluate.scenario import EvalScenario
-from scouter.evaluate.statistics.corrected_rate import CannotSay, corrected_rate
+from scouter.evaluate.statistics.clustered import effect_of_conversations
+from scouter.evaluate.statistics.corrected_rate import CannotSay, CorrectedRate, JudgeCounts
 from scouter.evaluate.tasks.judge import LLMJudgeTask
 
 
@@ -25,6 +26,7 @@ class RecordOutcome(NamedTuple):
     outcome: Outcome
     uid: str = ""
     record_id: str = ""
+    session: str = ""
 
 
 def rate(
@@ -39,38 +41,44 @@ def rate(
 
     Cost: linear in the outcomes, and about 1 ms for the corrected rate.
     """
-    uids: set[str] = set()
-    ids: set[str] = set()
-    if isinstance(known, Calibration):
-        uids, ids = set(known.labelled_uids), set(known.labelled_ids)
-    passed = judged = labelled = 0
-    for each in outcomes:
-        if each.outcome not in (Outcome.PASSED, Outcome.FAILED):
-            continue
-        if each.uid in uids or (each.record_id and each.record_id in ids):
-            labelled += 1
-        else:
-            judged += 1
-            passed += each.outcome is Outcome.PASSED
-    return rate_of_counts(identity, passed, judged, known, labelled)
+    decided = [each for each in outcomes if each.outcome in (Outcome.PASSED, Outcome.FAILED)]
+    answers = answers_of(decided)
+    names = [(each.uid, each.record_id) for each in decided]
+    found = rate_of_answers(identity, answers, known, names)
+    if found.rate is None or isinstance(known, Unfit):
+        return found
+    error = known.error(answers)
+    interval = error.interval if isinstance(error, CorrectedRate) else None
+    return found.model_copy(update={"error": interval})
 
 
-def rate_of_counts(
-    identity: Identity, passed: int, judged: int, known: Calibration | Unfit, labelled: int = 0
+def answers_of(decided: Sequence[RecordOutcome]) -> JudgeCounts:
+    """Count outcomes, each passed or failed; turns of a conversation count as what they tell."""
+    passed = sum(each.outcome is Outcome.PASSED for each in decided)
+    effect = effect_of_conversations(
+        (each.session, each.outcome is Outcome.PASSED) for each in decided
+    )
+    return JudgeCounts(passed, len(decided), effect)
+
+
+def rate_of_answers(
+    identity: Identity,
+    answers: JudgeCounts,
+    known: Calibration | Unfit,
+    names: Collection[tuple[str, str]] = (),
 ) -> JudgeRate:
-    """Do the same with counts: of records that the judge decided, labelled ones left out."""
+    """Do the same with counts, and with the uids and record ids, if somebody knows them."""
     found = JudgeRate(
         alias=identity.alias,
         task_id=identity.task_id,
-        passed=passed,
-        judged=judged,
-        labelled=labelled,
+        passed=answers.passed,
+        judged=answers.judged,
         standing="not_calibrated",
     )
     if isinstance(known, Unfit):
         standing = "another_judge" if known.differences else "not_calibrated"
         return found.model_copy(update={"standing": standing, "why": known.why})
-    correction = corrected_rate(known.counts.confusion, passed, judged)
+    correction, _ = known.correct(answers, names)
     short = in_short(known)
     if isinstance(correction, CannotSay):
         return found.model_copy(
@@ -105,7 +113,6 @@ def together(parts: Sequence[JudgeRate]) -> JudgeRate:
     sums = {
         "passed": sum(each.passed for each in parts),
         "judged": judged,
-        "labelled": sum(each.labelled for each in parts),
     }
     found = counted[-1].model_copy(update=sums)
     if len(counted) == 1:
@@ -127,7 +134,7 @@ def together(parts: Sequence[JudgeRate]) -> JudgeRate:
 
 def in_short(known: Calibration) -> JudgeKnown:
     """Say of a calibration what stands beside a pass rate."""
-    counts = known.counts.confusion
+    counts = (known.counts if known.drawn is None else known.drawn.counts).confusion
     return JudgeKnown(
         digest=digest_of(known),
         created_at=known.created_at.astimezone(datetime.UTC).isoformat(timespec="seconds"),
@@ -193,7 +200,9 @@ def _of_records(results: ScenarioEvalResults, alias: str) -> Mapping[str, Sequen
     found: defaultdict[str, list[RecordOutcome]] = defaultdict(list)
     for record in results.dataset_results[alias].records:
         for task in record.tasks:
-            outcome = RecordOutcome(task.outcome, record.record_uid, record.record_id)
+            outcome = RecordOutcome(
+                task.outcome, record.record_uid, record.record_id, record.session_id
+            )
             found[task.task_id].append(outcome)
     return found
 

@@ -53,6 +53,12 @@ class LabelItem(Answer):
     """Id of the token that it came with."""
     is_blind: bool | None = None
     """False where the person had seen the outcome or other labels; None where nobody said."""
+    order: str | None = None
+    """Order of the queue that the record came from; None if from none."""
+    stratum: str | None = None
+    """Records that it was drawn from: `passed` or `failed` by the task, or `all`."""
+    size: int | None = None
+    """Number of records in the stratum when the label was given."""
 
 
 class QueueResult(Answer):
@@ -93,6 +99,16 @@ class LabelScale(Answer):
     )
 
 
+class LabelPlan(Answer):
+    """Labels of records that were drawn at random, and what more of them would tell."""
+
+    passed: int = Field(description="Labelled records that the task passed.")
+    failed: int = Field(description="Labelled records that it failed.")
+    width: float = Field(description="Width of the interval of the corrected rate, foreseen.")
+    width_20: float = Field(description="The same with 20 labels more.")
+    width_50: float = Field(description="The same with 50 labels more.")
+
+
 class LabelQueue(Answer):
     """Records to ask a person about, in order."""
 
@@ -107,6 +123,8 @@ class LabelQueue(Answer):
     """None where a label is good or bad."""
     labelled: int
     waiting: int
+    plan: LabelPlan | None = None
+    """Worth of further labels; None where no label makes a rate yet and nothing is decided."""
     people: tuple[str, ...] = ()
     """Names that people labelled under so far."""
     items: tuple[QueueItem, ...]

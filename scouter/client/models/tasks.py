@@ -22,8 +22,7 @@ class JudgeStanding(Answer):
     pass_rate: float | None = Field(description="As people would say.")
     lower: float | None = Field(description="Of its 95 % interval.")
     upper: float | None
-    judged: int = Field(description="Records that the judge passed or failed, labelled ones not.")
-    labelled: int = Field(description="Of the results, those on labelled records.")
+    judged: int = Field(description="Records that the judge passed or failed.")
     calibration: JudgeKnown | None = Field(
         default=None,
         description="The applied calibration; of several the last one, as each is applied to "

@@ -11,7 +11,7 @@ from scouter.client.models.labels import (
     LabelTasks,
 )
 
-LabelOrder: TypeAlias = Literal["random", "failed", "uncertain", "disagrees"]
+LabelOrder: TypeAlias = Literal["random", "outcome", "failed", "uncertain", "disagrees"]
 LabelStanding: TypeAlias = Literal[
     "contested", "tied", "differs", "undecided",
     "good_passed", "good_failed", "bad_passed", "bad_failed",
@@ -47,6 +47,7 @@ def label(
     *,
     score: float | None = None,
     is_blind: bool | None = None,
+    order: LabelOrder | None = None,
 ) -> Call[LabelItem]:
     """Say whether a record is good, as a task on it asks. Needs the scope label.
 
@@ -58,6 +59,7 @@ def label(
         notes: For people.
         score: In place of the label: a number on the scale of the task.
         is_blind: Whether they gave it without having seen the outcome or other labels.
+        order: Order of the queue that the record came from; None if from none.
     """
     return post("/labels", LabelItem, body=dict(locals()))
 
@@ -131,13 +133,15 @@ def label_file(
     *,
     contexts: bool | None = None,
     format: Literal["jsonl", "csv"] | None = None,
+    draw: int | None = None,
 ) -> StreamCall:
-    """Labels on a task as the lines that `scouter judge calibrate` reads.
+    """Labels on a task as the lines that `scouter judge calibrate` reads; or lines to fill in.
 
     Args:
         profile: Alias.
         task_id: Of the task.
         contexts: With the records' contexts, as by default, so that a judge can be asked.
         format: JSON lines, as by default, or CSV.
+        draw: In place of the labels so many records, drawn at random of each outcome.
     """
     return StreamCall(request=Request(method="GET", path="/labels/file", query=dict(locals())))

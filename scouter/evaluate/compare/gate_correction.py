@@ -8,8 +8,6 @@ from typing import TypeAlias
 from scouter.evaluate.compare.gate_counts import TaskCount, add_up
 from scouter.evaluate.intervals import Interval, wilson
 from scouter.evaluate.results.judge_rate import JudgeRate
-from scouter.evaluate.statistics.confusion import Confusion
-from scouter.evaluate.statistics.corrected_rate import CorrectedRate, judge_error
 
 JudgeRates: TypeAlias = Mapping[tuple[str, str], JudgeRate]
 """Rates of judges by alias (empty for a scenario's own task) and task id."""
@@ -68,7 +66,7 @@ def correct_gate(counts: Sequence[TaskCount], known: JudgeRates) -> GateCorrecti
         return (plain + math.fsum(parts)) / total
 
     intervals = [each.interval or (0.0, 1.0) for each in judged]
-    errors = [interval for each in judged if (interval := _error(each)) is not None]
+    errors = [each.error for each in judged if each.error is not None]
     return GateCorrection(
         rate=mixed(plain_passed, (each.rate or 0.0 for each in judged)),
         interval=(
@@ -92,19 +90,3 @@ def not_corrected(counts: Iterable[TaskCount], known: JudgeRates) -> list[str]:
         for rate in found
         if rate is not None and rate.standing in ("cannot_say", "another_judge")
     ]
-
-
-def _error(found: JudgeRate) -> Interval | None:
-    known = found.calibration
-    if known is None or known.sensitivity is None or known.specificity is None:
-        return None
-    good_passed = round(known.sensitivity * known.good)
-    bad_failed = round(known.specificity * known.bad)
-    labels = Confusion(
-        good_passed=good_passed,
-        good_failed=known.good - good_passed,
-        bad_passed=known.bad - bad_failed,
-        bad_failed=bad_failed,
-    )
-    error = judge_error(labels, found.passed, found.judged)
-    return error.interval if isinstance(error, CorrectedRate) else None

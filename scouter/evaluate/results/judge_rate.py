@@ -53,13 +53,14 @@ class JudgeRate(BaseModel):
     task_id: str
     passed: int
     judged: int
-    """Results that the judge passed or failed, labelled ones left out."""
-    labelled: int = 0
-    """Results on labelled records, which count through their labels."""
+    """Results that the judge passed or failed."""
     standing: Standing
     rate: float | None = None
     """Rate that people would find, in [0, 1]; None where it cannot be told."""
     interval: Interval | None = None
+    error: Interval | None = None
+    """Interval of the rate by the judge's errors alone; None where labels and results contradict
+    each other, and where there is no rate."""
     why: str = ""
     """Reason why there is no corrected rate; empty if there is one."""
     calibration: JudgeKnown | None = None

@@ -6,6 +6,6 @@ the interval of a difference over the same cases and `proportion` over others. `
 run could have seen, and `flakiness` tells a scenario that turned from one that always wavered.
 
 About judges: `confusion`, `agreement` and `scores` hold a judge against people, `corrected_rate`
-and `prediction_powered` take its errors out of a pass rate, `bias` looks for what else moves its
-outcomes, and `gold_items` tells a judge that drifts from an agent that does.
+takes its errors out of a pass rate, `bias` looks for what else moves its outcomes, and `gold_items`
+tells a judge that drifts from an agent that does.
 """

@@ -5,12 +5,13 @@ is. The interval here counts how many independent pairs would tell as much.
 """
 
 import math
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from scouter.evaluate.intervals import Interval
-from scouter.evaluate.statistics.distributions import student_quantile
+from scouter.evaluate.statistics.distributions import NORMAL, student_quantile
 from scouter.evaluate.statistics.paired import tango
 from scouter.evaluate.statistics.proportion import CONFIDENCE
 
@@ -101,3 +102,27 @@ def design_effect(clusters: Sequence[Cluster]) -> float:
     robust = math.fsum((c.rose - c.fell - mean * c.pairs) ** 2 for c in clusters)
     robust *= len(clusters) / (len(clusters) - 1)
     return min(largest, max(1.0, robust / naive))
+
+
+def effect_of_conversations(outcomes: Iterable[tuple[str, bool]]) -> float:
+    """Estimate how many records tell as much as one that stands alone.
+
+    Args:
+        outcomes: Conversation and outcome of each record; a record without a conversation, "", is
+            one of its own.
+
+    Returns:
+        1 where no conversation has two records; else `design_effect`, as much larger as Student's
+        quantile makes an interval from so few conversations.
+    """
+    by_session: defaultdict[str | int, list[bool]] = defaultdict(list)
+    for at, (session, passed) in enumerate(outcomes):
+        by_session[session or at].append(passed)
+    clusters = [Cluster(0, sum(each), len(each)) for each in by_session.values()]
+    if all(cluster.pairs == 1 for cluster in clusters):
+        return 1.0
+    effect = design_effect(clusters)
+    if len(clusters) < 2:
+        return effect
+    middle = (1 + CONFIDENCE) / 2
+    return effect * (student_quantile(middle, len(clusters) - 1) / NORMAL.inv_cdf(middle)) ** 2

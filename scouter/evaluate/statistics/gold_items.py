@@ -7,25 +7,23 @@ can change what becomes of them.
 
 import math
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import Final
 
 from scouter.evaluate.intervals import Interval
 from scouter.evaluate.statistics.confusion import Confusion
-from scouter.evaluate.statistics.corrected_rate import CannotSay, Correction, corrected_rate
+from scouter.evaluate.statistics.corrected_rate import (
+    CannotSay,
+    Correction,
+    DrawnLabels,
+    JudgeCounts,
+    corrected_rate,
+)
 from scouter.evaluate.statistics.multiplicity import holm
 from scouter.evaluate.statistics.power import power_of_rates, smallest_such_fall
 from scouter.evaluate.statistics.proportion import CONFIDENCE, fisher_exact
 
 LEVEL: Final = 0.01
 """False alarms per window: with one window a day, one in more than three months."""
-
-
-class JudgeCounts(NamedTuple):
-    """Counts of a judge's outcomes on the live records of a window."""
-
-    passed: int
-    judged: int
-    """Records that the judge passed or failed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,7 +106,7 @@ def diagnose(
     leaves 0 out; a judge that is not *seen* to drift is no reason to blame the agent.
 
     Args:
-        calibration: Labelled items at the start.
+        calibration: Labelled items at the start, chosen without a look at the judge's outcome.
         before: Live outcomes of the time that they are about.
         gold: Gold items of the window in question.
         after: Live outcomes of that window, gold items left out.
@@ -122,15 +120,15 @@ def diagnose(
         Newcombe's, from the intervals of the two corrected rates.
     """
     judge = judge_drift(calibration, gold, level)
-    first = corrected_rate(calibration, *before, confidence=confidence)
-    second = corrected_rate(gold, *after, confidence=confidence)
-    moved = fisher_exact(*before, *after) <= level
+    sets = DrawnLabels(counts=calibration), DrawnLabels(counts=gold)
+    first = corrected_rate(sets[0], before, confidence)
+    second = corrected_rate(sets[1], after, confidence)
+    moved = fisher_exact(*before[:2], *after[:2]) <= level
     if isinstance(first, CannotSay) or isinstance(second, CannotSay):
         agent = None if moved or judge.has_drifted else False
     else:
         low, high = _difference(
-            corrected_rate(calibration, *before, confidence=1 - level),
-            corrected_rate(gold, *after, confidence=1 - level),
+            corrected_rate(sets[0], before, 1 - level), corrected_rate(sets[1], after, 1 - level)
         )
         agent = True if not low <= 0 <= high else None if moved and not judge.has_drifted else False
     return Diagnosis(

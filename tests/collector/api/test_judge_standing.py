@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from scouter.agent.calibration.calibration import Calibration
+from scouter.agent.calibration.labels import Label
 from scouter.drift.profile import AgentEvalProfile
 from scouter.evaluate.judge.prompt import Prompt, Score
 from scouter.evaluate.tasks.assertion import AssertionTask
@@ -97,7 +98,7 @@ def test_the_corrected_rate(start: Start, tmp_path: Path) -> None:
             assert found["standing"] == "corrected"
             assert found["pass_rate"] == pytest.approx(3 / 7, abs=1e-6)
             assert found["lower"] < 3 / 7 < found["upper"]
-            assert (found["judged"], found["labelled"]) == (40, 0)
+            assert found["judged"] == 40
             known = found["calibration"]
             assert (known["sensitivity"], known["specificity"]) == (0.9, 0.8)
             assert (known["good"], known["bad"]) == (200, 200)
@@ -143,47 +144,17 @@ def test_no_corrected_rate(
     assert (found["calibration"] is None) is (standing != "cannot_say")
 
 
-def test_labelled_records_count_as_labels_only(start: Start, tmp_path: Path) -> None:
-    """Two of them passed, one failed; one is not here."""
-    known = calibration(DESK, uids=["u0", "u2", "u1", "elsewhere"])
-    with LLMTestServer(rate) as server:
-        service = begin(start, tmp_path, server, known)
-        send(service, 20, 20)
-        (item,) = [
-            each for each in service.get("/api/v1/tasks")["items"] if each["task_id"] == "tone"
-        ]
-
-    assert (item["passed"], item["failed"]) == (20, 20)
-    assert (item["judge"]["judged"], item["judge"]["labelled"]) == (37, 3)
-    assert item["judge"]["pass_rate"] == pytest.approx((18 / 37 + 0.8 - 1) / 0.7, abs=1e-6)
-
-
-def test_labelled_records_that_are_known_by_their_ids(start: Start, tmp_path: Path) -> None:
-    """One is also known by its uid, and counts once; one id is that of nobody."""
-    ids = ["case 0", "case 1", "case 3", "elsewhere"]
-    known = calibration(DESK, uids=["u0", "u2"], record_ids=ids)
+def test_labels_of_unknown_origin_correct_nothing(start: Start, tmp_path: Path) -> None:
+    """Of 400 labels, which would be enough, none says how its record was chosen."""
+    known = calibration(DESK, label=Label(uid="u", label=True))
     with LLMTestServer(rate) as server:
         service = begin(start, tmp_path, server, known)
         send(service, 20, 20)
         found = judge(service)
 
-    assert (found["judged"], found["labelled"]) == (36, 4)
-    assert found["pass_rate"] == pytest.approx((18 / 36 + 0.8 - 1) / 0.7, abs=1e-6)
-
-
-def test_ids_that_too_many_records_bear(
-    start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The labelled ones among them are not known; no answer is better than a wrong one."""
-    monkeypatch.setattr("collector.api.judge_standing._MOST_LABELLED", 2)
-    known = calibration(DESK, record_ids=["case 0", "case 1", "case 3"])
-    with LLMTestServer(rate) as server:
-        service = begin(start, tmp_path, server, known)
-        send(service, 20, 20)
-        found = judge(service)
-
-    assert (found["standing"], found["pass_rate"], found["lower"]) == ("cannot_say", None, None)
-    assert "name labelled records by uid" in found["why"]
+    assert (found["standing"], found["pass_rate"], found["judged"]) == ("cannot_say", None, 40)
+    assert "400 without `order`" in found["why"]
+    assert "scouter judge sample" in found["why"]
 
 
 def test_each_calibration_tells_of_the_evaluations_of_its_time(

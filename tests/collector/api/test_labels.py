@@ -69,6 +69,87 @@ def test_a_queue_hides_the_outcome_until_it_is_asked_for(service: Service) -> No
     assert shown["items"][0]["result"]["outcome"] == "failed"
 
 
+def test_a_label_knows_how_its_record_was_drawn(service: Service) -> None:
+    """Of six records four pass; the server counts them, and the order of the first label stays."""
+    found = queue(service, rater="ada", order="outcome")
+    assert sorted(uids(found)) == [f"u{number}" for number in range(6)]
+    kinds = ["FP"[int(uid[1]) < 4] for uid in uids(found)]
+    assert kinds == ["P", "F", "P", "F", "P", "P"], "in turn, until there are no more"
+    assert {each["result"] is None for each in found["items"]} == {True}
+
+    def origin(uid: str, **more: Any) -> tuple[str | None, str | None, int | None]:
+        item = label(service, uid, True, **more)
+        return item["order"], item["stratum"], item["size"]
+
+    assert origin("u1", order="outcome", is_blind=True) == ("outcome", "passed", 4)
+    assert origin("u5", order="outcome") == ("outcome", "failed", 2)
+    assert origin("u2", order="random") == ("random", "all", 6)
+    assert origin("u4", order="failed", is_blind=False) == ("failed", None, None)
+    assert origin("u3") == (None, None, None)
+    # a new label, and one that is taken back, keep the origin; of another person it is their own
+    assert origin("u4", order="outcome") == ("failed", None, None)
+    assert origin("u4", order="outcome", rater="bob") == ("outcome", "failed", 2)
+    taken = label(service, "u1", None)
+    assert (taken["order"], taken["size"]) == ("outcome", 4)
+    item = service.get("/api/v1/labels", uid="u5")["items"][0]
+    assert (item["order"], item["stratum"], item["size"]) == ("outcome", "failed", 2)
+
+
+def test_what_more_labels_would_tell(service: Service) -> None:
+    """Only blind labels of records that were drawn count; more labels make it narrower."""
+    none = queue(service, order="outcome")["plan"]
+    assert (none["passed"], none["failed"]) == (0, 0)
+    label(service, "u1", True, order="outcome", is_blind=True)
+    label(service, "u5", False, order="random", is_blind=True)
+    label(service, "u2", True, order="outcome", is_blind=False)
+    label(service, "u4", True, order="failed")
+    plan = queue(service, order="failed")["plan"]
+    assert (plan["passed"], plan["failed"]) == (1, 1)
+    assert plan["width_50"] < plan["width_20"] < plan["width"] <= 1
+
+
+def test_lines_to_fill_in(service: Service, tmp_path: Path) -> None:
+    """As `scouter judge sample` asks for: no outcome but by the stratum, which comes last."""
+    asked = {"profile": "answers", "task_id": "right", "draw": 4}
+    answer = service.http.get("/api/v1/labels/file", params=asked)
+    lines = [json.loads(line) for line in answer.text.splitlines()]
+    drawn = {each["uid"]: (each["order"], each["stratum"], each["size"]) for each in lines}
+    assert sorted(drawn.values()) == [
+        ("outcome", "failed", 2), ("outcome", "failed", 2),
+        ("outcome", "passed", 4), ("outcome", "passed", 4),
+    ]  # fmt: skip
+    assert all(
+        (stratum == "failed") is (uid in ("u4", "u5")) for uid, (_, stratum, _) in drawn.items()
+    )
+    for each in lines:
+        assert list(each)[:2] == ["label", "rater"]
+        assert list(each)[-3:] == ["order", "stratum", "size"]
+        assert (each["label"], each["session"]) == (None, f"s{each['uid'][1:]}")
+        assert each["context"]["answer"] in (41, 42)
+        assert "judge" not in each
+    assert lines == [
+        json.loads(line)
+        for line in service.http.get("/api/v1/labels/file", params=asked).text.splitlines()
+    ]
+    (tmp_path / "lines.jsonl").write_text(answer.text, encoding="utf-8")
+    found = read_labels(tmp_path / "lines.jsonl")
+    assert (found.labels, found.problems, found.waiting) == ((), (), 4)
+
+
+def test_the_file_says_how_records_were_drawn(service: Service, tmp_path: Path) -> None:
+    label(service, "u1", True, order="outcome", is_blind=True)
+    label(service, "u2", True)
+    asked = {"profile": "answers", "task_id": "right", "contexts": "false"}
+    for ending in ("jsonl", "csv"):
+        answer = service.http.get("/api/v1/labels/file", params={**asked, "format": ending})
+        (tmp_path / f"l.{ending}").write_text(answer.text, encoding="utf-8", newline="")
+        found = read_labels(tmp_path / f"l.{ending}")
+        assert found.problems == ()
+        said = {each.uid: (each.order, each.stratum, each.size) for _, each in found.labels}
+        assert said == {"u1": ("outcome", "passed", 4), "u2": (None, None, None)}
+        assert {each.uid: each.session for _, each in found.labels} == {"u1": "s1", "u2": "s2"}
+
+
 def test_a_labelled_record_leaves_the_queue_of_its_rater_alone(service: Service) -> None:
     label(service, "u1", True, notes="fine")
     assert "u1" not in uids(queue(service, rater="ada"))

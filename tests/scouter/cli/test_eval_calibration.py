@@ -123,7 +123,7 @@ def test_what_calibrate_saves_is_what_eval_takes(shop: Path, scouter: Scouter) -
     """The way that the page on calibration goes, from labels to a corrected rate."""
     rows = [("9 to 18", "pass")] * 18 + [("never", "pass")] * 2
     rows += [("9 to 18", "fail")] * 4 + [("never", "fail")] * 16
-    lines = [{"context": {"answer": answer, "n": n}, "label": label}
+    lines = [{"context": {"answer": answer, "n": n}, "label": label, "order": "gold"}
              for n, (answer, label) in enumerate(rows)]  # fmt: skip
     (shop / "labels.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in lines))
 

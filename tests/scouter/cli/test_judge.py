@@ -1,10 +1,13 @@
 """`scouter judge`: labels in, a calibration out, and pass rates corrected by it."""
 
+import csv
 import json
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from subprocess import CompletedProcess
+from typing import Any
 
 import pytest
 from pydantic import JsonValue
@@ -79,8 +82,10 @@ def write(path: Path, rows: Iterable[Mapping[str, object]]) -> Path:
 
 def forty(good_passed: int = 18, bad_failed: int = 16) -> list[dict[str, object]]:
     """Forty labels, half of them good; the judge passes what ends in 4 or 5."""
-    rows = [line(f"good {n} ={5 if n < good_passed else 2}", "pass") for n in range(20)]
-    return rows + [line(f"bad {n} ={1 if n < bad_failed else 4}", "fail") for n in range(20)]
+    is_good = {"label": "pass", "order": "gold"}
+    is_bad = {"label": "fail", "order": "gold"}
+    rows = [line(f"good {n} ={5 if n < good_passed else 2}", **is_good) for n in range(20)]
+    return rows + [line(f"bad {n} ={1 if n < bad_failed else 4}", **is_bad) for n in range(20)]
 
 
 def calibrate(
@@ -393,31 +398,178 @@ def test_a_corrected_pass_rate(desk: Path, scouter: Scouter) -> None:
 
 
 def hundred() -> list[dict[str, object]]:
-    rows = [line(f"good {n} ={5 if n < 90 else 2}", "pass") for n in range(100)]
-    return rows + [line(f"bad {n} ={1 if n < 80 else 4}", "fail") for n in range(100)]
+    """Chosen for what they are, half good and half bad."""
+    rows = [line(f"good {n} ={5 if n < 90 else 2}", "pass", order="gold") for n in range(100)]
+    rows += [line(f"bad {n} ={1 if n < 80 else 4}", "fail", order="gold") for n in range(100)]
+    return rows
 
 
-def test_labels_on_the_results_themselves(desk: Path, scouter: Scouter) -> None:
-    """Verdicts come from the results; the labelled records count once, as labels."""
-    rows = [("live", 5)] * 150 + [("live", 1)] * 100
-    saved = results(desk, "today.json", rows)
-    labels = write(
-        desk / "labels.jsonl",
-        [
-            {"uid": f"live-{at}", "label": "pass" if at < 46 or at > 240 else "fail"}
-            for at in (*range(50), *range(200, 250))
-        ],
-    )
+def test_labels_drawn_from_the_results(desk: Path, scouter: Scouter) -> None:
+    """Of 50 passed ones 46 are good, of 50 failed ones 9: 0.6 * 0.92 + 0.4 * 0.18 = 0.624."""
+    saved = results(desk, "today.json", [("live", 5)] * 150 + [("live", 1)] * 100)
+    rows = [
+        {"uid": f"live-{at}", "label": "pass" if at < 46 or at > 240 else "fail",
+         "order": "outcome", "stratum": stratum, "size": size}
+        for stratum, size, first in (("passed", 150, 0), ("failed", 100, 200))
+        for at in range(first, first + 50)
+    ]  # fmt: skip
+    labels = write(desk / "labels.jsonl", rows)
     done = calibrate(scouter, labels, "--results", "today.json")
     assert done.returncode == 0, done.stderr
     found = Calibration.load(desk / "judge.json")
     assert found.counts.confusion.table == ((46, 9), (4, 41))
+    assert found.sensitivity.value == pytest.approx(0.6 * 0.92 / 0.624)
 
-    done = scouter("judge", "correct", saved, "--calibration", "judge.json", "--same-traffic")
+    done = scouter("judge", "correct", saved, "--calibration", "judge.json")
 
     assert done.returncode == 0, done.stderr
-    assert "(100/150)" in done.stdout
-    assert "count as labels: 100" in done.stdout
+    assert "(150/250)" in done.stdout
+    assert "62.4%" in done.stdout
+    assert "drawn from these very records" in done.stdout
+
+
+@pytest.mark.parametrize("name", ["labels.jsonl", "labels.csv"])
+def test_draw_fill_in_calibrate_correct(desk: Path, scouter: Scouter, name: str) -> None:
+    """Of 150 passed and 100 failed ones 25 each; 23 and 4 are good: 0.6 * 0.92 + 0.4 * 0.16."""
+    saved = results(desk, "today.json", [("live", 5)] * 150 + [("live", 1)] * 100)
+    words = "judge", "sample", saved, "--profile", "desk.yaml", "--save", name
+    done = scouter(*words)
+    assert done.returncode == 0, done.stderr
+    assert "25 of 150 that the judge passed, 25 of 100 that it failed" in done.stdout
+    assert "points with 20" in done.stdout
+    file = desk / name
+    if name.endswith("csv"):
+        with file.open(encoding="utf-8", newline="") as lines:
+            rows: list[dict[str, Any]] = list(csv.DictReader(lines))
+    else:
+        rows = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
+    assert len({row["uid"] for row in rows}) == 50
+    assert all(not row["label"] and "live" in row["question"] for row in rows)
+    assert [row["stratum"] for row in rows] != sorted(row["stratum"] for row in rows)
+    seen: Counter[str] = Counter()
+    for row in rows:
+        seen[row["stratum"]] += 1
+        is_good = seen[row["stratum"]] <= {"passed": 23, "failed": 4}[row["stratum"]]
+        row |= {"label": "pass" if is_good else "fail", "rater": "ann"}
+    rows[-1]["label"] = ""  # left for later
+    if name.endswith("csv"):
+        with file.open("w", encoding="utf-8", newline="") as out:
+            writer = csv.DictWriter(out, list(rows[0]))
+            writer.writeheader()
+            writer.writerows(rows)
+    else:
+        write(file, rows)
+
+    done = calibrate(scouter, file)
+    assert done.returncode == 0, done.stderr
+    assert "1 line not filled in yet" in done.stderr
+    shown = " ".join(done.stdout.split())
+    assert "Of the 250 records that 49 labels were drawn from, people would pass" in shown
+    assert "20 more labels would make it" in shown
+    assert "Labels are taken for the truth" in shown
+    done = scouter("judge", "correct", saved, "--calibration", "judge.json")
+    assert done.returncode == 0, done.stdout
+    last = 24 if rows[-1]["stratum"] == "passed" else 25
+    rate = 0.6 * 23 / last + 0.4 * 4 / (49 - last)
+    assert f"{rate:.1%}" in done.stdout
+    assert "drawn from these very records" in done.stdout
+    again = scouter(*words)
+    assert again.returncode == 2
+    assert "the file is there, maybe with labels" in again.stderr
+
+
+def test_a_draw_from_a_collector(desk: Path, scouter: Scouter) -> None:
+    line = {
+        "label": None,
+        "rater": "",
+        "uid": "u",
+        "order": "outcome",
+        "stratum": "passed",
+        "size": 9,
+    }
+    lines = [line, line | {"uid": "v", "stratum": "failed", "size": 4}]
+    body = "".join(f"{json.dumps(each)}\n" for each in lines).encode()
+    with run_script() as script:
+        script.answers = [Say(body=body), Say(body=b"")]
+        asked = "judge", "sample", script.url, "--profile", "desk.yaml", "--save"
+        done = scouter(*asked, "l.jsonl", "--labels", "2")
+        none = scouter(*asked, "m.jsonl")
+    assert done.returncode == 0, done.stderr
+    assert script.asked[0].path == "/api/v1/labels/file?profile=desk&task_id=helpful&draw=2"
+    assert "1 of 9 that the judge passed, 1 of 4 that it failed" in done.stdout
+    assert (desk / "l.jsonl").read_bytes() == body
+    assert none.returncode == 2
+    assert "has decided no record yet" in none.stderr
+    assert not (desk / "m.jsonl").exists()
+
+
+def test_a_judge_that_passes_all_is_drawn_from_at_random(desk: Path, scouter: Scouter) -> None:
+    saved = results(desk, "today.json", [("live", 5)] * 30)
+    done = scouter("judge", "sample", saved, "--profile", "desk.yaml", "--save", "l.jsonl")
+    assert "30 of 30 in all" in done.stdout
+    rows = [json.loads(line) for line in (desk / "l.jsonl").read_text().splitlines()]
+    assert {(row["order"], row["stratum"], row["size"]) for row in rows} == {("random", "all", 30)}
+
+
+@pytest.mark.parametrize(
+    ("more", "why"),
+    [
+        ({}, "100 without `order`, which says how the record was chosen"),
+        ({"order": "failed"}, "100 from the order `failed`, which looks for examples"),
+        ({"order": "disagrees"}, "100 from the order `disagrees`, which looks for examples"),
+        (
+            {"order": "random", "is_blind": False},
+            "100 given with the judge's outcome or other labels in view",
+        ),
+        ({"order": "outcome"}, "100 of the order `outcome` without `stratum`"),
+        ({"order": "outcome", "stratum": "passed"}, "100 of the order `outcome` without `stratum`"),
+        (
+            {"order": "outcome", "stratum": "passed", "size": 150},
+            "100 of the order `outcome`, and none of the other stratum",
+        ),
+    ],
+)
+def test_labels_of_unknown_origin_show_agreement_and_no_rate(
+    desk: Path, scouter: Scouter, more: dict[str, object], why: str
+) -> None:
+    """Half from what the judge passed, half from what it failed: no sample of any traffic."""
+    saved = results(desk, "today.json", [("live", 5)] * 150 + [("live", 1)] * 100)
+    rows = [
+        {"uid": f"live-{at}", "label": "pass" if at < 46 or at > 240 else "fail", **more}
+        for at in (*range(50), *range(200, 250))
+    ]
+    done = calibrate(scouter, write(desk / "labels.jsonl", rows), "--results", "today.json")
+
+    assert done.returncode == 0, done.stderr
+    assert why in " ".join(done.stdout.split())
+    assert "scouter judge sample" in done.stdout
+    found = Calibration.load(desk / "judge.json")
+    assert found.accuracy.value == pytest.approx(0.87)
+    done = scouter("judge", "correct", saved, "--calibration", "judge.json")
+    assert done.returncode == 1
+    assert "cannot say" in done.stdout
+    assert why in " ".join(done.stdout.split())
+
+
+def test_labels_of_unknown_origin_beside_drawn_ones_are_left_out(
+    desk: Path, scouter: Scouter
+) -> None:
+    """100 random ones, and 50 from the order `failed`: the 50 count for the agreement alone."""
+    rows: list[dict[str, object]] = [
+        line(f"{n} ={5 if n < 72 or n > 95 else 1}", "pass" if n < 80 else "fail", order="random",
+             rater="ann")
+        for n in range(100)
+    ]  # fmt: skip
+    rows += [line(f"more {n} =1", "pass", order="failed", is_blind=False) for n in range(50)]
+    done = calibrate(scouter, write(desk / "l.jsonl", rows), "--judge", "desk_judge:judge")
+
+    assert done.returncode == 0, done.stderr
+    found = Calibration.load(desk / "judge.json")
+    assert found.counts.confusion.good == 130
+    assert (found.sensitivity.value, found.specificity.value) == (0.9, 0.8)
+    assert found.not_drawn == {"from the order `failed`, which looks for examples": 50}
+    shown = " ".join(done.stdout.split())
+    assert "50 from the order `failed`, which looks for examples" in shown
 
 
 def test_labels_without_a_name_are_not_in_results(desk: Path, scouter: Scouter) -> None:
@@ -561,7 +713,7 @@ def test_usage(
 
 
 def test_help_has_examples(scouter: Scouter) -> None:
-    for command in ("calibrate", "correct"):
+    for command in ("sample", "calibrate", "correct"):
         done = scouter("judge", command, "--help")
         assert done.returncode == 0
         assert f"scouter judge {command} " in done.stdout

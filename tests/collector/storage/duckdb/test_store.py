@@ -378,7 +378,7 @@ def test_labels_of_before_have_neither_score_nor_mark(tmp_path: Path) -> None:
     store.append_labels([row]).result()
     store.close()
     with duckdb.connect(str(tmp_path / "scouter.duckdb")) as connection:
-        for name in ("score", "is_blind"):
+        for name in ("score", "is_blind", "queue_order", "stratum", "stratum_size"):
             connection.execute(f"ALTER TABLE labels DROP COLUMN {name}")
         connection.execute("DELETE FROM migrations WHERE version > ?", [step])
 

@@ -2,10 +2,11 @@
 
 import re
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
-from scouter.agent.calibration.labels import Label, read_labels
+from scouter.agent.calibration.labels import Label, LabelOrder, read_labels
 from scouter.cli.app import main
 
 PAGE = (Path(__file__).parents[4] / "docs" / "calibration.md").read_text(encoding="utf-8")
@@ -23,18 +24,26 @@ def test_the_labels_can_be_read(tmp_path: Path, language: str, name: str) -> Non
 
 
 def test_every_field_is_described() -> None:
-    described = set(
-        re.findall(r"`(\w+)`", "".join(re.findall(r"^\| (`.*?) \|", PAGE, re.MULTILINE)))
-    )
-
-    assert described == set(Label.model_fields)
+    begins = r"^\| (?:field|value of `order`) \|.*$|^In place of"
+    _, table, choices, _ = re.split(begins, PAGE, flags=re.MULTILINE)
+    for rows, wanted in (
+        (table, set(Label.model_fields)),
+        (choices, set(get_args(LabelOrder))),
+    ):
+        cells = "".join(re.findall(r"^\| (`.*?) \|", rows, re.MULTILINE))
+        assert set(re.findall(r"`(\w+)`", cells)) == wanted
 
 
 def test_every_option_is_there(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("COLUMNS", "200")
-    for command in (("judge", "calibrate"), ("judge", "correct"), ("eval",)):
+    for command in (
+        ("judge", "sample"),
+        ("judge", "calibrate"),
+        ("judge", "correct"),
+        ("eval",),
+    ):
         monkeypatch.setattr("sys.argv", ["scouter", *command, "--help"])
         with pytest.raises(SystemExit):
             main()

@@ -1,9 +1,14 @@
 """The pass rate of a judge task beside what is known of its judge."""
 
+import datetime
+
 import pytest
 
+from scouter.agent.calibration.asking import JudgeOutcome
+from scouter.agent.calibration.calibration import Calibration, Evidence, calibrate
 from scouter.agent.calibration.identity import identify
 from scouter.agent.calibration.known import Calibrations
+from scouter.agent.calibration.labels import Item, Label
 from scouter.agent.calibration.rates import RecordOutcome, rate
 from scouter.evaluate.outcome import Outcome
 from tests.scouter.agent.calibration.test_known import DESK, profile
@@ -23,7 +28,7 @@ def test_the_corrected_rate() -> None:
     """Rogan and Gladen by hand: (0.76 + 0.8 - 1) / (0.9 + 0.8 - 1) = 0.8."""
     found = rate(IDENTITY, outcomes(380, 120, 7), calibration(DESK))
 
-    assert (found.passed, found.judged, found.labelled) == (380, 500, 0)
+    assert (found.passed, found.judged) == (380, 500)
     assert found.standing == "corrected"
     assert found.rate == pytest.approx(0.8, abs=1e-6)
     assert found.interval is not None
@@ -36,17 +41,51 @@ def test_the_corrected_rate() -> None:
     )  # fmt: skip
 
 
-def test_labelled_records_count_as_labels_only() -> None:
-    known = calibration(DESK, uids=["passed0", "failed3"], record_ids=["r9"])
-    given = [
-        *outcomes(380, 120),
-        RecordOutcome(Outcome.FAILED, "x", "r9"),
-        RecordOutcome(Outcome.PASSED, "y"),
-    ]
+@pytest.mark.parametrize(
+    ("passed", "failed", "rate_of"),
+    [
+        pytest.param(60, 40, 0.6 * 0.9 + 0.4 * 0.2, id="the traffic of the labels"),
+        pytest.param(60, 41, 6 / 10.1 * 0.9 + 4.1 / 10.1 * 0.2, id="one record more"),
+    ],
+)
+def test_drawn_from_these_records(passed: int, failed: int, rate_of: float) -> None:
+    """Of 20 passed ones 18 are good, of 20 failed ones 4.
 
-    found = rate(IDENTITY, given, known)
+    Of other records the judge's shares hold: it passes 0.54 / 0.62 of the good ones and 0.06 / 0.38
+    of the bad ones.
+    """
+    label = Label(uid="x", label=True, order="outcome", stratum="passed", size=60)
+    other = label.model_copy(update={"stratum": "failed", "size": 40})
+    drawn = [(label, "passed", n, n < 18) for n in range(20)]
+    drawn += [(other, "failed", n, n < 4) for n in range(20)]
+    known = of_items(
+        [
+            Item(
+                key=f"{name}{n}", uid=f"{name}{n}", record_id="", context=None, votes=[good],
+                blind_votes=[good], drawn=each,
+            )
+            for each, name, n, good in drawn
+        ],
+        [name == "passed" for _, name, _, _ in drawn],
+    )  # fmt: skip
 
-    assert (found.passed, found.judged, found.labelled) == (380, 499, 3)
+    found = rate(IDENTITY, outcomes(passed, failed), known)
+
+    assert found.rate is not None
+    if failed == 40:
+        assert found.rate == pytest.approx(rate_of)
+    else:
+        sensitivity, false_passes = 0.54 / 0.62, 0.06 / 0.38
+        assert found.rate == pytest.approx((60 / 101 - false_passes) / (sensitivity - false_passes))
+    assert known.sensitivity.value == pytest.approx(0.54 / 0.62)
+    assert known.specificity.value == pytest.approx(0.32 / 0.38)
+
+
+def of_items(items: list[Item], passed: list[bool]) -> Calibration:
+    evidence = Evidence(
+        items=items, outcomes=[[JudgeOutcome(passed=each)] for each in passed], labels=len(items)
+    )
+    return calibrate(IDENTITY, evidence, datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC))
 
 
 @pytest.mark.parametrize(

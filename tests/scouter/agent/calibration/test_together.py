@@ -21,7 +21,7 @@ def part(
     judged: int, rate: float | None, interval: tuple[float, float] | None, name: str = "a"
 ) -> JudgeRate:
     return JudgeRate(
-        alias="desk", task_id="tone", passed=judged // 2, judged=judged, labelled=3,
+        alias="desk", task_id="tone", passed=judged // 2, judged=judged,
         standing="cannot_say" if rate is None else "corrected", rate=rate, interval=interval,
         why="too few labels" if rate is None else "", calibration=known(name),
     )  # fmt: skip
@@ -33,7 +33,7 @@ def test_the_mean_by_verdicts() -> None:
 
     assert found.rate == pytest.approx(0.3)
     assert found.interval == pytest.approx((0.2, 0.5))
-    assert (found.passed, found.judged, found.labelled) == (20, 40, 6)
+    assert (found.passed, found.judged) == (20, 40)
     assert (found.standing, found.why) == ("corrected", "")
     assert found.calibration == known("b")
 

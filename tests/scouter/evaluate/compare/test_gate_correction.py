@@ -10,21 +10,27 @@ from scouter.evaluate.compare.gates import Gates
 from scouter.evaluate.intervals import wilson
 from scouter.evaluate.results.judge_rate import JudgeKnown, JudgeRate
 from scouter.evaluate.statistics.confusion import Confusion
-from scouter.evaluate.statistics.corrected_rate import CorrectedRate, corrected_rate
+from scouter.evaluate.statistics.corrected_rate import (
+    CorrectedRate,
+    DrawnLabels,
+    JudgeCounts,
+    corrected_rate,
+    judge_error,
+)
 from tests.support.gate_runs import replay
 
 LABELS = Confusion(good_passed=180, good_failed=20, bad_passed=40, bad_failed=160)
 """Sensitivity 0.9, specificity 0.8."""
-ERROR = (0.3715, 0.4784)
-"""At 20 of 40 passed, the judge's error alone; `test_corrected_rate` searches a grid for such."""
 
 
 def known(passed: int, judged: int, labels: Confusion = LABELS, alias: str = "desk") -> JudgeRate:
-    found = corrected_rate(labels, passed, judged)
+    drawn, answers = DrawnLabels(counts=labels), JudgeCounts(passed, judged)
+    found, error = corrected_rate(drawn, answers), judge_error(drawn, answers)
     assert isinstance(found, CorrectedRate)
     return JudgeRate(
         alias=alias, task_id="polite", passed=passed, judged=judged, standing="corrected",
         rate=found.estimate, interval=found.interval,
+        error=error.interval if isinstance(error, CorrectedRate) else None,
         calibration=JudgeKnown(
             digest="d", created_at="", sensitivity=labels.sensitivity, sensitivity_interval=(0, 1),
             specificity=labels.specificity, specificity_interval=(0, 1), kappa=None,
@@ -67,7 +73,10 @@ def test_the_corrected_rate_is_compared(gates: str) -> None:
 
 
 def test_the_reason_names_both_rates_and_the_judges_error() -> None:
-    low, high = (round(100 * bound) for bound in ERROR)
+    error = known(20, 40).error
+    assert error is not None
+    assert error == pytest.approx((0.37, 0.48), abs=0.01)  # a grid over the likelihood agrees
+    low, high = (round(100 * bound) for bound in error)
     found = check(run(known(20, 40)), tasks={"polite": 0.45})
     assert found.reason.startswith(
         "task 'polite': 42.9% (corrected for the judge's errors; the judge says 20 of 40, 95 %"
@@ -81,7 +90,7 @@ def test_the_reason_names_both_rates_and_the_judges_error() -> None:
 
 @pytest.mark.parametrize("wanted", [0.3, 0.6])
 def test_a_gate_beyond_the_judges_error_is_not_open(wanted: float) -> None:
-    """The interval of all errors, of 40 verdicts, is wider and holds both gates."""
+    """The interval of all errors, of 40 answers, is wider and holds both gates."""
     found = check(run(known(20, 40)), tasks={"polite": wanted})
     interval = known(20, 40).interval
     assert interval is not None
@@ -101,8 +110,8 @@ def test_checks_without_a_judge_count_as_they_are() -> None:
     assert f"95 % interval {ends[0]:.0%} to {ends[1]:.0%})" in found.reason
 
 
-def test_an_errored_verdict_is_no_pass() -> None:
-    """10 records more that the judge gave no verdict on: 3/7 of 40 in 50."""
+def test_an_errored_outcome_is_no_pass() -> None:
+    """10 records more that the judge gave no outcome on: 3/7 of 40 in 50."""
     found = check(run(known(20, 40), "P" * 20 + "F" * 20 + "E" * 10), tasks={"polite": 0.3})
     assert found.found == pytest.approx(40 * 3 / 7 / 50)
 
@@ -135,7 +144,7 @@ def test_without_a_corrected_rate_the_judges_own_is_compared(
     )
 
 
-def test_the_judges_error_is_not_told_where_endless_verdicts_would_contradict_the_labels() -> None:
+def test_the_judges_error_is_not_told_where_endless_answers_would_contradict_the_labels() -> None:
     """2 of 40 passed beside 40 of 200 bad items: chance for 40, impossible for endless ones."""
     found = check(run(known(2, 40), "PP" + "F" * 38), tasks={"polite": 0.01})
     assert found.found == 0

@@ -7,8 +7,8 @@ import pytest
 from scipy import stats
 
 from scouter.evaluate.statistics.confusion import Confusion
-from scouter.evaluate.statistics.corrected_rate import CannotSay, CorrectedRate
-from scouter.evaluate.statistics.gold_items import JudgeCounts, diagnose, judge_drift
+from scouter.evaluate.statistics.corrected_rate import CannotSay, CorrectedRate, JudgeCounts
+from scouter.evaluate.statistics.gold_items import diagnose, judge_drift
 
 
 def confusion(good_passed: int, good: int, bad_failed: int, bad: int) -> Confusion:
