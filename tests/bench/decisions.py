@@ -663,7 +663,7 @@ def scored() -> Iterator[Row]:
         for size, runs in (((10, 1), 1), ((20, 1), 1), ((20, 1), 3), ((20, 3), 1), ((50, 1), 1)):
             yield Row(
                 name=f"unchanged, scores, {kind}, {size_text(size)}, baseline of {runs}: stopped",
-                trial=partial(scores_stop, kind, size, runs, 0.0), at_most=STOPS,
+                trial=partial(scores_stop, kind, size, runs, 0.0), at_most=STOPS, runs=RUNS // 3,
             )  # fmt: skip
     yield Row(
         name="scores 0.25 down, 30 x 1: seen",
@@ -673,7 +673,7 @@ def scored() -> Iterator[Row]:
         for fall in (0.05, 0.1):
             yield Row(
                 name=f"scores {fall:g} down, {size_text(size)}: seen",
-                trial=partial(scores_seen, size, fall),
+                trial=partial(scores_seen, size, fall), runs=RUNS // 3,
             )  # fmt: skip
 
 
