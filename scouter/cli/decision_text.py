@@ -111,17 +111,15 @@ def _rest(rest: Sequence[Example]) -> Text:
 
 def _next(report: Report, html: Path | None, *, verbose: bool) -> Text:
     """The last part: what to do, and where to look."""
-    steps = list(report.decision.advice)
+    look = [] if verbose else ["see all tables: add -v"]
     if report.examples:
         where = "add --html FILE" if html is None else f"open {html}"
-        steps.insert(0, f"read the conversations and traces: {where}")
-    text = Text("\nNext" if steps else "", style="bold")
-    for step in steps:
+        look.insert(0, f"read the conversations and traces: {where}")
+    if not report.decision.advice:
+        return Text("; ".join(look), style="dim")
+    text = Text("\nNext", style="bold")
+    for step in (*report.decision.advice, *look):
         text.append(f"\n  - {step}", style="not bold default")
-    if not verbose:
-        text.append(
-            "\n  - see all tables: add -v" if steps else "-v shows all tables", "not bold dim"
-        )
     return text
 
 
