@@ -29,15 +29,16 @@ class Place(NamedTuple):
 
 
 def draw(outcomes: Mapping[str, bool]) -> list[Place]:
-    """Order records at random: of those that the judge passed and of those that it failed in turn.
+    """Order records at random, in pairs of one that the judge passed and one that it failed.
 
     Args:
         outcomes: By uid whether the judge passed the record.
 
     Returns:
         All records, of which the first ones are labelled: as many of each outcome, until one has no
-        more. The order hangs on the uids alone, so that a later draw of more begins with the same.
-        Without both outcomes they are a sample of the whole.
+        more. Which of a pair is first is chance, so that no person can tell. The order hangs on the
+        uids alone, so that a later draw of more begins with the same. Without both outcomes they
+        are a sample of the whole.
     """
     uids = sorted(outcomes, key=digest)
     strata: list[tuple[Stratum, list[str]]] = [
@@ -51,7 +52,10 @@ def draw(outcomes: Mapping[str, bool]) -> list[Place]:
         for stratum, members in strata
         for rank, uid in enumerate(members)
     ]
-    return [place for _, place in sorted(ranked, key=lambda each: each[0])]
+    return [
+        place
+        for _, place in sorted(ranked, key=lambda each: (each[0], digest(f"pair {each[1].uid}")))
+    ]
 
 
 def digest(uid: str) -> bytes:

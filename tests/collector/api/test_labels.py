@@ -74,7 +74,7 @@ def test_a_label_knows_how_its_record_was_drawn(service: Service) -> None:
     found = queue(service, rater="ada", order="outcome")
     assert sorted(uids(found)) == [f"u{number}" for number in range(6)]
     kinds = ["FP"[int(uid[1]) < 4] for uid in uids(found)]
-    assert kinds == ["P", "F", "P", "F", "P", "P"], "in turn, until there are no more"
+    assert [{*kinds[:2]}, {*kinds[2:4]}, {*kinds[4:]}] == [{"P", "F"}, {"P", "F"}, {"P"}]
     assert {each["result"] is None for each in found["items"]} == {True}
 
     def origin(uid: str, **more: Any) -> tuple[str | None, str | None, int | None]:
