@@ -32,7 +32,7 @@ _LEAVE_OUT: Final = "have them judged elsewhere, and leave them out or pass --al
 _MORE_MONEY: Final = "raise --judge-budget or the entry's, or pass --allow-unjudged"
 _INSERT: Final = "let the agent insert a record, leave the profile out, or pass --allow-unjudged"
 _MEND: Final = "mend what broke, and run the check again"
-_ERRORS: Final = "mend the agent or the check; with --allow-errors errors are failed checks"
+_ERRORS: Final = "or pass --allow-errors: errors are then failed checks, left to baseline and gates"
 _KEEP: Final = "keep this run as a baseline with --save FILE, or set a gate"
 _NAMED: Final = 5
 """Checks of another system that one reason names before it counts."""
@@ -186,7 +186,7 @@ def _faults(results: ScenarioEvalResults, policy: Policy) -> Iterator[Finding]:
     """Everything that stops a run without baseline and gates."""
     if not policy.allow_errors:
         for reason in _errors(results):
-            yield Finding(word=Word.ERRORED, reason=reason, advice=(_ERRORS,))
+            yield Finding(word=Word.ERRORED, reason=reason, advice=(_MEND, _ERRORS))
     if not policy.allow_lost:
         for each in results.lost:
             yield Finding(word=Word.LOST, reason=each.summary, advice=(each.remedy,))

@@ -66,7 +66,7 @@ def test_errors_are_counted_and_the_examples_tell_them() -> None:
     )
     found = decide(run, None, (), Policy())
     assert found.reasons == ("6 of 6 scenarios did not run to the end",)
-    assert "--allow-errors" in found.advice[0]
+    assert "--allow-errors" in found.advice[1]
 
 
 def test_a_gate_stops() -> None:
@@ -111,7 +111,9 @@ def test_a_large_fall_that_may_be_chance() -> None:
     found = decide(run, run.compare_to(many(0, of=8)), (), Policy())
     assert (found.word, found.exit_code, found.is_stopped) == (Word.INCONCLUSIVE, 3, True)
     assert len(found.reasons) == 1
-    assert found.advice == ("run scouter eval with --baseline, which asks again what is in doubt",)
+    assert found.advice == (
+        "run scouter eval with --baseline and without --confirm 0: it asks again what is in doubt",
+    )
 
 
 def test_falls_that_are_no_chance() -> None:
@@ -229,7 +231,7 @@ def test_the_worst_word_wins_and_all_reasons_are_there() -> None:
     assert (found.word, found.exit_code) == (Word.REGRESSED, 1)
     assert any(reason.startswith("gate ") for reason in found.reasons)
     assert "1 of 20 scenarios did not run to the end" in found.reasons
-    assert [text.split()[0] for text in found.advice] == ["mend", "save", "mend"]
+    assert [text.split()[0] for text in found.advice] == ["mend", "save", "or"]
     unmet = decide(many(3), many(3).compare_to(many(0)), gates(many(3), 0.9), Policy())
     assert (unmet.word, unmet.exit_code) == (Word.BELOW_GATE, 1)
 
