@@ -31,7 +31,7 @@ from collector.problem import ProblemError
 from collector.storage.port.labels import LabelQuery, LabelRow
 from collector.storage.port.rows import TaskRow
 from collector.storage.port.store import Store
-from scouter.agent.calibration.drawn import digest, drawn_line
+from scouter.agent.calibration.drawn import drawn_line, mixed
 from scouter.client.models.labels import LabelAgreement
 from scouter.evaluate.outcome import Outcome
 from scouter.evaluate.results.score import as_score
@@ -241,7 +241,7 @@ def _drawn(
     store: Store, of: TaskOf, task: Task, count: int, *, contexts: bool
 ) -> Iterator[dict[str, JsonValue]]:
     """Lines to be filled in, in an order that tells no outcome."""
-    places = sorted(places_of(store, of)[:count], key=lambda place: digest(place.uid))
+    places = sorted(places_of(store, of)[:count], key=mixed)
     for at in range(0, len(places), _AT_A_TIME):
         part = places[at : at + _AT_A_TIME]
         records = {each.uid: each for each in store.records_of(of.space, {p.uid for p in part})}

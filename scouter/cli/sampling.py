@@ -7,7 +7,7 @@ from pathlib import Path
 
 from pydantic import JsonValue
 
-from scouter.agent.calibration.drawn import digest, draw, drawn_line
+from scouter.agent.calibration.drawn import draw, drawn_line, mixed
 from scouter.agent.calibration.identity import judge_task
 from scouter.cli.asking import connect
 from scouter.cli.calibrating import judged_results
@@ -77,6 +77,6 @@ def _draw_from(
             }  # fmt: skip
     if not outcomes:
         raise ConfigError(f"{results}: the judge of {task.id!r} decided none of its records")
-    places = sorted(draw(outcomes)[:labels], key=lambda place: digest(place.uid))
+    places = sorted(draw(outcomes)[:labels], key=mixed)
     found = [drawn_line(place, lines[place.uid]) for place in places]
     return found, JudgeCounts(sum(outcomes.values()), len(outcomes))

@@ -52,10 +52,12 @@ def draw(outcomes: Mapping[str, bool]) -> list[Place]:
         for stratum, members in strata
         for rank, uid in enumerate(members)
     ]
-    return [
-        place
-        for _, place in sorted(ranked, key=lambda each: (each[0], digest(f"pair {each[1].uid}")))
-    ]
+    return [place for _, place in sorted(ranked, key=lambda each: (each[0], mixed(each[1])))]
+
+
+def mixed(place: Place) -> bytes:
+    """Order of records that were drawn, which tells nothing of the outcome, as `digest` does."""
+    return digest(f"mixed {place.uid}")
 
 
 def digest(uid: str) -> bytes:
