@@ -189,8 +189,8 @@ ORDERS: Final[Mapping[str, LabelOrder]] = {
     "outcome": "outcome", "random": "random", "whole": "random", "gold": "gold", "failed": "failed",
 }  # fmt: skip
 ROWS: Final = (
-    *(Row(name="drawn by outcome", labels=n, draw="outcome") for n in (20, 30, 50, 100)),
-    *(Row(name="random", labels=n, draw="random") for n in (20, 30, 50, 100)),
+    *(Row(name="drawn by outcome", labels=n, draw="outcome") for n in (30, 50, 100)),
+    *(Row(name="random", labels=n, draw="random") for n in (30, 50, 100)),
     Row(name="random, 50 more of the order failed", labels=100, draw="random", failed=50),
     Row(name="by outcome, of 100 records", labels=50, draw="outcome", judged=100),
     Row(name="by outcome, of 2,000 records", labels=50, draw="outcome", judged=2000),

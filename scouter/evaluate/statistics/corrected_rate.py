@@ -28,8 +28,9 @@ from scouter.evaluate.statistics.confusion import Confusion
 from scouter.evaluate.statistics.distributions import NORMAL
 from scouter.evaluate.statistics.proportion import CONFIDENCE
 
-MIN_LABELS: Final = 20
-"""Labels below which nothing is said of the traffic that they were drawn from."""
+MIN_LABELS: Final = 30
+"""Labels below which nothing is said of the traffic that they were drawn from: with 20, intervals
+cover about 92.8 % where 95 % are good."""
 DRAWS: Final = 2000
 """Draws behind an interval."""
 _ADDED: Final = 0.5

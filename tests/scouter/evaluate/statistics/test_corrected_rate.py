@@ -266,7 +266,7 @@ def test_cannot_say_of_other_traffic(
 @pytest.mark.parametrize(
     ("known", "words"),
     [
-        (labels(9, 10, 8, 9), "19 labels are too few"),
+        (labels(18, 20, 8, 9), "29 labels are too few"),
         (labels(30, 30, 0, 10), "none of the 120 records that the judge failed has a label"),
         (labels(0, 30, 10, 10), "none of the 380 records that the judge passed has a label"),
     ],
