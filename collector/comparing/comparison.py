@@ -17,9 +17,11 @@ from scouter.evaluate.api.comparison import ComparisonResults, ScenarioCompariso
 from scouter.evaluate.api.records import EvalResults
 from scouter.evaluate.api.replay import ScenarioEvalResults
 from scouter.evaluate.compare.attempts import Attempt, attempts_of
+from scouter.evaluate.compare.comparable import comparable
 from scouter.evaluate.compare.rows import RateComparison
 from scouter.evaluate.outcome import Outcome
 from scouter.evaluate.results.record_result import RecordResult
+from scouter.evaluate.results.run import RunResults
 from scouter.replay.reports.decision import Decision, Policy, decide
 
 _NAMED: Final = 8
@@ -94,13 +96,14 @@ def _runs(
     before: ScenarioEvalResults, after: ScenarioEvalResults, require_ruled_out: float | None
 ) -> Compared:
     found = ScenarioComparisonResults.of(before, after)
+    common = comparable(before, after)
     return Compared(
         pairing=Pairing.SCENARIOS,
         decision=_decided(found, require_ruled_out),
         ruled_out=found.ruled_out,
         rates=found.rates,
-        flips=sorted(_scenario_flips(before, after), key=_order),
-        notes=found.notes,
+        flips=sorted(_scenario_flips(common.baseline, common.of(after)), key=_order),
+        notes=(*(change.text for change in found.changes), *found.notes),
     )
 
 
@@ -170,9 +173,7 @@ def _record_flips(old: EvalResults, new: EvalResults) -> Iterator[FlippedRecord]
             yield FlippedRecord(name=now.record_id, is_worse=passed, before=was, after=now)
 
 
-def _scenario_flips(
-    before: ScenarioEvalResults, after: ScenarioEvalResults
-) -> Iterator[FlippedScenario]:
+def _scenario_flips(before: RunResults, after: RunResults) -> Iterator[FlippedScenario]:
     old, new = attempts_of(before), attempts_of(after, before)
     for name in old:
         was, now = _share(old[name]), _share(new.get(name, []))

@@ -175,6 +175,31 @@ def test_gates_and_baseline_are_items(
     )
 
 
+def test_a_changed_question_fails_the_baseline_until_it_is_accepted(
+    run: Run, project: Path
+) -> None:
+    """The item says what changed and what to do; the option is repeatable."""
+    (project / "test_save.py").write_text(
+        "def test_save(scouter_eval):\n    scouter_eval('shop.yaml').save('baseline.json')\n"
+    )
+    run(NAMED[1], PROFILE, "test_save.py").assert_outcomes(passed=1)
+    asked = SCENARIOS.replace("And the one in Paris?", "Is the one in Paris open?")
+    (project / "shop.yaml").write_text(asked)
+    held = (*NAMED, PROFILE, "--scouter-baseline=baseline.json", "shop.yaml")
+    result = run(*held)
+    result.assert_outcomes(passed=2, failed=1)
+    result.stdout.fnmatch_lines(
+        [
+            "inconclusive: 1 of 1 *",
+            "scenario 'paris' changed (initial_query: *",
+            "cannot clear scenario 'paris', *--accept-changed paris*",
+        ]
+    )
+    accepted = run(*held, "--scouter-accept-changed=paris", "--scouter-accept-changed=rome")
+    accepted.assert_outcomes(passed=3)
+    accepted.stdout.fnmatch_lines(["shop.yaml: changed: scenario 'paris' changed *"])
+
+
 def test_gates_can_decide_over_failed_checks(
     run: Run, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from functools import cached_property, lru_cache
 from hashlib import sha256
 from itertools import zip_longest
 from typing import Final, Literal, TypeAlias
@@ -126,7 +127,7 @@ class CheckChange(BaseModel, frozen=True, extra="ignore"):
         return f"look at the results of the new run and pass {option}, or save a new baseline"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Group:
     """The tasks of one alias, or of one scenario, in both runs.
 
@@ -146,7 +147,7 @@ class Group:
     content: Wire = field(default_factory=dict[str, JsonValue])
     moved: tuple[str, ...] = ()
 
-    @property
+    @cached_property
     def changed(self) -> Mapping[str, tuple[str, ...]]:
         """Differences of each task that changed."""
         return {
@@ -203,6 +204,7 @@ class Difference:
         questions: Scenarios whose question changed, with the differences.
         scenarios: Scenarios that the new run was not asked.
         profiles: Aliases whose profile is gone.
+        new_profiles: Aliases whose profile was added.
         unknown: Aliases whose tasks are others, and nobody knows which.
     """
 
@@ -210,6 +212,7 @@ class Difference:
     questions: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
     scenarios: Sequence[str] = ()
     profiles: Sequence[str] = ()
+    new_profiles: Sequence[str] = ()
     unknown: Sequence[str] = ()
 
 
@@ -267,13 +270,29 @@ def profile_difference(baseline: Provenance, new: Provenance) -> Difference:
         elif alias in new_digests and old_digests.get(alias) != new_digests[alias]:
             unknown.append(alias)
     gone = [alias for alias in old_tasks if alias not in {*new_tasks, *new_digests}]
-    is_known = bool(new_tasks or new_digests or new.scenarios_digest)
-    return Difference(groups=groups, profiles=gone if is_known else [], unknown=unknown)
+    added = [alias for alias in new_tasks if alias not in {*old_tasks, *old_digests}]
+    return Difference(
+        groups=groups,
+        profiles=gone if _is_known(new) else [],
+        new_profiles=added if _is_known(baseline) else [],
+        unknown=unknown,
+    )
+
+
+def _is_known(run: Provenance) -> bool:
+    """Tell whether a run says what it was judged by."""
+    return bool(run.profile_tasks or run.profile_digests or run.scenarios_digest)
 
 
 def asks(wire: Wire) -> bool:
     """Tell whether a task asks a judge."""
-    return task_of(wire).judge_prompt is not None
+    return _asks(json.dumps(_but(wire, {JUDGE})))
+
+
+@lru_cache(maxsize=1024)
+def _asks(text: str) -> bool:
+    """Many scenarios have the same tasks, and reading one takes long."""
+    return task_of(json.loads(text)).judge_prompt is not None
 
 
 def task_of(wire: Wire) -> Task:

@@ -91,11 +91,11 @@ def comparable(baseline: RunResults, new: RunResults, accepted: Collection[str] 
     found = difference_of(baseline, new)
     left_out = LeftOut(
         scenarios={*found.questions, *found.scenarios},
-        aliases={*found.profiles, *found.unknown},
+        aliases={*found.profiles, *found.new_profiles, *found.unknown},
     )
     changes = [*_whole_changes(found)]
-    for group in found.groups:
-        baseline, why = judged_again(baseline, group, left_out.scenarios)
+    baseline, missing = judged_again(baseline, found.groups, left_out.scenarios)
+    for group, why in zip(found.groups, missing, strict=True):
         changes += _changes(group, why)
         left_out.add(group, {*group.removed, *why})
     return Comparable(
@@ -181,6 +181,11 @@ def _whole_changes(found: Difference) -> Iterator[CheckChange]:
         yield CheckChange(
             kind="profile", ids=(alias,), act="removed", fate=Fate.LEFT_OUT,
             why="nothing runs its tasks any more",
+        )  # fmt: skip
+    for alias in found.new_profiles:
+        yield CheckChange(
+            kind="profile", ids=(alias,), act="added", fate=Fate.NEW,
+            why="the baseline has no records for it",
         )  # fmt: skip
     for alias in found.unknown:
         yield CheckChange(

@@ -105,18 +105,20 @@ def decide_comparison(evidence: Evidence) -> Decided:
     worse = list(_worse(evidence, broken))
     changed = [_changed(each) for each in evidence.changes if each.is_open]
     doubt = None if changed and evidence.has_nothing else _doubt(evidence, ruled_out)
-    doubts = [*changed, *([doubt] if doubt else [])]
     advice: list[str] = []
     if worse:
-        decision, reasons = ComparisonDecision.REGRESSED, [*worse, *(e.reason for e in changed)]
+        decision, reasons = ComparisonDecision.REGRESSED, [*worse, *changed]
         reason = _listed(reasons)
         fell = [score for score in evidence.scores if score.regressed]
         advice += dict.fromkeys(CALIBRATE if score.is_judges else READ for score in fell)
-        advice += [NEW_BASELINE, *(each.advice for each in changed)]
-    elif doubts:
-        decision, reasons = ComparisonDecision.INCONCLUSIVE, [each.reason for each in doubts]
-        reason = _listed([f"{each.reason}; {each.advice}" for each in doubts])
-        advice += dict.fromkeys(each.advice for each in doubts)
+        advice.append(NEW_BASELINE)
+    elif changed or doubt is not None:
+        decision, reasons = ComparisonDecision.INCONCLUSIVE, changed
+        reason = _listed(changed)
+        if doubt is not None:
+            reasons = [*changed, doubt.reason]
+            reason = _listed([*changed, f"{doubt.reason}; {doubt.advice}"])
+            advice.append(doubt.advice)
     else:
         decision, reasons = ComparisonDecision.NO_REGRESSION, []
         reason = _NOTHING_LEFT if ruled_out is None else ruled_out_text(ruled_out)
@@ -206,9 +208,9 @@ class _Doubt:
     advice: str
 
 
-def _changed(change: CheckChange) -> _Doubt:
+def _changed(change: CheckChange) -> str:
     act = "was removed" if change.act == "removed" else "changed"
-    return _Doubt(f"cannot clear {change.name}, which {act}", change.advice)
+    return f"cannot clear {change.name}, which {act}: {change.advice}"
 
 
 def _doubt(evidence: Evidence, ruled_out: float | None) -> _Doubt | None:

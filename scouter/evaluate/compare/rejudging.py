@@ -5,8 +5,9 @@ No judge is asked. Where its question is word for word the baseline's, the store
 again, so that a threshold can change.
 """
 
+import json
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from typing import Final, TypeAlias, TypeVar, cast
 
@@ -52,36 +53,48 @@ _STAYS: Final = (
 """Fields of an attempt that no task changes."""
 
 
-def judged_again(results: R, group: Group, but: Collection[str]) -> tuple[R, dict[str, str]]:
-    """Judge attempts by the tasks of a group that changed, were added, or read what changed.
+def judged_again(
+    results: R, groups: Sequence[Group], but: Collection[str]
+) -> tuple[R, list[dict[str, str]]]:
+    """Judge attempts by the tasks of groups that changed, were added, or read what changed.
 
     Args:
         results: The baseline.
-        group: Tasks of an alias or a scenario, before and now.
+        groups: Tasks of aliases and scenarios, before and now.
         but: Scenarios that do not matter.
 
     Returns:
-        The attempts with today's results, and by task of today the reason why it could not be run
-        on all of them; its results and those of the tasks that depend on it mean nothing.
+        The attempts with today's results; and for each group, by task of today, the reason why it
+        could not be run on all of them. The results of these tasks mean nothing.
 
     Cost: linear in the attempts, as evaluating them is, without a judge.
     """
-    todo = set(group.new) if group.moved else {*group.dependents([*group.changed, *group.added])}
-    why = {
-        name: _SESSIONS if group.new[name].get("scope") == "session" else _ANOTHER_QUESTION
-        for name in group.new
-        if name in todo
-        and (group.new[name].get("scope") == "session" or group.needs_another_answer(name))
-    }
-    why |= _behind(group, why)
-    todo -= why.keys()
-    if todo:
-        plan = compile_plan(task_of(wire) for name, wire in group.new.items() if name not in why)
-        again = _Again(group, plan, todo, but)
-        results = again.run(results)
-        why |= again.missing
-        why |= _behind(group, again.missing)
-    return results, why
+    plans: dict[str, Plan] = {}
+    every = [_Again(group, but, plans) for group in groups]
+    by_alias = {each.group.alias: each for each in every if each.group.alias is not None}
+    by_scenario = {each.group.scenario_id: each for each in every if each.group.alias is None}
+
+    def run(part: R) -> R:
+        datasets = {
+            alias: by_alias[alias].records(part, rows) if alias in by_alias else rows
+            for alias, rows in part.dataset_results.items()
+        }
+        own = [
+            by_scenario[item.scenario_id].attempt(item) if item.scenario_id in by_scenario else item
+            for item in part.scenario_results
+        ]
+        conversations: list[Conversation] = []
+        for item in part.conversations:
+            again = by_scenario.get(item.scenario_id)
+            if again is None or again.plan is None:
+                conversations.append(item)
+            else:
+                own.append(again.attempt(item))
+        reasked = None if part.reasked is None else run(cast(R, part.reasked))
+        return replaced(part, datasets, own, conversations=tuple(conversations), reasked=reasked)
+
+    judged = run(results) if any(each.plan for each in every) else results
+    return judged, [each.all_missing() for each in every]
 
 
 def _behind(group: Group, names: Mapping[str, str]) -> dict[str, str]:
@@ -95,29 +108,45 @@ def _behind(group: Group, names: Mapping[str, str]) -> dict[str, str]:
 
 
 class _Again:
-    """One walk through the attempts of a baseline."""
+    """Tasks of one group, and what they could not be run on.
 
-    def __init__(self, group: Group, plan: Plan, todo: Set[str], but: Collection[str]) -> None:
-        self.missing: dict[str, str] = {}
-        self._group, self._plan, self._todo, self._but = group, plan, todo, but
+    Args:
+        group: Tasks of an alias or a scenario, before and now.
+        but: Scenarios that do not matter.
+        plans: Compiled tasks by content, as many scenarios have the same ones.
+    """
 
-    def run(self, results: R) -> R:
-        """Judge the attempts of a run, and those at single scenarios behind it."""
-        alias = self._group.alias
-        datasets = dict(results.dataset_results)
-        own, conversations = results.scenario_results, results.conversations
-        if alias is not None and alias in datasets:
-            datasets[alias] = self._records(results, datasets[alias])
-        elif alias is None:
-            name = self._group.scenario_id
-            own = tuple(self._attempt(e) if e.scenario_id == name else e for e in own)
-            own += tuple(self._attempt(e) for e in conversations if e.scenario_id == name)
-            conversations = tuple(e for e in conversations if e.scenario_id != name)
-        reasked = None if results.reasked is None else self.run(results.reasked)
-        return replaced(results, datasets, own, conversations=conversations, reasked=reasked)
+    def __init__(self, group: Group, but: Collection[str], plans: dict[str, Plan]) -> None:
+        self.group, self._but = group, but
+        todo = group.dependents([*group.changed, *group.added])
+        self._todo = set(group.new) if group.moved else {*todo}
+        self.missing = {
+            name: _SESSIONS if group.new[name].get("scope") == "session" else _ANOTHER_QUESTION
+            for name in group.new
+            if name in self._todo
+            and (group.new[name].get("scope") == "session" or group.needs_another_answer(name))
+        }
+        known = self.all_missing()
+        self._todo -= known.keys()
+        self.plan: Plan | None = None
+        """The tasks of today that can be run; None if none is to be."""
+        if self._todo:
+            wires = [wire for name, wire in group.new.items() if name not in known]
+            key = json.dumps(wires)
+            if key not in plans:
+                plans[key] = compile_plan(map(task_of, wires))
+            self.plan = plans[key]
 
-    def _records(self, results: RunResults, rows: ResultRows) -> ResultRows:
-        trees = _trees(results, rows) if self._plan.reads_spans else {}
+    def all_missing(self) -> dict[str, str]:
+        """By task, why it cannot be compared; those that depend on such a task cannot, either."""
+        return self.missing | _behind(self.group, self.missing)
+
+    def records(self, results: RunResults, rows: ResultRows) -> ResultRows:
+        """Judge the records of the alias."""
+        plan = self.plan
+        if plan is None:
+            return rows
+        trees = _trees(results, rows) if plan.reads_spans else {}
 
         def again(scenario_id: str | None, record: RecordResult) -> Tasks:
             if record.scope == "session" or scenario_id in self._but:
@@ -127,11 +156,15 @@ class _Again:
                 self.missing |= dict.fromkeys(self._todo, _NOT_STORED)
                 return record.tasks
             tree = trees.get(record.trace_id or "")
-            return self._tasks(record.tasks, context, tree, record.record_uid)
+            return self._tasks(plan, record.tasks, context, tree, record.record_uid)
 
         return edited(rows, again)
 
-    def _attempt(self, item: ScenarioAttempt | Conversation) -> ScenarioAttempt:
+    def attempt(self, item: ScenarioAttempt | Conversation) -> ScenarioAttempt:
+        """Judge an attempt of the scenario."""
+        plan = self.plan
+        if plan is None:
+            return cast(ScenarioAttempt, item)
         stored: Tasks = ()
         error = reason = None
         if isinstance(item, ScenarioAttempt):
@@ -140,21 +173,21 @@ class _Again:
             known = {task.task_id: task for task in stored}
             tasks = tuple(
                 known.get(task.id) or not_judged(spec, task.expected_value, reason, error)
-                for task, spec in zip(self._plan.tasks, self._plan.specs, strict=True)
+                for task, spec in zip(plan.tasks, plan.specs, strict=True)
             )
         else:
-            tree = SpanTree(item.traces) if self._plan.reads_spans else None
-            context = context_of(item.response, self._group.content)
-            tasks = self._tasks(stored, cast(JsonValue, context), tree, item.scenario_id)
+            tree = SpanTree(item.traces) if plan.reads_spans else None
+            context = context_of(item.response, self.group.content)
+            tasks = self._tasks(plan, stored, cast(JsonValue, context), tree, item.scenario_id)
             if error is not None:
                 tasks = tuple(cut_short(task, error) for task in tasks)
         return with_tasks(item, tasks)
 
     def _tasks(
-        self, stored: Sequence[EvalTaskResult], context: JsonValue, tree: SpanTree | None, uid: str
+        self, plan: Plan, stored: Tasks, context: JsonValue, tree: SpanTree | None, uid: str
     ) -> Tasks:
         """Judge one record; results that cannot have changed stay."""
-        plan, known = self._plan, {task.task_id: task for task in stored}
+        known = {task.task_id: task for task in stored}
         found = Found()
         for at, task in enumerate(plan.tasks):
             was = known.get(task.id)
@@ -164,7 +197,7 @@ class _Again:
             found.results[at] = was
             if asks and was.reason is None:
                 if was.talk is None:
-                    behind = self._todo & self._group.dependents([task.id])
+                    behind = self._todo & self.group.dependents([task.id])
                     self.missing |= dict.fromkeys(behind - {task.id}, _NOT_STORED)
                 else:
                     found.answers[at] = was.talk.answer
@@ -186,7 +219,7 @@ class _Again:
         task, name = question.task.task, question.task.spec.task_id
         talk = known[name].talk if name in known else None
         asked = JudgeTalk.of(question.request.messages, None).messages
-        is_cut = asked != question.request.messages and bool(task.depends_on or self._group.moved)
+        is_cut = asked != question.request.messages and bool(task.depends_on or self.group.moved)
         if (
             talk is None or talk.answer is None or task.most_questions > 1
             or asked != talk.messages or is_cut

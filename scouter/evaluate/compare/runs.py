@@ -129,7 +129,7 @@ def _compare_replays(
     accept_changed: Collection[str],
 ) -> RunComparison:
     ran_before, ran_now = baseline.scenario_ids, new.scenario_ids
-    missing_aliases = Sides(baseline.dataset_results, new.dataset_results).removed
+    every_alias = Sides(baseline.dataset_results, new.dataset_results)
     common = comparable(baseline, new, accept_changed)
     whole_run = new
     baseline, new = common.baseline, common.of(new)
@@ -199,7 +199,7 @@ def _compare_replays(
     reasons = scenario_reasons(
         comparisons,
         scenarios.regressions,
-        removed_aliases=missing_aliases,
+        removed_aliases=every_alias.removed,
         removed_scenarios=missing_scenarios,
         unjudged_scenarios=scenarios.no_longer_judged,
         errored_scenarios=scenarios.newly_errored,
@@ -236,10 +236,10 @@ def _compare_replays(
         ],
         regressed_aliases=[
             *(alias for alias, comparison in comparisons.items() if comparison.regressed),
-            *missing_aliases,
+            *every_alias.removed,
         ],
-        new_aliases=aliases.added,
-        removed_aliases=missing_aliases,
+        new_aliases=every_alias.added,
+        removed_aliases=every_alias.removed,
         regressed_scenarios=regressed_scenarios,
         new_scenarios=scenarios.added,
         removed_scenarios=missing_scenarios,
