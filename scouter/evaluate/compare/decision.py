@@ -262,11 +262,6 @@ def _score_doubt(row: ScoreChange, trial: Trial | None) -> _Doubt:
 def _advice(trial: Trial) -> str:
     """Name the run that would decide."""
     tries = max(map(len, trial.suite[0].values()))
-    if len(trial.suite) == 1 and not any(trial.single.values()):
-        return (
-            "run scouter eval with --baseline and without --confirm 0: it asks again what is in "
-            "doubt"
-        )
     return (
         f"save a new baseline of the version before with --repeats {3 * tries}, and run the check "
         f"with --repeats {3 * tries}"

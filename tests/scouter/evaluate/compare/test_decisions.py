@@ -197,7 +197,7 @@ def test_a_large_fall_that_may_be_chance_is_inconclusive() -> None:
     comparison = attempts(["F"] * 3 + ["P"] * 5, None).compare_to(before)
     assert comparison.decision is ComparisonDecision.INCONCLUSIVE
     assert comparison.exit_code == 3
-    assert "asks again what is in doubt" in comparison.decision_reason
+    assert "and run the check with --repeats 3" in comparison.decision_reason
     one = attempts(["F"] + ["P"] * 19, None).compare_to(attempts(["P"] * 20, None))
     assert (one.exit_code, one.flips) == (0, ("s0",))
 

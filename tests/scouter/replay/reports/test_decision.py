@@ -112,7 +112,8 @@ def test_a_large_fall_that_may_be_chance() -> None:
     assert (found.word, found.exit_code, found.is_stopped) == (Word.INCONCLUSIVE, 3, True)
     assert len(found.reasons) == 1
     assert found.advice == (
-        "run scouter eval with --baseline and without --confirm 0: it asks again what is in doubt",
+        "save a new baseline of the version before with --repeats 3, and run the check with "
+        "--repeats 3",
     )
 
 
