@@ -263,7 +263,7 @@ def evaluate(
         scouter eval shop.yaml --agent shop:answer --baseline b.json --plan
         scouter eval shop.yaml --agent shop:answer --baseline b.json
         scouter eval shop.yaml --agent shop:answer --baseline b.json --confirm 8
-        scouter eval shop.yaml --agent shop:answer --baseline b.json --repeats 5 --sequential
+        scouter eval s.yaml --agent s:ask --baseline b.json --repeats 5 --sequential
         scouter eval shop.yaml --agent shop:answer --interleave shop_1:answer
         scouter eval shop.yaml --agent shop:answer --profile shop_profile.yaml
         scouter eval shop.yaml --agent shop:answer --repeats 5 --html report.html
