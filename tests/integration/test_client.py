@@ -43,7 +43,7 @@ LOST = {**RIGHT, "uid": "u-lost", "profile": "nobody"}
 @pytest.fixture
 def service(start: Start, answers: Path) -> Service:  # noqa: F811
     """A collector with a right and a wrong record, and a dead letter."""
-    service = start(profile=[str(answers)])
+    service = start(profile=[str(answers)], deadline_s="1s")
     service.send(RIGHT, WRONG, LOST)
     service.wait_for(2)
     service.wait_for(1, "dead_lettered")
