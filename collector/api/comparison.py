@@ -172,6 +172,7 @@ def _answer(
         word=found.decision.word,
         headline=found.decision.headline,
         reasons=tuple(found.decision.reasons),
+        advice=tuple(found.decision.advice),
         exit_code=found.decision.exit_code,
         ruled_out=found.ruled_out,
         pairing=found.pairing,

@@ -140,6 +140,7 @@ class Comparison(Answer):
     word: str = Field(description="regressed, no regression seen, or inconclusive.")
     headline: str = Field(description="The decision in words.")
     reasons: tuple[str, ...]
+    advice: tuple[str, ...] = Field(description="What to do about them.")
     exit_code: int = Field(description="0 go, 1 stop, 3 inconclusive; as `scouter compare`.")
     ruled_out: float | None = Field(
         default=None, description="A fall of more points than this is ruled out."

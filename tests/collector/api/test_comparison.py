@@ -222,7 +222,7 @@ def test_a_run_is_compared_with_what_is_live(service: Service) -> None:
     assert found["pairing"] == "apart"
     assert found["rates"][0]["p_value"] == pytest.approx(1 / comb(6, 3))
     assert (found["word"], found["exit_code"]) == ("inconclusive", 3)
-    assert "compare more of them" in found["reasons"][0]
+    assert found["advice"] == ["compare more of them"]
     assert any("only there before: other" in note for note in found["notes"])
     assert found["before"]["label"].startswith("run 'offline' of ")
 
