@@ -44,7 +44,8 @@ def test_every_report_shows_the_corrected_rate(shop: Path, scouter: Scouter) -> 
     )  # fmt: skip
 
     assert done.returncode == 0, done.stderr
-    (row,) = [line for line in done.stdout.splitlines() if "· polite" in line and "(20/40)" in line]
+    _, judges = done.stdout.split("Judge tasks: as the judge says")
+    row = next(line for line in judges.splitlines() if "· polite" in line)
     assert "400 (200 good, 200 bad)" in row
     for cell in ("50.0% (20/40)", "42.9%", "90.0%", "80.0%", "400", "200 good, 200 bad"):
         assert cell in row
@@ -115,7 +116,8 @@ def test_few_labels_say_nothing(shop: Path, scouter: Scouter) -> None:
 def test_without_a_calibration_that_is_said(shop: Path, scouter: Scouter) -> None:
     done = scouter(*FORTY, "-v")
 
-    (row,) = [line for line in done.stdout.splitlines() if "· polite" in line and "(20/40)" in line]
+    _, judges = done.stdout.split("Judge tasks: as the judge says")
+    row = next(line for line in judges.splitlines() if "· polite" in line)
     assert "no calibration" in row
 
 
