@@ -33,7 +33,7 @@ _MORE_MONEY: Final = "raise --judge-budget or the entry's, or pass --allow-unjud
 _INSERT: Final = "let the agent insert a record, leave the profile out, or pass --allow-unjudged"
 _MEND: Final = "mend what broke, and run the check again"
 _ERRORS: Final = "or pass --allow-errors: errors are then failed checks, left to baseline and gates"
-_KEEP: Final = "save runs with --save FILE and compare later ones with --baseline FILE, or set a gate"
+_KEEP: Final = "save it with --save FILE and compare later runs by --baseline FILE, or set a gate"
 _NAMED: Final = 5
 """Checks of another system that one reason names before it counts."""
 
