@@ -114,7 +114,8 @@ def test_the_whole_suite_is_asked_again(bench: Bench, good: ScenarioEvalResults)
     Half of the scenarios fail. They pass in the second round, and fail in the third one. All
     attempts count: 20 of 30, where 10 of 10 passed before.
     """
-    agent = Agent(bench, **{name: ["no", "yes", "no"] for name in "abcde"})
+    answers: dict[str, list[str | BaseException]] = {name: ["no", "yes", "no"] for name in "abcde"}
+    agent = Agent(bench, **answers)
     results = asked(bench, agent, good)
     assert (results.rounds, results.repeats, results.confirmations) == (3, 3, ())
     assert Counter(agent.asked) == dict.fromkeys(NAMES, 3)

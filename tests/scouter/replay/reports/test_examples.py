@@ -31,10 +31,16 @@ def test_flips_come_before_what_failed_already() -> None:
 
 
 def test_a_broken_scenario_comes_first_and_a_cleared_one_last() -> None:
-    asked = {"failed": 1, "chance": 0.5}
-    found = (
-        Confirmation(scenario_id="s5", asked=1, passed=1, is_broken=False, **asked),
-        Confirmation(scenario_id="s7", asked=8, passed=0, is_broken=True, **asked),
+    found = tuple(
+        Confirmation(
+            scenario_id=name,
+            asked=asked,
+            passed=passed,
+            failed=1,
+            chance=0.5,
+            is_broken=not passed,
+        )
+        for name, asked, passed in (("s5", 1, 1), ("s7", 8, 0))
     )
     now = run("s5", "s6", "s7").model_copy(update={"confirmations": found})
     assert chosen(Report(now, now.compare_to(run()))) == ["s7", "s6", "s5"]
