@@ -70,7 +70,7 @@ class Queue:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Origin:
-    """How a record came to be labelled."""
+    """The draw that brought a record to its labeller."""
 
     order: str | None = None
     stratum: str | None = None

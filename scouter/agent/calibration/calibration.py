@@ -174,7 +174,7 @@ class Calibration(Stored, frozen=True):
 
     @property
     def why_not_drawn(self) -> str:
-        """What no label says about the choice of its record, and what to do about it."""
+        """The origin that labels do not state, and the command that draws labels which do."""
         return (
             "the labels show agreement and no rate, as none is of a record that was drawn at "
             f"random: {self.not_drawn_text or 'there is none'}; draw records with scouter judge "

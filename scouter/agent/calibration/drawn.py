@@ -1,6 +1,6 @@
 """Labels of records that were drawn at random: only of these a rate can be made.
 
-Whoever looks for bad answers looks where the judge found some. Labels of such records say how far
+A search for bad answers ends where the judge found some. Labels of such records say how far
 judge and people agree on them, and nothing about how often the judge is wrong on all others
 (verification bias; Begg and Greenes 1983, doi:10.2307/2530820). So a label states how its record
 was chosen, and one that does not counts for the agreement alone.

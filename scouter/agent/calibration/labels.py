@@ -27,7 +27,7 @@ _CONTEXT: Final = "context."
 _MAX_CELL: Final = MAX_BYTES
 """Characters of a CSV cell: no fewer than the file may have bytes, as in JSON lines."""
 LabelOrder: TypeAlias = Literal["random", "outcome", "failed", "uncertain", "disagrees", "gold"]
-"""How a record came to be labelled.
+"""The draw that brought a record to its labeller.
 
 * `random`: at random, of all records.
 * `outcome`: at random, of those that the judge passed, or of those that it failed.
@@ -96,7 +96,7 @@ class Label(BaseModel):
     session: str = ""
     """Conversation of the record; its records resemble each other."""
     order: LabelOrder | None = None
-    """How the record was chosen; None where nobody said."""
+    """The draw of the record; None where it is unknown."""
     stratum: Stratum | None = None
     """Records that it was drawn from at random."""
     size: _Size = None

@@ -47,7 +47,7 @@ SEVERAL_BROKEN: Final = 0.003
 
 _LOOK_AGAIN_P: Final = 0.10
 _FUTILE_SLOPE: Final = 0.9
-"""How much larger than the last one the p-value has to be for a go before any round is made."""
+"""Addition to the least p-value for a go, if no round were made yet; it falls with each round."""
 _LOOK_AGAIN_FALL: Final = 0.12
 _LEAST_LEVEL: Final = 0.25
 _EPSILON: Final = 1e-9
@@ -256,7 +256,7 @@ class Trial:
 
     @cached_property
     def broken(self) -> "Broken":
-        """What the failures of single scenarios come to."""
+        """Scenarios that their failures show to be broken, and the chances of that."""
         if not self.open:
             return Broken(names=(), chances={}, is_spent=False, is_doubtful=False)
         order = {name: at for at, name in enumerate(self.usual)}

@@ -175,7 +175,7 @@ def _whole_changes(found: Difference) -> Iterator[CheckChange]:
     for name in found.scenarios:
         yield CheckChange(
             kind="scenario", ids=(name,), act="removed", fate=Fate.LEFT_OUT,
-            why="the new run was not asked it",
+            why="the new run does not have it",
         )  # fmt: skip
     for alias in found.profiles:
         yield CheckChange(
