@@ -60,7 +60,8 @@ class Line:
             client.delete_records({self.partition: offset})
 
     def make_anew(self) -> None:
-        """Delete the topic, and make another one of that name."""
+        """Delete the topic, and make another one of that name, of which nothing is read yet."""
+        self.offsets.clear()
         delete_topics(self._broker, [self.topic])
         create_topics(self._broker, [self.topic], partitions=1)
 
@@ -73,13 +74,10 @@ class Line:
         self.close()
         settings = load_settings({"kafka": self._broker, "kafka_group": self.topic})
         # Unlike the receiver's, it learns within half a second that a topic is another one, and
-        # makes none itself.
-        found = {
-            **consumer_settings(settings, "member"),
-            "metadata_max_age_ms": 500,
-            "allow_auto_create_topics": False,
-        }
+        # makes none itself. The client loses that setting on its way to the requests.
+        found = {**consumer_settings(settings, "member"), "metadata_max_age_ms": 500}
         self.consumer = connect(KafkaConsumer, found)
+        self.consumer._cluster.config["allow_auto_create_topics"] = False
         self.continuity = Continuity(lambda _, first, number: self.lost.append((first, number)))
         wait_until(lambda: self.consumer.partitions_for_topic(self.topic), what="the topic")
         self.consumer.subscribe([self.topic])
