@@ -102,9 +102,10 @@ class Reasks:
         """The run in question with what asking again came to so far."""
         trial, found = self._trial, self._trial.broken
         is_open = self._next is not Ask.NOTHING
+        results = self._results.model_copy(update={"is_unfinished": is_open})
         names = dict.fromkeys([*trial.single, *(trial.open if is_open else ())])
         if not names:
-            return self._results
+            return results
         reasked = (
             joined(self._alone).model_copy(update={"runs": 1, "lost": ()}) if self._alone else None
         )
@@ -121,7 +122,7 @@ class Reasks:
             for name in names
             for row in (trial.single.get(name, ()),)
         )
-        return self._results.model_copy(update={"confirmations": confirmations, "reasked": reasked})
+        return results.model_copy(update={"confirmations": confirmations, "reasked": reasked})
 
     def _made(self) -> Trial:
         results = self._results

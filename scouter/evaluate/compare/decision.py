@@ -41,6 +41,7 @@ class Evidence:
         trial: Attempts at scenarios; None for records without scenarios.
         confirmations: Results of the scenarios that were asked again alone.
         changes: Checks that are not what they were in the baseline.
+        is_unfinished: True if attempts that the rule asked for were not made.
     """
 
     rows: Sequence[RateComparison]
@@ -51,6 +52,7 @@ class Evidence:
     trial: Trial | None = None
     confirmations: Sequence[Confirmation] = ()
     changes: Sequence[CheckChange] = ()
+    is_unfinished: bool = False
 
     @property
     def has_nothing(self) -> bool:
@@ -227,6 +229,12 @@ def _doubt(evidence: Evidence, ruled_out: float | None) -> _Doubt | None:
         names = _listed([f"{each.scenario_id!r} ({each.asked})" for each in unsettled], ", ")
         return _Doubt(
             f"not confirmed: {names} could not be asked again as often as it takes",
+            "run the check again",
+        )
+    if evidence.is_unfinished:
+        return _Doubt(
+            "not decided: the first attempts leave a doubt, and the suite was not asked again as "
+            "often as it takes",
             "run the check again",
         )
     if trial is not None and trial.broken.is_doubtful:

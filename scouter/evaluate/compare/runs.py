@@ -193,6 +193,7 @@ def _compare_replays(
             },
             confirmations=confirmations,
             changes=common.changes,
+            is_unfinished=new.is_unfinished,
         )
     )
     missing_scenarios = Sides(ran_before, ran_now).removed

@@ -55,6 +55,9 @@ class RunResults(Stored, frozen=True):
     decided; else 0."""
     rounds: int = 1
     """Rounds in which the whole suite was asked: 1, or more where a fall had to be looked into."""
+    is_unfinished: bool = False
+    """True if attempts that the rule of the release check asked for were not made, as somebody
+    pressed Ctrl-C or the budget was spent."""
     releases: int = 0
     """Releases that were held against this baseline so far."""
     runs: int = 1

@@ -431,6 +431,35 @@ def test_ctrl_c_keeps_the_run(bench: Bench, good: ScenarioEvalResults, run_in: s
     assert not bench.is_capturing
 
 
+@pytest.mark.parametrize(
+    ("bad", "options", "reason"),
+    [
+        pytest.param(
+            "b", {"repeats": 3, "sequential": True}, "not confirmed: ", id="in the second round"
+        ),
+        pytest.param("abc", {"repeats": 3}, "not decided: ", id="while the suite is asked again"),
+    ],
+)
+def test_ctrl_c_before_a_decision_is_no_go(
+    bench: Bench, thrice: ScenarioEvalResults, bad: str, options: dict[str, Any], reason: str
+) -> None:
+    """Kind: attempts that the rule wanted were not made, and what there is looks like a pass."""
+    first = 1 if "sequential" in options else 3
+    stopped: list[str | BaseException] = [*["yes"] * first, KeyboardInterrupt()]
+    fails = {name: ["no"] for name in bad}
+    agent = Agent(bench, j=stopped, **fails)
+    with pytest.raises(ReasksInterrupted) as caught:
+        asked(bench, agent, thrice, **options)
+    results = caught.value.results
+    assert (results.repeats, results.rounds, results.is_unfinished) == (first, 1, True)
+    comparison = results.compare_to(thrice)
+    assert comparison.exit_code == 3
+    assert comparison.decision_reasons[0].startswith(reason)
+    finished = asked(bench, Agent(bench, **fails), thrice, **options)
+    assert not finished.is_unfinished
+    assert finished.compare_to(thrice).exit_code == 0
+
+
 def test_ctrl_c_in_the_run_itself(bench: Bench, good: ScenarioEvalResults) -> None:
     with pytest.raises(KeyboardInterrupt) as caught:
         asked(bench, Agent(bench, b=[KeyboardInterrupt()]), good)
