@@ -44,7 +44,7 @@ from collector.results.sender import ResultsSender
 from collector.settings.model import CollectorSettings
 from collector.storage.care.housekeeping import Housekeeping
 from collector.storage.duckdb.store import DuckDBStore
-from collector.storage.port.rows import Completeness, EvaluationRow, Scope
+from collector.store.rows import Completeness, EvaluationRow, Scope
 from collector.web.routes import serve_page
 from scouter.drift.profile import AgentEvalProfile
 from scouter.drift.series.group import Pace

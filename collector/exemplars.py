@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from prometheus_client.samples import Exemplar
 
 from collector.metrics import TotalKey, TotalName, task_label
-from collector.storage.port.rows import EvaluationRow, Scope
+from collector.store.rows import EvaluationRow, Scope
 from scouter.evaluate.outcome import Outcome
 
 

@@ -22,7 +22,7 @@ from collector.storage.care.backups import (
 )
 from collector.storage.care.maintenance import refuse_store
 from collector.storage.port.care import CareStore
-from collector.storage.port.erase import Erased, EraseTarget
+from collector.store.erase import Erased, EraseTarget
 from scouter.agent.budget.ledger import LedgerError
 from scouter.errors import ConfigError, TransientError
 

@@ -20,7 +20,7 @@ from collector.settings.model import CollectorSettings
 from collector.storage.care.backups import known_backups
 from collector.storage.duckdb.schema import TABLES
 from collector.storage.duckdb.store import DuckDBStore
-from collector.storage.port.rows import Completeness
+from collector.store.rows import Completeness
 from scouter.cli.app import make_app
 from scouter.model.record import EvalRecord
 from scouter.queue.scouter_queue import ScouterQueue

@@ -15,7 +15,7 @@ from collector.alerts.drift.alert import (
     alert_id,
 )
 from collector.alerts.monitor import AlertStatus
-from collector.storage.port.rows import AlertState
+from collector.store.rows import AlertState
 from scouter.alert.config import AgentAlertConfig
 from scouter.alert.dispatch import channel_of
 from scouter.drift.series.series import Kind

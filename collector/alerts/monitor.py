@@ -24,7 +24,7 @@ from datetime import UTC, datetime
 from typing import Final
 
 from collector.storage.port.control import ControlStore
-from collector.storage.port.rows import AlertEvent, AlertState, EvaluationRow
+from collector.store.rows import AlertEvent, AlertState, EvaluationRow
 from scouter.alert.condition import AlertCondition
 from scouter.alert.crons import next_due
 from scouter.drift.profile import AgentEvalProfile

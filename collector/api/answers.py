@@ -4,8 +4,8 @@ import orjson
 from fastapi import Response
 from pydantic import JsonValue
 
-from collector.storage.duckdb.json_text import dump_json
 from collector.storage.port import text_match
+from collector.store.json_text import dump_json
 from scouter.client.models.text_match import TextMatch
 
 

@@ -47,7 +47,7 @@ from collector.api.parts import (
 from collector.problem import ProblemError, problems
 from collector.receivers.times import format_time
 from collector.storage.port.drift import DriftDelivery, DriftStore
-from collector.storage.port.rows import EvaluationRow
+from collector.store.rows import EvaluationRow
 from scouter.client.models.alerts import Culprit as CulpritAnswer
 from scouter.client.models.alerts import (
     DriftExample,

@@ -27,7 +27,7 @@ from collector.judging.known_judges import KnownJudges
 from collector.problem import ProblemError
 from collector.receivers.times import format_time
 from collector.storage.port.lists import AskedOutcome, EvaluationQuery
-from collector.storage.port.rows import EvaluationRow, TaskRow
+from collector.store.rows import EvaluationRow, TaskRow
 from scouter.client.models.evaluations import TaskResult
 
 OutcomeOrBad = Annotated[

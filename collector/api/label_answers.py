@@ -10,7 +10,7 @@ from collector.labelling.question import question_about, question_line
 from collector.labelling.scale import Scale
 from collector.receivers.times import format_time
 from collector.storage.port.labels import LabelRow
-from collector.storage.port.rows import EvaluationRow, RecordRow, TaskRow
+from collector.store.rows import EvaluationRow, RecordRow, TaskRow
 from scouter.client.models.labels import (
     AgreementKappa,
     JudgeAgreement,

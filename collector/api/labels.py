@@ -35,8 +35,8 @@ from collector.labelling.queue import Asked, Order, TaskOf, origin_of, queue_of
 from collector.labelling.scale import scale_for
 from collector.problem import ProblemError
 from collector.storage.port.labels import LabelQuery, LabelRow
-from collector.storage.port.rows import EvaluationRow, TaskRow
 from collector.storage.port.store import Store
+from collector.store.rows import EvaluationRow, TaskRow
 from scouter.client.models.labels import LabelTask, LabelTasks
 from scouter.evaluate.tasks.judge import LLMJudgeTask
 from scouter.evaluate.tasks.task import Task

@@ -17,8 +17,8 @@ from collector.receivers.budget import RETRY_AFTER_S, FullError
 from collector.receivers.ingest import Ingest
 from collector.receivers.replay import Replayer, ReplayResult
 from collector.receivers.times import format_time
-from collector.storage.port.dead_letters import LetterKind, LetterQuery, StoredLetter
 from collector.storage.port.telemetry import TelemetryStore
+from collector.store.letters import LetterKind, LetterQuery, StoredLetter
 from scouter.client.models.operation import ReplayedLetter, ReplayedLetters
 from scouter.errors import TransientError
 

@@ -13,7 +13,7 @@ from collector.operation import Erasure
 from collector.problem import ProblemError, problems
 from collector.receivers.times import format_time
 from collector.storage.care.backups import KnownBackup
-from collector.storage.port.erase import EraseTarget
+from collector.store.erase import EraseTarget
 from scouter.errors import ConfigError
 
 _NO_LIST: Final = (

@@ -31,7 +31,7 @@ from collector.problem import ProblemError
 from collector.receivers.times import format_time
 from collector.storage.port.lists import RecordQuery, RecordState, RecordSummary
 from collector.storage.port.reading import ReadStore
-from collector.storage.port.rows import RecordRow
+from collector.store.rows import RecordRow
 from scouter.client.models.records import LetterReason
 from scouter.client.models.text_match import TextMatch
 from scouter.evaluate.outcome import Outcome

@@ -19,7 +19,7 @@ from collector.api.parts import TheHealth, TheMonitor, TheRegistry, TheStore, Th
 from collector.pipeline.profiles import RegisteredProfile
 from collector.receivers.times import format_time
 from collector.storage.port.counts import RecordSheet
-from collector.storage.port.rows import AlertState
+from collector.store.rows import AlertState
 from scouter.client.models.alerts import UnwatchedAlert
 from scouter.client.models.operation import ConservationSheet, EventStates, RecordStates, SpanStates
 

@@ -6,7 +6,7 @@ from typing import Final
 
 from collector.storage.port.lists import RecordHistory, RecordState
 from collector.storage.port.reading import ReadStore
-from collector.storage.port.rows import TaskRow
+from collector.store.rows import TaskRow
 from scouter.evaluate.outcome import Outcome
 from scouter.evaluate.spans.tree import SpanTree
 

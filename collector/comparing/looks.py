@@ -10,8 +10,8 @@ from collector.comparing.comparison import FlippedRecord, FlippedScenario
 from collector.comparing.side import Side
 from collector.pipeline.evaluate.kept_values import kept
 from collector.receivers.times import format_time
-from collector.storage.port.rows import EvaluationRow
 from collector.storage.port.store import Store
+from collector.store.rows import EvaluationRow
 from scouter.client.models.comparison import ComparedRecord, Look, LookedTask
 from scouter.client.models.records import ToolCall
 from scouter.evaluate.api.replay import ScenarioEvalResults

@@ -13,8 +13,8 @@ from collector.pipeline.evaluate.session import uid_of
 from collector.pipeline.join.read_back import read_trees
 from collector.pipeline.profiles import ProfileRegistry
 from collector.pipeline.sessions.read import SessionReader
-from collector.storage.port.rows import EvaluationRow, RecordRow, Scope, TaskRow
 from collector.storage.port.work import WorkStore
+from collector.store.rows import EvaluationRow, RecordRow, Scope, TaskRow
 from scouter.evaluate.engine.context import plain_context
 from scouter.evaluate.engine.deferred import question_of
 from scouter.evaluate.engine.execute import Found, JudgeQuestion, walk

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from collector.pipeline.profiles import ProfileRegistry
-from collector.storage.port.rows import EvaluationRow, TaskRow
+from collector.store.rows import EvaluationRow, TaskRow
 from scouter.agent.calibration.calibration import Calibration
 from scouter.agent.calibration.identity import Identity, identify
 from scouter.agent.calibration.known import Calibrations, Unfit, in_force

@@ -6,7 +6,7 @@ from typing import Final
 
 from collector.judging.inquiry import EvaluationKey
 from collector.pipeline.profiles import ProfileRegistry
-from collector.storage.port.rows import FIRST_RESULT, PendingEvaluation, ResultPlace
+from collector.store.rows import FIRST_RESULT, PendingEvaluation, ResultPlace
 from scouter.drift.profile import AgentEvalProfile
 
 _LAST_ORDINAL: Final = 2**31 - 1

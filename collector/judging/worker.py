@@ -15,8 +15,8 @@ from collector.judging.measures import JudgeMeasures
 from collector.pipeline.evaluate.judge_answers import Answered
 from collector.pipeline.pipeline import Pipeline
 from collector.pipeline.profiles import ProfileRegistry
-from collector.storage.port.rows import PendingEvaluation
 from collector.storage.port.work import WorkStore
+from collector.store.rows import PendingEvaluation
 from scouter.errors import TransientError
 from scouter.evaluate.engine.execute import JudgeQuestion
 from scouter.evaluate.judge.ask import Backoff, Reply, ask

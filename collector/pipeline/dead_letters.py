@@ -1,13 +1,13 @@
 """Dead letters of the pipeline: accepted records about which nothing can be decided."""
 
-from collector.storage.duckdb.json_text import dump_json
-from collector.storage.port.dead_letters import (
+from collector.store.json_text import dump_json
+from collector.store.letters import (
     UNKNOWN_PROFILE,
     UNUSABLE_PROFILE,
     DeadLetter,
     LetterKind,
 )
-from collector.storage.port.rows import EvaluationRow, RecordRow, Scope
+from collector.store.rows import EvaluationRow, RecordRow, Scope
 
 
 def letter_of_record(row: RecordRow, reason: str, message: str) -> DeadLetter:

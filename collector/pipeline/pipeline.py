@@ -23,10 +23,10 @@ from collector.pipeline.profiles import ProfileRegistry
 from collector.pipeline.progress import Progress
 from collector.pipeline.revise.revision import Revision
 from collector.pipeline.work import Observer, PipelineWork
-from collector.storage.port.dead_letters import LettersRemoved
-from collector.storage.port.erase import Erased, EraseTarget
-from collector.storage.port.rows import RecordRow, RecordsAppended, SpansAppended, TraceKey
 from collector.storage.port.store import Store
+from collector.store.erase import Erased, EraseTarget
+from collector.store.letters import LettersRemoved
+from collector.store.rows import RecordRow, RecordsAppended, SpansAppended, TraceKey
 from scouter.errors import TransientError
 
 T = TypeVar("T")

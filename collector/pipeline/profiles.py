@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from collector.metrics import TotalKey, TotalName
 from collector.storage.port.control import ControlStore
-from collector.storage.port.rows import ProfileChange, ProfileRow, RecordRow
+from collector.store.rows import ProfileChange, ProfileRow, RecordRow
 from scouter.drift.profile import AgentEvalProfile
 from scouter.drift.watch import JUDGE_SAMPLE, is_kept
 from scouter.errors import ConfigError, ScouterError

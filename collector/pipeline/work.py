@@ -30,9 +30,10 @@ from collector.pipeline.revise.revision import Revision
 from collector.pipeline.sessions.work import SessionWork
 from collector.pipeline.turns import until
 from collector.pipeline.watch.work import WatchWork
-from collector.storage.port.dead_letters import LettersRemoved
-from collector.storage.port.erase import Erased, EraseTarget
-from collector.storage.port.rows import (
+from collector.storage.port.store import NoMemoryError, Store, TooLargeError
+from collector.store.erase import Erased, EraseTarget
+from collector.store.letters import LettersRemoved
+from collector.store.rows import (
     EvaluationRow,
     RecordPlace,
     RecordRow,
@@ -41,7 +42,6 @@ from collector.storage.port.rows import (
     SpansAppended,
     TraceKey,
 )
-from collector.storage.port.store import NoMemoryError, Store, TooLargeError
 from scouter.errors import TransientError
 from scouter.evaluate.spans.tree import SpanTree
 from scouter.model.log_event import is_evidence, is_log_event

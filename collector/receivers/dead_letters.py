@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from collector.storage.port.dead_letters import DeadLetter, LetterKind
+from collector.store.letters import DeadLetter, LetterKind
 
 UNREADABLE: Final = "unreadable_batch"
 """Reason of a letter that holds a batch of Kafka, and not its messages."""

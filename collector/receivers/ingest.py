@@ -19,14 +19,14 @@ from collector.receivers.limits import Limits
 from collector.receivers.otlp.logs import LogsBody
 from collector.receivers.otlp.traces import OtlpBody, trace_of
 from collector.receivers.record_items import CheckedRecord, check_record, json_bytes
-from collector.storage.port.dead_letters import (
+from collector.storage.port.telemetry import TelemetryStore
+from collector.store.letters import (
     INVALID_EVENT,
     DeadLetter,
     LetterKind,
     LettersRemoved,
 )
-from collector.storage.port.rows import NO_TAGS, RecordRow, RecordsAppended, SpansAppended
-from collector.storage.port.telemetry import TelemetryStore
+from collector.store.rows import NO_TAGS, RecordRow, RecordsAppended, SpansAppended
 from scouter.errors import DataError
 from scouter.model.span import Span
 from scouter.transport.drops import Dropped

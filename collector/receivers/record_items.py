@@ -18,7 +18,7 @@ from pydantic import (
 
 from collector.receivers.limits import Limits, check_json_marks
 from collector.receivers.times import parse_time_ns
-from collector.storage.port.rows import is_watched_uid
+from collector.store.rows import is_watched_uid
 from scouter.errors import DataError
 from scouter.evaluate.engine.sessions import is_session_uid
 from scouter.model.ids import is_trace_id

@@ -12,14 +12,14 @@ from collector.receivers.ingest import Ingest
 from collector.receivers.otlp.logs import LogsBody, decode_logs_json, decode_logs_protobuf
 from collector.receivers.otlp.traces import decode_json, decode_protobuf
 from collector.receivers.record_items import check_record, read_json, read_records_body
-from collector.storage.port.dead_letters import (
+from collector.storage.port.telemetry import TelemetryStore
+from collector.store.letters import (
     LARGE,
     DeadLetter,
     LetterKind,
     LetterQuery,
     StoredLetter,
 )
-from collector.storage.port.telemetry import TelemetryStore
 from scouter.errors import DataError, TransientError
 
 COMMIT_S: Final = 60.0

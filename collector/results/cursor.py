@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from typing import Final
 
-from collector.storage.port.rows import FIRST_RESULT, ResultPlace
+from collector.store.rows import FIRST_RESULT, ResultPlace
 
 _log: Final = logging.getLogger(__name__)
 

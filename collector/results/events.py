@@ -15,7 +15,7 @@ from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord, ResourceLogs, Severi
 
 from collector.metrics import own_version
 from collector.results.links import Link
-from collector.storage.port.rows import EvaluationRow, TaskRow
+from collector.store.rows import EvaluationRow, TaskRow
 from scouter.evaluate.outcome import Outcome
 from scouter.evaluate.results.judge_rate import JudgeKnown
 from scouter.model.json_value import plain_text

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from collector.storage.port.rows import EvaluationRow
 from collector.storage.port.telemetry import TelemetryStore
+from collector.store.rows import EvaluationRow
 from scouter.model.attributes import QUEUE_EVENT, QUEUE_RECORD
 from scouter.model.genai.facts import Kind
 from scouter.model.genai.reader import kind_of

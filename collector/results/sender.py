@@ -18,8 +18,8 @@ from collector.results.endpoint import Endpoint
 from collector.results.events import Behind, Linked, requests
 from collector.results.links import links_of
 from collector.results.measures import ResultsMeasures
-from collector.storage.port.rows import FIRST_RESULT, EvaluationRow, ResultPlace
 from collector.storage.port.work import WorkStore
+from collector.store.rows import FIRST_RESULT, EvaluationRow, ResultPlace
 from scouter.errors import DataError, TransientError
 
 _log: Final = logging.getLogger(__name__)

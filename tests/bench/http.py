@@ -70,7 +70,7 @@ def serve_collector(ready: Path, *, is_decoding: bool) -> None:
     from collector.receivers.otlp.traces import OtlpBody
     from collector.settings.load import load_settings
     from collector.storage.duckdb.store import DuckDBStore
-    from collector.storage.port.rows import SpansAppended
+    from collector.store.rows import SpansAppended
 
     answer = SpansAppended(
         space="default", seq=1, stored=(), stored_bytes=0, duplicates=0, known_traces=frozenset()

@@ -22,7 +22,7 @@ from collector.pipeline.pipeline import Pipeline
 from collector.pipeline.profiles import ProfileRegistry, RegisteredProfile
 from collector.process import after_start, tune_process
 from collector.storage.duckdb.store import DuckDBStore
-from collector.storage.port.rows import EvaluationRow, RecordRow
+from collector.store.rows import EvaluationRow, RecordRow
 from scouter.drift.profile import AgentEvalProfile
 from scouter.evaluate.operators.comparison import ComparisonOperator
 from scouter.evaluate.tasks.assertion import AssertionTask

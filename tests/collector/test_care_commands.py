@@ -18,7 +18,7 @@ from collector.settings.page import settings_page
 from collector.storage.care.backups import known_backups
 from collector.storage.duckdb.schema import MIGRATIONS, TABLES
 from collector.storage.duckdb.store import DuckDBStore
-from collector.storage.port.erase import EraseTarget
+from collector.store.erase import EraseTarget
 from scouter.agent.budget.budget import ALL_ENTRIES
 from scouter.agent.budget.ledger import Account, Reserved
 from scouter.agent.budget.sqlite import SqliteLedger

@@ -13,7 +13,7 @@ from collector.access.caller import Scope
 from collector.access.tokens import TokenFile
 from collector.receivers.replay import Replayer, ReplayResult
 from collector.storage.care.check import check_store
-from collector.storage.port.dead_letters import DeadLetter, LetterKind, LetterQuery
+from collector.store.letters import DeadLetter, LetterKind, LetterQuery
 from scouter.model.otlp import encode_request
 from tests.collector.conftest import Service, Start
 from tests.contracts.store_data import TRACE, span

@@ -10,17 +10,17 @@ import pytest
 from collector.metrics import TotalKey, TotalName
 from collector.storage.duckdb.rollup import HOUR_NS
 from collector.storage.port.counts import TaskQuery
-from collector.storage.port.dead_letters import LetterQuery
-from collector.storage.port.erase import EraseTarget
 from collector.storage.port.judges import GoldOutcome, GoldQuery
 from collector.storage.port.lists import EvaluationQuery
-from collector.storage.port.rows import (
+from collector.storage.port.store import Store
+from collector.store.erase import EraseTarget
+from collector.store.letters import LetterQuery
+from collector.store.rows import (
     OpenSession,
     RecordRow,
     Scope,
     TaskRow,
 )
-from collector.storage.port.store import Store
 from scouter.errors import ConfigError
 from scouter.evaluate.outcome import Outcome
 from tests.contracts.store_data import (

@@ -7,12 +7,12 @@ import pytest
 
 from collector.storage.port.counts import TaskQuery
 from collector.storage.port.judges import CalibrationRow, GoldOutcome, GoldQuery
-from collector.storage.port.rows import (
+from collector.storage.port.store import Store
+from collector.store.rows import (
     AlertEvent,
     AlertState,
     TaskRow,
 )
-from collector.storage.port.store import Store
 from scouter.evaluate.outcome import Outcome
 from tests.contracts.store_data import (
     SPACE,

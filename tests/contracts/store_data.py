@@ -5,8 +5,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from collector.storage.port.dead_letters import DeadLetter, LetterKind
-from collector.storage.port.rows import Completeness, EvaluationRow, ProfileRow, RecordRow, TaskRow
+from collector.store.letters import DeadLetter, LetterKind
+from collector.store.rows import Completeness, EvaluationRow, ProfileRow, RecordRow, TaskRow
 from scouter.evaluate.outcome import Outcome
 from scouter.model.span import (
     AttributeValue,

@@ -14,8 +14,8 @@ from collector.storage.port.drift import (
     SliceQuery,
     VersionQuery,
 )
-from collector.storage.port.rows import Scope, TaskRow
 from collector.storage.port.store import Store
+from collector.store.rows import Scope, TaskRow
 from scouter.drift.canary import Result
 from scouter.drift.detect.slices import Slice
 from scouter.drift.series.observed import BEFORE_ALL, RECORD

@@ -18,9 +18,9 @@ from collector.storage.port.lists import (
     RecordState,
     SessionQuery,
 )
-from collector.storage.port.rows import TaskRow
 from collector.storage.port.search import JudgedBy, TraceQuery
 from collector.storage.port.store import Store
+from collector.store.rows import TaskRow
 from scouter.evaluate.outcome import Outcome
 from scouter.model.span import Resource, StatusCode
 from tests.contracts.store_data import SPACE, evaluation, letter, record, span

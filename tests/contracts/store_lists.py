@@ -23,9 +23,9 @@ from collector.storage.port.lists import (
     RecordState,
     SessionQuery,
 )
-from collector.storage.port.rows import EvaluationRow, Scope, TaskRow
 from collector.storage.port.store import Store
 from collector.storage.port.task_values import TaskValuesQuery
+from collector.store.rows import EvaluationRow, Scope, TaskRow
 from scouter.evaluate.outcome import DECIDED, Outcome
 from scouter.model.span import Resource
 from tests.contracts.store_data import SPACE, TRACE, evaluation, letter, record, span

@@ -12,8 +12,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from collector.storage.port.lists import SessionQuery
-from collector.storage.port.rows import EvaluationRow, RecordRow, Scope, TaskRow
 from collector.storage.port.store import Store
+from collector.store.rows import EvaluationRow, RecordRow, Scope, TaskRow
 from scouter.evaluate.outcome import Outcome
 from scouter.model.span import Span
 from tests.contracts.store_data import SPACE, evaluation, record, span

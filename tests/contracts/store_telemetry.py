@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from collector.metrics import TotalKey, TotalName
-from collector.storage.port.dead_letters import DeadLetter, LetterKind, LetterQuery
 from collector.storage.port.store import Store
+from collector.store.letters import DeadLetter, LetterKind, LetterQuery
 from scouter.errors import TransientError
 from scouter.model.span import Span
 from scouter.transport.drops import Count

@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 from collector.metrics import TotalKey, TotalName
 from collector.storage.duckdb.rollup import HOUR_NS
 from collector.storage.port.counts import TaskQuery
-from collector.storage.port.dead_letters import LetterQuery
 from collector.storage.port.lists import EvaluationQuery
-from collector.storage.port.rows import (
+from collector.storage.port.store import Store
+from collector.store.letters import LetterQuery
+from collector.store.rows import (
     FIRST_RESULT,
     START,
     EvaluationRow,
@@ -21,7 +22,6 @@ from collector.storage.port.rows import (
     TaskRow,
     WaitingRecord,
 )
-from collector.storage.port.store import Store
 from scouter.evaluate.judge.usage import JudgeUsage
 from scouter.evaluate.outcome import Outcome
 from tests.contracts.store_data import (

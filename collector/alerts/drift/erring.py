@@ -12,8 +12,8 @@ from collector.alerts.drift.grown import FEWEST
 from collector.alerts.drift.trouble import Finding, Trouble
 from collector.storage.port.counts import TaskCounts, TaskQuery
 from collector.storage.port.lists import EvaluationQuery
-from collector.storage.port.rows import EvaluationRow
 from collector.storage.port.store import Store
+from collector.store.rows import EvaluationRow
 from scouter.evaluate.outcome import Outcome, Reason
 
 MOST: Final = 0.5

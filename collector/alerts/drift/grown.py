@@ -6,7 +6,7 @@ from typing import Final
 
 from collector.alerts.drift.trouble import Finding, Trouble
 from collector.metrics import OVERTAKEN, TotalKey, TotalName, Totals, revision_label
-from collector.storage.port.dead_letters import NO_PROFILE
+from collector.store.letters import NO_PROFILE
 from scouter.evaluate.outcome import Outcome, Reason
 
 FEWEST: Final = 10

@@ -15,7 +15,7 @@ from collector.alerts.drift.health import HealthWatch
 from collector.alerts.drift.standing import Standing
 from collector.alerts.drift.watcher import DriftWatcher
 from collector.alerts.monitor import AlertMonitor
-from collector.storage.port.rows import AlertState
+from collector.store.rows import AlertState
 
 WHOLE: Final = "(record)"
 """Label of the whole record."""

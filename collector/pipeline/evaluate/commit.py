@@ -12,9 +12,9 @@ from typing import Final, TypeVar
 from collector.pipeline.dead_letters import letter_of_evaluation
 from collector.pipeline.evaluate.kept_values import parts_of_rows
 from collector.pipeline.progress import Progress
-from collector.storage.port.dead_letters import DeadLetter
-from collector.storage.port.rows import EvaluationRow, Scope
 from collector.storage.port.work import WorkStore
+from collector.store.letters import DeadLetter
+from collector.store.rows import EvaluationRow, Scope
 from scouter.errors import DataError, TransientError
 
 _log: Final = logging.getLogger(__name__)

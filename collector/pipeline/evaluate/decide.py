@@ -19,8 +19,8 @@ from collector.pipeline.profiles import ProfileRegistry, RegisteredProfile
 from collector.pipeline.revise.late import LateSpans
 from collector.pipeline.revise.rerun import Rerun, rerun_all, rerun_of
 from collector.pipeline.turns import Pace, until
-from collector.storage.port.dead_letters import DeadLetter
-from collector.storage.port.rows import EvaluationRow, RecordRow
+from collector.store.letters import DeadLetter
+from collector.store.rows import EvaluationRow, RecordRow
 
 _log: Final = logging.getLogger(__name__)
 _TURN_S: Final = 0.5

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import cast
 
 from collector.pipeline.evaluate.records import follows
-from collector.storage.port.rows import EvaluationRow, TaskRow
+from collector.store.rows import EvaluationRow, TaskRow
 from scouter.evaluate.results.record_result import record_outcome
 from scouter.evaluate.results.task_result import EvalTaskResult
 from scouter.model.ids import uuid7

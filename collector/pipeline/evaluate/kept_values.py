@@ -8,8 +8,8 @@ from typing import Final
 from pydantic import JsonValue
 
 from collector.split import split
-from collector.storage.duckdb.json_text import dump_json
-from collector.storage.port.rows import EvaluationRow, TaskRow
+from collector.store.json_text import dump_json
+from collector.store.rows import EvaluationRow, TaskRow
 from scouter.evaluate.files.json_ends import beginning, end, is_longer
 from scouter.evaluate.judge.shorten import border_after, border_before, shorten
 from scouter.evaluate.results.record_result import RecordResult

@@ -11,7 +11,7 @@ from collector.pipeline.join.joined_trace import EarlyResult
 from collector.pipeline.join.ready import Ready
 from collector.pipeline.profiles import RegisteredProfile
 from collector.pipeline.revise.rerun import Rerun
-from collector.storage.port.rows import EvaluationRow, RecordRow, TaskRow
+from collector.store.rows import EvaluationRow, RecordRow, TaskRow
 from scouter.evaluate.engine.batch import Way, evaluate_in_turn, never
 from scouter.evaluate.engine.deferred import Known, evaluate_deferred
 from scouter.evaluate.engine.plan import Plan

@@ -7,7 +7,7 @@ from collector.pipeline.evaluate.records import Judged, TraceView, eval_record, 
 from collector.pipeline.join.trace_facts import TraceFacts
 from collector.pipeline.profiles import RegisteredProfile
 from collector.pipeline.sessions.join import DueSession
-from collector.storage.port.rows import Completeness, EvaluationRow, RecordRow, Scope
+from collector.store.rows import Completeness, EvaluationRow, RecordRow, Scope
 from scouter.evaluate.engine.execute import evaluate_record
 from scouter.evaluate.engine.plan import Plan
 from scouter.evaluate.engine.sessions import session_of, session_uid

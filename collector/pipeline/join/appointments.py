@@ -7,7 +7,7 @@ from typing import Final
 
 from collector.pipeline.join.input_clock import Via
 from collector.pipeline.join.joined_trace import JoinedTrace
-from collector.storage.port.rows import TraceKey
+from collector.store.rows import TraceKey
 
 
 class Appointments:

@@ -13,13 +13,13 @@ from collector.pipeline.join.joined_trace import Need, Share
 from collector.pipeline.join.ready import Ready
 from collector.pipeline.profiles import ProfileRegistry, RegisteredProfile
 from collector.pipeline.watch.watch import Watcher
-from collector.storage.port.rows import (
+from collector.storage.port.work import WorkStore
+from collector.store.rows import (
     RecordRow,
     RecordsAppended,
     SettledRecord,
     watched_uid,
 )
-from collector.storage.port.work import WorkStore
 from scouter.errors import DataError
 from scouter.evaluate.spans.derived import derive_record
 from scouter.evaluate.spans.session import trace_session

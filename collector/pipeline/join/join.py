@@ -41,7 +41,7 @@ from collector.pipeline.join.span_memory import SpanMemory
 from collector.pipeline.join.times import JoinTimes
 from collector.pipeline.join.trace_facts import TraceFacts
 from collector.pipeline.turns import Turns
-from collector.storage.port.rows import (
+from collector.store.rows import (
     Completeness,
     EvaluatedRecord,
     RecordRow,

@@ -7,7 +7,7 @@ from typing import Final
 
 from collector.pipeline.join.input_clock import Via
 from collector.pipeline.join.trace_facts import CompleteFacts, TraceFacts
-from collector.storage.port.rows import RecordRow, TraceKey
+from collector.store.rows import RecordRow, TraceKey
 from scouter.evaluate.results.record_result import RecordResult
 from scouter.model.otlp import LazyAttributes
 from scouter.model.span import Resource, Span

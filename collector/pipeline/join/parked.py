@@ -9,7 +9,7 @@ from typing import Final
 from collector.pipeline.behind import NOTHING, Due
 from collector.pipeline.join.input_clock import Via
 from collector.pipeline.join.joined_trace import Share
-from collector.storage.port.rows import START, RecordPlace
+from collector.store.rows import START, RecordPlace
 
 _MARKS: Final = 4096
 _seq: Final = operator.itemgetter(0)

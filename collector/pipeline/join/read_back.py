@@ -10,9 +10,9 @@ from collector.pipeline.evaluate.records import TraceView
 from collector.pipeline.join.joined_trace import Leaving, Need
 from collector.pipeline.join.ready import Ready, Room
 from collector.split import split
-from collector.storage.port.rows import EvaluationRow, RecordRow
 from collector.storage.port.store import NoMemoryError, TooLargeError
 from collector.storage.port.work import WorkStore
+from collector.store.rows import EvaluationRow, RecordRow
 from scouter.errors import TransientError
 from scouter.evaluate.spans.tree import SpanTree
 from scouter.model.span import Span

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from collector.pipeline.join.joined_trace import EarlyResult, Need, Share, Waiting
-from collector.storage.port.rows import Completeness, RecordRow
+from collector.store.rows import Completeness, RecordRow
 from scouter.model.span import Span
 
 

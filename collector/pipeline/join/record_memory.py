@@ -6,7 +6,7 @@ from typing import Final
 import pydantic_core
 
 from collector.pipeline.join.joined_trace import EarlyResult, JoinedTrace, Share, Waiting
-from collector.storage.duckdb.json_text import dump_json
+from collector.store.json_text import dump_json
 
 
 class RecordMemory:

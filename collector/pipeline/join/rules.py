@@ -2,7 +2,7 @@
 
 from collector.pipeline.join.joined_trace import JoinedTrace, Waiting
 from collector.pipeline.join.times import JoinTimes
-from collector.storage.port.rows import Completeness
+from collector.store.rows import Completeness
 
 
 def next_look(trace: JoinedTrace, times: JoinTimes) -> float | None:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from collector.pipeline.join.joined_trace import JoinedTrace
-from collector.storage.port.rows import TraceKey
+from collector.store.rows import TraceKey
 
 
 class SpanMemory:

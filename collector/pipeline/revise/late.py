@@ -6,7 +6,7 @@ from typing import Final
 from collector.key_filter import KeyFilter
 from collector.pipeline.revise.late_window import LateWindow
 from collector.storage.log.span_codec import trace_hash
-from collector.storage.port.rows import TraceKey
+from collector.store.rows import TraceKey
 
 _BITS: Final = 1 << 25
 

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from collector.storage.port.rows import TaskRow
+from collector.store.rows import TaskRow
 from scouter.evaluate.engine.plan import Plan, compile_plan, reads_spans
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from collector.storage.port.rows import EvaluationRow, TraceKey
+from collector.store.rows import EvaluationRow, TraceKey
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from collector.pipeline.join.times import JoinTimes
-from collector.storage.port.rows import TraceKey
+from collector.store.rows import TraceKey
 
 
 class SessionKey(NamedTuple):

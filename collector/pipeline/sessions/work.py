@@ -16,8 +16,8 @@ from collector.pipeline.revise.late import LateSpans
 from collector.pipeline.sessions.join import DueSession, SessionJoin, SessionKey
 from collector.pipeline.sessions.read import SessionReader, StoredSession, awaited, key_of
 from collector.pipeline.turns import Pace, Turns
-from collector.storage.port.rows import EvaluationRow, RecordRow, TraceKey
 from collector.storage.port.work import WorkStore
+from collector.store.rows import EvaluationRow, RecordRow, TraceKey
 
 _log: Final = logging.getLogger(__name__)
 _TURN_S: Final = 0.5

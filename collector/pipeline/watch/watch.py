@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from collector.pipeline.profiles import ProfileRegistry, RegisteredProfile, Watching
-from collector.storage.port.rows import RecordRow, watched_uid
+from collector.store.rows import RecordRow, watched_uid
 from scouter.model.span import Span
 
 _FEW_MARKS: Final = 8

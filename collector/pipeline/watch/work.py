@@ -11,9 +11,9 @@ from collector.pipeline.join.join import Join
 from collector.pipeline.join.read_back import read_trees, traces_of
 from collector.pipeline.profiles import ProfileRegistry
 from collector.pipeline.watch.watch import Watcher
-from collector.storage.port.erase import EraseTarget
-from collector.storage.port.rows import RecordRow, RecordsAppended
 from collector.storage.port.work import WorkStore
+from collector.store.erase import EraseTarget
+from collector.store.rows import RecordRow, RecordsAppended
 from scouter.model.span import Span
 
 _NOTE_S: Final = 1.0

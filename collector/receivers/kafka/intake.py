@@ -19,7 +19,7 @@ from collector.receivers.otlp.logs import decode_logs_protobuf
 from collector.receivers.otlp.traces import SpanBatch, decode_protobuf, merged
 from collector.receivers.record_items import read_json
 from collector.split import split
-from collector.storage.port.dead_letters import DeadLetter, LetterKind
+from collector.store.letters import DeadLetter, LetterKind
 from scouter.errors import DataError, TransientError
 from scouter.model.span import Span
 from scouter.transport.drops import DROPPED_HEADER

@@ -15,7 +15,7 @@ from collector.receivers.ingest import Ingest
 from collector.receivers.otlp.traces import decode_protobuf
 from collector.receivers.record_items import read_records_body
 from collector.split import split
-from collector.storage.port.dead_letters import LetterKind
+from collector.store.letters import LetterKind
 from scouter.errors import DataError, TransientError
 
 _log: Final = logging.getLogger(__name__)

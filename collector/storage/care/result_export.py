@@ -11,9 +11,9 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from collector.storage.duckdb.json_text import dump_json
-from collector.storage.duckdb.task_codec import TASK, USAGE, decode_evaluation
-from collector.storage.port.rows import TaskRow
+from collector.store.evaluation_codec import TASK, USAGE, decode_evaluation
+from collector.store.json_text import dump_json
+from collector.store.rows import TaskRow
 
 _OF_EVALUATION: Final = {
     "seq": pa.int64(), "space": pa.string(), "evaluation_id": pa.string(),

@@ -7,9 +7,9 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from collector.storage.duckdb.json_text import dump_json
 from collector.storage.log.span_codec import PROMOTED, READ_COLUMNS, decode_spans
 from collector.storage.log.span_log import SpanLog
+from collector.store.json_text import dump_json
 from scouter.model.span import Span
 
 _ROW: Final = {

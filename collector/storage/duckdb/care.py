@@ -18,7 +18,7 @@ from collector.storage.duckdb.opened import Opened
 from collector.storage.duckdb.transaction import Transaction
 from collector.storage.log.scrub import LogScrub
 from collector.storage.log.span_codec import encode_batch
-from collector.storage.port.erase import Erased, EraseTarget
+from collector.store.erase import Erased, EraseTarget
 from scouter.errors import TransientError
 
 _FILES_S: Final = 30.0

@@ -12,11 +12,11 @@ from typing import Final, NamedTuple
 
 from collector.metrics import TotalKey, TotalName, task_label
 from collector.storage.duckdb.arrow import Columns, Schema
-from collector.storage.duckdb.json_text import dump_json
 from collector.storage.duckdb.rollup import GATE, HOUR_NS, RollupKey
 from collector.storage.duckdb.stored_keys import text_hash
-from collector.storage.duckdb.task_codec import encode_evaluation
-from collector.storage.port.rows import Completeness, EvaluationRow, RecordRow, Scope, TaskRow
+from collector.store.evaluation_codec import encode_evaluation
+from collector.store.json_text import dump_json
+from collector.store.rows import Completeness, EvaluationRow, RecordRow, Scope, TaskRow
 from scouter.evaluate.outcome import Outcome
 from scouter.evaluate.results.score import ASSERTIONS, own_score
 

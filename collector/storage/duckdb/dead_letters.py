@@ -7,7 +7,7 @@ from typing import Any, Final
 from collector.storage.duckdb.database import Database, run
 from collector.storage.duckdb.job import Job
 from collector.storage.duckdb.transaction import FEW_DELETES, Transaction, one_of
-from collector.storage.port.dead_letters import (
+from collector.store.letters import (
     DeadLetter,
     LetterKind,
     LetterQuery,

@@ -12,7 +12,7 @@ from collector.storage.duckdb.tombstones import Tombstones
 from collector.storage.duckdb.transaction import Transaction, one_of
 from collector.storage.duckdb.write import EvaluationsJob, RecordsJob, SpansJob, WriteJob
 from collector.storage.log.span_codec import Preference, trace_hash
-from collector.storage.port.rows import RecordRow, TraceKey
+from collector.store.rows import RecordRow, TraceKey
 
 _RECENT_SPANS: Final = 20_000
 _LOOKUP_KEYS: Final = 500

@@ -20,7 +20,7 @@ from collector.storage.port.drift import (
     SliceQuery,
     VersionQuery,
 )
-from collector.storage.port.rows import Scope
+from collector.store.rows import Scope
 from scouter.drift.canary import Result
 from scouter.drift.detect.slices import Slice
 from scouter.drift.series.observed import RECORD, Observed, Place

@@ -17,7 +17,6 @@ from collector.storage.duckdb.database import Database, run
 from collector.storage.duckdb.letter_search import LetterSearch
 from collector.storage.duckdb.runs import take_runs_about
 from collector.storage.duckdb.stored_keys import text_hash
-from collector.storage.duckdb.task_codec import decode_evaluation, encode_evaluation
 from collector.storage.duckdb.tombstones import (
     Tombstone,
     record_tombstone,
@@ -26,9 +25,10 @@ from collector.storage.duckdb.tombstones import (
 )
 from collector.storage.duckdb.transaction import Transaction
 from collector.storage.log.span_codec import KIND, SPAN
-from collector.storage.port.dead_letters import LetterKind, few_at_a_time
-from collector.storage.port.erase import Erased, EraseTarget
-from collector.storage.port.rows import EvaluationRow
+from collector.store.erase import Erased, EraseTarget
+from collector.store.evaluation_codec import decode_evaluation, encode_evaluation
+from collector.store.letters import LetterKind, few_at_a_time
+from collector.store.rows import EvaluationRow
 
 # All SQL is put together from this module's own words; values always travel as parameters.
 # ruff: noqa: S608

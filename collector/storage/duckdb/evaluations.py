@@ -12,14 +12,14 @@ from typing import Final, NamedTuple
 
 from collector.storage.duckdb.commit_ranges import LAST, Stretch, within
 from collector.storage.duckdb.database import Database, NoMemoryError, literal
-from collector.storage.duckdb.json_text import dump_json
 from collector.storage.duckdb.part_reads import LongRow, read_within
 from collector.storage.duckdb.read import read_whole_evaluations
 from collector.storage.duckdb.stored_keys import text_hash
-from collector.storage.duckdb.task_codec import decode_evaluation
 from collector.storage.port.lists import EvaluationPage, EvaluationQuery, outcomes_of
-from collector.storage.port.rows import EvaluationRow
 from collector.storage.port.versions import VersionRow
+from collector.store.evaluation_codec import decode_evaluation
+from collector.store.json_text import dump_json
+from collector.store.rows import EvaluationRow
 
 # All SQL is put together from this module's own words; values always travel as parameters.
 # ruff: noqa: S608

@@ -14,7 +14,7 @@ from collector.storage.duckdb.tombstones import Tombstones
 from collector.storage.duckdb.write import SpansJob
 from collector.storage.log.span_codec import EncodedBatch, encode_batch
 from collector.storage.log.span_log import Frame, SpanLog
-from collector.storage.port.rows import SpansAppended
+from collector.store.rows import SpansAppended
 from scouter.errors import TransientError
 
 _log: Final = logging.getLogger(__name__)

@@ -7,7 +7,7 @@ from collector.storage.duckdb.database import Database
 from collector.storage.duckdb.read import SESSION_TRACES
 from collector.storage.duckdb.stored_keys import TRACE_HASH, read_filter
 from collector.storage.log.span_codec import trace_hash
-from collector.storage.port.rows import TraceKey
+from collector.store.rows import TraceKey
 from scouter.model.evaluation_event import RESULT_EVENT
 
 # ruff: noqa: S608 the SQL is put together from the package's own words

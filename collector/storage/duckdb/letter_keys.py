@@ -15,7 +15,7 @@ from collector.storage.duckdb.tombstones import (
     span_tombstone,
     trace_tombstone,
 )
-from collector.storage.port.dead_letters import DeadLetter, LetterKind
+from collector.store.letters import DeadLetter, LetterKind
 from scouter.model.ids import is_trace_id
 
 _MOST: Final = 10_000

@@ -10,7 +10,7 @@ from collector.storage.duckdb.database import Database
 from collector.storage.duckdb.evaluations import conditions
 from collector.storage.duckdb.stored_keys import text_hash
 from collector.storage.port.newest_results import NewestResult, NewestResultsQuery
-from collector.storage.port.rows import Scope, TaskRow
+from collector.store.rows import Scope, TaskRow
 from scouter.evaluate.outcome import Outcome
 
 # All SQL is put together from this module's own words; values always travel as parameters.

@@ -6,8 +6,8 @@ from typing import Final
 
 from collector.storage.duckdb.database import Database
 from collector.storage.duckdb.stored_keys import text_hash
-from collector.storage.duckdb.task_codec import decode_evaluation
-from collector.storage.port.rows import (
+from collector.store.evaluation_codec import decode_evaluation
+from collector.store.rows import (
     EvaluationRow,
     PendingEvaluation,
     PendingSpace,

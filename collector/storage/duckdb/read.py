@@ -10,9 +10,7 @@ from typing import Any, Final, NamedTuple
 from collector.metrics import TotalKey, TotalName
 from collector.storage.duckdb.commit_ranges import within
 from collector.storage.duckdb.database import Database, Reads, literal
-from collector.storage.duckdb.json_text import load_json
 from collector.storage.duckdb.stored_keys import StoredKeys, text_hash
-from collector.storage.duckdb.task_codec import decode_evaluation
 from collector.storage.duckdb.transaction import one_of, one_of_literals
 from collector.storage.log.span_codec import (
     READ_COLUMNS,
@@ -20,7 +18,10 @@ from collector.storage.log.span_codec import (
     trace_hash,
 )
 from collector.storage.log.span_log import SpanLog
-from collector.storage.port.rows import (
+from collector.storage.port.store import MOST_SPAN_BYTES, MOST_SPANS, TooLargeError
+from collector.store.evaluation_codec import decode_evaluation
+from collector.store.json_text import load_json
+from collector.store.rows import (
     AlertEvent,
     AlertState,
     EvaluatedRecord,
@@ -30,7 +31,6 @@ from collector.storage.port.rows import (
     RecordRow,
     ResultPlace,
 )
-from collector.storage.port.store import MOST_SPAN_BYTES, MOST_SPANS, TooLargeError
 from scouter.evaluate.outcome import Outcome
 from scouter.model.log_event import is_evidence
 from scouter.model.span import Span

@@ -77,10 +77,6 @@ from collector.storage.port.counts import (
     TaskCounts,
     TaskQuery,
 )
-from collector.storage.port.dead_letters import (
-    LetterQuery,
-    StoredLetter,
-)
 from collector.storage.port.drift import (
     DecidedQuery,
     DriftDelivery,
@@ -105,7 +101,24 @@ from collector.storage.port.lists import (
 )
 from collector.storage.port.newest_results import NewestResult, NewestResultsQuery
 from collector.storage.port.outcomes import OutcomeRow
-from collector.storage.port.rows import (
+from collector.storage.port.runs import RunRow
+from collector.storage.port.search import (
+    SpanPage,
+    SpanQuery,
+    TracePage,
+    TraceQuery,
+    TraceTotals,
+    UsagePage,
+    UsageQuery,
+)
+from collector.storage.port.task_values import TaskValue, TaskValuesQuery
+from collector.storage.port.trace_steps import Step
+from collector.storage.port.versions import VersionRow
+from collector.store.letters import (
+    LetterQuery,
+    StoredLetter,
+)
+from collector.store.rows import (
     FIRST_RESULT,
     START,
     AlertEvent,
@@ -125,19 +138,6 @@ from collector.storage.port.rows import (
     WaitingRecord,
     WaitingSpace,
 )
-from collector.storage.port.runs import RunRow
-from collector.storage.port.search import (
-    SpanPage,
-    SpanQuery,
-    TracePage,
-    TraceQuery,
-    TraceTotals,
-    UsagePage,
-    UsageQuery,
-)
-from collector.storage.port.task_values import TaskValue, TaskValuesQuery
-from collector.storage.port.trace_steps import Step
-from collector.storage.port.versions import VersionRow
 from scouter.drift.canary import Result
 from scouter.drift.detect.slices import Slice
 from scouter.drift.series.observed import Observed, Place

@@ -12,7 +12,6 @@ from typing import Final
 from pydantic import JsonValue
 
 from collector.storage.duckdb.database import Database, NoMemoryError
-from collector.storage.duckdb.json_text import dump_json, load_json
 from collector.storage.duckdb.part_reads import LongRow, read_within
 from collector.storage.duckdb.records import (
     Candidate,
@@ -22,6 +21,7 @@ from collector.storage.duckdb.records import (
 )
 from collector.storage.port.lists import RecordQuery, TextPage
 from collector.storage.port.text_match import TextMatch, text_match
+from collector.store.json_text import dump_json, load_json
 
 # All SQL is put together from this module's own words; values always travel as parameters.
 # ruff: noqa: S608

@@ -15,11 +15,9 @@ from collector.storage.duckdb.evaluations import (
     conditions,
     read_revisions,
 )
-from collector.storage.duckdb.json_text import plain_json
 from collector.storage.duckdb.part_reads import LongRow, read_within
 from collector.storage.duckdb.read import OUTLINE, read_records, record_row
 from collector.storage.duckdb.stored_keys import text_hash
-from collector.storage.port.dead_letters import LetterQuery
 from collector.storage.port.lists import (
     RecordHistory,
     RecordPage,
@@ -28,6 +26,8 @@ from collector.storage.port.lists import (
     RecordSummary,
     SessionQuery,
 )
+from collector.store.json_text import plain_json
+from collector.store.letters import LetterQuery
 from scouter.evaluate.outcome import Outcome
 
 # All SQL is put together from this module's own words; values always travel as parameters.

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from collector.storage.port.rows import EvaluationRow
+from collector.store.rows import EvaluationRow
 from scouter.evaluate.outcome import Outcome, Reason
 
 HOUR_NS: Final = 3_600_000_000_000

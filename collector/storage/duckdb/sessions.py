@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable
 from collector.storage.duckdb.database import Database
 from collector.storage.duckdb.read import read_outlines
 from collector.storage.duckdb.transaction import one_of
-from collector.storage.port.rows import OpenSession, RecordRow
+from collector.store.rows import OpenSession, RecordRow
 
 
 def read_session_records(

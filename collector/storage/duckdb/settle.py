@@ -11,9 +11,9 @@ from typing import Final
 import duckdb
 
 from collector.storage.duckdb.database import run
-from collector.storage.duckdb.json_text import dump_json
 from collector.storage.duckdb.stored_keys import text_hash
-from collector.storage.port.rows import SettledRecord
+from collector.store.json_text import dump_json
+from collector.store.rows import SettledRecord
 
 # All SQL is put together from this module's own words; values always travel as parameters.
 # ruff: noqa: S608

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from collector.storage.duckdb.arrow import Schema
 from collector.storage.log.span_codec import EncodedBatch, Preference
-from collector.storage.port.rows import TraceKey
+from collector.store.rows import TraceKey
 from scouter.model.span import Span
 
 SpanKey = tuple[str, str, str]

@@ -30,14 +30,15 @@ from collector.storage.duckdb.write import (
     TotalsJob,
 )
 from collector.storage.log.span_codec import encode_batch
-from collector.storage.port.dead_letters import (
-    DeadLetter,
-    LettersRemoved,
-)
 from collector.storage.port.drift import DriftDelivery, DriftEvent, DriftState
 from collector.storage.port.judges import CalibrationRow, GoldOutcome
 from collector.storage.port.labels import LabelRow
-from collector.storage.port.rows import (
+from collector.storage.port.runs import RunRow
+from collector.store.letters import (
+    DeadLetter,
+    LettersRemoved,
+)
+from collector.store.rows import (
     AlertEvent,
     EvaluationRow,
     ProfileRow,
@@ -46,7 +47,6 @@ from collector.storage.port.rows import (
     SettledRecord,
     SpansAppended,
 )
-from collector.storage.port.runs import RunRow
 from scouter.errors import DataError, TransientError
 from scouter.model.span import Span
 from scouter.transport.drops import Dropped

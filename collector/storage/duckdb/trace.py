@@ -7,9 +7,9 @@ from typing import Any, Final
 from collector.storage.duckdb.commit_ranges import within_parameters
 from collector.storage.duckdb.database import Query
 from collector.storage.duckdb.read import StoredSpans, read_whole_evaluations
-from collector.storage.duckdb.task_codec import decode_evaluation
 from collector.storage.log.span_codec import READ_COLUMNS, decode_spans, trace_hash
-from collector.storage.port.rows import EvaluationRow, StoredTrace
+from collector.store.evaluation_codec import decode_evaluation
+from collector.store.rows import EvaluationRow, StoredTrace
 
 # All SQL is put together from this module's own words; values always travel as parameters.
 # ruff: noqa: S608

@@ -24,8 +24,8 @@ from collector.storage.duckdb.rollup import RollupKey, rollup_keys
 from collector.storage.duckdb.span_rows import AddedSpans, SpanRows
 from collector.storage.duckdb.tombstones import Tombstone, Tombstones, record_tombstone
 from collector.storage.log.span_codec import EncodedBatch, trace_hash
-from collector.storage.port.dead_letters import DeadLetter
-from collector.storage.port.rows import EvaluationRow, RecordRow, TraceKey
+from collector.store.letters import DeadLetter
+from collector.store.rows import EvaluationRow, RecordRow, TraceKey
 from scouter.transport.drops import Count
 
 _FEW_ROWS: Final = 12

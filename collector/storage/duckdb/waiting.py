@@ -5,7 +5,7 @@ from typing import Final
 
 from collector.storage.duckdb.database import Database
 from collector.storage.duckdb.read import OUTLINE, UNSETTLED, record_row
-from collector.storage.port.rows import RecordPlace, WaitingRecord, WaitingSpace
+from collector.store.rows import RecordPlace, WaitingRecord, WaitingSpace
 
 _PLACES: Final = """
     SELECT r.seq, r.space, r.uid

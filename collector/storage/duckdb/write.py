@@ -14,13 +14,13 @@ from collector.storage.duckdb.columns import (
     record_columns,
 )
 from collector.storage.duckdb.job import Job, RowsJob
-from collector.storage.duckdb.json_text import dump_json
 from collector.storage.duckdb.stored_keys import text_hash
 from collector.storage.duckdb.transaction import Transaction
 from collector.storage.log.span_codec import EncodedBatch
 from collector.storage.log.span_log import Place
-from collector.storage.port.dead_letters import DeadLetter, LetterKind
-from collector.storage.port.rows import (
+from collector.store.json_text import dump_json
+from collector.store.letters import DeadLetter, LetterKind
+from collector.store.rows import (
     AlertEvent,
     EvaluationRow,
     ProfileRow,

@@ -5,7 +5,7 @@ from concurrent.futures import Future
 from pathlib import Path
 from typing import Protocol
 
-from collector.storage.port.erase import Erased, EraseTarget
+from collector.store.erase import Erased, EraseTarget
 
 
 class CareStore(Protocol):

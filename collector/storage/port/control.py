@@ -5,7 +5,7 @@ from concurrent.futures import Future
 from typing import Protocol
 
 from collector.storage.port.judges import CalibrationRow, GoldOutcome, GoldQuery
-from collector.storage.port.rows import AlertEvent, ProfileChange, ProfileRow
+from collector.store.rows import AlertEvent, ProfileChange, ProfileRow
 from scouter.evaluate.outcome import Outcome
 
 

@@ -4,9 +4,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, Literal, TypeAlias
 
-from collector.storage.port.dead_letters import StoredLetter
-from collector.storage.port.rows import EvaluationRow, RecordRow
 from collector.storage.port.text_match import TextMatch
+from collector.store.letters import StoredLetter
+from collector.store.rows import EvaluationRow, RecordRow
 from scouter.evaluate.outcome import Outcome
 from scouter.model.struct import struct
 

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from collector.storage.port.rows import TaskRow
+from collector.store.rows import TaskRow
 from scouter.evaluate.outcome import Outcome
 
 

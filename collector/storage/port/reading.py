@@ -28,7 +28,6 @@ from collector.storage.port.lists import (
 )
 from collector.storage.port.newest_results import NewestResult, NewestResultsQuery
 from collector.storage.port.outcomes import OutcomeRow
-from collector.storage.port.rows import EvaluationRow, StoredTrace
 from collector.storage.port.search import (
     SpanPage,
     SpanQuery,
@@ -41,6 +40,7 @@ from collector.storage.port.search import (
 from collector.storage.port.task_values import TaskValue, TaskValuesQuery
 from collector.storage.port.trace_steps import Step
 from collector.storage.port.versions import VersionRow
+from collector.store.rows import EvaluationRow, StoredTrace
 
 
 class ReadStore(CommittedStore, Protocol):

@@ -6,13 +6,13 @@ from typing import Protocol
 
 from collector.metrics import TotalKey, Totals
 from collector.storage.port.commits import CommittedStore
-from collector.storage.port.dead_letters import (
+from collector.store.letters import (
     DeadLetter,
     LetterQuery,
     LettersRemoved,
     StoredLetter,
 )
-from collector.storage.port.rows import RecordRow, RecordsAppended, SettledRecord, SpansAppended
+from collector.store.rows import RecordRow, RecordsAppended, SettledRecord, SpansAppended
 from scouter.model.span import Span
 from scouter.transport.drops import Dropped
 

@@ -4,7 +4,8 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from typing import Protocol
 
-from collector.storage.port.rows import (
+from collector.storage.port.telemetry import TelemetryStore
+from collector.store.rows import (
     FIRST_RESULT,
     START,
     EvaluatedRecord,
@@ -19,7 +20,6 @@ from collector.storage.port.rows import (
     WaitingRecord,
     WaitingSpace,
 )
-from collector.storage.port.telemetry import TelemetryStore
 
 
 class WorkStore(TelemetryStore, Protocol):

@@ -15,8 +15,8 @@ import pytest
 
 from collector.alerts.monitor import AlertMonitor, AlertStatus
 from collector.storage.duckdb.store import DuckDBStore
-from collector.storage.port.erase import EraseTarget
-from collector.storage.port.rows import AlertState, EvaluationRow, TaskRow
+from collector.store.erase import EraseTarget
+from collector.store.rows import AlertState, EvaluationRow, TaskRow
 from scouter.alert.condition import AlertCondition, AlertThreshold
 from scouter.alert.config import AgentAlertConfig
 from scouter.drift.config import AgentEvalConfig

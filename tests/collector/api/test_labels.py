@@ -11,7 +11,7 @@ from collector.access.tokens import TokenFile
 from collector.labelling.agreement import agreement_of, pair_kappa
 from collector.labelling.queue import doubt
 from collector.storage.port.labels import LabelRow
-from collector.storage.port.rows import TaskRow
+from collector.store.rows import TaskRow
 from scouter.agent.calibration.labels import read_labels
 from scouter.client.client import ScouterClient
 from scouter.evaluate.outcome import Outcome, Reason

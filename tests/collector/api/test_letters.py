@@ -23,8 +23,8 @@ from collector.storage.duckdb.store import DuckDBStore
 from collector.storage.duckdb.write import RefusedSpansJob, SpansJob
 from collector.storage.log.span_codec import encode_batch
 from collector.storage.log.span_log import Place
-from collector.storage.port.dead_letters import LetterKind, LetterQuery, StoredLetter
-from collector.storage.port.erase import EraseTarget
+from collector.store.erase import EraseTarget
+from collector.store.letters import LetterKind, LetterQuery, StoredLetter
 from scouter.drift.profile import AgentEvalProfile
 from scouter.errors import DataError, TransientError
 from scouter.model.otlp import encode_request

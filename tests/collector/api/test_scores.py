@@ -9,7 +9,7 @@ import duckdb
 import pytest
 
 from collector.storage.duckdb.store import DuckDBStore
-from collector.storage.port.rows import TaskRow
+from collector.store.rows import TaskRow
 from scouter.client.client import ScouterClient
 from scouter.evaluate.outcome import Outcome
 from tests.collector.conftest import Service, Start

@@ -7,7 +7,7 @@ import pytest
 
 from collector.api.waiting import why_not_evaluated
 from collector.storage.duckdb.store import DuckDBStore
-from collector.storage.port.rows import TaskRow
+from collector.store.rows import TaskRow
 from scouter.evaluate.outcome import Outcome
 from tests.contracts.store_data import SPACE, evaluation, letter, record
 

@@ -9,7 +9,7 @@ import pytest
 from collector.judging.lanes import Lane, Lanes
 from collector.pipeline.profiles import ProfileRegistry
 from collector.storage.duckdb.store import DuckDBStore
-from collector.storage.port.rows import PendingEvaluation, ResultPlace
+from collector.store.rows import PendingEvaluation, ResultPlace
 from scouter.drift.profile import AgentEvalProfile
 from scouter.evaluate.judge.prompt import Prompt, Score
 from scouter.evaluate.outcome import Outcome

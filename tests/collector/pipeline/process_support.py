@@ -17,7 +17,7 @@ from collector.pipeline.progress import Progress
 from collector.pipeline.work import PipelineWork
 from collector.storage.duckdb.store import DuckDBStore
 from collector.storage.port.lists import EvaluationQuery
-from collector.storage.port.rows import EvaluationRow, RecordRow, Scope
+from collector.store.rows import EvaluationRow, RecordRow, Scope
 from scouter.drift.profile import AgentEvalProfile
 from scouter.model.span import Span
 from tests.contracts.store_data import SPACE

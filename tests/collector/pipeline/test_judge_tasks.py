@@ -14,9 +14,9 @@ from collector.judging.inquiry import Inquiries, Inquiry
 from collector.metrics import TotalName
 from collector.pipeline.evaluate.judge_answers import Answered
 from collector.pipeline.revise.reevaluate import Reevaluator
-from collector.storage.port.erase import EraseTarget
 from collector.storage.port.lists import EvaluationQuery
-from collector.storage.port.rows import EvaluationRow, TaskRow
+from collector.store.erase import EraseTarget
+from collector.store.rows import EvaluationRow, TaskRow
 from scouter.drift.profile import AgentEvalProfile
 from scouter.evaluate.engine.deferred import evaluate_deferred
 from scouter.evaluate.engine.execute import Found, JudgeQuestion, walk

@@ -16,7 +16,7 @@ from collector.pipeline.evaluate.records import Judged, judge, judge_early
 from collector.pipeline.join.joined_trace import Need
 from collector.pipeline.join.ready import Ready
 from collector.pipeline.profiles import RegisteredProfile
-from collector.storage.port.rows import Completeness
+from collector.store.rows import Completeness
 from scouter.drift.profile import AgentEvalProfile
 from scouter.drift.wire import read_wire_profile
 from scouter.evaluate.engine.execute import evaluate_record

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from collector.judging.inquiry import Inquiries, Inquiry
 from collector.storage.port.counts import TaskQuery
-from collector.storage.port.rows import EvaluationRow
+from collector.store.rows import EvaluationRow
 from scouter.drift.profile import AgentEvalProfile
 from scouter.evaluate.dataset import EvalDataset
 from scouter.evaluate.engine.execute import JudgeQuestion

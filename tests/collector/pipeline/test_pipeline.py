@@ -17,7 +17,7 @@ from collector.pipeline.join import read_back as read_back_module
 from collector.pipeline.join.input_clock import Via
 from collector.receivers.otlp.traces import trace_of
 from collector.storage.duckdb.store import DuckDBStore
-from collector.storage.port.dead_letters import LetterQuery
+from collector.store.letters import LetterQuery
 from scouter.drift.config import AgentEvalConfig
 from scouter.drift.profile import AgentEvalProfile
 from scouter.errors import ConfigError, DataError, TransientError

@@ -14,7 +14,7 @@ from collector.metrics import TotalName
 from collector.pipeline.evaluate.records import eval_record
 from collector.pipeline.join.input_clock import Via
 from collector.storage.port.counts import TaskQuery
-from collector.storage.port.rows import RecordRow
+from collector.store.rows import RecordRow
 from scouter.drift.profile import AgentEvalProfile
 from scouter.evaluate.dataset import EvalDataset
 from scouter.evaluate.tasks.assertion import AssertionTask

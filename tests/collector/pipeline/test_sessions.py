@@ -20,7 +20,7 @@ from collector.storage.duckdb import read as duckdb_read
 from collector.storage.duckdb.store import DuckDBStore
 from collector.storage.port.counts import TaskQuery
 from collector.storage.port.lists import EvaluationQuery
-from collector.storage.port.rows import EvaluationRow, RecordRow, Scope
+from collector.store.rows import EvaluationRow, RecordRow, Scope
 from scouter.drift.profile import AgentEvalProfile
 from scouter.evaluate.outcome import Outcome
 from scouter.evaluate.tasks.assertion import AssertionTask

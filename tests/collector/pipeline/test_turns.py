@@ -10,7 +10,7 @@ import pytest
 from collector.metrics import TotalName
 from collector.pipeline.turns import Pace, Turns
 from collector.storage.port.lists import EvaluationQuery
-from collector.storage.port.rows import RecordRow, Scope
+from collector.store.rows import RecordRow, Scope
 from scouter.drift.profile import AgentEvalProfile
 from scouter.drift.watch import Watch
 from scouter.evaluate.tasks.assertion import AssertionTask

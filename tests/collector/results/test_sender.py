@@ -17,7 +17,7 @@ from collector.results.events import MAX_BYTES, MAX_EXPLANATION, requests
 from collector.results.links import UNLINKED, Link, link
 from collector.results.sender import PAGE, ResultsSender
 from collector.storage.duckdb.store import DuckDBStore
-from collector.storage.port.rows import FIRST_RESULT, EvaluationRow, ResultPlace, Scope, TaskRow
+from collector.store.rows import FIRST_RESULT, EvaluationRow, ResultPlace, Scope, TaskRow
 from scouter.errors import TransientError
 from scouter.evaluate.outcome import Outcome
 from scouter.model.attributes import QUEUE_EVENT, QUEUE_RECORD

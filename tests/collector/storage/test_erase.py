@@ -23,10 +23,10 @@ from collector.storage.duckdb.store import DuckDBStore
 from collector.storage.log.scrub import LogScrub, filler
 from collector.storage.log.span_log import Frame, SpanLog
 from collector.storage.port.counts import TaskQuery
-from collector.storage.port.dead_letters import LetterQuery
-from collector.storage.port.erase import EraseTarget
 from collector.storage.port.lists import EvaluationQuery
-from collector.storage.port.rows import Scope, TaskRow
+from collector.store.erase import EraseTarget
+from collector.store.letters import LetterQuery
+from collector.store.rows import Scope, TaskRow
 from scouter.errors import TransientError
 from scouter.evaluate.outcome import Outcome
 from scouter.model.otlp import encode_request
@@ -426,7 +426,7 @@ import collector.storage.log.span_log as span_log
 import collector.storage.duckdb.transaction as transaction
 import collector.storage.duckdb.committer as committer
 from collector.storage.duckdb.store import DuckDBStore
-from collector.storage.port.erase import EraseTarget
+from collector.store.erase import EraseTarget
 
 base, out, apart = Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3])
 

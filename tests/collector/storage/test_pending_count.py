@@ -11,8 +11,8 @@ from collector.storage.care.check import check_store
 from collector.storage.duckdb.database import FILE_NAME
 from collector.storage.duckdb.schema import MIGRATIONS
 from collector.storage.duckdb.store import DuckDBStore
-from collector.storage.port.erase import EraseTarget
-from collector.storage.port.rows import EvaluationRow, TaskRow
+from collector.store.erase import EraseTarget
+from collector.store.rows import EvaluationRow, TaskRow
 from scouter.evaluate.outcome import Outcome
 from tests.contracts.store_data import evaluation, record
 from tests.support.old_stores import take_texts_out

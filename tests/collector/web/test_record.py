@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from collector.storage.port.rows import TaskRow
+from collector.store.rows import TaskRow
 from collector.web.citations import Marker, citations_of, within
 from scouter.evaluate.outcome import Outcome
 from scouter.evaluate.scenario import EvalScenarios

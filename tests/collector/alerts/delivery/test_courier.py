@@ -22,7 +22,7 @@ from collector.alerts.delivery.webhook import WebhookChannel
 from collector.alerts.drift.alert import DriftAlert, DriftAlertState
 from collector.storage.duckdb.store import DuckDBStore
 from collector.storage.port.drift import DeliveryState
-from collector.storage.port.rows import TaskRow
+from collector.store.rows import TaskRow
 from scouter.drift.series.series import Kind
 from scouter.errors import TransientError
 from scouter.evaluate.outcome import Outcome

@@ -11,7 +11,7 @@ from collector.alerts.drift.silence import HOUR_NS, WEEK_NS, usual_if_silent
 from collector.alerts.drift.trouble import Finding
 from collector.metrics import TotalKey, TotalName
 from collector.storage.duckdb.store import DuckDBStore
-from collector.storage.port.rows import EvaluationRow, TaskRow
+from collector.store.rows import EvaluationRow, TaskRow
 from scouter.evaluate.outcome import Outcome
 from tests.contracts.store_data import SPACE, evaluation, record
 

@@ -19,7 +19,7 @@ from collector.alerts.drift.trouble import Finding, Trouble
 from collector.alerts.drift.watcher import FORGOTTEN_NS, SILENT_NS, DriftWatcher
 from collector.alerts.monitor import AlertMonitor
 from collector.storage.duckdb.store import DuckDBStore
-from collector.storage.port.rows import TaskRow
+from collector.store.rows import TaskRow
 from scouter.drift.config import AgentEvalConfig
 from scouter.drift.healthy import Healthy, SavedRun
 from scouter.drift.profile import AgentEvalProfile

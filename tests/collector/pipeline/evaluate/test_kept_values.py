@@ -7,7 +7,7 @@ import pytest
 from pydantic import JsonValue
 
 from collector.pipeline.evaluate.kept_values import kept, most_characters, parts_of_rows
-from collector.storage.port.rows import TaskRow
+from collector.store.rows import TaskRow
 from scouter.drift.profile import AgentEvalProfile
 from scouter.evaluate.operators.comparison import ComparisonOperator
 from scouter.evaluate.outcome import Outcome

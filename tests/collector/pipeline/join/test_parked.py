@@ -14,8 +14,8 @@ from collector.metrics import TotalName
 from collector.pipeline.join.input_clock import Via
 from collector.pipeline.join.joined_trace import Share
 from collector.pipeline.join.parked import Parked
-from collector.storage.port.dead_letters import LetterQuery
-from collector.storage.port.rows import Completeness, RecordPlace, RecordRow, WaitingRecord
+from collector.store.letters import LetterQuery
+from collector.store.rows import Completeness, RecordPlace, RecordRow, WaitingRecord
 from scouter.drift.profile import AgentEvalProfile
 from scouter.errors import TransientError
 from scouter.evaluate.tasks.assertion import AssertionTask

@@ -8,7 +8,7 @@ from collector.pipeline.join.joined_trace import Need
 from collector.pipeline.join.ready import Ready
 from collector.pipeline.profiles import RegisteredProfile
 from collector.pipeline.revise.rerun import rerun_of
-from collector.storage.port.rows import Completeness, EvaluationRow
+from collector.store.rows import Completeness, EvaluationRow
 from scouter.drift.profile import AgentEvalProfile
 from scouter.evaluate.judge.prompt import Prompt, Score
 from scouter.evaluate.outcome import Outcome

@@ -21,7 +21,7 @@ from collector.receivers.grpc.read_slots import ReadSlots
 from collector.receivers.grpc.receiver import address_of
 from collector.storage.duckdb.transaction import Transaction
 from collector.storage.duckdb.write import RecordsJob
-from collector.storage.port.rows import RecordsAppended
+from collector.store.rows import RecordsAppended
 from scouter.model.otlp import encode_request
 from tests.collector.conftest import Service, Start
 from tests.contracts.store_data import TRACE, span

@@ -19,7 +19,7 @@ from collector.receivers.message_servers.rabbitmq import RabbitMQReceiver
 from collector.receivers.message_servers.receiver import Message, MessageReceiver
 from collector.receivers.message_servers.redis import RedisReceiver
 from collector.settings.load import load_settings
-from collector.storage.port.rows import SpansAppended
+from collector.store.rows import SpansAppended
 from scouter.errors import DataError
 from scouter.model.otlp import encode_request
 from scouter.model.span import Span

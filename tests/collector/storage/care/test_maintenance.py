@@ -18,9 +18,9 @@ from collector.storage.duckdb.drops import KNOWN_SENDERS
 from collector.storage.duckdb.rollup import HOUR_NS
 from collector.storage.duckdb.store import DuckDBStore
 from collector.storage.port.counts import TaskQuery
-from collector.storage.port.erase import EraseTarget
 from collector.storage.port.lists import EvaluationQuery
-from collector.storage.port.rows import TaskRow
+from collector.store.erase import EraseTarget
+from collector.store.rows import TaskRow
 from scouter.evaluate.judge.usage import JudgeUsage
 from scouter.evaluate.outcome import DECIDED, Outcome
 from scouter.transport.drops import Count

@@ -13,7 +13,7 @@ import pytest
 
 from collector.storage.duckdb.schema import TABLES
 from collector.storage.duckdb.store import DuckDBStore
-from collector.storage.port.rows import TaskRow
+from collector.store.rows import TaskRow
 from scouter.errors import ConfigError, TransientError
 from scouter.evaluate.outcome import Outcome
 from tests.contracts.store_data import SPACE, evaluation, record, span

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from collector.storage.duckdb import database
 from collector.storage.duckdb.store import DuckDBStore
 from collector.storage.duckdb.turns import Turns
-from collector.storage.port.dead_letters import LetterQuery
+from collector.store.letters import LetterQuery
 from scouter.errors import ConfigError, TransientError
 from tests.contracts.store_care import ERASURES, CareContract
 from tests.contracts.store_data import SPACE, letter, record, span

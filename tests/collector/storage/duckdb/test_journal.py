@@ -13,7 +13,7 @@ import pytest
 from collector.storage.care.losses import LostDataError
 from collector.storage.duckdb import journal as journal_module
 from collector.storage.duckdb.store import DuckDBStore
-from collector.storage.port.dead_letters import LetterQuery
+from collector.store.letters import LetterQuery
 from scouter.errors import DataError, TransientError
 from scouter.model.otlp import encode_request
 from scouter.model.span import Resource

@@ -7,7 +7,7 @@ import pytest
 
 from collector.storage.duckdb.letter_keys import tombstones_of
 from collector.storage.duckdb.tombstones import record_tombstone, span_tombstone, trace_tombstone
-from collector.storage.port.dead_letters import LetterKind
+from collector.store.letters import LetterKind
 from scouter.model.otlp import encode_request
 from scouter.model.span import SpanLink
 from tests.contracts.store_data import SPACE, TRACE, letter, span

@@ -9,7 +9,7 @@ import pytest
 from collector.storage.duckdb.letter_search import LetterSearch
 from collector.storage.duckdb.run_search import RunSearch
 from collector.storage.duckdb.store import DuckDBStore
-from collector.storage.port.erase import EraseTarget
+from collector.store.erase import EraseTarget
 from tests.contracts.store_data import SPACE
 from tests.contracts.store_people import run
 

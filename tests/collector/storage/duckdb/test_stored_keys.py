@@ -15,7 +15,7 @@ from collector.storage.duckdb import stored_keys
 from collector.storage.duckdb.database import run
 from collector.storage.duckdb.store import DuckDBStore
 from collector.storage.duckdb.stored_keys import StoredKeys, read_filter
-from collector.storage.port.erase import EraseTarget
+from collector.store.erase import EraseTarget
 from scouter.errors import TransientError
 from scouter.model.span import Span
 from tests.contracts.store_data import SPACE, record, span

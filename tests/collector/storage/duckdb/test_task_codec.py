@@ -6,8 +6,8 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from collector.storage.duckdb.task_codec import decode_evaluation, encode_evaluation
-from collector.storage.port.rows import Completeness, EvaluationRow, Scope, TaskRow
+from collector.store.evaluation_codec import decode_evaluation, encode_evaluation
+from collector.store.rows import Completeness, EvaluationRow, Scope, TaskRow
 from scouter.evaluate.judge.usage import JudgeUsage
 from scouter.evaluate.outcome import Outcome
 from tests.contracts.store_data import evaluation

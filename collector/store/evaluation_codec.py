@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from operator import attrgetter
 from typing import Any, Final, cast
 
-from collector.storage.duckdb.json_text import dump_json, load_json
-from collector.storage.port.rows import Completeness, EvaluationRow, Scope, TaskRow
+from collector.store.json_text import dump_json, load_json
+from collector.store.rows import Completeness, EvaluationRow, Scope, TaskRow
 from scouter.evaluate.judge.usage import JudgeUsage
 from scouter.evaluate.outcome import Outcome
 
