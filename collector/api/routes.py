@@ -18,8 +18,8 @@ from collector.api.parameters import (
 from collector.api.parts import TheHealth, TheMonitor, TheRegistry, TheStore, TheWatcher
 from collector.pipeline.profiles import RegisteredProfile
 from collector.receivers.times import format_time
-from collector.storage.port.counts import RecordSheet
 from collector.store.rows import AlertState
+from collector.store.sheets import RecordSheet
 from scouter.client.models.alerts import UnwatchedAlert
 from scouter.client.models.operation import ConservationSheet, EventStates, RecordStates, SpanStates
 

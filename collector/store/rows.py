@@ -26,6 +26,17 @@ class Completeness(StrEnum):
     """Something was missing, and the record had waited as long as it may."""
 
 
+class RecordState(StrEnum):
+    """State of an accepted record; each has exactly one."""
+
+    WAITING = "waiting"
+    EVALUATED = "evaluated"
+    SKIPPED = "skipped"
+    EXPIRED = "expired"
+    DEAD_LETTERED = "dead_lettered"
+    ERASED = "erased"
+
+
 class AlertState(StrEnum):
     """The state of an alert."""
 

@@ -36,8 +36,8 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span as ProtoSpan
 
 from collector.storage.duckdb.store import DuckDBStore
 from collector.storage.log.span_codec import EARLY_KEYS
-from collector.storage.log.span_places import span_places
 from collector.store.rows import Completeness, EvaluationRow, RecordRow, TaskRow
+from collector.store.span_places import span_places
 from scouter.drift.profile import AgentEvalProfile
 from scouter.evaluate.operators.comparison import ComparisonOperator as Op
 from scouter.evaluate.outcome import Outcome

@@ -11,16 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from collector.storage.port.lists import (
-    NOT_PASSED,
-    EvaluationQuery,
-    RecordQuery,
-    RecordState,
-    SessionQuery,
-)
+from collector.storage.port.lists import NOT_PASSED, EvaluationQuery, RecordQuery, SessionQuery
 from collector.storage.port.search import JudgedBy, TraceQuery
 from collector.storage.port.store import Store
-from collector.store.rows import TaskRow
+from collector.store.rows import RecordState, TaskRow
 from scouter.evaluate.outcome import Outcome
 from scouter.model.span import Resource, StatusCode
 from tests.contracts.store_data import SPACE, evaluation, letter, record, span

@@ -19,7 +19,7 @@ from collector.receivers.otlp.mend import mended_spans
 from collector.receivers.otlp.wire import SMALL, Refused, RequestParts, take_apart
 from collector.receivers.record_items import json_bytes, read_json
 from collector.storage.log.span_codec import EARLY_KEYS
-from collector.storage.log.span_places import span_places
+from collector.store.span_places import span_places
 from scouter.errors import DataError
 from scouter.model.ids import is_trace_id
 from scouter.model.otlp import DecodedSpans, decode_request, encode_request

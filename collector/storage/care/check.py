@@ -15,7 +15,7 @@ from collector.storage.duckdb.conservation import read_conservation
 from collector.storage.duckdb.database import FILE_NAME, DamagedStoreError
 from collector.storage.duckdb.read import UNSETTLED, read_received
 from collector.storage.log.span_log import LOG_FOLDER, FileCheck, check_file
-from collector.storage.port.counts import Conservation
+from collector.store.sheets import Conservation
 from scouter.errors import ConfigError
 
 # All SQL is put together from this module's own words.

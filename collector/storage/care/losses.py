@@ -15,7 +15,7 @@ from collector.storage.care.salvage import salvage
 from collector.storage.care.tally import TOKENS_NAME, Held, Kind, Told, held_of, read_tally
 from collector.storage.duckdb.database import FILE_NAME, DamagedStoreError, Database, explain
 from collector.storage.log.span_log import LOG_FOLDER
-from collector.storage.port.counts import Conservation
+from collector.store.sheets import Conservation
 from scouter.errors import ConfigError
 
 _log: Final = logging.getLogger(__name__)

@@ -10,8 +10,8 @@ from collector.storage.duckdb.read import LATEST, SESSION_TRACES
 from collector.storage.duckdb.stored_keys import TRACE_HASH
 from collector.storage.duckdb.transaction import one_of_literals
 from collector.storage.log.span_codec import EVENT, IS_SPAN, KIND, SPAN
-from collector.storage.port.counts import Conservation, EventSheet, RecordSheet, SpanSheet
 from collector.store.letters import INVALID_EVENT
+from collector.store.sheets import Conservation, EventSheet, RecordSheet, SpanSheet
 
 # All SQL is put together from this module's own words; values travel as parameters.
 # ruff: noqa: S608

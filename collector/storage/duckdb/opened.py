@@ -33,7 +33,7 @@ from collector.storage.duckdb.write import (
 )
 from collector.storage.log.span_codec import encode_batch
 from collector.storage.log.span_log import LOG_FOLDER, SpanLog
-from collector.storage.port.counts import Conservation, RecordSheet
+from collector.store.sheets import Conservation, RecordSheet
 from scouter.errors import ConfigError, DataError, TransientError
 from scouter.model.otlp import decode_request
 

@@ -22,12 +22,12 @@ from collector.storage.port.lists import (
     RecordHistory,
     RecordPage,
     RecordQuery,
-    RecordState,
     RecordSummary,
     SessionQuery,
 )
 from collector.store.json_text import plain_json
 from collector.store.letters import LetterQuery
+from collector.store.rows import RecordState
 from scouter.evaluate.outcome import Outcome
 
 # All SQL is put together from this module's own words; values always travel as parameters.

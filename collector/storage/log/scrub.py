@@ -11,7 +11,7 @@ from typing import Final
 from opentelemetry.proto.trace.v1.trace_pb2 import Span as SpanMessage
 
 from collector.storage.log.span_log import Frame
-from collector.storage.log.span_places import span_places
+from collector.store.span_places import span_places
 
 _NAME: Final = b"\x2a"
 """Tag of a span's name."""

@@ -13,7 +13,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 
 from collector.storage.log.attribute_hashes import attribute_hashes
 from collector.storage.log.span_log import SpanLog
-from collector.storage.log.span_places import PLACE_COLUMNS, SpanPlace, span_places
+from collector.store.span_places import PLACE_COLUMNS, SpanPlace, span_places
 from scouter.errors import DataError
 from scouter.model.attributes import PROCESS_ID, PROCESS_SPAN_COUNT, TRUNCATED
 from scouter.model.genai import early as genai

@@ -1,12 +1,11 @@
 """Questions that list evaluations, records and sessions, and the pages that answer them."""
 
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import Final, Literal, TypeAlias
 
 from collector.storage.port.text_match import TextMatch
 from collector.store.letters import StoredLetter
-from collector.store.rows import EvaluationRow, RecordRow
+from collector.store.rows import EvaluationRow, RecordRow, RecordState
 from scouter.evaluate.outcome import Outcome
 from scouter.model.struct import struct
 
@@ -66,17 +65,6 @@ class EvaluationPage:
     next_before: tuple[int, int] | None
     as_of: int
     """Last commit that the listing includes; the query for the next page needs it."""
-
-
-class RecordState(StrEnum):
-    """State of an accepted record; each has exactly one."""
-
-    WAITING = "waiting"
-    EVALUATED = "evaluated"
-    SKIPPED = "skipped"
-    EXPIRED = "expired"
-    DEAD_LETTERED = "dead_lettered"
-    ERASED = "erased"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

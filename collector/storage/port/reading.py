@@ -5,10 +5,8 @@ from typing import Protocol
 
 from collector.storage.port.commits import CommittedStore
 from collector.storage.port.counts import (
-    Conservation,
     Extent,
     RateLine,
-    RecordSheet,
     SeriesItem,
     SeriesQuery,
     TaskCounts,
@@ -41,6 +39,7 @@ from collector.storage.port.task_values import TaskValue, TaskValuesQuery
 from collector.storage.port.trace_steps import Step
 from collector.storage.port.versions import VersionRow
 from collector.store.rows import EvaluationRow, StoredTrace
+from collector.store.sheets import Conservation, RecordSheet
 
 
 class ReadStore(CommittedStore, Protocol):

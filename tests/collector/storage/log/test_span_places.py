@@ -8,7 +8,7 @@ from opentelemetry.proto.common.v1.common_pb2 import InstrumentationScope
 from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
-from collector.storage.log.span_places import span_places
+from collector.store.span_places import span_places
 
 _texts = st.text(max_size=300)
 

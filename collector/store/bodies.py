@@ -1,0 +1,87 @@
+"""Bodies of traces: OTLP messages, compressed, and the ranks of the spans in them."""
+
+import sys
+from collections.abc import Iterable
+from typing import Final
+from zlib import crc32
+
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+
+from collector.store.span_places import SpanPlace, span_places
+from collector.store.span_rows import SpanKey
+from scouter.errors import DataError
+from scouter.model.otlp import decode_request
+from scouter.model.span import Span
+
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
+
+_LEVEL: Final = 1
+"""Higher ones cost more time than they spare in space."""
+
+
+def trace_hash(trace_id: str) -> int:
+    """A signed 64-bit number to look traces up by: the lower half of the id, which is random."""
+    number = int(trace_id[16:], 16)
+    return number - (1 << 64) if number >= 1 << 63 else number
+
+
+def compress(body: bytes) -> bytes:
+    """Make a body as it is stored. Cost: about 15 µs for a span of 3 kB."""
+    return zstd.compress(body, _LEVEL)
+
+
+def decompress(stored: bytes) -> bytes:
+    """The OTLP message of a stored body."""
+    return zstd.decompress(stored)
+
+
+def span_ranks(message: bytes) -> list[tuple[int, int]]:
+    """Size and checksum of every span of a message, in the order in which protobuf reads them.
+
+    Args:
+        message: A `TracesData` or `ExportTraceServiceRequest`.
+
+    Raises:
+        DataError: It has fields that no version of OTLP known here has, beside those of spans.
+    """
+    places = span_places(message)
+    if places is None:
+        raise DataError("an OTLP message with unknown fields in its resources or scopes")
+    view = memoryview(message)
+    return [(place[1], _checksum(view, place)) for place in places]
+
+
+def _checksum(view: memoryview, place: SpanPlace) -> int:
+    at, size, resource_at, resource_size, scope_at, scope_size = place
+    head = crc32(view[resource_at : resource_at + resource_size])
+    head = crc32(view[scope_at : scope_at + scope_size], head)
+    return crc32(view[at : at + size], head)
+
+
+def best_spans(stored: Iterable[bytes]) -> list[Span]:
+    """The spans of a trace, of those with one id the best one.
+
+    Args:
+        stored: All stored bodies of the trace.
+
+    Cost: linear; about 15 µs a span.
+    """
+    messages = [decompress(body) for body in stored]
+    parts = [
+        (message, decode_request(ExportTraceServiceRequest.FromString(message)).spans)
+        for message in messages
+    ]
+    spans = {span.span_id: span for _, part in parts for span in part}
+    if len(spans) == sum(len(part) for _, part in parts):
+        return list(spans.values())
+    best: dict[str, tuple[SpanKey, Span]] = {}
+    for message, part in parts:
+        for span, (size, checksum) in zip(part, span_ranks(message), strict=True):
+            key = SpanKey(span.end_ns, size, checksum)
+            before = best.get(span.span_id)
+            if before is None or key > before[0]:
+                best[span.span_id] = key, span
+    return [span for _, span in best.values()]

@@ -1,0 +1,224 @@
+"""One transaction of the worker: its rows, and how they become Arrow tables."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from hashlib import blake2b
+from operator import attrgetter
+from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
+
+from collector.store.arrow import arrow_table
+from collector.store.bodies import compress, trace_hash
+from collector.store.evaluation_codec import encode_evaluation
+from collector.store.json_text import dump_json
+from collector.store.letters import DeadLetter
+from collector.store.rows import EvaluationRow, RecordRow, TaskRow
+from collector.store.span_rows import BodyRow, SpanRow
+from scouter.evaluate.results.score import ASSERTIONS, own_score
+
+T = TypeVar("T")
+Columns: TypeAlias = list[Sequence[Any]]
+"""Values of each column of some rows."""
+
+_RECORD: Final = attrgetter(
+    "space", "received_ns", "uid", "digest", "profile_ref", "profile_uid", "profile_name", "alias",
+    "record_id", "session_id", "trace_id", "created_ns",
+)  # fmt: skip
+_EVALUATED: Final = attrgetter(
+    "space", "evaluation_id", "record_uid", "revision", "session_id", "profile_uid",
+    "profile_digest", "profile_name", "alias", "service_name", "service_version", "environment",
+    "created_ns", "evaluated_ns",
+)  # fmt: skip
+
+
+class SpanId(NamedTuple):
+    """The key of a span."""
+
+    space: str
+    trace_id: str
+    span_id: str
+
+
+class RecordId(NamedTuple):
+    """The key of a record."""
+
+    space: str
+    uid: str
+
+
+class Count(StrEnum):
+    """A number that no row tells."""
+
+    ACCEPTED_RECORD = "accepted record"
+    ACCEPTED_SPAN = "accepted span"
+    ACCEPTED_EVENT = "accepted event"
+    DERIVED_RECORD = "derived record"
+    """Part of the accepted ones."""
+    DUPLICATE_RECORD = "duplicate record"
+    DUPLICATE_SPAN = "duplicate span"
+    DUPLICATE_EVENT = "duplicate event"
+    EXPIRED_RECORD = "expired record"
+    EXPIRED_SPAN = "expired span"
+    EXPIRED_EVENT = "expired event"
+    ERASED_RECORD = "erased record"
+    ERASED_SPAN = "erased span"
+    ERASED_EVENT = "erased event"
+
+
+class CountName(NamedTuple):
+    """A count of a space."""
+
+    space: str
+    name: Count
+
+
+@dataclass(slots=True, kw_only=True)
+class Commit:
+    """Rows that are stored together, or not at all."""
+
+    offset: int
+    """Of the log: everything before it is in the store then."""
+    low_seq: int
+    """The oldest commit whose rows the join still needs."""
+    spans: list[SpanRow] = field(default_factory=list[SpanRow])
+    bodies: list[BodyRow] = field(default_factory=list[BodyRow])
+    replaced: list[SpanId] = field(default_factory=list[SpanId])
+    """Stored spans of which a better version is among the spans of this commit."""
+    records: list[RecordRow] = field(default_factory=list[RecordRow])
+    evaluations: list[EvaluationRow] = field(default_factory=list[EvaluationRow])
+    letters: list[DeadLetter] = field(default_factory=list[DeadLetter])
+    begun: list[RecordId] = field(default_factory=list[RecordId])
+    """Records whose judgement begins now, after a start that found unfinished work."""
+    counts: dict[CountName, int] = field(default_factory=dict[CountName, int])
+    """Numbers to add."""
+
+
+def text_hash(text: str) -> int:
+    """A signed 64-bit number that stays the same between processes."""
+    digest = blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+    return int.from_bytes(digest, signed=True)
+
+
+def letter_id(letter: DeadLetter) -> str:
+    """The id of a letter: the same for the same content from the same place."""
+    digest = blake2b(digest_size=16)
+    for part in (letter.space, letter.kind, letter.reason, letter.source, letter.uid):
+        digest.update(part.encode("utf-8", "surrogatepass") + b"\0")
+    digest.update(letter.payload)
+    return digest.hexdigest()
+
+
+def tag_texts(tags: Mapping[str, str]) -> list[str]:
+    """Tags as the store has them, sorted; an equals sign or a per cent sign in a key is escaped."""
+    return sorted(
+        f"{key.replace('%', '%25').replace('=', '%3D')}={value}" for key, value in tags.items()
+    )
+
+
+def tags_of(texts: Iterable[str]) -> dict[str, str]:
+    """Read what `tag_texts` wrote."""
+    pairs = (text.split("=", 1) for text in texts)
+    return {key.replace("%3D", "=").replace("%25", "%"): value for key, value in pairs}
+
+
+def arrow_tables(commit: Commit, seq: int) -> Iterator[tuple[str, object]]:
+    """Make an Arrow table of the rows of every table that gets some.
+
+    Args:
+        commit: The rows.
+        seq: The commit's number.
+
+    Raises:
+        DataError: A text has half a character, or a number more than 64 bits.
+    """
+    results = [(each, task) for each in commit.evaluations for task in enumerate(each.tasks)]
+    counts = [(*name, n) for name, n in commit.counts.items() if n]
+    parts = (
+        ("spans", _filled(_columns, commit.spans)),
+        ("bodies", _filled(_bodies, commit.bodies)),
+        ("records", _filled(_records, commit.records)),
+        ("evaluations", _filled(_evaluations, commit.evaluations)),
+        ("task_results", _filled(_results, results)),
+        ("dead_letters", _filled(_letters, commit.letters)),
+        ("begun", _filled(_columns, commit.begun)),
+        ("counts", _filled(_columns, counts)),
+        ("offsets", _columns([(commit.offset, commit.low_seq)])),
+    )
+    for table, columns in parts:
+        if columns:
+            yield table, arrow_table(table, seq, columns, len(columns[0]))
+
+
+def _filled(columns_of: Callable[[Sequence[T]], Columns], rows: Sequence[T]) -> Columns:
+    return columns_of(rows) if rows else []
+
+
+def _columns(rows: Sequence[Sequence[Any]]) -> Columns:
+    return list(zip(*rows, strict=True))
+
+
+def _bodies(rows: Sequence[BodyRow]) -> Columns:
+    spaces, trace_ids, spans, bodies = _columns(rows)
+    hashes = [trace_hash(each) for each in trace_ids]
+    return [spaces, hashes, trace_ids, spans, [compress(each) for each in bodies]]
+
+
+def _records(rows: Sequence[RecordRow]) -> Columns:
+    spaces, received, uids, *rest = _columns([_RECORD(row) for row in rows])
+    hashes = [text_hash(uid) for uid in uids]
+    tags = [tag_texts(row.tags) for row in rows]
+    return [spaces, received, hashes, uids, *rest, tags, [dump_json(row.context) for row in rows]]
+
+
+def _evaluations(rows: Sequence[EvaluationRow]) -> Columns:
+    return [
+        range(len(rows)),
+        *_columns([_EVALUATED(row) for row in rows]),
+        [row.record_id for row in rows],
+        [row.trace_id for row in rows],
+        [row.outcome.value for row in rows],
+        [row.completeness.value for row in rows],
+        [row.missing_parents for row in rows],
+        [int(row.reads_spans) for row in rows],
+        [tag_texts(row.tags) for row in rows],
+        [row.duration_ns for row in rows],
+        [row.input_seq for row in rows],
+        [row.scope.value for row in rows],
+        [row.pending for row in rows],
+        [int(row.was_decided) for row in rows],
+        [int(row.is_partial) for row in rows],
+        [encode_evaluation(row) for row in rows],
+    ]
+
+
+def _results(rows: Sequence[tuple[EvaluationRow, tuple[int, TaskRow]]]) -> Columns:
+    tasks = [task for _, (_, task) in rows]
+    return [
+        *_columns([_EVALUATED(row) for row, _ in rows]),
+        [position for _, (position, _) in rows],
+        [task.task_id for task in tasks],
+        [task.task_type for task in tasks],
+        [task.outcome.value for task in tasks],
+        [task.reason for task in tasks],
+        [_own_score(task) for task in tasks],
+    ]
+
+
+def _own_score(task: TaskRow) -> float | None:
+    """The score beside the outcome; None for assertions, which most tasks are."""
+    return None if task.task_type in ASSERTIONS else own_score(task.score, task.outcome)
+
+
+def _letters(rows: Sequence[DeadLetter]) -> Columns:
+    return [
+        [row.space for row in rows],
+        [letter_id(row) for row in rows],
+        [row.kind.value for row in rows],
+        [row.reason for row in rows],
+        [row.message for row in rows],
+        [row.source for row in rows],
+        [row.uid for row in rows],
+        [row.received_ns for row in rows],
+        [int(row.was_accepted) for row in rows],
+        [row.payload for row in rows],
+    ]

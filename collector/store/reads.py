@@ -1,0 +1,54 @@
+"""What every noun of the store needs of a database: a way to run its reads."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, TypeAlias
+
+Rows: TypeAlias = list[tuple[Any, ...]]
+
+
+class Reads(ABC):
+    """Runs the one text of each read: `$1` and so on in it are its parameters."""
+
+    @abstractmethod
+    def read(self, sql: str, parameters: Sequence[object] = ()) -> Rows:
+        """Run a read of people's and fetch everything.
+
+        Raises:
+            TransientError: The store is closed, or there is no memory or disk for it.
+        """
+
+    @abstractmethod
+    def read_for_work(self, sql: str, parameters: Sequence[object] = ()) -> Rows:
+        """The same for the worker, which does not wait for people's reads."""
+
+    @abstractmethod
+    def newest_commit(self) -> int:
+        """Number of the last commit; 0 of an empty store."""
+
+    def maybe_traces(self, hashes: Sequence[int]) -> list[int]:
+        """The hashes of traces that may be stored; all of them where an index finds them."""
+        return list(hashes)
+
+    def maybe_records(self, hashes: Sequence[int]) -> list[int]:
+        """The hashes of records' uids that may be stored."""
+        return list(hashes)
+
+
+def runs(commits: Iterable[int], gap: int) -> Iterator[tuple[int, int]]:
+    """Put numbers of commits into ranges, so that a read skips what lies between.
+
+    Args:
+        commits: In any order.
+        gap: Commits between two of a range, at most.
+    """
+    first = last = None
+    for seq in sorted(set(commits)):
+        if first is None or last is None:
+            first = seq
+        elif seq - last > gap:
+            yield first, last
+            first = seq
+        last = seq
+    if first is not None and last is not None:
+        yield first, last

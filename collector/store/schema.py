@@ -1,0 +1,107 @@
+"""The tables, once for DuckDB and PostgreSQL, and how each of the two writes them.
+
+Every table is append-only and begins with the number of its commit; no read relies on an index.
+`bodies` has one row for each trace and commit: it is narrow but for its last column, so it is
+the index of traces. Rows go only where a better span takes the place of one, by an erasure and by
+retention. Truth values are 0 and 1.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+_EVALUATED: Final = """
+    space TEXT, evaluation_id TEXT, record_uid TEXT, revision BIGINT, session_id TEXT,
+    profile_uid TEXT, profile_digest TEXT, profile_name TEXT, alias TEXT,
+    service_name TEXT, service_version TEXT, environment TEXT,
+    created_ns BIGINT, evaluated_ns BIGINT
+"""
+"""Columns that the results of tasks share with their evaluation."""
+
+_TABLES: Final[Mapping[str, str]] = {
+    "spans": """
+        seq BIGINT, space TEXT, received_ns BIGINT,
+        trace_id TEXT, span_id TEXT, parent_span_id TEXT, name TEXT, kind BIGINT,
+        start_ns BIGINT, end_ns BIGINT, status BIGINT,
+        service_name TEXT, service_version TEXT, environment TEXT,
+        process TEXT, parent_is_remote BIGINT, stamp BIGINT, is_event BIGINT,
+        size_bytes BIGINT, checksum BIGINT,
+        operation TEXT, provider TEXT, request_model TEXT, response_model TEXT, agent_name TEXT,
+        tool_name TEXT, conversation_id TEXT, error_type TEXT, session_id TEXT, finish_reason TEXT,
+        genai_kind TEXT, input_tokens BIGINT, output_tokens BIGINT, cached_tokens BIGINT,
+        reasoning_tokens BIGINT, act_hash BIGINT, arguments_hash BIGINT, scope_hash BIGINT,
+        attributes TEXT
+    """,
+    "bodies": """
+        seq BIGINT, space TEXT, trace_hash BIGINT, trace_id TEXT, spans BIGINT, body BYTEA
+    """,
+    "records": """
+        seq BIGINT, space TEXT, received_ns BIGINT, uid_hash BIGINT, uid TEXT, digest TEXT,
+        profile_ref TEXT, profile_uid TEXT, profile_name TEXT, alias TEXT,
+        record_id TEXT, session_id TEXT, trace_id TEXT, created_ns BIGINT, tags TEXT[],
+        context TEXT
+    """,
+    "evaluations": f"""
+        seq BIGINT, ordinal BIGINT, {_EVALUATED},
+        record_id TEXT, trace_id TEXT, outcome TEXT, completeness TEXT, missing_parents BIGINT,
+        reads_spans BIGINT, tags TEXT[], duration_ns BIGINT, input_seq BIGINT, scope TEXT,
+        pending BIGINT, was_decided BIGINT, is_partial BIGINT, body TEXT
+    """,
+    "task_results": f"""
+        seq BIGINT, {_EVALUATED},
+        position BIGINT, task_id TEXT, task_type TEXT, outcome TEXT, reason TEXT,
+        score DOUBLE PRECISION
+    """,
+    "dead_letters": """
+        seq BIGINT, space TEXT, letter_id TEXT, kind TEXT, reason TEXT, message TEXT, source TEXT,
+        uid TEXT, received_ns BIGINT, was_accepted BIGINT, payload BYTEA
+    """,
+    "begun": "seq BIGINT, space TEXT, uid TEXT",
+    "counts": "seq BIGINT, space TEXT, name TEXT, n BIGINT",
+    "erased": "seq BIGINT, space TEXT, kind TEXT, key_hash BIGINT",
+    "offsets": "seq BIGINT, log_offset BIGINT, low_seq BIGINT",
+}
+"""The columns of each table.
+
+`score` is NULL where the outcome says it: 1 passed, 0 failed. `begun` has the records whose
+judgement was begun after a start that found unfinished work. `counts` has what no row tells, such
+as duplicates: the count of a name is the sum of its rows. `erased` has hashes of what somebody had
+erased, so that it does not come back.
+"""
+
+_LONG: Final = frozenset({"attributes", "body", "context", "message", "payload"})
+"""Columns that may hold texts of megabytes.
+
+DuckDB stores them uncompressed: it tries every way to compress a column at each checkpoint, which
+with long texts costs most of the time of ingest, and memory for all of them at once.
+"""
+
+
+def _columns(text: str) -> tuple[tuple[str, str], ...]:
+    pairs = (column.strip().split(" ", 1) for column in text.replace("\n", " ").split(","))
+    return tuple((name, kind.strip()) for name, kind in pairs)
+
+
+COLUMNS: Final[Mapping[str, tuple[tuple[str, str], ...]]] = {
+    table: _columns(text) for table, text in _TABLES.items()
+}
+"""Name and type of each column, by table."""
+
+
+def duckdb_tables() -> Iterator[str]:
+    """The statements that make the tables which are not there, for DuckDB."""
+    for table, columns in COLUMNS.items():
+        lines = (
+            f"{name} {kind}" + (" USING COMPRESSION uncompressed" if name in _LONG else "")
+            for name, kind in columns
+        )
+        yield f"CREATE TABLE IF NOT EXISTS {table} ({', '.join(lines)})"
+
+
+def postgresql_tables() -> Iterator[str]:
+    """The same for PostgreSQL, where texts shall be in the order of their bytes, as in DuckDB."""
+    for table, columns in COLUMNS.items():
+        lines = (
+            f"{name} {kind}" + (' COLLATE "C"' if kind.startswith("TEXT") else "")
+            for name, kind in columns
+        )
+        yield f"CREATE TABLE IF NOT EXISTS {table} ({', '.join(lines)})"

@@ -1,0 +1,179 @@
+"""Spans as rows: what they are found by, and the bytes of a trace that came in one commit."""
+
+from typing import Any, Final, NamedTuple
+from zlib import crc32
+
+from collector.store.json_text import dump_json
+from scouter.evaluate.spans.gaps import parent_is_remote, stamp_of
+from scouter.model.attributes import PROCESS_ID
+from scouter.model.genai import early as genai
+from scouter.model.genai.early_arguments import arguments_hash
+from scouter.model.genai.facts import Kind
+from scouter.model.log_event import is_log_event
+from scouter.model.short_text import short_text
+from scouter.model.span import Span
+
+_LONGEST: Final = 256
+"""Characters of the longest attribute that has a place in the row; the body has all of them."""
+_MAX_TOKENS: Final = 2**32 - 1
+_NO_FACTS: Final = (*(None,) * 10, Kind.OTHER.value, *(None,) * 6)
+
+
+class SpanKey(NamedTuple):
+    """The rank of a span among those with its ids: of two the larger one is the better."""
+
+    end_ns: int
+    size_bytes: int
+    """Of the span's own OTLP message."""
+    checksum: int
+    """CRC-32 over its resource, scope and own message."""
+
+
+class SpanRow(NamedTuple):
+    """A span by what it is found by: the columns of `spans`, but for the commit's number."""
+
+    space: str
+    received_ns: int
+    trace_id: str
+    span_id: str
+    parent_span_id: str | None
+    name: str
+    kind: int
+    start_ns: int
+    end_ns: int
+    status: int
+    service_name: str
+    service_version: str
+    environment: str
+    process: str | None
+    """The process that had it in hand, if that is one of ours."""
+    parent_is_remote: int | None
+    """1 if its parent belongs to another process; None if nobody said."""
+    stamp: int
+    """Number of spans that its process says it will have delivered; 0 if it says nothing."""
+    is_event: int
+    """1 for a log event, which is below the span that it belongs to."""
+    size_bytes: int
+    checksum: int
+    operation: str | None
+    provider: str | None
+    request_model: str | None
+    response_model: str | None
+    agent_name: str | None
+    tool_name: str | None
+    conversation_id: str | None
+    error_type: str | None
+    session_id: str | None
+    finish_reason: str | None
+    genai_kind: str
+    input_tokens: int | None
+    output_tokens: int | None
+    cached_tokens: int | None
+    reasoning_tokens: int | None
+    act_hash: int | None
+    arguments_hash: int | None
+    scope_hash: int
+    attributes: str
+    """Its short attributes, as a JSON object."""
+
+    @property
+    def key(self) -> SpanKey:
+        """Its rank among spans with the same ids."""
+        return SpanKey(self.end_ns, self.size_bytes, self.checksum)
+
+
+class BodyRow(NamedTuple):
+    """The spans of one trace that came in one commit."""
+
+    space: str
+    trace_id: str
+    spans: int
+    """How many they are."""
+    body: bytes
+    """An OTLP `TracesData` of them alone; the store compresses it."""
+
+
+class TracePlace(NamedTuple):
+    """A trace and the commits that have its spans: no others need be read."""
+
+    trace_id: str
+    first_seq: int
+    last_seq: int
+
+
+def span_row(
+    span: Span, *, space: str, received_ns: int, size_bytes: int, checksum: int
+) -> SpanRow:
+    """Make the row of a span.
+
+    Args:
+        span: The span, or a log event that became one.
+        space: Its space.
+        received_ns: Time of arrival.
+        size_bytes: Of its OTLP message.
+        checksum: That of its `SpanKey`.
+
+    Cost: about 25 µs for a span with ten attributes.
+    """
+    stamp = stamp_of(span)
+    remote = parent_is_remote(span, stamp)
+    resource = span.resource
+    process = resource.attributes.get(PROCESS_ID)
+    is_event = is_log_event(span)
+    return SpanRow._make(
+        (
+            space, received_ns, span.trace_id, span.span_id, span.parent_span_id, span.name,
+            int(span.kind), span.start_ns, span.end_ns, int(span.status),
+            resource.service_name, resource.service_version, resource.environment,
+            process if isinstance(process, str) and process else None,
+            None if remote is None else int(remote), stamp, int(is_event), size_bytes, checksum,
+            *(_event_facts(span) if is_event else _facts(span)),
+            crc32(span.scope.name.encode()),
+            short_attributes(span),
+        )
+    )  # fmt: skip
+
+
+def short_attributes(span: Span) -> str:
+    """The attributes of a span as a JSON object, but for texts that are long."""
+    return dump_json(
+        {
+            name: value
+            for name, value in span.attributes.items()
+            if not (isinstance(value, str | bytes | tuple | dict) and len(value) > _LONGEST)
+        }
+    )
+
+
+def _facts(span: Span) -> tuple[Any, ...]:
+    """The columns from `operation` to `arguments_hash`."""
+    facts = genai.read_early(span, genai.early_attributes(span.attributes))
+    if facts is None:
+        return _NO_FACTS
+    if facts.conversation or facts.session:  # as records have theirs, so that they are found by it
+        facts = facts._replace(
+            conversation=facts.conversation and short_text(facts.conversation),
+            session=facts.session and short_text(facts.session),
+        )
+    return (
+        *facts[:10],
+        facts.kind.value,
+        _count(facts.input_tokens),
+        _count(facts.output_tokens),
+        _count(facts.cached_tokens),
+        _count(facts.reasoning_tokens),
+        crc32(facts.act.encode()) if facts.act else None,
+        arguments_hash(span) if facts.kind is Kind.TOOL else None,
+    )
+
+
+def _event_facts(span: Span) -> tuple[Any, ...]:
+    """The same for a log event: the session that it is erased by; all else is its span's."""
+    session = span.attributes.get("session.id")
+    session_id = None if session is None else short_text(str(session))
+    return (*_NO_FACTS[:8], session_id, *_NO_FACTS[9:])
+
+
+def _count(number: int | None) -> int | None:
+    """A number of tokens; None if nobody can have counted so many."""
+    return number if number is not None and 0 <= number <= _MAX_TOKENS else None

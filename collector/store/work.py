@@ -1,0 +1,162 @@
+"""Reads of the worker: what is stored already, and what its join needs."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final, NamedTuple
+
+from collector.store.bodies import best_spans, trace_hash
+from collector.store.commit import text_hash
+from collector.store.reads import Reads, runs
+from collector.store.records import RECORD_COLUMNS, record_row
+from collector.store.rows import RecordRow, TraceKey
+from collector.store.span_rows import SpanKey, TracePlace
+from scouter.model.span import Span
+
+# All SQL is put together from this package's own words; values travel as parameters.
+# ruff: noqa: S608
+
+_GAP: Final = 8
+"""Commits between two that are read together."""
+
+_PLACES: Final = """
+    SELECT DISTINCT seq, trace_hash FROM bodies
+    WHERE seq BETWEEN $1 AND $2 AND trace_hash = ANY($3::BIGINT[])
+"""
+_BODIES: Final = """
+    SELECT trace_id, body FROM bodies
+    WHERE seq BETWEEN $1 AND $2 AND space = $3 AND trace_hash = ANY($4::BIGINT[])
+    ORDER BY seq
+"""
+_KEYS: Final = """
+    SELECT trace_id, span_id, end_ns, size_bytes, checksum FROM spans
+    WHERE seq BETWEEN $1 AND $2 AND space = $3 AND trace_id = ANY($4::TEXT[])
+"""
+_DIGESTS: Final = """
+    SELECT uid, digest FROM records
+    WHERE space = $1 AND uid_hash = ANY($2::BIGINT[]) AND uid = ANY($3::TEXT[])
+"""
+_WAITING: Final = f"""
+    SELECT {RECORD_COLUMNS}, r.context, (
+        SELECT count(*) FROM begun b WHERE b.seq >= $1 AND b.space = r.space AND b.uid = r.uid)
+    FROM records r
+    WHERE r.seq >= $1
+      AND NOT EXISTS (
+        SELECT 1 FROM evaluations e
+        WHERE e.seq >= $1 AND e.space = r.space AND e.record_uid = r.uid)
+      AND NOT EXISTS (
+        SELECT 1 FROM dead_letters l
+        WHERE l.seq >= $1 AND l.was_accepted = 1 AND l.space = r.space AND l.uid = r.uid)
+    ORDER BY r.seq, r.received_ns, r.uid
+"""
+_OPEN: Final = """
+    SELECT s.space, s.trace_id, s.seq, s.received_ns, s.span_id, s.parent_span_id, s.service_name,
+        s.process, s.parent_is_remote, s.stamp, s.is_event
+    FROM spans s
+    WHERE s.seq >= $1 AND EXISTS (
+        SELECT 1 FROM spans o
+        WHERE o.seq >= $1 AND o.space = s.space AND o.trace_id = s.trace_id
+          AND NOT EXISTS (
+            SELECT 1 FROM evaluations e
+            WHERE e.seq >= $1 AND e.space = o.space AND e.trace_id = o.trace_id
+              AND e.input_seq >= o.seq))
+    ORDER BY s.seq
+"""
+
+
+class WaitingRecord(NamedTuple):
+    """An accepted record that nothing was decided about."""
+
+    record: RecordRow
+    begun: int
+    """How often its judgement was begun after a start that found unfinished work."""
+
+
+class OpenSpan(NamedTuple):
+    """What the join knows of a stored span."""
+
+    seq: int
+    received_ns: int
+    span_id: str
+    parent_span_id: str | None
+    service_name: str
+    process: str | None
+    parent_is_remote: int | None
+    stamp: int
+    is_event: int
+
+
+class WorkReads(Reads):
+    """Reads by keys, with the commits that have them first: no other rows are looked at."""
+
+    def stored_spans(
+        self, space: str, trace_ids: Iterable[str]
+    ) -> Mapping[str, Mapping[str, SpanKey]]:
+        """The ranks of the stored spans of traces, by trace id and span id.
+
+        A trace without any is left out.
+
+        Cost: nothing for traces that were never stored; else a scan of the hashes of all traces.
+        """
+        by_hash = {trace_hash(each): each for each in trace_ids}
+        maybe = self.maybe_traces(list(by_hash))
+        found: defaultdict[str, dict[str, SpanKey]] = defaultdict(dict)
+        if not maybe:
+            return found
+        places = self.read_for_work(_PLACES, [0, 2**62, maybe])
+        wanted = sorted({by_hash[each] for _, each in places})
+        for first, last in runs((seq for seq, _ in places), _GAP):
+            for trace_id, span_id, *key in self.read_for_work(_KEYS, [first, last, space, wanted]):
+                known = found[trace_id]
+                known[span_id] = max(SpanKey(*key), known.get(span_id, SpanKey(*key)))
+        return found
+
+    def stored_records(self, space: str, uids: Iterable[str]) -> Mapping[str, str]:
+        """The digests of the stored records among some, by uid."""
+        wanted = list(uids)
+        maybe = self.maybe_records([text_hash(uid) for uid in wanted])
+        if not maybe:
+            return {}
+        return dict(self.read_for_work(_DIGESTS, [space, maybe, wanted]))
+
+    def spans_of(self, space: str, traces: Iterable[TracePlace]) -> dict[str, list[Span]]:
+        """The spans of traces, of those with one id the best one; in no order.
+
+        Args:
+            space: Their space.
+            traces: The traces and the commits that have them.
+
+        Returns:
+            Spans by trace id; a trace without any is left out.
+        """
+        places = list(traces)
+        if not places:
+            return {}
+        hashes = [trace_hash(each.trace_id) for each in places]
+        first = min(each.first_seq for each in places)
+        last = max(each.last_seq for each in places)
+        found = self.read_for_work(_PLACES, [first, last, hashes])
+        wanted = {each.trace_id for each in places}
+        bodies: defaultdict[str, list[bytes]] = defaultdict(list)
+        for start, end in runs((seq for seq, _ in found), _GAP):
+            for trace_id, body in self.read_for_work(_BODIES, [start, end, space, hashes]):
+                if trace_id in wanted:
+                    bodies[trace_id].append(body)
+        return {trace_id: best_spans(parts) for trace_id, parts in bodies.items()}
+
+    def waiting_records(self, low_seq: int) -> list[WaitingRecord]:
+        """The records from a commit on that nothing was decided about, in order of acceptance."""
+        return [
+            WaitingRecord(record_row(values), begun)
+            for *values, begun in self.read_for_work(_WAITING, [low_seq])
+        ]
+
+    def open_traces(self, low_seq: int) -> Mapping[TraceKey, Sequence[OpenSpan]]:
+        """The traces with spans from a commit on that no evaluation has seen.
+
+        Returns:
+            All spans that came from then on, in the order of their commits, by space and trace id.
+        """
+        found: defaultdict[TraceKey, list[OpenSpan]] = defaultdict(list)
+        for space, trace_id, *values in self.read_for_work(_OPEN, [low_seq]):
+            found[space, trace_id].append(OpenSpan(*values))
+        return found
