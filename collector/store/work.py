@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from collector.store.bodies import best_spans, trace_hash
-from collector.store.commit import text_hash
+from collector.store.commit import RecordId, text_hash
 from collector.store.reads import Reads, runs
 from collector.store.records import RECORD_COLUMNS, record_row
 from collector.store.rows import RecordRow, TraceKey
@@ -35,10 +35,13 @@ _DIGESTS: Final = """
     SELECT uid, digest FROM records
     WHERE space = $1 AND uid_hash = ANY($2::BIGINT[]) AND uid = ANY($3::TEXT[])
 """
+_RECORDS: Final = f"""
+    SELECT {RECORD_COLUMNS}, r.context FROM records r
+    WHERE r.seq BETWEEN $1 AND $2 AND r.space = $3 AND r.uid = ANY($4::TEXT[])
+"""
+_BEGUN: Final = "SELECT space, uid, count(*) FROM begun WHERE seq >= $1 GROUP BY space, uid"
 _WAITING: Final = f"""
-    SELECT {RECORD_COLUMNS}, r.context, (
-        SELECT count(*) FROM begun b WHERE b.seq >= $1 AND b.space = r.space AND b.uid = r.uid)
-    FROM records r
+    SELECT {RECORD_COLUMNS} FROM records r
     WHERE r.seq >= $1
       AND NOT EXISTS (
         SELECT 1 FROM evaluations e
@@ -61,14 +64,6 @@ _OPEN: Final = """
               AND e.input_seq >= o.seq))
     ORDER BY s.seq
 """
-
-
-class WaitingRecord(NamedTuple):
-    """An accepted record that nothing was decided about."""
-
-    record: RecordRow
-    begun: int
-    """How often its judgement was begun after a start that found unfinished work."""
 
 
 class OpenSpan(NamedTuple):
@@ -143,12 +138,34 @@ class WorkReads(Reads):
                     bodies[trace_id].append(body)
         return {trace_id: best_spans(parts) for trace_id, parts in bodies.items()}
 
-    def waiting_records(self, low_seq: int) -> list[WaitingRecord]:
-        """The records from a commit on that nothing was decided about, in order of acceptance."""
-        return [
-            WaitingRecord(record_row(values), begun)
-            for *values, begun in self.read_for_work(_WAITING, [low_seq])
-        ]
+    def records_of(self, space: str, keys: Iterable[tuple[int, str]]) -> Mapping[str, RecordRow]:
+        """Whole records by uid; one that is no longer there is left out.
+
+        Args:
+            space: Their space.
+            keys: For each the commit that accepted it, and its uid.
+        """
+        uids: defaultdict[int, list[str]] = defaultdict(list)
+        for seq, uid in keys:
+            uids[seq].append(uid)
+        found: dict[str, RecordRow] = {}
+        for first, last in runs(uids, _GAP):
+            wanted = [uid for seq, own in uids.items() if first <= seq <= last for uid in own]
+            for values in self.read_for_work(_RECORDS, [first, last, space, wanted]):
+                row = record_row(values)
+                found[row.uid] = row
+        return found
+
+    def begun(self, low_seq: int) -> Mapping[RecordId, int]:
+        """How often the judgement of records was begun, in commits from one on."""
+        return {RecordId(space, uid): n for space, uid, n in self.read_for_work(_BEGUN, [low_seq])}
+
+    def waiting_records(self, low_seq: int) -> list[RecordRow]:
+        """The records from a commit on that nothing was decided about, in order of acceptance.
+
+        Their contexts are left out; `records_of` has them.
+        """
+        return [record_row(values) for values in self.read_for_work(_WAITING, [low_seq])]
 
     def open_traces(self, low_seq: int) -> Mapping[TraceKey, Sequence[OpenSpan]]:
         """The traces with spans from a commit on that no evaluation has seen.
