@@ -5,27 +5,12 @@ from datetime import UTC, datetime
 from typing import Final
 
 from collector.alerts.drift.alert import Alert, Figures, TroubleAlert
-from collector.alerts.drift.trouble import Trouble
 from scouter.drift.series.series import Kind
 
 _ODDS: Final = 1e9
 """Odds beyond which nobody tells one number from the next."""
 _ROUNDING: Final = 1e-9
 """A tenth of 400 is 40, although 1 - 0.9 is a little less than 0.1."""
-
-
-_TROUBLES: Final = {
-    Trouble.NOT_EVALUATED: "records are not evaluated",
-    Trouble.JUDGE_WAITS: "tasks wait for a judge",
-    Trouble.JUDGE_BUDGET: "a judge's budget is spent",
-    Trouble.ERRORED: "most results of a task are errors",
-    Trouble.UNKNOWN_PROFILE: "records name no profile that can evaluate them",
-    Trouble.INCOMPLETE: "traces lack spans",
-    Trouble.DEAD_LETTERS: "much of what comes in cannot be used",
-    Trouble.DROPPED: "senders give up records or spans",
-    Trouble.LOST: "accepted records or spans are gone",
-    Trouble.SILENT: "results have stopped",
-}
 
 
 _WORSE: Final = {
@@ -40,7 +25,7 @@ def headline(alert: Alert) -> str:
     """Say in one line what got worse, of whom, and since when."""
     if isinstance(alert, TroubleAlert):
         where = alert.alias or f"space {alert.space}"
-        return f"{where}: {_TROUBLES[alert.trouble]} since {moment(alert.opened_ns)}"
+        return f"{where}: {alert.trouble.headline} since {moment(alert.opened_ns)}"
     if alert.condition:
         at = moment(alert.opened_ns)
         return f"{alert.alias}: {alert.condition}, the condition of its profile, since {at}"

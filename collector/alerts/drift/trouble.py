@@ -6,30 +6,32 @@ from typing import NamedTuple
 
 
 class Trouble(StrEnum):
-    """Kinds of findings."""
+    """Kinds of findings, each with its words in the headline of an alert."""
 
-    NOT_EVALUATED = "not_evaluated"
+    headline: str
+
+    def __new__(cls, value: str, headline: str) -> "Trouble":
+        """Make a kind, which has a headline in any case."""
+        made = str.__new__(cls, value)
+        made._value_, made.headline = value, headline
+        return made
+
+    NOT_EVALUATED = "not_evaluated", "records are not evaluated"
     """Records were accepted long ago and have no evaluation."""
-    BEHIND = "behind"
-    """Evaluation is behind: there is more of it than the collector gets through."""
-    JUDGE_WAITS = "judge_waits"
-    """Tasks have waited long for a judge."""
-    JUDGE_BUDGET = "judge_budget"
-    """A judge was not asked, as its budget is spent."""
-    ERRORED = "errored"
-    """Most results of a task are errors."""
-    UNKNOWN_PROFILE = "unknown_profile"
-    """Records were accepted and not evaluated, as no profile has the name in them."""
-    INCOMPLETE = "incomplete"
-    """Traces lacked spans at their deadline."""
-    DEAD_LETTERS = "dead_letters"
-    DROPPED = "dropped"
-    """Senders gave up records or spans."""
-    OVERTAKEN = "overtaken"
-    """A broker deleted messages before they were read."""
-    LOST = "lost"
-    """Accepted records or spans are gone from the store."""
-    SILENT = "silent"
+    BEHIND = "behind", "evaluation is behind"
+    """There is more to be evaluated than the collector gets through."""
+    JUDGE_WAITS = "judge_waits", "tasks wait for a judge"
+    JUDGE_BUDGET = "judge_budget", "a judge's budget is spent"
+    ERRORED = "errored", "most results of a task are errors"
+    UNKNOWN_PROFILE = "unknown_profile", "records name no profile that can evaluate them"
+    INCOMPLETE = "incomplete", "traces lack spans"
+    """They lacked them at their deadline."""
+    DEAD_LETTERS = "dead_letters", "much of what comes in cannot be used"
+    DROPPED = "dropped", "senders give up records or spans"
+    OVERTAKEN = "overtaken", "a broker deleted messages before they were read"
+    LOST = "lost", "accepted records or spans are gone"
+    """They are gone from the store."""
+    SILENT = "silent", "results have stopped"
     """No result in an hour that mostly has some."""
 
 

@@ -354,6 +354,18 @@ def test_trouble_is_one_alert_for_each_cause_until_that_is_over(tmp_path: Path) 
     watch.store.close()
 
 
+@pytest.mark.parametrize("trouble", Trouble)
+def test_every_trouble_is_said_in_words(watch: Watch, trouble: Trouble) -> None:
+    """Kind: an alert of a new cause opens, and the message about it cannot be written."""
+    watch.findings = [replace(SILENT, trouble=trouble)]
+    watch.watcher.look()
+    watch.watcher.step()
+    [alert] = watch.told
+    said = headline(alert)
+    assert said == f"answers: {trouble.headline} since 2027-01-15 08:00 UTC"
+    assert " " in trouble.headline
+
+
 def test_people_act_on_trouble(watch: Watch) -> None:
     watch.findings = [SILENT]
     watch.watcher.look()
