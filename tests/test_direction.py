@@ -24,7 +24,7 @@ ROWS = {
     ),
     "collector": (
         "histogram key_filter problem split;"
-        " settings metrics log_lines process prices judging.ledger; store; storage access;"
+        " settings metrics log_lines process prices judging.ledger; log store; storage access;"
         " pipeline alerts results exemplars; judging receivers operation; comparing labelling; api;"
         " web; app;"
         " service care_commands; commands demo"

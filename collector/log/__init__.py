@@ -1,0 +1,1 @@
+"""The log in front of the store: what was accepted waits here, on the disk, until it is stored."""

@@ -1,0 +1,226 @@
+"""The log: everything that a collector accepts, in one order, until the store has it.
+
+Receivers append and answer once their item is synced. One worker reads in order and commits rows
+together with the offset up to which it has read; then it trims. A queue, not a place to look
+things up.
+
+Offsets. An offset is a number of bytes since the log began, and counts every item with its frame,
+but no header of a file. An item begins at its `offset` and ends at its `next`, where the following
+item begins: `next - offset` is its size on the disk. So for a reader with the offset `at`:
+
+* everything before `at` was read, and `read(at)` goes on behind it; `Chunk.next` is the next `at`;
+* `end - at` bytes wait, and nothing waits if `at == end`;
+* `begin` is the oldest offset that can still be read: `begin <= at <= end`.
+
+Offsets grow and never repeat: neither after a restart, nor after a failed append, nor after
+everything was trimmed. An offset that was stored therefore always means the same place, or one that
+is gone.
+"""
+
+from collections.abc import Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Protocol
+
+from scouter.errors import ConfigError
+
+
+class Kind(IntEnum):
+    """The meaning of an item's body."""
+
+    SPANS = 1
+    """An OTLP `ExportTraceServiceRequest`, protobuf."""
+    LOGS = 2
+    """An OTLP `ExportLogsServiceRequest`, protobuf."""
+    RECORDS = 3
+    """The JSON body of `POST /v1/records`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One request as it was accepted."""
+
+    kind: Kind
+    space: str
+    received_ns: int
+    """Time of arrival, nanoseconds since the epoch."""
+    body: bytes | memoryview
+    """Bytes when read; not to be changed after it was appended."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """An item in its place."""
+
+    offset: int
+    next: int
+    """Offset of the following item."""
+    item: Item
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """Bytes of the log that are damaged or gone, and were passed over."""
+
+    offset: int
+    size_bytes: int
+
+    @property
+    def next(self) -> int:
+        """Offset behind it."""
+        return self.offset + self.size_bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """The result of one read."""
+
+    entries: Sequence[Entry]
+    next: int
+    """Offset at which to read on; behind all entries and gaps."""
+    damaged: Sequence[Gap] = ()
+    """Gaps before, between and behind the entries, in order."""
+
+
+class LostLogError(ConfigError):
+    """The log does not reach to where the store is: something that was acknowledged may be gone.
+
+    Args:
+        where: Name of the log, such as its folder.
+        wanted: Offset up to which the store has everything.
+        begin: Oldest offset that the log has; None if nothing of it is left.
+        end: Offset behind its last item; None if nothing of it is left.
+    """
+
+    def __init__(self, where: str, wanted: int, begin: int | None, end: int | None) -> None:
+        super().__init__(where, wanted, begin, end)
+        self.where, self.wanted, self.begin, self.end = where, wanted, begin, end
+
+    @property
+    def lost_bytes(self) -> int | None:
+        """Bytes that were accepted and are gone; None if nobody can know how many.
+
+        If the log begins behind the store, what lies between is gone. If it ends before the store,
+        it was removed, or is an older copy: the store has all that this log has, and nobody knows
+        what came later.
+        """
+        if self.begin is not None and self.begin > self.wanted:
+            return self.begin - self.wanted
+        return None
+
+    @property
+    def what(self) -> str:
+        """What is missing, in words."""
+        if self.begin is None or self.end is None:
+            return f"the log {self.where} is gone, and the store had read {self.wanted} bytes of it"
+        if self.begin > self.wanted:
+            return (
+                f"the log {self.where} lacks {self.lost_bytes} bytes that the store has not: files "
+                "of it are gone"
+            )
+        return (
+            f"the log {self.where} ends {self.wanted - self.end} bytes before the place up to "
+            "which the store has read it: it is an older copy, or of another data folder"
+        )
+
+    def __str__(self) -> str:
+        return (
+            f"data was lost: {self.what}. Nothing was changed. Bring the files back, or start once "
+            "with --accept-loss to go on with what is left"
+        )
+
+
+class Log(Protocol):
+    """A log that is open. Every method may be called from any thread."""
+
+    def append(self, item: Item) -> "Future[int]":
+        """Append an item; items that wait at the same time are synced together.
+
+        Args:
+            item: A body of less than 4 GiB, a space of at most 65,535 bytes of UTF-8.
+
+        Returns:
+            Done once the item is durable, with the offset behind it, in the order of the offsets.
+            It fails with `TransientError` if nothing can be written now, such as on a full disk,
+            or if the log is closed: the item may be appended again. It cannot be cancelled, and its
+            callbacks run in the log's thread.
+
+        Raises:
+            DataError: The item is too large.
+        """
+        ...
+
+    def read(self, offset: int, max_bytes: int) -> Chunk:
+        """Read items in order; only what is synced is ever read.
+
+        What is damaged or gone is passed over and reported; whatever lies behind it is read.
+
+        Args:
+            offset: An offset that an entry or a chunk gave as `next`. An offset before `begin`
+                is read as a gap up to it.
+            max_bytes: Size of all items of the chunk together. The first one may be larger.
+
+        Returns:
+            At least one entry, unless there is none behind the offset.
+
+        Raises:
+            TransientError: The disk does not give the bytes now; nothing was passed over.
+        """
+        ...
+
+    def wait(self, offset: int, timeout_s: float) -> bool:
+        """Wait until something lies behind an offset; False after the time, or once closed."""
+        ...
+
+    def trim(self, offset: int) -> None:
+        """Remove what the store has: whole files whose items all end at or before an offset.
+
+        What was removed must not be read any more. The last file stays: a log without any file is
+        one that somebody has removed. See `roll`.
+        """
+        ...
+
+    def roll(self) -> "Future[int]":
+        """Begin a new file, so that a trim can remove all items that were appended before.
+
+        An erasure needs it: in a log without traffic the last file would stay for ever.
+
+        Returns:
+            Done once the file is there, with its offset: `trim` of it or of a later offset removes
+            every item before it. Fails as that of `append` does.
+        """
+        ...
+
+    def last_append_s(self) -> float:
+        """`time.monotonic()` of the last append; the worker yields to receivers that are busy."""
+        ...
+
+    @property
+    def begin(self) -> int:
+        """Oldest offset that can be read."""
+        ...
+
+    @property
+    def end(self) -> int:
+        """Offset behind the last item that is synced."""
+        ...
+
+    @property
+    def size_bytes(self) -> int:
+        """Size of the files."""
+        ...
+
+    @property
+    def damaged_bytes(self) -> int:
+        """Bytes that were passed over as damaged or gone since the log was opened."""
+        ...
+
+    @property
+    def fault(self) -> str:
+        """Reason that nothing can be appended now; empty if something can, as far as known."""
+        ...
+
+    def close(self) -> None:
+        """Write what waits, and end."""
+        ...
