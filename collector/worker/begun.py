@@ -1,0 +1,65 @@
+"""Judgements that earlier processes began and did not end: one of them may have ended the process.
+
+A healthy collector writes nothing of this. After a start that found unfinished work, judgements are
+noted in the store before they are begun. A record that was noted and has no result is judged alone
+from then on. Whatever is alone in hand as the process ends a second time is put aside.
+
+A process may also be ended from outside, again and again. So a record that ended one alone is
+tried once more, `HELD_S` after the start: who ends a process every second is not such a record.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from collector.store.commit import RecordId
+
+HELD_S: Final = 2.0
+"""Seconds from the start until a record is judged that was alone in hand as a process ended."""
+_ALONE: Final = 2
+"""How often such a record was begun: once beside others, once alone."""
+
+
+class Begun:
+    """What earlier processes began, and what this one begins.
+
+    Args:
+        counts: How often the judgement of each record was begun.
+        is_unfinished: True if the start found work that was not finished.
+    """
+
+    def __init__(self, counts: Mapping[RecordId, int], *, is_unfinished: bool) -> None:
+        self._counts: Final = dict(counts)
+        self._noted: Final[set[RecordId]] = set()
+        self.is_careful = is_unfinished
+        """True while judgements are noted before they begin."""
+
+    def is_alone(self, space: str, uid: str) -> bool:
+        """Tell whether a record is judged alone."""
+        return bool(self._counts) and RecordId(space, uid) in self._counts
+
+    def is_held(self, space: str, uid: str) -> bool:
+        """Tell whether a record is judged only `HELD_S` after the start."""
+        return self._counts.get(RecordId(space, uid), 0) >= _ALONE
+
+    def is_poison(self, space: str, uid: str) -> bool:
+        """Tell whether a record is not judged any more."""
+        return self._counts.get(RecordId(space, uid), 0) > _ALONE
+
+    def to_note(self, space: str, uids: Iterable[str]) -> list[RecordId]:
+        """The records to note before they are judged; none of a process that is not careful."""
+        if not self.is_careful:
+            return []
+        found = [key for uid in uids if (key := RecordId(space, uid)) not in self._noted]
+        self._noted.update(found)
+        return found
+
+    def done(self, space: str, uids: Iterable[str]) -> None:
+        """Take note of judgements that ended."""
+        for uid in uids if self._counts else ():
+            self._counts.pop(RecordId(space, uid), None)
+
+    def rest(self) -> None:
+        """Everything that the start found is finished."""
+        if not self._counts:
+            self.is_careful = False
+            self._noted.clear()

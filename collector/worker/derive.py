@@ -1,0 +1,81 @@
+"""Records that nobody sent: the profiles that watch a trace, and what the trace tells."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import Final
+
+from collector.pipeline.evaluate.records import TraceView
+from collector.pipeline.profiles import ProfileRegistry, RegisteredProfile
+from collector.pipeline.watch.watch import Watcher
+from collector.store.rows import RecordRow, watched_uid
+from collector.worker.open_trace import Waiting
+from scouter.evaluate.spans.derived import derive_record
+from scouter.evaluate.spans.session import trace_session
+from scouter.model.json_value import to_json_value
+from scouter.model.span import Span
+
+_TAG_CHARACTERS: Final = 4096
+
+
+class Deriver:
+    """Selects traces that profiles watch, and makes their records.
+
+    Args:
+        registry: The profiles.
+    """
+
+    def __init__(self, registry: ProfileRegistry) -> None:
+        self._registry: Final = registry
+        self._watcher: Final = Watcher(registry)
+
+    def selected(
+        self, space: str, trace_id: str, spans: Sequence[Span], seq: int, known: frozenset[str]
+    ) -> Iterator[tuple[str, str, str]]:
+        """The profiles that spans of a trace select: alias, profile's uid, uid of the record.
+
+        Args:
+            space: Their space.
+            trace_id: The trace.
+            spans: Some of its spans.
+            seq: The last commit with one of them; profiles that changed since do not look at them.
+            known: Aliases that watch the trace already, which are left out.
+        """
+        for each in self._watcher.selected(space, trace_id, spans, seq, known):
+            alias = each.profile.alias
+            yield alias, each.uid, watched_uid(trace_id, alias)
+
+    def record(
+        self, space: str, trace_id: str, waiting: Waiting, view: TraceView
+    ) -> RecordRow | None:
+        """The record of a trace; None if the trace is not to be judged.
+
+        Args:
+            space: Its space.
+            trace_id: The trace.
+            waiting: What is to be derived.
+            view: All that is known of the trace.
+        """
+        registered = self._registry.get(space, waiting.watched_by)
+        if registered is None or not view.tree.spans or not _is_wanted(registered, view):
+            return None
+        made = derive_record(view.tree, profile=registered.profile.alias)
+        row = self._watcher.row(registered, trace_id, waiting.seq, made.created_ns)
+        return replace(
+            row,
+            context=to_json_value(made.context),
+            session_id=trace_session(view.tree.spans),
+            tags={key: text[:_TAG_CHARACTERS] for key, text in made.tag_map.items()},
+        )
+
+
+def by_trace(spans: Iterable[Span]) -> dict[str, list[Span]]:
+    """Put spans together by their traces."""
+    found: dict[str, list[Span]] = {}
+    for span in spans:
+        found.setdefault(span.trace_id, []).append(span)
+    return found
+
+
+def _is_wanted(registered: RegisteredProfile, view: TraceView) -> bool:
+    """Tell whether a trace is an agent's, or may be as it lacks spans, or is asked for by name."""
+    return bool(view.tree.has_agent or view.tree.gaps.spans) or registered.takes_every_trace

@@ -1,0 +1,341 @@
+"""The join: which records wait, which are due, and whose turn it is. It holds no spans.
+
+All times are those of the log, in seconds (`LogTime`). Everything in here was committed: whatever
+is due is read from the store, and a restart fills the join anew from there.
+"""
+
+import bisect
+import heapq
+import itertools
+import operator
+from collections import Counter
+from collections.abc import Collection, Iterable, Sequence
+from typing import Final
+
+from collector.pipeline.join.times import JoinTimes
+from collector.pipeline.turns import Turns
+from collector.store.rows import TraceKey
+from collector.store.span_rows import TracePlace
+from collector.worker.open_trace import Decision, OpenTrace, Waiting
+from scouter.model.span import Span
+
+_ANY: Final = 2**62
+"""A commit behind all others."""
+_arrived: Final = operator.attrgetter("arrived")
+
+
+class Join:
+    """Records that wait for their traces, their profiles or their turn.
+
+    Spaces take turns, whatever one of them has waiting.
+
+    Args:
+        times: Waiting times.
+    """
+
+    def __init__(self, times: JoinTimes) -> None:
+        self._times: Final = times
+        self._traces: Final[dict[TraceKey, OpenTrace]] = {}
+        self._looks: Final[list[tuple[float, int, TraceKey]]] = []
+        """A heap; only the place that a trace names as its `look_at` counts."""
+        self._tie: Final = itertools.count()
+        self._unknown: Final[list[tuple[str, Waiting]]] = []
+        """Space and record whose profile nobody registered, in the order in which they came."""
+        self._line: Final[Turns[TraceKey | Waiting]] = Turns()
+        self._needed: Final = _Needed()
+
+    def __len__(self) -> int:
+        """Records that wait, those included that are to be derived."""
+        return len(self._needed)
+
+    @property
+    def open_traces(self) -> int:
+        """Number of traces inside."""
+        return len(self._traces)
+
+    def low_seq(self, next_seq: int) -> int:
+        """The oldest commit whose rows are needed; the next one if no stored row is."""
+        return self._needed.lowest(next_seq)
+
+    # --- what comes in ----------------------------------------------------------------------
+
+    def add_spans(
+        self,
+        space: str,
+        spans: Iterable[Span],
+        seq: int,
+        now: float,
+        *,
+        known: Collection[str],
+        opens: bool,
+    ) -> None:
+        """Take note of spans that a commit stored.
+
+        Args:
+            space: Their space.
+            spans: In any order.
+            seq: The commit.
+            now: The time.
+            known: Traces of which the store had spans before.
+            opens: True to open traces that no record waits for, as a profile may watch them.
+        """
+        by_trace: dict[str, list[Span]] = {}
+        for span in spans:
+            by_trace.setdefault(span.trace_id, []).append(span)
+        for trace_id, own in by_trace.items():
+            key = (space, trace_id)
+            trace = self._traces.get(key)
+            if trace is None and opens:
+                trace = self._open(key, now, seq, is_new=trace_id not in known)
+            if trace is not None:
+                trace.take(own, seq, now)
+                self._schedule(key, trace)
+
+    def wait_for_trace(self, key: TraceKey, waiting: Waiting, now: float, *, is_new: bool) -> None:
+        """Let a record wait for its trace.
+
+        Args:
+            key: The trace.
+            waiting: The record.
+            now: The time.
+            is_new: True if the store has no spans of the trace.
+        """
+        trace = self._traces.get(key)
+        if trace is None:
+            trace = self._open(key, now, waiting.seq, is_new=is_new)
+        self._needed.add(waiting)
+        bisect.insort(trace.waiting, waiting, key=_arrived)
+        trace.last_arrival = max(trace.last_arrival, waiting.arrived)
+        self._schedule(key, trace)
+
+    def wait_for_profile(self, space: str, waiting: Waiting) -> None:
+        """Let a record wait for the registration of its profile."""
+        self._needed.add(waiting)
+        bisect.insort(self._unknown, (space, waiting), key=lambda each: each[1].arrived)
+
+    def wait_for_turn(self, space: str, waiting: Waiting) -> None:
+        """Let a record wait for nothing but the turn of its space."""
+        self._needed.add(waiting)
+        self._line.put(space, waiting)
+
+    def watch(self, key: TraceKey, alias: str, profile_uid: str, uid: str, now: float) -> None:
+        """Let a record wait that is to be derived from an open trace.
+
+        Args:
+            key: The trace.
+            alias: The alias whose profile watches it.
+            profile_uid: That profile.
+            uid: The record's.
+            now: The time.
+        """
+        trace = self._traces[key]
+        trace.aliases |= {alias}
+        waiting = Waiting(
+            uid=uid, seq=trace.opened_seq, arrived=now, alias=alias, watched_by=profile_uid
+        )
+        self.wait_for_trace(key, waiting, now, is_new=False)
+
+    def wait_again(self, space: str, waiting: Waiting, place: TracePlace | None) -> None:
+        """Let a record that was decided on wait for the next turn of its space, before all others.
+
+        Args:
+            space: Its space.
+            waiting: The record.
+            place: Where the spans of its trace are; None if it waited for none.
+        """
+        if place is None:
+            self.put_back(space, waiting)
+            return
+        key = (space, place.trace_id)
+        trace = self._traces.get(key)
+        if trace is None:
+            trace = self._open(key, waiting.arrived, place.last_seq, is_new=False)
+            trace.first_seq, trace.opened_seq = place.first_seq, waiting.seq
+        self._needed.add(waiting)
+        bisect.insort(trace.waiting, waiting, key=_arrived)
+        if waiting.watched_by:
+            trace.aliases |= {waiting.alias}
+        if not trace.is_due:
+            self.put_back(space, key)
+
+    def aliases(self, key: TraceKey) -> frozenset[str]:
+        """The aliases whose profiles are known to watch a trace."""
+        trace = self._traces.get(key)
+        return frozenset() if trace is None else trace.aliases
+
+    def reopen(self, key: TraceKey, low_seq: int, now: float) -> None:
+        """Open a trace that an earlier process left in the store.
+
+        Args:
+            key: The trace.
+            low_seq: A restart finds it from this commit on.
+            now: The time.
+        """
+        if key not in self._traces:
+            self._schedule(key, self._open(key, now, low_seq, is_new=False))
+
+    def take_unknown(self) -> list[tuple[str, Waiting]]:
+        """Give out the records that wait for a profile, with their spaces."""
+        found = self._unknown[:]
+        self._unknown.clear()
+        for _, waiting in found:
+            self._needed.remove(waiting)
+        return found
+
+    def erase(self, space: str, uids: Collection[str], trace_ids: Collection[str]) -> None:
+        """Forget records, and what is known of traces that lost spans.
+
+        Cost: one look at every record that waits, and at every trace.
+        """
+
+        def is_left(waiting: Waiting) -> bool:
+            if waiting.uid in uids:
+                self._needed.remove(waiting)
+                return False
+            return True
+
+        def stays(item: TraceKey | Waiting) -> bool:
+            return not isinstance(item, Waiting) or is_left(item)
+
+        self._line.keep(stays)
+        self._unknown[:] = [each for each in self._unknown if each[0] != space or is_left(each[1])]
+        for (of, trace_id), trace in self._traces.items():
+            if of == space:
+                trace.waiting = list(filter(is_left, trace.waiting))
+                if trace_id in trace_ids:
+                    trace.facts = None
+
+    # --- what is due ------------------------------------------------------------------------
+
+    def look(self, now: float) -> None:
+        """Line up every record whose time has come, and forget the traces that nothing waits for.
+
+        Cost: a heap's step for each trace that is looked at.
+        """
+        wait_s = self._times.deadline_s
+        while self._unknown and self._unknown[0][1].arrived + wait_s <= now:
+            space, waiting = self._unknown.pop(0)
+            self._line.put(space, waiting)
+        while self._looks and self._looks[0][0] <= now:
+            at, _, key = heapq.heappop(self._looks)
+            trace = self._traces.get(key)
+            if trace is None or trace.look_at != at:
+                continue
+            trace.look_at = None
+            if trace.waiting:
+                trace.is_due = True
+                self._line.put(key[0], key)
+            elif trace.is_quiet(self._times, now):
+                del self._traces[key]
+            else:
+                self._schedule(key, trace)
+
+    @property
+    def has_due(self) -> bool:
+        """True if something is lined up."""
+        return bool(self._line)
+
+    def next_due(self) -> float | None:
+        """Time at which to `look` again, never after anything is due; None if nothing waits."""
+        if self._line:
+            return float("-inf")
+        times = [self._looks[0][0]] if self._looks else []
+        if self._unknown:
+            times.append(self._unknown[0][1].arrived + self._times.deadline_s)
+        return min(times, default=None)
+
+    def next_space(self) -> str | None:
+        """The space whose turn it is; None if nothing is lined up."""
+        return self._line.next_space()
+
+    def take(self, space: str) -> TraceKey | Waiting | None:
+        """Take what waits longest of a space: a trace to `decide` on, or a record without one."""
+        item = self._line.pop(space)
+        if isinstance(item, Waiting):
+            self._needed.remove(item)
+        elif item is not None:
+            trace = self._traces.get(item)
+            if trace is None:  # erased
+                return self.take(space)
+            trace.is_due = False
+        return item
+
+    def put_back(self, space: str, item: TraceKey | Waiting) -> None:
+        """Let something that was taken have the first place in its space's next turn."""
+        if isinstance(item, Waiting):
+            self._needed.add(item)
+        else:
+            self._traces[item].is_due = True
+        self._line.put_first(space, item)
+
+    def place(self, key: TraceKey) -> TracePlace:
+        """The commits with spans of an open trace: all, where only the store knows them."""
+        trace = self._traces[key]
+        last_seq = trace.last_seq if trace.first_seq else _ANY
+        return TracePlace(key[1], trace.first_seq, last_seq)
+
+    def waiting_of(self, key: TraceKey) -> Sequence[Waiting]:
+        """The records that wait for a trace."""
+        return self._traces[key].waiting
+
+    def decide(self, key: TraceKey, spans: Iterable[Span], now: float) -> Decision:
+        """Take out the records of a trace that wait no longer.
+
+        Args:
+            key: A trace that was taken.
+            spans: All that the store has of it.
+            now: The time. Where more is to come, the trace waits on.
+        """
+        trace = self._traces[key]
+        decision = trace.decide(spans, self._times, now)
+        for waiting in decision.waiting:
+            self._needed.remove(waiting)
+        if trace.waiting:
+            self._schedule(key, trace)
+        else:  # a later span opens it anew
+            del self._traces[key]
+        return decision
+
+    # --- inside -----------------------------------------------------------------------------
+
+    def _open(self, key: TraceKey, now: float, seq: int, *, is_new: bool) -> OpenTrace:
+        trace = self._traces[key] = OpenTrace(now, seq, is_new=is_new)
+        return trace
+
+    def _schedule(self, key: TraceKey, trace: OpenTrace) -> None:
+        """Make an appointment; an earlier one stays, as looking too early costs little."""
+        if trace.is_due:
+            return
+        at = trace.next_look(self._times)
+        if trace.look_at is None or at < trace.look_at:
+            trace.look_at = at
+            heapq.heappush(self._looks, (at, next(self._tie), key))
+
+
+class _Needed:
+    """How many records need the rows of each commit, and the lowest of these."""
+
+    def __init__(self) -> None:
+        self._counts: Counter[int] = Counter()
+        self._heap: list[int] = []
+
+    def __len__(self) -> int:
+        return self._counts.total()
+
+    def add(self, waiting: Waiting) -> None:
+        """A record needs its commit."""
+        if not self._counts[waiting.seq]:
+            heapq.heappush(self._heap, waiting.seq)
+        self._counts[waiting.seq] += 1
+
+    def remove(self, waiting: Waiting) -> None:
+        """A record does so no longer."""
+        self._counts[waiting.seq] -= 1
+        if not self._counts[waiting.seq]:
+            del self._counts[waiting.seq]
+
+    def lowest(self, default: int) -> int:
+        """The lowest commit that is needed, unless the default is lower."""
+        while self._heap and self._heap[0] not in self._counts:
+            heapq.heappop(self._heap)
+        return min(self._heap[0], default) if self._heap else default

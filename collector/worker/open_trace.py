@@ -1,0 +1,129 @@
+"""One trace that something waits for: ids and counts, no spans."""
+
+from collections.abc import Iterable
+from typing import Final
+
+from collector.pipeline.join.times import JoinTimes
+from collector.pipeline.join.trace_facts import CompleteFacts, TraceFacts
+from collector.store.rows import Completeness
+from scouter.model.span import Span
+from scouter.model.struct import struct
+
+_NOBODY: Final[frozenset[str]] = frozenset()
+
+
+@struct
+class Waiting:
+    """A record that waits, by its key; its content is in the store."""
+
+    uid: str
+    seq: int
+    """The commit from which on the store has all that a restart needs to let it wait again."""
+    arrived: float
+    """The time at which it began to wait."""
+    alias: str = ""
+    """The alias of its profile, where that is known."""
+    watched_by: str = ""
+    """Uid of the profile for which it is to be derived from the trace; empty for accepted ones."""
+
+
+@struct
+class Decision:
+    """The records of a trace that wait no longer, and why."""
+
+    waiting: list[Waiting]
+    completeness: Completeness
+    missing_parents: int
+
+
+class OpenTrace:
+    """A trace in the join.
+
+    Its facts are those of all its spans, or None where only the store knows them: then it is looked
+    at as if it was complete, and what is read says whether it is.
+
+    Args:
+        now: The time.
+        seq: The commit that opens it.
+        is_new: True if the store has none of its spans from earlier commits.
+    """
+
+    __slots__ = (
+        "aliases", "facts", "first_seq", "is_due", "is_foreign", "last_arrival", "last_seq",
+        "last_span", "look_at", "opened_seq", "waiting",
+    )  # fmt: skip
+
+    def __init__(self, now: float, seq: int, *, is_new: bool) -> None:
+        self.facts: TraceFacts | CompleteFacts | None = TraceFacts() if is_new else None
+        self.is_foreign = False
+        self.first_seq = seq if is_new else 0
+        """First commit with a span of it; 0 where only the store knows it."""
+        self.opened_seq = self.last_seq = seq
+        self.last_arrival = self.last_span = now
+        self.waiting: list[Waiting] = []
+        """In the order in which they came."""
+        self.aliases = _NOBODY
+        """Aliases whose profiles are known to watch it."""
+        self.look_at: float | None = None
+        """Time of its one valid place in the heap."""
+        self.is_due = False
+        """True while it waits for the turn of its space."""
+
+    def take(self, spans: Iterable[Span], seq: int, now: float) -> None:
+        """Take note of spans that a commit stored."""
+        self.last_seq = max(self.last_seq, seq)
+        self.last_arrival = self.last_span = now
+        if isinstance(self.facts, TraceFacts):
+            self._learn(spans, self.facts)
+        else:  # what is known of a complete trace cannot take one more span
+            self.facts = None
+
+    def next_look(self, times: JoinTimes) -> float:
+        """Say when to look at it, if nothing comes before: never after it can be decided."""
+        at = self.last_arrival + times.quiet_s
+        if not self.waiting:
+            return at
+        expires = self.waiting[0].arrived + times.deadline_s
+        if self.facts is None or self.facts.is_complete:
+            at = min(at, self.last_span + self._settle_s(times))
+        elif self.facts.has_gaps:
+            return expires
+        return min(at, expires)
+
+    def is_quiet(self, times: JoinTimes, now: float) -> bool:
+        """Say whether nothing more is expected of it."""
+        return now >= self.last_arrival + times.quiet_s
+
+    def decide(self, spans: Iterable[Span], times: JoinTimes, now: float) -> Decision:
+        """Take out the records that wait no longer.
+
+        Where spans are known to be missing, silence says nothing: only the deadline ends the wait.
+
+        Args:
+            spans: All that the store has.
+            times: Waiting times.
+            now: The time.
+        """
+        facts, waiting = self._learn(spans, TraceFacts()), self.waiting
+        missing = facts.missing_parents
+        is_settled = facts.is_complete and now >= self.last_span + self._settle_s(times)
+        if is_settled or (self.is_quiet(times, now) and not facts.has_gaps):
+            self.waiting = []
+            why = Completeness.COMPLETE if facts.is_complete else Completeness.QUIET
+            return Decision(waiting=waiting, completeness=why, missing_parents=missing)
+        expired = [each for each in waiting if each.arrived + times.deadline_s <= now]
+        self.waiting = [each for each in waiting if each.arrived + times.deadline_s > now]
+        return Decision(
+            waiting=expired, completeness=Completeness.DEADLINE, missing_parents=missing
+        )
+
+    def _learn(self, spans: Iterable[Span], facts: TraceFacts) -> TraceFacts:
+        """Add spans to the facts of the others."""
+        for span in spans:
+            facts.add(span)
+        self.is_foreign = facts.is_foreign
+        self.facts = facts.summary() if facts.is_complete else facts
+        return facts
+
+    def _settle_s(self, times: JoinTimes) -> float:
+        return times.foreign_settle_s if self.is_foreign else times.settle_s

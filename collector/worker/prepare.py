@@ -1,0 +1,202 @@
+"""What one commit will hold of the log, and what the join learns from it once it is stored."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Final, Protocol
+
+from collector.store.commit import Commit, Count, CountName, SpanId
+from collector.store.json_text import dump_json
+from collector.store.letters import DeadLetter, LetterKind
+from collector.store.rows import RecordRow
+from collector.store.span_rows import BodyRow, SpanKey, span_row
+from collector.worker.take import Contents, TakenSpan, trace_body
+from scouter.model.log_event import is_log_event
+from scouter.model.span import Span
+
+
+class StoredKeys(Protocol):
+    """What the store knows of things that may come again."""
+
+    def stored_spans(
+        self, space: str, trace_ids: Iterable[str]
+    ) -> Mapping[str, Mapping[str, SpanKey]]:
+        """The ranks of stored spans, by trace id and span id."""
+        ...
+
+    def stored_records(self, space: str, uids: Iterable[str]) -> Mapping[str, str]:
+        """The digests of stored records, by uid."""
+        ...
+
+
+@dataclass(slots=True, kw_only=True)
+class SpaceRows:
+    """What is new in one space."""
+
+    spans: list[Span] = field(default_factory=list[Span])
+    """Spans that are new, or better than the stored ones; log events included."""
+    known: set[str] = field(default_factory=set[str])
+    """Traces of spans or records of which the store had spans before."""
+    records: list[RecordRow] = field(default_factory=list[RecordRow])
+    ranks: dict[str, dict[str, SpanKey]] = field(default_factory=dict[str, dict[str, SpanKey]])
+    """Ranks of the new spans, by trace id and span id."""
+    digests: dict[str, str] = field(default_factory=dict[str, str])
+    """Digests of the new records, by uid."""
+
+
+class Prepared:
+    """Entries of the log as rows of one commit. What is known already is left out.
+
+    Only the store says what is known, and the commit before this one where that is on its way.
+    """
+
+    def __init__(self) -> None:
+        self.by_space: Final[defaultdict[str, SpaceRows]] = defaultdict(SpaceRows)
+        self.letters: Final[list[DeadLetter]] = []
+        self.counts: Final[defaultdict[CountName, int]] = defaultdict(int)
+        self._best: dict[SpanId, tuple[TakenSpan, int]] = {}
+        """The best version of each span, and the time at which it was received."""
+        self._records: dict[tuple[str, str], RecordRow] = {}
+        self._spans: list[tuple[SpanId, TakenSpan, int]] = []
+        self._replaced: list[SpanId] = []
+
+    @property
+    def is_empty(self) -> bool:
+        """True if nothing came."""
+        return not (self._best or self._records or self.by_space or self.letters or self.counts)
+
+    def add(self, contents: Contents) -> int:
+        """Add what an entry holds; returns the number of its items."""
+        space, received_ns = contents.space, contents.received_ns
+        for taken in contents.spans:
+            key = SpanId(space, taken.span.trace_id, taken.span.span_id)
+            before = self._best.get(key)
+            if before is None or taken.key > before[0].key:
+                self._best[key] = taken, received_ns
+            if before is not None:
+                self._again(space, taken.span)
+        for row in contents.records:
+            first = self._records.setdefault((space, row.uid), row)
+            if first is not row:
+                self._repeated(row, first.digest)
+        self.letters.extend(contents.letters)
+        return len(contents)
+
+    def settle(self, store: StoredKeys, before: "Prepared | None") -> None:
+        """Leave out what is known already, once all entries are there.
+
+        Args:
+            store: Says what is stored.
+            before: The entries before these, if they are on their way into the store.
+
+        Raises:
+            TransientError: The store cannot be read now; it may be called again.
+        """
+        traces: defaultdict[str, set[str]] = defaultdict(set)
+        uids: defaultdict[str, list[str]] = defaultdict(list)
+        for space, trace_id, _ in self._best:
+            traces[space].add(trace_id)
+        for (space, uid), row in self._records.items():
+            uids[space].append(uid)
+            if row.trace_id is not None:
+                traces[space].add(row.trace_id)
+        ranks = {space: dict(store.stored_spans(space, ids)) for space, ids in traces.items()}
+        digests = {space: dict(store.stored_records(space, ids)) for space, ids in uids.items()}
+        if before is not None:
+            for space, rows in before.by_space.items():
+                known = ranks.setdefault(space, {})
+                for trace_id, own in rows.ranks.items():
+                    known[trace_id] = {**known.get(trace_id, {}), **own}
+                digests[space] = {**digests.get(space, {}), **rows.digests}
+        self._settle_spans(ranks)
+        self._settle_records(digests)
+        for space, ids in traces.items():
+            self.by_space[space].known.update(ids & ranks.get(space, {}).keys())
+
+    def fill(self, commit: Commit) -> None:
+        """Write the rows into a commit. Cost: about 30 µs for a span."""
+        by_trace: defaultdict[tuple[str, str], list[TakenSpan]] = defaultdict(list)
+        for key, taken, received_ns in self._spans:
+            size, checksum = taken.key.size_bytes, taken.key.checksum
+            commit.spans.append(
+                span_row(
+                    taken.span, space=key.space, received_ns=received_ns, size_bytes=size,
+                    checksum=checksum,
+                )
+            )  # fmt: skip
+            by_trace[key.space, key.trace_id].append(taken)
+        commit.bodies += [
+            BodyRow(space, trace_id, len(spans), trace_body(spans))
+            for (space, trace_id), spans in by_trace.items()
+        ]
+        commit.replaced += self._replaced
+        commit.records += [row for rows in self.by_space.values() for row in rows.records]
+        commit.letters += self.letters
+        for name, n in self.counts.items():
+            commit.counts[name] = commit.counts.get(name, 0) + n
+
+    def _settle_spans(self, known: Mapping[str, Mapping[str, Mapping[str, SpanKey]]]) -> None:
+        for key, (taken, received_ns) in self._best.items():
+            space, trace_id, span_id = key
+            stored = known.get(space, {}).get(trace_id, {}).get(span_id)
+            if stored is not None:
+                self._again(space, taken.span)
+                if taken.key <= stored:
+                    continue
+                self._replaced.append(key)
+            else:
+                is_event = is_log_event(taken.span)
+                self._count(space, Count.ACCEPTED_EVENT if is_event else Count.ACCEPTED_SPAN)
+            rows = self.by_space[space]
+            rows.spans.append(taken.span)
+            rows.ranks.setdefault(trace_id, {})[span_id] = taken.key
+            self._spans.append((key, taken, received_ns))
+        self._best.clear()
+
+    def _settle_records(self, known: Mapping[str, Mapping[str, str]]) -> None:
+        for (space, uid), row in self._records.items():
+            digest = known.get(space, {}).get(uid)
+            if digest is None:
+                self.by_space[space].records.append(row)
+                self.by_space[space].digests[uid] = row.digest
+                self._count(space, Count.ACCEPTED_RECORD)
+            else:
+                self._repeated(row, digest)
+        self._records.clear()
+
+    def _count(self, space: str, name: Count) -> None:
+        self.counts[CountName(space, name)] += 1
+
+    def _again(self, space: str, span: Span) -> None:
+        self._count(space, Count.DUPLICATE_EVENT if is_log_event(span) else Count.DUPLICATE_SPAN)
+
+    def _repeated(self, row: RecordRow, digest: str) -> None:
+        """A record whose uid is known: the same one again, or another one."""
+        if row.digest == digest:
+            self._count(row.space, Count.DUPLICATE_RECORD)
+        else:
+            self.letters.append(_conflict(row))
+
+
+def _conflict(row: RecordRow) -> DeadLetter:
+    """The item; without times of our own, as delivered again it is the same letter."""
+    payload = {
+        "uid": row.uid,
+        "profile": row.profile_ref,
+        "record_id": row.record_id,
+        "session_id": row.session_id,
+        "trace_id": row.trace_id,
+        **({"created_at": row.created_ns} if row.is_dated else {}),
+        "context": row.context,
+        "tags": dict(row.tags),
+    }
+    return DeadLetter(
+        space=row.space,
+        kind=LetterKind.RECORD,
+        reason="conflict",
+        message=f"uid {row.uid} was accepted before with another content; the first one is kept",
+        source="",
+        payload=dump_json(payload).encode(),
+        uid=row.uid,
+        received_ns=row.received_ns,
+    )

@@ -1,0 +1,161 @@
+"""What earlier processes left: records that wait, open traces, and judgements that they began."""
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from typing import Final
+
+from collector.pipeline.dead_letters import letter_of_record
+from collector.pipeline.profiles import ProfileRegistry
+from collector.split import split
+from collector.store.commit import RecordId
+from collector.store.letters import DeadLetter
+from collector.store.rows import RecordRow, TraceKey, is_watched_uid
+from collector.store.span_rows import TracePlace
+from collector.store.store import Store
+from collector.worker.begun import HELD_S, Begun
+from collector.worker.derive import Deriver
+from collector.worker.join import Join
+from collector.worker.judge import POISON
+from scouter.model.log_event import is_log_event
+
+_TRACES: Final = 200
+_SPANS: Final = 2_000
+"""Traces and their spans that are read together."""
+
+
+_ANY: Final = 2**62
+"""A commit behind all others."""
+
+
+class Recovery:
+    """Reads what is left from the store's low mark on; traces that profiles watch come by and by.
+
+    Args:
+        store: Has what is left.
+        registry: The profiles.
+        clock: Monotonic seconds.
+
+    Raises:
+        TransientError: The store cannot be read now.
+    """
+
+    def __init__(self, store: Store, registry: ProfileRegistry, clock: Callable[[], float]) -> None:
+        self._store, self._clock = store, clock
+        self._low_seq, self._began = store.low_seq, clock()
+        waiting = store.waiting_records(store.low_seq)
+        watching = registry.watching_spaces()
+        self._traces: Final[dict[TraceKey, tuple[int, int]]] = {}
+        """Number of spans and last commit of the traces that a profile may watch."""
+        for key, spans in store.open_traces(store.low_seq).items() if watching else ():
+            if key[0] in watching:
+                self._traces[key] = len(spans), spans[-1].seq
+        self.is_unfinished: Final = bool(waiting or self._traces)
+        self.begun: Final = _unended(store, waiting)
+        """How often judgements were begun that have no result."""
+        self.letters: Final[list[DeadLetter]] = []
+        """Of records that are not judged any more."""
+        self._records: Final[list[RecordRow]] = waiting
+        self._held: Final[list[RecordRow]] = []
+        self._left: Final = deque(self._parts(self._traces))
+        self._held_traces: Final[list[TraceKey]] = []
+
+    def __bool__(self) -> bool:
+        """True while something is left to be taken up that need not be held."""
+        return bool(self._records or self._left)
+
+    @property
+    def is_held(self) -> bool:
+        """True while something is held back, as processes have ended by it."""
+        return bool(self._held or self._held_traces)
+
+    def low_seq(self, other: int) -> int:
+        """The oldest commit that is needed for what is left, unless another one is older."""
+        return min(self._low_seq, other) if self or self.is_held else other
+
+    def step(
+        self,
+        join: Join,
+        deriver: Deriver,
+        begun: Begun,
+        wait: Callable[[RecordRow], None],
+        now: float,
+    ) -> None:
+        """Take up what is left: all records, and some traces.
+
+        Args:
+            join: Gets the traces.
+            deriver: Finds the profiles that watch them.
+            begun: Says what is judged alone, later, or not any more.
+            wait: Lets a record wait.
+            now: The time of the join.
+
+        Raises:
+            TransientError: The store cannot be read now; it may be called again.
+        """
+        is_over = self._clock() >= self._began + HELD_S
+        if is_over and self._held_traces:
+            self._left.extend(self._parts(self._held_traces))
+            self._held_traces.clear()
+        if is_over and self._held:
+            for row in self._held:
+                wait(row)
+            self._held.clear()
+        while self._records:
+            row = self._records[-1]
+            if begun.is_poison(row.space, row.uid):
+                whole = self._store.records_of(row.space, [(row.seq, row.uid)])
+                self.letters.extend(letter_of_record(each, *POISON) for each in whole.values())
+                begun.done(row.space, [row.uid])
+            elif begun.is_held(row.space, row.uid) and not is_over:
+                self._held.append(row)
+            else:
+                wait(row)
+            self._records.pop()
+        if self._left:
+            self._take_up(self._left[0], join, deriver, begun, now, is_over=is_over)
+            self._left.popleft()
+
+    def _take_up(
+        self,
+        part: list[TraceKey],
+        join: Join,
+        deriver: Deriver,
+        begun: Begun,
+        now: float,
+        *,
+        is_over: bool,
+    ) -> None:
+        space = part[0][0]
+        places = [TracePlace(trace_id, 0, _ANY) for _, trace_id in part]
+        for trace_id, spans in self._store.spans_of(space, places).items():
+            key = (space, trace_id)
+            seq = self._traces[key][1]
+            own = [span for span in spans if not is_log_event(span)]
+            for alias, profile_uid, uid in deriver.selected(
+                space, trace_id, own, seq, join.aliases(key)
+            ):
+                if begun.is_held(space, uid) and not is_over:
+                    self._held_traces.append(key)
+                else:
+                    join.reopen(key, self._low_seq, now)
+                    join.watch(key, alias, profile_uid, uid, now)
+
+    def _parts(self, keys: Iterable[TraceKey]) -> Iterator[list[TraceKey]]:
+        by_space: dict[str, list[TraceKey]] = {}
+        for key in keys:
+            by_space.setdefault(key[0], []).append(key)
+        for own in by_space.values():
+            yield from split(own, lambda key: (1, self._traces[key][0]), (_TRACES, _SPANS))
+
+
+def _unended(store: Store, waiting: Iterable[RecordRow]) -> dict[RecordId, int]:
+    begun = store.begun(store.low_seq)
+    wanted = {RecordId(row.space, row.uid) for row in waiting}
+    derived: dict[str, list[str]] = {}
+    for space, uid in begun:
+        if is_watched_uid(uid):
+            derived.setdefault(space, []).append(uid)
+    for space, uids in derived.items():
+        there = store.stored_records(space, uids)
+        wanted.update(RecordId(space, uid) for uid in uids if uid not in there)
+    return {key: n for key, n in begun.items() if key in wanted}

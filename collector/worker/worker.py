@@ -1,0 +1,463 @@
+"""The worker's thread: it reads the log in order, joins, judges, and commits results and offset.
+
+A turn reads some entries, decides some of what is due, and commits both together with the offset.
+While a commit is on its way the next entries are read. Nothing is in memory alone: a process that
+ends at any moment goes on from the store and the offset in it.
+"""
+
+import logging
+import sys
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass
+from typing import Final, TypeVar
+
+from collector.log.port import Log
+from collector.pipeline.join.joined_trace import Need
+from collector.pipeline.join.times import JoinTimes
+from collector.pipeline.profiles import ProfileRegistry
+from collector.store.commit import Commit
+from collector.store.rows import RecordRow
+from collector.store.store import Store
+from collector.worker.begun import Begun
+from collector.worker.derive import Deriver, by_trace
+from collector.worker.join import Join
+from collector.worker.judge import Decided, Judge, due_now, need_of
+from collector.worker.log_time import LogTime
+from collector.worker.open_trace import Waiting
+from collector.worker.prepare import Prepared, SpaceRows
+from collector.worker.recover import Recovery
+from collector.worker.sift import sift
+from collector.worker.take import read_entry, unusable
+from scouter.errors import DataError, TransientError
+from scouter.model.log_event import is_evidence, is_log_event
+
+_log: Final = logging.getLogger(__name__)
+_READ_BYTES: Final = 2**20
+_MOST_ITEMS: Final = 5_000
+"""Spans and records of one commit: it takes a tenth of a second."""
+_GATHER_S: Final = 0.3
+"""Longest reading for one commit."""
+_NEXT_S: Final = 0.02
+"""Wait for more entries of a commit that has some."""
+_IDLE_S: Final = 0.25
+"""Between two looks at the join while nothing comes: its time runs by them."""
+_JUDGE_S: Final = 0.5
+"""Longest judging of one turn."""
+_SHARE: Final = 0.25
+"""Least share of judging while entries wait: of the time that reading took."""
+_RETRY_S: Final = 1.0
+"""Between two tries while the store takes nothing."""
+_BUSY_S: Final = 0.01
+"""Receivers are busy if something was appended within this time."""
+_PAUSE_S, _PAUSES = 0.003, 20
+"""The worker lets busy receivers acknowledge first, for so long and so often before each read."""
+_BEHIND_BYTES: Final = 256 * 2**20
+"""Unread bytes of the log beyond which it does not."""
+
+_ANY: Final = sys.maxsize
+"""Number of a commit behind all others."""
+
+T = TypeVar("T")
+
+
+@dataclass(slots=True)
+class WorkerCounts:
+    """What this process has done so far."""
+
+    spans: int = 0
+    records: int = 0
+    evaluations: int = 0
+    letters: int = 0
+    longest_commit_s: float = 0.0
+    damaged_bytes: int = 0
+
+
+@dataclass(slots=True)
+class _Flight:
+    """A commit on its way into the store."""
+
+    commit: Commit
+    prepared: Prepared
+    known_s: float
+    """The time of the log up to which its entries reach."""
+    done: "Future[int]"
+    judged: frozenset[tuple[str, str]]
+    """Space and uid of its records that were judged as they came."""
+
+
+class Worker:
+    """Takes what the log has into the store, and judges it.
+
+    Args:
+        log: Is read from the store's offset on, and trimmed.
+        store: Takes everything; no one else commits to it.
+        registry: The profiles.
+        times: Waiting times of the join.
+        clock: Monotonic seconds.
+        now_ns: Wall clock.
+    """
+
+    def __init__(
+        self,
+        log: Log,
+        store: Store,
+        registry: ProfileRegistry,
+        times: JoinTimes,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        now_ns: Callable[[], int] = time.time_ns,
+    ) -> None:
+        self._log, self._store, self._registry, self._times = log, store, registry, times
+        self._clock, self._now_ns = clock, now_ns
+        self.counts: Final = WorkerCounts()
+        self.fault = ""
+        """Reason that nothing goes on now; empty if it does."""
+        self._stopping: Final = threading.Event()
+        self._profiles_changed: Final = threading.Event()
+        self._pool: Final = ThreadPoolExecutor(1, thread_name_prefix="worker-commit")
+        self._thread = threading.Thread(target=self._run, name="worker", daemon=True)
+        self._deriver: Final = Deriver(registry)
+        self._flight: _Flight | None = None
+        self._is_idle = False
+        self._begin()
+
+    # --- for everybody ----------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Begin to work in a thread of its own."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Finish the turn and its commit, and end the thread."""
+        self._stopping.set()
+        if self._thread.ident is not None:
+            self._thread.join()
+        self._pool.shutdown()
+
+    @property
+    def behind_bytes(self) -> int:
+        """Bytes of the log that are not in the store yet."""
+        return self._log.end - self._store.offset
+
+    @property
+    def waiting(self) -> int:
+        """Records that wait, those included that are to be derived."""
+        return len(self._join)
+
+    @property
+    def is_idle(self) -> bool:
+        """True if everything that the log has is stored, and nothing waits."""
+        return self._is_idle and self.behind_bytes == 0
+
+    def wait_for(self, offset: int, timeout_s: float) -> bool:
+        """Wait until everything before an offset of the log is in the store.
+
+        Returns:
+            False if it is not after so many seconds.
+        """
+        until = self._clock() + timeout_s
+        while self._store.offset < offset:
+            if self._clock() >= until:
+                return False
+            time.sleep(0.005)
+        return True
+
+    def profiles_changed(self) -> None:
+        """Have records looked at again that wait for a profile."""
+        self._profiles_changed.set()
+
+    # --- the thread -------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        while not self._stopping.is_set():
+            try:
+                self.turn()
+            except TransientError as error:  # it is to stop
+                _log.warning("given up at the end: %s; the log has what is not stored", error)
+                return
+            except Exception as error:  # noqa: BLE001 whatever it is, nothing is lost by it
+                # What is in memory may be half of a turn: the store has what holds.
+                _log.exception("the worker begins anew from the store")
+                self.fault = repr(error)
+                if not self._stopping.wait(_RETRY_S):
+                    self._begin_anew()
+        self._land()
+
+    def turn(self, wait_s: float = _IDLE_S) -> bool:
+        """Read, decide and commit once.
+
+        Args:
+            wait_s: Longest wait for the first entry, where nothing is due.
+
+        Returns:
+            True if there was anything to do, or more is left to do at once.
+        """
+        began = self._clock()
+        prepared, known_s = self._read(wait_s)
+        is_behind = self._log.end > self._offset
+        self._insist(lambda: prepared.settle(self._store, self._before()))
+        commit = Commit(offset=self._offset, low_seq=0)
+        prepared.fill(commit)
+        reading_s = self._clock() - began
+        self._land()
+        self._look_at_profiles()
+        self._recover()
+        if prepared.is_empty:
+            self._known_s = known_s
+        until = self._clock() + (_SHARE * reading_s if is_behind else _JUDGE_S)
+        judged = self._judge_now(prepared, commit, until)
+        self._decide(commit, until)
+        is_sent = self._send(commit, prepared, known_s, judged)
+        is_left = is_sent or bool(self._recovery) or self._join.has_due
+        self._is_idle = not (is_left or self._join or self._recovery.is_held)
+        return is_left
+
+    def _begin_anew(self) -> None:
+        """Forget everything once nothing is on its way any more, and take up what the store has."""
+        if self._flight is not None:
+            wait([self._flight.done])
+        self._insist(self._begin)
+
+    def _begin(self) -> None:
+        """Take up what the store has: after a start, and where memory cannot be trusted."""
+        store = self._store
+        self._flight = None
+        self._offset = store.offset
+        self._log_time = LogTime(self._now_ns)
+        self._known_s = 0.0
+        """The time of the log up to which the join knows everything."""
+        self._join = Join(self._times)
+        self._recovery = Recovery(store, self._registry, self._clock)
+        has_unread = self._log.end > self._offset
+        is_unfinished = has_unread or self._recovery.is_unfinished
+        self._begun = Begun(self._recovery.begun, is_unfinished=is_unfinished)
+        self._judge = Judge(
+            store, self._registry, self._join, clock=self._clock, now_ns=self._now_ns
+        )
+
+    def _read(self, wait_s: float) -> tuple[Prepared, float]:
+        """Read entries for one commit; returns them and the time up to which they reach."""
+        prepared, items, began = Prepared(), 0, self._clock()
+        is_due = self._join.has_due or bool(self._recovery) or self._flight is not None
+        wait_s = 0.0 if is_due else min(wait_s, self._until_due_s())
+        while items < _MOST_ITEMS and not self._stopping.is_set():
+            if not self._log.wait(self._offset, wait_s):
+                self._log_time.caught_up()
+                break
+            self._let_receivers_first()
+            chunk = self._insist(lambda: self._log.read(self._offset, _READ_BYTES))
+            for entry in chunk.entries:
+                self._log_time.read(entry.item.received_ns)
+                try:
+                    contents = read_entry(entry, self._registry)
+                except Exception as error:  # noqa: BLE001 it must not stop the others
+                    _log.exception("an entry of the log cannot be taken")
+                    contents = unusable(entry, error)
+                items += prepared.add(contents)
+            self.counts.damaged_bytes += sum(gap.size_bytes for gap in chunk.damaged)
+            self._offset = chunk.next
+            if self._clock() - began > _GATHER_S:
+                break
+            wait_s = _NEXT_S
+        return prepared, self._log_time.seconds
+
+    def _let_receivers_first(self) -> None:
+        """Yield while requests come: receivers and worker share the interpreter."""
+        for _ in range(_PAUSES):
+            is_busy = time.monotonic() - self._log.last_append_s() < _BUSY_S
+            if not is_busy or self._log.end - self._offset >= _BEHIND_BYTES:
+                return
+            time.sleep(_PAUSE_S)
+
+    def _until_due_s(self) -> float:
+        due = self._join.next_due()
+        return _IDLE_S if due is None else max(0.0, due - self._log_time.seconds)
+
+    def _before(self) -> Prepared | None:
+        return None if self._flight is None else self._flight.prepared
+
+    # --- judging ----------------------------------------------------------------------------
+
+    def _judge_now(
+        self, prepared: Prepared, commit: Commit, until: float
+    ) -> frozenset[tuple[str, str]]:
+        """Judge records of this very commit that wait for nothing; returns their keys."""
+        done: set[tuple[str, str]] = set()
+        if self._begun.is_careful:  # then they are stored before
+            return frozenset()
+        for space, rows in prepared.by_space.items():
+            due = [
+                due_now(row)
+                for row in rows.records
+                if need_of(row, self._registry.of_record(row)) is Need.NOTHING
+            ]
+            left = self._judge.judge(due, {}, commit, until)
+            done.update((space, each.ready.record.uid) for each in due)
+            done.difference_update((space, each.ready.record.uid) for each in left)
+        return frozenset(done)
+
+    def _decide(self, commit: Commit, until: float) -> None:
+        """Decide what is due, one space after the other, until the time is over."""
+        self._join.look(self._known_s)
+        while self._join.has_due and (space := self._join.next_space()) is not None:
+            part = self._judge.take(space, self._begun.is_alone)
+            if part.is_alone and commit.evaluations:  # then it has a commit of its own
+                self._judge.give_back(part)
+                return
+            try:
+                decided = self._judge.decide(part, self._known_s)
+            except TransientError as error:
+                self._judge.give_back(part)
+                self._wait_after(error)
+                return
+            self._note(space, decided)
+            self._judge.finish(part, decided, commit, until)
+            self._begun.done(space, [each.ready.record.uid for each in decided.due])
+            if part.is_alone or self._clock() >= until:
+                return
+        if not self._recovery and self._log.end <= self._offset:
+            self._begun.rest()
+
+    def _note(self, space: str, decided: Decided) -> None:
+        """Note in the store what is judged now, if an earlier process may have ended by it."""
+        begun = self._begun.to_note(space, [each.ready.record.uid for each in decided.due])
+        if begun:
+            store = self._store
+            commit = Commit(offset=store.offset, low_seq=store.low_seq, begun=begun)
+            self._insist(lambda: store.commit(commit))
+
+    def _look_at_profiles(self) -> None:
+        """Let records wait for their traces that waited for a profile, if it is there now."""
+        if not self._profiles_changed.is_set():
+            return
+        self._profiles_changed.clear()
+        for space, waiting in self._join.take_unknown():
+            keys = [(waiting.seq, waiting.uid)]
+            rows = self._insist(lambda of=space, keys=keys: self._store.records_of(of, keys))
+            for row in rows.values():
+                self._wait(row, waiting, is_new=False)
+
+    def _recover(self) -> None:
+        """Take up some of what earlier processes left."""
+
+        def wait(row: RecordRow) -> None:
+            waiting = Waiting(uid=row.uid, seq=row.seq, arrived=self._known_s, alias=row.alias)
+            self._wait(row, waiting, is_new=False)
+
+        recovery = self._recovery
+        self._insist(
+            lambda: recovery.step(self._join, self._deriver, self._begun, wait, self._known_s)
+        )
+
+    # --- committing -------------------------------------------------------------------------
+
+    def _send(
+        self,
+        commit: Commit,
+        prepared: Prepared,
+        known_s: float,
+        judged: frozenset[tuple[str, str]],
+    ) -> bool:
+        """Send a commit on its way, if there is anything in it; says whether there is."""
+        commit.letters += self._recovery.letters
+        self._recovery.letters.clear()
+        has_rows = commit.evaluations or commit.letters or commit.records
+        if prepared.is_empty and not has_rows and commit.offset == self._store.offset:
+            return False
+        next_seq = self._store.last_seq + 1
+        commit.low_seq = self._recovery.low_seq(self._join.low_seq(next_seq))
+        done = self._pool.submit(self._commit, commit)
+        self._flight = _Flight(commit, prepared, known_s, done, judged)
+        return True
+
+    def _commit(self, commit: Commit) -> int:
+        """Commit, however long the store takes nothing, and trim the log; in its own thread."""
+        began = self._clock()
+        while True:
+            try:
+                seq = self._store.commit(commit)
+                break
+            except TransientError as error:
+                self._wait_after(error)
+                began = self._clock()
+            except DataError:
+                if not sift(commit):
+                    raise
+        took_s = self._clock() - began
+        self.counts.longest_commit_s = max(self.counts.longest_commit_s, took_s)
+        self._log.trim(commit.offset)
+        return seq
+
+    def _land(self) -> None:
+        """Wait for the commit on its way, and let the join know what it has stored."""
+        flight = self._flight
+        if flight is None:
+            return
+        seq = flight.done.result()
+        self._flight = None
+        self.fault = ""
+        counts, commit = self.counts, flight.commit
+        counts.spans += len(commit.spans)
+        counts.records += len(commit.records)
+        counts.evaluations += len(commit.evaluations)
+        counts.letters += len(commit.letters)
+        self._known_s = flight.known_s
+        for space, rows in flight.prepared.by_space.items():
+            for row in rows.records:
+                if (space, row.uid) not in flight.judged:
+                    waiting = Waiting(uid=row.uid, seq=seq, arrived=flight.known_s, alias=row.alias)
+                    self._wait(row, waiting, is_new=row.trace_id not in rows.known)
+            self._open(space, rows, seq)
+
+    def _open(self, space: str, rows: SpaceRows, seq: int) -> None:
+        """Let the join know of stored spans, and find what is watched of them."""
+        join, now = self._join, self._known_s
+        opens = self._registry.watching(space) is not None
+        spans = filter(is_evidence, rows.spans)
+        join.add_spans(space, spans, seq, now, known=rows.known, opens=opens)
+        if not opens:
+            return
+        for trace_id, own in by_trace(s for s in rows.spans if not is_log_event(s)).items():
+            key = (space, trace_id)
+            # The registry is as these spans found it: no change of a profile can be later.
+            for each in self._deriver.selected(space, trace_id, own, _ANY, join.aliases(key)):
+                join.watch(key, *each, now)
+
+    def _wait(self, row: RecordRow, waiting: Waiting, *, is_new: bool) -> None:
+        """Let a stored record wait for what it needs."""
+        space, registered = row.space, self._registry.of_record(row)
+        match need_of(row, registered):
+            case Need.PROFILE:
+                _log.warning(
+                    "a record names the profile %.200r, which is not registered; it waits until "
+                    "the deadline, then it is a dead letter. Register it, the same file as the "
+                    "agent's", row.profile_ref,
+                )  # fmt: skip
+                self._join.wait_for_profile(space, waiting)
+            case Need.TRACE:
+                key = (space, row.trace_id or "")
+                self._join.wait_for_trace(key, waiting, self._known_s, is_new=is_new)
+            case Need.NOTHING:
+                self._join.wait_for_turn(space, waiting)
+
+    # --- a store or log that gives or takes nothing ---------------------------------------------
+
+    def _insist(self, action: Callable[[], T]) -> T:
+        """Try something until it works.
+
+        Raises:
+            TransientError: The worker is to stop.
+        """
+        while True:
+            try:
+                return action()
+            except TransientError as error:
+                self._wait_after(error)
+
+    def _wait_after(self, error: TransientError) -> None:
+        self.fault = str(error)
+        if self._stopping.wait(_RETRY_S):
+            raise error
