@@ -12,7 +12,7 @@ from typing import Final
 
 from scouter.errors import ScouterError
 
-_START_S: Final = 30.0
+_START_S: Final = 300.0
 _STOP_S: Final = 15.0
 
 
