@@ -37,7 +37,7 @@ class Fault(Enum):
     END = "end"
     """The process ends before it."""
     LATE_END = "late end"
-    """The process ends after it, in a write after half of it."""
+    """The process ends after it; in a write after half of it, in a sync as that has failed."""
 
 
 class Loss(Enum):
@@ -73,8 +73,9 @@ class _Node:
         for at, data in writes:
             if data is None:
                 del content[at:]
-            content += bytes(max(0, at - len(content)))
-            content[at : at + len(data or b"")] = data or b""
+            else:
+                content += bytes(max(0, at - len(content)))
+                content[at : at + len(data)] = data
         return content
 
 
@@ -168,7 +169,10 @@ class FaultyDisk:
     def _fail(self, name: str, first: Any, rest: tuple[Any, ...], named: dict[str, Any]) -> Any:
         """Do a call as the fault says."""
         data = _data_of(name, rest)
-        if self._fault not in (Fault.ERROR, Fault.END):
+        is_sync = name in ("fsync", "fdatasync")
+        if is_sync and self._fault in (Fault.ERROR, Fault.LATE_END):
+            self._files[first].unsynced.clear()
+        elif self._fault not in (Fault.ERROR, Fault.END):
             if data is None:
                 self._do(name, first, rest, named)
             else:
@@ -179,8 +183,6 @@ class FaultyDisk:
         if self._fault in (Fault.END, Fault.LATE_END):
             self.ended.set()
             raise ProcessEnded
-        if name in ("fsync", "fdatasync"):
-            self._files[first].unsynced.clear()
         raise OSError(self._number, os.strerror(self._number))
 
     def _concerns(self, name: str, first: Any, rest: tuple[Any, ...]) -> bool:

@@ -53,6 +53,8 @@ class Run:
             if self.disk.ended.is_set():
                 self.check_power_cuts()
                 self._begin_process()
+                self._do("commit")  # of what the page cache gives, synced or not
+                self.check_power_cuts()
 
     def _do(self, name: str, size: str = "") -> None:
         assert self.log is not None

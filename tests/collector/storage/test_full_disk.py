@@ -1,8 +1,6 @@
 """A disk of a few megabytes that is full, and has room again."""
 
-import os
 import random
-import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -14,42 +12,17 @@ from scouter.errors import TransientError
 from tests.collector.conftest import Service
 from tests.contracts.store_data import SPACE, record, span
 from tests.support.processes import wait_until
+from tests.support.small_disk import SmallDisk, small_disk
 
 MB = 10**6
 _RNG = random.Random(7)
 
 
-class SmallDisk:
-    """A file system in memory, and a file on it that takes up what shall not be free."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self._ballast = folder / "ballast"
-
-    def leave(self, free_bytes: int) -> None:
-        """Leave so much room, and no more."""
-        found = os.statvfs(self.folder)
-        with self._ballast.open("ab") as file:
-            file.write(bytes(found.f_bavail * found.f_frsize - free_bytes))
-
-    def give_room(self) -> None:
-        self._ballast.unlink()
-
-
 @pytest.fixture
 def disk(tmp_path: Path) -> Iterator[SmallDisk]:
     """80 MB of it."""
-    folder = tmp_path / "disk"
-    folder.mkdir()
-    try:
-        command = ["mount", "-t", "tmpfs", "-o", "size=80m", "tmpfs", str(folder)]
-        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
-    except FileNotFoundError as error:
-        pytest.skip(f"no small disk without the program mount: {error}")
-    if done.returncode:
-        pytest.skip(f"no small disk but for root: {done.stderr.strip()}")
-    yield SmallDisk(folder)
-    subprocess.run(["umount", "--lazy", str(folder)], check=True, timeout=120)
+    with small_disk(tmp_path / "disk", 80) as found:
+        yield found
 
 
 def noise(size: int) -> str:

@@ -1,0 +1,43 @@
+"""A disk of some megabytes that is full, and has room again."""
+
+import contextlib
+import os
+import subprocess
+from collections.abc import Generator
+from pathlib import Path
+
+import pytest
+
+
+class SmallDisk:
+    """A file system in memory, and a file on it that takes up what shall not be free."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._ballast = folder / "ballast"
+
+    def leave(self, free_bytes: int) -> None:
+        """Leave so much room, and no more."""
+        found = os.statvfs(self.folder)
+        with self._ballast.open("ab") as file:
+            file.write(bytes(found.f_bavail * found.f_frsize - free_bytes))
+
+    def give_room(self) -> None:
+        self._ballast.unlink()
+
+
+@contextlib.contextmanager
+def small_disk(folder: Path, size_mb: int) -> Generator[SmallDisk]:
+    """Mount one; skips the test where nobody may."""
+    folder.mkdir()
+    try:
+        command = ["mount", "-t", "tmpfs", "-o", f"size={size_mb}m", "tmpfs", str(folder)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+    except FileNotFoundError as error:
+        pytest.skip(f"no small disk without the program mount: {error}")
+    if done.returncode:
+        pytest.skip(f"no small disk but for root: {done.stderr.strip()}")
+    try:
+        yield SmallDisk(folder)
+    finally:
+        subprocess.run(["umount", "--lazy", str(folder)], check=True, timeout=120)
