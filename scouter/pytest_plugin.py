@@ -239,13 +239,14 @@ class ScenarioFile(pytest.File):
         baseline = ScenarioEvalResults.load(_path(self.config, file)) if file else None
         if self.left_out():
             baseline = None
-        results = run_named(scenarios, replace(_named_run(self.config), baseline=baseline))
+        given = self.config.getoption("--scouter-accept-changed")
+        accepted = given or self.config.getini("scouter_accept_changed")
+        named = replace(_named_run(self.config), baseline=baseline, accept_changed=accepted)
+        results = run_named(scenarios, named)
         self._required = required_of(results)
         comparison = None
         if baseline is not None:
             threshold = _number(self.config, "regression_threshold", float, 0.05)
-            given = self.config.getoption("--scouter-accept-changed")
-            accepted = given or self.config.getini("scouter_accept_changed")
             comparison = results.compare_to(baseline, threshold, accepted)
         checks = check_gates(results, gates or Gates())
         policy = _policy(self.config)

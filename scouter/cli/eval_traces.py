@@ -124,6 +124,8 @@ def evaluate_traces(
             judge_budget_usd=judge_budget,
             judge_timeout_s=judge_timeout,
             calibrations=calibration or [],
+            baseline=before,
+            accept_changed=accept_changed or (),
         )
     )
     for fault in recorded.faults:

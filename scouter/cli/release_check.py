@@ -50,14 +50,12 @@ class Standard:
         Raises:
             ConfigError: Says which.
         """
-        if self.baseline or has_other:
-            return
-        for option, is_given in (
-            ("--require-ruled-out", self.policy.require_ruled_out is not None),
-            ("--accept-changed", bool(self.accept_changed)),
-        ):
-            if is_given:
-                raise ConfigError(f"{option} needs --baseline FILE, which it compares the run with")
+        if self.accept_changed and not self.baseline:
+            raise ConfigError("--accept-changed needs --baseline FILE, since which it changed")
+        if self.policy.require_ruled_out is not None and not (self.baseline or has_other):
+            raise ConfigError(
+                "--require-ruled-out needs --baseline FILE, which it compares the run with"
+            )
 
     def read_baseline(self) -> ScenarioEvalResults | None:
         """The earlier results, if there are any to compare with; those of all files together.
@@ -96,7 +94,8 @@ def run_check(check: Check, outputs: Outputs) -> None:
         typer.echo(f"scouter: warning: {one_line(warning)}", err=True)
     baseline = check.standard.read_baseline()
     try:
-        ran = run_both(scenarios, replace(check.run, baseline=baseline))
+        accepted = check.standard.accept_changed
+        ran = run_both(scenarios, replace(check.run, baseline=baseline, accept_changed=accepted))
     except KeyboardInterrupt:
         typer.echo(interrupted(check.run), err=True)
         raise typer.Exit(INTERRUPTED) from None

@@ -12,7 +12,7 @@ from scouter.errors import DataError
 from scouter.evaluate.api.records import EvalResults
 from scouter.evaluate.engine.batch import evaluate_batch
 from scouter.evaluate.engine.plan import Plan, compile_plan
-from scouter.evaluate.results.provenance import collect_provenance
+from scouter.evaluate.results.provenance import collect_provenance, judge_name_of
 from scouter.evaluate.results.record_result import RecordResult
 from scouter.evaluate.spans.tree import SpanTree
 from scouter.evaluate.tasks.task import Task, parse_tasks, with_calls_told_by
@@ -136,7 +136,7 @@ class EvalDataset(TasksByKind):
             from scouter.evaluate.engine.judged import evaluate_records
 
             judged = evaluate_records(self.plan, self.records, trees, judge, concurrency)
-        results = self._results(judged, started)
+        results = self._results(judged, started, judge)
         if config is not None:
             from scouter.evaluate.annotate.config import apply_config  # few evaluations need it
 
@@ -168,7 +168,7 @@ class EvalDataset(TasksByKind):
         found = await evaluate_records_async(
             self.plan, self.records, self._trees(spans), judge, concurrency
         )
-        results = self._results(found, started)
+        results = self._results(found, started, judge)
         if config is not None:
             from scouter.evaluate.annotate.config import apply_config_async
 
@@ -189,7 +189,9 @@ class EvalDataset(TasksByKind):
 
         return usual_judge()
 
-    def _results(self, judged: Sequence[RecordResult], started_ns: int) -> EvalResults:
+    def _results(
+        self, judged: Sequence[RecordResult], started_ns: int, judge: object
+    ) -> EvalResults:
         """Remember the times; looking for versions and revision costs more than small runs."""
         ended_ns = time.time_ns()
         provenance = partial(
@@ -198,6 +200,7 @@ class EvalDataset(TasksByKind):
             ended_ns=ended_ns,
             profile_digests={"": self.plan.digest},
             profile_tasks={"": self.tasks},
+            judge=judge_name_of(judge),
         )
         return EvalResults(judged, provenance=provenance, window=(started_ns, ended_ns))
 

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Concatenate, Protocol, TypeAlias
 
 from scouter.errors import ConfigError
+from scouter.evaluate.results.provenance import name_of
 from scouter.queue.scouter_queue import ScouterQueue
 from scouter.replay.turn import Turn
 
@@ -96,3 +97,20 @@ class Hooks(Protocol):
     def overrides(self, method: str) -> bool:
         """Tell whether a method is another one than `EvalOrchestrator` has."""
         ...
+
+
+def agent_name(hooks: Hooks) -> str:
+    """Name who is asked: `agent_name` where it is set, else the agent and a class of one's own."""
+    if hooks.agent_name:
+        return hooks.agent_name
+    is_own = type(hooks).__module__ != "scouter.replay.orchestrator"
+    parts = [*([type(hooks)] if is_own else []), *([hooks.agent_fn] if hooks.agent_fn else [])]
+    return ", ".join(map(name_of, parts))
+
+
+def user_name(hooks: Hooks) -> str:
+    """Name who plays the user: the attribute `name` of what does, else its function or class."""
+    if hooks.overrides("execute_simulated_user_turn"):
+        return name_of(type(hooks))
+    user = hooks.simulated_user_fn
+    return "" if user is None else str(getattr(user, "name", "") or name_of(user))

@@ -22,9 +22,9 @@ from scouter.errors import ConfigError, ScouterError, UnknownProfileError
 from scouter.evaluate.api.replay import ScenarioEvalResults
 from scouter.evaluate.compare.gate_checks import check_names
 from scouter.evaluate.judge.port import Judge, as_judge
+from scouter.evaluate.results.provenance import name_of
 from scouter.evaluate.scenario import EvalScenario, EvalScenarios
 from scouter.evaluate.tasks.task import Task
-from scouter.replay.agent_name import name_of
 from scouter.replay.loading import load_object, loaded_agent, read_profiles
 from scouter.replay.options import RunOptions
 from scouter.replay.orchestrator import EvalOrchestrator
@@ -35,7 +35,7 @@ from scouter.replay.simulated_user import SimulatedUser
 BY_JUDGE: Final = "judge"
 """Names the judge as the one who plays the user."""
 BOTH_BASELINES: Final = (
-    "--interleave runs the version that the new one is held against, and --baseline names its "
+    "--interleave runs the version that the new one is compared with, and --baseline names its "
     "results; leave one of the two out"
 )
 NO_PRICES: Final = (
@@ -102,6 +102,8 @@ class NamedRun(NamedJudging):
         resume: File that keeps what is done.
         progress: False: no progress bar; None: one if a person watches.
         baseline: Earlier results; where the run fell behind them, scenarios are asked again.
+        accept_changed: Ids of what changed since the baseline and a person looked at; others are
+            refused before the run.
         confirm: Most further attempts of each scenario; see `EvalOrchestrator.run`.
         sequential: True ends the run once its attempts decide; see `EvalOrchestrator.run`.
         interleave: `module:name`, or the agent itself, of the version to hold against: it answers
@@ -118,6 +120,7 @@ class NamedRun(NamedJudging):
     resume: Path | None = None
     progress: bool | None = None
     baseline: ScenarioEvalResults | None = None
+    accept_changed: Sequence[str] = ()
     confirm: int | None = None
     sequential: bool = False
     interleave: str | Callable[..., Any] | None = None
@@ -174,15 +177,15 @@ def run_both(scenarios: EvalScenarios, run: NamedRun) -> Ran:
             _check_gates(orchestrator)
             asking = orchestrator.queue.agent_profiles(), list(orchestrator.scenarios)
             with answering_judge(run, *asking, judge, models) as answering:
-                ran = _ran(
-                    Run(
-                        orchestrator,
-                        _options(run),
-                        judge=answering,
-                        beside=beside[0] if beside else None,
-                        judge_name=run.judge_name,
-                    )
+                replay = Run(
+                    orchestrator,
+                    _options(run),
+                    judge=answering,
+                    beside=beside[0] if beside else None,
+                    judge_name=run.judge_name,
                 )
+                replay.check_accepted(run.accept_changed)
+                ran = _ran(replay)
             asking = orchestrator.queue.agent_profiles(), list(orchestrator.scenarios)
     told = partial(
         _told,

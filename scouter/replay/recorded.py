@@ -10,6 +10,7 @@ from scouter.agent.calibration.known import Calibrations
 from scouter.drift.profile import AgentEvalProfile
 from scouter.errors import ConfigError, FileFormatError
 from scouter.evaluate.api.replay import ScenarioEvalResults
+from scouter.evaluate.compare.checks import Checks, difference_of
 from scouter.evaluate.results.lost import Loss, lost_of
 from scouter.evaluate.scenario import EvalScenario, EvalScenarios
 from scouter.evaluate.spans.derived import derive_record
@@ -35,11 +36,16 @@ class RecordedRun(NamedJudging):
         files: OTLP files; see `read_spans`.
         every_trace: True: also traces without a question, an answer and a call of an agent's own.
         concurrency: Most questions to the judge at a time.
+        baseline: Earlier results, which the new ones will be compared with.
+        accept_changed: Ids of what changed since and a person looked at; others are refused before
+            the judge is asked.
     """
 
     files: Sequence[Path]
     every_trace: bool = False
     concurrency: int = 8
+    baseline: ScenarioEvalResults | None = None
+    accept_changed: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +67,7 @@ def judge_recorded(run: RecordedRun) -> Recorded:
     called by their question, so that another recording of the same questions can be compared.
 
     Raises:
-        ConfigError: A profile or the judge is wrong, or there is no trace to judge.
+        ConfigError: A profile, the judge or an accepted id is wrong, or there is no trace to judge.
         SpanFilesError: Nothing of the files could be read.
 
     Cost: that of `read_spans` and of the evaluation.
@@ -82,6 +88,9 @@ def judge_recorded(run: RecordedRun) -> Recorded:
         [EvalScenario(name, id=name) for name in _named(item[0][1] for item in items)]
     )
     runner = EvalRunner(scenarios, profiles, [span for each in chosen for span in each])
+    if (before := run.baseline) is not None:
+        checks = Checks(before.provenance, before.scenarios), runner.checks(run.judge_name)
+        difference_of(*checks).check_accepted(run.accept_changed)
     for scenario, conversation in zip(scenarios, items, strict=True):
         _collect(runner, scenario, conversation, profiles)
     runner.lost = lost_of({Loss.UNREADABLE: len(faults)})

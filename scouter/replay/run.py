@@ -5,25 +5,26 @@ import functools
 import threading
 import warnings
 from collections import Counter
-from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Generator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from typing import TYPE_CHECKING, Final, TypeAlias, cast
 
 from scouter.errors import ConfigError
 from scouter.evaluate.api.replay import ScenarioEvalResults
 from scouter.evaluate.compare.asking import Ask
+from scouter.evaluate.compare.checks import Checks, difference_of
 from scouter.evaluate.judge.port import as_judge, concurrency_of
 from scouter.evaluate.outcome import Reason
 from scouter.evaluate.results.lost import Loss, Lost, lost_of
 from scouter.evaluate.results.pooling import joined, picked
+from scouter.evaluate.results.provenance import judge_name_of
 from scouter.evaluate.scenario import EvalScenarios
 from scouter.model.record import EvalRecord
 from scouter.model.span import Span
-from scouter.replay.agent_name import agent_name, judge_name_of
 from scouter.replay.calls import Calls, DirectCalls, LoopCalls, drive, in_other_thread
 from scouter.replay.conduct import Conductor, collect, settle
 from scouter.replay.filing import Filing, Job
-from scouter.replay.hooks import Hooks
+from scouter.replay.hooks import Hooks, agent_name, user_name
 from scouter.replay.journal import Entry, Journal
 from scouter.replay.options import RunOptions
 from scouter.replay.progress import progress_bar, tell_asked_again, tell_resumed
@@ -130,6 +131,17 @@ class Run:
         self._before: ScenarioEvalResults | None = None
         """What the version that runs beside did so far."""
         self._reasks: Reasks | None = None
+
+    def check_accepted(self, accepted: Collection[str]) -> None:
+        """Refuse ids of which nothing changed since the baseline, before the run costs anything.
+
+        Raises:
+            ConfigError: Names the ids of what did.
+        """
+        if accepted and (before := self.baseline) is not None:
+            checks = self._runner.checks(self._judge_name, user_name(self._hooks))
+            found = difference_of(Checks(before.provenance, before.scenarios), checks)
+            found.check_accepted(accepted)
 
     def in_turn(self) -> ScenarioEvalResults:
         """Run one attempt after the other in this thread, which has no running event loop."""
@@ -396,7 +408,8 @@ class Run:
                 evaluate = functools.partial(evaluate, concurrency=bound)
             results = await calls.call(evaluate, self._config)
         found = cast("ScenarioEvalResults", results)
-        provenance = found.provenance.model_copy(update={"judge": self._judge_name})
+        names = {"judge": self._judge_name, "simulated_user": user_name(self._hooks)}
+        provenance = found.provenance.model_copy(update=names)
         return found.model_copy(update={"provenance": provenance})
 
     def _lost(self) -> tuple[Lost, ...]:

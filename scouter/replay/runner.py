@@ -11,6 +11,7 @@ from scouter.drift.profile import AgentEvalProfile
 from scouter.errors import ConfigError, DataError
 from scouter.evaluate.api.records import EvalResults
 from scouter.evaluate.api.replay import EvalMetrics, ScenarioEvalResults, ScenarioResult
+from scouter.evaluate.compare.checks import Checks
 from scouter.evaluate.dataset import EvalDataset
 from scouter.evaluate.engine.execute import evaluate_record
 from scouter.evaluate.engine.plan import Plan
@@ -18,7 +19,12 @@ from scouter.evaluate.outcome import Outcome, Reason
 from scouter.evaluate.results.attempt import Conversation, context_of, cut_short, not_judged
 from scouter.evaluate.results.json_spans import by_start
 from scouter.evaluate.results.lost import Lost
-from scouter.evaluate.results.provenance import collect_provenance, wires_of
+from scouter.evaluate.results.provenance import (
+    Provenance,
+    collect_provenance,
+    judge_name_of,
+    wires_of,
+)
 from scouter.evaluate.results.record_result import RecordResult, record_outcome
 from scouter.evaluate.results.run import ScenarioInfo
 from scouter.evaluate.results.task_result import Window
@@ -224,7 +230,7 @@ class EvalRunner:
         work = self._work()
         datasets = {alias: data.evaluate(config) for alias, data in work.datasets.items()}
         judged = [evaluate_record(*question) for question in work.questions.values()]
-        return self._results(work, datasets, judged)
+        return self._results(work, datasets, judged, judge)
 
     async def evaluate_async(
         self,
@@ -252,7 +258,7 @@ class EvalRunner:
         async with asyncio.TaskGroup() as group:
             for _ in range(min(concurrency, len(work.questions))):
                 group.create_task(ask_one_by_one())
-        return self._results(work, datasets, [judged[key] for key in work.questions])
+        return self._results(work, datasets, [judged[key] for key in work.questions], judge)
 
     def asked(self, judge: "AnyJudge | None") -> "AnyJudge | None":
         """The judge; without one, if a task asks, the models that prompts name."""
@@ -263,6 +269,23 @@ class EvalRunner:
         from scouter.evaluate.judge.port import usual_judge  # loads where judges are used
 
         return usual_judge()
+
+    def checks(self, judge: str, simulated_user: str | None = None) -> Checks:
+        """Say by what the run will be judged, before anything is collected.
+
+        Args:
+            judge: Name of the judge in the results.
+            simulated_user: Name of the simulated user there.
+        """
+        profiles = self.profiles.items()
+        origin = Provenance(
+            profile_digests={alias: profile.digest for alias, profile in profiles},
+            profile_tasks={alias: wires_of(profile.tasks) for alias, profile in profiles},
+            scenarios_digest=scenarios_digest(self.scenarios),
+            judge=judge,
+            simulated_user=simulated_user,
+        )
+        return Checks(origin, [*map(_info, self.scenarios)])
 
     def _work(self) -> _Work:
         """Lay out what there is to judge."""
@@ -299,7 +322,11 @@ class EvalRunner:
         )
 
     def _results(
-        self, work: _Work, datasets: Mapping[str, EvalResults], judged: Sequence[RecordResult]
+        self,
+        work: _Work,
+        datasets: Mapping[str, EvalResults],
+        judged: Sequence[RecordResult],
+        judge: object,
     ) -> ScenarioEvalResults:
         """Put together what was judged."""
         repeats = max((item.attempt for item in work.collected), default=0) + 1
@@ -324,19 +351,7 @@ class EvalRunner:
             dataset_results=dataset_results,
             scenario_results=tuple(scenario_results),
             metrics=EvalMetrics.of(dataset_results, scenario_results),
-            scenarios=tuple(
-                ScenarioInfo(
-                    scenario_id=scenario.id,
-                    initial_query=scenario.initial_query,
-                    tags=tuple(scenario.tags),
-                    required=scenario.required,
-                    required_tasks=_required(scenario.tasks),
-                    content=scenario.content,
-                    tasks=wires_of(scenario.tasks),
-                )
-                for scenario in self.scenarios
-                if scenario.id in run
-            ),
+            scenarios=tuple(_info(each) for each in self.scenarios if each.id in run),
             conversations=tuple(conversations),
             repeats=repeats,
             lost=self.lost,
@@ -351,6 +366,7 @@ class EvalRunner:
                 ended_ns=time.time_ns(),
                 profile_digests={alias: item.digest for alias, item in self.profiles.items()},
                 profile_tasks={alias: item.tasks for alias, item in self.profiles.items()},
+                judge=judge_name_of(judge),
                 collection_id=self.scenarios.collection_id,
                 scenarios_digest=scenarios_digest(self.scenarios),
             ),
@@ -391,6 +407,18 @@ def _records_for(
     if not profile.plan.needs_spans:
         return list(made)
     return [*made, *records_of_traces(profile, spans.of_attempt(item), made)]
+
+
+def _info(scenario: EvalScenario) -> ScenarioInfo:
+    return ScenarioInfo(
+        scenario_id=scenario.id,
+        initial_query=scenario.initial_query,
+        tags=tuple(scenario.tags),
+        required=scenario.required,
+        required_tasks=_required(scenario.tasks),
+        content=scenario.content,
+        tasks=wires_of(scenario.tasks),
+    )
 
 
 def _required(tasks: Iterable[TaskBase]) -> tuple[str, ...]:

@@ -24,6 +24,7 @@ from scouter.evaluate.judge.port import (
     as_judge,
 )
 from scouter.evaluate.outcome import Reason
+from scouter.evaluate.results.provenance import judge_name_of
 from scouter.evaluate.scenario import EvalScenario
 from scouter.model.json_value import to_json_value
 from scouter.replay.turn import Turn, turns_of_attempt
@@ -96,6 +97,8 @@ class SimulatedUser:
         max_retries: int = 3,
         backoff: Backoff | None = None,
     ) -> None:
+        self.name = f"{provider}/{model}".strip("/") or f"judge {judge_name_of(judge)}".rstrip()
+        """Name in results."""
         self._judge = as_judge(judge)
         self._model = model
         self._provider = str(provider)

@@ -171,7 +171,11 @@ def test_gates_and_baseline_are_items(
     result = run(*held)
     result.assert_outcomes(passed=1, failed=3)
     result.stdout.fnmatch_lines(
-        ["*pass rate of all checks: 50.0%*", "regressed: 1 of 2 *", "*'paris' is broken*"]
+        [
+            "*pass rate of all checks: 50.0%*",
+            "regressed: 3 of 6 attempts passed, 2 of 2 *",
+            "*'paris' is broken*",
+        ]
     )
 
 
@@ -195,8 +199,11 @@ def test_a_changed_question_fails_the_baseline_until_it_is_accepted(
             "cannot clear scenario 'paris', *--accept-changed paris*",
         ]
     )
-    accepted = run(*held, "--scouter-accept-changed=paris", "--scouter-accept-changed=rome")
+    accepted = run(*held, "--scouter-accept-changed=paris")
     accepted.assert_outcomes(passed=3)
+    wrong = run(*held, "--scouter-accept-changed=paris", "--scouter-accept-changed=rome")
+    wrong.assert_outcomes(errors=0, failed=3)
+    wrong.stdout.fnmatch_lines(["*--accept-changed rome: nothing of this id changed since*"])
     accepted.stdout.fnmatch_lines(["shop.yaml: changed: scenario 'paris' changed *"])
 
 

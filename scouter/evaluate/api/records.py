@@ -138,6 +138,7 @@ class EvalResults(ResultRows):
         Raises:
             TypeError: The baseline is something else, such as the results of a replay.
             ValueError: The threshold is not in [0, 1].
+            ConfigError: Nothing of an accepted id changed; names the ids of what did.
         """
         from scouter.evaluate.api.comparison import ComparisonResults  # few evaluations need it
 

@@ -203,6 +203,7 @@ class ScenarioEvalResults(RunResults, frozen=True):
 
         Raises:
             ValueError: The threshold is not in [0, 1].
+            ConfigError: Nothing of an accepted id changed; names the ids of what did.
         """
         from scouter.evaluate.api.comparison import (  # few runs have a baseline
             ScenarioComparisonResults,

@@ -1,19 +1,20 @@
 """Checks that are not what they were in the baseline, although their ids are the same."""
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, field, replace
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property, lru_cache
 from hashlib import sha256
 from itertools import zip_longest
-from typing import Final, Literal, TypeAlias
+from typing import Final, Literal, NamedTuple, TypeAlias
 
 from pydantic import BaseModel, JsonValue
 
+from scouter.errors import ConfigError
 from scouter.evaluate.operators.show import show
 from scouter.evaluate.results.provenance import Provenance, Wire
-from scouter.evaluate.results.run import RunResults, ScenarioInfo
+from scouter.evaluate.results.run import ScenarioInfo
 from scouter.evaluate.tasks.task import Task, parse_task
 
 Kind: TypeAlias = Literal["task", "scenario", "profile"]
@@ -21,6 +22,8 @@ Act: TypeAlias = Literal["changed", "removed", "added"]
 
 JUDGE: Final = "judge"
 """Field of a task that names the judge which took the place of the prompt's provider."""
+USER: Final = "simulated_user"
+"""Field of an interactive scenario that names who played the user."""
 
 AFTER_THE_ANSWER: Final = frozenset(
     {"context_path", "operator", "expected_value", "condition", "required", "depends_on"}
@@ -31,12 +34,18 @@ _NO_MATTER: Final = frozenset({"description", "max_retries", "sample_rate"})
 """Fields that change no outcome."""
 _READ_BY_TASKS: Final = frozenset({"expected_outcome", "expected_trajectory", "metadata"})
 """Fields of a scenario that its tasks read; all others are what the agent is asked."""
+_INTERACTIVE: Final = frozenset({"simulated_user_persona", "termination_signal"})
+"""Fields of a scenario either of which makes it interactive."""
 _NAMED: Final = 3
+_LISTED: Final = 20
+"""Ids that an error lists."""
 _FIELDS: Final = 4
 _BEFORE_IT: Final = 12
 """Characters that are shown before the first difference of two long texts."""
 _VALUE: Final = 60
 _NOTHING: Final = "nothing"
+_NOT_KNOWN: Final = "not known"
+"""Name of the judge of runs with several ones, put together."""
 
 
 class Fate(StrEnum):
@@ -73,6 +82,13 @@ class CheckChange(BaseModel, frozen=True, extra="ignore"):
     def is_open(self) -> bool:
         """True if the comparison cannot clear it."""
         return self.fate is Fate.LEFT_OUT
+
+    def accepted_by(self, names: Collection[str]) -> "CheckChange":
+        """The same, accepted if it is left out and one of these ids is its own."""
+        own = {*self.ids, self.alias, *self.scenarios}
+        if self.fate is not Fate.LEFT_OUT or own.isdisjoint(names):
+            return self
+        return self.model_copy(update={"fate": Fate.ACCEPTED})
 
     def is_about(self, alias: str) -> bool:
         """Tell whether it belongs to the profile of an alias."""
@@ -171,6 +187,43 @@ class Group:
         """True if nothing is to be judged again."""
         return not (self.moved or self.changed or self.removed or self.added)
 
+    @property
+    def names(self) -> Sequence[str]:
+        """Ids of all tasks whose comparison may suffer, and that of the alias or scenario."""
+        tasks = self.new if self.moved else self.dependents([*self.changed, *self.added])
+        owner = [name for name in (self.alias, self.scenario_id) if name]
+        return [*owner, *sorted({*tasks, *self.removed})]
+
+    def changes(self, why: Mapping[str, str]) -> Iterator[CheckChange]:
+        """The tasks that are not what they were, with their fates.
+
+        Args:
+            why: By task of today, the reason why it cannot be compared.
+        """
+        scenarios = () if self.scenario_id is None else (self.scenario_id,)
+        if self.moved:
+            yield CheckChange(
+                kind="scenario", ids=scenarios, act="changed", fields=self.moved,
+                fate=Fate.JUDGED_AGAIN,
+            )  # fmt: skip
+        for name in dict.fromkeys([*self.changed, *why, *self.removed, *self.added]):
+            act: Act = "changed" if name in self.old else "added"
+            reason = why.get(name, "")
+            if name not in self.new:
+                act, reason = "removed", f"nothing runs it any more{self._twin(name)}"
+            failed = Fate.NEW if act == "added" else Fate.LEFT_OUT
+            yield CheckChange(
+                kind="task", ids=(name,), alias=self.alias, scenarios=scenarios, act=act,
+                fields=self.changed.get(name, ()), why=reason,
+                fate=failed if reason else Fate.JUDGED_AGAIN,
+            )  # fmt: skip
+
+    def _twin(self, name: str) -> str:
+        """Name the added task that is the same as a removed one, but for its name."""
+        old = {**self.old[name], "id": ""}
+        twin = next((new for new in self.added if {**self.new[new], "id": ""} == old), "")
+        return f" (the added task {twin!r} is the same)" if twin else ""
+
     def dependents(self, names: Iterable[str]) -> Set[str]:
         """All tasks of today that depend on one of these, and these."""
         found = set(names)
@@ -195,48 +248,63 @@ class Group:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Difference:
-    """Everything that is not the same in two runs' checks.
+class Checks(NamedTuple):
+    """Everything that a run is judged by, which is known before it."""
 
-    Args:
-        groups: Tasks of aliases and scenarios that both runs have, where anything differs.
-        questions: Scenarios whose question changed, with the differences.
-        scenarios: Scenarios that the new run was not asked.
-        profiles: Aliases whose profile is gone.
-        new_profiles: Aliases whose profile was added.
-        unknown: Aliases whose tasks are others, and nobody knows which.
-    """
-
-    groups: Sequence[Group] = ()
-    questions: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
-    scenarios: Sequence[str] = ()
-    profiles: Sequence[str] = ()
-    new_profiles: Sequence[str] = ()
-    unknown: Sequence[str] = ()
+    provenance: Provenance
+    """Has the tasks of profiles, and the names of the judge and of the simulated user."""
+    scenarios: Sequence[ScenarioInfo] = ()
 
 
-def difference_of(baseline: RunResults, new: RunResults) -> Difference:
-    """Find what is not the same in two replays.
+class Difference(NamedTuple):
+    """Everything that is not the same in two runs' checks."""
+
+    groups: Sequence[Group]
+    """Tasks of aliases and scenarios that both runs have, where anything differs."""
+    whole: Sequence[CheckChange]
+    """Scenarios and profiles that cannot be compared as a whole."""
+
+    def check_accepted(self, accepted: Iterable[str]) -> None:
+        """Refuse ids of which nothing changed.
+
+        Raises:
+            ConfigError: Names the ids that there are.
+        """
+        known = dict.fromkeys(name for each in self.whole for name in each.ids)
+        known |= dict.fromkeys(name for each in self.groups for name in each.names)
+        for name in accepted:
+            if name not in known:
+                more = f" and {len(known) - _LISTED} more" if len(known) > _LISTED else ""
+                listed = ", ".join(map(repr, [*known][:_LISTED])) + more
+                there = f"the ids of what did are {listed}" if known else "leave it out"
+                raise ConfigError(
+                    f"--accept-changed {name}: nothing of this id changed since the baseline; "
+                    f"{there}"
+                )
+
+
+def difference_of(baseline: Checks, new: Checks) -> Difference:
+    """Find what is not the same in the checks of two runs.
 
     Cost: linear in scenarios and tasks.
     """
-    found = profile_difference(baseline.provenance, new.provenance)
-    groups, questions = [*found.groups], dict[str, tuple[str, ...]]()
+    groups, whole = _of_profiles(baseline.provenance, new.provenance)
     judges = baseline.provenance.judge, new.provenance.judge
     now = {info.scenario_id: info for info in new.scenarios}
     for info in baseline.scenarios:
-        today = now.get(info.scenario_id)
+        name, today = info.scenario_id, now.get(info.scenario_id)
         if today is None:
+            whole.append(_whole("scenario", name, "removed", "the new run does not have it"))
             continue
-        old, content = info.content or {}, today.content or {}
+        old, content = _content(info, baseline.provenance), _content(today, new.provenance)
         asking = {*old, *content} - _READ_BY_TASKS
         if asked := differences(_but(old, _READ_BY_TASKS), _but(content, _READ_BY_TASKS)):
-            questions[info.scenario_id] = tuple(asked)
+            why = "the baseline's attempts answer another question"
+            whole.append(_whole("scenario", name, "changed", why, tuple(asked)))
             continue
         group = Group(
             alias=None,
-            scenario_id=info.scenario_id,
+            scenario_id=name,
             old=_by_id(info.tasks, judges[0]),
             new=_by_id(today.tasks, judges[1]),
             content=content,
@@ -244,18 +312,12 @@ def difference_of(baseline: RunResults, new: RunResults) -> Difference:
         )
         if not group.is_same:
             groups.append(group)
-    return replace(
-        found,
-        groups=groups,
-        questions=questions,
-        scenarios=[name for name in map(_scenario_id, baseline.scenarios) if name not in now],
-    )
+    return Difference(groups, whole)
 
 
-def profile_difference(baseline: Provenance, new: Provenance) -> Difference:
-    """Find what is not the same in the tasks of profiles."""
+def _of_profiles(baseline: Provenance, new: Provenance) -> tuple[list[Group], list[CheckChange]]:
     groups: list[Group] = []
-    unknown: list[str] = []
+    whole: list[CheckChange] = []
     old_tasks, new_tasks = baseline.profile_tasks, new.profile_tasks
     old_digests, new_digests = baseline.profile_digests, new.profile_digests
     for alias in dict.fromkeys([*old_digests, *old_tasks]):
@@ -268,15 +330,23 @@ def profile_difference(baseline: Provenance, new: Provenance) -> Difference:
             if not group.is_same:
                 groups.append(group)
         elif alias in new_digests and old_digests.get(alias) != new_digests[alias]:
-            unknown.append(alias)
-    gone = [alias for alias in old_tasks if alias not in {*new_tasks, *new_digests}]
-    added = [alias for alias in new_tasks if alias not in {*old_tasks, *old_digests}]
-    return Difference(
-        groups=groups,
-        profiles=gone if _is_known(new) else [],
-        new_profiles=added if _is_known(baseline) else [],
-        unknown=unknown,
-    )
+            why = "the baseline does not store its tasks"
+            whole.append(_whole("profile", alias or "tasks", "changed", why))
+        elif alias in old_tasks and alias not in new_digests and _is_known(new):
+            why = "nothing runs its tasks any more"
+            whole.append(_whole("profile", alias, "removed", why))
+    for alias in new_tasks if _is_known(baseline) else ():
+        if alias not in {*old_tasks, *old_digests}:
+            why = "the baseline has no records for it"
+            whole.append(_whole("profile", alias, "added", why, fate=Fate.NEW))
+    return groups, whole
+
+
+def _whole(
+    kind: Kind, name: str, act: Act, why: str, fields: tuple[str, ...] = (),
+    fate: Fate = Fate.LEFT_OUT,
+) -> CheckChange:  # fmt: skip
+    return CheckChange(kind=kind, ids=(name,), act=act, fields=fields, fate=fate, why=why)
 
 
 def _is_known(run: Provenance) -> bool:
@@ -300,18 +370,21 @@ def task_of(wire: Wire) -> Task:
     return parse_task(_but(wire, {JUDGE}))
 
 
-def _scenario_id(info: ScenarioInfo) -> str:
-    return info.scenario_id
+def _content(info: ScenarioInfo, origin: Provenance) -> Wire:
+    """What the agent is asked, and by whom, and what tasks can read."""
+    found = info.content or {}
+    if origin.simulated_user is None or not found.keys() & _INTERACTIVE:
+        return found
+    return {**found, USER: origin.simulated_user}
 
 
 def _by_id(tasks: Sequence[Wire] | None, judge: str | None) -> dict[str, Wire]:
     """The tasks by id; those that ask know their judge, if it is no provider of their prompts."""
     found = {str(wire["id"]): wire for wire in tasks or ()}
-    if not judge:
+    if judge == "":
         return found
-    return {
-        name: {**wire, JUDGE: judge} if asks(wire) else wire for name, wire in found.items()
-    }  # fmt: skip
+    named: Wire = {JUDGE: judge or _NOT_KNOWN}
+    return {name: wire | named if asks(wire) else wire for name, wire in found.items()}
 
 
 def _needs(wire: Wire) -> Iterable[str]:

@@ -5,19 +5,16 @@ is left out of both runs, and named: the comparison cannot clear it.
 """
 
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Final, TypeVar
 
 from scouter.evaluate.compare.checks import (
-    Act,
     CheckChange,
-    Difference,
-    Fate,
+    Checks,
     Group,
     difference_of,
     merged,
-    profile_difference,
 )
 from scouter.evaluate.compare.rejudging import (
     but_for,
@@ -85,22 +82,27 @@ def comparable(baseline: RunResults, new: RunResults, accepted: Collection[str] 
         new: The run whose checks are today's.
         accepted: Ids of tasks, scenarios and aliases whose change a person looked at.
 
+    Raises:
+        ConfigError: Nothing of an accepted id changed; names the ids of what did.
+
     Cost: that of both runs' definitions; where a check changed, that of judging the baseline by
         it, without any judge.
     """
-    found = difference_of(baseline, new)
-    left_out = LeftOut(
-        scenarios={*found.questions, *found.scenarios},
-        aliases={*found.profiles, *found.new_profiles, *found.unknown},
+    found = difference_of(
+        Checks(baseline.provenance, baseline.scenarios), Checks(new.provenance, new.scenarios)
     )
-    changes = [*_whole_changes(found)]
+    found.check_accepted(accepted)
+    left_out, changes = LeftOut(), [*found.whole]
+    for change in changes:
+        left_out.scenarios.update(change.ids if change.kind == "scenario" else ())
+        left_out.aliases.update(change.ids if change.kind == "profile" else ())
     baseline, missing = judged_again(baseline, found.groups, left_out.scenarios)
     for group, why in zip(found.groups, missing, strict=True):
-        changes += _changes(group, why)
+        changes += group.changes(why)
         left_out.add(group, {*group.removed, *why})
     return Comparable(
         baseline=without(baseline, left_out),
-        changes=merged(_accepted(each, accepted) for each in changes),
+        changes=merged(each.accepted_by(accepted) for each in changes),
         left_out=left_out,
     )
 
@@ -111,23 +113,27 @@ def comparable_rows(
     """Leave out of two evaluations of records what was not judged by the same tasks.
 
     Their results store no contexts, so that nothing can be judged again.
+
+    Raises:
+        ConfigError: Nothing of an accepted id changed; names the ids of what did.
     """
-    origins = baseline.provenance or Provenance(), new.provenance or Provenance()
-    found = profile_difference(*origins)
+    sides = (baseline, new)
+    found = difference_of(*(Checks(rows.provenance or Provenance()) for rows in sides))
+    found.check_accepted(accepted)
     left: set[str] = set()
-    changes: list[CheckChange] = [*_whole_changes(found)]
+    changes = [*found.whole]
     for group in found.groups:
         names = [name for name in group.dependents(group.changed) if name in group.old]
-        changes += _changes(group, dict.fromkeys([*names, *group.added], _NO_CONTEXTS))
+        changes += group.changes(dict.fromkeys([*names, *group.added], _NO_CONTEXTS))
         left |= {*names, *group.removed}
-    if found.unknown:
-        records = (record for rows in (baseline, new) for record in rows.records)
+    if found.whole:
+        records = (record for rows in sides for record in rows.records)
         left |= {task.task_id for record in records for task in record.tasks}
     if left:
         baseline, new = (
-            edited(rows, lambda _, record: but_for(record.tasks, left)) for rows in (baseline, new)
+            edited(rows, lambda _, record: but_for(record.tasks, left)) for rows in sides
         )
-    return baseline, new, merged(_accepted(each, accepted) for each in changes)
+    return baseline, new, merged(each.accepted_by(accepted) for each in changes)
 
 
 def without(results: R, left_out: LeftOut) -> R:
@@ -160,90 +166,3 @@ def without(results: R, left_out: LeftOut) -> R:
         conversations=tuple(e for e in results.conversations if e.scenario_id not in gone),
         reasked=reasked,
     )
-
-
-# --- changes and their fates -------------------------------------------------------------------
-
-
-def _whole_changes(found: Difference) -> Iterator[CheckChange]:
-    """The scenarios and profiles that are left out as a whole."""
-    for name, fields in found.questions.items():
-        yield CheckChange(
-            kind="scenario", ids=(name,), act="changed", fields=fields, fate=Fate.LEFT_OUT,
-            why="the baseline's attempts answer another question",
-        )  # fmt: skip
-    for name in found.scenarios:
-        yield CheckChange(
-            kind="scenario", ids=(name,), act="removed", fate=Fate.LEFT_OUT,
-            why="the new run does not have it",
-        )  # fmt: skip
-    for alias in found.profiles:
-        yield CheckChange(
-            kind="profile", ids=(alias,), act="removed", fate=Fate.LEFT_OUT,
-            why="nothing runs its tasks any more",
-        )  # fmt: skip
-    for alias in found.new_profiles:
-        yield CheckChange(
-            kind="profile", ids=(alias,), act="added", fate=Fate.NEW,
-            why="the baseline has no records for it",
-        )  # fmt: skip
-    for alias in found.unknown:
-        yield CheckChange(
-            kind="profile", ids=(alias or "tasks",), act="changed", fate=Fate.LEFT_OUT,
-            why="the baseline does not store its tasks",
-        )  # fmt: skip
-
-
-def _twin(group: Group, name: str) -> str:
-    """The added task that is the same as a removed one, but for its name."""
-    old = {**group.old[name], "id": ""}
-    return next((new for new in group.added if {**group.new[new], "id": ""} == old), "")
-
-
-def _changes(group: Group, why: Mapping[str, str]) -> Iterator[CheckChange]:
-    """The tasks of a group that are not what they were, with their fates.
-
-    Args:
-        group: Tasks of an alias or a scenario, before and now.
-        why: By task of today, the reason why it cannot be compared.
-    """
-    if group.moved:
-        yield CheckChange(
-            kind="scenario", ids=(group.scenario_id or "",), act="changed", fields=group.moved,
-            fate=Fate.JUDGED_AGAIN,
-        )  # fmt: skip
-    for name, fields in group.changed.items():
-        fate = Fate.LEFT_OUT if name in why else Fate.JUDGED_AGAIN
-        yield _change(group, name, "changed", fate, why.get(name, ""), fields)
-    for name, reason in why.items():
-        if name in group.old and name not in group.changed:
-            yield _change(group, name, "changed", Fate.LEFT_OUT, reason)
-    for name in group.removed:
-        twin = _twin(group, name)
-        new_name = f" (the added task {twin!r} is the same)" if twin else ""
-        yield _change(group, name, "removed", Fate.LEFT_OUT, f"nothing runs it any more{new_name}")
-    for name in group.added:
-        fate = Fate.NEW if name in why else Fate.JUDGED_AGAIN
-        yield _change(group, name, "added", fate, why.get(name, ""))
-
-
-def _change(
-    group: Group, name: str, act: Act, fate: Fate, why: str, fields: tuple[str, ...] = ()
-) -> CheckChange:
-    return CheckChange(
-        kind="task",
-        ids=(name,),
-        alias=group.alias,
-        scenarios=() if group.scenario_id is None else (group.scenario_id,),
-        act=act,
-        fields=fields,
-        fate=fate,
-        why=why,
-    )
-
-
-def _accepted(change: CheckChange, accepted: Collection[str]) -> CheckChange:
-    names = {*change.ids, *([change.alias] if change.alias else []), *change.scenarios}
-    if change.fate is Fate.LEFT_OUT and not names.isdisjoint(accepted):
-        return change.model_copy(update={"fate": Fate.ACCEPTED})
-    return change

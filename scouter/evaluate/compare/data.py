@@ -260,8 +260,8 @@ class RunComparison(Stored, frozen=True):
     baseline_scenarios_passed: tuple[int, int] = (0, 0)
     """Scenarios of which every attempt passed as a whole, and scenarios that were decided."""
     comparison_scenarios_passed: tuple[int, int] = (0, 0)
-    rounds: int = 1
-    """Rounds in which the new run asked the whole suite."""
+    repeats: tuple[int, int] = (1, 1)
+    """Attempts at each scenario, in the baseline and in the new run."""
     flips: tuple[str, ...] = ()
     """Scenarios that passed in every attempt of the baseline and in none now."""
     check_flips: tuple[Flips, ...] = ()
@@ -280,8 +280,27 @@ class RunComparison(Stored, frozen=True):
         """0 for `no regression seen`, 1 for `regressed`, 3 for `inconclusive`."""
         return self.decision.exit_code
 
+    @property
+    def passed_text(self) -> str:
+        """Scenarios that passed in both runs; attempts where one run made more of them.
+
+        A scenario passes if all its attempts do, so more attempts pass less often all of them.
+        """
+        whole = next((row for row in self.rates if row.is_whole), None)
+        before, now = self.baseline_scenarios_passed, self.comparison_scenarios_passed
+        noun, beside = "scenarios passed", ""
+        if whole is not None and now[1] and max(self.repeats) > 1:
+            attempts = whole.comparison_passed, whole.comparison_count
+            if self.repeats[0] == self.repeats[1]:
+                beside = f" ({_of_all(attempts)} attempts)"
+            else:
+                noun, now = "attempts passed", attempts
+                before = whole.baseline_passed, whole.baseline_count
+        return f"{_of_all(now)} {noun}{beside}, {_of_all(before)} in the baseline"
+
     def __str__(self) -> str:
-        (was, of_was), (now, of_now) = (
-            self.baseline_scenarios_passed, self.comparison_scenarios_passed
-        )  # fmt: skip
-        return f"{self.decision}: {now} of {of_now} scenarios passed, {was} of {of_was} before"
+        return f"{self.decision}: {self.passed_text}"
+
+
+def _of_all(found: tuple[int, int]) -> str:
+    return f"{found[0]:,} of {found[1]:,}"

@@ -33,7 +33,6 @@ from scouter.evaluate.compare.scenarios import compare_scenarios
 from scouter.evaluate.compare.score_rows import ScoreChange
 from scouter.evaluate.compare.scores import run_scores, score_changes
 from scouter.evaluate.compare.sentences import (
-    accepted_notes,
     record_reasons,
     repeats_notes,
     scenario_reasons,
@@ -67,6 +66,7 @@ def compare_results(
     Raises:
         TypeError: One of them is something else.
         ValueError: The threshold is not in [0, 1].
+        ConfigError: Nothing of an accepted id changed.
 
     Cost: linear in the number of task results.
     """
@@ -87,8 +87,6 @@ def compare_results(
             scores=scores,
             changes=changes,
         )
-        notes = (*accepted_notes(accept_changed, changes), *comparison.notes)
-        comparison = comparison.model_copy(update={"notes": notes})
         return _with_decision(comparison, evidence, is_repeated=matched.is_repeated)
 
 
@@ -113,6 +111,7 @@ def compare_scenario_results(
     Raises:
         TypeError: One of them is something else.
         ValueError: The threshold is not in [0, 1].
+        ConfigError: Nothing of an accepted id changed.
 
     Cost: linear in the number of task results.
     """
@@ -257,13 +256,12 @@ def _compare_replays(
         rates=rows,
         baseline_scenarios_passed=count_passed(before),
         comparison_scenarios_passed=count_passed(now),
-        rounds=new.rounds,
+        repeats=(baseline.repeats, new.repeats),
         flips=tuple(flipped(before, now)),
         check_flips=flips(whole_run, baseline),
         confirmations=confirmations,
         score_changes=tuple(scores),
         notes=(
-            *accepted_notes(accept_changed, common.changes),
             *repeats_notes(baseline.repeats, new.repeats),
             *(f"{a}: {note}" for a, found in comparisons.items() for note in found.notes),
         ),

@@ -5,7 +5,6 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
 from scouter.evaluate.compare.changes import Change
-from scouter.evaluate.compare.checks import CheckChange
 from scouter.evaluate.compare.data import (
     RecordsComparison,
     ScenarioDelta,
@@ -183,16 +182,6 @@ def repeats_notes(old: int, new: int) -> tuple[str, ...]:
 
 def _times(count: int) -> str:
     return "once" if count == 1 else f"{count} times"
-
-
-def accepted_notes(accepted: Collection[str], changes: Sequence[CheckChange]) -> tuple[str, ...]:
-    """Name what was accepted although nothing of that id changed."""
-    known = {name for each in changes for name in (*each.ids, each.alias, *each.scenarios)}
-    return tuple(
-        f"--accept-changed {name}: nothing of this id changed since the baseline; leave it out"
-        for name in accepted
-        if name not in known
-    )
 
 
 def _count(items: Sequence[object]) -> str:

@@ -236,7 +236,7 @@ class _FunctionJudge:
         self._function = function
         call = getattr(type(function), "__call__", None)  # noqa: B004 — to look at, not to call
         self._is_async = inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(call)
-        owner = getattr(function, "__self__", function)  # of a method that is not async
+        self.judge = owner = getattr(function, "__self__", function)  # of a method, not async
         self.time_limit_s = time_limit_of(owner) if time_limit_s is None else time_limit_s
         self.concurrency = concurrency_of(owner)
 

@@ -5,11 +5,11 @@ judge's if it read the same. No other check can come to another result for the s
 """
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
-from hashlib import sha256
 from typing import Final, NamedTuple, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, JsonValue
@@ -42,7 +42,7 @@ _LEADS: Final = {
     Owner.JUDGE: "asked the same, it answered otherwise: scouter judge calibrate --repeats 3 "
     "measures it, samples: 3 in the task takes the majority",
     Owner.USER: "the agent was asked something else",
-    Owner.UNKNOWN: "the results do not hold what the check read",
+    Owner.UNKNOWN: "the results do not store what the check read",
 }
 
 
@@ -62,18 +62,14 @@ class Flips(BaseModel):
     user: int = 0
     """Attempts in which the simulated user said something else."""
     unknown: int = 0
-    """Attempts of which the results do not hold what the check read."""
+    """Attempts of which the results do not store what the check read."""
     is_flaky: bool
     """True if it passed and failed in one and the same run."""
 
     @property
     def counts(self) -> dict[Owner, int]:
         """Attempts by owner; without zeros."""
-        found = {
-            Owner.AGENT: self.agent, Owner.JUDGE: self.judge,
-            Owner.USER: self.user, Owner.UNKNOWN: self.unknown,
-        }  # fmt: skip
-        return {owner: count for owner, count in found.items() if count}
+        return {owner: count for owner in Owner if (count := getattr(self, owner.name.lower()))}
 
     @property
     def text(self) -> str:
@@ -85,14 +81,11 @@ class Flips(BaseModel):
 
 def flips_text(found: Iterable[Flips]) -> str:
     """Say in one line whose the flips of a run are, and what to do; empty without any."""
-    sums: dict[Owner, int] = {}
+    sums: Counter[Owner] = Counter()
     for row in found:
-        for owner, count in row.counts.items():
-            sums[owner] = sums.get(owner, 0) + count
-    if not sums:
-        return ""
-    parts = [f"{sums[owner]} {owner} ({lead})" for owner, lead in _LEADS.items() if owner in sums]
-    return f"flips between attempts: {'; '.join(parts)}"
+        sums.update(row.counts)
+    parts = [f"{sums[owner]} {owner} ({lead})" for owner, lead in _LEADS.items() if sums[owner]]
+    return f"flips between attempts: {'; '.join(parts)}" if parts else ""
 
 
 class _Key(NamedTuple):
@@ -104,18 +97,49 @@ class _Key(NamedTuple):
     place: int
 
 
-class _Made(NamedTuple):
-    """One attempt at a scenario, in one of the runs."""
+@dataclass(eq=False)
+class _Attempt:
+    """What an attempt said, as texts that are made once; None where that is not stored."""
 
-    run: "_Run"
-    attempt: int
+    item: ScenarioAttempt | Conversation | None
+
+    @cached_property
+    def answer(self) -> str | None:
+        """Everything that the agent said."""
+        item = self.item
+        if item is None or (item.response is None and not item.turns):
+            return None
+        return _text([item.response, *(turn.get("agent") for turn in item.turns)])
+
+    @cached_property
+    def user(self) -> str | None:
+        """Everything that the agent was asked."""
+        turns = () if self.item is None else self.item.turns
+        return _text([turn.get("user") for turn in turns]) if turns else None
+
+    @cached_property
+    def calls(self) -> str | None:
+        """The tool calls with their arguments; None if some may be missing."""
+        if self.item is None:
+            return None
+        traces: dict[str, list[Span]] = {}
+        for span in self.item.traces:
+            traces.setdefault(span.trace_id, []).append(span)
+        works = [agent_work(spans) for spans in traces.values()]
+        if any(work.has_agent and why_untold(work) for work in works):
+            return None
+        return _text([[call.name, call.arguments] for work in works for call in work.tool_calls])
+
+
+def _text(value: JsonValue) -> str:
+    return json.dumps(value, sort_keys=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Seen:
     """One check in one attempt."""
 
-    made: _Made
+    made: _Attempt
     passed: bool | None
     """None where it is in no rate."""
     owner: Owner | None = None
@@ -124,10 +148,13 @@ class _Seen:
     follows_judge: bool = False
     """A judge task came before, which it may read."""
     talk: JudgeTalk | None = None
-    uid: str = ""
+    context: JsonValue = None
+    """That of its record, if it is stored."""
 
 
 _Checks: TypeAlias = dict[_Key, list[_Seen]]
+_Attempts: TypeAlias = dict[str, dict[int, _Attempt]]
+"""By scenario and number."""
 
 
 def flips(results: RunResults, baseline: RunResults | None = None) -> tuple[Flips, ...]:
@@ -135,8 +162,7 @@ def flips(results: RunResults, baseline: RunResults | None = None) -> tuple[Flip
 
     Args:
         results: The run, with what was asked again.
-        baseline: The run that it is compared with. Its attempts count where the same check read
-            them.
+        baseline: The run that it is compared with, as today's checks judge it.
 
     Returns:
         One row for each check that passed in an attempt and not in another one of the run, or that
@@ -144,16 +170,14 @@ def flips(results: RunResults, baseline: RunResults | None = None) -> tuple[Flip
 
     Cost: linear in the number of task results; what attempts said is read where a check flipped.
     """
-    own = [_Run(each) for each in (results, results.reasked) if each is not None]
     found: _Checks = {}
-    for run in own:
-        _read(run, found)
-    for run in own:
-        _add_missing(run, found)
+    own = [_read(each, found) for each in (results, results.reasked) if each is not None]
+    for attempts in own:
+        _add_missing(attempts, found)
     before: _Checks = {}
     if baseline is not None:
-        _read(_Run(baseline), before)
-    rows: dict[tuple[str, str | None, str], dict[_Made, Owner]] = {}
+        _read(baseline, before)
+    rows: dict[tuple[str, str | None, str], dict[_Attempt, Owner]] = {}
     flaky: set[tuple[str, str | None, str]] = set()
     for key, seen in found.items():
         bad = [each for each in seen if each.passed is False]
@@ -161,101 +185,80 @@ def flips(results: RunResults, baseline: RunResults | None = None) -> tuple[Flip
         name = key[:3]
         if bad and good:
             flaky.add(name)
-        if baseline is not None and _is_same_check(key, results, baseline):
-            good += [each for each in before.get(key, ()) if each.passed]
+        good += [each for each in before.get(key, ()) if each.passed]
         for each in bad if good else ():
             owners = rows.setdefault(name, {})
-            owner = _owner(key, each, good)
-            known = owners.get(each.made, owner)
-            owners[each.made] = owner if known is not Owner.AGENT else known
+            if owners.get(each.made) is not Owner.AGENT:
+                owners[each.made] = _owner(key, each, good)
     return tuple(
         Flips(
             scenario_id=name[0], alias=name[1], task_id=name[2], is_flaky=name in flaky,
-            **{field: sum(each is owner for each in owners.values()) for owner, field in _FIELDS},
+            **{owner.name.lower(): [*owners.values()].count(owner) for owner in Owner},
         )
         for name, owners in rows.items()
         if name in flaky or Owner.JUDGE in owners.values()
     )  # fmt: skip
 
 
-_FIELDS: Final = (
-    (Owner.AGENT, "agent"), (Owner.JUDGE, "judge"), (Owner.USER, "user"),
-    (Owner.UNKNOWN, "unknown"),
-)  # fmt: skip
-
-
-def _is_same_check(key: _Key, results: RunResults, baseline: RunResults) -> bool:
-    """Tell whether both runs asked the same judge the same."""
-    now, before = results.provenance, baseline.provenance
-    if now.judge != before.judge:
-        return False
-    if key.alias is None:
-        return now.scenarios_digest == before.scenarios_digest
-    return now.profile_digests.get(key.alias) == before.profile_digests.get(key.alias)
-
-
 # --- reading ------------------------------------------------------------------------------------
 
 
-def _read(run: "_Run", found: _Checks) -> None:
-    for item in run.results.scenario_results:
-        made = _Made(run, item.attempt)
+def _read(results: RunResults, found: _Checks) -> _Attempts:
+    """Add the checks of a run, and give its attempts."""
+    attempts: _Attempts = {}
+    for item in (*results.conversations, *results.scenario_results):
+        attempts.setdefault(item.scenario_id, {})[item.attempt] = _Attempt(item)
+    for item in results.scenario_results:
         rows = () if item.eval_results is None else item.eval_results.records
         tasks = rows[0].tasks if rows else item.task_results
-        for key, seen in _checks(item.scenario_id, None, 0, tasks, made, ""):
-            found.setdefault(key, []).append(seen)
-    places: dict[tuple[str, str, int], int] = {}
-    for alias, rows in run.results.dataset_results.items():
+        made = attempts[item.scenario_id][item.attempt]
+        _add(_Key(item.scenario_id, None, "", 0), made, tasks, None, found)
+    places: Counter[tuple[str, str, int]] = Counter()
+    for alias, rows in results.dataset_results.items():
         for row in rows:
-            name = row.scenario_id
-            if name is None:
-                continue
-            place = places.get((alias, name, row.attempt), 0)
-            places[alias, name, row.attempt] = place + 1
-            made, record = _Made(run, row.attempt), row.record
-            for key, seen in _checks(name, alias, place, record.tasks, made, record.record_uid):
-                found.setdefault(key, []).append(seen)
+            name, record = row.scenario_id, row.record
+            if name is not None:
+                made = attempts.setdefault(name, {}).setdefault(row.attempt, _Attempt(None))
+                context = results.contexts.get(record.record_uid)
+                key = _Key(name, alias, "", places[alias, name, row.attempt])
+                places[alias, name, row.attempt] += 1
+                _add(key, made, record.tasks, context, found)
+    return attempts
 
 
-def _add_missing(run: "_Run", found: _Checks) -> None:
+def _add_missing(attempts: _Attempts, found: _Checks) -> None:
     """An attempt that left nothing to check, as it raised or made no record, did not pass."""
-    attempts: dict[str, list[int]] = {}
-    for name, attempt in run.items:
-        attempts.setdefault(name, []).append(attempt)
     for key, seen in found.items():
-        there = {each.made.attempt for each in seen if each.made.run is run}
-        for attempt in attempts.get(key.scenario_id, ()):
-            if attempt not in there:
-                item = run.items[key.scenario_id, attempt]
-                reason = item.error_reason if isinstance(item, ScenarioAttempt) else None
+        there = {each.made for each in seen}
+        for made in attempts.get(key.scenario_id, {}).values():
+            if made.item is not None and made not in there:
+                reason = made.item.error_reason if isinstance(made.item, ScenarioAttempt) else None
                 owner = Owner.USER if reason is Reason.USER else Owner.AGENT
-                seen.append(_Seen(made=_Made(run, attempt), passed=False, owner=owner))
+                seen.append(_Seen(made=made, passed=False, owner=owner))
 
 
-def _checks(
-    scenario_id: str,
-    alias: str | None,
-    place: int,
-    tasks: Iterable[EvalTaskResult | TaskSummary],
-    made: _Made,
-    uid: str,
-) -> Iterator[tuple[_Key, _Seen]]:
-    listed = list(tasks)
-    first = min((_stage(task) for task in listed if _is_judge(task)), default=None)
-    for task in listed:
+def _add(
+    key: _Key,
+    made: _Attempt,
+    tasks: Sequence[EvalTaskResult] | Sequence[TaskSummary],
+    context: JsonValue,
+    found: _Checks,
+) -> None:
+    """Add the checks at one place of an attempt."""
+    first = min((_stage(task) for task in tasks if _is_judge(task)), default=None)
+    for task in tasks:
         is_full = isinstance(task, EvalTaskResult)
-        owner = None
-        if task.outcome is Outcome.ERRORED and task.reason is Reason.PROVIDER:
-            owner = Owner.JUDGE
-        yield _Key(scenario_id, alias, task.task_id, place), _Seen(
+        is_silent = task.outcome is Outcome.ERRORED and task.reason is Reason.PROVIDER
+        seen = _Seen(
             made=made,
             passed=task.outcome is Outcome.PASSED if is_counted(task) else None,
-            owner=owner,
+            owner=Owner.JUDGE if is_silent else None,
             is_judge=_is_judge(task) or not is_full,
             follows_judge=first is not None and _stage(task) > first,
             talk=task.talk if is_full else None,
-            uid=uid,
-        )  # fmt: skip
+            context=context,
+        )
+        found.setdefault(key._replace(task_id=task.task_id), []).append(seen)
 
 
 def _is_judge(task: EvalTaskResult | TaskSummary) -> bool:
@@ -275,109 +278,35 @@ def _owner(key: _Key, bad: _Seen, good: Iterable[_Seen]) -> Owner:
     if bad.owner is not None:
         return bad.owner
     found = {_of_pair(key, bad, each) for each in good}
-    for owner in (Owner.JUDGE, Owner.UNKNOWN, Owner.AGENT):
-        if owner in found:
-            return owner
-    return Owner.USER
+    order = (Owner.JUDGE, Owner.UNKNOWN, Owner.AGENT, Owner.USER)
+    return next(owner for owner in order if owner in found)
 
 
 def _of_pair(key: _Key, bad: _Seen, good: _Seen) -> Owner:
-    if bad.is_judge and _is_same_talk(bad.talk, good.talk):
+    one, other = bad.made, good.made
+    talks = bad.talk, good.talk
+    if bad.is_judge and talks[0] and talks[1] and talks[0].asked == talks[1].asked != "":
         return Owner.JUDGE
-    if _differ(key, bad, good, _Run.user):
+    if _differ(one.user, other.user):
         return Owner.USER
-    is_other = bad.is_judge and _is_other_talk(bad.talk, good.talk)
+    is_other = talks[0] and talks[1] and talks[0].messages != talks[1].messages
     if not bad.follows_judge and (is_other or not bad.is_judge):
         return Owner.AGENT
-    said = (_Run.answer, _Run.calls)
-    if any(_differ(key, bad, good, each) for each in said) or _contexts(bad, good) is False:
+    is_other = _differ(one.answer, other.answer) or _differ(one.calls, other.calls)
+    if is_other or _differ(bad.context, good.context):
         return Owner.AGENT
-    both = [each.made for each in (bad, good)]
-    is_held = all(made.run.calls(key, made.attempt) is not None for made in both)
-    if key.alias is None:
-        is_held &= all(made.run.answer(key, made.attempt) is not None for made in both)
-    else:
-        is_held &= _contexts(bad, good) is True
-    return Owner.JUDGE if is_held else Owner.UNKNOWN
+    read = [one.calls, other.calls]
+    read += [one.answer, other.answer] if key.alias is None else [_whole(bad), _whole(good)]
+    return Owner.UNKNOWN if None in read else Owner.JUDGE
 
 
-def _differ(
-    key: _Key, bad: _Seen, good: _Seen, part: "Callable[[_Run, _Key, int], str | None]"
-) -> bool:
-    """Tell whether a part is known of both attempts, and another one."""
-    one, other = (part(each.made.run, key, each.made.attempt) for each in (bad, good))
+def _differ(one: JsonValue, other: JsonValue) -> bool:
+    """Tell whether both are known, and not the same."""
     return one is not None and other is not None and one != other
 
 
-def _contexts(bad: _Seen, good: _Seen) -> bool | None:
-    """Tell whether both records have the same context; None if nobody knows."""
-    one, other = (each.made.run.results.contexts.get(each.uid) for each in (bad, good))
-    if one is None or other is None:
-        return None
-    if one != other:
-        return False
-    return None if isinstance(one, str) and is_cut(one) else True
-
-
-def _is_same_talk(one: JudgeTalk | None, other: JudgeTalk | None) -> bool:
-    return one is not None and other is not None and one.asked == other.asked != ""
-
-
-def _is_other_talk(one: JudgeTalk | None, other: JudgeTalk | None) -> bool:
-    return one is not None and other is not None and one.messages != other.messages
-
-
-@dataclass(eq=False)
-class _Run:
-    """What the attempts of a run said, as digests that are made once."""
-
-    results: RunResults
-    _known: dict[tuple[str, str, int], str | None] = field(
-        default_factory=dict[tuple[str, str, int], str | None]
-    )
-
-    @cached_property
-    def items(self) -> Mapping[tuple[str, int], ScenarioAttempt | Conversation]:
-        """Every attempt that was made."""
-        items = (*self.results.conversations, *self.results.scenario_results)
-        return {(item.scenario_id, item.attempt): item for item in items}
-
-    def answer(self, key: _Key, attempt: int) -> str | None:
-        """Digest of everything that the agent said; None if that is not stored."""
-        item = self.items.get((key.scenario_id, attempt))
-        said = [] if item is None else [turn.get("agent") for turn in item.turns]
-        if item is None or (item.response is None and not said):
-            return None
-        return self._digest("answer", key, attempt, lambda: [item.response, *said])
-
-    def user(self, key: _Key, attempt: int) -> str | None:
-        """Digest of everything that the agent was asked; None if that is not stored."""
-        item = self.items.get((key.scenario_id, attempt))
-        if item is None or not item.turns:
-            return None
-        return self._digest("user", key, attempt, lambda: [turn.get("user") for turn in item.turns])
-
-    def calls(self, key: _Key, attempt: int) -> str | None:
-        """Digest of the tool calls with their arguments; None if some may be missing."""
-        item = self.items.get((key.scenario_id, attempt))
-        if item is None:
-            return None
-        traces: dict[str, list[Span]] = {}
-        for span in item.traces:
-            traces.setdefault(span.trace_id, []).append(span)
-        works = [agent_work(spans) for spans in traces.values()]
-        if any(work.has_agent and why_untold(work) for work in works):
-            return None
-        return self._digest(
-            "calls", key, attempt,
-            lambda: [[call.name, call.arguments] for work in works for call in work.tool_calls],
-        )  # fmt: skip
-
-    def _digest(
-        self, part: str, key: _Key, attempt: int, read: Callable[[], JsonValue]
-    ) -> str | None:
-        at = part, key.scenario_id, attempt
-        if at not in self._known:
-            text = json.dumps(read(), sort_keys=True, ensure_ascii=True)
-            self._known[at] = sha256(text.encode()).hexdigest()
-        return self._known[at]
+def _whole(seen: _Seen) -> str | None:
+    """The context of a record as a text; None if nobody knows all of it."""
+    context = seen.context
+    is_part = context is None or (isinstance(context, str) and is_cut(context))
+    return None if is_part else _text(context)

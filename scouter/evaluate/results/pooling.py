@@ -18,7 +18,7 @@ R = TypeVar("R", bound=RunResults)
 Numbers: TypeAlias = Mapping[int, int]
 """The attempts that are kept, by their old numbers, with their new ones."""
 
-_SAME: Final = ("git_revision", "agent", "agent_version", "judge")
+_SAME: Final = ("git_revision", "agent", "agent_version", "judge", "simulated_user")
 """Fields of the provenance that joined runs keep only if all of them have the same value."""
 
 

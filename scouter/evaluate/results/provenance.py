@@ -4,11 +4,14 @@ Nothing in it names a person, a machine or a folder, so that a file of results c
 anybody.
 """
 
+import functools
+import inspect
+import sys
 import time
 from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
@@ -66,6 +69,36 @@ class Provenance(BaseModel):
 
     Empty if those entries were asked, None where it is not known.
     """
+    simulated_user: str | None = None
+    """Who played the user of interactive scenarios; None where it is not known."""
+
+
+def name_of(agent: Any) -> str:  # noqa: ANN401 - whatever can be called
+    """Name a function or a class, such as `shop:answer`; of another object its class."""
+    if isinstance(agent, str):
+        return agent
+    while isinstance(agent, functools.partial):
+        agent = agent.func
+    part = agent if inspect.isroutine(agent) or isinstance(agent, type) else type(agent)
+    return f"{_module(part)}:{part.__qualname__}"
+
+
+def judge_name_of(judge: object) -> str:
+    """Name a judge of the user's own, also behind a cache; empty for none, and for a model."""
+    name = "" if judge is None else name_of(judge)
+    if not name.startswith("scouter."):
+        return name
+    return judge_name_of(getattr(judge, "judge", None))
+
+
+def _module(part: Any) -> str:  # noqa: ANN401 - a function or a class
+    """Its module; a program that runs is called like the module that it is when imported."""
+    name = part.__module__ or ""
+    if name != "__main__":
+        return name
+    main = sys.modules[name]
+    spec, file = getattr(main, "__spec__", None), getattr(main, "__file__", None)
+    return spec.name if spec is not None else Path(file).stem if file else name
 
 
 def collect_provenance(
@@ -74,6 +107,7 @@ def collect_provenance(
     ended_ns: int,
     profile_digests: Mapping[str, str],
     profile_tasks: Mapping[str, Iterable[BaseModel]],
+    judge: str | None = None,
     collection_id: str = "",
     scenarios_digest: str = "",
     folder: Path | None = None,
@@ -98,6 +132,7 @@ def collect_provenance(
         ended_ns=ended_ns,
         profile_digests=dict(profile_digests),
         profile_tasks={alias: wires_of(tasks) for alias, tasks in profile_tasks.items()},
+        judge=judge,
         collection_id=collection_id,
         scenarios_digest=scenarios_digest,
     )

@@ -15,12 +15,12 @@ from scouter.evaluate.report.item import HISTORY_KEY
 from scouter.evaluate.report.qa_evaluator import plain_answer
 from scouter.evaluate.report.span_steps import steps_of
 from scouter.evaluate.report.steps import TrajectoryStep
+from scouter.evaluate.results.provenance import name_of
 from scouter.evaluate.scenario import EvalScenario, EvalScenarios
 from scouter.formats.nvidia.outputs import Answered
 from scouter.formats.nvidia.turns import Conversation
 from scouter.model.genai.tool_definitions import tool_definitions
 from scouter.model.span import Span
-from scouter.replay.agent_name import name_of
 from scouter.replay.at_once import is_async, over_at_once
 from scouter.replay.loading import loaded_agent
 from scouter.replay.orchestrator import EvalOrchestrator

@@ -22,6 +22,7 @@ from scouter.evaluate.judge.asked_judge import slots_of
 from scouter.evaluate.judge.port import Judge
 from scouter.evaluate.report.item import EvalItem
 from scouter.evaluate.report.verdicts import EvaluatorOutput, ItemVerdict
+from scouter.evaluate.results.provenance import name_of
 from scouter.formats.nvidia.asking import Asking, ask_all
 from scouter.formats.nvidia.config import EvalFile, read_config
 from scouter.formats.nvidia.dataset import Sizing, read_dataset
@@ -39,7 +40,6 @@ from scouter.formats.nvidia.outputs import (
     workflow_output,
 )
 from scouter.formats.nvidia.turns import Conversation, conversations_of, wanted_methods
-from scouter.replay.agent_name import name_of
 from scouter.replay.named_run import named_judge
 
 

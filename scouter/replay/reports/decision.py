@@ -307,19 +307,12 @@ def _headline(
 
 
 def _both(comparison: AnyComparison) -> str:
-    """Count in words the scenarios that passed, and their attempts where no reason does."""
+    """Count in words the scenarios that passed in both runs; empty where there are none."""
     if not isinstance(comparison, ScenarioComparisonResults):
         return ""
-    now, before = comparison.comparison_scenarios_passed, comparison.baseline_scenarios_passed
-    if not now[1]:
-        return ""
-    [whole] = [row for row in comparison.rates if row.is_whole]
-    is_counted = any(whole.reason in reason for reason in comparison.decision_reasons)
-    attempts = ""
-    if whole.comparison_count > now[1] and not is_counted:
-        attempts = f" ({_of_all((whole.comparison_passed, whole.comparison_count))} attempts)"
-    part = ", without what is left out" if _leaves_out(comparison) else ""
-    return f"{_scenarios(now)}{attempts}, {_of_all(before)} in the baseline{part}"
+    is_partial = any(each.fate is not Fate.JUDGED_AGAIN for each in comparison.changes)
+    part = ", without what is left out" if is_partial else ""
+    return f"{comparison.passed_text}{part}" if comparison.comparison_scenarios_passed[1] else ""
 
 
 def _alone(results: ScenarioEvalResults | None) -> str:
@@ -330,10 +323,6 @@ def _alone(results: ScenarioEvalResults | None) -> str:
 
 def _scenarios(found: tuple[int, int]) -> str:
     return f"{_of_all(found)} scenarios passed"
-
-
-def _leaves_out(comparison: AnyComparison) -> bool:
-    return any(each.fate is not Fate.JUDGED_AGAIN for each in comparison.changes)
 
 
 def _whole(comparison: AnyComparison) -> str:

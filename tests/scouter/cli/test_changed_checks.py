@@ -18,6 +18,16 @@ CHANGED = (
     'operator: "Contains" → "IsNotEmpty"): the baseline was judged again by today\'s check'
 )
 
+COUNTING = """
+silent = answer
+
+
+def answer(message):
+    with open("asked.txt", "a") as file:
+        file.write(message)
+    return silent(message)
+"""
+
 
 def test_each_report_names_it_first(scouter: Scouter, project: Path) -> None:
     """The agent broke in the same step; the weaker check passes both runs, and nobody is misled."""
@@ -47,7 +57,12 @@ def test_each_report_names_it_first(scouter: Scouter, project: Path) -> None:
 
 
 def test_a_person_looks_at_what_cannot_be_compared(scouter: Scouter, project: Path) -> None:
-    """Another question under the same id: 3 with the way out, and 0 for who takes it."""
+    """Another question under the same id: 3 with the way out, and 0 for who takes it.
+
+    An id of which nothing changed is wrong input, and costs no run.
+    """
+    with (project / "shop.py").open("a") as file:
+        file.write(COUNTING)
     assert scouter(*RUN, "--save", "base.json").returncode == 0
     asked = SCENARIOS.replace("And the one in Paris?", "Is the one in Paris open?")
     (project / "shop.yaml").write_text(asked)
@@ -64,8 +79,17 @@ def test_a_person_looks_at_what_cannot_be_compared(scouter: Scouter, project: Pa
         assert "1 of 1 scenarios passed, 1 of 1 in the baseline, without what is left out" in (
             accepted.stdout
         )
-        assert scouter(*command, "--accept-changed", "berlin").returncode == 3
+        (project / "asked.txt").unlink(missing_ok=True)
+        wrong = scouter(*command, "--accept-changed", "paris", "--accept-changed", "berlin")
+        assert wrong.returncode == 2
+        assert (
+            "--accept-changed berlin: nothing of this id changed since the baseline; the ids of "
+            "what did are 'paris'"
+        ) in wrong.stderr
+        assert not (project / "asked.txt").exists()
     broken = scouter(*held, "--accept-changed", "paris", BAD="berlin")
     assert broken.returncode == 1
-    lone = scouter(*RUN, "--accept-changed", "paris")
-    assert (lone.returncode, "--accept-changed needs --baseline FILE" in lone.stderr) == (2, True)
+    for beside in ((), ("--interleave", "shop:answer")):
+        lone = scouter(*RUN, *beside, "--accept-changed", "paris")
+        assert lone.returncode == 2
+        assert "--accept-changed needs --baseline FILE" in lone.stderr

@@ -51,7 +51,7 @@ def test_a_release_check_from_baseline_to_stop(project: Path, scouter: Scouter) 
     assert worse.returncode == 1, worse.stderr  # asked again, and broken
     assert "scenario 'paris'" in worse.stdout
     assert worse.stdout.count("scenario 'paris' is broken: it passed 1 of 1 attempts before") == 1
-    assert "1 of 2 scenarios passed (3 of 6 attempts), 2 of 2 in the baseline." in worse.stdout
+    assert "3 of 6 attempts passed, 2 of 2 in the baseline." in worse.stdout
     root = Xml.parse(project / "r.xml").getroot()  # noqa: S314 our own file
     assert int(root.get("failures", "0")) >= 2
     report = json.loads((project / "r.json").read_text(encoding="utf-8"))
@@ -639,4 +639,4 @@ def test_a_baseline_keeps_no_run_that_regressed(project: Path, scouter: Scouter)
         assert (kept.runs, kept.repeats, kept.releases) == (1, 1, releases)
     good = scouter(*RUN, *onto, "--agent-version", "1")
     assert good.returncode == 0, good.stdout
-    assert "2 runs are kept; 2 releases held against this baseline" in good.stderr
+    assert "2 runs are kept; 2 releases compared with this baseline" in good.stderr

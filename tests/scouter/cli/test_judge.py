@@ -15,6 +15,7 @@ from pydantic import JsonValue
 from scouter.agent.calibration.calibration import Calibration
 from scouter.drift.profile import AgentEvalProfile
 from scouter.evaluate.dataset import EvalDataset
+from scouter.evaluate.judge.port import JudgeRequest
 from scouter.mock.llm_request import LLMRequest
 from scouter.mock.llm_server import LLMTestServer
 from scouter.model.record import EvalRecord
@@ -366,16 +367,18 @@ def test_a_judge_that_decides_nothing_says_why(desk: Path, scouter: Scouter) -> 
 
 
 def results(folder: Path, name: str, rows: Iterable[tuple[str, int]]) -> Path:
-    """Judge records of these answers by the profile, and save the results."""
+    """Judge records of these answers as `desk_judge:judge` does, and save the results."""
     profile = AgentEvalProfile.from_file(folder / "desk.yaml")
     records = [
         EvalRecord({"answer": f"{text} ={score}"}, uid=f"{text}-{at}", record_id=text)
         for at, (text, score) in enumerate(rows)
     ]
-    found = EvalDataset(records, list(profile.tasks)).evaluate(
-        judge=lambda request: {"score": int(re.findall("=([1-5])", str(request.messages))[-1])}
-    )
-    found.save(folder / name)
+
+    def judge(request: JudgeRequest) -> dict[str, JsonValue]:
+        return {"score": int(re.findall("=([1-5])", str(request.messages))[-1])}
+
+    judge.__module__, judge.__qualname__ = "desk_judge", "judge"
+    EvalDataset(records, list(profile.tasks)).evaluate(judge=judge).save(folder / name)
     return folder / name
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from scouter.drift.profile import AgentEvalProfile
+from scouter.errors import ConfigError
 from scouter.evaluate.api.comparison import ScenarioComparisonResults
 from scouter.evaluate.api.records import EvalResults
 from scouter.evaluate.api.replay import ScenarioEvalResults
@@ -19,7 +20,11 @@ from scouter.evaluate.scenario import EvalScenarios
 from scouter.evaluate.tasks.task import parse_tasks
 from scouter.model.record import EvalRecord
 from scouter.queue.scouter_queue import ScouterQueue
+from scouter.replay.options import RunOptions
 from scouter.replay.orchestrator import EvalOrchestrator
+from scouter.replay.run import Run
+from scouter.replay.runner import EvalRunner
+from scouter.replay.simulated_user import SimulatedUser
 from scouter.tracing.tracer import init_tracer, shutdown_tracer
 from scouter.transport.config import MockConfig
 
@@ -323,14 +328,179 @@ def test_a_check_that_cannot_judge_the_baseline_is_never_cleared(
     option = " ".join(f"--accept-changed {name}" for name in change.ids)
     assert (option if len(change.ids) == 1 else "--accept-changed ID for each") in change.advice
 
-    some = new.compare_to(old, accept_changed=[*change.ids[1:], "nobody"])
-    assert some.exit_code == 3
-    assert some.notes[0] == (
-        "--accept-changed nobody: nothing of this id changed since the baseline; leave it out"
-    )
+    assert new.compare_to(old, accept_changed=change.ids[1:]).exit_code == 3
+    names = [*change.ids, *filter(None, [change.alias]), *change.scenarios]
+    with pytest.raises(ConfigError) as raised:
+        new.compare_to(old, accept_changed=[*change.ids, "nobody"])
+    text = str(raised.value)
+    assert text.startswith("--accept-changed nobody: nothing of this id changed since the baseline")
+    assert all(repr(name) in text for name in names)
     accepted = new.compare_to(old, accept_changed=change.ids)
     assert [each.fate for each in accepted.changes] == [ACCEPTED]
     assert accepted.exit_code == 0
+
+
+def test_ids_are_accepted_before_anything_runs(tmp_path: Path) -> None:
+    """Kind: a typed id that is wrong. It costs no run, and the ids that would do are named.
+
+    A task that depends on a changed one may be left out with it, so its id is one, too.
+    """
+    reads = right("IsNotEmpty", True, id="reads", depends_on=["kind"])
+    also = said(id="also")
+    checks = scenarios(right(), kind(), reads, count=2), [said(), also]
+    changed = scenarios(right(), kind(model="n"), reads, count=2), [said("Equals", "ok"), also]
+    before = ran(checks, "ok", tmp_path / "before.json")
+    profile = AgentEvalProfile(alias="bot", tasks=parse_tasks(changed[1]))
+    queue = ScouterQueue.from_profile([profile], transport_config=MockConfig())
+    given = EvalScenarios.model_validate({"scenarios": changed[0]})
+    asked: list[str] = []
+    orchestrator = EvalOrchestrator(queue, given, asked.append)
+    run = Run(orchestrator, RunOptions(baseline=before), judge=judge)
+    run.check_accepted(["bot", "said", "s0", "s1", "kind", "reads"])
+    for name in ("right", "also", "S0", "kind ", ""):
+        with pytest.raises(ConfigError) as raised:
+            run.check_accepted(["kind", name])
+        assert str(raised.value) == (
+            f"--accept-changed {name}: nothing of this id changed since the baseline; the ids of "
+            "what did are 'bot', 'said', 's0', 'kind', 'reads', 's1'"
+        )
+    assert not asked
+
+
+def test_nothing_that_changed_can_be_accepted(tmp_path: Path) -> None:
+    """The option is not left in a build that has a new baseline."""
+    run = ran((scenarios(right()), SAME), "ok", tmp_path / "run.json")
+    with pytest.raises(ConfigError) as raised:
+        run.compare_to(run, accept_changed=["right"])
+    assert str(raised.value) == (
+        "--accept-changed right: nothing of this id changed since the baseline; leave it out"
+    )
+
+
+class Moody:
+    """A judge that gives another score to the same answer on another day."""
+
+    def __init__(self, score: int) -> None:
+        self._score = score
+
+    def __call__(self, request: Any) -> dict[str, Any]:
+        return {"score": self._score, "reason": "x"}
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "count"),
+    [
+        pytest.param(
+            (scenarios(right(), kind()), SAME),
+            (scenarios(right("IsNotEmpty", True), kind()), SAME), 8, id="another-check",
+        ),
+        pytest.param(
+            (scenarios(kind(3)), SAME), (scenarios(kind(4)), SAME), 8, id="its-threshold",
+        ),
+        pytest.param(
+            (scenarios(kind()), SAME), (scenarios(kind()), [said("Equals", "ok")]), 8,
+            id="a-check-of-a-profile",
+        ),
+        pytest.param(
+            (scenarios(kind()), SAME),
+            ([*scenarios(kind(), count=7), *scenarios(kind(), query="?{}")[7:]], SAME), 7,
+            id="the-question-of-another-scenario",
+        ),
+        pytest.param(
+            (scenarios(kind()), SAME), (scenarios(kind(text="How? ${response}")), SAME), 0,
+            id="its-prompt",
+        ),
+    ],
+)  # fmt: skip
+def test_flips_of_a_judge_beside_a_changed_check(
+    before: Checks, after: Checks, count: int, tmp_path: Path
+) -> None:
+    """Kind: the baseline's attempts dropped, although what they are judged by was made the same.
+
+    The judge gave 5 to `ok` and gives 1 to it now: it flipped in each scenario that is compared.
+    """
+    old = ran(before, "ok", tmp_path / "before.json", Moody(5))
+    new = ran(after, "ok", tmp_path / "now.json", Moody(1))
+    flips = [each for each in new.compare_to(old).check_flips if each.task_id == "kind"]
+    assert [(each.judge, each.text) for each in flips] == [(1, "the judge's")] * count
+
+
+def polite(message: str, answer: Any, history: Any) -> str:
+    return "BYE"
+
+
+def rude(message: str, answer: Any, history: Any) -> str:
+    return polite(message, answer, history)
+
+
+class OwnUser(EvalOrchestrator):
+    def execute_simulated_user_turn(
+        self, scenario: Any, initial_query: str, agent_response: Any, history: Any
+    ) -> str:
+        return "BYE"
+
+
+def player(model: str, provider: str = "p") -> SimulatedUser:
+    return SimulatedUser(lambda request: {"message": "", "done": True}, model, provider)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "named"),
+    [
+        pytest.param(polite, polite, None, id="the-same"),
+        pytest.param(player("m"), player("m"), None, id="the-same-model"),
+        pytest.param(polite, rude, (f"{__name__}:polite", f"{__name__}:rude"), id="function"),
+        pytest.param(player("m"), player("n"), ("p/m", "p/n"), id="model"),
+        pytest.param(player("m"), player("m", "q"), ("p/m", "q/m"), id="provider"),
+        pytest.param(polite, None, (f"{__name__}:polite", f"{__name__}:OwnUser"), id="own-class"),
+    ],
+)
+def test_another_simulated_user_asks_something_else(
+    before: Any, after: Any, named: tuple[str, str] | None, tmp_path: Path
+) -> None:
+    """Kind: the question changed under its id, as somebody else puts it. A talk is left out."""
+    talks = scenarios(right(), termination_signal="BYE", max_turns=2)
+    given = EvalScenarios.model_validate({"scenarios": [*talks[:7], *scenarios(right())[7:]]})
+
+    def run(user: Any, name: str) -> ScenarioEvalResults:
+        profile = AgentEvalProfile(alias="bot", tasks=parse_tasks(SAME))
+        queue = ScouterQueue.from_profile([profile], transport_config=MockConfig())
+        kind = OwnUser if user is None else EvalOrchestrator
+        done = kind(queue, given, lambda message: "ok", simulated_user_fn=user).run()
+        done.save(tmp_path / name)
+        return ScenarioEvalResults.load(tmp_path / name)
+
+    comparison = run(after, "now.json").compare_to(run(before, "before.json"))
+    if named is None:
+        assert (comparison.changes, comparison.exit_code) == ((), 0)
+        return
+    [change] = comparison.changes
+    assert change.ids == tuple(f"s{at}" for at in range(7))
+    assert change.fields == (f'simulated_user: "{named[0]}" → "{named[1]}"',)
+    assert (change.fate, comparison.exit_code) == (OUT, 3)
+    assert comparison.comparison_scenarios_passed == (1, 1)
+
+
+@pytest.mark.parametrize("kinds", ["runner", "dataset"])
+def test_another_judge_in_code_is_named(kinds: str) -> None:
+    """Kind: a judge that is given to `evaluate`, and not to a replay."""
+
+    def evaluated(asked: Callable[[Any], Any]) -> Any:
+        if kinds == "dataset":
+            records = [EvalRecord({"response": "ok"}, id=f"r{at}") for at in range(SCENARIOS)]
+            return EvalDataset(records, parse_tasks([kind()])).evaluate(judge=asked)
+        given = EvalScenarios.model_validate({"scenarios": scenarios(kind())})
+        runner = EvalRunner(given, {}, ())
+        for each in given:
+            runner.collect_scenario_data({}, "ok", each)
+        return runner.evaluate(judge=asked)
+
+    before = evaluated(judge)
+    assert evaluated(judge).compare_to(before).changes == ()
+    comparison = evaluated(another_judge).compare_to(before)
+    [change] = comparison.changes
+    assert change.fields == (f'judge: "{__name__}:judge" → "{__name__}:another_judge"',)
+    assert (change.fate, comparison.exit_code) == (OUT, 3)
 
 
 def test_what_else_is_broken_stops_the_release(tmp_path: Path) -> None:

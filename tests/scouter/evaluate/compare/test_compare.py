@@ -431,7 +431,7 @@ def test_storing_and_printing(tmp_path: Path) -> None:
     assert "-50.0 pp" in text
     assert "Inconclusive:" in text
     assert "One by one, these got worse" in text
-    assert str(comparison) == "inconclusive: 0 of 1 scenarios passed, 1 of 1 before"
+    assert str(comparison) == "inconclusive: 0 of 1 scenarios passed, 1 of 1 in the baseline"
 
 
 def test_files_of_another_version_or_shape_are_refused(tmp_path: Path) -> None:

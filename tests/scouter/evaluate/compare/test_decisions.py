@@ -138,9 +138,38 @@ def test_nothing_changed(records: int, limit: float) -> None:
 def test_an_identical_replay_of_twenty_scenarios() -> None:
     comparison = attempts(["P"] * 20, None).compare_to(attempts(["P"] * 20, None))
     assert (comparison.exit_code, str(comparison)) == (
-        0, "no regression seen: 20 of 20 scenarios passed, 20 of 20 before",
+        0, "no regression seen: 20 of 20 scenarios passed, 20 of 20 in the baseline",
     )  # fmt: skip
     assert comparison.decision_reason == "a fall of more than 13.9 points is ruled out"
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "text"),
+    [
+        pytest.param(
+            [*["P"] * 8, "F", "F"], [["P", "F", "P"]] * 9 + [["P", "P", "P"]],
+            "21 of 30 attempts passed, 8 of 10 in the baseline", id="more-attempts-now",
+        ),
+        pytest.param(
+            [["P", "P", "F"]] * 2, ["P", "F"],
+            "1 of 2 attempts passed, 4 of 6 in the baseline", id="more-attempts-before",
+        ),
+        pytest.param(
+            [["P", "P"], ["P", "F"]], [["P", "F"], ["P", "P"]],
+            "1 of 2 scenarios passed (3 of 4 attempts), 1 of 2 in the baseline", id="as-many",
+        ),
+        pytest.param(
+            ["P", "P"], ["P", "F"], "1 of 2 scenarios passed, 2 of 2 in the baseline", id="one-each"
+        ),
+    ],
+)  # fmt: skip
+def test_scenarios_of_one_attempt_are_not_held_beside_those_of_three(
+    before: Sequence[Sequence[str]], now: Sequence[Sequence[str]], text: str
+) -> None:
+    """Kind: counts that look like a collapse, as a scenario passes if all its attempts do."""
+    comparison = attempts(now, None).compare_to(attempts(before, None))
+    assert comparison.passed_text == text
+    assert str(comparison) == f"{comparison.decision}: {text}"
 
 
 def test_a_collapse_of_few_scenarios_with_repeats() -> None:

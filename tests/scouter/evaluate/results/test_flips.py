@@ -16,7 +16,6 @@ from scouter.evaluate.judge.usage import JudgeUsage
 from scouter.evaluate.outcome import Outcome, Reason
 from scouter.evaluate.results.attempt import Conversation
 from scouter.evaluate.results.flips import Flips, flips, flips_text
-from scouter.evaluate.results.provenance import Provenance
 from scouter.evaluate.results.record_result import RecordResult, record_outcome
 from scouter.evaluate.results.run import ScenarioInfo
 from scouter.evaluate.results.task_result import EvalTaskResult
@@ -259,20 +258,6 @@ def test_attempts_of_which_nothing_flips() -> None:
     same = run(*(attempt(at, [task(False, asked="a")]) for at in range(3)))
     assert flips(same) == ()
     assert flips(run(*(attempt(at, [task(True, asked="a")]) for at in range(3))), same) == ()
-
-
-@pytest.mark.parametrize(
-    "provenance",
-    [
-        pytest.param(Provenance(judge="desk:other"), id="another-judge"),
-        pytest.param(Provenance(scenarios_digest="2"), id="other-checks"),
-    ],
-)
-def test_another_check_is_no_flip(provenance: Provenance) -> None:
-    """Kind: the baseline was judged by something else."""
-    good, bad = run(attempt(0, [task(True, asked="a")])), run(attempt(0, [task(False, asked="a")]))
-    assert only(flips(bad, good)).judge == 1
-    assert flips(bad, good.model_copy(update={"provenance": provenance})) == ()
 
 
 def test_single_attempts_count() -> None:
