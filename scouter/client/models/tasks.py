@@ -23,6 +23,12 @@ class JudgeStanding(Answer):
     lower: float | None = Field(description="Of its 95 % interval.")
     upper: float | None
     judged: int = Field(description="Records that the judge passed or failed.")
+    is_by_record: bool = Field(
+        default=True,
+        description="True: each of these records counts by itself, also turns of one "
+        "conversation, so that the interval is too short where conversations have several. "
+        "`scouter judge correct` counts by conversation.",
+    )
     calibration: JudgeKnown | None = Field(
         default=None,
         description="The applied calibration; of several the last one, as each is applied to "

@@ -98,7 +98,7 @@ def test_the_corrected_rate(start: Start, tmp_path: Path) -> None:
             assert found["standing"] == "corrected"
             assert found["pass_rate"] == pytest.approx(3 / 7, abs=1e-6)
             assert found["lower"] < 3 / 7 < found["upper"]
-            assert found["judged"] == 40
+            assert (found["judged"], found["is_by_record"]) == (40, True)
             known = found["calibration"]
             assert (known["sensitivity"], known["specificity"]) == (0.9, 0.8)
             assert (known["good"], known["bad"]) == (200, 200)
