@@ -78,7 +78,7 @@ def gold_windows(
 
 
 def _drift(known: Calibration | Unfit, gold: Confusion) -> JudgeDrift | None:
-    """Hold gold items against labels that, as they do, do not depend on the judge's outcome."""
+    """Compare gold items with labels that, as they do, do not depend on the judge's outcome."""
     if isinstance(known, Unfit) or known.drawn is None or known.drawn.order == "outcome":
         return None
     return judge_drift(known.drawn.counts.confusion, gold) if gold.total else None

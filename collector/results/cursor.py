@@ -28,7 +28,7 @@ class CursorFile:
             found = json.loads(self._path.read_bytes())
             if found["endpoint"] == self._endpoint:
                 return ResultPlace(int(found["seq"]), int(found["ordinal"]))
-        except FileNotFoundError:
+        except FileNotFoundError:  # nothing was sent yet
             pass
         except (OSError, ValueError, KeyError, TypeError) as error:
             _log.warning("%s cannot be read, all results are sent again: %s", self._path, error)

@@ -7,16 +7,24 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from scouter.cli.judge_options import JudgeBudget, JudgeTimeout, Providers
+from scouter.cli.judge_options import (
+    JudgeBudget,
+    JudgeProfile,
+    JudgeTask,
+    JudgeTimeout,
+    Providers,
+)
 from scouter.cli.outputs import check_writable
 from scouter.errors import ConfigError
 
 if TYPE_CHECKING:
-    from scouter.agent.calibration.calibration import Calibration
-    from scouter.cli.calibrating import Wanted
+    from scouter.agent.calibration.calibration import Rate
 
 _BOUNDS = "Bounds: the exit code is 1 below one of them"
 _BELOW = 1
+_Bound = Annotated[
+    float | None, typer.Option(min=0, max=1, metavar="RATE", rich_help_panel=_BOUNDS)
+]
 
 judge = typer.Typer(
     name="judge",
@@ -41,11 +49,8 @@ def calibrate(
             help="Labels of people: .jsonl or .csv, or the address of a collector.",
         ),
     ],
-    profile: Annotated[str, typer.Option(metavar="FILE|NAME", help="Profile with the judge task.")],
-    task: Annotated[
-        str | None,
-        typer.Option(metavar="ID", help="The judge task, where the profile has several."),
-    ] = None,
+    profile: JudgeProfile,
+    task: JudgeTask = None,
     judge: Annotated[
         str | None,
         typer.Option(
@@ -88,15 +93,9 @@ def calibrate(
         float | None,
         typer.Option(min=-1, max=1, metavar="KAPPA", rich_help_panel=_BOUNDS),
     ] = None,
-    min_accuracy: Annotated[
-        float | None, typer.Option(min=0, max=1, metavar="RATE", rich_help_panel=_BOUNDS)
-    ] = None,
-    min_sensitivity: Annotated[
-        float | None, typer.Option(min=0, max=1, metavar="RATE", rich_help_panel=_BOUNDS)
-    ] = None,
-    min_specificity: Annotated[
-        float | None, typer.Option(min=0, max=1, metavar="RATE", rich_help_panel=_BOUNDS)
-    ] = None,
+    min_accuracy: _Bound = None,
+    min_sensitivity: _Bound = None,
+    min_specificity: _Bound = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print only the last line.")] = False,
 ) -> None:
     """Hold a judge against what people say.
@@ -154,36 +153,36 @@ def calibrate(
         length_of=length_of,
         concurrency=concurrency,
     )
-    found = _run(wanted, run, is_quiet=quiet)
+    with _bar(is_quiet=quiet) as (begin, tick):
+        found = run(wanted, begin, tick)
     if save is not None:
         try:
             found.save(save)
         except OSError as error:
             raise ConfigError(f"--save {save}: {error.strerror or error}") from error
         typer.echo(f"wrote {save}", err=True)
-    if not quiet:
-        from scouter.cli.judge_tables import print_calibration
+    from scouter.cli.judge_tables import over_budget_text, print_calibration
 
+    if not quiet:
         print_calibration(found)
     elif found.over_budget:
-        from scouter.cli.judge_tables import over_budget_text
-
         typer.echo(over_budget_text(found))
     missed = [
-        f"{name} is {'not known' if value is None else f'{value:.3f}'}, below {bound:g}"
-        for name, value, bound in (
-            ("kappa", found.kappa.value, min_kappa),
-            ("accuracy", found.accuracy.value, min_accuracy),
-            ("sensitivity", found.sensitivity.value, min_sensitivity),
-            ("specificity", found.specificity.value, min_specificity),
+        f"{name} is {_figure(rate)}, below {bound:g}"
+        for name, rate, bound in (
+            ("kappa", found.kappa, min_kappa),
+            ("accuracy", found.accuracy, min_accuracy),
+            ("sensitivity", found.sensitivity, min_sensitivity),
+            ("specificity", found.specificity, min_specificity),
         )
-        if bound is not None and (value is None or value < bound)
+        if bound is not None and (rate.value is None or rate.value < bound)
     ]
     if missed:
         typer.echo(f"missed: {'; '.join(missed)}")
         raise typer.Exit(_BELOW)
     if quiet:
-        typer.echo(_line(found))
+        names = ("kappa", "sensitivity", "specificity")
+        typer.echo(", ".join(f"{name} {_figure(getattr(found, name))}" for name in names))
 
 
 @judge.command()
@@ -195,15 +194,12 @@ def sample(
             help="From scouter eval --save or results.save(), or the address of a collector.",
         ),
     ],
-    profile: Annotated[str, typer.Option(metavar="FILE|NAME", help="Profile with the judge task.")],
+    profile: JudgeProfile,
     save: Annotated[
         Path,
         typer.Option(metavar="FILE", help="Lines to be filled in: .jsonl or .csv; a new file."),
     ],
-    task: Annotated[
-        str | None,
-        typer.Option(metavar="ID", help="The judge task, where the profile has several."),
-    ] = None,
+    task: JudgeTask = None,
     labels: Annotated[int, typer.Option(min=2, max=500, metavar="N", help="Records to draw.")] = 50,
 ) -> None:
     """Draw records for people to label, so that a pass rate can be corrected.
@@ -292,16 +288,6 @@ def _pair(swap: str | None) -> tuple[str, str] | None:
     return first, second
 
 
-def _run(
-    wanted: "Wanted",
-    run: "Callable[[Wanted, Callable[[int], None], Callable[[], None]], Calibration]",
-    *,
-    is_quiet: bool,
-) -> "Calibration":
-    with _bar(is_quiet=is_quiet) as (begin, tick):
-        return run(wanted, begin, tick)
-
-
 @contextmanager
 def _bar(*, is_quiet: bool) -> Generator[tuple[Callable[[int], None], Callable[[], None]]]:
     """A bar of outcomes on standard error, for people who watch."""
@@ -318,11 +304,5 @@ def _bar(*, is_quiet: bool) -> Generator[tuple[Callable[[int], None], Callable[[
         yield (lambda total: bars.update(bar, total=total)), (lambda: bars.advance(bar))
 
 
-def _line(found: "Calibration") -> str:
-    parts = (
-        ("kappa", found.kappa.value),
-        ("sensitivity", found.sensitivity.value),
-        ("specificity", found.specificity.value),
-    )
-    shown = (f"{name} {'not known' if value is None else f'{value:.3f}'}" for name, value in parts)
-    return ", ".join(shown)
+def _figure(rate: "Rate") -> str:
+    return "not known" if rate.value is None else f"{rate.value:.3f}"

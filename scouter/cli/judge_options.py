@@ -31,3 +31,12 @@ JudgeBudget = Annotated[
         help="Most that this run may spend on judges; what does not fit is skipped.",
     ),
 ]
+
+JudgeProfile = Annotated[
+    str, typer.Option(metavar="FILE|NAME", help="Profile with the judge task.")
+]
+
+JudgeTask = Annotated[
+    str | None,
+    typer.Option(metavar="ID", help="The judge task, where the profile has several."),
+]

@@ -24,7 +24,7 @@ from scouter.replay.reports.texts import counted
 
 def print_calibration(found: Calibration) -> None:
     """Print what a calibration found."""
-    emit(_rates(found), _confusion(found), *_biases(found), *_notes(found))
+    emit(_rates(found), _confusion(found), _biases(found), *_notes(found))
 
 
 def print_corrected(calibration: Calibration, found: Corrected) -> None:
@@ -43,11 +43,7 @@ def print_corrected(calibration: Calibration, found: Corrected) -> None:
             "as people would say", _figure(correction.estimate), _between(correction.interval)
         )
         notes = []
-    counts = (
-        calibration.counts.confusion
-        if calibration.drawn is None
-        else (calibration.drawn.counts.confusion)
-    )
+    counts = (calibration.drawn or calibration).counts.confusion
     if found.is_of_traffic:
         notes.append("The labels were drawn from these very records.")
     notes.append(
@@ -74,7 +70,7 @@ def _rates(found: Calibration) -> Table:
     identity = found.identity
     table = table_of(f"{identity.alias} / {identity.task_id}", "Judge and people", "", "95 %")
     drawn, counts = found.drawn, found.counts.confusion
-    known = counts if drawn is None else drawn.counts.confusion
+    known = (drawn or found).counts.confusion
     is_weighted = drawn is not None and drawn.order == "outcome"
     for name, rate, of in (
         ("accuracy", found.accuracy, f"of {counts.total}"),
@@ -112,12 +108,12 @@ def _confusion(found: Calibration) -> Table:
     return table
 
 
-def _biases(found: Calibration) -> list[Table]:
+def _biases(found: Calibration) -> Table:
     table = table_of("Biases", "Check", "Finding")
     for each in found.biases:
         style = "yellow" if each.p_value is not None and each.p_value <= 0.05 else ""
         table.add_row(each.check, Text(each.sentence, style=style))
-    return [table]
+    return table
 
 
 def _notes(found: Calibration) -> list[Text]:

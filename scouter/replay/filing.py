@@ -39,7 +39,7 @@ class Job:
     is_again: bool = False
     """True for an attempt made to see whether a failure was bad luck; it is in no rate."""
     is_beside: bool = False
-    """True for an attempt of the version that the new one is held against."""
+    """True for an attempt of the version that the new one is compared with."""
 
 
 @dataclass(slots=True, kw_only=True)

@@ -37,7 +37,7 @@ def _number(file: Path) -> str:
     try:
         if found := file.read_text(encoding="ascii").strip():
             return found
-    except FileNotFoundError:
+    except FileNotFoundError:  # the first start
         pass
     number = uuid.uuid4().hex[:12]
     partial = file.with_name(f"{file.name}.partial")

@@ -1,1 +1,1 @@
-"""Two runs held against each other, and a run against its gates."""
+"""Two runs compared with each other, and a run with its gates."""

@@ -78,7 +78,7 @@ class Trial:
         suite: Whole attempts of the new run: the first ones, then those of each further round.
         single: Attempts at scenarios that were asked again alone.
         compared: Scores of tasks, over all whole attempts.
-        release: Number of the release that is held against this baseline, from 1. Every level is
+        release: Number of the release that is compared with this baseline, from 1. Every level is
             divided by it, so that a baseline that is used often does not stop more often.
         confirm: Most further attempts at one scenario; None for no bound of its own.
         planned: Most first attempts at each scenario in a sequential run, else 0.

@@ -143,7 +143,7 @@ def plan_of(
         baseline: Stored runs.
         names: Ids of the scenarios that would be run.
         repeats: Attempts of the design at hand.
-        begun: Is told of each design before its simulation.
+        begun: Called with each design before its simulation.
 
     Returns:
         The plan; without outlooks where no scenario can be compared.

@@ -79,7 +79,7 @@ class RateComparison(BaseModel):
     adjusted_p: float | None
     """p-value of whole scenarios; of the other rates after Holm's correction over them all."""
     level: float
-    """Level that `adjusted_p` is held against."""
+    """Level that `adjusted_p` is compared with."""
     fall_limit: float
     """Largest fall that is not ruled out, a share: the one-sided 95 % limit over conversations."""
     regressed: bool

@@ -102,7 +102,7 @@ def text_is(text: str, number: float) -> bool:
             return False
     except ValueError:
         return False
-    except OverflowError:
+    except OverflowError:  # an integer beyond all floats: compared exactly below
         pass
     charge(_EXACT_STEPS)
     exact = number_in(text)

@@ -66,7 +66,7 @@ def save_run(results: RunResults, path: Path) -> str:
 
 
 def join_baseline(results: RunResults, path: Path, *, is_good: bool) -> str:
-    """Add a release to the baseline that it was held against.
+    """Add a release to the baseline that it was compared with.
 
     Attempts of a release that nothing stopped join those of the baseline. A release that was
     stopped is counted, as each further look at one baseline needs a lower level.
@@ -105,7 +105,7 @@ def join_baseline(results: RunResults, path: Path, *, is_good: bool) -> str:
 def _held(releases: int) -> str:
     """Say how often a baseline was used, and when a new one is due."""
     noun = "release" if releases == 1 else "releases"
-    text = f"{releases} {noun} held against this baseline"
+    text = f"{releases} {noun} compared with this baseline"
     if releases < _MANY:
         return text
     return f"{text}, and each lowers the level for the next one; save a new baseline soon"

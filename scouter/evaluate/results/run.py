@@ -59,7 +59,7 @@ class RunResults(Stored, frozen=True):
     """True if attempts that the rule of the release check asked for were not made, as somebody
     pressed Ctrl-C or the budget was spent."""
     releases: int = 0
-    """Releases that were held against this baseline so far."""
+    """Releases that were compared with this baseline so far."""
     runs: int = 1
     """Runs whose attempts are here; several where a baseline keeps them all."""
     reasked: "RunResults | None" = None
