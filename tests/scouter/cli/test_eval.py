@@ -57,7 +57,7 @@ def test_a_release_check_from_baseline_to_stop(project: Path, scouter: Scouter) 
     report = json.loads((project / "r.json").read_text(encoding="utf-8"))
     assert report["exit_code"] == worse.returncode
     word = report["decision"].capitalize()
-    assert f"{word}. 1 of 2" in worse.stdout
+    assert f"{word}. 3 of 6" in worse.stdout
     assert word in (project / "r.md").read_text(encoding="utf-8").splitlines()[0]
     assert f"<title>{word}" in (project / "r.html").read_text(encoding="utf-8")
 
