@@ -39,8 +39,8 @@ class Join:
         self._looks: Final[list[tuple[float, int, TraceKey]]] = []
         """A heap; only the place that a trace names as its `look_at` counts."""
         self._tie: Final = itertools.count()
-        self._unknown: Final[list[tuple[str, Waiting]]] = []
-        """Space and record whose profile nobody registered, in the order in which they came."""
+        self._unknown: Final[list[Waiting]] = []
+        """Records whose profile nobody registered, in the order in which they came."""
         self._line: Final[Turns[TraceKey | Waiting]] = Turns()
         self._needed: Final = _Needed()
 
@@ -108,15 +108,15 @@ class Join:
         trace.last_arrival = max(trace.last_arrival, waiting.arrived)
         self._schedule(key, trace)
 
-    def wait_for_profile(self, space: str, waiting: Waiting) -> None:
+    def wait_for_profile(self, waiting: Waiting) -> None:
         """Let a record wait for the registration of its profile."""
         self._needed.add(waiting)
-        bisect.insort(self._unknown, (space, waiting), key=lambda each: each[1].arrived)
+        bisect.insort(self._unknown, waiting, key=_arrived)
 
-    def wait_for_turn(self, space: str, waiting: Waiting) -> None:
+    def wait_for_turn(self, waiting: Waiting) -> None:
         """Let a record wait for nothing but the turn of its space."""
         self._needed.add(waiting)
-        self._line.put(space, waiting)
+        self._line.put(waiting.space, waiting)
 
     def watch(self, key: TraceKey, alias: str, profile_uid: str, uid: str, now: float) -> None:
         """Let a record wait that is to be derived from an open trace.
@@ -131,22 +131,26 @@ class Join:
         trace = self._traces[key]
         trace.aliases |= {alias}
         waiting = Waiting(
-            uid=uid, seq=trace.opened_seq, arrived=now, alias=alias, watched_by=profile_uid
+            space=key[0],
+            uid=uid,
+            seq=trace.opened_seq,
+            arrived=now,
+            alias=alias,
+            watched_by=profile_uid,
         )
         self.wait_for_trace(key, waiting, now, is_new=False)
 
-    def wait_again(self, space: str, waiting: Waiting, place: TracePlace | None) -> None:
+    def wait_again(self, waiting: Waiting, place: TracePlace | None) -> None:
         """Let a record that was decided on wait for the next turn of its space, before all others.
 
         Args:
-            space: Its space.
             waiting: The record.
             place: Where the spans of its trace are; None if it waited for none.
         """
         if place is None:
-            self.put_back(space, waiting)
+            self.put_back(waiting)
             return
-        key = (space, place.trace_id)
+        key = (waiting.space, place.trace_id)
         trace = self._traces.get(key)
         if trace is None:
             trace = self._open(key, waiting.arrived, place.last_seq, is_new=False)
@@ -156,7 +160,7 @@ class Join:
         if waiting.watched_by:
             trace.aliases |= {waiting.alias}
         if not trace.is_due:
-            self.put_back(space, key)
+            self.put_back(key)
 
     def aliases(self, key: TraceKey) -> frozenset[str]:
         """The aliases whose profiles are known to watch a trace."""
@@ -174,11 +178,11 @@ class Join:
         if key not in self._traces:
             self._schedule(key, self._open(key, now, low_seq, is_new=False))
 
-    def take_unknown(self) -> list[tuple[str, Waiting]]:
-        """Give out the records that wait for a profile, with their spaces."""
+    def take_unknown(self) -> list[Waiting]:
+        """Give out the records that wait for a profile."""
         found = self._unknown[:]
         self._unknown.clear()
-        for _, waiting in found:
+        for waiting in found:
             self._needed.remove(waiting)
         return found
 
@@ -189,7 +193,7 @@ class Join:
         """
 
         def is_left(waiting: Waiting) -> bool:
-            if waiting.uid in uids:
+            if waiting.space == space and waiting.uid in uids:
                 self._needed.remove(waiting)
                 return False
             return True
@@ -198,7 +202,7 @@ class Join:
             return not isinstance(item, Waiting) or is_left(item)
 
         self._line.keep(stays)
-        self._unknown[:] = [each for each in self._unknown if each[0] != space or is_left(each[1])]
+        self._unknown[:] = filter(is_left, self._unknown)
         for (of, trace_id), trace in self._traces.items():
             if of == space:
                 trace.waiting = list(filter(is_left, trace.waiting))
@@ -213,9 +217,9 @@ class Join:
         Cost: a heap's step for each trace that is looked at.
         """
         wait_s = self._times.deadline_s
-        while self._unknown and self._unknown[0][1].arrived + wait_s <= now:
-            space, waiting = self._unknown.pop(0)
-            self._line.put(space, waiting)
+        while self._unknown and self._unknown[0].arrived + wait_s <= now:
+            waiting = self._unknown.pop(0)
+            self._line.put(waiting.space, waiting)
         while self._looks and self._looks[0][0] <= now:
             at, _, key = heapq.heappop(self._looks)
             trace = self._traces.get(key)
@@ -241,7 +245,7 @@ class Join:
             return float("-inf")
         times = [self._looks[0][0]] if self._looks else []
         if self._unknown:
-            times.append(self._unknown[0][1].arrived + self._times.deadline_s)
+            times.append(self._unknown[0].arrived + self._times.deadline_s)
         return min(times, default=None)
 
     def next_space(self) -> str | None:
@@ -260,13 +264,14 @@ class Join:
             trace.is_due = False
         return item
 
-    def put_back(self, space: str, item: TraceKey | Waiting) -> None:
+    def put_back(self, item: TraceKey | Waiting) -> None:
         """Let something that was taken have the first place in its space's next turn."""
         if isinstance(item, Waiting):
             self._needed.add(item)
+            self._line.put_first(item.space, item)
         else:
             self._traces[item].is_due = True
-        self._line.put_first(space, item)
+            self._line.put_first(item[0], item)
 
     def place(self, key: TraceKey) -> TracePlace:
         """The commits with spans of an open trace: all, where only the store knows them."""

@@ -23,9 +23,13 @@ from scouter.model.log_event import is_evidence
 from scouter.model.span import Span
 
 _log: Final = logging.getLogger(__name__)
-_FEW: Final = 100
+_PART_S: Final = 0.2
+"""Aim for what is decided together: whatever is read and derived is judged, too."""
+_FEW: Final = 4
 _MOST: Final = 1_000
 """Records that are decided together; see `Pace`."""
+_LATE_S: Final = 1.0
+"""Judging of one part after which no further record is begun: those are read once more."""
 _RESOURCE_TAGS: Final = ("service.name", "service.version", "deployment.environment.name")
 """Tags that tell the process of a record whose spans nobody looked at."""
 POISON: Final = (
@@ -98,7 +102,7 @@ class Judge:
         self._store, self._registry, self._join = store, registry, join
         self._clock, self._now_ns = clock, now_ns
         self._deriver: Final = Deriver(registry)
-        self._pace: Final = Pace(0.5, _FEW, _MOST)
+        self._pace: Final = Pace(_PART_S, _FEW, _MOST)
 
     def take(self, space: str, is_alone: Callable[[str, str], bool]) -> "Part":
         """Take out what one turn of a space decides.
@@ -114,7 +118,7 @@ class Judge:
             part.is_alone = any(is_alone(space, each.uid) for each in waiting)
             if part.is_alone and part.uids:
                 part.is_alone = False
-                self._join.put_back(space, item)
+                self._join.put_back(item)
                 break
             if isinstance(item, Waiting):
                 part.without_trace.append(item)
@@ -167,28 +171,23 @@ class Judge:
     def give_back(self, part: "Part") -> None:
         """Let everything that was taken, and not decided on, have the next turn of its space."""
         for item in (*reversed(part.traces), *reversed(part.without_trace)):
-            self._join.put_back(part.space, item)
+            self._join.put_back(item)
 
-    def finish(self, part: "Part", decided: "Decided", commit: Commit, until: float) -> int:
-        """Judge what was decided on; what there is no time for waits for the next turn.
+    def finish(self, part: "Part", decided: "Decided", commit: Commit) -> None:
+        """Judge what was decided on; what takes much longer than others did waits for a next turn.
 
         Args:
             part: What was taken.
             decided: What is judged of it.
             commit: Gets evaluations, derived records and letters.
-            until: The clock's time at which no further record is begun; one is always judged.
-
-        Returns:
-            Number of records that were decided.
         """
         began = self._clock()
-        left = self.judge(decided.due, decided.views, commit, until)
+        left = self.judge(decided.due, decided.views, commit, began + _LATE_S)
         for each in reversed(left):
-            self._join.wait_again(part.space, each.waiting, each.place)
+            self._join.wait_again(each.waiting, each.place)
         done, now = len(decided.due) - len(left), self._clock()
         if decided.due:
             self._pace.took(part.space, done, now - part.began, now - began)
-        return done
 
     def judge(
         self,
@@ -290,7 +289,9 @@ class Part:
 
 def due_now(row: RecordRow) -> Due:
     """A record that is judged as it comes."""
-    return Due(_ready(row, Need.NOTHING), Waiting(uid=row.uid, seq=0, arrived=0.0), None)
+    return Due(
+        _ready(row, Need.NOTHING), Waiting(space=row.space, uid=row.uid, seq=0, arrived=0.0), None
+    )
 
 
 def need_of(row: RecordRow, registered: RegisteredProfile | None) -> Need:

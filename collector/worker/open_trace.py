@@ -16,6 +16,7 @@ _NOBODY: Final[frozenset[str]] = frozenset()
 class Waiting:
     """A record that waits, by its key; its content is in the store."""
 
+    space: str
     uid: str
     seq: int
     """The commit from which on the store has all that a restart needs to let it wait again."""

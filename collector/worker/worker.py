@@ -314,7 +314,7 @@ class Worker:
                 self._wait_after(error)
                 return
             self._note(space, decided)
-            self._judge.finish(part, decided, commit, until)
+            self._judge.finish(part, decided, commit)
             self._begun.done(space, [each.ready.record.uid for each in decided.due])
             if part.is_alone or self._clock() >= until:
                 return
@@ -334,8 +334,8 @@ class Worker:
         if not self._profiles_changed.is_set():
             return
         self._profiles_changed.clear()
-        for space, waiting in self._join.take_unknown():
-            keys = [(waiting.seq, waiting.uid)]
+        for waiting in self._join.take_unknown():
+            space, keys = waiting.space, [(waiting.seq, waiting.uid)]
             rows = self._insist(lambda of=space, keys=keys: self._store.records_of(of, keys))
             for row in rows.values():
                 self._wait(row, waiting, is_new=False)
@@ -344,7 +344,7 @@ class Worker:
         """Take up some of what earlier processes left."""
 
         def wait(row: RecordRow) -> None:
-            waiting = Waiting(uid=row.uid, seq=row.seq, arrived=self._known_s, alias=row.alias)
+            waiting = _waiting(row, row.seq, self._known_s)
             self._wait(row, waiting, is_new=False)
 
         recovery = self._recovery
@@ -408,7 +408,7 @@ class Worker:
         for space, rows in flight.prepared.by_space.items():
             for row in rows.records:
                 if (space, row.uid) not in flight.judged:
-                    waiting = Waiting(uid=row.uid, seq=seq, arrived=flight.known_s, alias=row.alias)
+                    waiting = _waiting(row, seq, flight.known_s)
                     self._wait(row, waiting, is_new=row.trace_id not in rows.known)
             self._open(space, rows, seq)
 
@@ -428,7 +428,7 @@ class Worker:
 
     def _wait(self, row: RecordRow, waiting: Waiting, *, is_new: bool) -> None:
         """Let a stored record wait for what it needs."""
-        space, registered = row.space, self._registry.of_record(row)
+        registered = self._registry.of_record(row)
         match need_of(row, registered):
             case Need.PROFILE:
                 _log.warning(
@@ -436,12 +436,12 @@ class Worker:
                     "the deadline, then it is a dead letter. Register it, the same file as the "
                     "agent's", row.profile_ref,
                 )  # fmt: skip
-                self._join.wait_for_profile(space, waiting)
+                self._join.wait_for_profile(waiting)
             case Need.TRACE:
-                key = (space, row.trace_id or "")
+                key = (row.space, row.trace_id or "")
                 self._join.wait_for_trace(key, waiting, self._known_s, is_new=is_new)
             case Need.NOTHING:
-                self._join.wait_for_turn(space, waiting)
+                self._join.wait_for_turn(waiting)
 
     # --- a store or log that gives or takes nothing ---------------------------------------------
 
@@ -461,3 +461,8 @@ class Worker:
         self.fault = str(error)
         if self._stopping.wait(_RETRY_S):
             raise error
+
+
+def _waiting(row: RecordRow, seq: int, arrived: float) -> Waiting:
+    """A stored record as the join has it."""
+    return Waiting(space=row.space, uid=row.uid, seq=seq, arrived=arrived, alias=row.alias)

@@ -21,6 +21,7 @@ RUNS: Final = (
     ("tests.bench.collector_kafka",),
     ("tests.bench.pipeline",),
     ("tests.bench.backlog",),
+    ("tests.bench.heart",),
     ("tests.bench.http",),
     ("tests.bench.stored",),
     ("tests.bench.known",),

@@ -36,6 +36,7 @@ def test_bench_can_be_loaded(module: str) -> None:
         ("engine", ["2,000 records: evaluations", "memory per stored task result"]),
         ("pipeline", ["evaluated and stored, without spans"]),
         ("backlog", ["300 waiting: judged", "300 waiting: another space, worst"]),
+        ("heart", ["400 watched: with reading", "2.8 kB: seen"]),
         pytest.param("sdk", ["insert, p50", "one span: only exporter, CPU"], marks=LONG),
         pytest.param(
             "sdk_http",

@@ -101,6 +101,8 @@ class Sender(threading.Thread):
         for request in self._requests:
             self._data = pack(request)
             wait_until(self._deliver, what="it is acknowledged")
+        if self._connection is not None:
+            self._connection.close()
 
     def _deliver(self) -> bool:
         is_taken = False
@@ -141,7 +143,7 @@ def end_of(folder: Path) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("last", [
-    pytest.param(step, marks=() if step % 5 == 1 else pytest.mark.long)
+    pytest.param(step, marks=() if step % 10 == 1 else pytest.mark.long)
     for step in range(1, _STEPS + 1)
 ])  # fmt: skip
 def test_every_step_between_append_commit_and_trim_may_be_the_last(

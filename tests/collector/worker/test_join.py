@@ -1,0 +1,201 @@
+"""The join by a hand clock: when records of a trace are due, and why."""
+
+from collections.abc import Sequence
+from typing import Final
+
+import pytest
+
+from collector.pipeline.join.times import JoinTimes
+from collector.store.rows import Completeness, TraceKey
+from collector.worker.join import Join
+from collector.worker.log_time import LogTime
+from collector.worker.open_trace import Waiting
+from scouter.model.attributes import PROCESS_ID, PROCESS_SPAN_COUNT
+from scouter.model.span import Span
+from tests.support.worker_room import SECOND_NS, span, trace_id
+
+TIMES: Final = JoinTimes(settle_s=1, foreign_settle_s=4, quiet_s=10, deadline_s=30)
+OURS: Final = {PROCESS_ID: "p"}
+KEY: Final = ("s", trace_id(1))
+
+ROOT: Final = span(1, 0, resource=OURS, attributes={PROCESS_SPAN_COUNT: 2})
+CHILD: Final = span(1, 1, 0, resource=OURS)
+FOREIGN_ROOT: Final = span(1, 0)
+FOREIGN_CHILD: Final = span(1, 1, 0)
+ORPHAN: Final = span(1, 3, 2)
+
+Event = tuple[float, Span | str]
+"""A time, and what comes then: a span, or the record of that uid."""
+
+
+def decided(events: Sequence[Event], until: float) -> list[tuple[float, str, str]]:
+    """Let things come, and look every half second; gives time, uid and reason of each decision."""
+    join, stored = Join(TIMES), list[Span]()
+    found: list[tuple[float, str, str]] = []
+    waiting = sorted(events, key=lambda each: each[0])
+    seq = 0
+    for step in range(int(until * 2) + 1):
+        now = step / 2
+        while waiting and waiting[0][0] <= now:
+            seq += 1
+            _, what = waiting.pop(0)
+            if isinstance(what, str):
+                record = Waiting(space="s", uid=what, seq=seq, arrived=now)
+                join.wait_for_trace(KEY, record, now, is_new=not stored)
+            else:
+                known = {what.trace_id} if stored else set[str]()
+                join.add_spans("s", [what], seq, now, known=known, opens=False)
+                stored.append(what)
+        join.look(now)
+        while join.has_due:
+            space = join.next_space()
+            assert space is not None
+            item = join.take(space)
+            assert isinstance(item, tuple)
+            decision = join.decide(item, stored, now)
+            found += [(now, each.uid, decision.completeness.value) for each in decision.waiting]
+    return found
+
+
+@pytest.mark.parametrize(
+    ("events", "wanted"),
+    [
+        pytest.param(
+            [(0, "r"), (1, CHILD), (2, ROOT)], [(3, "r", "complete")], id="stamped-record-first"
+        ),
+        pytest.param(
+            [(0, ROOT), (0, CHILD), (5, "r")], [(6, "r", "complete")], id="record-behind-its-spans"
+        ),
+        pytest.param(
+            [(0, "r"), (0, FOREIGN_ROOT)], [(4, "r", "complete")], id="other-sdks-settle-longer"
+        ),
+        pytest.param(
+            [(0, "r"), (0, FOREIGN_ROOT), (3, FOREIGN_CHILD)], [(7, "r", "complete")],
+            id="each-span-begins-the-settling-anew",
+        ),
+        pytest.param([(0, "r")], [(10, "r", "quiet")], id="no-span-at-all"),
+        pytest.param(
+            [(0, "r"), (2, ORPHAN)], [(12, "r", "quiet")], id="one-missing-parent-may-be-elsewhere"
+        ),
+        pytest.param(
+            [(0, "r"), (2, FOREIGN_ROOT), (2, ORPHAN)], [(30, "r", "deadline")],
+            id="a-missing-parent-beside-a-root-is-a-gap",
+        ),
+        pytest.param([(0, "r"), (1, ROOT)], [(30, "r", "deadline")], id="a-stamp-not-fulfilled"),
+        pytest.param(
+            [(0, "r"), (1, ROOT), (20, "s"), (31, CHILD)],
+            [(30, "r", "deadline"), (32, "s", "complete")],
+            id="a-second-record-waits-on",
+        ),
+        pytest.param(
+            [(0, "r"), (0, "s"), (1, ROOT), (1, CHILD)],
+            [(2, "r", "complete"), (2, "s", "complete")],
+            id="two-records-of-one-trace",
+        ),
+    ],
+)  # fmt: skip
+def test_when_and_why(events: list[Event], wanted: list[tuple[float, str, str]]) -> None:
+    assert decided(events, 40) == wanted
+
+
+def test_a_trace_that_nothing_waits_for_is_forgotten_once_it_is_quiet() -> None:
+    join = Join(TIMES)
+    join.add_spans("s", [ROOT], 1, 0.0, known=(), opens=True)
+    join.look(9.9)
+    assert join.open_traces == 1
+    join.look(10.0)
+    assert (join.open_traces, join.next_due()) == (0, None)
+
+
+def test_spans_open_no_trace_where_nobody_watches() -> None:
+    join = Join(TIMES)
+    join.add_spans("s", [ROOT], 1, 0.0, known=(), opens=False)
+    assert join.open_traces == 0
+
+
+def test_spaces_take_turns() -> None:
+    join = Join(TIMES)
+    for number in range(1000):
+        join.wait_for_turn(Waiting(space="many", uid=f"m{number}", seq=1, arrived=0))
+    turns = list[str]()
+    for at in range(6):
+        if at == 2:
+            join.wait_for_turn(Waiting(space="one", uid="o", seq=2, arrived=0))
+        space = join.next_space()
+        assert space is not None
+        turns.append(space)
+        join.take(space)
+
+    assert turns == ["many", "many", "one", "many", "many", "many"]
+
+
+def test_the_low_mark_is_the_oldest_commit_that_something_waiting_needs() -> None:
+    join = Join(TIMES)
+    assert join.low_seq(7) == 7
+    join.wait_for_trace(KEY, Waiting(space="s", uid="r", seq=3, arrived=0), 0.0, is_new=True)
+    join.wait_for_profile(Waiting(space="s", uid="u", seq=5, arrived=0))
+    join.add_spans("s", [ROOT, CHILD], 4, 0.0, known=(), opens=False)
+    assert join.low_seq(7) == 3
+    join.look(1.0)
+    item = join.take("s")
+    assert item == KEY
+    decision = join.decide(KEY, [ROOT, CHILD], 1.0)
+    assert decision.completeness is Completeness.COMPLETE
+    assert join.low_seq(7) == 5
+    assert [each.uid for each in join.take_unknown()] == ["u"]
+    assert (join.low_seq(7), len(join)) == (7, 0)
+
+
+def test_what_is_given_back_has_the_next_turn() -> None:
+    join = Join(TIMES)
+    join.wait_for_trace(KEY, Waiting(space="s", uid="r", seq=1, arrived=0), 0.0, is_new=True)
+    join.add_spans("s", [ROOT, CHILD], 1, 0.0, known=(), opens=False)
+    join.look(1.0)
+    key = join.take("s")
+    assert key == KEY
+    place = join.place(KEY)
+    (waiting,) = join.decide(KEY, [ROOT, CHILD], 1.0).waiting
+    join.wait_for_turn(Waiting(space="s", uid="later", seq=2, arrived=0))
+    join.wait_again(waiting, place)
+
+    assert (join.take("s"), join.place(KEY)) == (KEY, place)
+    assert [each.uid for each in join.waiting_of(KEY)] == ["r"]
+
+
+def test_erased_records_and_spans_are_forgotten() -> None:
+    join = Join(TIMES)
+    other: TraceKey = ("s", trace_id(2))
+    join.wait_for_trace(KEY, Waiting(space="s", uid="r", seq=1, arrived=0), 0.0, is_new=True)
+    join.wait_for_trace(other, Waiting(space="s", uid="kept", seq=2, arrived=0), 0.0, is_new=True)
+    join.wait_for_turn(Waiting(space="s", uid="t", seq=1, arrived=0))
+    join.wait_for_turn(Waiting(space="other", uid="t", seq=4, arrived=0))
+    join.erase("s", {"r", "t"}, {trace_id(1)})
+
+    assert (len(join), join.low_seq(9)) == (2, 2)
+
+
+@pytest.mark.parametrize(
+    ("steps", "seconds"),
+    [
+        pytest.param([("read", 1.0), ("read", 1.5), ("end", 2.0)], 2.0, id="goes-with-the-log"),
+        pytest.param([("read", 1.0), ("read", 50.0)], 2.0, id="a-gap-counts-a-second"),
+        pytest.param([("end", 0.5), ("read", 0.4), ("end", 0.6)], 0.6, id="not-quite-in-order"),
+        pytest.param(
+            [("read", -3600.0), ("read", -3599.5), ("end", 0.0)], 1.5, id="old-items-at-a-start"
+        ),
+        pytest.param([("end", 3600.0), ("end", 3600.5), ("end", 0.0), ("end", 0.5)], 2.0,
+                     id="the-date-is-set-anew"),
+    ],
+)  # fmt: skip
+def test_the_time_of_the_log(steps: list[tuple[str, float]], seconds: float) -> None:
+    now = [0]
+    time = LogTime(lambda: now[0])
+    for what, at in steps:
+        at_ns = int(at * SECOND_NS)
+        if what == "read":
+            time.read(at_ns)
+        else:
+            now[0] = at_ns
+            time.caught_up()
+
+    assert time.seconds == pytest.approx(seconds)
