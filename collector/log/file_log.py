@@ -364,14 +364,16 @@ class FileLog:
         """Remove what the store has; see `Log.trim`.
 
         A removal that a power cut takes back, or that fails, is made up for by the next trim.
+        Appends do not wait for it: a large file takes some milliseconds.
         """
-        with self._lock:
-            try:
-                while len(self._starts) > 1 and self._starts[1] <= offset:
-                    self._path(self._starts[0]).unlink(missing_ok=True)
-                    self._starts = self._starts[1:]
-            except OSError as error:
-                _log.warning("cannot trim the log %s: %s", self._folder, error)
+        try:
+            while len(starts := self._starts) > 1 and starts[1] <= offset:
+                self._path(starts[0]).unlink(missing_ok=True)
+                with self._lock:
+                    if self._starts[0] == starts[0]:  # else another thread was here
+                        self._starts = self._starts[1:]
+        except OSError as error:
+            _log.warning("cannot trim the log %s: %s", self._folder, error)
 
     def last_append_s(self) -> float:
         """Time of the last append; see `Log.last_append_s`."""

@@ -23,6 +23,7 @@ RUNS: Final = (
     ("tests.bench.backlog",),
     ("tests.bench.heart",),
     ("tests.bench.http",),
+    ("tests.bench.log",),
     ("tests.bench.stored",),
     ("tests.bench.known",),
     ("tests.bench.api",),

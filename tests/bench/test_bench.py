@@ -72,6 +72,11 @@ def test_bench_can_be_loaded(module: str) -> None:
             marks=LONG,
         ),
         pytest.param("http", ["decoding, 500 spans a request: CPU"], marks=LONG),
+        pytest.param(
+            "log",
+            ["in process: CPU per span", "HTTP: p99", "collector: spans", "reading"],
+            marks=LONG,
+        ),
         pytest.param("judge", ["time beside the vendor's client"], marks=LONG),
         pytest.param(
             "page", ["overview: p50", "first visit", "long trace: first rows"], marks=LONG
