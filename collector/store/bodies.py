@@ -1,8 +1,8 @@
 """Bodies of traces: OTLP messages, compressed, and the ranks of the spans in them."""
 
 import sys
-from collections.abc import Iterable
-from typing import Final
+from collections.abc import Collection, Iterable
+from typing import Final, NamedTuple
 from zlib import crc32
 
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
@@ -85,3 +85,29 @@ def best_spans(stored: Iterable[bytes]) -> list[Span]:
             if before is None or key > before[0]:
                 best[span.span_id] = key, span
     return [span for _, span in best.values()]
+
+
+class Rest(NamedTuple):
+    """A body without some of its spans."""
+
+    message: bytes
+    spans: int
+    """How many it has, 1 at least."""
+
+
+def without_spans(message: bytes, span_ids: Collection[str]) -> Rest | None:
+    """Take spans out of a message; None if none is left.
+
+    Args:
+        message: A `TracesData`.
+        span_ids: Lower-case hex.
+    """
+    request = ExportTraceServiceRequest.FromString(message)
+    left = 0
+    for resource_spans in request.resource_spans:
+        for scope_spans in resource_spans.scope_spans:
+            kept = [each for each in scope_spans.spans if each.span_id.hex() not in span_ids]
+            del scope_spans.spans[:]
+            scope_spans.spans.extend(kept)
+            left += len(kept)
+    return Rest(request.SerializeToString(), left) if left else None

@@ -121,12 +121,13 @@ def tags_of(texts: Iterable[str]) -> dict[str, str]:
     return {key.replace("%3D", "=").replace("%25", "%"): value for key, value in pairs}
 
 
-def arrow_tables(commit: Commit, seq: int) -> Iterator[tuple[str, object]]:
+def arrow_tables(commit: Commit, seq: int, received_ns: int) -> Iterator[tuple[str, object]]:
     """Make an Arrow table of the rows of every table that gets some.
 
     Args:
         commit: The rows.
         seq: The commit's number.
+        received_ns: The newest time of arrival up to it.
 
     Raises:
         DataError: A text has half a character, or a number more than 64 bits.
@@ -142,7 +143,7 @@ def arrow_tables(commit: Commit, seq: int) -> Iterator[tuple[str, object]]:
         ("dead_letters", _filled(_letters, commit.letters)),
         ("begun", _filled(_columns, commit.begun)),
         ("counts", _filled(_columns, counts)),
-        ("offsets", _columns([(commit.offset, commit.low_seq)])),
+        ("offsets", _columns([(commit.offset, commit.low_seq, received_ns)])),
     )
     for table, columns in parts:
         if columns:

@@ -1,6 +1,6 @@
 """Conservation: what came in and what became of it, counted from the tables."""
 
-from collections import defaultdict
+from collections import Counter
 from typing import Final
 
 from collector.store.commit import Count
@@ -59,8 +59,7 @@ class ConservationReads(Reads):
 
         Cost: linear in evaluations and spans.
         """
-        n: defaultdict[str, int] = defaultdict(int)
-        n.update(dict(self.read(_COUNTS, [space])))
+        n = Counter[str](dict(self.read(_COUNTS, [space])))
         late = dict(self.read(_LATE, [space]))
         ((spanless,),) = self.read(_SPANLESS, [space]) if n["stored event"] else ((0,),)
         decided, skipped, letters = n["decided record"], n["skipped record"], n["letters record"]

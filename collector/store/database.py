@@ -1,45 +1,47 @@
-"""The DuckDB file: one connection that writes, and a pool of those that read."""
+"""The DuckDB file: a connection that writes, others that read, and the copy that takes its place.
 
+DuckDB leaves the bytes of deleted rows where they are until other rows need the room. So what was
+erased is gone when the rows that stay are in a new file and the old one is removed. That needs as
+much disk again as the rows take, and is done beside commits and reads. A file has a row in `whole`
+once all rows are in it: until then a start goes on with the file before it.
+"""
+
+import os
 import queue
-from collections.abc import Generator, Sequence
+import threading
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import duckdb
 
 from collector.store.arrow import arrow_table
-from collector.store.reads import Rows
-from collector.store.schema import duckdb_tables
+from collector.store.reads import Change, Rows
+from collector.store.schema import COLUMNS, NOT_COPIED, duckdb_tables
 from scouter.errors import ConfigError, TransientError
 
-FILE_NAME: Final = "store.duckdb"
-"""Name of the file inside a data folder."""
+# All SQL is put together from this package's own words; values travel as parameters.
+# ruff: noqa: S608
+
 MEMORY_BYTES: Final = 512 * 2**20
 """Memory that DuckDB may use."""
-_CHECKPOINT_BYTES: Final = 64 * 10**6
+CHECKPOINT_BYTES: Final = 64 * 10**6
 """Size of DuckDB's log at which it is written into the file proper: a start after a crash has to
 read so much."""
-_ROW_GROUP: Final = 32_768
+ROW_GROUP: Final = 32_768
 """Rows that are stored, and given back, together."""
 _READERS: Final = 3
 """Reads of people at a time: what each takes comes out of the same memory."""
 _PAGE_ROWS: Final = 1001
 """Rows of the largest page, and one that tells whether more follow."""
+_COPIED: Final = 400_000
+"""Rows of `spans` that are copied at a time: so many that whole groups are written at once, and not
+into DuckDB's log first."""
+_FEW: Final = 3
+"""Commits that are copied while the next one waits."""
 
-
-def _config(folder: Path, memory_bytes: int) -> dict[str, Any]:
-    return {
-        "memory_limit": f"{memory_bytes}B",
-        "temp_directory": str(folder / "spill"),
-        # Commits and reads run beside each other anyway; waking a helper for the few rows of a
-        # commit costs up to a tenth of all the CPU.
-        "threads": 1,
-        # Joining small row groups writes everything several times, and stalls commits.
-        "max_vacuum_tasks": 0,
-        # Of rows that are listed in order only those of the page are read whole.
-        "late_materialization_max_rows": _PAGE_ROWS,
-    }
+Duck: TypeAlias = duckdb.DuckDBPyConnection
 
 
 class Database:
@@ -55,36 +57,71 @@ class Database:
     """
 
     def __init__(self, folder: Path, memory_bytes: int = MEMORY_BYTES) -> None:
-        self._path = folder / FILE_NAME
+        self._folder = folder
+        self._writing = threading.RLock()
+        self._copying = threading.Lock()
+        self._changes: list[Change] | None = None
+        """What was changed since a copy began; None without one."""
         try:
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             self._root = duckdb.connect(config=_config(folder, memory_bytes))
-            self._attach()
+            self._root.execute(f"SET checkpoint_threshold = '{CHECKPOINT_BYTES}B'")
+            self._number = self._open()
         except (OSError, duckdb.Error) as error:
-            raise ConfigError(f"cannot open the store {self._path}: {error}") from error
-        self._writer = self._connect()
-        for statement in duckdb_tables():
-            self._writer.execute(statement)
-        self._warm_up()
-        self._worker: queue.SimpleQueue[duckdb.DuckDBPyConnection] = queue.SimpleQueue()
-        self._worker.put(self._connect())
-        self._people: queue.SimpleQueue[duckdb.DuckDBPyConnection] = queue.SimpleQueue()
-        for _ in range(_READERS):
-            self._people.put(self._connect())
-
-    def _attach(self) -> None:
-        path = str(self._path).replace("'", "''")
-        self._root.execute(f"SET checkpoint_threshold = '{_CHECKPOINT_BYTES}B'")
-        self._root.execute(f"ATTACH '{path}' AS store (ROW_GROUP_SIZE {_ROW_GROUP})")
-
-    def _connect(self) -> duckdb.DuckDBPyConnection:
-        connection = self._root.cursor()
-        connection.execute("USE store")
-        return connection
-
-    def _warm_up(self) -> None:
-        """Let DuckDB import what it needs for the first Arrow table: 0.5 s."""
+            raise ConfigError(f"cannot open the store in {folder}: {first_line(error)}") from error
+        self._writer = self._root.cursor()
+        self._use(self._writer)
+        # Its first Arrow table lets DuckDB import for half a second.
         insert(self._writer, "counts", arrow_table("counts", 0, [[], [], []], 0))
+        self._worker: queue.SimpleQueue[Duck] = queue.SimpleQueue()
+        self._worker.put(self._root.cursor())
+        self._people: queue.SimpleQueue[Duck] = queue.SimpleQueue()
+        for _ in range(_READERS):
+            self._people.put(self._root.cursor())
+
+    def _open(self) -> int:
+        """Attach the newest whole file and remove all others."""
+        files = self._folder.glob("store-*.duckdb")
+        numbers = sorted(int(file.stem.partition("-")[2]) for file in files)
+        for number in reversed(numbers):
+            self._attach(number)
+            if self._root.execute(f"SELECT 1 FROM {_name(number)}.whole").fetchall():
+                for other in numbers:
+                    if other < number:
+                        self._delete_files(other)
+                return number
+            self._remove(number)  # a copy that was never finished
+        self._attach(1)
+        self._root.execute(f"INSERT INTO {_name(1)}.whole VALUES (0)")
+        return 1
+
+    def _path(self, number: int) -> Path:
+        return self._folder / f"store-{number}.duckdb"
+
+    @property
+    def _log_path(self) -> Path:
+        return self._folder / f"store-{self._number}.duckdb.wal"
+
+    def _attach(self, number: int) -> None:
+        path = str(self._path(number)).replace("'", "''")
+        self._root.execute(f"ATTACH '{path}' AS {_name(number)} (ROW_GROUP_SIZE {ROW_GROUP})")
+        with self._root.cursor() as cursor:
+            cursor.execute(f"USE {_name(number)}")
+            for statement in duckdb_tables():
+                cursor.execute(statement)
+        self._path(number).chmod(0o600)
+
+    def _remove(self, number: int) -> None:
+        self._root.execute(f"DETACH {_name(number)}")
+        self._delete_files(number)
+
+    def _delete_files(self, number: int) -> None:
+        path = self._path(number)
+        for file in (path, path.with_name(f"{path.name}.wal")):
+            file.unlink(missing_ok=True)
+
+    def _use(self, connection: Duck) -> None:
+        connection.execute(f"USE {_name(self._number)}")
 
     def read(self, sql: str, parameters: Sequence[object] = ()) -> Rows:
         """Run a read of people's and fetch everything; it waits for its turn.
@@ -99,57 +136,202 @@ class Database:
         return self._read(self._worker, sql, parameters)
 
     def _read(
-        self,
-        pool: "queue.SimpleQueue[duckdb.DuckDBPyConnection]",
-        sql: str,
-        parameters: Sequence[object],
+        self, pool: "queue.SimpleQueue[Duck]", sql: str, parameters: Sequence[object]
     ) -> Rows:
         connection = pool.get()
         try:
-            return connection.execute(sql, list(parameters)).fetchall()
-        except (duckdb.OperationalError, duckdb.OutOfMemoryException) as error:
+            while True:
+                number = self._number
+                try:
+                    self._use(connection)
+                    return connection.execute(sql, list(parameters)).fetchall()
+                except (duckdb.CatalogException, duckdb.BinderException):
+                    if number == self._number:  # else a copy took the file's place meanwhile
+                        raise
+        except duckdb.OperationalError as error:
             raise TransientError(f"the store cannot be read: {first_line(error)}") from error
         finally:
             pool.put(connection)
 
     @contextmanager
-    def transaction(self) -> Generator[duckdb.DuckDBPyConnection]:
-        """The connection that writes, inside a transaction; one thread at a time.
+    def alone(self) -> Generator[None]:
+        """No commit comes between what is read and what is changed inside."""
+        with self._writing:
+            yield
+
+    def transact(self, changes: Sequence[Change], tables: Sequence[tuple[str, object]]) -> None:
+        """Make changes and insert Arrow tables, in one transaction.
 
         Raises:
             TransientError: It cannot be written now; nothing has changed.
         """
-        writer = self._writer
+        with self._writing:
+            with self._transaction() as connection:
+                for change in changes:
+                    change(connection)
+                for table, rows in tables:
+                    insert(connection, table, rows)
+            if self._changes is not None:
+                self._changes += changes
+
+    @contextmanager
+    def _transaction(self) -> Generator[Duck]:
+        writer, has_log = self._writer, self._log_path.exists()
         try:
             writer.execute("BEGIN")
             yield writer
             writer.execute("COMMIT")
+            if not has_log:  # until then a power cut may take the new log's name
+                self._sync_folder()
         except BaseException as error:
             with suppress(duckdb.Error):  # what cannot be rolled back is over already
                 writer.execute("ROLLBACK")
-            if isinstance(error, duckdb.OperationalError | duckdb.OutOfMemoryException | OSError):
+            if isinstance(error, duckdb.OperationalError | OSError):
                 raise TransientError(f"the store takes nothing: {first_line(error)}") from error
             raise
 
+    def renew(self, until: Callable[[], bool] = lambda: False) -> bool:
+        """Write all rows into a new file that takes the place of this one.
+
+        Commits and reads go on, but for the moment of the change.
+
+        Args:
+            until: Asked between two steps; true gives the copy up.
+
+        Returns:
+            False if it was given up, or another thread is at it.
+
+        Raises:
+            TransientError: There is no room on the disk; the file stays as it is.
+
+        Cost: linear in the bytes of the store, about 25 s for each gigabyte.
+        """
+        if not self._copying.acquire(blocking=False):
+            return False
+        new = self._number + 1
+        try:
+            with self._writing:
+                self._changes = []
+            self._attach(new)
+            with self._root.cursor() as connection:
+                connection.execute(f"USE {_name(new)}")
+                is_whole = self._copy(connection, new, until)
+            if not is_whole:
+                self._remove(new)
+            return is_whole
+        except duckdb.Error as error:
+            with suppress(duckdb.Error):
+                self._remove(new)
+            raise TransientError(f"the store cannot be renewed: {first_line(error)}") from error
+        finally:
+            self._changes = None
+            self._copying.release()
+
+    def _copy(self, connection: Duck, new: int, until: Callable[[], bool]) -> bool:
+        old, done = _name(self._number), -1
+        ends = [end for (end,) in connection.execute(_ENDS.format(old=old)).fetchall()]
+        while (newest := self._newest(connection, old)) - done > _FEW:
+            end = next((end for end in ends if done < end < newest), newest - 1)
+            connection.execute("BEGIN")
+            _copy_rows(connection, old, done, end)
+            connection.execute("COMMIT")
+            done = end
+            if until():
+                return False
+        connection.execute("CHECKPOINT")
+        with self._writing:
+            connection.execute("BEGIN")
+            _copy_rows(connection, old, done, self._newest(connection, old))
+            for change in self._changes or ():
+                change(connection)
+            connection.execute("INSERT INTO whole VALUES (0)")
+            connection.execute("COMMIT")
+            self._sync_folder()
+            self._number = new
+            self._use(self._writer)
+            self._changes = None
+        self._root.execute(f"DETACH {old}")
+        self._delete_files(new - 1)
+        return True
+
+    @staticmethod
+    def _newest(connection: Duck, old: str) -> int:
+        sql = f"SELECT coalesce(max(seq), 0) FROM {old}.offsets"
+        found: tuple[int] = connection.execute(sql).fetchall()[0]
+        return found[0]
+
+    def free_ratio(self) -> float:
+        """The part of the file that no row uses, from 0 to 1."""
+        rows = self.read_for_work(
+            "SELECT database_name, total_blocks, free_blocks FROM pragma_database_size()"
+        )
+        total, free = next(sizes for name, *sizes in rows if name == _name(self._number))
+        return free / total if total else 0.0
+
     def size_bytes(self) -> int:
-        """Size on disk of file and log."""
-        files = (self._path, self._path.with_name(f"{FILE_NAME}.wal"))
-        return sum(file.stat().st_size for file in files if file.exists())
+        """Size on disk of all files."""
+        return sum(file.stat().st_size for file in self._folder.glob("store-*.duckdb*"))
+
+    def _sync_folder(self) -> None:
+        folder = os.open(self._folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
 
     def close(self) -> None:
         """Write everything into the file proper and close it."""
-        self._writer.close()
-        for pool in (self._worker, self._people):
-            while not pool.empty():
+        with self._writing:
+            self._writer.close()
+        for pool, size in ((self._worker, 1), (self._people, _READERS)):
+            for _ in range(size):
                 pool.get().close()
         self._root.close()
 
 
-def insert(connection: duckdb.DuckDBPyConnection, table: str, rows: object) -> None:
+_ENDS: Final = f"""
+    SELECT max(seq) FROM (
+        SELECT seq, sum(n) OVER (ORDER BY seq) // {_COPIED} AS part
+        FROM (SELECT seq, count(*) AS n FROM {{old}}.spans GROUP BY seq)
+    ) GROUP BY part ORDER BY 1
+"""
+"""The commits at which a step of a copy ends."""
+
+
+def _copy_rows(connection: Duck, old: str, done: int, last: int) -> None:
+    """Copy the rows of some commits into the file that the connection uses."""
+    for table in COLUMNS:
+        if table not in NOT_COPIED:
+            connection.execute(
+                f"INSERT INTO {table} SELECT * FROM {old}.{table} WHERE seq > $1 AND seq <= $2",
+                [done, last],
+            )
+
+
+def _config(folder: Path, memory_bytes: int) -> dict[str, Any]:
+    return {
+        "memory_limit": f"{memory_bytes}B",
+        "temp_directory": str(folder / "spill"),
+        "python_enable_replacements": False,
+        # Commits and reads run beside each other anyway; waking a helper for the few rows of a
+        # commit costs up to a tenth of all the CPU.
+        "threads": 1,
+        # Joining small row groups writes everything several times, and stalls commits.
+        "max_vacuum_tasks": 0,
+        # Of rows that are listed in order only those of the page are read whole.
+        "late_materialization_max_rows": _PAGE_ROWS,
+    }
+
+
+def _name(number: int) -> str:
+    return f"store_{number}"
+
+
+def insert(connection: Duck, table: str, rows: object) -> None:
     """Insert the rows of an Arrow table."""
     connection.register("new_rows", rows)
     try:
-        connection.execute(f"INSERT INTO {table} SELECT * FROM new_rows")  # noqa: S608 our own names
+        connection.execute(f"INSERT INTO {table} SELECT * FROM new_rows")
     finally:
         connection.unregister("new_rows")
 

@@ -1,6 +1,20 @@
-"""Targets and results of erasing stored data."""
+"""Erasing: everything that a target names goes at once; `purge` removes its bytes behind that."""
 
-from dataclasses import dataclass
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+from collector.store.bodies import compress, decompress, trace_hash, without_spans
+from collector.store.commit import Count, CountName, tag_texts
+from collector.store.evaluation_codec import decode_evaluation, encode_evaluation
+from collector.store.letter_search import LetterSearch
+from collector.store.reads import Change, Connection, Reads, runs
+from collector.store.rows import EvaluationRow
+from collector.store.tombstones import Tombstone, of_record, of_span, of_trace
+
+# All SQL is put together from this module's own words; values travel as parameters.
+# ruff: noqa: S608
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,3 +47,270 @@ class Erased:
     dead_letters: int
     runs: int
     """Runs that spoke of what went; each as a whole."""
+
+
+_SESSION: Final = "coalesce(nullif(r.session_id, ''), r.uid)"
+"""A record without a session is a session of its own."""
+_GAP: Final = 8
+"""Commits between two that are looked at together."""
+_BATCH: Final = 64
+"""Payloads of letters in memory at a time."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Gone:
+    """The rows that an erasure takes, by their keys."""
+
+    space: str
+    uids: list[str] = field(default_factory=list[str])
+    session_uids: list[str] = field(default_factory=list[str])
+    """`record_uid` of the evaluations on whole sessions that go."""
+    traces: list[str] = field(default_factory=list[str])
+    """Traces that go as a whole."""
+    spans: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
+    """Span ids by trace, of traces that stay."""
+    letters: list[str] = field(default_factory=list[str])
+    """Ids of letters that were never accepted."""
+    counts: dict[CountName, int] = field(default_factory=dict[CountName, int])
+    blank: dict[str, str] = field(default_factory=dict[str, str])
+    """Texts of the evaluations that stay and have seen spans that go, by evaluation id."""
+    bodies: list[tuple[int, str, int, bytes | None]] = field(
+        default_factory=list[tuple[int, str, int, bytes | None]]
+    )
+    """Bodies that lose some of their spans: commit, trace, spans left, and the stored bytes; None
+    without a span left."""
+
+    @property
+    def is_empty(self) -> bool:
+        """True if there is nothing to erase."""
+        return not (self.uids or self.session_uids or self.traces or self.spans or self.letters)
+
+    def tombstones(self, target: EraseTarget) -> list[Tombstone]:
+        """The marks that keep it from coming back; a named key is marked even if it is not here."""
+        space = self.space
+        uids = {*self.uids, target.record_uid} - {None}
+        traces = {*self.traces, target.trace_id} - {None}
+        return [
+            *(of_record(space, uid) for uid in uids if uid is not None),
+            *(of_trace(space, each) for each in traces if each is not None),
+            *(of_span(space, each, span) for each, ids in self.spans.items() for span in ids),
+        ]
+
+
+class EraseReads(Reads):
+    """Looks for what an erasure takes."""
+
+    def find_gone(self, target: EraseTarget) -> Gone:
+        """Find the rows that a target names.
+
+        Cost: a scan of records, sessions of spans and hashes of traces; and the payloads of all
+        letters.
+        """
+        space = target.space
+        gone = Gone(space=space)
+        condition, value = _condition(target)
+        records = self.read_for_work(
+            f"SELECT r.uid, r.trace_id, {_SESSION} FROM records r"
+            f" WHERE r.space = $1 AND {condition}",
+            [space, value],
+        )
+        gone.uids = [uid for uid, *_ in records]
+        sessions = {session for *_, session in records}
+        of_session = self._spans_of_session(space, target.session_id)
+        gone.traces = self._whole_traces(
+            target, gone.uids, {t for _, t, _ in records if t}, of_session
+        )
+        whole = set(gone.traces)
+        gone.spans = {trace: ids for trace, ids in of_session.items() if trace not in whole}
+        named = target.session_id or target.record_uid
+        gone.session_uids = self._sessions_without_records(
+            space, sessions | ({named} if named else set()), gone.uids
+        )
+        gone.blank = self._blank(space, gone, sessions)
+        gone.bodies = self._bodies(space, gone.spans)
+        gone.letters = self._letters(target, gone)
+        self._count(gone)
+        return gone
+
+    def _spans_of_session(self, space: str, session_id: str | None) -> dict[str, list[str]]:
+        """The spans that name a session, and the log events below them, by trace."""
+        if session_id is None:
+            return {}
+        found: defaultdict[str, list[str]] = defaultdict(list)
+        for trace_id, span_id in self.read_for_work(
+            "SELECT s.trace_id, s.span_id FROM spans s WHERE s.space = $1 AND (s.session_id = $2"
+            " OR (s.is_event = 1 AND EXISTS (SELECT 1 FROM spans p WHERE p.space = $1"
+            " AND p.session_id = $2 AND p.trace_id = s.trace_id"
+            " AND p.span_id = s.parent_span_id)))",
+            [space, session_id],
+        ):
+            found[trace_id].append(span_id)
+        return found
+
+    def _whole_traces(
+        self, target: EraseTarget, uids: list[str], of_records: set[str], of_spans: Iterable[str]
+    ) -> list[str]:
+        """The traces that go as a whole: those of which no other record is left."""
+        if target.trace_id is not None:
+            return [target.trace_id]
+        wanted = sorted(of_records.union(of_spans))
+        kept = self.read_for_work(
+            "SELECT DISTINCT trace_id FROM records WHERE space = $1 AND trace_id = ANY($2::TEXT[])"
+            " AND NOT (uid = ANY($3::TEXT[]))",
+            [target.space, wanted, uids],
+        )
+        return sorted(set(wanted) - {trace_id for (trace_id,) in kept})
+
+    def _sessions_without_records(
+        self, space: str, sessions: Collection[str], uids: list[str]
+    ) -> list[str]:
+        rows = self.read_for_work(
+            "SELECT DISTINCT e.record_uid FROM evaluations e WHERE e.space = $1"
+            " AND e.scope = 'session' AND e.session_id = ANY($2::TEXT[]) AND NOT EXISTS ("
+            f"SELECT 1 FROM records r WHERE r.space = $1 AND {_SESSION} = e.session_id"
+            " AND NOT (r.uid = ANY($3::TEXT[])))",
+            [space, sorted(sessions), uids],
+        )
+        return [uid for (uid,) in rows]
+
+    def _blank(self, space: str, gone: Gone, sessions: Collection[str]) -> dict[str, str]:
+        """Evaluations that stay and read what goes: their texts may quote it."""
+        touched = sorted({*gone.traces, *gone.spans})
+        rows = self.read_for_work(
+            "SELECT e.evaluation_id, e.body FROM evaluations e WHERE e.space = $1"
+            " AND NOT (e.record_uid = ANY($4::TEXT[]))"
+            " AND ((e.scope = 'session' AND e.session_id = ANY($3::TEXT[]))"
+            " OR (e.reads_spans = 1 AND e.trace_id = ANY($2::TEXT[]))"
+            " OR (e.scope = 'session' AND e.reads_spans = 1 AND EXISTS (SELECT 1 FROM records r"
+            f" WHERE r.space = $1 AND {_SESSION} = e.session_id"
+            " AND r.trace_id = ANY($2::TEXT[]))))",
+            [space, touched, sorted(sessions), [*gone.uids, *gone.session_uids]],
+        )
+        return {
+            each: encode_evaluation(_without_texts(decode_evaluation(text))) for each, text in rows
+        }
+
+    def _bodies(
+        self, space: str, spans: dict[str, list[str]]
+    ) -> list[tuple[int, str, int, bytes | None]]:
+        found: list[tuple[int, str, int, bytes | None]] = []
+        for first, last, hashes in self._ranges(list(spans)):
+            for seq, trace_id, body in self.read_for_work(
+                "SELECT seq, trace_id, body FROM bodies WHERE seq BETWEEN $1 AND $2 AND space = $3"
+                " AND trace_hash = ANY($4::BIGINT[]) AND trace_id = ANY($5::TEXT[])",
+                [first, last, space, hashes, list(spans)],
+            ):
+                rest = without_spans(decompress(body), spans[trace_id])
+                stored = compress(rest.message) if rest else None
+                found.append((seq, trace_id, rest.spans if rest else 0, stored))
+        return found
+
+    def _ranges(self, traces: Sequence[str]) -> list[tuple[int, int, list[int]]]:
+        """The ranges of commits that have traces, and the hashes of all of them."""
+        hashes = [trace_hash(each) for each in traces]
+        rows = self.read_for_work(
+            "SELECT DISTINCT seq FROM bodies WHERE trace_hash = ANY($1::BIGINT[])", [hashes]
+        )
+        return [(first, last, hashes) for first, last in runs((seq for (seq,) in rows), _GAP)]
+
+    def _letters(self, target: EraseTarget, gone: Gone) -> list[str]:
+        """Letters that were never accepted and speak of what goes."""
+        named = (*gone.uids, target.record_uid, target.session_id)
+        texts = [text for text in named if text]
+        search = LetterSearch(texts, {*gone.traces, *gone.spans}, target.tag)
+        ids = self.read_for_work(
+            "SELECT letter_id FROM dead_letters WHERE space = $1 AND was_accepted = 0 ORDER BY seq",
+            [target.space],
+        )
+        found: list[str] = []
+        for start in range(0, len(ids), _BATCH):
+            part = [letter_id for (letter_id,) in ids[start : start + _BATCH]]
+            for letter_id, uid, payload in self.read_for_work(
+                "SELECT letter_id, uid, payload FROM dead_letters"
+                " WHERE space = $1 AND letter_id = ANY($2::TEXT[])",
+                [target.space, part],
+            ):
+                if uid in search.texts or search.is_id(uid) or search.finds(payload):
+                    found.append(letter_id)
+        return found
+
+    def _count(self, gone: Gone) -> None:
+        n: defaultdict[CountName, int] = defaultdict(int)
+        n[CountName(gone.space, Count.ERASED_RECORD)] += len(gone.uids)
+        names = {0: Count.ERASED_SPAN, 1: Count.ERASED_EVENT}
+        traces = [*gone.traces, *gone.spans]
+        for first, last, _ in self._ranges(traces):
+            for trace_id, span_id, is_event in self.read_for_work(
+                "SELECT trace_id, span_id, is_event FROM spans WHERE seq BETWEEN $1 AND $2"
+                " AND space = $3 AND trace_id = ANY($4::TEXT[])",
+                [first, last, gone.space, traces],
+            ):
+                if trace_id not in gone.spans or span_id in gone.spans[trace_id]:
+                    n[CountName(gone.space, names[is_event])] += 1
+        gone.counts = {name: count for name, count in n.items() if count}
+
+
+def change_of(gone: Gone) -> Change:
+    """The change that takes the rows out; it may be made twice."""
+    space, uids = gone.space, [*gone.uids, *gone.session_uids]
+    single = [(trace, span) for trace, ids in gone.spans.items() for span in ids]
+
+    def change(connection: Connection) -> None:
+        def run(sql: str, *values: object) -> None:
+            connection.execute(sql, [space, *values])
+
+        run("DELETE FROM spans WHERE space = $1 AND trace_id = ANY($2::TEXT[])", gone.traces)
+        run("DELETE FROM bodies WHERE space = $1 AND trace_id = ANY($2::TEXT[])", gone.traces)
+        if single:
+            run(
+                "DELETE FROM spans WHERE space = $1 AND trace_id = ANY($2::TEXT[])"
+                " AND trace_id || span_id = ANY($3::TEXT[])",
+                list(gone.spans),
+                [trace + span for trace, span in single],
+            )
+        for seq, trace_id, spans, body in gone.bodies:
+            where = "space = $1 AND seq = $2 AND trace_id = $3"
+            if body is None:
+                run(f"DELETE FROM bodies WHERE {where}", seq, trace_id)
+            else:
+                sql = f"UPDATE bodies SET spans = $4, body = $5 WHERE {where}"
+                run(sql, seq, trace_id, spans, body)
+        for table, column in (
+            ("records", "uid"),
+            ("evaluations", "record_uid"),
+            ("task_results", "record_uid"),
+            ("begun", "uid"),
+        ):
+            run(f"DELETE FROM {table} WHERE space = $1 AND {column} = ANY($2::TEXT[])", uids)
+        run(
+            "DELETE FROM dead_letters WHERE space = $1 AND ((was_accepted = 1"
+            " AND uid = ANY($2::TEXT[])) OR letter_id = ANY($3::TEXT[]))",
+            gone.uids,
+            gone.letters,
+        )
+        for evaluation_id, text in gone.blank.items():
+            run("UPDATE evaluations SET body = $3 WHERE space = $1 AND evaluation_id = $2",
+                evaluation_id, text)  # fmt: skip
+        connection.execute("INSERT INTO erasures SELECT coalesce(max(seq), 0) FROM offsets", [])
+
+    return change
+
+
+def _condition(target: EraseTarget) -> tuple[str, Any]:
+    """SQL for the records that a target names, with its value as `$2`."""
+    if target.session_id is not None:
+        return f"{_SESSION} = $2", target.session_id
+    if target.trace_id is not None:
+        return "r.trace_id = $2", target.trace_id
+    if target.tag is not None:
+        return "$2 = ANY(r.tags)", tag_texts(dict([target.tag]))[0]
+    uids = target.superseded or [target.record_uid or ""]
+    return "r.uid = ANY($2::TEXT[])", list(uids)
+
+
+def _without_texts(evaluation: EvaluationRow) -> EvaluationRow:
+    tasks = (
+        replace(task, expected=None, actual=None, message="", question="", answer=None)
+        for task in evaluation.tasks
+    )
+    return replace(evaluation, tasks=tuple(tasks))

@@ -1,10 +1,22 @@
 """What every noun of the store needs of a database: a way to run its reads."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, TypeAlias
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, Protocol, TypeAlias
 
 Rows: TypeAlias = list[tuple[Any, ...]]
+
+
+class Connection(Protocol):
+    """A connection of any database inside a transaction."""
+
+    def execute(self, query: str, parameters: list[object], /) -> object:
+        """Run a statement."""
+        ...
+
+
+Change: TypeAlias = Callable[[Connection], None]
+"""Takes rows out or changes them, and may be done twice."""
 
 
 class Reads(ABC):

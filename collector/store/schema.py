@@ -58,15 +58,22 @@ _TABLES: Final[Mapping[str, str]] = {
     "begun": "seq BIGINT, space TEXT, uid TEXT",
     "counts": "seq BIGINT, space TEXT, name TEXT, n BIGINT",
     "erased": "seq BIGINT, space TEXT, kind TEXT, key_hash BIGINT",
-    "offsets": "seq BIGINT, log_offset BIGINT, low_seq BIGINT",
+    "offsets": "seq BIGINT, log_offset BIGINT, low_seq BIGINT, received_ns BIGINT",
+    "erasures": "seq BIGINT",
+    "whole": "seq BIGINT",
 }
 """The columns of each table.
 
 `score` is NULL where the outcome says it: 1 passed, 0 failed. `begun` has the records whose
 judgement was begun after a start that found unfinished work. `counts` has what no row tells, such
 as duplicates: the count of a name is the sum of its rows. `erased` has hashes of what somebody had
-erased, so that it does not come back.
+erased, so that it does not come back; `erasures` a row for each erasure whose bytes may still be in
+the file. `received_ns` of `offsets` is the newest time of arrival up to that commit. `whole` has
+one row, see `Database`.
 """
+
+NOT_COPIED: Final = frozenset({"erasures", "whole"})
+"""Tables that a copy of the store begins anew."""
 
 _LONG: Final = frozenset({"attributes", "body", "context", "message", "payload"})
 """Columns that may hold texts of megabytes.

@@ -1,18 +1,21 @@
 """The store: everything that was accepted and decided, behind one class."""
 
-import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
 from collector.key_filter import KeyFilter, places_sql
+from collector.store.arrow import arrow_table
 from collector.store.bodies import trace_hash
-from collector.store.commit import Commit, arrow_tables, text_hash
+from collector.store.commit import Commit, Count, arrow_tables, text_hash
 from collector.store.conservation import ConservationReads
-from collector.store.database import MEMORY_BYTES, Database, insert
+from collector.store.database import MEMORY_BYTES, Database
+from collector.store.erase import Erased, EraseReads, EraseTarget, Gone, change_of
 from collector.store.evaluations import EvaluationReads
-from collector.store.reads import Rows, runs
+from collector.store.reads import Rows
 from collector.store.records import RecordReads
+from collector.store.retention import remove_before
+from collector.store.tombstones import ErasedKind, Tombstone, Tombstones
 from collector.store.traces import TraceReads
 from collector.store.work import WorkReads
 
@@ -21,22 +24,18 @@ from collector.store.work import WorkReads
 
 _BITS: Final = 1 << 27
 """Bits of a filter of keys, 16 MB: of 5 million traces it takes one new one in 9,000 for known."""
+_FREE: Final = 0.25
+"""Part of the file that is free before a copy gives it back to the system; new rows use it else."""
 
-_NEWEST: Final = "SELECT seq, log_offset, low_seq FROM offsets ORDER BY seq DESC LIMIT 1"
-_DROP: Final = """
-    DELETE FROM spans USING (
-        SELECT unnest($1::TEXT[]) AS space, unnest($2::TEXT[]) AS trace_id,
-            unnest($3::TEXT[]) AS span_id
-    ) g
-    WHERE spans.seq BETWEEN $4 AND $5 AND spans.space = g.space
-      AND spans.trace_id = g.trace_id AND spans.span_id = g.span_id
+_NEWEST: Final = """
+    SELECT seq, log_offset, low_seq, received_ns FROM offsets ORDER BY seq DESC LIMIT 1
 """
 
 
-class Store(WorkReads, RecordReads, EvaluationReads, TraceReads, ConservationReads):
+class Store(WorkReads, RecordReads, EvaluationReads, TraceReads, ConservationReads, EraseReads):
     """The store of one collector.
 
-    One thread at a time commits; any thread reads.
+    Any thread may commit, erase and read.
 
     Args:
         folder: The data folder, which is made if it is not there.
@@ -48,11 +47,17 @@ class Store(WorkReads, RecordReads, EvaluationReads, TraceReads, ConservationRea
 
     def __init__(self, folder: Path, memory_bytes: int = MEMORY_BYTES) -> None:
         self._database = Database(folder, memory_bytes)
-        self._writing = threading.Lock()
         newest = self.read_for_work(_NEWEST)
-        self.last_seq, self.offset, self.low_seq = newest[0] if newest else (0, 0, 0)
+        self.last_seq, self.offset, self.low_seq, self._received_ns = (
+            newest[0] if newest else (0, 0, 0, 0)
+        )
         self._traces = self._filter_of("trace_hash", "bodies")
         self._records = self._filter_of("uid_hash", "records")
+        marks = self.read_for_work("SELECT space, kind, key_hash FROM erased")
+        self.tombstones: Final = Tombstones(
+            Tombstone(space, ErasedKind(kind), number) for space, kind, number in marks
+        )
+        """Marks of everything that was erased."""
 
     def _filter_of(self, column: str, table: str) -> KeyFilter:
         places = f"SELECT unnest({places_sql(column, _BITS)}) AS n FROM {table}"
@@ -91,30 +96,95 @@ class Store(WorkReads, RecordReads, EvaluationReads, TraceReads, ConservationRea
             DataError: A value cannot be stored, however often it is tried.
             TransientError: The store takes nothing now; a later try may work.
         """
-        with self._writing:
-            seq = self.last_seq + 1
-            tables = list(arrow_tables(rows, seq))
-            gone = self._places_of_replaced(rows)
-            with self._database.transaction() as connection:
-                for first, last in gone:
-                    spaces, traces, spans = zip(*rows.replaced, strict=True)
-                    connection.execute(_DROP, [spaces, traces, spans, first, last])
-                for table, batch in tables:
-                    insert(connection, table, batch)
-            self._traces.add_all({trace_hash(row.trace_id) for row in rows.bodies})
-            self._records.add_all(text_hash(row.uid) for row in rows.records)
-            self.last_seq, self.offset, self.low_seq = seq, rows.offset, rows.low_seq
+        with self._database.alone():
+            kept, seq = self.tombstones.sift(rows), self.last_seq + 1
+            arrived = (row.received_ns for row in (*kept.spans, *kept.records, *kept.letters))
+            received_ns = max(arrived, default=self._received_ns)
+            tables = list(arrow_tables(kept, seq, max(received_ns, self._received_ns)))
+            self._database.transact(self.without_replaced(kept.replaced, seq), tables)
+            self._traces.add_all({trace_hash(row.trace_id) for row in kept.bodies})
+            self._records.add_all(text_hash(row.uid) for row in kept.records)
+            self.last_seq, self.offset, self.low_seq = seq, kept.offset, kept.low_seq
+            self._received_ns = max(received_ns, self._received_ns)
             return seq
 
-    def _places_of_replaced(self, rows: Commit) -> list[tuple[int, int]]:
-        """The commits that may have the spans which better ones replace, as ranges."""
-        if not rows.replaced:
-            return []
-        hashes = list({trace_hash(each.trace_id) for each in rows.replaced})
-        found = self.read_for_work(
-            "SELECT DISTINCT seq FROM bodies WHERE trace_hash = ANY($1::BIGINT[])", [hashes]
+    def erase(self, target: EraseTarget) -> Erased:
+        """Take out everything that a target names; no read finds it from then on.
+
+        Its bytes may be in the file until `purge` has come by.
+
+        Raises:
+            TransientError: The store takes nothing now; nothing has changed.
+
+        Cost: commits wait for a scan of records and of the hashes of traces.
+        """
+        with self._database.alone():
+            gone = self.find_gone(target)
+            marks = gone.tombstones(target)
+            columns = [list(values) for values in zip(*marks, strict=True)]
+            counts = [(*name, n) for name, n in gone.counts.items()]
+            tables: list[tuple[str, object]] = []
+            if marks:
+                tables.append(("erased", arrow_table("erased", self.last_seq, columns, len(marks))))
+            if counts:
+                values = list(zip(*counts, strict=True))
+                table = arrow_table("counts", self.last_seq, values, len(counts))
+                tables.append(("counts", table))
+            evaluations = self._evaluations_of(gone)
+            self._database.transact([] if gone.is_empty else [change_of(gone)], tables)
+            self.tombstones.add_all(marks)
+        spans = sum(n for name, n in gone.counts.items() if name.name == Count.ERASED_SPAN)
+        return Erased(
+            space=target.space,
+            seq=self.last_seq,
+            uids=frozenset(gone.uids),
+            traces=frozenset((*gone.traces, *gone.spans)),
+            spans=spans,
+            evaluations=evaluations,
+            dead_letters=len(gone.letters),
+            runs=0,
         )
-        return list(runs((seq for (seq,) in found), 8))
+
+    def _evaluations_of(self, gone: Gone) -> int:
+        ((count,),) = self.read_for_work(
+            "SELECT count(*) FROM evaluations WHERE space = $1 AND record_uid = ANY($2::TEXT[])",
+            [gone.space, [*gone.uids, *gone.session_uids]],
+        )
+        return count
+
+    def remove_before(self, time_ns: int) -> int:
+        """Take out the commits of which everything came before a time; see `Retention`.
+
+        Commits that the join still needs stay.
+
+        Returns:
+            Number of spans that went.
+
+        Raises:
+            TransientError: The store takes nothing now; some may be gone.
+        """
+        return remove_before(self._database, time_ns, self.low_seq)
+
+    def purge(self, until: Callable[[], bool] = lambda: False) -> bool:
+        """Remove the bytes of what was erased, and give free room back to the system.
+
+        It needs as much disk again as the store takes; commits and reads go on.
+
+        Args:
+            until: Asked from time to time; true gives it up.
+
+        Returns:
+            True if it was done; False if nothing was to do, or it was given up.
+
+        Raises:
+            TransientError: There is no room on the disk; nothing has changed.
+
+        Cost: see `Database.renew`.
+        """
+        erasures = self.read_for_work("SELECT 1 FROM erasures LIMIT 1")
+        if not erasures and self._database.free_ratio() < _FREE:
+            return False
+        return self._database.renew(until)
 
     def size_bytes(self) -> int:
         """Size on disk."""

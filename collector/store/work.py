@@ -5,8 +5,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from collector.store.bodies import best_spans, trace_hash
-from collector.store.commit import RecordId, text_hash
-from collector.store.reads import Reads, runs
+from collector.store.commit import RecordId, SpanId, text_hash
+from collector.store.reads import Change, Connection, Reads, runs
 from collector.store.records import RECORD_COLUMNS, record_row
 from collector.store.rows import RecordRow, TraceKey
 from collector.store.span_rows import SpanKey, TracePlace
@@ -66,6 +66,14 @@ _OPEN: Final = """
 """
 
 
+_FIRST: Final = "SELECT min(seq) FROM bodies WHERE trace_hash = ANY($1::BIGINT[])"
+_REPLACED: Final = """
+    DELETE FROM spans
+    WHERE seq >= $1 AND seq < $2 AND space = $3
+      AND trace_id = ANY($4::TEXT[]) AND trace_id || span_id = ANY($5::TEXT[])
+"""
+
+
 class OpenSpan(NamedTuple):
     """What the join knows of a stored span."""
 
@@ -92,17 +100,17 @@ class WorkReads(Reads):
 
         Cost: nothing for traces that were never stored; else a scan of the hashes of all traces.
         """
-        by_hash = {trace_hash(each): each for each in trace_ids}
-        maybe = self.maybe_traces(list(by_hash))
+        hashes = {each: trace_hash(each) for each in trace_ids}
+        maybe = self.maybe_traces(list(set(hashes.values())))
         found: defaultdict[str, dict[str, SpanKey]] = defaultdict(dict)
         if not maybe:
             return found
         places = self.read_for_work(_PLACES, [0, 2**62, maybe])
-        wanted = sorted({by_hash[each] for _, each in places})
+        there = {each for _, each in places}
+        wanted = [trace_id for trace_id, number in hashes.items() if number in there]
         for first, last in runs((seq for seq, _ in places), _GAP):
             for trace_id, span_id, *key in self.read_for_work(_KEYS, [first, last, space, wanted]):
-                known = found[trace_id]
-                known[span_id] = max(SpanKey(*key), known.get(span_id, SpanKey(*key)))
+                found[trace_id][span_id] = SpanKey(*key)
         return found
 
     def stored_records(self, space: str, uids: Iterable[str]) -> Mapping[str, str]:
@@ -177,3 +185,26 @@ class WorkReads(Reads):
         for space, trace_id, *values in self.read_for_work(_OPEN, [low_seq]):
             found[space, trace_id].append(OpenSpan(*values))
         return found
+
+    def without_replaced(self, replaced: Sequence[SpanId], seq: int) -> list[Change]:
+        """The change that takes out spans which better ones replace; none without any.
+
+        Args:
+            replaced: Their keys.
+            seq: The commit that has the better ones.
+        """
+        if not replaced:
+            return []
+        hashes = list({trace_hash(each.trace_id) for each in replaced})
+        ((first,),) = self.read_for_work(_FIRST, [hashes])
+        by_space: defaultdict[str, list[SpanId]] = defaultdict(list)
+        for each in replaced:
+            by_space[each.space].append(each)
+
+        def change(connection: Connection) -> None:
+            for space, spans in by_space.items():
+                traces = [each.trace_id for each in spans]
+                keys = [each.trace_id + each.span_id for each in spans]
+                connection.execute(_REPLACED, [first or 0, seq, space, traces, keys])
+
+        return [change]

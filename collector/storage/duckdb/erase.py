@@ -14,7 +14,7 @@ import duckdb
 from collector.metrics import TotalName
 from collector.storage.care.maintenance import take_out
 from collector.storage.duckdb.database import Database, run
-from collector.storage.duckdb.letter_search import LetterSearch
+from collector.store.letter_search import LetterSearch
 from collector.storage.duckdb.runs import take_runs_about
 from collector.storage.duckdb.stored_keys import text_hash
 from collector.storage.duckdb.tombstones import (

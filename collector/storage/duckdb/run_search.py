@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping
 from typing import Any, Final, cast
 
-from collector.storage.duckdb.letter_search import LetterSearch
+from collector.store.letter_search import LetterSearch
 from scouter.model.attributes import CONVERSATION_ID, SCENARIO_ID
 
 _IDENTIFIERS: Final = {

@@ -9,7 +9,7 @@ import duckdb
 
 from collector.storage.duckdb.database import Database, run
 from collector.storage.duckdb.job import Job
-from collector.storage.duckdb.letter_search import LetterSearch
+from collector.store.letter_search import LetterSearch
 from collector.storage.duckdb.run_search import RunSearch
 from collector.storage.duckdb.transaction import Transaction
 from collector.storage.port.runs import RunRow

@@ -18,7 +18,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span as SpanMessage
 from collector.metrics import TotalKey, TotalName
 from collector.storage.care import maintenance
 from collector.storage.care.check import check_store
-from collector.storage.duckdb.letter_search import LetterSearch
+from collector.store.letter_search import LetterSearch
 from collector.storage.duckdb.store import DuckDBStore
 from collector.storage.log.scrub import LogScrub, filler
 from collector.storage.log.span_log import Frame, SpanLog

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from collector.storage.duckdb.letter_search import LetterSearch
+from collector.store.letter_search import LetterSearch
 from collector.storage.duckdb.run_search import RunSearch
 from collector.storage.duckdb.store import DuckDBStore
 from collector.store.erase import EraseTarget
