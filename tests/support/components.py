@@ -27,6 +27,7 @@ PARTS: Final[Mapping[str, str]] = {
     "chromium": "apt-get install chromium-headless-shell (or chromium)",
     "redis": "apt-get install redis-server",
     "rabbitmq": "apt-get install rabbitmq-server",
+    "postgresql": "apt-get install postgresql",
     "langgraph": "pip install langgraph (it is in the group dev)",
     "frameworks": "let pip reach a package index: agent frameworks get environments under .cache",
     "crewai": "name crewai in SCOUTER_REQUIRE: it is a gigabyte, and is installed only on demand",

@@ -1,0 +1,279 @@
+"""The reads on DuckDB and PostgreSQL: the same rows, and those of a brute force in Python."""
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import replace
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from collector.store.commit import RecordId
+from collector.store.evaluations import EvaluationFilter
+from collector.store.letters import LetterKind
+from collector.store.rows import EvaluationRow, RecordState, ResultPlace
+from collector.store.span_rows import TracePlace
+from scouter.evaluate.outcome import Outcome
+from scouter.model.span import Resource, Span
+from tests.contracts.store_data import evaluation, letter, record
+from tests.support.store_commits import Engine, Sent, rank
+
+_spaces = itertools.count(1)
+TRACES = [f"{number:032x}" for number in (1, 2**127 + 2, 2**64 + 1)]
+"""Of the first and the last the lower halves are the same."""
+
+
+def new_space() -> str:
+    return f"space {next(_spaces)}"
+
+
+def span(trace: int = 0, number: int = 1, end_ns: int = 20, name: str = "step") -> Span:
+    return Span(
+        trace_id=TRACES[trace],
+        span_id=f"{number:016x}",
+        parent_span_id=None if number == 1 else f"{1:016x}",
+        name=name,
+        start_ns=10,
+        end_ns=end_ns,
+        resource=Resource(attributes={"service.name": "desk"}),
+    )
+
+
+def by_id(spans: Sequence[Span]) -> list[Span]:
+    return sorted(spans, key=lambda each: each.span_id)
+
+
+spans = st.builds(
+    span,
+    trace=st.integers(0, 2),
+    number=st.integers(1, 3),
+    end_ns=st.integers(11, 13),
+    name=st.sampled_from(["a", "bb"]),
+)
+
+
+@given(commits=st.lists(st.lists(spans, max_size=6), min_size=1, max_size=5))
+def test_spans_are_those_of_a_brute_force(engine: Engine, commits: list[list[Span]]) -> None:
+    """Any sequence of commits, with duplicates and better spans, in any order."""
+    sent = Sent(space=new_space())
+    first = engine.last_seq + 1
+    for each in commits:
+        sent.append(engine, each)
+    last = engine.last_seq
+
+    for trace_id in TRACES:
+        expected = by_id(sent.trace(trace_id))
+        assert by_id(engine.trace(sent.space, trace_id).spans) == expected
+    places = [TracePlace(trace_id, first, last) for trace_id in TRACES]
+    found = engine.spans_of(sent.space, places)
+    assert {trace_id: by_id(each) for trace_id, each in found.items()} == {
+        trace_id: by_id(sent.trace(trace_id)) for trace_id in TRACES if sent.trace(trace_id)
+    }
+    assert engine.stored_spans(sent.space, TRACES) == {
+        trace_id: {each.span_id: rank(each) for each in sent.trace(trace_id)}
+        for trace_id in TRACES
+        if sent.trace(trace_id)
+    }
+    rows = {
+        (trace_id, each.span_id, each.seq)
+        for (space, trace_id), open_spans in engine.open_traces(first).items()
+        if space == sent.space
+        for each in open_spans
+    }
+    assert rows == {(*key, seq) for key, (seq, _) in sent.stored.items()}
+    sheet = engine.conservation(sent.space).spans
+    assert (sheet.stored, sheet.accepted) == (len(sent.stored), len(sent.stored))
+
+
+uids = st.sampled_from(["k", "l", "m"])
+drawn = st.fixed_dictionaries(
+    {
+        "uid": uids,
+        "outcome": st.sampled_from([Outcome.PASSED, Outcome.FAILED, Outcome.SKIPPED]),
+        "service_name": st.sampled_from(["desk", "Desk"]),
+        "environment": st.sampled_from(["", "prod"]),
+        "tags": st.dictionaries(st.sampled_from(["team", "a=b"]), st.sampled_from(["x", "y=z"])),
+        "evaluated_ns": st.integers(0, 3),
+    }
+)
+
+
+@settings(max_examples=15)
+@given(
+    commits=st.lists(st.lists(drawn, max_size=4), min_size=1, max_size=4),
+    which=st.fixed_dictionaries(
+        {
+            "record": st.none() | uids,
+            "outcomes": st.none() | st.just(("failed", "errored")) | st.just(("passed",)),
+            "service_name": st.none() | st.just("desk"),
+            "environment": st.none() | st.just(""),
+            "tags": st.just(()) | st.just((("a=b", "y=z"),)),
+            "since_ns": st.none() | st.just(1),
+            "until_ns": st.none() | st.just(3),
+        }
+    ),
+    limit=st.integers(1, 3),
+)
+def test_a_list_of_evaluations_is_that_of_a_brute_force(
+    engine: Engine, commits: list[list[dict[str, object]]], which: dict[str, object], limit: int
+) -> None:
+    """Random evaluations and revisions, any filters, pages of one to three."""
+    sent = Sent(space=new_space())
+    latest: dict[str, tuple[ResultPlace, EvaluationRow]] = {}
+    revisions: dict[str, int] = {}
+    for drawn_rows in commits:
+        rows: list[EvaluationRow] = []
+        for given_ in drawn_rows:
+            uid = str(given_["uid"])
+            revisions[uid] = revisions.get(uid, 0) + 1
+            fields = {
+                name: value for name, value in given_.items() if name not in ("uid", "outcome")
+            }
+            rows.append(
+                evaluation(
+                    uid, Outcome(str(given_["outcome"])), space=sent.space, revision=revisions[uid],
+                    evaluation_id=f"{sent.space} {uid} {revisions[uid]}", **fields,
+                )
+            )  # fmt: skip
+        seq = sent.append(engine, evaluations=rows)
+        latest |= {row.record_uid: (ResultPlace(seq, at), row) for at, row in enumerate(rows)}
+
+    def matches(row: EvaluationRow) -> bool:
+        outcomes, tags = which["outcomes"], which["tags"]
+        return (
+            which["record"] in (None, row.record_uid)
+            and (outcomes is None or row.outcome.value in outcomes)  # type: ignore[operator]
+            and which["service_name"] in (None, row.service_name)
+            and which["environment"] in (None, row.environment)
+            and all(row.tags.get(key) == value for key, value in tags)  # type: ignore[misc]
+            and (which["since_ns"] is None or row.evaluated_ns >= 1)
+            and (which["until_ns"] is None or row.evaluated_ns < 3)
+        )
+
+    expected = [
+        row
+        for _, row in sorted(latest.values(), key=lambda each: each[0], reverse=True)
+        if matches(row)
+    ]
+    found: list[EvaluationRow] = []
+    before, as_of = None, None
+    asked = EvaluationFilter(space=sent.space, **which)  # type: ignore[arg-type]
+    while True:
+        page = engine.evaluations(asked, limit, before, as_of)
+        assert len(page.items) <= limit
+        found += page.items
+        if page.next is None:
+            break
+        before, as_of = page.next, page.as_of
+    assert found == expected
+
+
+def test_a_page_shows_the_list_of_its_commit(engine: Engine) -> None:
+    """A revision that came between two pages moves no record from the one to the other."""
+    sent = Sent(space=new_space())
+    for uid in ("k", "l"):
+        sent.append(
+            engine,
+            evaluations=[evaluation(uid, space=sent.space, evaluation_id=f"{sent.space}{uid}")],
+        )
+    which = EvaluationFilter(space=sent.space)
+    first = engine.evaluations(which, 1)
+    again = evaluation("k", space=sent.space, revision=2, evaluation_id=f"{sent.space}k2")
+    sent.append(engine, evaluations=[again])
+
+    second = engine.evaluations(which, 1, first.next, first.as_of)
+    assert [row.record_uid for row in (*first.items, *second.items)] == ["l", "k"]
+    assert second.items[0].revision == 1
+    assert [row.revision for row in engine.evaluations(which, 9).items] == [2, 1]
+    assert engine.evaluation(sent.space, f"{sent.space}k2") == again
+    assert engine.evaluation(sent.space, "nobody's") is None
+
+
+def test_a_record_has_its_state_and_all_revisions(engine: Engine) -> None:
+    sent = Sent(space=new_space())
+    names = ("waiting", "evaluated", "skipped", "dead")
+    rows = [record(uid, space=sent.space, context={"é": [1, None]}) for uid in names]
+    first = sent.append(engine, records=rows)
+    passed = evaluation("evaluated", space=sent.space, evaluation_id=f"{sent.space}1")
+    failed = replace(
+        passed, outcome=Outcome.FAILED, revision=2, was_decided=True, evaluation_id=f"{sent.space}2"
+    )
+    skipped = evaluation(
+        "skipped", Outcome.SKIPPED, space=sent.space, evaluation_id=f"{sent.space}3"
+    )
+    dead = letter(space=sent.space, uid="dead", was_accepted=True, reason="unknown_profile")
+    sent.append(engine, evaluations=[passed, skipped], letters=[dead])
+    sent.append(engine, evaluations=[failed])
+
+    states = {name: engine.record(sent.space, name) for name in names}
+    assert {name: found and found.state for name, found in states.items()} == {
+        "waiting": RecordState.WAITING,
+        "evaluated": RecordState.EVALUATED,
+        "skipped": RecordState.SKIPPED,
+        "dead": RecordState.DEAD_LETTERED,
+    }
+    found = states["evaluated"]
+    assert found is not None
+    assert (found.record, found.record.seq) == (rows[1], first)
+    assert found.evaluations == (failed, passed)
+    assert engine.record(sent.space, "nobody's") is None
+    sheet = engine.conservation(sent.space).records
+    assert (sheet.accepted, sheet.waiting, sheet.evaluated, sheet.skipped, sheet.dead_lettered) == (
+        4, 1, 1, 1, 1,
+    )  # fmt: skip
+
+
+def test_the_worker_finds_what_waits_and_what_it_has(engine: Engine) -> None:
+    sent = Sent(space=new_space())
+    old = record("old", space=sent.space)
+    sent.append(engine, records=[old])
+    waiting = [record(uid, space=sent.space, trace_id=TRACES[0]) for uid in ("b", "a")]
+    low = sent.append(engine, [span()], records=[*waiting, record("done", space=sent.space)])
+    sent.append(engine, evaluations=[evaluation("done", space=sent.space)])
+    sent.append(engine, begun=[RecordId(sent.space, "a")])
+    sent.append(engine, begun=[RecordId(sent.space, "a")])
+
+    found = [each for each in engine.waiting_records(low) if each.space == sent.space]
+    assert [(each.uid, each.seq) for each in found] == [("a", low), ("b", low)]
+    assert {key: n for key, n in engine.begun(low).items() if key.space == sent.space} == {
+        RecordId(sent.space, "a"): 2
+    }
+    whole = engine.records_of(sent.space, [(low, "b"), (low, "a"), (low, "nobody's")])
+    assert whole == {"a": waiting[1], "b": waiting[0]}
+    assert engine.stored_records(sent.space, ["old", "nobody's"]) == {"old": old.digest}
+    assert engine.stored_records("another space", ["old"]) == {}
+
+
+def test_a_trace_is_open_until_an_evaluation_saw_its_last_commit(engine: Engine) -> None:
+    sent = Sent(space=new_space())
+    low = sent.append(engine, [span(0), span(1)])
+    seen = evaluation("u", space=sent.space, trace_id=TRACES[0], input_seq=low, reads_spans=True)
+    sent.append(engine, evaluations=[seen])
+
+    def open_traces() -> dict[str, list[int]]:
+        found = engine.open_traces(low)
+        return {
+            key[1]: [each.seq for each in rows]
+            for key, rows in found.items()
+            if key[0] == sent.space
+        }
+
+    assert open_traces() == {TRACES[1]: [low]}
+    assert engine.conservation(sent.space).spans.late == 0
+    late = sent.append(engine, [span(0, 2)])
+    assert open_traces() == {TRACES[0]: [low, late], TRACES[1]: [low]}
+    assert engine.conservation(sent.space).spans.late == 1
+    assert [row.evaluation_id for row in engine.trace(sent.space, TRACES[0]).evaluations] == [
+        seen.evaluation_id
+    ]
+
+
+def test_letters_are_counted_by_reason(engine: Engine) -> None:
+    sent = Sent(space=new_space())
+    refused = letter(space=sent.space, kind=LetterKind.SPAN, reason="invalid_span")
+    sent.append(
+        engine, letters=[refused, letter(space=sent.space), letter(space=sent.space, uid="x")]
+    )
+
+    sheet = engine.conservation(sent.space)
+    assert sheet.dead_letters == {"invalid_span": 1, "invalid_record": 2}
+    assert sheet.spans.dead_lettered == 1

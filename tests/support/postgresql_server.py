@@ -1,0 +1,67 @@
+"""A real PostgreSQL server with a cluster of its own, behind a socket in its folder."""
+
+import os
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+from typing import Final
+
+import psycopg
+
+from tests.support.components import require
+from tests.support.processes import ManagedProcess
+
+_DEBIAN: Final = Path("/usr/lib/postgresql")
+"""Folder in which Debian has a folder of programs for each version."""
+_USER: Final = "postgres"
+"""The user that the server runs as where the tests are root's: it refuses to be root."""
+
+
+def _program(name: str) -> Path:
+    on_path = shutil.which(name)
+    found = [Path(on_path)] if on_path else sorted(_DEBIAN.glob(f"*/bin/{name}"), reverse=True)
+    require("postgresql", present=bool(found), detail=f"no program {name!r}")
+    return found[0]
+
+
+class PostgresqlServer:
+    """A server of our own: nothing that it writes outlives it."""
+
+    def __init__(self) -> None:
+        initdb, postgres = _program("initdb"), _program("postgres")
+        self._as_user = ["runuser", "-u", _USER, "--"] if os.geteuid() == 0 else []
+        self.folder = Path(tempfile.mkdtemp(prefix="pg-"))  # its path must be short for a socket
+        if self._as_user:
+            shutil.chown(self.folder, _USER)
+        output, data = self.folder / "output", self.folder / "data"
+        subprocess.run(
+            [*self._as_user, initdb, "--pgdata", data, "--username", _USER, "--auth", "trust",
+             "--encoding", "UTF8", "--no-sync"],
+            cwd=self.folder, check=True, stdout=subprocess.DEVNULL,
+        )  # fmt: skip
+        self._process = ManagedProcess(
+            [*self._as_user, postgres, "-D", data, "-k", self.folder, "-c", "listen_addresses=",
+             "-c", "fsync=off"],
+            log=output, cwd=self.folder,
+        )  # fmt: skip
+        self._process.wait_ready(self._answers)
+
+    def connect(self) -> "psycopg.Connection[tuple[object, ...]]":
+        """A connection of which every statement is a transaction; parameters are `$1` and so on."""
+        return psycopg.connect(
+            host=str(self.folder), user=_USER, dbname="postgres", autocommit=True,
+            cursor_factory=psycopg.RawCursor,
+        )  # fmt: skip
+
+    def stop(self) -> None:
+        """End the server and remove its folder."""
+        self._process.stop()
+        shutil.rmtree(self.folder)
+
+    def _answers(self) -> bool:
+        try:
+            self.connect().close()
+        except psycopg.OperationalError:
+            return False
+        return True

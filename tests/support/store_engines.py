@@ -1,0 +1,65 @@
+"""The store's reads on either database, filled by the same commits."""
+
+from collections.abc import Sequence
+from typing import Any, cast
+
+import psycopg
+
+from collector.store.commit import Commit, arrow_tables
+from collector.store.conservation import ConservationReads
+from collector.store.erase import EraseReads
+from collector.store.evaluations import EvaluationReads
+from collector.store.reads import Change, Rows
+from collector.store.records import RecordReads
+from collector.store.schema import COLUMNS, postgresql_tables
+from collector.store.traces import TraceReads
+from collector.store.work import WorkReads
+
+
+class AllReads(WorkReads, RecordReads, EvaluationReads, TraceReads, ConservationReads, EraseReads):
+    """Every read of the store."""
+
+
+class PostgresqlStore(AllReads):
+    """The reads on PostgreSQL; what appends is this test's own.
+
+    Args:
+        connection: To an empty database.
+    """
+
+    def __init__(self, connection: "psycopg.Connection[tuple[object, ...]]") -> None:
+        self._connection = connection
+        self.last_seq = 0
+        for statement in postgresql_tables():
+            self._run(statement, [])
+
+    def _run(self, query: str, parameters: Sequence[object]) -> "psycopg.Cursor[Any]":
+        return self._connection.execute(cast("Any", query), list(parameters))
+
+    def read(self, sql: str, parameters: Sequence[object] = ()) -> Rows:
+        return self._run(sql, parameters).fetchall()
+
+    read_for_work = read
+
+    def newest_commit(self) -> int:
+        return self.last_seq
+
+    def commit(self, rows: Commit) -> int:
+        seq = self.last_seq + 1
+        newest = max((row.received_ns for row in (*rows.spans, *rows.records)), default=0)
+        tables = list(arrow_tables(rows, seq, newest))
+        with self._connection.transaction():
+            self.make(self.without_replaced(rows.replaced, seq))
+            for table, batch in tables:
+                names = [name for name, _ in COLUMNS[table]]
+                places = ", ".join(f"${at}" for at in range(1, len(names) + 1))
+                statement = f"INSERT INTO {table} VALUES ({places})"  # noqa: S608 our own names
+                for row in cast("Any", batch).to_pylist():
+                    self._run(statement, [row[name] for name in names])
+        self.last_seq = seq
+        return seq
+
+    def make(self, changes: Sequence[Change]) -> None:
+        """Make changes as the store does."""
+        for change in changes:
+            change(cast("Any", self._connection))
