@@ -4,26 +4,21 @@ A check that changed is run again on the baseline where that is possible. What c
 is left out of both runs, and named: the comparison cannot clear it.
 """
 
-from collections import defaultdict
 from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Final, TypeVar
 
-from scouter.evaluate.compare.checks import (
-    CheckChange,
-    Checks,
-    Group,
-    difference_of,
-    merged,
-)
+from scouter.evaluate.compare.checks import CheckChange, Checks, difference_of, merged
 from scouter.evaluate.compare.rejudging import (
+    Item,
     but_for,
     edited,
     full_tasks,
     judged_again,
-    replaced,
+    remade,
     with_tasks,
 )
+from scouter.evaluate.results.attempt import ScenarioAttempt
 from scouter.evaluate.results.provenance import Provenance
 from scouter.evaluate.results.rows import ResultRows
 from scouter.evaluate.results.run import RunResults
@@ -34,44 +29,46 @@ _NO_CONTEXTS: Final = "results of records do not store what it reads"
 
 
 @dataclass(slots=True, kw_only=True)
-class LeftOut:
-    """What is in neither side of a comparison."""
-
-    scenarios: set[str] = field(default_factory=set[str])
-    aliases: set[str] = field(default_factory=set[str])
-    tasks: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
-    """Tasks of profiles, by alias."""
-    own: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
-    """Tasks of scenarios, by scenario."""
-
-    def __bool__(self) -> bool:
-        return bool(self.scenarios or self.aliases or self.tasks or self.own)
-
-    def add(self, group: Group, names: Collection[str]) -> None:
-        """Leave tasks of a group out."""
-        if names and group.scenario_id is not None:
-            self.own[group.scenario_id].update(names)
-        elif names:
-            self.tasks[group.alias or ""].update(names)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Comparable:
-    """A baseline that can be compared with a run.
+    """A baseline that can be compared with a run, and what is in neither side of that.
 
     Args:
         baseline: Its attempts, as today's checks judge them.
         changes: All checks that are not what they were.
-        left_out: What is in neither side.
+        scenarios: Scenarios that are left out.
+        aliases: Aliases that are left out.
+        tasks: Tasks that are left out, by alias or scenario.
     """
 
     baseline: RunResults
-    changes: tuple[CheckChange, ...]
-    left_out: LeftOut
+    changes: tuple[CheckChange, ...] = ()
+    scenarios: set[str] = field(default_factory=set[str])
+    aliases: set[str] = field(default_factory=set[str])
+    tasks: dict[tuple[str | None, str | None], set[str]] = field(
+        default_factory=dict[tuple[str | None, str | None], set[str]]
+    )
 
     def of(self, run: R) -> R:
-        """The part of the new run that can be compared."""
-        return without(run, self.left_out)
+        """The part of a run that can be compared.
+
+        Cost: linear in the number of task results; none where nothing is left out.
+        """
+        if not (self.scenarios or self.aliases or self.tasks):
+            return run
+
+        def rows_of(_: RunResults, alias: str, rows: ResultRows) -> ResultRows | None:
+            names = self.tasks.get((alias, None), ())
+            if alias in self.aliases:
+                return None
+            return edited(rows, lambda _, record: but_for(record.tasks, names), self.scenarios)
+
+        def attempt_of(item: Item) -> Item:
+            names = self.tasks.get((None, item.scenario_id))
+            if not names or not isinstance(item, ScenarioAttempt):
+                return item
+            return with_tasks(item, but_for(full_tasks(item), names))
+
+        return remade(run, rows_of, attempt_of, self.scenarios)
 
 
 def comparable(baseline: RunResults, new: RunResults, accepted: Collection[str] = ()) -> Comparable:
@@ -92,19 +89,18 @@ def comparable(baseline: RunResults, new: RunResults, accepted: Collection[str] 
         Checks(baseline.provenance, baseline.scenarios), Checks(new.provenance, new.scenarios)
     )
     found.check_accepted(accepted)
-    left_out, changes = LeftOut(), [*found.whole]
+    common, changes = Comparable(baseline=baseline), [*found.whole]
     for change in changes:
-        left_out.scenarios.update(change.ids if change.kind == "scenario" else ())
-        left_out.aliases.update(change.ids if change.kind == "profile" else ())
-    baseline, missing = judged_again(baseline, found.groups, left_out.scenarios)
+        common.scenarios.update(change.ids if change.kind == "scenario" else ())
+        common.aliases.update(change.ids if change.kind == "profile" else ())
+    judged, missing = judged_again(baseline, found.groups, common.scenarios)
     for group, why in zip(found.groups, missing, strict=True):
         changes += group.changes(why)
-        left_out.add(group, {*group.removed, *why})
-    return Comparable(
-        baseline=without(baseline, left_out),
-        changes=merged(each.accepted_by(accepted) for each in changes),
-        left_out=left_out,
-    )
+        if names := {*group.removed, *why}:
+            common.tasks[group.alias, group.scenario_id] = names
+    common.baseline = common.of(judged)
+    common.changes = merged(each.accepted_by(accepted) for each in changes)
+    return common
 
 
 def comparable_rows(
@@ -134,35 +130,3 @@ def comparable_rows(
             edited(rows, lambda _, record: but_for(record.tasks, left)) for rows in sides
         )
     return baseline, new, merged(each.accepted_by(accepted) for each in changes)
-
-
-def without(results: R, left_out: LeftOut) -> R:
-    """Leave scenarios, aliases and tasks out of a run.
-
-    Cost: linear in the number of task results; none where nothing is left out.
-    """
-    if not left_out:
-        return results
-    gone = left_out.scenarios
-    datasets: dict[str, ResultRows] = {}
-    for alias, rows in results.dataset_results.items():
-        if alias not in left_out.aliases:
-            names = left_out.tasks.get(alias, set[str]())
-            datasets[alias] = edited(
-                rows, lambda _, record, names=names: but_for(record.tasks, names), gone
-            )
-    own = [
-        with_tasks(item, but_for(full_tasks(item), names)) if names else item
-        for item in results.scenario_results
-        if item.scenario_id not in gone
-        for names in (left_out.own.get(item.scenario_id, ()),)
-    ]
-    reasked = None if results.reasked is None else without(results.reasked, left_out)
-    return replaced(
-        results,
-        datasets,
-        own,
-        scenarios=tuple(each for each in results.scenarios if each.scenario_id not in gone),
-        conversations=tuple(e for e in results.conversations if e.scenario_id not in gone),
-        reasked=reasked,
-    )

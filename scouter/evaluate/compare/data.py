@@ -109,7 +109,44 @@ class TaskAggregateStats(BaseModel, frozen=True, extra="ignore"):
     comparison_interval: Interval
 
 
-class RecordsComparison(Stored, frozen=True):
+class Conclusion(Stored, frozen=True):
+    """What a comparison comes to, whatever was compared."""
+
+    regression_threshold: float
+    regressed: bool
+    reasons: tuple[str, ...]
+    """Reasons of `regressed`, in words; empty without one."""
+    decision: ComparisonDecision = ComparisonDecision.INCONCLUSIVE
+    """The decision, which the exit code follows; `regressed` is the strict rule."""
+    decision_reason: str = _NO_DECISION
+    """The decision in words."""
+    decision_reasons: tuple[str, ...] = ()
+    """Each reason for `regressed` or `inconclusive`; empty for `no regression seen`."""
+    advice: tuple[str, ...] = ()
+    """What to do about the reasons; empty for `no regression seen`."""
+    changes: tuple[CheckChange, ...] = ()
+    """Checks that are not what they were in the baseline; those that are left out come first."""
+    ruled_out: float | None = None
+    """A fall of more points than this, of what passed as a whole, is ruled out; None where nothing
+    could be compared."""
+    not_cleared: tuple[str, ...] = ()
+    """Names of rates that are worth a look: their own p-value is at most 0.05, which is too much
+    for a regression among so many rates."""
+    rates: tuple[RateComparison, ...] = ()
+    """One row for whole scenarios, conversations or records, one per alias and task, and one for
+    the tasks of each alias."""
+    score_changes: tuple[ScoreChange, ...] = ()
+    """One row per task with scores other than 0 and 1."""
+    notes: tuple[str, ...] = ()
+    """Sentences that help to read the comparison, such as the way in which records were matched."""
+
+    @property
+    def exit_code(self) -> int:
+        """0 for `no regression seen`, 1 for `regressed`, 3 for `inconclusive`."""
+        return self.decision.exit_code
+
+
+class RecordsComparison(Conclusion, frozen=True):
     """Two runs of one profile, record by record.
 
     `regressed` is true if a record's pass rate fell by the threshold or more, if a record errors
@@ -117,7 +154,6 @@ class RecordsComparison(Stored, frozen=True):
     from a record or if none of its tasks is there again; `reasons` says which.
     """
 
-    regression_threshold: float
     workflow_comparisons: tuple[WorkflowComparison, ...]
     total_workflows: int
     improved_workflows: int
@@ -135,40 +171,11 @@ class RecordsComparison(Stored, frozen=True):
     baseline_pass_rate: float
     """Passed tasks / all tasks that were judged or that a gate skipped, over all records."""
     comparison_pass_rate: float
-    regressed: bool
-    reasons: tuple[str, ...]
-    """Reasons of the regression, in words; empty without one."""
-    decision: ComparisonDecision = ComparisonDecision.INCONCLUSIVE
-    """The decision, which the exit code follows; `regressed` is the strict rule."""
-    decision_reason: str = _NO_DECISION
-    """The decision in words."""
-    decision_reasons: tuple[str, ...] = ()
-    """Each reason for `regressed` or `inconclusive`; empty for `no regression seen`."""
-    advice: tuple[str, ...] = ()
-    """What to do about the reasons; empty for `no regression seen`."""
-    changes: tuple[CheckChange, ...] = ()
-    """Checks that are not what they were in the baseline; those that are left out come first."""
-    ruled_out: float | None = None
-    """A fall of more points than this is ruled out; None where nothing could be compared."""
-    not_cleared: tuple[str, ...] = ()
-    """Names of rates that are worth a look: their own p-value is at most 0.05, which is too much
-    for a regression among so many rates."""
-    rates: tuple[RateComparison, ...] = ()
-    """One row per task, one for all of them, and one for whole records or conversations."""
-    score_changes: tuple[ScoreChange, ...] = ()
-    """One row per task with scores other than 0 and 1."""
-    notes: tuple[str, ...] = ()
-    """Sentences that help to read the comparison, such as the way in which records were matched."""
 
     @property
     def has_missing_tasks(self) -> bool:
         """Tell whether a task was judged in one run only."""
         return bool(self.missing_tasks)
-
-    @property
-    def exit_code(self) -> int:
-        """0 for `no regression seen`, 1 for `regressed`, 3 for `inconclusive`."""
-        return self.decision.exit_code
 
     def __str__(self) -> str:
         return (
@@ -206,7 +213,7 @@ class ScenarioDelta(BaseModel, frozen=True, extra="ignore"):
     """True if the baseline has tasks, of which none is there again."""
 
 
-class RunComparison(Stored, frozen=True):
+class RunComparison(Conclusion, frozen=True):
     """Two replays of one set of scenarios.
 
     `regressed` is true if an alias regressed (see `RecordsComparison`), if a scenario passed and
@@ -215,7 +222,6 @@ class RunComparison(Stored, frozen=True):
     the baseline is missing; `reasons` says which.
     """
 
-    regression_threshold: float
     dataset_comparisons: Mapping[str, RecordsComparison]
     scenario_deltas: tuple[ScenarioDelta, ...]
     baseline_overall_pass_rate: float
@@ -226,7 +232,6 @@ class RunComparison(Stored, frozen=True):
     """Task results that passed, and all of them, over aliases and scenarios; the overall rates are
     means of the aliases' rates and the scenarios' rate."""
     comparison_checks: tuple[int, int] = (0, 0)
-    regressed: bool
     improved_aliases: list[str]
     regressed_aliases: list[str]
     new_aliases: list[str]
@@ -236,27 +241,6 @@ class RunComparison(Stored, frozen=True):
     removed_scenarios: list[str]
     scenario_task_stats: tuple[TaskAggregateStats, ...]
     """The scenarios' own tasks, each over all scenarios that have it."""
-    reasons: tuple[str, ...]
-    """Reasons of the regression, in words; empty without one."""
-    decision: ComparisonDecision = ComparisonDecision.INCONCLUSIVE
-    """The decision, which the exit code follows; `regressed` is the strict rule."""
-    decision_reason: str = _NO_DECISION
-    """The decision in words."""
-    decision_reasons: tuple[str, ...] = ()
-    """Each reason for `regressed` or `inconclusive`; empty for `no regression seen`."""
-    advice: tuple[str, ...] = ()
-    """What to do about the reasons; empty for `no regression seen`."""
-    changes: tuple[CheckChange, ...] = ()
-    """Checks that are not what they were in the baseline; those that are left out come first."""
-    ruled_out: float | None = None
-    """A fall of more points than this, of scenarios passed, is ruled out; None where nothing could
-    be compared."""
-    not_cleared: tuple[str, ...] = ()
-    """Names of rates that are worth a look: their own p-value is at most 0.05, which is too much
-    for a regression among so many rates."""
-    rates: tuple[RateComparison, ...] = ()
-    """One row for the scenarios passed, one per alias and task, one per alias, one per scenario
-    task."""
     baseline_scenarios_passed: tuple[int, int] = (0, 0)
     """Scenarios of which every attempt passed as a whole, and scenarios that were decided."""
     comparison_scenarios_passed: tuple[int, int] = (0, 0)
@@ -270,15 +254,6 @@ class RunComparison(Stored, frozen=True):
     """By scenario that is broken by its own failures alone, the reason that says so."""
     confirmations: tuple[Confirmation, ...] = ()
     """Results of the scenarios that were asked again alone."""
-    score_changes: tuple[ScoreChange, ...] = ()
-    """One row per alias or scenario task with scores other than 0 and 1."""
-    notes: tuple[str, ...] = ()
-    """Sentences that help to read the comparison, such as the number of attempts."""
-
-    @property
-    def exit_code(self) -> int:
-        """0 for `no regression seen`, 1 for `regressed`, 3 for `inconclusive`."""
-        return self.decision.exit_code
 
     @property
     def passed_text(self) -> str:

@@ -39,6 +39,7 @@ from scouter.model.span import Span
 R = TypeVar("R", bound=RunResults)
 
 Tasks: TypeAlias = tuple[EvalTaskResult, ...]
+Item: TypeAlias = ScenarioAttempt | Conversation
 
 _ANOTHER_QUESTION: Final = "its judge would have to be asked anew about the baseline's answers"
 _NOT_STORED: Final = "the baseline does not store all that it reads"
@@ -74,27 +75,16 @@ def judged_again(
     by_alias = {each.group.alias: each for each in every if each.group.alias is not None}
     by_scenario = {each.group.scenario_id: each for each in every if each.group.alias is None}
 
-    def run(part: R) -> R:
-        datasets = {
-            alias: by_alias[alias].records(part, rows) if alias in by_alias else rows
-            for alias, rows in part.dataset_results.items()
-        }
-        own = [
-            by_scenario[item.scenario_id].attempt(item) if item.scenario_id in by_scenario else item
-            for item in part.scenario_results
-        ]
-        conversations: list[Conversation] = []
-        for item in part.conversations:
-            again = by_scenario.get(item.scenario_id)
-            if again is None or again.plan is None:
-                conversations.append(item)
-            else:
-                own.append(again.attempt(item))
-        reasked = None if part.reasked is None else run(cast(R, part.reasked))
-        return replaced(part, datasets, own, conversations=tuple(conversations), reasked=reasked)
+    def rows_of(run: RunResults, alias: str, rows: ResultRows) -> ResultRows:
+        return by_alias[alias].records(run, rows) if alias in by_alias else rows
 
-    judged = run(results) if any(each.plan for each in every) else results
-    return judged, [each.all_missing() for each in every]
+    def attempt_of(item: Item) -> Item:
+        again = by_scenario.get(item.scenario_id)
+        return item if again is None or again.plan is None else again.attempt(item, again.plan)
+
+    if any(each.plan for each in every):
+        results = remade(results, rows_of, attempt_of)
+    return results, [each.all_missing() for each in every]
 
 
 def _behind(group: Group, names: Mapping[str, str]) -> dict[str, str]:
@@ -160,11 +150,8 @@ class _Again:
 
         return edited(rows, again)
 
-    def attempt(self, item: ScenarioAttempt | Conversation) -> ScenarioAttempt:
+    def attempt(self, item: Item, plan: Plan) -> ScenarioAttempt:
         """Judge an attempt of the scenario."""
-        plan = self.plan
-        if plan is None:
-            return cast(ScenarioAttempt, item)
         stored: Tasks = ()
         error = reason = None
         if isinstance(item, ScenarioAttempt):
@@ -249,13 +236,41 @@ def _trees(results: RunResults, rows: ResultRows) -> dict[str, SpanTree]:
 # --- copies of results with other tasks --------------------------------------------------------
 
 
-def replaced(
-    results: R, datasets: Mapping[str, ResultRows], own: Sequence[ScenarioAttempt], **more: object
+def remade(
+    results: R,
+    rows_of: Callable[[RunResults, str, ResultRows], ResultRows | None],
+    attempt_of: Callable[[Item], Item],
+    but: Collection[str] = (),
 ) -> R:
-    """Make a copy of a run with other results, and the figures that follow from them."""
-    metrics = results.metrics.of(datasets, own)
-    update = {"dataset_results": datasets, "scenario_results": tuple(own), "metrics": metrics}
-    return results.model_copy(update={**update, **more})
+    """Make a copy of a run with other results, and the figures that follow from them.
+
+    Args:
+        results: The run, with the attempts at single scenarios.
+        rows_of: Rows in the place of those of an alias; None to leave the alias out.
+        attempt_of: The attempt, or the conversation, in the place of one.
+        but: Scenarios that are left out.
+    """
+    datasets = {
+        alias: made
+        for alias, rows in results.dataset_results.items()
+        if (made := rows_of(results, alias, rows)) is not None
+    }
+    items = [
+        attempt_of(item)
+        for item in (*results.scenario_results, *results.conversations)
+        if item.scenario_id not in but
+    ]
+    own = tuple(item for item in items if isinstance(item, ScenarioAttempt))
+    reasked = results.reasked
+    update = {
+        "dataset_results": datasets,
+        "scenario_results": own,
+        "metrics": results.metrics.of(datasets, own),
+        "scenarios": tuple(each for each in results.scenarios if each.scenario_id not in but),
+        "conversations": tuple(item for item in items if not isinstance(item, ScenarioAttempt)),
+        "reasked": None if reasked is None else remade(reasked, rows_of, attempt_of, but),
+    }
+    return results.model_copy(update=update)
 
 
 def edited(
@@ -273,7 +288,7 @@ def edited(
     )
 
 
-def with_tasks(item: ScenarioAttempt | Conversation, tasks: Tasks) -> ScenarioAttempt:
+def with_tasks(item: Item, tasks: Tasks) -> ScenarioAttempt:
     """Make an attempt with other results of the scenario's own tasks."""
     if not isinstance(item, ScenarioAttempt):
         made = ScenarioAttempt.of(item.scenario_id, "", tasks, _one_row(tasks))

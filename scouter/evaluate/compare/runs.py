@@ -7,7 +7,7 @@ together.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Sequence, Set
-from typing import Final
+from typing import Any, Final
 
 from scouter.evaluate.compare.asking import trial_of
 from scouter.evaluate.compare.attempts import Attempt, attempts_of, count_passed, flipped
@@ -23,7 +23,7 @@ from scouter.evaluate.compare.data import (
     Side,
     TaskAggregateStats,
 )
-from scouter.evaluate.compare.decision import Evidence, decide_comparison
+from scouter.evaluate.compare.decision import Decided, Evidence, decide_comparison
 from scouter.evaluate.compare.gate_checks import broken_attempts
 from scouter.evaluate.compare.pairing import Matched, Row, Sides, match, name_of
 from scouter.evaluate.compare.rates import judge, net_fall
@@ -172,29 +172,22 @@ def _compare_replays(
     # A run may have been asked again for another baseline.
     watched = () if trial is None else trial.watched
     confirmations = tuple(found for found in new.confirmations if found.scenario_id in watched)
-    decided = decide_comparison(
-        Evidence(
-            rows=rows,
-            primary=rows[0],
-            fall=net_fall(whole),
-            scores=scores,
-            trial=trial,
-            gone={
-                "alias": [*map(repr, aliases.removed)],
-                "task": [
-                    *_gone_tasks(
-                        tally
-                        for tally in (*tallies, *scenarios.tallies)
-                        if tally.alias not in aliases.removed
-                    ),
-                    *(f"(each of scenario {name!r})" for name in scenarios.no_longer_judged),
-                ],
-            },
-            confirmations=confirmations,
-            changes=common.changes,
-            is_unfinished=new.is_unfinished,
-        )
+    gone_tasks = _gone_tasks(
+        tally for tally in (*tallies, *scenarios.tallies) if tally.alias not in aliases.removed
     )
+    gone_tasks += [f"(each of scenario {name!r})" for name in scenarios.no_longer_judged]
+    evidence = Evidence(
+        rows=rows,
+        primary=rows[0],
+        fall=net_fall(whole),
+        scores=scores,
+        trial=trial,
+        gone={"alias": [*map(repr, aliases.removed)], "task": gone_tasks},
+        confirmations=confirmations,
+        changes=common.changes,
+        is_unfinished=new.is_unfinished,
+    )
+    decided = decide_comparison(evidence)
     missing_scenarios = Sides(ran_before, ran_now).removed
     reasons = scenario_reasons(
         comparisons,
@@ -245,22 +238,14 @@ def _compare_replays(
         removed_scenarios=missing_scenarios,
         scenario_task_stats=tuple(map(_stats, scenarios.tallies)),
         reasons=reasons,
-        decision=decided.decision,
-        decision_reason=decided.reason,
-        decision_reasons=decided.reasons,
-        advice=decided.advice,
+        **_concluded(decided, evidence),
         broken=decided.broken,
-        changes=common.changes,
-        ruled_out=decided.ruled_out,
-        not_cleared=decided.not_cleared,
-        rates=rows,
         baseline_scenarios_passed=count_passed(before),
         comparison_scenarios_passed=count_passed(now),
         repeats=(baseline.repeats, new.repeats),
         flips=tuple(flipped(before, now)),
         check_flips=flips(whole_run, baseline),
         confirmations=confirmations,
-        score_changes=tuple(scores),
         notes=(
             *repeats_notes(baseline.repeats, new.repeats),
             *(f"{a}: {note}" for a, found in comparisons.items() for note in found.notes),
@@ -384,25 +369,27 @@ def _with_decision(
     comparison: RecordsComparison, evidence: Evidence, *, is_repeated: bool
 ) -> RecordsComparison:
     """Add the rows, and what they come to."""
-    decided = decide_comparison(evidence)
     reasons = comparison.reasons
     if is_repeated:
         reasons += _fallen_sums(evidence.rows, comparison.regression_threshold)
-    return comparison.model_copy(
-        update={
-            "decision": decided.decision,
-            "decision_reason": decided.reason,
-            "decision_reasons": decided.reasons,
-            "advice": decided.advice,
-            "changes": tuple(evidence.changes),
-            "ruled_out": decided.ruled_out,
-            "not_cleared": decided.not_cleared,
-            "rates": tuple(evidence.rows),
-            "score_changes": tuple(evidence.scores),
-            "reasons": reasons,
-            "regressed": bool(reasons),
-        }
-    )
+    update = _concluded(decide_comparison(evidence), evidence)
+    update |= {"reasons": reasons, "regressed": bool(reasons)}
+    return comparison.model_copy(update=update)
+
+
+def _concluded(decided: Decided, evidence: Evidence) -> dict[str, Any]:
+    """The fields of a `Conclusion` that tell the decision, and what it is made of."""
+    return {
+        "decision": decided.decision,
+        "decision_reason": decided.reason,
+        "decision_reasons": decided.reasons,
+        "advice": decided.advice,
+        "changes": tuple(evidence.changes),
+        "ruled_out": decided.ruled_out,
+        "not_cleared": decided.not_cleared,
+        "rates": tuple(evidence.rows),
+        "score_changes": tuple(evidence.scores),
+    }
 
 
 def _fallen_sums(rows: Sequence[RateComparison], threshold: float) -> tuple[str, ...]:
