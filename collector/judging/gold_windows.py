@@ -81,7 +81,7 @@ def _drift(known: Calibration | Unfit, gold: Confusion) -> JudgeDrift | None:
     """Compare gold items with labels that, as they do, do not depend on the judge's outcome."""
     if isinstance(known, Unfit) or known.drawn is None or known.drawn.order == "outcome":
         return None
-    return judge_drift(known.drawn.counts.confusion, gold) if gold.total else None
+    return judge_drift(known.drawn.counts, gold) if gold.total else None
 
 
 def last_complete(windows: Sequence[GoldWindow]) -> GoldWindow | None:

@@ -7,7 +7,7 @@ from pydantic import JsonValue
 from rich.table import Table
 from rich.text import Text
 
-from scouter.agent.calibration.calibration import Calibration, Figure, Rate
+from scouter.agent.calibration.calibration import Calibration, Rate
 from scouter.agent.calibration.correction import Corrected
 from scouter.evaluate.intervals import Interval
 from scouter.evaluate.show.console import emit, table_of
@@ -19,6 +19,7 @@ from scouter.evaluate.statistics.corrected_rate import (
     planned_width,
     rate_of_traffic,
 )
+from scouter.evaluate.statistics.scores import Estimate
 from scouter.replay.reports.texts import counted
 
 
@@ -43,7 +44,7 @@ def print_corrected(calibration: Calibration, found: Corrected) -> None:
             "as people would say", _figure(correction.estimate), _between(correction.interval)
         )
         notes = []
-    counts = (calibration.drawn or calibration).counts.confusion
+    counts = (calibration.drawn or calibration).counts
     if found.is_of_traffic:
         notes.append("The labels were drawn from these very records.")
     notes.append(
@@ -62,15 +63,15 @@ def over_budget_text(found: Calibration) -> str:
     skipped = counted(found.over_budget, "outcome")
     return (
         f"{skipped} skipped, as the budget left too little; the calibration rests on "
-        f"{found.counts.confusion.total} of {counted(found.items, 'labelled record')}."
+        f"{found.counts.total} of {counted(found.items, 'labelled record')}."
     )
 
 
 def _rates(found: Calibration) -> Table:
     identity = found.identity
     table = table_of(f"{identity.alias} / {identity.task_id}", "Judge and people", "", "95 %")
-    drawn, counts = found.drawn, found.counts.confusion
-    known = (drawn or found).counts.confusion
+    drawn, counts = found.drawn, found.counts
+    known = (drawn or found).counts
     is_weighted = drawn is not None and drawn.order == "outcome"
     for name, rate, of in (
         ("accuracy", found.accuracy, f"of {counts.total}"),
@@ -103,7 +104,7 @@ def _rates(found: Calibration) -> Table:
 
 def _confusion(found: Calibration) -> Table:
     table = table_of("Outcomes", "", "judge passes", "judge fails")
-    for name, row in zip(("people pass", "people fail"), found.counts.confusion.table, strict=True):
+    for name, row in zip(("people pass", "people fail"), found.counts.table, strict=True):
         table.add_row(name, *map(str, row))
     return table
 
@@ -129,7 +130,7 @@ def _notes(found: Calibration) -> list[Text]:
     if found.over_budget:
         notes.append(over_budget_text(found))
     notes += _origin(found)
-    low, _ = found.counts.confusion.youden_interval()
+    low, _ = found.counts.youden_interval()
     if low <= 0:
         notes.append("With these labels the judge cannot be told from one that does not look.")
     return [Text(note) for note in notes]
@@ -141,7 +142,7 @@ def _origin(found: Calibration) -> list[str]:
     if drawn is None:
         return [f"No pass rate can be corrected: {found.why_not_drawn}."]
     notes: list[str] = []
-    counts, traffic = drawn.counts.confusion, drawn.traffic
+    counts, traffic = drawn.counts, drawn.traffic
     if drawn.order != "gold":
         rate = rate_of_traffic(drawn.labels, traffic)
         which = f"the {drawn.judged:,} records" if drawn.judged else "the traffic"
@@ -202,7 +203,7 @@ def _kappa(rate: Rate) -> tuple[str, str]:
     return _number(rate), f"{rate.interval[0]:.2f} to {rate.interval[1]:.2f}"
 
 
-def _score(figure: Figure) -> tuple[str, str]:
+def _score(figure: Estimate) -> tuple[str, str]:
     value = "not known" if figure.value is None else f"{figure.value:.2f}"
     if figure.interval is None:
         return value, "not known"

@@ -9,7 +9,7 @@ from typing import Annotated, Final
 from pydantic import BaseModel, ConfigDict, Field
 
 from scouter.agent.calibration.asking import JudgeOutcome
-from scouter.agent.calibration.drawn import Counts, Decided, Drawn, confusion_of, drawn_of
+from scouter.agent.calibration.drawn import Decided, Drawn, confusion_of, drawn_of
 from scouter.agent.calibration.identity import Identity
 from scouter.agent.calibration.labels import Item
 from scouter.evaluate.files.versioned import Stored
@@ -23,6 +23,7 @@ from scouter.evaluate.statistics.bias import (
     leniency,
     position_bias,
 )
+from scouter.evaluate.statistics.confusion import Confusion
 from scouter.evaluate.statistics.corrected_rate import (
     CannotSay,
     Correction,
@@ -33,69 +34,19 @@ from scouter.evaluate.statistics.corrected_rate import (
     rate_of_traffic,
     rates_of_judge,
 )
-from scouter.evaluate.statistics.scores import Estimate, krippendorff_alpha, score_errors
+from scouter.evaluate.statistics.scores import ScoreErrors, krippendorff_alpha, score_errors
 
 _MOST_SCORES: Final = 20
 """Different scores up to which a scale counts as ordered categories."""
 
 
 class Rate(BaseModel):
-    """A share with its 95 % interval; None where there is nothing to count."""
+    """A share or a kappa with its 95 % interval; None where there is nothing to count."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
     value: float | None
     interval: Interval
-
-
-class Agreement(Rate):
-    """A kappa; see `scouter.evaluate.statistics.agreement`."""
-
-
-class Figure(BaseModel):
-    """A number of scores; see `scouter.evaluate.statistics.scores`."""
-
-    model_config = ConfigDict(frozen=True, extra="ignore")
-
-    value: float | None
-    interval: Interval | None
-
-
-class Errors(BaseModel):
-    """Distance of the judge's scores from people's; of several people the mean counts."""
-
-    model_config = ConfigDict(frozen=True, extra="ignore")
-
-    items: Annotated[int, Field(ge=1)]
-    mean_absolute_error: Figure
-    bias: Figure
-    """Above 0 where the judge gives more than people do."""
-    correlation: Figure
-
-
-class Bias(BaseModel):
-    """One check; see `scouter.evaluate.statistics.bias`."""
-
-    model_config = ConfigDict(frozen=True, extra="ignore")
-
-    check: str
-    value: float | None
-    interval: Interval
-    p_value: float | None
-    items: int
-    sentence: str
-
-    @staticmethod
-    def of(finding: Finding) -> "Bias":
-        """Make it of what a check found."""
-        return Bias(
-            check=finding.check,
-            value=finding.value,
-            interval=finding.interval,
-            p_value=finding.p_value,
-            items=finding.items,
-            sentence=finding.sentence,
-        )
 
 
 class Calibration(Stored, frozen=True):
@@ -121,7 +72,7 @@ class Calibration(Stored, frozen=True):
     """Records that the judge did not decide, by why; left out."""
     over_budget: Annotated[int, Field(ge=0)] = 0
     """Outcomes that were not asked for, as the budget left too little; repeats count, too."""
-    counts: Counts
+    counts: Confusion
     """Of all labels, however their records were chosen."""
     drawn: Drawn | None
     """None where no rate can be made of the labels."""
@@ -132,18 +83,18 @@ class Calibration(Stored, frozen=True):
     which is no rate of any traffic."""
     specificity: Rate
     accuracy: Rate
-    kappa: Agreement
-    score_kappa: Agreement | None = None
+    kappa: Rate
+    score_kappa: Rate | None = None
     """Quadratically weighted, where people gave scores."""
-    score_errors: Errors | None = None
+    score_errors: ScoreErrors | None = None
     """Where people and the judge gave scores."""
-    rater_alpha: Agreement | None = None
+    rater_alpha: Rate | None = None
     """Krippendorff's alpha of people's scores, where several scored the same record."""
-    rater_kappa: Agreement | None = None
+    rater_kappa: Rate | None = None
     """Fleiss' kappa of the people with each other, where several labelled the same record."""
     raters_agree: Rate | None = None
     """Share of the records with several labels on which all people say the same."""
-    biases: tuple[Bias, ...]
+    biases: tuple[Finding, ...]
 
     def correct(
         self, answers: JudgeCounts, names: Collection[tuple[str, str]] = ()
@@ -251,7 +202,7 @@ def calibrate(identity: Identity, evidence: Evidence, now: datetime.datetime) ->
         over_budget=sum(
             each.is_over_budget for said in (*outcomes, evidence.swapped) for each in said
         ),
-        counts=Counts.of(labels),
+        counts=labels,
         drawn=drawn,
         not_drawn=not_drawn,
         sensitivity=Rate(value=judge.sensitivity, interval=judge.sensitivity_interval),
@@ -267,7 +218,7 @@ def calibrate(identity: Identity, evidence: Evidence, now: datetime.datetime) ->
         if several
         else None,
         raters_agree=_share(same, len(several)) if several else None,
-        biases=tuple(map(Bias.of, checks)),
+        biases=tuple(checks),
     )
 
 
@@ -284,38 +235,28 @@ def _known(outcomes: Sequence[JudgeOutcome]) -> list[bool]:
     return [each.passed for each in outcomes if each.passed is not None]
 
 
-def _agreement(kappa: Kappa) -> Agreement:
-    return Agreement(value=kappa.value, interval=kappa.interval)
+def _agreement(kappa: Kappa) -> Rate:
+    return Rate(value=kappa.value, interval=kappa.interval)
 
 
 def _share(count: int, total: int) -> Rate:
     return Rate(value=count / total, interval=wilson(count, total))
 
 
-def _errors(items: Sequence[Item], outcomes: Sequence[Sequence[JudgeOutcome]]) -> Errors | None:
+def _errors(
+    items: Sequence[Item], outcomes: Sequence[Sequence[JudgeOutcome]]
+) -> ScoreErrors | None:
     pairs = [(item.mean_score, said[0].score) for item, said in zip(items, outcomes, strict=True)]
     known = [(people, judge) for people, judge in pairs if people is not None and judge is not None]
-    if not known:
-        return None
-    found = score_errors(known)
-    return Errors(
-        items=found.items,
-        mean_absolute_error=_figure(found.mean_absolute_error),
-        bias=_figure(found.bias),
-        correlation=_figure(found.correlation),
-    )
+    return score_errors(known) if known else None
 
 
-def _figure(estimate: Estimate) -> Figure:
-    return Figure(value=estimate.value, interval=estimate.interval)
-
-
-def _alpha(items: Sequence[Item]) -> Agreement | None:
+def _alpha(items: Sequence[Item]) -> Rate | None:
     several = [item.scores for item in items if len(item.scores) > 1]
     return _agreement(krippendorff_alpha(several)) if several else None
 
 
-def _score_kappa(pairs: Sequence[tuple[float | None, float | None]]) -> Agreement | None:
+def _score_kappa(pairs: Sequence[tuple[float | None, float | None]]) -> Rate | None:
     """Agreement on the scale itself, where people and the judge both gave scores.
 
     The categories are the scores that occur, in their order; None where there are so many that it

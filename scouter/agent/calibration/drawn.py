@@ -9,9 +9,9 @@ was chosen, and one that does not counts for the agreement alone.
 import hashlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue
+from pydantic import BaseModel, ConfigDict, JsonValue
 
 from scouter.agent.calibration.labels import Item, Label, Stratum
 from scouter.evaluate.statistics.clustered import effect_of_conversations
@@ -78,40 +78,6 @@ def drawn_line(place: Place, record: Mapping[str, JsonValue]) -> dict[str, JsonV
     }  # fmt: skip
 
 
-class Counts(BaseModel):
-    """Number of items by two decisions: the people's (good, bad) and the judge's (passed, failed).
-
-    Only items that both decided are counted.
-    """
-
-    model_config = ConfigDict(frozen=True, extra="ignore")
-
-    good_passed: Annotated[int, Field(ge=0)]
-    good_failed: Annotated[int, Field(ge=0)]
-    bad_passed: Annotated[int, Field(ge=0)]
-    bad_failed: Annotated[int, Field(ge=0)]
-
-    @property
-    def confusion(self) -> Confusion:
-        """The same for the statistics."""
-        return Confusion(
-            good_passed=self.good_passed,
-            good_failed=self.good_failed,
-            bad_passed=self.bad_passed,
-            bad_failed=self.bad_failed,
-        )
-
-    @staticmethod
-    def of(found: Confusion) -> "Counts":
-        """Make it of what was counted."""
-        return Counts(
-            good_passed=found.good_passed,
-            good_failed=found.good_failed,
-            bad_passed=found.bad_passed,
-            bad_failed=found.bad_failed,
-        )
-
-
 class Drawn(BaseModel):
     """Labels of records that were drawn at random: only of these a rate can be made."""
 
@@ -119,7 +85,7 @@ class Drawn(BaseModel):
 
     order: Literal["random", "outcome", "gold"]
     """See `scouter.agent.calibration.labels.LabelOrder`."""
-    counts: Counts
+    counts: Confusion
     passed: int
     judged: int
     """The judge's outcomes on the traffic that was drawn from. Of the order `random` all records
@@ -138,7 +104,7 @@ class Drawn(BaseModel):
     def labels(self) -> DrawnLabels:
         """The same for the statistics."""
         return DrawnLabels(
-            counts=self.counts.confusion,
+            counts=self.counts,
             traffic=JudgeCounts(self.passed, self.judged) if self.order == "outcome" else None,
             effect=self.effect,
             raters=Raters(self.pairs, self.differ, self.single),
@@ -149,7 +115,7 @@ class Drawn(BaseModel):
         """The judge's outcomes on what was drawn from; of the order `random` as the labels say."""
         if self.order == "outcome":
             return JudgeCounts(self.passed, self.judged)
-        counts = self.counts.confusion
+        counts = self.counts
         return JudgeCounts(counts.passed, counts.total, self.effect)
 
 
@@ -203,7 +169,7 @@ def drawn_of(
     raters = _raters(items)
     return Drawn(
         order="outcome" if by_outcome else "gold" if orders == {"gold"} else "random",
-        counts=Counts.of(confusion_of(found)),
+        counts=confusion_of(found),
         passed=sizes["passed"] if by_outcome else 0,
         judged=sizes["passed"] + sizes["failed"] if by_outcome else sizes["all"],
         effect=effect_of_conversations((each.item.session, each.is_good) for each in found),

@@ -134,7 +134,7 @@ def together(parts: Sequence[JudgeRate]) -> JudgeRate:
 
 def in_short(known: Calibration) -> JudgeKnown:
     """Say of a calibration what stands beside a pass rate."""
-    counts = (known.drawn or known).counts.confusion
+    counts = (known.drawn or known).counts
     return JudgeKnown(
         digest=digest_of(known),
         created_at=known.created_at.astimezone(datetime.UTC).isoformat(timespec="seconds"),

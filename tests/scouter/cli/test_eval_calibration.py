@@ -134,7 +134,7 @@ def test_what_calibrate_saves_is_what_eval_takes(shop: Path, scouter: Scouter) -
         "--save", "judge.json",
     )  # fmt: skip
     assert first.returncode == 0, first.stderr
-    assert Calibration.load(shop / "judge.json").counts.confusion.table == ((18, 2), (4, 16))
+    assert Calibration.load(shop / "judge.json").counts.table == ((18, 2), (4, 16))
     done = scouter(*FORTY, "-v", "--calibration", "judge.json", "--save", "r.json")
 
     assert "42.9%" in done.stdout

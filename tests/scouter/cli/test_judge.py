@@ -104,7 +104,7 @@ def test_a_calibration(desk: Path, scouter: Scouter) -> None:
 
     assert done.returncode == 0, done.stderr
     found = Calibration.load(desk / "judge.json")
-    assert found.counts.confusion.table == ((18, 2), (4, 16))
+    assert found.counts.table == ((18, 2), (4, 16))
     assert found.sensitivity.value == 0.9
     assert found.specificity.value == 0.8
     assert found.accuracy.value == 0.85
@@ -128,7 +128,7 @@ def test_csv_says_the_same(desk: Path, scouter: Scouter) -> None:
 
     assert done.returncode == 0, done.stderr
     found = Calibration.load(desk / "judge.json")
-    assert found.counts.confusion.table == ((18, 2), (4, 16))
+    assert found.counts.table == ((18, 2), (4, 16))
 
 
 def test_the_labels_of_a_collector_say_the_same(desk: Path, scouter: Scouter) -> None:
@@ -140,7 +140,7 @@ def test_the_labels_of_a_collector_say_the_same(desk: Path, scouter: Scouter) ->
     assert done.returncode == 0, done.stderr
     assert script.asked[0].path == "/api/v1/labels/file?profile=desk&task_id=helpful"
     found = Calibration.load(desk / "judge.json")
-    assert found.counts.confusion.table == ((18, 2), (4, 16))
+    assert found.counts.table == ((18, 2), (4, 16))
     assert gone.returncode == 2
     assert "no registered profile" in gone.stderr
 
@@ -213,7 +213,7 @@ def test_raters(desk: Path, scouter: Scouter) -> None:
     found = Calibration.load(desk / "judge.json")
     assert done.returncode == 0, done.stderr
     assert (found.items, found.tied, found.raters) == (40, 1, 3)
-    assert found.counts.confusion.table == ((18, 2), (4, 15))
+    assert found.counts.table == ((18, 2), (4, 15))
     assert found.raters_agree is not None
     assert found.raters_agree.value == 0.0
     assert "ties, left out: 1" in done.stdout
@@ -231,7 +231,7 @@ def test_a_rater_counts_once(desk: Path, scouter: Scouter) -> None:
     assert done.returncode == 0, done.stderr
     found = Calibration.load(desk / "judge.json")
     assert (found.items, found.tied, found.raters, found.bad_lines) == (39, 1, 2, 2)
-    assert found.counts.confusion.table == ((17, 2), (4, 15))
+    assert found.counts.table == ((17, 2), (4, 15))
     assert "labels.jsonl, line 42: says of a record what the same rater says" in done.stderr
     for number in 21, 43:
         assert f"labels.jsonl, line {number}, field 'label': 'ann' says" in done.stderr
@@ -265,7 +265,7 @@ def test_scores_are_compared_as_the_judges(desk: Path, scouter: Scouter) -> None
     assert done.returncode == 0, done.stderr
     found = Calibration.load(desk / "judge.json")
     # of 20 threes five were a four to people, whom the judge fails; nothing else crosses the bound
-    assert found.counts.confusion.table == ((40, 5), (0, 35))
+    assert found.counts.table == ((40, 5), (0, 35))
     assert found.score_kappa is not None
     assert found.score_kappa.value is not None
     assert found.score_kappa.value > 0.9
@@ -288,7 +288,7 @@ def test_errors_of_scores(desk: Path, scouter: Scouter) -> None:
 
     assert done.returncode == 0, done.stderr
     found = Calibration.load(desk / "judge.json")
-    assert (found.items, found.tied, found.counts.confusion.total) == (6, 1, 5)
+    assert (found.items, found.tied, found.counts.total) == (6, 1, 5)
     errors, alpha = found.score_errors, found.rater_alpha
     assert errors is not None
     assert alpha is not None
@@ -353,7 +353,7 @@ def test_records_without_a_verdict_are_counted(desk: Path, scouter: Scouter) -> 
     assert done.returncode == 0, done.stderr
     found = Calibration.load(desk / "judge.json")
     assert found.without_verdict == {"errored: provider": 1}
-    assert found.counts.confusion.total == 40
+    assert found.counts.total == 40
 
 
 def test_a_judge_that_decides_nothing_says_why(desk: Path, scouter: Scouter) -> None:
@@ -420,7 +420,7 @@ def test_labels_drawn_from_the_results(desk: Path, scouter: Scouter) -> None:
     done = calibrate(scouter, labels, "--results", "today.json")
     assert done.returncode == 0, done.stderr
     found = Calibration.load(desk / "judge.json")
-    assert found.counts.confusion.table == ((46, 9), (4, 41))
+    assert found.counts.table == ((46, 9), (4, 41))
     assert found.sensitivity.value == pytest.approx(0.6 * 0.92 / 0.624)
 
     done = scouter("judge", "correct", saved, "--calibration", "judge.json")
@@ -568,7 +568,7 @@ def test_labels_of_unknown_origin_beside_drawn_ones_are_left_out(
 
     assert done.returncode == 0, done.stderr
     found = Calibration.load(desk / "judge.json")
-    assert found.counts.confusion.good == 130
+    assert found.counts.good == 130
     assert (found.sensitivity.value, found.specificity.value) == (0.9, 0.8)
     assert found.not_drawn == {"from the order `failed`, which looks for examples": 50}
     shown = " ".join(done.stdout.split())
@@ -741,7 +741,7 @@ def test_without_a_judge_the_provider_of_the_prompt_is_asked(
 
     found = Calibration.load(desk / "judge.json")
     assert again.returncode == 0
-    assert found.counts.confusion.table == ((18, 2), (4, 16))
+    assert found.counts.table == ((18, 2), (4, 16))
     assert found.answered_by == "provider entry openai"
     assert found.models == {"small-1": 40}
 
@@ -791,7 +791,7 @@ def test_a_budget_bounds_what_is_asked(
 
     assert done.returncode == 0, done.stderr
     found = Calibration.load(priced / "judge.json")
-    assert (found.over_budget, found.counts.confusion.total) == (skipped, decided)
+    assert (found.over_budget, found.counts.total) == (skipped, decided)
     left_out = {"skipped: budget": 40 - decided} if decided < 40 else {}
     assert found.without_verdict == left_out
     outcomes = "1 outcome" if skipped == 1 else f"{skipped} outcomes"
@@ -872,4 +872,4 @@ def test_a_part_of_the_records_is_all_of_the_labelled_ones(desk: Path, scouter: 
     labels = write(desk / "labels.jsonl", forty())
     done = calibrate(scouter, labels, "--judge", "desk_judge:judge")
     assert done.returncode == 0, done.stderr
-    assert Calibration.load(desk / "judge.json").counts.confusion.table == ((18, 2), (4, 16))
+    assert Calibration.load(desk / "judge.json").counts.table == ((18, 2), (4, 16))
