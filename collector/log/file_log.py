@@ -24,7 +24,7 @@ import sys
 import threading
 import time
 from bisect import bisect_right
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from pathlib import Path
@@ -35,6 +35,7 @@ from collector.log.segment import (
     SEGMENT_HEADER_BYTES,
     SUFFIX,
     PackedItem,
+    Piece,
     check_header,
     pack,
     segment_header,
@@ -68,8 +69,8 @@ class FileLog:
     Args:
         folder: Its folder, which nobody else uses; made if it is not there.
         start: Offset up to which the store has everything.
-        accept_loss: Go on if the log does not reach there: at `start` if it ends before, or with
-            a gap up to where it begins.
+        accept_loss: Go on if the log does not go with that: at `start` if it ends before, else
+            with a gap up to the first item behind.
         segment_bytes: Size at which the next segment is begun.
 
     Raises:
@@ -122,7 +123,11 @@ class FileLog:
         begin = end = None
         if starts:
             begin, end = starts[0], self._find_end(starts[-1], start)
-        if (begin is None and start > 0) or (begin or 0) > start or (end or 0) < start:
+        if begin is None or end is None:
+            goes_with_store = start == 0
+        else:
+            goes_with_store = begin <= start <= end and not self._is_within_item(starts, start, end)
+        if not goes_with_store:
             lost = LostLogError(str(self._folder), start, begin, end)
             if not accept_loss:
                 raise lost
@@ -139,16 +144,37 @@ class FileLog:
             self._end = start
             self._make_segment(())
 
+    def _is_within_item(self, starts: Sequence[int], offset: int, end: int) -> bool:
+        """Whether an item lies across an offset at which one should begin or end."""
+        index = bisect_right(starts, offset) - 1
+        bound = starts[index + 1] if index + 1 < len(starts) else end
+        for piece in self._pieces(starts[index], offset, bound):
+            if piece.offset >= offset:
+                return False
+            if piece.item is not None and piece.next > offset:
+                return True
+        return False
+
     def _find_end(self, segment: int, start: int) -> int:
         """Offset behind the last segment's items and damages, without a torn item."""
-        path = self._path(segment)
-        file_end = segment + max(path.stat().st_size - SEGMENT_HEADER_BYTES, 0)
-        at = start if segment <= start <= file_end else segment
-        with _opened(path, os.O_RDONLY) as file:
-            for piece in walk(file, segment, at, file_end):
-                if not piece.is_cut:
-                    at = piece.next
-        return at
+        file_end = segment + max(self._path(segment).stat().st_size - SEGMENT_HEADER_BYTES, 0)
+        end = segment
+        if start == file_end:  # the store has read all of it
+            return start
+        for piece in self._pieces(segment, start, file_end):
+            if not piece.is_cut:
+                end = piece.next
+        return end
+
+    def _pieces(self, segment: int, offset: int, end: int) -> Iterator[Piece]:
+        """Pieces of a segment from the item on that begins at an offset, else from its first one.
+
+        An offset of another log may be anywhere in an item.
+        """
+        with _opened(self._path(segment), os.O_RDONLY) as file:
+            first = next(walk(file, segment, offset, end), None) if offset > segment else None
+            is_item = first is not None and first.item is not None
+            yield from walk(file, segment, offset if is_item else segment, end)
 
     def _mend_end(self, start: int) -> None:
         """Cut a torn item off the last segment, and make what the store has not durable anew."""

@@ -61,7 +61,11 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """Bytes of the log that are damaged or gone, and were passed over."""
+    """Bytes of the log that are damaged or gone, and were passed over.
+
+    After a power cut they may be of items that nobody had got an answer for: that a whole item lies
+    behind them does not say so, as a disk writes in any order.
+    """
 
     offset: int
     size_bytes: int
@@ -84,7 +88,7 @@ class Chunk:
 
 
 class LostLogError(ConfigError):
-    """The log does not reach to where the store is: something that was acknowledged may be gone.
+    """The log does not go with the store: something that was acknowledged may be gone.
 
     Args:
         where: Name of the log, such as its folder.
@@ -103,7 +107,7 @@ class LostLogError(ConfigError):
 
         If the log begins behind the store, what lies between is gone. If it ends before the store,
         it was removed, or is an older copy: the store has all that this log has, and nobody knows
-        what came later.
+        what came later. Nor of a log that is another one.
         """
         if self.begin is not None and self.begin > self.wanted:
             return self.begin - self.wanted
@@ -119,9 +123,14 @@ class LostLogError(ConfigError):
                 f"the log {self.where} lacks {self.lost_bytes} bytes that the store has not: files "
                 "of it are gone"
             )
+        if self.end < self.wanted:
+            return (
+                f"the log {self.where} ends {self.wanted - self.end} bytes before the place up to "
+                "which the store has read it: it is an older copy, or of another data folder"
+            )
         return (
-            f"the log {self.where} ends {self.wanted - self.end} bytes before the place up to "
-            "which the store has read it: it is an older copy, or of another data folder"
+            f"the log {self.where} has an item across the place up to which the store has read it: "
+            "it is of another data folder"
         )
 
     def __str__(self) -> str:
@@ -162,7 +171,8 @@ class Log(Protocol):
             max_bytes: Size of all items of the chunk together. The first one may be larger.
 
         Returns:
-            At least one entry, unless there is none behind the offset.
+            At least one entry, unless there is none behind the offset. Without an entry there may
+            still be a gap, and `next` lies behind it.
 
         Raises:
             TransientError: The disk does not give the bytes now; nothing was passed over.

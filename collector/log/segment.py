@@ -130,7 +130,9 @@ class Piece:
     leaves it, and not because any of them are wrong."""
 
 
-def walk(file: int, start: int, offset: int, end: int, max_bytes: int = 0) -> Iterator[Piece]:
+def walk(
+    file: int, start: int, offset: int, end: int, max_bytes: int | None = None
+) -> Iterator[Piece]:
     """Divide a part of a segment into items and what is none, without a byte left over.
 
     Args:
@@ -138,14 +140,13 @@ def walk(file: int, start: int, offset: int, end: int, max_bytes: int = 0) -> It
         start: Offset of its first item.
         offset: Offset at which to begin.
         end: Offset at which to end, whether or not the file reaches there.
-        max_bytes: Ends before the item that would make it more; never before the first. 0: no
-            limit.
+        max_bytes: Ends before the item that would make it more; never before the first.
 
     Raises:
         OSError: The disk does not give the bytes.
     """
-    window, at = _Window(file, start, end, max_bytes or _STEP_BYTES), offset
-    limit = offset + max_bytes if max_bytes else sys.maxsize
+    at, limit = offset, sys.maxsize if max_bytes is None else offset + max_bytes
+    window = _Window(file, start, end, min(limit - offset, _STEP_BYTES))
     while at < end and (at + FRAME_BYTES <= limit or at == offset):
         frame = _read_frame(window, at)
         if frame is None:
@@ -182,7 +183,7 @@ class _Window:
         """Bytes at an offset; fewer where the part or the file ends."""
         size = min(size, self.end - at)
         begin = at - self._at
-        if begin < 0 or begin + size > len(self._bytes):
+        if not 0 <= begin <= begin + size <= len(self._bytes):
             wanted = min(max(size, self._step), self.end - at)
             place = SEGMENT_HEADER_BYTES + at - self._start
             self._at, self._bytes, begin = at, memoryview(_pread(self._file, wanted, place)), 0

@@ -249,6 +249,28 @@ def content(folder: Path) -> dict[str, bytes]:
     return {each.name: each.read_bytes() for each in folder.iterdir()}
 
 
+@pytest.mark.parametrize("number", [4, 14, 29], ids=["first", "middle", "last"])
+def test_a_log_of_another_store_is_refused(folder: Path, number: int) -> None:
+    """Its items lie across the offset of this one. Damage at that place does not refuse a log."""
+    segments = fill(folder, 30)
+    before = content(folder)
+    for within in range(1, SIZE):
+        with pytest.raises(LostLogError, match="it is of another data folder") as caught:
+            FileLog(folder, number * SIZE + within)
+        assert caught.value.lost_bytes is None
+    assert content(folder) == before
+    log = FileLog(folder, number * SIZE + 1, accept_loss=True)
+    assert numbers(log, number * SIZE + 1) == list(range(number + 1, 30))
+    log.close()
+    with segments[number // 10].open("r+b") as file:
+        file.seek(SEGMENT_HEADER_BYTES + number % 10 * SIZE + 20)
+        file.write(b"damage")
+    log = FileLog(folder, number * SIZE)
+    assert numbers(log, number * SIZE) == list(range(number + 1, 30))
+    assert log.damaged_bytes == SIZE
+    log.close()
+
+
 def test_a_loss_at_the_front_is_read_as_a_gap(folder: Path) -> None:
     segments = fill(folder, 30)
     segments[0].unlink()
