@@ -5,7 +5,7 @@ import sys
 import traceback
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import closing, contextmanager, redirect_stdout
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, NoReturn
@@ -225,18 +225,10 @@ def _told(
 
 
 def _options(run: NamedRun) -> RunOptions:
-    return RunOptions.of(
-        on_error="record",
-        repeats=run.repeats,
-        concurrency=run.concurrency,
-        timeout_s=run.timeout_s,
-        retries=run.retries,
-        resume=run.resume,
-        progress=run.progress,
-        baseline=run.baseline,
-        confirm=run.confirm,
-        sequential=run.sequential,
-    )
+    shared = {
+        each.name: getattr(run, each.name) for each in fields(RunOptions) if hasattr(run, each.name)
+    }
+    return RunOptions(on_error="record", **shared)
 
 
 def with_rates(

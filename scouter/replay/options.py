@@ -3,8 +3,7 @@
 import math
 from dataclasses import dataclass
 from os import PathLike
-from pathlib import Path
-from typing import Final, Literal, TypeAlias, cast
+from typing import Final, Literal, TypeAlias
 
 from scouter.errors import ConfigError
 from scouter.evaluate.api.replay import ScenarioEvalResults
@@ -19,69 +18,42 @@ GRACE_S: Final = 1.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunOptions:
-    """The arguments of `EvalOrchestrator.run`, where they are documented."""
+    """The arguments of `EvalOrchestrator.run`, where they are documented.
+
+    Raises:
+        ConfigError: Names the argument, its value and what was expected.
+    """
 
     on_error: OnError = "raise"
     repeats: int = 1
     concurrency: int = 1
     timeout_s: float | None = None
     retries: int = 0
-    resume: Path | None = None
+    resume: str | PathLike[str] | None = None
     progress: bool | None = None
     grace_s: float = GRACE_S
     baseline: ScenarioEvalResults | None = None
     confirm: int | None = None
     sequential: bool = False
 
-    @staticmethod
-    def of(
-        *,
-        on_error: str,
-        repeats: int,
-        concurrency: int,
-        timeout_s: float | None,
-        retries: int,
-        resume: str | PathLike[str] | None,
-        progress: bool | None,
-        grace_s: float = GRACE_S,
-        baseline: ScenarioEvalResults | None = None,
-        confirm: int | None = None,
-        sequential: bool = False,
-    ) -> "RunOptions":
-        """Check the arguments.
-
-        Raises:
-            ConfigError: Names the argument, its value and what was expected.
-        """
-        if on_error not in {"raise", "record"}:
-            raise ConfigError(f"on_error is {on_error!r}; expected 'raise' or 'record'")
-        _whole("repeats", repeats, 1, MAX_REPEATS)
-        _whole("concurrency", concurrency, 1, 10_000)
-        _whole("retries", retries, 0, 1_000)
+    def __post_init__(self) -> None:
+        if self.on_error not in {"raise", "record"}:
+            raise ConfigError(f"on_error is {self.on_error!r}; expected 'raise' or 'record'")
+        _whole("repeats", self.repeats, 1, MAX_REPEATS)
+        _whole("concurrency", self.concurrency, 1, 10_000)
+        _whole("retries", self.retries, 0, 1_000)
+        baseline, timeout_s, grace_s = self.baseline, self.timeout_s, self.grace_s
         if baseline is not None and not isinstance(baseline, ScenarioEvalResults):  # pyright: ignore[reportUnnecessaryIsInstance] - a caller may not look at types
             raise ConfigError(
                 f"baseline is a {type(baseline).__name__}; expected the results of a replay, such "
                 "as ScenarioEvalResults.load(file)"
             )
-        if confirm is not None:
-            _whole("confirm", confirm, 0, MAX_CONFIRM)
+        if self.confirm is not None:
+            _whole("confirm", self.confirm, 0, MAX_CONFIRM)
         if timeout_s is not None and not (timeout_s > 0 and math.isfinite(timeout_s)):
             raise ConfigError(f"timeout_s is {timeout_s!r}; expected seconds above 0, or None")
         if not (grace_s >= 0 and math.isfinite(grace_s)):
             raise ConfigError(f"grace_s is {grace_s!r}; expected seconds from 0")
-        return RunOptions(
-            on_error=cast(OnError, on_error),
-            repeats=repeats,
-            concurrency=concurrency,
-            timeout_s=timeout_s,
-            retries=retries,
-            resume=None if resume is None else Path(resume),
-            progress=progress,
-            grace_s=grace_s,
-            baseline=baseline,
-            confirm=confirm,
-            sequential=sequential,
-        )
 
     @property
     def needs_loop(self) -> bool:

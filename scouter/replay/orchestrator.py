@@ -151,7 +151,7 @@ class EvalOrchestrator:
         """
         from scouter.replay.options import RunOptions  # what a run needs is loaded with the first
 
-        options = RunOptions.of(
+        options = RunOptions(
             on_error=on_error, repeats=repeats, concurrency=concurrency, timeout_s=timeout_s,
             retries=retries, resume=resume, progress=progress, grace_s=grace_s,
             baseline=baseline, confirm=confirm, sequential=sequential,
@@ -184,7 +184,7 @@ class EvalOrchestrator:
         """
         from scouter.replay.options import RunOptions
 
-        options = RunOptions.of(
+        options = RunOptions(
             on_error=on_error, repeats=repeats, concurrency=concurrency, timeout_s=timeout_s,
             retries=retries, resume=resume, progress=progress, grace_s=grace_s,
             baseline=baseline, confirm=confirm, sequential=sequential,

@@ -7,6 +7,7 @@ import warnings
 from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Generator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeAlias, cast
 
 from scouter.errors import ConfigError
@@ -193,7 +194,7 @@ class Run:
                 names = [agent_name(each) for each in (hooks, self._beside) if each is not None]
                 self._journal = stack.enter_context(
                     Journal(
-                        options.resume,
+                        Path(options.resume),
                         hooks.scenarios,
                         self._runner.profiles,
                         " beside ".join(names),
@@ -203,7 +204,7 @@ class Run:
                     self._lost_before.update(entry.lost)
             left = self._take_up(jobs)
             if options.resume is not None:
-                tell_resumed(options.resume, len(jobs), len(left))
+                tell_resumed(Path(options.resume), len(jobs), len(left))
             stack.enter_context(self._captured())
             progress = stack.enter_context(
                 progress_bar(len(jobs), len(jobs) - len(left), options.progress)

@@ -618,19 +618,13 @@ def interleaved(
     asking = EvalScenarios(scenarios(*NAMES))
     run = Run(
         EvalOrchestrator(bench.queue, asking, new),
-        RunOptions.of(**{**_DEFAULTS, **options}),
+        RunOptions(on_error="record", **options),
         beside=EvalOrchestrator(bench.queue, asking, old),
     )
     results = run.lead()
     assert run.baseline is not None
     assert asking.metrics == results.metrics
     return results, run.baseline
-
-
-_DEFAULTS: dict[str, Any] = {
-    "on_error": "record", "repeats": 1, "concurrency": 1, "timeout_s": None, "retries": 0,
-    "resume": None, "progress": None,
-}  # fmt: skip
 
 
 @pytest.mark.parametrize("concurrency", [1, 3])
