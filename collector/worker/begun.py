@@ -13,10 +13,21 @@ from typing import Final
 
 from collector.store.commit import RecordId
 
+POISON: Final = (
+    "poison",
+    "the collector's process ended again and again while it was taken or evaluated, so it is put "
+    "aside; look at its content and its profile, and replay it to have it tried all the same",
+)
+"""Reason and message of the letter of what ends processes."""
 HELD_S: Final = 2.0
 """Seconds from the start until a record is judged that was alone in hand as a process ended."""
-_ALONE: Final = 2
+ALONE: Final = 2
 """How often such a record was begun: once beside others, once alone."""
+
+
+def reading(offset: int) -> tuple[str, str]:
+    """Space and uid that stand for reading from an offset of the log; no record has them."""
+    return "", f"log:{offset}"
 
 
 class Begun:
@@ -39,11 +50,11 @@ class Begun:
 
     def is_held(self, space: str, uid: str) -> bool:
         """Tell whether a record is judged only `HELD_S` after the start."""
-        return self._counts.get(RecordId(space, uid), 0) >= _ALONE
+        return self._counts.get(RecordId(space, uid), 0) >= ALONE
 
     def is_poison(self, space: str, uid: str) -> bool:
         """Tell whether a record is not judged any more."""
-        return self._counts.get(RecordId(space, uid), 0) > _ALONE
+        return self._counts.get(RecordId(space, uid), 0) > ALONE
 
     def to_note(self, space: str, uids: Iterable[str]) -> list[RecordId]:
         """The records to note before they are judged; none of a process that is not careful."""
@@ -52,6 +63,18 @@ class Begun:
         found = [key for uid in uids if (key := RecordId(space, uid)) not in self._noted]
         self._noted.update(found)
         return found
+
+    def times_read(self, offset: int) -> int:
+        """How often processes began to read from an offset, and read no further."""
+        key = RecordId(*reading(offset))
+        for each in [each for each in self._counts if not each.space and each != key]:
+            del self._counts[each]
+        return self._counts.get(key, 0)
+
+    @property
+    def is_reading(self) -> bool:
+        """True while the place is not passed at which an earlier process ended."""
+        return any(not each.space for each in self._counts)
 
     def done(self, space: str, uids: Iterable[str]) -> None:
         """Take note of judgements that ended."""

@@ -7,6 +7,7 @@ from typing import Final
 from collector.pipeline.evaluate.records import TraceView
 from collector.pipeline.profiles import ProfileRegistry, RegisteredProfile
 from collector.pipeline.watch.watch import Watcher
+from collector.store.commit import Commit, Count, CountName
 from collector.store.rows import RecordRow, watched_uid
 from collector.worker.open_trace import Waiting
 from scouter.evaluate.spans.derived import derive_record
@@ -44,6 +45,13 @@ class Deriver:
             alias = each.profile.alias
             yield alias, each.uid, watched_uid(trace_id, alias)
 
+    def bare(self, space: str, trace_id: str, profile_uid: str, now_ns: int) -> RecordRow | None:
+        """The record of a trace that nobody looks at any more, without what the trace tells."""
+        registered = self._registry.get(space, profile_uid)
+        if registered is None:
+            return None
+        return self._watcher.row(registered, trace_id, 0, now_ns)
+
     def record(
         self, space: str, trace_id: str, waiting: Waiting, view: TraceView
     ) -> RecordRow | None:
@@ -66,6 +74,15 @@ class Deriver:
             session_id=trace_session(view.tree.spans),
             tags={key: text[:_TAG_CHARACTERS] for key, text in made.tag_map.items()},
         )
+
+
+def add_derived(rows: Iterable[RecordRow], commit: Commit) -> None:
+    """Write derived records into a commit, and count them."""
+    for row in rows:
+        commit.records.append(row)
+        for name in (Count.ACCEPTED_RECORD, Count.DERIVED_RECORD):
+            key = CountName(row.space, name)
+            commit.counts[key] = commit.counts.get(key, 0) + 1
 
 
 def by_trace(spans: Iterable[Span]) -> dict[str, list[Span]]:

@@ -12,10 +12,11 @@ from collector.pipeline.join.joined_trace import Need
 from collector.pipeline.join.ready import Ready
 from collector.pipeline.profiles import ProfileRegistry, RegisteredProfile
 from collector.pipeline.turns import Pace
-from collector.store.commit import Commit, Count, CountName
+from collector.store.commit import Commit
 from collector.store.rows import Completeness, EvaluationRow, RecordRow, TraceKey
 from collector.store.span_rows import TracePlace
-from collector.worker.derive import Deriver
+from collector.worker.begun import Begun
+from collector.worker.derive import Deriver, add_derived
 from collector.worker.join import Join
 from collector.worker.open_trace import Waiting
 from scouter.evaluate.spans.tree import SpanTree
@@ -23,22 +24,17 @@ from scouter.model.log_event import is_evidence
 from scouter.model.span import Span
 
 _log: Final = logging.getLogger(__name__)
-_PART_S: Final = 0.2
+_PART_S: Final = 0.4
 """Aim for what is decided together: whatever is read and derived is judged, too."""
 _FEW: Final = 4
 _MOST: Final = 1_000
 """Records that are decided together; see `Pace`."""
+_CAREFUL: Final = 50
+"""The same while one of them may end the process: so many are judged alone after that."""
 _LATE_S: Final = 1.0
 """Judging of one part after which no further record is begun: those are read once more."""
 _RESOURCE_TAGS: Final = ("service.name", "service.version", "deployment.environment.name")
 """Tags that tell the process of a record whose spans nobody looked at."""
-POISON: Final = (
-    "poison",
-    "its evaluation ended the collector's process again and again, so it is not evaluated any "
-    "more; look at its context and its profile, and replay the record to have it evaluated all "
-    "the same",
-)
-"""Reason and message of the letter of a record that ends processes."""
 
 
 class Stored(Protocol):
@@ -104,18 +100,18 @@ class Judge:
         self._deriver: Final = Deriver(registry)
         self._pace: Final = Pace(_PART_S, _FEW, _MOST)
 
-    def take(self, space: str, is_alone: Callable[[str, str], bool]) -> "Part":
+    def take(self, space: str, begun: Begun) -> "Part":
         """Take out what one turn of a space decides.
 
         Args:
             space: The space.
-            is_alone: Tells of a space and uid that it is judged alone.
+            begun: Says what is judged alone, and whether care is needed.
         """
         part = Part(space, self._clock())
-        most = self._pace.of(space)
+        most = min(self._pace.of(space), _CAREFUL if begun.is_careful else _MOST)
         while len(part.uids) < most and (item := self._join.take(space)) is not None:
             waiting = [item] if isinstance(item, Waiting) else self._join.waiting_of(item)
-            part.is_alone = any(is_alone(space, each.uid) for each in waiting)
+            part.is_alone = any(begun.is_alone(space, each.uid) for each in waiting)
             if part.is_alone and part.uids:
                 part.is_alone = False
                 self._join.put_back(item)
@@ -322,12 +318,7 @@ def _ready(
 
 def _derived(items: Iterable[Due], commit: Commit) -> None:
     """Accept the records that were derived: they go with what was decided about them."""
-    rows = [each.ready.record for each in items if each.waiting.watched_by]
-    commit.records += rows
-    for row in rows:
-        for name in (Count.ACCEPTED_RECORD, Count.DERIVED_RECORD):
-            key = CountName(row.space, name)
-            commit.counts[key] = commit.counts.get(key, 0) + 1
+    add_derived((each.ready.record for each in items if each.waiting.watched_by), commit)
 
 
 def _named(row: EvaluationRow, record: RecordRow) -> EvaluationRow:

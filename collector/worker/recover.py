@@ -7,15 +7,14 @@ from typing import Final
 from collector.pipeline.dead_letters import letter_of_record
 from collector.pipeline.profiles import ProfileRegistry
 from collector.split import split
-from collector.store.commit import RecordId
+from collector.store.commit import Commit, RecordId
 from collector.store.letters import DeadLetter
 from collector.store.rows import RecordRow, TraceKey, is_watched_uid
 from collector.store.span_rows import TracePlace
 from collector.store.store import Store
-from collector.worker.begun import HELD_S, Begun
-from collector.worker.derive import Deriver
+from collector.worker.begun import HELD_S, POISON, Begun, reading
+from collector.worker.derive import Deriver, add_derived
 from collector.worker.join import Join
-from collector.worker.judge import POISON
 from scouter.model.log_event import is_log_event
 
 _TRACES: Final = 200
@@ -52,8 +51,10 @@ class Recovery:
         self.is_unfinished: Final = bool(waiting or self._traces)
         self.begun: Final = _unended(store, waiting)
         """How often judgements were begun that have no result."""
-        self.letters: Final[list[DeadLetter]] = []
+        self._letters: Final[list[DeadLetter]] = []
         """Of records that are not judged any more."""
+        self._derived: Final[list[RecordRow]] = []
+        """Those of them that no store has yet."""
         self._records: Final[list[RecordRow]] = waiting
         self._held: Final[list[RecordRow]] = []
         self._left: Final = deque(self._parts(self._traces))
@@ -71,6 +72,13 @@ class Recovery:
     def low_seq(self, other: int) -> int:
         """The oldest commit that is needed for what is left, unless another one is older."""
         return min(self._low_seq, other) if self or self.is_held else other
+
+    def fill(self, commit: Commit) -> None:
+        """Write what is not judged any more into a commit."""
+        commit.letters += self._letters
+        add_derived(self._derived, commit)
+        self._letters.clear()
+        self._derived.clear()
 
     def step(
         self,
@@ -104,7 +112,7 @@ class Recovery:
             row = self._records[-1]
             if begun.is_poison(row.space, row.uid):
                 whole = self._store.records_of(row.space, [(row.seq, row.uid)])
-                self.letters.extend(letter_of_record(each, *POISON) for each in whole.values())
+                self._letters.extend(letter_of_record(each, *POISON) for each in whole.values())
                 begun.done(row.space, [row.uid])
             elif begun.is_held(row.space, row.uid) and not is_over:
                 self._held.append(row)
@@ -134,11 +142,19 @@ class Recovery:
             for alias, profile_uid, uid in deriver.selected(
                 space, trace_id, own, seq, join.aliases(key)
             ):
-                if begun.is_held(space, uid) and not is_over:
+                if begun.is_poison(space, uid):
+                    self._put_aside(deriver.bare(space, trace_id, profile_uid, spans[0].end_ns))
+                    begun.done(space, [uid])
+                elif begun.is_held(space, uid) and not is_over:
                     self._held_traces.append(key)
                 else:
                     join.reopen(key, self._low_seq, now)
                     join.watch(key, alias, profile_uid, uid, now)
+
+    def _put_aside(self, row: RecordRow | None) -> None:
+        if row is not None:
+            self._derived.append(row)
+            self._letters.append(letter_of_record(row, *POISON))
 
     def _parts(self, keys: Iterable[TraceKey]) -> Iterator[list[TraceKey]]:
         by_space: dict[str, list[TraceKey]] = {}
@@ -151,6 +167,7 @@ class Recovery:
 def _unended(store: Store, waiting: Iterable[RecordRow]) -> dict[RecordId, int]:
     begun = store.begun(store.low_seq)
     wanted = {RecordId(row.space, row.uid) for row in waiting}
+    wanted.add(RecordId(*reading(store.offset)))
     derived: dict[str, list[str]] = {}
     for space, uid in begun:
         if is_watched_uid(uid):

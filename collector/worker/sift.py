@@ -26,8 +26,13 @@ def sift(commit: Commit) -> int:
     for row in commit.evaluations:
         if why := evaluations.get(id(row)):
             commit.letters.append(letter_of_evaluation(row, why))
+    gone = {(row.space, row.uid) for row in commit.records if id(row) in records}
+    commit.evaluations = [
+        row
+        for row in commit.evaluations
+        if id(row) not in evaluations and (row.space, row.record_uid) not in gone
+    ]
     commit.records = [row for row in commit.records if id(row) not in records]
-    commit.evaluations = [row for row in commit.evaluations if id(row) not in evaluations]
     return len(records) + len(evaluations)
 
 

@@ -98,11 +98,10 @@ def read_entry(entry: Entry, registry: ProfileRegistry) -> Contents:
     return reader.contents
 
 
-def unusable(entry: Entry, error: Exception) -> Contents:
-    """A letter in the place of an entry that could not be taken for a reason of our own."""
+def put_aside(entry: Entry, reason: str, message: str) -> Contents:
+    """A letter in the place of everything that an entry holds."""
     reader = _Reader(entry.item, f"log:{entry.offset}", None)
-    kind = _MESSAGES[entry.item.kind]
-    reader.refuse(kind, "engine_fault", f"it could not be taken: {error!r}", bytes(entry.item.body))
+    reader.refuse(_MESSAGES[entry.item.kind], reason, message, bytes(entry.item.body))
     return reader.contents
 
 

@@ -18,45 +18,30 @@ from collector.log.port import Log
 from collector.pipeline.join.joined_trace import Need
 from collector.pipeline.join.times import JoinTimes
 from collector.pipeline.profiles import ProfileRegistry
-from collector.store.commit import Commit
+from collector.store.commit import Commit, RecordId
 from collector.store.rows import RecordRow
 from collector.store.store import Store
-from collector.worker.begun import Begun
+from collector.worker.begun import ALONE, HELD_S, POISON, Begun, reading
 from collector.worker.derive import Deriver, by_trace
 from collector.worker.join import Join
 from collector.worker.judge import Decided, Judge, due_now, need_of
-from collector.worker.log_time import LogTime
 from collector.worker.open_trace import Waiting
 from collector.worker.prepare import Prepared, SpaceRows
+from collector.worker.read import Reader
 from collector.worker.recover import Recovery
 from collector.worker.sift import sift
-from collector.worker.take import read_entry, unusable
 from scouter.errors import DataError, TransientError
 from scouter.model.log_event import is_evidence, is_log_event
 
 _log: Final = logging.getLogger(__name__)
-_READ_BYTES: Final = 2**20
-_MOST_ITEMS: Final = 5_000
-"""Spans and records of one commit: it takes a tenth of a second."""
-_GATHER_S: Final = 0.3
-"""Longest reading for one commit."""
-_NEXT_S: Final = 0.02
-"""Wait for more entries of a commit that has some."""
 _IDLE_S: Final = 0.25
 """Between two looks at the join while nothing comes: its time runs by them."""
 _JUDGE_S: Final = 0.5
 """Longest judging of one turn."""
-_SHARE: Final = 0.25
-"""Least share of judging while entries wait: of the time that reading took."""
+_SHARE: Final = 0.3
+"""Judging while entries wait, as a part of the time that reading takes."""
 _RETRY_S: Final = 1.0
 """Between two tries while the store takes nothing."""
-_BUSY_S: Final = 0.01
-"""Receivers are busy if something was appended within this time."""
-_PAUSE_S, _PAUSES = 0.003, 20
-"""The worker lets busy receivers acknowledge first, for so long and so often before each read."""
-_BEHIND_BYTES: Final = 256 * 2**20
-"""Unread bytes of the log beyond which it does not."""
-
 _ANY: Final = sys.maxsize
 """Number of a commit behind all others."""
 
@@ -72,7 +57,6 @@ class WorkerCounts:
     evaluations: int = 0
     letters: int = 0
     longest_commit_s: float = 0.0
-    damaged_bytes: int = 0
 
 
 @dataclass(slots=True)
@@ -122,6 +106,8 @@ class Worker:
         self._deriver: Final = Deriver(registry)
         self._flight: _Flight | None = None
         self._is_idle = False
+        self._share_s = 0.0
+        """Judging that is owed while entries wait; below 0 what was more than its share."""
         self._begin()
 
     # --- for everybody ----------------------------------------------------------------------
@@ -175,16 +161,18 @@ class Worker:
         while not self._stopping.is_set():
             try:
                 self.turn()
-            except TransientError as error:  # it is to stop
-                _log.warning("given up at the end: %s; the log has what is not stored", error)
-                return
+            except TransientError:  # it is to stop
+                break
             except Exception as error:  # noqa: BLE001 whatever it is, nothing is lost by it
                 # What is in memory may be half of a turn: the store has what holds.
                 _log.exception("the worker begins anew from the store")
                 self.fault = repr(error)
                 if not self._stopping.wait(_RETRY_S):
                     self._begin_anew()
-        self._land()
+        try:
+            self._land()
+        except TransientError as error:
+            _log.warning("given up at the end: %s; the log has what is not stored", error)
 
     def turn(self, wait_s: float = _IDLE_S) -> bool:
         """Read, decide and commit once.
@@ -196,10 +184,10 @@ class Worker:
             True if there was anything to do, or more is left to do at once.
         """
         began = self._clock()
-        prepared, known_s = self._read(wait_s)
-        is_behind = self._log.end > self._offset
+        prepared = self._read(wait_s)
+        known_s, is_behind = self._reader.now, self._reader.is_behind
         self._insist(lambda: prepared.settle(self._store, self._before()))
-        commit = Commit(offset=self._offset, low_seq=0)
+        commit = Commit(offset=self._reader.offset, low_seq=0)
         prepared.fill(commit)
         reading_s = self._clock() - began
         self._land()
@@ -207,12 +195,19 @@ class Worker:
         self._recover()
         if prepared.is_empty:
             self._known_s = known_s
-        until = self._clock() + (_SHARE * reading_s if is_behind else _JUDGE_S)
+        until = self._clock() + _JUDGE_S
         judged = self._judge_now(prepared, commit, until)
-        self._decide(commit, until)
+        if is_behind:
+            self._share_s += _SHARE * reading_s
+            if self._share_s > 0:
+                self._share_s -= self._decide(commit, self._clock())
+        else:
+            self._share_s = 0.0
+            self._decide(commit, until)
         is_sent = self._send(commit, prepared, known_s, judged)
         is_left = is_sent or bool(self._recovery) or self._join.has_due
         self._is_idle = not (is_left or self._join or self._recovery.is_held)
+        self._care_less()
         return is_left
 
     def _begin_anew(self) -> None:
@@ -223,58 +218,53 @@ class Worker:
 
     def _begin(self) -> None:
         """Take up what the store has: after a start, and where memory cannot be trusted."""
-        store = self._store
+        store, log = self._store, self._log
         self._flight = None
-        self._offset = store.offset
-        self._log_time = LogTime(self._now_ns)
+        self._began = self._clock()
+        self._reader = Reader(
+            log, self._registry, store.offset,
+            clock=self._clock, now_ns=self._now_ns, stopping=self._stopping,
+        )  # fmt: skip
         self._known_s = 0.0
         """The time of the log up to which the join knows everything."""
         self._join = Join(self._times)
         self._recovery = Recovery(store, self._registry, self._clock)
-        has_unread = self._log.end > self._offset
-        is_unfinished = has_unread or self._recovery.is_unfinished
-        self._begun = Begun(self._recovery.begun, is_unfinished=is_unfinished)
+        self._begun = Begun(
+            self._recovery.begun,
+            is_unfinished=self._reader.is_behind or self._recovery.is_unfinished,
+        )
+        self._found_end = log.end
+        """End of what the start found in the log."""
+        self._found_seq: int | None = store.last_seq if store.offset >= log.end else None
+        """The commit that has all of it; None before that."""
         self._judge = Judge(
             store, self._registry, self._join, clock=self._clock, now_ns=self._now_ns
         )
 
-    def _read(self, wait_s: float) -> tuple[Prepared, float]:
-        """Read entries for one commit; returns them and the time up to which they reach."""
-        prepared, items, began = Prepared(), 0, self._clock()
+    def _read(self, wait_s: float) -> Prepared:
+        """Read entries for one commit."""
+        reader = self._reader
+        if self._begun.is_careful and reader.is_behind:
+            return self._read_with_care()
         is_due = self._join.has_due or bool(self._recovery) or self._flight is not None
-        wait_s = 0.0 if is_due else min(wait_s, self._until_due_s())
-        while items < _MOST_ITEMS and not self._stopping.is_set():
-            if not self._log.wait(self._offset, wait_s):
-                self._log_time.caught_up()
-                break
-            self._let_receivers_first()
-            chunk = self._insist(lambda: self._log.read(self._offset, _READ_BYTES))
-            for entry in chunk.entries:
-                self._log_time.read(entry.item.received_ns)
-                try:
-                    contents = read_entry(entry, self._registry)
-                except Exception as error:  # noqa: BLE001 it must not stop the others
-                    _log.exception("an entry of the log cannot be taken")
-                    contents = unusable(entry, error)
-                items += prepared.add(contents)
-            self.counts.damaged_bytes += sum(gap.size_bytes for gap in chunk.damaged)
-            self._offset = chunk.next
-            if self._clock() - began > _GATHER_S:
-                break
-            wait_s = _NEXT_S
-        return prepared, self._log_time.seconds
+        due_s = self._join.next_due()
+        if is_due:
+            wait_s = 0.0
+        elif due_s is not None:
+            wait_s = min(wait_s, max(0.0, due_s - reader.now))
+        return self._insist(lambda: reader.read(wait_s))
 
-    def _let_receivers_first(self) -> None:
-        """Yield while requests come: receivers and worker share the interpreter."""
-        for _ in range(_PAUSES):
-            is_busy = time.monotonic() - self._log.last_append_s() < _BUSY_S
-            if not is_busy or self._log.end - self._offset >= _BEHIND_BYTES:
-                return
-            time.sleep(_PAUSE_S)
-
-    def _until_due_s(self) -> float:
-        due = self._join.next_due()
-        return _IDLE_S if due is None else max(0.0, due - self._log_time.seconds)
+    def _read_with_care(self) -> Prepared:
+        """Read where an earlier process may have ended by it: noted before, as judgements are."""
+        self._land()
+        reader, offset = self._reader, self._reader.offset
+        times = self._begun.times_read(offset)
+        if times > ALONE:
+            return self._insist(lambda: reader.pass_over(*POISON))
+        if times == ALONE and self._clock() < self._began + HELD_S:
+            return Prepared()
+        self._note_begun([RecordId(*reading(offset))])
+        return self._insist(reader.read_one if times else lambda: reader.read(0.0))
 
     def _before(self) -> Prepared | None:
         return None if self._flight is None else self._flight.prepared
@@ -299,35 +289,54 @@ class Worker:
             done.difference_update((space, each.ready.record.uid) for each in left)
         return frozenset(done)
 
-    def _decide(self, commit: Commit, until: float) -> None:
-        """Decide what is due, one space after the other, until the time is over."""
+    def _decide(self, commit: Commit, until: float) -> float:
+        """Decide what is due, one space after the other; at least of one, until the time is over.
+
+        Returns:
+            The seconds that it took.
+        """
+        began = self._clock()
         self._join.look(self._known_s)
         while self._join.has_due and (space := self._join.next_space()) is not None:
-            part = self._judge.take(space, self._begun.is_alone)
-            if part.is_alone and commit.evaluations:  # then it has a commit of its own
-                self._judge.give_back(part)
-                return
+            part = self._judge.take(space, self._begun)
             try:
                 decided = self._judge.decide(part, self._known_s)
             except TransientError as error:
                 self._judge.give_back(part)
                 self._wait_after(error)
-                return
+                break
             self._note(space, decided)
             self._judge.finish(part, decided, commit)
             self._begun.done(space, [each.ready.record.uid for each in decided.due])
-            if part.is_alone or self._clock() >= until:
-                return
-        if not self._recovery and self._log.end <= self._offset:
-            self._begun.rest()
+            # With care, what was judged is stored before anything else is begun.
+            if self._begun.is_careful or self._clock() >= until:
+                break
+        return self._clock() - began
 
     def _note(self, space: str, decided: Decided) -> None:
         """Note in the store what is judged now, if an earlier process may have ended by it."""
         begun = self._begun.to_note(space, [each.ready.record.uid for each in decided.due])
         if begun:
-            store = self._store
-            commit = Commit(offset=store.offset, low_seq=store.low_seq, begun=begun)
-            self._insist(lambda: store.commit(commit))
+            self._note_begun(begun)
+
+    def _note_begun(self, begun: list[RecordId]) -> None:
+        store = self._store
+        commit = Commit(offset=store.offset, low_seq=store.low_seq, begun=begun)
+        self._insist(lambda: store.commit(commit))
+
+    def _care_less(self) -> None:
+        """Note nothing any more once all is decided that the start found."""
+        found_seq = self._found_seq
+        if not self._begun.is_careful or found_seq is None or self._recovery:
+            return
+        self._begun.times_read(self._reader.offset)
+        if self._low_seq() > found_seq:
+            self._begun.rest()
+
+    def _low_seq(self) -> int:
+        """The oldest commit that is needed, if the one that comes next is stored."""
+        low_seq = self._recovery.low_seq(self._join.low_seq(self._store.last_seq + 1))
+        return min(low_seq, self._store.low_seq) if self._begun.is_reading else low_seq
 
     def _look_at_profiles(self) -> None:
         """Let records wait for their traces that waited for a profile, if it is there now."""
@@ -362,13 +371,11 @@ class Worker:
         judged: frozenset[tuple[str, str]],
     ) -> bool:
         """Send a commit on its way, if there is anything in it; says whether there is."""
-        commit.letters += self._recovery.letters
-        self._recovery.letters.clear()
+        self._recovery.fill(commit)
         has_rows = commit.evaluations or commit.letters or commit.records
         if prepared.is_empty and not has_rows and commit.offset == self._store.offset:
             return False
-        next_seq = self._store.last_seq + 1
-        commit.low_seq = self._recovery.low_seq(self._join.low_seq(next_seq))
+        commit.low_seq = self._low_seq()
         done = self._pool.submit(self._commit, commit)
         self._flight = _Flight(commit, prepared, known_s, done, judged)
         return True
@@ -405,6 +412,8 @@ class Worker:
         counts.evaluations += len(commit.evaluations)
         counts.letters += len(commit.letters)
         self._known_s = flight.known_s
+        if self._found_seq is None and commit.offset >= self._found_end:
+            self._found_seq = seq
         for space, rows in flight.prepared.by_space.items():
             for row in rows.records:
                 if (space, row.uid) not in flight.judged:

@@ -2,7 +2,8 @@
 
 `python -m tests.support.worker_program serve FOLDER` takes items by a socket, whose port it writes
 into FOLDER/port, and answers once an item is durable; asked for, it says whether something is left
-to do. A context with the key `bomb` ends it, as a fault in a library's C code would.
+to do. A record whose context names a bomb ends it as it is judged, and an item with the bytes
+`bomb in a request` as it is read: as a fault in a library's C code would.
 
 `python -m tests.support.worker_program steps FOLDER N` appends the same items each time, and ends
 itself at the N-th step between append, commit and trim; 0 for none. It goes on where an earlier
@@ -17,20 +18,24 @@ import struct
 import sys
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
 from collector.log.file_log import FileLog
-from collector.log.port import Chunk, Item, Kind
+from collector.log.port import Chunk, Entry, Item, Kind
 from collector.pipeline.join.ready import Ready
 from collector.pipeline.join.times import JoinTimes
+from collector.pipeline.profiles import ProfileRegistry
 from collector.store.commit import Commit
 from collector.store.evaluations import EvaluationFilter
 from collector.store.rows import EvaluationRow
 from collector.store.store import Store
 from collector.worker import judge as judge_module
+from collector.worker import read as read_module
+from collector.worker.take import Contents
 from collector.worker.worker import Worker
 from scouter.drift.profile import AgentEvalProfile
 from scouter.drift.watch import Watch, WatchMatch
@@ -94,6 +99,14 @@ def requests_of(number: int) -> list[Request]:
         spans = _trace(number)
         found += [(Kind.SPANS, space, _body(spans[:2])), (Kind.SPANS, space, _body(spans[2:]))]
     return found
+
+
+def bomb_in_a_trace() -> Request:
+    """A watched trace whose question ends the process that judges its record."""
+    asked = json.dumps([{"role": "user", "parts": [{"type": "text", "content": "bomb"}]}])
+    root, *more = reversed(_trace(10**6))
+    attributes = {**more[0].attributes, **root.attributes, "gen_ai.input.messages": asked}
+    return Kind.SPANS, WATCHED_SPACE, _body([*more, replace(root, attributes=attributes)])
 
 
 def expected(number: int) -> dict[tuple[str, str], dict[str, str]]:
@@ -208,15 +221,20 @@ def serve(folder: Path) -> None:
 
 
 def _plant() -> None:
-    judge = judge_module.judge
+    judge, read_entry = judge_module.judge, read_module.read_entry
 
-    def fatal(items: Sequence[Ready], *args: Any, **more: Any) -> list[EvaluationRow]:
+    def fatal_judge(items: Sequence[Ready], *args: Any, **more: Any) -> list[EvaluationRow]:
         for ready in items:
-            if isinstance(ready.record.context, Mapping) and "bomb" in ready.record.context:
+            if "bomb" in repr(ready.record.context):
                 os._exit(70)
         return judge(items, *args, **more)
 
-    judge_module.judge = fatal
+    def fatal_read(entry: Entry, registry: ProfileRegistry) -> Contents:
+        if b"bomb in a request" in bytes(entry.item.body):
+            os._exit(70)
+        return read_entry(entry, registry)
+
+    judge_module.judge, read_module.read_entry = fatal_judge, fatal_read
 
 
 # --- step by step --------------------------------------------------------------------------------

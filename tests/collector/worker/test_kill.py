@@ -18,7 +18,9 @@ from tests.support.processes import wait_until
 from tests.support.worker_program import (
     SPANS_PER_TRACE,
     STATUS,
+    WATCHED_SPACE,
     Request,
+    bomb_in_a_trace,
     expected,
     pack,
     requests_of,
@@ -210,14 +212,21 @@ def test_kills_at_random_moments_lose_and_double_nothing(served: Served, rounds:
         assert store.read("SELECT reason, uid, message FROM dead_letters") == []
 
 
-def test_the_record_that_ends_the_process_is_put_aside_and_all_others_are_judged(
-    served: Served,
+@pytest.mark.parametrize("what", ["record", "trace", "request"])
+def test_what_ends_the_process_is_put_aside_and_all_others_are_judged(
+    served: Served, what: str
 ) -> None:
-    """One among 1,000."""
+    """One among 1,000; the others of its commit, and of its request, are not blamed."""
     many = [record(f"r{n}", "right", answer=42) for n in range(999)]
-    many.insert(700, record("bomb", "right", answer=42, bomb=True))
-    parts = [many[at : at + 100] for at in range(0, 1_000, 100)]
+    if what == "record":
+        many.insert(700, record("bomb", "right", answer=42, bomb=True))
+    parts = [many[at : at + 100] for at in range(0, len(many), 100)]
     requests = [(Kind.RECORDS, SPACE, json.dumps({"records": part}).encode()) for part in parts]
+    if what == "trace":
+        requests.insert(7, bomb_in_a_trace())
+    elif what == "request":
+        bomb = record("bomb", "right", text="bomb in a request")
+        requests.insert(7, (Kind.RECORDS, SPACE, json.dumps({"records": [bomb]}).encode()))
     sender = Sender(served, iter(requests))
     ends = 0
     while sender.is_alive():
@@ -225,8 +234,12 @@ def test_the_record_that_ends_the_process_is_put_aside_and_all_others_are_judged
     ends += served.finish()
 
     with contextlib.closing(served.end()) as store:
-        assert store.read("SELECT reason, uid FROM dead_letters") == [("poison", "bomb")]
+        letters = store.read("SELECT reason, kind FROM dead_letters")
         found = stored(store)
-    assert len(found) == 999
-    assert (SPACE, "bomb") not in found
-    assert ends == 4, "unnoted, beside others, alone, and alone once more"
+        sheets = [store.conservation(space).records for space in (SPACE, WATCHED_SPACE)]
+    kind = "records_message" if what == "request" else "record"
+    assert letters == [("poison", kind)]
+    assert found == {(SPACE, f"r{n}"): {"right": "passed"} for n in range(999)}
+    assert all(each.waiting == 0 for each in sheets)
+    assert sum(each.accepted for each in sheets) == 999 + (what != "request")
+    assert ends >= 3, "it was tried beside others, alone, and alone once more"

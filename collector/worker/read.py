@@ -1,0 +1,122 @@
+"""Reads the log in order: the entries of one commit, and the time up to which they reach."""
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from typing import Final
+
+from collector.log.port import Entry, Log
+from collector.pipeline.profiles import ProfileRegistry
+from collector.worker.log_time import LogTime
+from collector.worker.prepare import Prepared
+from collector.worker.take import Contents, put_aside, read_entry
+
+_log: Final = logging.getLogger(__name__)
+_READ_BYTES: Final = 2**20
+_MOST_ITEMS: Final = 5_000
+"""Spans and records of one commit: it takes a tenth of a second."""
+_GATHER_S: Final = 0.3
+"""Longest reading for one commit."""
+_NEXT_S: Final = 0.02
+"""Wait for more entries of a commit that has some."""
+_BUSY_S: Final = 0.01
+"""Receivers are busy if something was appended within this time."""
+_PAUSE_S, _PAUSES = 0.003, 20
+"""The worker lets busy receivers acknowledge first, for so long and so often before each read."""
+_BEHIND_BYTES: Final = 256 * 2**20
+"""Unread bytes of the log beyond which it does not."""
+
+
+class Reader:
+    """Reads entries and takes them apart; to be used by one thread.
+
+    Args:
+        log: The log.
+        registry: Finds what a record means by its profile.
+        offset: Everything before it was read.
+        clock: Monotonic seconds.
+        now_ns: Wall clock.
+        stopping: Ends a read once it is set.
+    """
+
+    def __init__(
+        self,
+        log: Log,
+        registry: ProfileRegistry,
+        offset: int,
+        *,
+        clock: Callable[[], float],
+        now_ns: Callable[[], int],
+        stopping: threading.Event,
+    ) -> None:
+        self._log, self._registry, self._clock, self._stopping = log, registry, clock, stopping
+        self._time: Final = LogTime(now_ns)
+        self.offset = offset
+        self.damaged_bytes = 0
+        """Bytes that could not be read so far."""
+
+    @property
+    def now(self) -> float:
+        """The time up to which everything was read."""
+        return self._time.seconds
+
+    @property
+    def is_behind(self) -> bool:
+        """True if something is left to be read."""
+        return self._log.end > self.offset
+
+    def read(self, wait_s: float) -> Prepared:
+        """Read entries for one commit; none if none comes within the time.
+
+        Raises:
+            TransientError: The log cannot be read now; nothing was passed over.
+        """
+        prepared, items, began = Prepared(), 0, self._clock()
+        while items < _MOST_ITEMS and not self._stopping.is_set():
+            if not self._log.wait(self.offset, wait_s):
+                self._time.caught_up()
+                break
+            self._let_receivers_first()
+            items += self._chunk(prepared, _READ_BYTES, self._taken)
+            if self._clock() - began > _GATHER_S:
+                break
+            wait_s = _NEXT_S
+        return prepared
+
+    def read_one(self) -> Prepared:
+        """Read one entry alone, as an earlier process ended while it read some."""
+        prepared = Prepared()
+        self._chunk(prepared, 1, self._taken)
+        return prepared
+
+    def pass_over(self, reason: str, message: str) -> Prepared:
+        """Make a letter of one entry, without a look into it."""
+        prepared = Prepared()
+        self._chunk(prepared, 1, lambda entry: put_aside(entry, reason, message))
+        return prepared
+
+    def _chunk(self, prepared: Prepared, size: int, take: Callable[[Entry], Contents]) -> int:
+        chunk = self._log.read(self.offset, size)
+        items = 0
+        for entry in chunk.entries:
+            self._time.read(entry.item.received_ns)
+            items += prepared.add(take(entry))
+        self.damaged_bytes += sum(gap.size_bytes for gap in chunk.damaged)
+        self.offset = chunk.next
+        return items
+
+    def _taken(self, entry: Entry) -> Contents:
+        try:
+            return read_entry(entry, self._registry)
+        except Exception as error:  # noqa: BLE001 it must not stop the others
+            _log.exception("an entry of the log cannot be taken")
+            return put_aside(entry, "engine_fault", f"it cannot be taken: {error!r}")
+
+    def _let_receivers_first(self) -> None:
+        """Yield while requests come: receivers and worker share the interpreter."""
+        for _ in range(_PAUSES):
+            is_busy = time.monotonic() - self._log.last_append_s() < _BUSY_S
+            if not is_busy or self._log.end - self.offset >= _BEHIND_BYTES:
+                return
+            time.sleep(_PAUSE_S)
