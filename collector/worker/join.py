@@ -186,29 +186,6 @@ class Join:
             self._needed.remove(waiting)
         return found
 
-    def erase(self, space: str, uids: Collection[str], trace_ids: Collection[str]) -> None:
-        """Forget records, and what is known of traces that lost spans.
-
-        Cost: one look at every record that waits, and at every trace.
-        """
-
-        def is_left(waiting: Waiting) -> bool:
-            if waiting.space == space and waiting.uid in uids:
-                self._needed.remove(waiting)
-                return False
-            return True
-
-        def stays(item: TraceKey | Waiting) -> bool:
-            return not isinstance(item, Waiting) or is_left(item)
-
-        self._line.keep(stays)
-        self._unknown[:] = filter(is_left, self._unknown)
-        for (of, trace_id), trace in self._traces.items():
-            if of == space:
-                trace.waiting = list(filter(is_left, trace.waiting))
-                if trace_id in trace_ids:
-                    trace.facts = None
-
     # --- what is due ------------------------------------------------------------------------
 
     def look(self, now: float) -> None:
@@ -258,10 +235,7 @@ class Join:
         if isinstance(item, Waiting):
             self._needed.remove(item)
         elif item is not None:
-            trace = self._traces.get(item)
-            if trace is None:  # erased
-                return self.take(space)
-            trace.is_due = False
+            self._traces[item].is_due = False
         return item
 
     def put_back(self, item: TraceKey | Waiting) -> None:

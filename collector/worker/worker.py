@@ -6,6 +6,7 @@ ends at any moment goes on from the store and the offset in it.
 """
 
 import logging
+import queue
 import sys
 import threading
 import time
@@ -19,6 +20,7 @@ from collector.pipeline.join.joined_trace import Need
 from collector.pipeline.join.times import JoinTimes
 from collector.pipeline.profiles import ProfileRegistry
 from collector.store.commit import Commit, RecordId
+from collector.store.erase import Erased, EraseTarget
 from collector.store.rows import RecordRow
 from collector.store.store import Store
 from collector.worker.begun import ALONE, HELD_S, POISON, Begun, reading
@@ -101,6 +103,9 @@ class Worker:
         """Reason that nothing goes on now; empty if it does."""
         self._stopping: Final = threading.Event()
         self._profiles_changed: Final = threading.Event()
+        self._erasures: Final[queue.SimpleQueue[tuple[EraseTarget, Future[Erased]]]] = (
+            queue.SimpleQueue()
+        )
         self._pool: Final = ThreadPoolExecutor(1, thread_name_prefix="worker-commit")
         self._thread = threading.Thread(target=self._run, name="worker", daemon=True)
         self._deriver: Final = Deriver(registry)
@@ -155,6 +160,16 @@ class Worker:
         """Have records looked at again that wait for a profile."""
         self._profiles_changed.set()
 
+    def erase(self, target: EraseTarget) -> "Future[Erased]":
+        """Erase something between two turns: no evaluation on what goes is in the making then.
+
+        Returns:
+            Done once no read finds it; it fails with `TransientError` if the store takes nothing.
+        """
+        done: Future[Erased] = Future()
+        self._erasures.put((target, done))
+        return done
+
     # --- the thread -------------------------------------------------------------------------
 
     def _run(self) -> None:
@@ -191,6 +206,7 @@ class Worker:
         prepared.fill(commit)
         reading_s = self._clock() - began
         self._land()
+        self._erase()
         self._look_at_profiles()
         self._recover()
         if prepared.is_empty:
@@ -337,6 +353,15 @@ class Worker:
         """The oldest commit that is needed, if the one that comes next is stored."""
         low_seq = self._recovery.low_seq(self._join.low_seq(self._store.last_seq + 1))
         return min(low_seq, self._store.low_seq) if self._begun.is_reading else low_seq
+
+    def _erase(self) -> None:
+        """Erase what was asked for. What waits of it is missed as it is decided."""
+        while not self._erasures.empty():
+            target, done = self._erasures.get()
+            try:
+                done.set_result(self._store.erase(target))
+            except TransientError as error:
+                done.set_exception(error)
 
     def _look_at_profiles(self) -> None:
         """Let records wait for their traces that waited for a profile, if it is there now."""

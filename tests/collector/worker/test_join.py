@@ -6,7 +6,7 @@ from typing import Final
 import pytest
 
 from collector.pipeline.join.times import JoinTimes
-from collector.store.rows import Completeness, TraceKey
+from collector.store.rows import Completeness
 from collector.worker.join import Join
 from collector.worker.log_time import LogTime
 from collector.worker.open_trace import Waiting
@@ -160,18 +160,6 @@ def test_what_is_given_back_has_the_next_turn() -> None:
 
     assert (join.take("s"), join.place(KEY)) == (KEY, place)
     assert [each.uid for each in join.waiting_of(KEY)] == ["r"]
-
-
-def test_erased_records_and_spans_are_forgotten() -> None:
-    join = Join(TIMES)
-    other: TraceKey = ("s", trace_id(2))
-    join.wait_for_trace(KEY, Waiting(space="s", uid="r", seq=1, arrived=0), 0.0, is_new=True)
-    join.wait_for_trace(other, Waiting(space="s", uid="kept", seq=2, arrived=0), 0.0, is_new=True)
-    join.wait_for_turn(Waiting(space="s", uid="t", seq=1, arrived=0))
-    join.wait_for_turn(Waiting(space="other", uid="t", seq=4, arrived=0))
-    join.erase("s", {"r", "t"}, {trace_id(1)})
-
-    assert (len(join), join.low_seq(9)) == (2, 2)
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ import pytest
 
 from collector.log.port import Kind
 from collector.pipeline.join.times import JoinTimes
+from collector.store.erase import EraseTarget
 from collector.store.rows import Completeness, watched_uid
 from scouter.drift.profile import AgentEvalProfile
 from scouter.drift.watch import Watch, WatchMatch
@@ -258,6 +259,29 @@ def test_time_stands_still_while_the_log_is_unread(room: WorkerRoom) -> None:
     room.pass_s(2)
 
     assert outcomes(room) == {"a": "passed"}
+
+
+def test_what_is_erased_is_not_judged_and_does_not_come_back(room: WorkerRoom) -> None:
+    mine = [record("gone", "two", 1), record("unknown", "never"), record("kept", "two", 2)]
+    room.records(*mine)
+    room.spans(span(1, 0, resource=STAMP, attributes={PROCESS_SPAN_COUNT: 2}))
+    room.spans(span(3, 0, attributes=AGENT), span(3, 1, 0), space="seen")
+    room.work()
+    done = [
+        room.worker.erase(EraseTarget(space=SPACE, record_uid="gone")),
+        room.worker.erase(EraseTarget(space=SPACE, record_uid="unknown")),
+        room.worker.erase(EraseTarget(space="seen", trace_id=trace_id(3))),
+    ]
+    room.work()
+    assert [len(each.result(120).uids) for each in done] == [1, 1, 0]
+    room.records(*mine)
+    room.spans(span(3, 0, attributes=AGENT), space="seen")
+    room.pass_s(40)
+
+    assert set(outcomes(room)) == {"kept"}
+    assert (outcomes(room, "seen"), room.letters()) == ({}, [])
+    assert room.worker.waiting == 0
+    assert room.count("spans") == 0
 
 
 def test_a_record_of_another_space_waits_for_one_turn(room: WorkerRoom) -> None:
