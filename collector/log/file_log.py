@@ -91,13 +91,12 @@ class FileLog:
     ) -> None:
         self._folder, self._segment_bytes = folder, segment_bytes
         self._lock = threading.Lock()
-        """Over changes of the list of segments, and the count of what is damaged."""
+        """Over changes of the list of segments."""
         self._starts: tuple[int, ...] = ()
         """Offset of the first item of each segment; replaced, never changed."""
         self._file = -1
         """The last segment, if it can be written to; the thread's alone."""
         self._end = start
-        self._passed, self._damaged_bytes = 0, 0
         self._fault = ""
         try:
             self._open(start, accept_loss=accept_loss)
@@ -363,20 +362,11 @@ class FileLog:
             except OSError as error:
                 raise TransientError(f"cannot read {path}: {error}") from error
         for gap in gaps:
-            self._count(gap)
+            _log.error(
+                "%d bytes of the log %s from offset %d on are damaged or gone, with their items",
+                gap.size_bytes, self._folder, gap.offset,
+            )  # fmt: skip
         return Chunk(entries, at, gaps)
-
-    def _count(self, gap: Gap) -> None:
-        """Count what is damaged, once though it may be read again."""
-        with self._lock:
-            if gap.next <= self._passed:
-                return
-            self._damaged_bytes += gap.next - max(gap.offset, self._passed)
-            self._passed = gap.next
-        _log.error(
-            "%d bytes of the log %s from offset %d on are damaged or gone; their items are lost",
-            gap.size_bytes, self._folder, gap.offset,
-        )  # fmt: skip
 
     def wait(self, offset: int, timeout_s: float) -> bool:
         """Wait until something lies behind an offset; see `Log.wait`."""
@@ -423,11 +413,6 @@ class FileLog:
             with contextlib.suppress(FileNotFoundError):  # trimmed meanwhile
                 sizes += self._path(start).stat().st_size
         return sizes
-
-    @property
-    def damaged_bytes(self) -> int:
-        """Bytes that were passed over; see `Log.damaged_bytes`."""
-        return self._damaged_bytes
 
     @property
     def fault(self) -> str:

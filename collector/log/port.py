@@ -163,7 +163,8 @@ class Log(Protocol):
     def read(self, offset: int, max_bytes: int) -> Chunk:
         """Read items in order; only what is synced is ever read.
 
-        What is damaged or gone is passed over and reported; whatever lies behind it is read.
+        What is damaged or gone is passed over and reported; whatever lies behind it is read. Who
+        reads counts it, once however often the same place is read.
 
         Args:
             offset: An offset that an entry or a chunk gave as `next`. An offset before `begin`
@@ -219,11 +220,6 @@ class Log(Protocol):
     @property
     def size_bytes(self) -> int:
         """Size of the files."""
-        ...
-
-    @property
-    def damaged_bytes(self) -> int:
-        """Bytes that were passed over as damaged or gone since the log was opened."""
         ...
 
     @property

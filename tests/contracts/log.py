@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 
 import pytest
 
-from collector.log.port import Entry, Item, Kind, Log
+from collector.log.port import Entry, Gap, Item, Kind, Log
 from scouter.errors import TransientError
 
 READ_BYTES = 2**20
@@ -30,19 +30,31 @@ def append(log: Log, items: Iterable[Item]) -> list[int]:
     return [future.result(120) for future in [log.append(each) for each in items]]
 
 
-def entries(log: Log, offset: int = 0, max_bytes: int = READ_BYTES) -> list[Entry]:
-    """Everything behind an offset; a log that does not come to its end fails the test."""
+def entries(
+    log: Log, offset: int = 0, max_bytes: int = READ_BYTES, *, gaps: list[Gap] | None = None
+) -> list[Entry]:
+    """Everything behind an offset; a log that does not come to its end fails the test.
+
+    So does a gap, unless there is a list for them.
+    """
     found: list[Entry] = []
-    while (chunk := log.read(offset, max_bytes)).entries:
+    while offset < log.end:
+        chunk = log.read(offset, max_bytes)
         assert offset < chunk.next <= log.end
         offset = chunk.next
         found += chunk.entries
-    assert chunk.next == max(offset, log.end)
+        if gaps is None:
+            assert not chunk.damaged
+        else:
+            gaps += chunk.damaged
+    assert not log.read(offset, max_bytes).entries
     return found
 
 
-def numbers(log: Log, offset: int = 0, max_bytes: int = READ_BYTES) -> list[int]:
-    return [number_of(each.item) for each in entries(log, offset, max_bytes)]
+def numbers(
+    log: Log, offset: int = 0, max_bytes: int = READ_BYTES, *, gaps: list[Gap] | None = None
+) -> list[int]:
+    return [number_of(each.item) for each in entries(log, offset, max_bytes, gaps=gaps)]
 
 
 class LogContract:

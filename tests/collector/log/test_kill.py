@@ -47,7 +47,6 @@ def test_what_was_acknowledged_outlives_any_kill(tmp_path: Path, kills: int) -> 
     offset, found = stored(tmp_path)
     log = FileLog(tmp_path / "log", offset)
     found += numbers(log, offset)
-    assert log.damaged_bytes == 0
     log.close()
     answered = acknowledged(tmp_path)
     assert len(answered) > kills * 10
