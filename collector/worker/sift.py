@@ -44,7 +44,7 @@ def _fault(*, records: RecordRow | None = None, evaluations: EvaluationRow | Non
         evaluations=[] if evaluations is None else [evaluations],
     )
     try:
-        list(arrow_tables(alone, 0))
+        list(arrow_tables(alone, 0, 0))
     except DataError as error:
         return str(error)
     return ""

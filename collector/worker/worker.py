@@ -42,7 +42,7 @@ _JUDGE_S: Final = 0.5
 """Longest judging of one turn."""
 _SHARE: Final = 0.3
 """Judging while entries wait, as a part of the time that reading takes."""
-_RETRY_S: Final = 1.0
+RETRY_S: Final = 1.0
 """Between two tries while the store takes nothing."""
 _ANY: Final = sys.maxsize
 """Number of a commit behind all others."""
@@ -182,7 +182,7 @@ class Worker:
                 # What is in memory may be half of a turn: the store has what holds.
                 _log.exception("the worker begins anew from the store")
                 self.fault = repr(error)
-                if not self._stopping.wait(_RETRY_S):
+                if not self._stopping.wait(RETRY_S):
                     self._begin_anew()
         try:
             self._land()
@@ -493,7 +493,7 @@ class Worker:
 
     def _wait_after(self, error: TransientError) -> None:
         self.fault = str(error)
-        if self._stopping.wait(_RETRY_S):
+        if self._stopping.wait(RETRY_S):
             raise error
 
 

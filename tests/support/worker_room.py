@@ -1,7 +1,7 @@
 """A worker with a real log and store, in this process and without a thread, and a hand clock."""
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from pathlib import Path
 from typing import Final, cast
@@ -99,6 +99,7 @@ class WorkerRoom:
         folder: For log and store.
         profiles: Active ones, by space.
         times: Waiting times.
+        store: Opens the store.
     """
 
     def __init__(
@@ -106,14 +107,16 @@ class WorkerRoom:
         folder: Path,
         profiles: Mapping[str, Iterable[AgentEvalProfile]],
         times: JoinTimes | None = None,
+        store: Callable[[Path], Store] = Store,
     ) -> None:
         self.folder, self.registry, self.times = folder, registry_of(profiles), times
+        self._open_store = store
         self.now_ns = START_NS
         self.open()
 
     def open(self) -> None:
         """Start, as a process does."""
-        self.store = Store(self.folder)
+        self.store = self._open_store(self.folder)
         self.log = FileLog(self.folder / "log", self.store.offset)
         self.worker = Worker(
             self.log, self.store, self.registry, self.times or JoinTimes(),

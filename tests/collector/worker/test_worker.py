@@ -9,17 +9,30 @@ import pytest
 
 from collector.log.port import Kind
 from collector.pipeline.join.times import JoinTimes
+from collector.store.commit import Commit
 from collector.store.erase import EraseTarget
 from collector.store.rows import Completeness, watched_uid
+from collector.store.store import Store
+from collector.worker import worker as worker_module
 from scouter.drift.profile import AgentEvalProfile
 from scouter.drift.watch import Watch, WatchMatch
+from scouter.errors import TransientError
 from scouter.evaluate.operators.comparison import ComparisonOperator as Op
 from scouter.evaluate.outcome import Outcome
 from scouter.evaluate.tasks.assertion import AssertionTask
 from scouter.evaluate.tasks.trace import TraceAssertion, TraceAssertionTask
 from scouter.model.attributes import PROCESS_ID, PROCESS_SPAN_COUNT
 from scouter.model.otlp import encode_request
-from tests.support.worker_room import SPACE, WorkerRoom, record, span, stored_span_ids, trace_id
+from tests.support.processes import wait_until
+from tests.support.worker_room import (
+    SECOND_NS,
+    SPACE,
+    WorkerRoom,
+    record,
+    span,
+    stored_span_ids,
+    trace_id,
+)
 
 RIGHT: Final = AgentEvalProfile([AssertionTask("right", "answer", 42, Op.Equals)], alias="right")
 TWO: Final = AgentEvalProfile(
@@ -40,6 +53,18 @@ def room(tmp_path: Path) -> Iterator[WorkerRoom]:
     found = WorkerRoom(tmp_path, {SPACE: [RIGHT, TWO], "other": [RIGHT], "seen": [DESK]}, TIMES)
     yield found
     found.close()
+
+
+class FullStore(Store):
+    """A store whose disk may be full."""
+
+    is_full = False
+
+    def commit(self, rows: Commit) -> int:
+        """Refuse while it is."""
+        if self.is_full:
+            raise TransientError("the disk is full")
+        return super().commit(rows)
 
 
 def outcomes(room: WorkerRoom, space: str = SPACE) -> dict[str, str]:
@@ -249,11 +274,38 @@ def test_what_was_decided_is_not_found_by_a_start(room: WorkerRoom) -> None:
     assert (before, room.count("evaluations")) == (3, 3)
 
 
+def test_a_store_that_takes_nothing_is_tried_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing is lost, nothing is judged twice, and no record's time passes meanwhile."""
+    monkeypatch.setattr(worker_module, "RETRY_S", 0.01)
+    room = WorkerRoom(tmp_path, {SPACE: [RIGHT, TWO]}, TIMES, store=FullStore)
+    store = room.store
+    assert isinstance(store, FullStore)
+    room.records(record("a", "two", 1), record("b", "right", answer=42))
+    room.work()
+    store.is_full = True
+    room.spans(span(1, 0, resource=STAMP, attributes={PROCESS_SPAN_COUNT: 2}))
+    room.records(record("c", "right", answer=42))
+    room.worker.turn(0.0)
+    wait_until(lambda: room.worker.fault, what="the worker says what is wrong")
+    room.now_ns += 100 * SECOND_NS
+    assert set(outcomes(room)) == {"b"}
+    store.is_full = False
+    room.spans(span(1, 1, 0, resource=STAMP))
+    room.pass_s(2)
+
+    assert outcomes(room) == {"a": "passed", "b": "passed", "c": "passed"}
+    assert room.evaluations()["a"].completeness is Completeness.COMPLETE
+    assert (room.count("evaluations"), room.worker.fault) == (3, "")
+    room.close()
+
+
 def test_time_stands_still_while_the_log_is_unread(room: WorkerRoom) -> None:
     """A record must not be told that its time is over while its spans lie unread in the log."""
     room.records(record("a", "two", 1))
     room.work()
-    room.now_ns += 100 * 1_000_000_000  # nobody reads meanwhile
+    room.now_ns += 100 * SECOND_NS  # nobody reads meanwhile
     room.spans(span(1, 0, resource=STAMP, attributes={PROCESS_SPAN_COUNT: 2}))
     room.spans(span(1, 1, 0, resource=STAMP))
     room.pass_s(2)
@@ -289,7 +341,7 @@ def test_a_record_of_another_space_waits_for_one_turn(room: WorkerRoom) -> None:
     room.work()
     room.pass_s(9.5)
     assert outcomes(room) == {}
-    room.now_ns += 1_000_000_000
+    room.now_ns += SECOND_NS
     room.records(record("mine", "right", answer=42), space="other")
     turns = 0
     while not outcomes(room, "other"):
