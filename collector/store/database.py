@@ -8,6 +8,7 @@ once all rows are in it: until then a start goes on with the file before it.
 
 import os
 import queue
+import re
 import threading
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager, suppress
@@ -41,6 +42,11 @@ into DuckDB's log first."""
 _FEW: Final = 3
 """Commits that are copied while the next one waits."""
 
+_INVALID: Final = re.compile(r"invalidated|checkpoint(ing)? failed", re.IGNORECASE)
+"""In DuckDB's errors after a checkpoint that it could not write, for want of disk or memory."""
+_DURABLE: Final = "COMMIT succeeded and is durable"
+"""In its error for a commit that ended with such a checkpoint."""
+
 Duck: TypeAlias = duckdb.DuckDBPyConnection
 
 
@@ -60,6 +66,8 @@ class Database:
         self._folder = folder
         self._writing = threading.RLock()
         self._copying = threading.Lock()
+        self._is_invalid = False
+        """True while the file has to be opened again, and could not be."""
         self._changes: list[Change] | None = None
         """What was changed since a copy began; None without one."""
         try:
@@ -82,18 +90,27 @@ class Database:
     def _open(self) -> int:
         """Attach the newest whole file and remove all others."""
         files = self._folder.glob("store-*.duckdb")
-        numbers = sorted(int(file.stem.partition("-")[2]) for file in files)
-        for number in reversed(numbers):
+        first, *copies = sorted(int(file.stem.partition("-")[2]) for file in files) or [1]
+        for number in reversed(copies):
             self._attach(number)
-            if self._root.execute(f"SELECT 1 FROM {_name(number)}.whole").fetchall():
-                for other in numbers:
+            if self._is_whole(number):
+                for other in (first, *copies):
                     if other < number:
                         self._delete_files(other)
                 return number
             self._remove(number)  # a copy that was never finished
-        self._attach(1)
-        self._root.execute(f"INSERT INTO {_name(1)}.whole VALUES (0)")
-        return 1
+        self._attach(first)
+        if not self._is_whole(first):
+            if self._root.execute(f"SELECT 1 FROM {_name(first)}.offsets LIMIT 1").fetchall():
+                raise ConfigError(
+                    f"{self._path(first)} is an unfinished copy, and the file that it was made of "
+                    "is gone: restore a backup"
+                )
+            self._root.execute(f"INSERT INTO {_name(first)}.whole VALUES (0)")
+        return first
+
+    def _is_whole(self, number: int) -> bool:
+        return bool(self._root.execute(f"SELECT 1 FROM {_name(number)}.whole").fetchall())
 
     def _path(self, number: int) -> Path:
         return self._folder / f"store-{number}.duckdb"
@@ -140,6 +157,8 @@ class Database:
     ) -> Rows:
         connection = pool.get()
         try:
+            if self._is_invalid:
+                self._open_again()
             while True:
                 number = self._number
                 try:
@@ -178,6 +197,8 @@ class Database:
     def _transaction(self) -> Generator[Duck]:
         writer, has_log = self._writer, self._log_path.exists()
         try:
+            if self._is_invalid:
+                self._open_again()
             writer.execute("BEGIN")
             yield writer
             writer.execute("COMMIT")
@@ -186,9 +207,24 @@ class Database:
         except BaseException as error:
             with suppress(duckdb.Error):  # what cannot be rolled back is over already
                 writer.execute("ROLLBACK")
+            text = str(error)
+            if _INVALID.search(text):
+                with suppress(duckdb.Error):  # the next one tries again
+                    self._open_again()
             if isinstance(error, duckdb.OperationalError | OSError):
+                if _DURABLE in text:
+                    return
                 raise TransientError(f"the store takes nothing: {first_line(error)}") from error
             raise
+
+    def _open_again(self) -> None:
+        """Open the file again; after a checkpoint that it could not write DuckDB refuses it."""
+        with self._writing:
+            self._is_invalid, name = True, _name(self._number)
+            self._root.execute(f"DETACH DATABASE IF EXISTS {name}")
+            self._attach(self._number)
+            self._use(self._writer)
+            self._is_invalid = False
 
     def renew(self, until: Callable[[], bool] = lambda: False) -> bool:
         """Write all rows into a new file that takes the place of this one.
