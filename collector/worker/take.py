@@ -132,7 +132,7 @@ class _Reader:
 
     def spans(self, body: bytes) -> None:
         """Read an `ExportTraceServiceRequest`."""
-        found = decode_protobuf(body, _LIMITS)
+        found = decode_protobuf(body, _LIMITS, is_whole=True)
         for batch in found.batches:
             self._keep(batch.spans, batch.wire)
         for each in found.refused:

@@ -142,9 +142,8 @@ def seen(folder: Path, spans: int, figures: Figures) -> None:
     figures.add("2.8 kB: CPU with judging", all_cpu / spans * 1e6, "µs/span")
     figures.add("2.8 kB: all judged after the last was seen", judged_s - seen_s, "s", at_most=3)
     figures.add("2.8 kB: longest commit", counts.longest_commit_s, "s", at_most=COMMIT_S)
+    figures.add("2.8 kB: disk", heart.store.size_bytes() / spans, "B/span")
     heart.close()
-    size = sum(file.stat().st_size for file in folder.glob("store.duckdb*"))
-    figures.add("2.8 kB: disk", size / spans, "B/span")
 
 
 def main() -> int:

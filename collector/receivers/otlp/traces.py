@@ -68,8 +68,13 @@ class OtlpBody:
         return [span for batch in self.batches for span in batch.spans]
 
 
-def decode_protobuf(data: bytes, limits: Limits = _DEFAULT) -> OtlpBody:
+def decode_protobuf(data: bytes, limits: Limits = _DEFAULT, *, is_whole: bool = False) -> OtlpBody:
     """Read a protobuf `ExportTraceServiceRequest`.
+
+    Args:
+        data: The request.
+        limits: Of the request.
+        is_whole: True to read all attributes at once, for a caller that looks at each.
 
     Raises:
         DataError: The bytes are something else.
@@ -77,13 +82,14 @@ def decode_protobuf(data: bytes, limits: Limits = _DEFAULT) -> OtlpBody:
     """
     body = OtlpBody()
     values = 0
-    parts = RequestParts(early_request(), limits, lambda each: mended_spans(each, limits))
+    kind = ExportTraceServiceRequest if is_whole else early_request()
+    parts = RequestParts(kind, limits, lambda each: mended_spans(each, limits))
     for part in parts.parse(data):
         if isinstance(part, Refused):
             body.refused.append(part)
             continue
         _check_groups(part.message, limits)
-        decoded = _decode(part.message, part.data)
+        decoded = decode_request(part.message) if is_whole else _decode(part.message, part.data)
         if decoded.rejected:
             request = ExportTraceServiceRequest.FromString(part.data)
             body.refused += _refused_ones(request, decoded.rejected)
