@@ -29,6 +29,7 @@ from scouter.client.models.reevaluations import Reevaluation, TaskChange, TaskCo
 from scouter.drift.profile import AgentEvalProfile
 from scouter.evaluate.outcome import Outcome
 from scouter.model.near import did_you_mean
+from scouter.model.visible import some_of
 
 _NAMED: Final = 3
 """Versions in an answer, the newest first."""
@@ -148,10 +149,9 @@ def _unknown(name: str, registered: Iterable[RegisteredProfile]) -> str:
         names = [name for each in registered for name in (each.profile.alias, each.profile.name)]
         hint = did_you_mean(name, names) or "see GET /api/v1/profiles"
         return f"profile: {name!r} is not registered; {hint}"
-    more = f" and {len(versions) - _NAMED} more" if len(versions) > _NAMED else ""
     return (
         f"profile: {name!r} is registered and has no active version; name a version by its uid "
-        f"({', '.join(versions[:_NAMED])}{more}), or activate one with "
+        f"({some_of(versions, _NAMED)}), or activate one with "
         "`scouter profile activate UID`"
     )
 

@@ -22,6 +22,7 @@ from scouter.evaluate.compare.rows import RateComparison
 from scouter.evaluate.outcome import Outcome
 from scouter.evaluate.results.record_result import RecordResult
 from scouter.evaluate.results.run import RunResults
+from scouter.model.visible import some_of
 from scouter.replay.reports.decision import Decision, Policy, decide
 
 _NAMED: Final = 8
@@ -149,8 +150,7 @@ def _notes(before: Side, after: Side, paired: int | None) -> Iterator[str]:
         )
     for side, other, when in ((before, after, "before"), (after, before, "now")):
         if only := sorted(side.tasks - other.tasks):
-            more = f" and {len(only) - _NAMED} more" if len(only) > _NAMED else ""
-            yield f"Not compared, as only there {when}: {', '.join(only[:_NAMED])}{more}."
+            yield f"Not compared, as only there {when}: {some_of(only, _NAMED)}."
         if side.is_cut:
             yield f"Of {side.label} only the newest {len(side.results):,} records are compared."
 

@@ -19,10 +19,10 @@ from scouter.errors import ConfigError
 from scouter.evaluate.compare.plan import RELEASES, SEEN, Design, Outlook, Plan, plan_of
 from scouter.evaluate.scenario import EvalScenarios
 from scouter.evaluate.show.console import emit, table_of
+from scouter.model.visible import some_of
 from scouter.replay.progress import progress_bar
 from scouter.replay.reports.texts import clip, counted, duration
 
-_NAMED = 5
 _LONG = 40
 _OTHERS = ("junit", "markdown", "html", "save", "save_baseline")
 
@@ -133,7 +133,9 @@ class Screen:
         lines: list[str] = []
         if noisy:
             shares = [f"{clip(name, _LONG)} {share:.0%}" for name, share in noisy.items()]
-            lines.append(f"Repeats pay most where a scenario passes now and then: {_some(shares)}.")
+            lines.append(
+                f"Repeats pay most where a scenario passes now and then: {some_of(shares)}."
+            )
         elif self.plan.outlooks:
             lines.append(
                 "No scenario passed in some attempts and failed in others, so more scenarios show "
@@ -142,7 +144,7 @@ class Screen:
         by_reason: dict[str, list[str]] = {}
         for name, why in silent.items():
             by_reason.setdefault(why, []).append(clip(name, _LONG))
-        lines += [f"Tells nothing: {_some(names)} ({why})." for why, names in by_reason.items()]
+        lines += [f"Tells nothing: {some_of(names)} ({why})." for why, names in by_reason.items()]
         return [*lines, ""] if lines else []
 
     def _advice(self) -> list[str]:
@@ -178,11 +180,6 @@ def _missing_runs(plan: Plan, design: Design) -> int:
     if design.runs is None:
         return 0
     return max(math.ceil((design.runs * design.repeats - plan.attempts) / design.repeats), 0)
-
-
-def _some(names: list[str]) -> str:
-    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-    return ", ".join(names[:_NAMED]) + more
 
 
 def _command(check: Check, *, save: Path | None = None, repeats: int = 1) -> str:

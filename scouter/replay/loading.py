@@ -17,6 +17,7 @@ from scouter.drift.shipped import find_profile
 from scouter.errors import ConfigError
 from scouter.evaluate.scenario import EvalScenarios
 from scouter.model.near import did_you_mean
+from scouter.model.visible import some_of
 from scouter.queue.scouter_queue import ScouterQueue
 from scouter.replay.agent import makes_agents, misfit
 from scouter.replay.hooks import SimulatedUserFn
@@ -107,8 +108,7 @@ def _failed(name: str, error: BaseException) -> str:
 def _public(found: object) -> str:
     names = [name for name in dir(found) if not name.startswith("_")]
     callables = [name for name in names if callable(getattr(found, name, None))] or names
-    more = f" and {len(callables) - _SHOWN} more" if len(callables) > _SHOWN else ""
-    return ", ".join(callables[:_SHOWN]) + more if callables else "nothing that can be called"
+    return some_of(callables, _SHOWN) or "nothing that can be called"
 
 
 def read_profiles(specs: Iterable[str]) -> dict[str, AgentEvalProfile]:

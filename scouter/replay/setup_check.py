@@ -6,6 +6,7 @@ from typing import Final
 
 from scouter.errors import ConfigError
 from scouter.evaluate.scenario import EvalScenario
+from scouter.model.visible import some_of
 from scouter.replay.agent import misfit
 from scouter.replay.hooks import AgentFn, Hooks, MissingFunctionError, missing
 
@@ -80,6 +81,4 @@ def _signature(function: Callable[..., object]) -> inspect.Signature | None:
 def _named(scenarios: Sequence[EvalScenario]) -> str:
     if len(scenarios) == 1:
         return f"scenario {scenarios[0].id!r} is"
-    names = ", ".join(repr(scenario.id) for scenario in scenarios[:_SHOWN])
-    more = f" and {len(scenarios) - _SHOWN} more" if len(scenarios) > _SHOWN else ""
-    return f"scenarios {names}{more} are"
+    return f"scenarios {some_of([repr(each.id) for each in scenarios], _SHOWN)} are"

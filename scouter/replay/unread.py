@@ -8,6 +8,7 @@ from scouter.evaluate.paths.templates import template_paths
 from scouter.evaluate.tasks.assertion import AssertionTask
 from scouter.evaluate.tasks.judge import LLMJudgeTask
 from scouter.evaluate.tasks.trajectory import TrajectoryTask
+from scouter.model.visible import some_of
 
 if TYPE_CHECKING:
     from scouter.evaluate.scenario import EvalScenario
@@ -42,10 +43,9 @@ def unread_warning(scenarios: Iterable["EvalScenario"]) -> str | None:
     found = unread_outcomes(scenarios)
     if not found:
         return None
-    names = ", ".join(repr(each.id) for each in found[:_SHOWN])
-    more = f" and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
+    names = some_of([repr(each.id) for each in found], _SHOWN)
     return (
-        f"no task compares the expected_outcome of {names}{more}: an answer that differs from it "
+        f"no task compares the expected_outcome of {names}: an answer that differs from it "
         "passes; add a task such as {task_type: Assertion, id: right, context_path: response, "
         'operator: Contains, expected_value: "${expected_outcome}"}'
     )

@@ -14,7 +14,6 @@ import duckdb
 from collector.metrics import TotalName
 from collector.storage.care.maintenance import take_out
 from collector.storage.duckdb.database import Database, run
-from collector.store.letter_search import LetterSearch
 from collector.storage.duckdb.runs import take_runs_about
 from collector.storage.duckdb.stored_keys import text_hash
 from collector.storage.duckdb.tombstones import (
@@ -27,6 +26,7 @@ from collector.storage.duckdb.transaction import Transaction
 from collector.storage.log.span_codec import KIND, SPAN
 from collector.store.erase import Erased, EraseTarget
 from collector.store.evaluation_codec import decode_evaluation, encode_evaluation
+from collector.store.letter_search import LetterSearch
 from collector.store.letters import LetterKind, few_at_a_time
 from collector.store.rows import EvaluationRow
 

@@ -16,6 +16,7 @@ from scouter.evaluate.operators.show import show
 from scouter.evaluate.results.provenance import Provenance, Wire
 from scouter.evaluate.results.run import ScenarioInfo
 from scouter.evaluate.tasks.task import Task, parse_task
+from scouter.model.visible import some_of
 
 Kind: TypeAlias = Literal["task", "scenario", "profile"]
 Act: TypeAlias = Literal["changed", "removed", "added"]
@@ -97,15 +98,14 @@ class CheckChange(BaseModel, frozen=True, extra="ignore"):
     @property
     def name(self) -> str:
         """The check in words."""
-        shown = ", ".join(map(repr, self.ids[:_NAMED]))
-        more = f" and {len(self.ids) - _NAMED} more" if len(self.ids) > _NAMED else ""
+        shown = some_of([*map(repr, self.ids)], _NAMED)
         nouns = {"scenario": "scenarios", "task": "tasks", "profile": "profiles"}
         noun = self.kind if len(self.ids) == 1 else nouns[self.kind]
         if self.alias:
-            return f"{noun} {shown}{more} of {self.alias!r}"
+            return f"{noun} {shown} of {self.alias!r}"
         if len(self.scenarios) == 1:
-            return f"{noun} {shown}{more} of scenario {self.scenarios[0]!r}"
-        return f"{noun} {shown}{more}" + (
+            return f"{noun} {shown} of scenario {self.scenarios[0]!r}"
+        return f"{noun} {shown}" + (
             f" of {len(self.scenarios)} scenarios" if self.scenarios else ""
         )
 
@@ -119,11 +119,8 @@ class CheckChange(BaseModel, frozen=True, extra="ignore"):
         """The change in words."""
         if self.act != "changed":
             return f"{self.name} was {self.act}"
-        more = f" and {len(self.fields) - _FIELDS} more" if len(self.fields) > _FIELDS else ""
-        differences = "; ".join(self.fields[:_FIELDS])
-        return (
-            f"{self.name} changed ({differences}{more})" if differences else f"{self.name} changed"
-        )
+        differences = some_of(self.fields, _FIELDS, "; ")
+        return f"{self.name} changed" + (f" ({differences})" if differences else "")
 
     @property
     def _fate(self) -> str:
@@ -274,8 +271,7 @@ class Difference(NamedTuple):
         known |= dict.fromkeys(name for each in self.groups for name in each.names)
         for name in accepted:
             if name not in known:
-                more = f" and {len(known) - _LISTED} more" if len(known) > _LISTED else ""
-                listed = ", ".join(map(repr, [*known][:_LISTED])) + more
+                listed = some_of([*map(repr, known)], _LISTED)
                 there = f"the ids of what did are {listed}" if known else "leave it out"
                 raise ConfigError(
                     f"--accept-changed {name}: nothing of this id changed since the baseline; "
@@ -453,16 +449,13 @@ def merged(changes: Iterable[CheckChange]) -> tuple[CheckChange, ...]:
     """Put checks together that changed alike: one task of many scenarios, or many scenarios."""
     found: dict[tuple[object, ...], CheckChange] = {}
     for each in changes:
+        many, own = "scenarios", (each.ids, each.alias, each.fields, each.why)
         if each.kind == "scenario":
-            key = (each.kind, each.act, each.fate, *(text.split(":")[0] for text in each.fields))
-        else:
-            key = (each.kind, each.ids, each.alias, each.act, each.fate, each.fields, each.why)
-        known = found.get(key)
-        if known is None:
-            found[key] = each
-        elif each.kind == "scenario":
-            found[key] = known.model_copy(update={"ids": (*known.ids, *each.ids)})
-        else:
-            found[key] = known.model_copy(update={"scenarios": (*known.scenarios, *each.scenarios)})
+            many, own = "ids", tuple(text.split(":")[0] for text in each.fields)
+        key = each.kind, each.act, each.fate, own
+        known = found.setdefault(key, each)
+        if known is not each:
+            both = (*getattr(known, many), *getattr(each, many))
+            found[key] = known.model_copy(update={many: both})
     order = [Fate.LEFT_OUT, Fate.ACCEPTED, Fate.JUDGED_AGAIN, Fate.NEW]
     return tuple(sorted(found.values(), key=lambda each: order.index(each.fate)))

@@ -11,6 +11,7 @@ from scouter.evaluate.compare.rates import points
 from scouter.evaluate.compare.rows import ComparisonDecision, RateComparison
 from scouter.evaluate.compare.score_rows import LARGE_FALL, ScoreChange
 from scouter.evaluate.results.confirmation import Confirmation
+from scouter.model.visible import some_of
 
 NEW_BASELINE: Final = "save a new baseline with --save FILE if the change is meant"
 READ: Final = "read the answers there, and calibrate the judge if they are as good as before"
@@ -285,5 +286,4 @@ def _open(row: RateComparison | ScoreChange) -> str:
 
 
 def _listed(texts: Sequence[str], separator: str = "; ") -> str:
-    more = f"{separator}and {len(texts) - _NAMED} more" if len(texts) > _NAMED else ""
-    return separator.join(texts[:_NAMED]) + more
+    return some_of(texts, _NAMED, separator, separator)

@@ -25,6 +25,7 @@ from scouter.evaluate.compare.required import Required, required_of
 from scouter.evaluate.intervals import wilson
 from scouter.evaluate.results.run import RunResults
 from scouter.model.near import did_you_mean
+from scouter.model.visible import some_of
 
 SCENARIOS_PASSED: Final = "scenarios passed"
 """Name of the rate that `min_scenario_pass_rate` bounds: the share of passed scenarios."""
@@ -282,7 +283,6 @@ def _open(correction: GateCorrection, wanted: float) -> Iterator[str]:
 def _known(name: str, known: Iterable[str]) -> str:
     """List what there is, and ask whether the nearest was meant."""
     names = [each for each in dict.fromkeys(known) if each != BROKEN]
-    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
     question = did_you_mean(name, names)
-    listed = ", ".join(map(repr, names[:_SHOWN])) + more if names else "none"
+    listed = some_of([*map(repr, names)], _SHOWN) or "none"
     return f"{listed}; {question}" if question else listed

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from itertools import repeat
 from typing import Final, NamedTuple
 
-from scouter.evaluate.compare.counts import ComparedTask
 from scouter.evaluate.outcome import Outcome
 from scouter.evaluate.results.rows import ResultRows
+from scouter.evaluate.results.task_result import EvalTaskResult
 
 
 class Identity(NamedTuple):
@@ -37,7 +37,7 @@ class Row(NamedTuple):
     session_id: str
     record_id: str
     outcome: Outcome
-    tasks: Mapping[str, ComparedTask]
+    tasks: Mapping[str, EvalTaskResult]
 
 
 class Pair(NamedTuple):

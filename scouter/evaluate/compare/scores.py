@@ -8,17 +8,16 @@ from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from statistics import fmean
-from typing import Final, NamedTuple, Protocol, TypeAlias, cast
-
-from pydantic import JsonValue
+from typing import Final, NamedTuple, TypeAlias
 
 from scouter.evaluate.compare.pairing import Identity, Matched, Row, match
 from scouter.evaluate.compare.score_rows import ScoreChange, corrected
-from scouter.evaluate.judge.talk import JudgeTalk
 from scouter.evaluate.outcome import Outcome
 from scouter.evaluate.results.attempt import ScenarioAttempt
+from scouter.evaluate.results.rows import ResultRows
 from scouter.evaluate.results.run import RunResults
 from scouter.evaluate.results.score import ASSERTIONS, as_score
+from scouter.evaluate.results.task_result import EvalTaskResult
 from scouter.evaluate.statistics.clustered_mean import clustered_mean
 from scouter.evaluate.statistics.permutation import Stratum, fall_p_value
 
@@ -34,25 +33,6 @@ _NEITHER: Final = {
     "InRange", "NotInRange", "ApproximatelyEquals", "WithinAbsoluteTolerance",
     "WithinRelativeTolerance",
 }  # fmt: skip
-
-
-class _Result(Protocol):
-    """Fields of a task result that the comparison of scores reads."""
-
-    @property
-    def task_id(self) -> str: ...
-    @property
-    def task_type(self) -> str: ...
-    @property
-    def operator(self) -> str: ...
-    @property
-    def expected(self) -> JsonValue: ...
-    @property
-    def outcome(self) -> Outcome: ...
-    @property
-    def score(self) -> float | None: ...
-    @property
-    def talk(self) -> JudgeTalk | None: ...
 
 
 class _RecordKey(NamedTuple):
@@ -75,7 +55,7 @@ class _Scores:
     """Records of which an attempt errored."""
     asked: dict[_RecordKey, set[str]] = field(default_factory=dict[_RecordKey, set[str]])
     """Questions to the judge about a record, as far as they are stored."""
-    results: list[_Result] = field(default_factory=list[_Result])
+    results: list[EvalTaskResult] = field(default_factory=list[EvalTaskResult])
     """Those with a score."""
 
     @property
@@ -91,7 +71,7 @@ class _Scores:
 
 _Run: TypeAlias = dict[str, _Scores]
 """By task."""
-_Rows: TypeAlias = Iterable[tuple[_RecordKey, int, Mapping[str, _Result]]]
+_Rows: TypeAlias = Iterable[tuple[_RecordKey, int, Mapping[str, EvalTaskResult]]]
 
 
 def run_scores(baseline: RunResults, new: RunResults) -> tuple[ScoreChange, ...]:
@@ -109,7 +89,7 @@ def run_scores(baseline: RunResults, new: RunResults) -> tuple[ScoreChange, ...]
     found: list[ScoreChange] = []
     for alias, rows in baseline.dataset_results.items():
         other = new.dataset_results.get(alias)
-        if other is not None and any(map(_measures, (rows.records, other.records))):
+        if other is not None and (_measures(rows) or _measures(other)):
             matched = match(rows, other, (baseline.repeats, new.repeats))
             found += score_changes(matched, alias)
     old, now = _of_scenarios(baseline.scenario_results), _of_scenarios(new.scenario_results)
@@ -136,8 +116,7 @@ def score_changes(matched: Matched, alias: str | None = None) -> tuple[ScoreChan
 
     def read(rows: Iterable[Row]) -> _Run:
         return _by_task(
-            (_record_key(row, clusters.get(row.identity)), row.attempt, _tasks_of(row))
-            for row in rows
+            (_record_key(row, clusters.get(row.identity)), row.attempt, row.tasks) for row in rows
         )
 
     old, now = read(matched.old_rows), read(matched.new_rows)
@@ -150,17 +129,9 @@ def _record_key(row: Row, cluster: Hashable) -> _RecordKey:
     return _RecordKey(row.identity, cluster or row.session_id or row.identity, name)
 
 
-def _measures(records: Iterable[object]) -> bool:
+def _measures(rows: ResultRows) -> bool:
     """Tell whether any task could have a score of its own."""
-    return any(
-        task.task_type not in ASSERTIONS
-        for record in records
-        for task in cast("tuple[_Result, ...]", getattr(record, "tasks", ()))
-    )
-
-
-def _tasks_of(row: Row) -> Mapping[str, _Result]:
-    return cast("Mapping[str, _Result]", row.tasks)
+    return any(task.task_type not in ASSERTIONS for record in rows.records for task in record.tasks)
 
 
 def _of_scenarios(results: Iterable[ScenarioAttempt]) -> _Run:
@@ -172,7 +143,7 @@ def _of_scenarios(results: Iterable[ScenarioAttempt]) -> _Run:
     )  # fmt: skip
 
 
-def _own_tasks(result: ScenarioAttempt) -> Mapping[str, _Result]:
+def _own_tasks(result: ScenarioAttempt) -> Mapping[str, EvalTaskResult]:
     """The full results: a summary in an older file knows no score of a judge."""
     rows = () if result.eval_results is None else result.eval_results.records
     return {task.task_id: task for row in rows for task in row.tasks}
@@ -354,7 +325,7 @@ def _changes_apart(alias: str | None, old: _Run, now: _Run) -> Iterator[ScoreCha
 # --- scales -------------------------------------------------------------------------------------
 
 
-def _direction(results: Sequence[_Result]) -> int:
+def _direction(results: Sequence[EvalTaskResult]) -> int:
     """Tell whether more is better, from the comparison that decides whether a result passed.
 
     Returns:
@@ -382,7 +353,7 @@ def _direction(results: Sequence[_Result]) -> int:
     return 0 if any(isinstance(result.expected, str) for result in results) else 1
 
 
-def _scale(results: Sequence[_Result]) -> float:
+def _scale(results: Sequence[EvalTaskResult]) -> float:
     values = [abs(each) for r in results for each in (r.score, as_score(r.expected)) if each]
     most = max(values, default=1.0)
     return next((end for end in _ENDS if most <= end), most)

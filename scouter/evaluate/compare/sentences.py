@@ -12,6 +12,7 @@ from scouter.evaluate.compare.data import (
     WorkflowComparison,
 )
 from scouter.evaluate.results.attempt import ScenarioAttempt
+from scouter.model.visible import some_of
 
 SHOWN: Final = 5
 """Names listed before "and n more"."""
@@ -189,5 +190,4 @@ def _count(items: Sequence[object]) -> str:
 
 
 def _list(names: Sequence[str], separator: str = ", ") -> str:
-    more = f"{separator}and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
-    return separator.join(names[:SHOWN]) + more
+    return some_of(names, SHOWN, separator, separator)

@@ -21,6 +21,7 @@ from scouter.evaluate.results.record_result import (
 )
 from scouter.evaluate.results.row import ResultRow
 from scouter.evaluate.results.task_result import Window
+from scouter.model.visible import some_of
 
 _SHOWN: Final = 10
 _SEVERAL: Final = -1
@@ -174,9 +175,8 @@ class ResultRows:
         ids = dict.fromkeys(
             record_id or uid for record_id, uid in zip(self._ids(), self._uids(), strict=True)
         )
-        shown = ", ".join(map(repr, list(ids)[:_SHOWN])) or "none"
-        more = f" and {len(ids) - _SHOWN} more" if len(ids) > _SHOWN else ""
-        raise MissingKeyError(f"Missing key: {key}; the records are {shown}{more}")
+        shown = some_of([*map(repr, ids)], _SHOWN) or "none"
+        raise MissingKeyError(f"Missing key: {key}; the records are {shown}")
 
     @cached_property
     def _by_id(self) -> dict[str, int]:

@@ -18,6 +18,7 @@ from scouter.evaluate.compare.rows import ComparisonDecision
 from scouter.evaluate.outcome import Outcome
 from scouter.evaluate.results.judge_totals import totals_of
 from scouter.evaluate.statistics.fall_limit import fewest_scenarios, highest_rate
+from scouter.model.visible import some_of
 from scouter.replay.reports.texts import counted
 
 AnyComparison: TypeAlias = ScenarioComparisonResults | ComparisonResults
@@ -214,9 +215,7 @@ def unjudged_reason(left_out: Sequence[str]) -> str:
     Args:
         left_out: The checks, in words; at least one.
     """
-    shown = ", ".join(left_out[:_NAMED])
-    more = f" and {len(left_out) - _NAMED} more" if len(left_out) > _NAMED else ""
-    return f"not judged: {shown}{more}: nothing here computes them; {_LEAVE_OUT}"
+    return f"not judged: {some_of(left_out, _NAMED)}: nothing here computes them; {_LEAVE_OUT}"
 
 
 def compared(comparison: AnyComparison, policy: Policy) -> list[Finding]:

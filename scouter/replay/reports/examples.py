@@ -7,6 +7,7 @@ from typing import Final
 from scouter.evaluate.api.comparison import ScenarioComparisonResults
 from scouter.evaluate.outcome import Outcome
 from scouter.evaluate.results.confirmation import Confirmation
+from scouter.model.visible import some_of
 from scouter.replay.reports.texts import clip, counted, duration, quoted
 from scouter.replay.reports.view import (
     NO_SCENARIO,
@@ -146,11 +147,8 @@ def _of(
 def _checks(names: list[str]) -> str:
     """The first check, and the others that failed with it."""
     first, *others = names or [""]
-    also = list(dict.fromkeys(others))
-    if not also:
-        return first
-    more = f" and {len(also) - _ALSO} more" if len(also) > _ALSO else ""
-    return f"{first}; also {', '.join(also[:_ALSO])}{more}"
+    also = some_of([*dict.fromkeys(others)], _ALSO)
+    return f"{first}; also {also}" if also else first
 
 
 def _expected(check: CheckView) -> str:

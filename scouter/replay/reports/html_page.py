@@ -11,6 +11,7 @@ from scouter.evaluate.compare.attempts import scenarios_passed
 from scouter.evaluate.compare.gate_checks import ALL_CHECKS, MEAN_RATE, GateCheck, count_checks
 from scouter.evaluate.outcome import Outcome
 from scouter.evaluate.results.judge_rate_text import JudgeText, judge_text
+from scouter.model.visible import some_of
 from scouter.replay.reports import interval_svg as drawing
 from scouter.replay.reports.confirmations import Reasked
 from scouter.replay.reports.decision import Word
@@ -120,7 +121,7 @@ def make_page(report: Report) -> Page:
         judges=[judge_text(rate) for rate in report.results.judge_rates],
         repeats=report.results.repeats,
         flaky=flaky_table(report.results, report.flips, _RELIABILITY),
-        missing=_listed(view.missing),
+        missing=some_of(view.missing, _MISSING),
         kinds=list(_kinds(report)),
         scenarios=scenario_rows(view.by_urgency, Budget()),
         provenance=list(_provenance(report)),
@@ -216,11 +217,6 @@ def _drawn(rate: RateView | None) -> tuple[float, tuple[float, float]] | None:
 
 def _rate(rate: RateView | None) -> str:
     return "–" if rate is None else f"{percent(rate.rate)} ({rate.passed}/{rate.total})"
-
-
-def _listed(names: Sequence[str]) -> str:
-    more = f" and {len(names) - _MISSING} more" if len(names) > _MISSING else ""
-    return ", ".join(names[:_MISSING]) + more
 
 
 def _kinds(report: Report) -> Iterable[Row]:
